@@ -1,0 +1,95 @@
+//! The one error of the engine: a kind to act on and a sentence to read.
+//!
+//! Refusals of single samples are not errors of the engine; they travel as
+//! [`crate::Refusal`]. An [`Error`] says that an operation did not happen.
+
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
+
+/// What sort of failure it is: what a caller may do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Stored bytes fail their checksum or break an invariant.
+    Corrupt,
+    /// Stored bytes end too early.
+    Truncated,
+    /// A format or version this build does not know.
+    Unsupported,
+    /// A limit of `latewood_model::limits` was hit.
+    Limit,
+    /// The operating system refused.
+    Io,
+    /// An earlier failed write or sync stopped all writes; reads go on.
+    Halted,
+    /// Another process holds the directory.
+    Locked,
+    /// The key holds no series.
+    NoSuchKey,
+    /// The key already holds a series.
+    KeyExists,
+    /// The request makes no sense.
+    Invalid,
+}
+
+/// A failed operation.
+#[derive(Debug, thiserror::Error)]
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    path: Option<PathBuf>,
+    #[source]
+    source: Option<io::Error>,
+}
+
+/// What engine operations return.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error of `kind` that reads `message`.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            path: None,
+            source: None,
+        }
+    }
+
+    /// A failed system call on `path` while doing `what`.
+    #[cold]
+    pub fn io(what: &str, path: &Path, source: io::Error) -> Self {
+        Self {
+            kind: ErrorKind::Io,
+            message: what.to_owned(),
+            path: Some(path.to_owned()),
+            source: Some(source),
+        }
+    }
+
+    /// The same error, naming the file it is about.
+    #[cold]
+    pub fn at(mut self, path: &Path) -> Self {
+        self.path = Some(path.to_owned());
+        self
+    }
+
+    /// What a caller may do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(path) = &self.path {
+            write!(f, " ({})", path.display())?;
+        }
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+//! Placeholder.
+pub mod error;
+pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,51 @@
+//! Every limit of Latewood, in one place, with what it bounds.
+//!
+//! A request over a limit is refused in words; nothing is cut short silently.
+//! `docs/operations.md` repeats this table for operators.
+
+/// Bytes of one key.
+pub const KEY_BYTES_MAX: usize = 64 * 1024;
+/// Label pairs of one series.
+pub const LABELS_MAX: usize = 1024;
+/// Bytes of all label names and values of one series together.
+pub const LABEL_BYTES_MAX: usize = 256 * 1024;
+/// Smallest CHUNK_SIZE.
+pub const CHUNK_SIZE_BYTES_MIN: u32 = 48;
+/// Largest CHUNK_SIZE.
+pub const CHUNK_SIZE_BYTES_MAX: u32 = 1024 * 1024;
+/// CHUNK_SIZE unless asked otherwise.
+pub const CHUNK_SIZE_BYTES_DEFAULT: u32 = 4096;
+/// Largest number of samples in one frame: the unit of encoding.
+pub const FRAME_SAMPLES_MAX: usize = 512;
+/// Smallest number of samples a frame is filled to before it is sealed.
+pub const FRAME_SAMPLES_MIN: usize = 64;
+/// Series of one database: ids are 32 bits wide.
+pub const SERIES_MAX: u32 = u32::MAX - 1;
+/// Operations of one append batch; a longer pipeline is split.
+pub const APPEND_BATCH_MAX: usize = 4096;
+/// Bytes of one log group; a batch whose records are longer is split.
+pub const LOG_GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Timestamps of one FILTER_BY_TS.
+pub const FILTER_BY_TS_MAX: usize = 128;
+/// Aggregators of one query.
+pub const AGGREGATORS_MAX: usize = 16;
+/// Connections at a time, unless configured otherwise.
+pub const CONNECTIONS_DEFAULT: usize = 10_000;
+/// Arguments of one command.
+pub const COMMAND_ARGUMENTS_MAX: usize = 1024 * 1024;
+/// Bytes of one argument.
+pub const ARGUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of one command, all arguments together.
+pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of one inline command.
+pub const INLINE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of replies one connection may leave unread before its commands wait.
+pub const REPLY_BACKLOG_BYTES: usize = 1024 * 1024;
+/// Bytes of one reply; a query whose answer is longer is refused.
+pub const REPLY_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+const _: () = assert!(FRAME_SAMPLES_MIN < FRAME_SAMPLES_MAX);
+const _: () = assert!(CHUNK_SIZE_BYTES_MIN < CHUNK_SIZE_BYTES_DEFAULT);
+const _: () = assert!(CHUNK_SIZE_BYTES_DEFAULT < CHUNK_SIZE_BYTES_MAX);
+const _: () = assert!(KEY_BYTES_MAX + LABEL_BYTES_MAX + 64 * 1024 < LOG_GROUP_BYTES_MAX);
+const _: () = assert!(ARGUMENT_BYTES_MAX < COMMAND_BYTES_MAX);

@@ -1,0 +1,120 @@
+//! What happens when a sample arrives for a timestamp that already has one.
+
+use std::fmt;
+
+/// The rule for a second sample at the same timestamp.
+///
+/// Every policy but `Block` is a *blind write*: it can be applied later, in
+/// arrival order, without looking at what is stored. NaN is the exception:
+/// FIRST and LAST prefer the value that is not NaN, MIN, MAX and SUM refuse a
+/// mix of NaN and a number ([`DuplicatePolicy::resolve`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum DuplicatePolicy {
+    /// Refuse the newcomer.
+    Block = 0,
+    /// Keep what is there.
+    First = 1,
+    /// Take the newcomer.
+    Last = 2,
+    /// Keep the smaller value.
+    Min = 3,
+    /// Keep the larger value.
+    Max = 4,
+    /// Add the newcomer to what is there.
+    Sum = 5,
+}
+
+impl DuplicatePolicy {
+    /// All policies, in the order of their stored numbers.
+    pub const ALL: [Self; 6] = [
+        Self::Block,
+        Self::First,
+        Self::Last,
+        Self::Min,
+        Self::Max,
+        Self::Sum,
+    ];
+
+    /// The policy stored as `number`, if there is one.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// Reads a policy's name in any case.
+    pub fn parse(name: &[u8]) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|policy| name.eq_ignore_ascii_case(policy.name().as_bytes()))
+    }
+
+    /// The name in lower case, as TS.INFO shows it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Sum => "sum",
+        }
+    }
+
+    /// The value a timestamp holds after `new` arrives where `old` is, or
+    /// `None` where the policy refuses the newcomer.
+    pub fn resolve(self, old: f64, new: f64) -> Option<f64> {
+        match self {
+            Self::Block => None,
+            Self::First => Some(if old.is_nan() { new } else { old }),
+            Self::Last => Some(if new.is_nan() { old } else { new }),
+            _ if old.is_nan() != new.is_nan() => None,
+            Self::Min => Some(if new < old { new } else { old }),
+            Self::Max => Some(if new > old { new } else { old }),
+            Self::Sum => Some(old + new),
+        }
+    }
+}
+
+impl fmt::Display for DuplicatePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DuplicatePolicy::*;
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_round_trip() {
+        for policy in DuplicatePolicy::ALL {
+            assert_eq!(DuplicatePolicy::from_number(policy as u8), Some(policy));
+            let upper = policy.name().to_uppercase();
+            assert_eq!(DuplicatePolicy::parse(upper.as_bytes()), Some(policy));
+        }
+        assert_eq!(DuplicatePolicy::from_number(6), None);
+        assert_eq!(DuplicatePolicy::parse(b"lastt"), None);
+    }
+
+    #[test]
+    fn each_policy_resolves_as_its_name_says() {
+        assert_eq!(Block.resolve(1.0, 2.0), None);
+        assert_eq!(First.resolve(1.0, 2.0), Some(1.0));
+        assert_eq!(Last.resolve(1.0, 2.0), Some(2.0));
+        assert_eq!(Min.resolve(1.0, 2.0), Some(1.0));
+        assert_eq!(Max.resolve(1.0, 2.0), Some(2.0));
+        assert_eq!(Sum.resolve(1.0, 2.0), Some(3.0));
+    }
+
+    #[test]
+    fn first_and_last_prefer_numbers_and_arithmetic_refuses_a_mix() {
+        assert_eq!(First.resolve(f64::NAN, 2.0), Some(2.0));
+        assert_eq!(Last.resolve(1.0, f64::NAN), Some(1.0));
+        for policy in [Min, Max, Sum] {
+            assert_eq!(policy.resolve(f64::NAN, 2.0), None);
+            assert_eq!(policy.resolve(1.0, f64::NAN), None);
+            assert!(policy.resolve(f64::NAN, f64::NAN).is_some_and(f64::is_nan));
+        }
+    }
+}
