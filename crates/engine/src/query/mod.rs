@@ -13,6 +13,15 @@
 //! Tested by transcripts of a RedisTimeSeries server, by a naive twin on
 //! random data, and at the ends of `i64` (`tests/query_*.rs`).
 
+mod buckets;
+mod filter;
+mod fold;
 mod range;
+mod rows;
+mod run;
+mod sums;
+mod twa;
+mod window;
 
-pub use range::{Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink, Source, run};
+pub use range::{Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink, Source};
+pub use run::run;

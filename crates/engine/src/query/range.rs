@@ -51,9 +51,9 @@ pub enum BucketStamp {
     End,
 }
 
-/// The samples just outside a query's span, whatever its filters say.
+/// The samples just outside a query's span, before any filter.
 ///
-/// [`Aggregator::Twa`] interpolates towards them.
+/// [`Aggregator::Twa`] interpolates towards those that pass the filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Neighbours {
     /// The newest sample older than [`RangeQuery::from`].
@@ -120,23 +120,4 @@ impl RangeQuery {
         let interpolates = |a: &Aggregation| a.aggregators.contains(&Aggregator::Twa);
         self.aggregation.as_ref().is_some_and(interpolates)
     }
-}
-
-/// Evaluates `query` over the samples of `source`, giving rows to `sink`.
-///
-/// `neighbours` matter only where [`RangeQuery::needs_neighbours`] says so.
-/// Linear in the samples read; a reversed query reads from the newest end and
-/// stops at its count.
-///
-/// # Errors
-/// Those of the source, and `Invalid` for a query that breaks the ranges of
-/// its fields.
-pub fn run(
-    query: &RangeQuery,
-    neighbours: Neighbours,
-    source: &mut dyn Source,
-    sink: &mut dyn Sink,
-) -> Result<()> {
-    let _ = (query, neighbours, source, sink);
-    Ok(())
 }

@@ -1,0 +1,269 @@
+//! From samples to one row per bucket.
+//!
+//! Cuts every batch at bucket boundaries, folds each piece at once and makes
+//! a bucket's row when the next one opens. Buckets without samples become
+//! rows between two that have some; where a line crosses them (TWA), also
+//! before the first and after the last sample of the span.
+//!
+//! NaN samples are taken out here. The line of TWA needs the next number to
+//! close a bucket, so buckets of nothing but NaN wait for it.
+
+use super::filter::Filter;
+use super::fold::Fold;
+use super::rows::Rows;
+use super::twa::Twa;
+use super::window::{Bucket, Window};
+use super::{Aggregation, BatchStats, Neighbours, RangeQuery};
+use latewood_model::Sample;
+use std::mem;
+use std::ops::ControlFlow;
+
+/// Samples looked at one by one before a boundary is searched by halving.
+const PROBES: usize = 8;
+
+pub(super) struct Buckets<'a> {
+    aggregation: &'a Aggregation,
+    reverse: bool,
+    window: Window,
+    fold: Fold,
+    rows: Rows<'a>,
+    open: Option<Bucket>,
+    /// The bucket that comes next as a row if it stays empty.
+    resume: Option<Bucket>,
+    /// Buckets with NaN samples only, and how many, that wait for a number.
+    silent: Vec<(Bucket, u64)>,
+    /// The sample past the end of the span, and the bucket the span ends in.
+    exit: Option<(Sample, Bucket)>,
+    numbers: (Vec<i64>, Vec<f64>),
+}
+
+impl<'a> Buckets<'a> {
+    pub(super) fn new(
+        query: &RangeQuery,
+        aggregation: &'a Aggregation,
+        neighbours: Neighbours,
+        filter: &Filter<'_>,
+        rows: Rows<'a>,
+    ) -> Self {
+        let usable = |sample: Option<Sample>| {
+            sample.filter(|s| query.needs_neighbours() && !s.value.is_nan() && filter.admits(s))
+        };
+        let (before, after) = (usable(neighbours.before), usable(neighbours.after));
+        let (entry, exit, start, end) = if query.reverse {
+            (after, before, query.to, query.from)
+        } else {
+            (before, after, query.from, query.to)
+        };
+        let window = Window::new(aggregation, query.reverse);
+        let twa = query
+            .needs_neighbours()
+            .then(|| Twa::new(query.from, query.to, entry));
+        Self {
+            aggregation,
+            reverse: query.reverse,
+            window,
+            fold: Fold::new(&aggregation.aggregators, query.reverse, twa),
+            rows,
+            open: None,
+            resume: entry.map(|_| window.containing(start)),
+            silent: Vec::new(),
+            exit: exit.map(|sample| (sample, window.containing(end))),
+            numbers: Default::default(),
+        }
+    }
+
+    /// The bucket that a batch can be added to by its statistics.
+    pub(super) fn takes(&self, stats: &BatchStats) -> Option<Bucket> {
+        let bucket = self.fold.takes_stats().then(|| self.holding(stats.first))?;
+        bucket.contains(stats.last).then_some(bucket)
+    }
+
+    /// Adds a batch that lies inside `bucket` and passes the filters whole.
+    pub(super) fn push_stats(&mut self, bucket: Bucket, stats: &BatchStats) -> ControlFlow<()> {
+        self.enter(bucket, None)?;
+        self.fold.push_stats(stats);
+        ControlFlow::Continue(())
+    }
+
+    /// Adds samples, ascending in time; in a reversed query from the end.
+    pub(super) fn push(&mut self, timestamps: &[i64], values: &[f64]) -> ControlFlow<()> {
+        let (mut start, mut end) = (0, timestamps.len());
+        while start < end {
+            let piece = if self.reverse {
+                let bucket = self.holding(timestamps[end - 1]);
+                let cut = start + begin_of(&timestamps[start..end], bucket);
+                let piece = (bucket, cut..end);
+                end = cut;
+                piece
+            } else {
+                let bucket = self.holding(timestamps[start]);
+                let cut = start + end_of(&timestamps[start..end], bucket);
+                let piece = (bucket, start..cut);
+                start = cut;
+                piece
+            };
+            let (bucket, range) = piece;
+            self.push_piece(bucket, &timestamps[range.clone()], &values[range])?;
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Makes the rows that are still owed.
+    pub(super) fn finish(&mut self) -> ControlFlow<()> {
+        let next = self.exit.map(|(sample, _)| sample);
+        self.wake(next)?;
+        self.close(next)?;
+        if let Some((_, end)) = self.exit {
+            self.fill(end, next)?;
+            if self.resume == Some(end) {
+                self.fill_one(end, next)?;
+            }
+        }
+        self.rows.flush()
+    }
+
+    fn push_piece(
+        &mut self,
+        bucket: Bucket,
+        timestamps: &[i64],
+        values: &[f64],
+    ) -> ControlFlow<()> {
+        let nans = values.iter().filter(|value| value.is_nan()).count();
+        if nans == 0 {
+            return self.push_numbers(bucket, timestamps, values, 0);
+        }
+        let mut numbers = mem::take(&mut self.numbers);
+        numbers.0.clear();
+        numbers.1.clear();
+        for (timestamp, value) in timestamps.iter().zip(values) {
+            if !value.is_nan() {
+                numbers.0.push(*timestamp);
+                numbers.1.push(*value);
+            }
+        }
+        let flow = self.push_numbers(bucket, &numbers.0, &numbers.1, nans as u64);
+        self.numbers = numbers;
+        flow
+    }
+
+    fn push_numbers(
+        &mut self,
+        bucket: Bucket,
+        timestamps: &[i64],
+        values: &[f64],
+        nans: u64,
+    ) -> ControlFlow<()> {
+        let mut next = None;
+        if self.fold.interpolates() {
+            let entry = if self.reverse {
+                timestamps.last().zip(values.last())
+            } else {
+                timestamps.first().zip(values.first())
+            };
+            let Some((&timestamp, &value)) = entry else {
+                self.silent.push((bucket, nans));
+                return ControlFlow::Continue(());
+            };
+            next = Some(Sample::new(timestamp, value));
+            self.wake(next)?;
+        }
+        self.enter(bucket, next)?;
+        self.fold.push_nans(nans);
+        self.fold.push(bucket, timestamps, values);
+        ControlFlow::Continue(())
+    }
+
+    /// Makes up for the buckets that waited for `next`.
+    fn wake(&mut self, next: Option<Sample>) -> ControlFlow<()> {
+        for (bucket, nans) in mem::take(&mut self.silent) {
+            self.enter(bucket, next)?;
+            self.fold.push_nans(nans);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Makes `bucket` the open one; `next` is the first number not yet seen.
+    fn enter(&mut self, bucket: Bucket, next: Option<Sample>) -> ControlFlow<()> {
+        if self.open == Some(bucket) {
+            return ControlFlow::Continue(());
+        }
+        self.close(next)?;
+        self.fill(bucket, next)?;
+        self.open = Some(bucket);
+        ControlFlow::Continue(())
+    }
+
+    fn close(&mut self, next: Option<Sample>) -> ControlFlow<()> {
+        let Some(bucket) = self.open.take() else {
+            return ControlFlow::Continue(());
+        };
+        self.fold.reach(bucket, next);
+        self.resume = self.window.after(bucket);
+        self.row(bucket)
+    }
+
+    /// Makes rows of the empty buckets before `end`, where they are wanted.
+    fn fill(&mut self, end: Bucket, next: Option<Sample>) -> ControlFlow<()> {
+        if self.aggregation.empty {
+            while let Some(bucket) = self.resume.filter(|&b| self.window.precedes(b, end)) {
+                self.fill_one(bucket, next)?;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn fill_one(&mut self, bucket: Bucket, next: Option<Sample>) -> ControlFlow<()> {
+        if !self.aggregation.empty {
+            return ControlFlow::Continue(());
+        }
+        self.fold.reach(bucket, next);
+        self.resume = self.window.after(bucket);
+        self.row(bucket)
+    }
+
+    /// Makes a row of what the fold holds and clears it.
+    fn row(&mut self, bucket: Bucket) -> ControlFlow<()> {
+        let values = self.aggregation.aggregators.iter();
+        let values = values.map(|&aggregator| self.fold.value(aggregator));
+        self.rows.push(self.window.stamp(bucket), values)?;
+        self.fold.clear();
+        ControlFlow::Continue(())
+    }
+
+    /// The bucket of `timestamp`: most often the open one or the next.
+    fn holding(&self, timestamp: i64) -> Bucket {
+        if let Some(open) = self.open {
+            if open.contains(timestamp) {
+                return open;
+            }
+            if let Some(next) = self.window.after(open).filter(|b| b.contains(timestamp)) {
+                return next;
+            }
+        }
+        self.window.containing(timestamp)
+    }
+}
+
+/// How many of `timestamps`, the first of which it holds, `bucket` holds.
+fn end_of(timestamps: &[i64], bucket: Bucket) -> usize {
+    if timestamps.last().is_some_and(|&t| t <= bucket.last) {
+        return timestamps.len();
+    }
+    let probe = timestamps
+        .iter()
+        .take(PROBES)
+        .position(|&t| t > bucket.last);
+    probe.unwrap_or_else(|| timestamps.partition_point(|&t| t <= bucket.last))
+}
+
+/// Where in `timestamps`, the last of which it holds, `bucket` begins.
+fn begin_of(timestamps: &[i64], bucket: Bucket) -> usize {
+    if timestamps.first().is_some_and(|&t| t >= bucket.first) {
+        return 0;
+    }
+    let newest = timestamps.iter().rev().take(PROBES);
+    match newest.into_iter().position(|&t| t < bucket.first) {
+        Some(held) => timestamps.len() - held,
+        None => timestamps.partition_point(|&t| t < bucket.first),
+    }
+}

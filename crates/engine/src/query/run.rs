@@ -1,0 +1,167 @@
+//! The drive of a range query: batches in, slices or buckets out.
+//!
+//! Asks for a batch's statistics first, so that batches that cannot count are
+//! not decoded, nor those a bucket takes whole. Stops at the end of the span,
+//! at the count, and when the sink has enough.
+
+use super::buckets::Buckets;
+use super::filter::Filter;
+use super::rows::Rows;
+use super::{BatchStats, Neighbours, RangeQuery, Sink, Source};
+use crate::{Error, ErrorKind, Result};
+use latewood_model::limits::{AGGREGATORS_MAX, FILTER_BY_TS_MAX};
+use std::ops::ControlFlow;
+
+/// Evaluates `query` over the samples of `source`, giving rows to `sink`.
+///
+/// `neighbours` matter only where [`RangeQuery::needs_neighbours`] says so.
+/// Linear in the samples read and the rows made; a reversed query reads from
+/// the newest end. Reads no further than its count asks.
+///
+/// # Errors
+/// Those of the source, and `Invalid` for a query that breaks the ranges of
+/// its fields.
+pub fn run(
+    query: &RangeQuery,
+    neighbours: Neighbours,
+    source: &mut dyn Source,
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    check(query)?;
+    if query.from > query.to || query.count == Some(0) {
+        return Ok(());
+    }
+    let filter = Filter::new(query);
+    let scan = Scan {
+        filter: &filter,
+        reverse: query.reverse,
+    };
+    let Some(aggregation) = &query.aggregation else {
+        let rows = Rows::new(sink, 1, query.count);
+        let reverse = query.reverse;
+        return scan.drive(source, &mut Samples { rows, reverse }).map(drop);
+    };
+    let rows = Rows::new(sink, aggregation.aggregators.len(), query.count);
+    let mut buckets = Buckets::new(query, aggregation, neighbours, &filter, rows);
+    if scan.drive(source, &mut buckets)?.is_continue() {
+        // A sink that has enough is no error.
+        let _ = buckets.finish();
+    }
+    Ok(())
+}
+
+fn check(query: &RangeQuery) -> Result<()> {
+    let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
+    if let Some(aggregation) = &query.aggregation {
+        if !(1..=AGGREGATORS_MAX).contains(&aggregation.aggregators.len()) {
+            return invalid("a query has 1 to 16 aggregators");
+        }
+        if aggregation.bucket_ms <= 0 {
+            return invalid("a bucket is at least 1 ms wide");
+        }
+    }
+    if let Some(timestamps) = &query.filter_by_timestamps {
+        if timestamps.len() > FILTER_BY_TS_MAX {
+            return invalid("a query filters by 128 timestamps at most");
+        }
+        if !timestamps.is_sorted_by(|a, b| a < b) {
+            return invalid("the timestamps to filter by are not sorted");
+        }
+    }
+    Ok(())
+}
+
+/// What becomes of the samples that pass the filters.
+trait Consumer {
+    /// Takes a whole batch by its statistics; `None` where it needs samples.
+    fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>>;
+
+    /// Takes samples, ascending in time.
+    fn batch(&mut self, timestamps: &mut [i64], values: &mut [f64]) -> ControlFlow<()>;
+}
+
+/// Every sample is a row.
+struct Samples<'a> {
+    rows: Rows<'a>,
+    reverse: bool,
+}
+
+impl Consumer for Samples<'_> {
+    fn stats(&mut self, _: &BatchStats) -> Option<ControlFlow<()>> {
+        None
+    }
+
+    fn batch(&mut self, timestamps: &mut [i64], values: &mut [f64]) -> ControlFlow<()> {
+        if self.reverse {
+            timestamps.reverse();
+            values.reverse();
+        }
+        self.rows.pass(timestamps, values)
+    }
+}
+
+impl Consumer for Buckets<'_> {
+    fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
+        let bucket = self.takes(stats)?;
+        Some(self.push_stats(bucket, stats))
+    }
+
+    fn batch(&mut self, timestamps: &mut [i64], values: &mut [f64]) -> ControlFlow<()> {
+        self.push(timestamps, values)
+    }
+}
+
+struct Scan<'a> {
+    filter: &'a Filter<'a>,
+    reverse: bool,
+}
+
+impl Scan<'_> {
+    /// Reads the source to the end of the span, or until the consumer breaks.
+    fn drive(
+        &self,
+        source: &mut dyn Source,
+        consumer: &mut impl Consumer,
+    ) -> Result<ControlFlow<()>> {
+        let filter = self.filter;
+        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+        if filter.passes_nothing() {
+            return Ok(ControlFlow::Continue(()));
+        }
+        loop {
+            if let Some(stats) = source.peek_stats() {
+                if filter.is_past(stats.first, stats.last, self.reverse) {
+                    break;
+                }
+                if filter.drops(&stats) {
+                    source.skip();
+                    continue;
+                }
+                if filter.keeps(&stats)
+                    && let Some(flow) = consumer.stats(&stats)
+                {
+                    if flow.is_break() {
+                        return Ok(flow);
+                    }
+                    source.skip();
+                    continue;
+                }
+            }
+            if !source.next(&mut timestamps, &mut values)? {
+                break;
+            }
+            let (Some(&oldest), Some(&newest)) = (timestamps.first(), timestamps.last()) else {
+                continue;
+            };
+            if filter.is_past(oldest, newest, self.reverse) {
+                break;
+            }
+            let kept = filter.apply(&mut timestamps, &mut values);
+            let flow = consumer.batch(&mut timestamps[kept.clone()], &mut values[kept]);
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}
