@@ -1,0 +1,114 @@
+//! Numbers in requests, accepted exactly as RedisTimeSeries 1.12 accepts them.
+//!
+//! There are three grammars, found by asking the real server:
+//! - integers ([`parse_i64`], [`parse_timestamp`]): strict decimal, no plus, no
+//!   leading zero, no blank, no `-0`;
+//! - sample values ([`parse_value`], of TS.ADD and TS.MADD): a JSON number, and
+//!   whatever follows the number is ignored: `5 ` is 5 and `1,5` is 1;
+//! - other floats ([`parse_float`], of TS.INCRBY, TS.DECRBY, FILTER_BY_VALUE,
+//!   IGNORE): the whole text as C's `strtod` reads it, infinity included.
+//!
+//! `number/tests.rs` holds the table of accepted and refused texts.
+
+/// Parses a signed decimal integer: `0`, or a digit from 1 to 9 and more
+/// digits, with at most a `-` before it; `None` for anything else or out of range.
+#[inline]
+pub fn parse_i64(text: &[u8]) -> Option<i64> {
+    match text {
+        [b'-', digits @ ..] => match parse_u64(digits)? {
+            0 => None,
+            magnitude => 0i64.checked_sub_unsigned(magnitude),
+        },
+        digits => i64::try_from(parse_u64(digits)?).ok(),
+    }
+}
+
+/// Parses a timestamp: a non-negative integer of milliseconds, at most `i64::MAX`.
+#[inline]
+pub fn parse_timestamp(text: &[u8]) -> Option<i64> {
+    i64::try_from(parse_u64(text)?).ok()
+}
+
+/// Parses an unsigned decimal integer without leading zeros.
+#[inline]
+pub fn parse_u64(text: &[u8]) -> Option<u64> {
+    if text.len() > 1 && text[0] == b'0' {
+        return None;
+    }
+    match text.len() {
+        // Nineteen digits always fit: no check for overflow per digit.
+        1..=19 => text.iter().try_fold(0u64, |value, byte| {
+            let digit = byte.wrapping_sub(b'0');
+            (digit < 10).then(|| value * 10 + u64::from(digit))
+        }),
+        20 => std::str::from_utf8(text)
+            .ok()
+            .filter(|_| text[0] != b'+')?
+            .parse()
+            .ok(),
+        _ => None,
+    }
+}
+
+/// Parses a sample value: the longest JSON number at the start of `text`.
+///
+/// Bytes behind the number are ignored. Refused (`None`): no number, a leading
+/// plus, blank, zero (`007`) or point (`.5`), a point or exponent without
+/// digits, infinity in any spelling, and what overflows to infinity. Too small
+/// numbers become 0. `nan` and `-nan`, alone and in any case, are NaN, as in
+/// RedisTimeSeries 8.6 and later.
+#[inline]
+pub fn parse_value(text: &[u8]) -> Option<f64> {
+    let Some(len_bytes) = json_number(text) else {
+        let word = text.strip_prefix(b"-").unwrap_or(text);
+        return word.eq_ignore_ascii_case(b"nan").then_some(f64::NAN);
+    };
+    let number = std::str::from_utf8(&text[..len_bytes]).ok()?;
+    number.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Parses a whole text as a float: a decimal number in any notation (`+5`,
+/// `.5`, `5.`, `1e5`), or `inf` / `infinity` in any case with or without sign.
+///
+/// Refused (`None`): NaN, blanks, hexadecimal (which Redis accepts), anything
+/// behind the number, and numbers too large for an f64 or too small to differ from 0.
+pub fn parse_float(text: &[u8]) -> Option<f64> {
+    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    let mantissa = text.split(|byte| matches!(byte, b'e' | b'E')).next()?;
+    let has_digit = |wanted: fn(&u8) -> bool| mantissa.iter().any(wanted);
+    let refused = value.is_nan()
+        || (value.is_infinite() && has_digit(u8::is_ascii_digit))
+        || (value == 0.0 && has_digit(|byte| matches!(byte, b'1'..=b'9')));
+    (!refused).then_some(value)
+}
+
+/// Bytes of the JSON number that `text` begins with.
+#[inline]
+fn json_number(text: &[u8]) -> Option<usize> {
+    let digits = |from: usize| {
+        let rest = text.get(from..).unwrap_or_default();
+        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let start = usize::from(text.first() == Some(&b'-'));
+    let whole = digits(start);
+    if whole == 0 || (whole > 1 && text[start] == b'0') {
+        return None;
+    }
+    let mut end = start + whole;
+    if text.get(end) == Some(&b'.') {
+        let fraction = digits(end + 1);
+        if fraction == 0 {
+            return None;
+        }
+        end += 1 + fraction;
+    }
+    if matches!(text.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
+        let exponent = digits(end + 1 + sign);
+        if exponent == 0 {
+            return None;
+        }
+        end += 1 + sign + exponent;
+    }
+    Some(end)
+}

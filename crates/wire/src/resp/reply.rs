@@ -1,0 +1,186 @@
+//! Writes replies in the protocol version of the connection.
+//!
+//! RESP3 has types that RESP2 lacks; each is written in RESP2 the way
+//! RedisTimeSeries does it, so that command code says what it means once.
+//! Writing only appends to a `Vec<u8>`; nothing can fail.
+
+use super::{Protocol, double};
+
+/// Appends replies to a buffer.
+#[derive(Debug)]
+pub struct Reply<'a> {
+    out: &'a mut Vec<u8>,
+    protocol: Protocol,
+}
+
+impl<'a> Reply<'a> {
+    /// Replies go to the end of `out`, in `protocol`.
+    #[inline]
+    pub fn new(out: &'a mut Vec<u8>, protocol: Protocol) -> Self {
+        Self { out, protocol }
+    }
+
+    /// The protocol version replies are written in.
+    #[inline]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Bytes written so far to the buffer, by this and earlier writers.
+    #[inline]
+    pub fn len_bytes(&self) -> usize {
+        self.out.len()
+    }
+
+    /// `+OK`.
+    #[inline]
+    pub fn ok(&mut self) {
+        self.out.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// A simple string. Line breaks in it become blanks.
+    pub fn simple(&mut self, text: impl AsRef<[u8]>) {
+        self.line(b'+', text.as_ref());
+    }
+
+    /// An error; `text` begins with its code (`ERR ...`). Line breaks in it become blanks.
+    pub fn error(&mut self, text: impl AsRef<[u8]>) {
+        self.line(b'-', text.as_ref());
+    }
+
+    /// An integer.
+    #[inline]
+    pub fn integer(&mut self, value: i64) {
+        self.number(b':', value);
+    }
+
+    /// A bulk string: any bytes.
+    #[inline]
+    pub fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
+        let bytes = bytes.as_ref();
+        self.header(b'$', bytes.len());
+        self.out.extend_from_slice(bytes);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// No value: the null bulk string in RESP2.
+    pub fn null(&mut self) {
+        self.out.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// No array, as EXEC answers after a broken WATCH: the null array in RESP2.
+    pub fn null_array(&mut self) {
+        self.out.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"*-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    /// The header of an array; `len` replies must follow.
+    #[inline]
+    pub fn array(&mut self, len: usize) {
+        self.header(b'*', len);
+    }
+
+    /// The header of a map; `pairs` times a key and a value must follow. RESP2: a flat array.
+    pub fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', pairs.saturating_mul(2)),
+            Protocol::Resp3 => self.header(b'%', pairs),
+        }
+    }
+
+    /// The header of a set; `len` replies must follow. RESP2: an array.
+    pub fn set(&mut self, len: usize) {
+        self.typed_array(b'~', len);
+    }
+
+    /// The header of a message that answers no command; `len` replies must follow. RESP2: an array.
+    pub fn push(&mut self, len: usize) {
+        self.typed_array(b'>', len);
+    }
+
+    /// A sample value. RESP2: a simple string, see [`double::append_resp2`].
+    #[inline]
+    pub fn double(&mut self, value: f64) {
+        match self.protocol {
+            Protocol::Resp2 => {
+                self.out.push(b'+');
+                double::append_resp2(self.out, value);
+            }
+            Protocol::Resp3 => {
+                self.out.push(b',');
+                double::append_resp3(self.out, value);
+            }
+        }
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// True or false. RESP2: 1 or 0.
+    pub fn boolean(&mut self, value: bool) {
+        self.out.extend_from_slice(match (self.protocol, value) {
+            (Protocol::Resp2, true) => b":1\r\n",
+            (Protocol::Resp2, false) => b":0\r\n",
+            (Protocol::Resp3, true) => b"#t\r\n",
+            (Protocol::Resp3, false) => b"#f\r\n",
+        });
+    }
+
+    /// A text for people, as INFO answers. `format` is `txt` or `mkd`. RESP2: a bulk string.
+    pub fn verbatim(&mut self, format: [u8; 3], text: impl AsRef<[u8]>) {
+        let text = text.as_ref();
+        if self.protocol == Protocol::Resp2 {
+            return self.bulk(text);
+        }
+        self.header(b'=', text.len().saturating_add(4));
+        self.out.extend_from_slice(&format);
+        self.out.push(b':');
+        self.out.extend_from_slice(text);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// Appends replies that were encoded before, in the same protocol version.
+    pub fn encoded(&mut self, replies: &[u8]) {
+        self.out.extend_from_slice(replies);
+    }
+
+    fn typed_array(&mut self, resp3_type: u8, len: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.header(b'*', len),
+            Protocol::Resp3 => self.header(resp3_type, len),
+        }
+    }
+
+    #[inline]
+    fn header(&mut self, kind: u8, len: usize) {
+        if len < 10 {
+            let line = [kind, b'0' + len as u8, b'\r', b'\n'];
+            self.out.extend_from_slice(&line);
+        } else {
+            self.number(kind, len as i64);
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, kind: u8, value: i64) {
+        self.out.push(kind);
+        self.out
+            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn line(&mut self, kind: u8, text: &[u8]) {
+        self.out.push(kind);
+        let start = self.out.len();
+        self.out.extend_from_slice(text);
+        for byte in &mut self.out[start..] {
+            if matches!(byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+        self.out.extend_from_slice(b"\r\n");
+    }
+}
