@@ -1,1 +1,2 @@
+//! Placeholder until the table is there.
 fn main() {}

@@ -1,1 +1,50 @@
-//! Placeholder.
+//! Samples to bytes and back.
+//!
+//! A frame holds up to [`FRAME_SAMPLES_MAX`] samples of one series, timestamps
+//! strictly ascending, and says its own length, so that frames lie end to end.
+//! [`Encoder`] picks the smallest coding for timestamps and for values, trying
+//! what won last time ([`Hint`]) first; [`Frame`] is a view of the bytes that
+//! answers count, range and statistics from its header, finds a timestamp
+//! without decoding the rest, and decodes all of it.
+//!
+//! Pure: no I/O, no clock, no state between frames but the hint. Every f64 and
+//! i64 comes back bit for bit. No bytes make it panic or allocate more than a
+//! frame's worth. The format is described in `docs/format/chunk.md`.
+//!
+//! ```
+//! use latewood_codec::{Encoder, Frame, Hint};
+//!
+//! let (mut encoder, mut hint, mut bytes) = (Encoder::new(), Hint::default(), Vec::new());
+//! encoder.encode(&[1_000, 2_000, 3_000], &[20.5, 20.6, 20.4], &mut hint, &mut bytes)?;
+//!
+//! let (frame, len) = Frame::parse(&bytes)?;
+//! assert_eq!((len, frame.count(), frame.stats()?.max), (bytes.len(), 3, 20.6));
+//! assert_eq!(frame.lower_bound(1_500)?, 1);
+//! # Ok::<(), latewood_codec::Error>(())
+//! ```
+
+mod bitpack;
+mod bits;
+mod encoder;
+mod error;
+mod frame;
+mod pfor;
+mod scalar;
+mod stats;
+mod stream;
+mod timestamps;
+mod values;
+mod varint;
+
+pub use encoder::{Encoder, Hint};
+pub use error::Error;
+pub use frame::Frame;
+pub use stats::Stats;
+pub use timestamps::TimestampCoding;
+pub use values::ValueCoding;
+
+/// Most samples a frame holds.
+pub const FRAME_SAMPLES_MAX: usize = 512;
+
+/// The frame format that [`Encoder`] writes.
+pub const FORMAT_VERSION: u8 = 1;

@@ -1,0 +1,164 @@
+//! Minimum, maximum, sum and NaN count of a frame.
+//!
+//! Queries use them in place of the samples. NaN is left out of min, max and
+//! sum and counted apart. The sum is compensated (Neumaier 1974, four lanes
+//! merged), so it is as good as the f64 nearest to the true sum; frames of
+//! clean decimals sum their integer mantissas instead, which is exact, and
+//! divide once.
+
+use crate::Error;
+use crate::scalar;
+use crate::varint::{Reader, put_varint};
+
+/// Summary of the values of a frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stats {
+    /// Smallest value that is not NaN; NaN if all are.
+    pub min: f64,
+    /// Largest value that is not NaN; NaN if all are.
+    pub max: f64,
+    /// Sum of the values that are not NaN; 0 if all are.
+    pub sum: f64,
+    /// Number of NaN values.
+    pub nan_count: usize,
+}
+
+const LANES: usize = 4;
+
+impl Stats {
+    /// Of one value repeated.
+    pub(crate) fn of_constant(value: f64, count: usize) -> Self {
+        if value.is_nan() {
+            return Self {
+                min: value,
+                max: value,
+                sum: 0.0,
+                nan_count: count,
+            };
+        }
+        Self {
+            min: value,
+            max: value,
+            sum: value * count as f64,
+            nan_count: 0,
+        }
+    }
+
+    /// Of any values. O(n).
+    pub(crate) fn of(values: &[f64]) -> Self {
+        let mut min = [f64::INFINITY; LANES];
+        let mut max = [f64::NEG_INFINITY; LANES];
+        let (mut sum, mut lost) = ([0.0f64; LANES], [0.0f64; LANES]);
+        let mut nan_count = 0;
+        for group in values.chunks(LANES) {
+            for (lane, &value) in group.iter().enumerate() {
+                let is_nan = value.is_nan();
+                nan_count += usize::from(is_nan);
+                min[lane] = if value < min[lane] { value } else { min[lane] };
+                max[lane] = if value > max[lane] { value } else { max[lane] };
+                let term = if is_nan { 0.0 } else { value };
+                lost[lane] += rounding_error(sum[lane], term);
+                sum[lane] += term;
+            }
+        }
+        if nan_count == values.len() {
+            return Self {
+                min: f64::NAN,
+                max: f64::NAN,
+                sum: 0.0,
+                nan_count,
+            };
+        }
+        let (mut total, mut error) = (0.0, lost.iter().sum::<f64>());
+        for lane in sum {
+            error += rounding_error(total, lane);
+            total += lane;
+        }
+        Self {
+            min: min.iter().copied().fold(f64::INFINITY, f64::min),
+            max: max.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            // Infinities make the error term NaN; the plain sum is then the answer.
+            sum: if (total + error).is_nan() {
+                total
+            } else {
+                total + error
+            },
+            nan_count,
+        }
+    }
+
+    /// Appends the statistics; true if the NaN count was written too.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) -> bool {
+        scalar::put(self.min, out);
+        scalar::put(self.max, out);
+        scalar::put(self.sum, out);
+        if self.nan_count > 0 {
+            put_varint(self.nan_count as u64, out);
+        }
+        self.nan_count > 0
+    }
+
+    /// Reads what [`Self::put`] wrote.
+    pub(crate) fn get(reader: &mut Reader<'_>, has_nan: bool) -> Result<Self, Error> {
+        let (min, max, sum) = (
+            scalar::get(reader)?,
+            scalar::get(reader)?,
+            scalar::get(reader)?,
+        );
+        let nan_count = if has_nan { reader.varint()? } else { 0 };
+        let nan_count = usize::try_from(nan_count)
+            .ok()
+            .filter(|n| *n <= crate::FRAME_SAMPLES_MAX);
+        Ok(Self {
+            min,
+            max,
+            sum,
+            nan_count: nan_count.ok_or(Error::Corrupt("more NaN values than samples"))?,
+        })
+    }
+}
+
+/// What `a + b` loses to rounding (TwoSum, Knuth: no branch, any order of magnitude).
+#[inline]
+fn rounding_error(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    let b_part = sum - a;
+    (a - (sum - b_part)) + (b - b_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_that_cancel_are_right() {
+        let stats = Stats::of(&[1e16, 1.0, -1e16, f64::NAN, 1.0, 0.5]);
+        assert_eq!(
+            (stats.min, stats.max, stats.sum, stats.nan_count),
+            (-1e16, 1e16, 2.5, 1)
+        );
+    }
+
+    #[test]
+    fn infinities_and_nan() {
+        assert_eq!(Stats::of(&[f64::INFINITY, 1.0]).sum, f64::INFINITY);
+        assert_eq!(Stats::of(&[1.0, f64::NEG_INFINITY]).min, f64::NEG_INFINITY);
+        assert!(Stats::of(&[f64::INFINITY, f64::NEG_INFINITY]).sum.is_nan());
+        let none = Stats::of(&[f64::NAN; 3]);
+        assert!(none.min.is_nan() && none.max.is_nan());
+        assert_eq!((none.sum, none.nan_count), (0.0, 3));
+    }
+
+    #[test]
+    fn bytes_and_back() {
+        for values in [&[1.5, 2.0, f64::NAN][..], &[std::f64::consts::PI, -0.0]] {
+            let stats = Stats::of(values);
+            let mut bytes = Vec::new();
+            let has_nan = stats.put(&mut bytes);
+            assert_eq!(
+                Stats::get(&mut Reader::new(&bytes), has_nan).unwrap(),
+                stats
+            );
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The timestamps of a frame: strictly ascending `i64`, any unit.
+//!
+//! The first timestamp lives in the frame's header. [`Regular`] spacing needs
+//! nothing but its step; [`DeltaPfor`] and [`Linear`] cover gaps, drift and
+//! jitter and can find a timestamp without decoding the frame; [`Gorilla`] is
+//! the field's reference, kept for comparison; [`Raw`] always works.
+//!
+//! [`Regular`]: TimestampCoding::Regular
+//! [`DeltaPfor`]: TimestampCoding::DeltaPfor
+//! [`Linear`]: TimestampCoding::Linear
+//! [`Gorilla`]: TimestampCoding::Gorilla
+//! [`Raw`]: TimestampCoding::Raw
+
+pub(crate) mod delta_pfor;
+pub(crate) mod gorilla;
+pub(crate) mod linear;
+pub(crate) mod raw;
+pub(crate) mod regular;
+
+use crate::Error;
+
+/// How the timestamps of a frame are written. The numbers are part of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TimestampCoding {
+    /// Eight bytes each.
+    Raw = 0,
+    /// Equal spacing: the step alone.
+    Regular = 1,
+    /// Deltas over their common divisor, patched frame of reference, a restart every 128.
+    DeltaPfor = 2,
+    /// Distance from a straight line, packed at one width.
+    Linear = 3,
+    /// Double delta, as in the Gorilla paper. Reference; never chosen.
+    Gorilla = 4,
+}
+
+impl TimestampCoding {
+    /// Every coding, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Raw,
+        Self::Regular,
+        Self::DeltaPfor,
+        Self::Linear,
+        Self::Gorilla,
+    ];
+
+    pub(crate) fn from_id(id: u8) -> Result<Self, Error> {
+        Self::ALL
+            .get(usize::from(id))
+            .copied()
+            .ok_or(Error::Corrupt("unknown timestamp coding"))
+    }
+}
+
+/// The timestamps of a parsed frame.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Section<'a> {
+    pub(crate) coding: TimestampCoding,
+    pub(crate) count: usize,
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    /// Spacing, of [`TimestampCoding::Regular`] only.
+    pub(crate) step: u64,
+    pub(crate) bytes: &'a [u8],
+}
+
+impl Section<'_> {
+    /// Fills `out`, whose length is the count.
+    pub(crate) fn decode(&self, out: &mut [i64]) -> Result<(), Error> {
+        match self.coding {
+            TimestampCoding::Raw => raw::decode(self.bytes, out)?,
+            TimestampCoding::Regular => regular::decode(self.first, self.step, out),
+            TimestampCoding::DeltaPfor => delta_pfor::decode(self.bytes, self.first, out)?,
+            TimestampCoding::Linear => linear::decode(self.bytes, self.first, out)?,
+            TimestampCoding::Gorilla => gorilla::decode(self.bytes, self.first, out)?,
+        }
+        if out.first() != Some(&self.first) || out.last() != Some(&self.last) {
+            return Err(Error::Corrupt("timestamps disagree with the header"));
+        }
+        Ok(())
+    }
+
+    /// Index of the first timestamp at or after `t`; the count if there is none.
+    pub(crate) fn lower_bound(&self, t: i64) -> Result<usize, Error> {
+        Ok(self.search(t)?.0)
+    }
+
+    /// True if `t` is one of the timestamps.
+    pub(crate) fn exists(&self, t: i64) -> Result<bool, Error> {
+        Ok(self.search(t)?.1)
+    }
+
+    /// [`Self::lower_bound`], and whether the timestamp there is `t` itself.
+    fn search(&self, t: i64) -> Result<(usize, bool), Error> {
+        if t <= self.first {
+            return Ok((0, t == self.first));
+        }
+        if t >= self.last {
+            return Ok(if t == self.last {
+                (self.count - 1, true)
+            } else {
+                (self.count, false)
+            });
+        }
+        match self.coding {
+            TimestampCoding::Raw => raw::search(self.bytes, self.count, t),
+            TimestampCoding::Regular => Ok(regular::search(self.first, self.step, t)),
+            TimestampCoding::DeltaPfor => delta_pfor::search(self.bytes, self.first, self.count, t),
+            TimestampCoding::Linear => linear::search(self.bytes, self.first, self.count, t),
+            TimestampCoding::Gorilla => gorilla::search(self.bytes, self.first, self.count, t),
+        }
+    }
+}
+
+/// Test data shared by the codings and their twins.
+#[cfg(test)]
+pub(crate) mod samples {
+    use proptest::prelude::*;
+
+    /// 1 to 512 strictly ascending timestamps of many shapes, the extremes included.
+    pub(crate) fn ascending() -> impl Strategy<Value = Vec<i64>> {
+        let jitter = (
+            any::<i64>(),
+            1u64..100_000,
+            0u64..50,
+            prop::collection::vec(any::<u64>(), 0..511),
+        )
+            .prop_map(|(first, step, jitter, noise)| {
+                let deltas = noise.iter().map(|n| step + n % (jitter + 1));
+                build(first, deltas)
+            });
+        let gaps = (
+            any::<i64>(),
+            1u64..100_000,
+            prop::collection::vec(0u8..40, 0..511),
+        )
+            .prop_map(|(first, step, gaps)| {
+                build(
+                    first,
+                    gaps.iter().map(|g| step * if *g == 0 { 5 } else { 1 }),
+                )
+            });
+        let wild = prop::collection::btree_set(
+            prop_oneof![any::<i64>(), Just(i64::MIN), Just(i64::MAX), -10i64..10],
+            1..100,
+        )
+        .prop_map(|set| set.into_iter().collect());
+        prop_oneof![jitter, gaps, wild]
+    }
+
+    fn build(first: i64, deltas: impl Iterator<Item = u64>) -> Vec<i64> {
+        let mut timestamps = vec![first];
+        for delta in deltas {
+            match timestamps[timestamps.len() - 1].checked_add_unsigned(delta) {
+                Some(next) => timestamps.push(next),
+                None => break,
+            }
+        }
+        timestamps
+    }
+
+    /// The twin of every search: a scan.
+    pub(crate) fn naive_search(timestamps: &[i64], t: i64) -> (usize, bool) {
+        let index = timestamps
+            .iter()
+            .position(|at| *at >= t)
+            .unwrap_or(timestamps.len());
+        (index, timestamps.get(index) == Some(&t))
+    }
+
+    /// Timestamps worth looking for: all of them and their neighbours.
+    pub(crate) fn probes(timestamps: &[i64]) -> Vec<i64> {
+        let mut probes: Vec<i64> = timestamps
+            .iter()
+            .step_by(1 + timestamps.len() / 40)
+            .flat_map(|t| [t.saturating_sub(1), *t, t.saturating_add(1)])
+            .collect();
+        probes.extend([i64::MIN, 0, i64::MAX]);
+        probes
+    }
+}

@@ -1,0 +1,58 @@
+//! One value repeated: idle gauges, flags, limits. A few bytes for any count.
+
+use crate::Error;
+use crate::scalar;
+use crate::varint::Reader;
+
+/// True if all values have the same bits.
+pub(crate) fn applies(values: &[f64]) -> bool {
+    let first = values[0].to_bits();
+    // Most series differ at once: look before running over all of it.
+    values[values.len() / 2].to_bits() == first
+        && values
+            .iter()
+            .fold(0, |or, value| or | (value.to_bits() ^ first))
+            == 0
+}
+
+/// Appends the value.
+pub(crate) fn encode(values: &[f64], out: &mut Vec<u8>) {
+    scalar::put(values[0], out);
+}
+
+/// The value.
+pub(crate) fn value(reader: &mut Reader<'_>) -> Result<f64, Error> {
+    scalar::get(reader)
+}
+
+/// Fills `out`.
+pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
+    out.fill(value(reader)?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::samples::{EDGES, bits};
+
+    #[test]
+    fn every_edge_value_repeats() {
+        for value in EDGES {
+            let values = vec![value; 100];
+            assert!(applies(&values));
+            let mut bytes = Vec::new();
+            encode(&values, &mut bytes);
+            let mut back = vec![1.0; 100];
+            decode(&mut Reader::new(&bytes), &mut back).unwrap();
+            assert_eq!(bits(&back), bits(&values));
+        }
+    }
+
+    #[test]
+    fn zeros_of_two_signs_are_not_constant() {
+        assert!(!applies(&[0.0, -0.0]));
+        assert!(!applies(&[0.0, 0.0, -0.0]));
+        assert!(!applies(&[1.0, 0.0, 0.0]));
+    }
+}
