@@ -1,0 +1,204 @@
+//! A blocking connection for everything outside the measured load: creating series, reading
+//! INFO, asking for the late samples to be settled, checking results.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use crate::address::{Address, Stream};
+use crate::error::{Doing, Error, Result};
+use crate::resp::{self, Reply};
+
+/// Commands of one pipeline of `run_all`: enough to hide the round trip, far from any buffer.
+const PIPELINE: usize = 512;
+/// Longer than any command here may take; settling a hundred million samples is the longest.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A connection that sends a command and waits for its reply.
+#[derive(Debug)]
+pub(crate) struct Control {
+    stream: Stream,
+    input: Vec<u8>,
+}
+
+/// The fields of an `INFO` answer, all sections together.
+#[derive(Debug, Default)]
+pub(crate) struct Info(HashMap<String, String>);
+
+impl Control {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// When nobody listens there.
+    pub(crate) fn connect(address: &Address) -> Result<Self> {
+        let stream = address.connect()?;
+        let set = match &stream {
+            Stream::Tcp(tcp) => tcp.set_read_timeout(Some(PATIENCE)),
+            Stream::Unix(unix) => unix.set_read_timeout(Some(PATIENCE)),
+        };
+        set.doing("set a read timeout")?;
+        Ok(Control {
+            stream,
+            input: Vec::new(),
+        })
+    }
+
+    /// Sends one command and returns its reply, error replies too.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub(crate) fn ask(&mut self, parts: &[&[u8]]) -> Result<Reply> {
+        let mut out = Vec::new();
+        resp::encode_command(&mut out, parts);
+        self.send(&out)?;
+        self.receive()
+    }
+
+    /// Sends one command; an error reply is an error.
+    ///
+    /// # Errors
+    /// When the connection breaks or the server answers with an error.
+    pub(crate) fn run(&mut self, parts: &[&[u8]]) -> Result<Reply> {
+        check(parts, self.ask(parts)?)
+    }
+
+    /// Runs many commands in pipelines and returns their replies in order.
+    ///
+    /// # Errors
+    /// When the connection breaks or any reply is an error.
+    pub(crate) fn run_all(&mut self, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Reply>> {
+        let mut replies = Vec::with_capacity(commands.len());
+        for batch in commands.chunks(PIPELINE) {
+            let mut out = Vec::new();
+            for command in batch {
+                let parts: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+                resp::encode_command(&mut out, &parts);
+            }
+            self.send(&out)?;
+            for command in batch {
+                let parts: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
+                replies.push(check(&parts, self.receive()?)?);
+            }
+        }
+        Ok(replies)
+    }
+
+    /// Sends one command and hands the bytes of its whole reply to `read`.
+    ///
+    /// # Errors
+    /// When the connection breaks or the reply is no RESP2.
+    pub(crate) fn ask_raw<T>(
+        &mut self,
+        parts: &[&[u8]],
+        read: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        let mut out = Vec::new();
+        resp::encode_command(&mut out, parts);
+        self.send(&out)?;
+        loop {
+            if let Some(reply) = resp::skip(&self.input)? {
+                let answer = read(&self.input[..reply.len_bytes]);
+                self.input.drain(..reply.len_bytes);
+                return Ok(answer);
+            }
+            self.read_more()?;
+        }
+    }
+
+    /// `INFO [section]`. A section the server does not have gives no fields.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub(crate) fn info(&mut self, section: &str) -> Result<Info> {
+        let reply = self.ask(&[b"INFO", section.as_bytes()])?;
+        let text = match reply {
+            Reply::Error(_) => String::new(),
+            other => other.text(),
+        };
+        Ok(Info::read(&text))
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        let sent = match &mut self.stream {
+            Stream::Tcp(tcp) => tcp.write_all(bytes),
+            Stream::Unix(unix) => unix.write_all(bytes),
+        };
+        sent.doing("send a command")
+    }
+
+    fn receive(&mut self) -> Result<Reply> {
+        loop {
+            if let Some((reply, len)) = resp::parse(&self.input)? {
+                self.input.drain(..len);
+                return Ok(reply);
+            }
+            self.read_more()?;
+        }
+    }
+
+    fn read_more(&mut self) -> Result<()> {
+        const READ_BYTES: usize = 256 * 1024;
+        let held = self.input.len();
+        self.input.resize(held + READ_BYTES, 0);
+        let room = &mut self.input[held..];
+        let read = match &mut self.stream {
+            Stream::Tcp(tcp) => tcp.read(room),
+            Stream::Unix(unix) => unix.read(room),
+        };
+        let got = *read.as_ref().unwrap_or(&0);
+        self.input.truncate(held + got);
+        match read.doing("wait for a reply")? {
+            0 => Err(Error::new("the server closed the connection")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Info {
+    /// Reads the text of an `INFO` reply; lines that are no `name:value` are passed over.
+    fn read(text: &str) -> Self {
+        let fields = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'));
+        Info(fields.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
+    }
+
+    /// The text of a field.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// A field as a number.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.text(name)?.parse().ok()
+    }
+}
+
+fn check(parts: &[&[u8]], reply: Reply) -> Result<Reply> {
+    let Reply::Error(text) = reply else {
+        return Ok(reply);
+    };
+    let shown: Vec<_> = parts
+        .iter()
+        .map(|part| String::from_utf8_lossy(part))
+        .collect();
+    Err(Error::new(format!(
+        "{} was answered: {text}",
+        shown.join(" ")
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_info_fields() {
+        let info =
+            Info::read("# CPU\r\nused_cpu_sys:1.25\r\nused_cpu_user:2\r\n\r\nrole:master\r\n");
+        assert_eq!(info.number("used_cpu_sys"), Some(1.25));
+        assert_eq!(info.text("role"), Some("master"));
+        assert_eq!(info.number("role"), None);
+        assert_eq!(info.text("# CPU"), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Measuring one cell on one server.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Encoding, Fixed};
+use crate::address::Address;
+use crate::control::Control;
+use crate::error::{Error, Result};
+use crate::load::{Load, Outcome, Shape};
+use crate::machine::own_cpu_seconds;
+use crate::progress::Progress;
+use crate::workload::{self, Writer};
+
+/// What every server's refusal of a duplicate under BLOCK contains.
+const BLOCKED: &str = "DUPLICATE_POLICY is set to BLOCK";
+
+/// What came out of one run of one cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Measured {
+    /// Samples sent after the warm-up.
+    pub(crate) measured_samples: u64,
+    /// From the first command to the last reply and the end of settling.
+    pub(crate) seconds: f64,
+    /// The part of it spent settling after the last reply.
+    pub(crate) settle_seconds: f64,
+    /// Samples over seconds.
+    pub(crate) samples_per_second: f64,
+    /// Latency of a command, from being put into a batch to the batch's last reply.
+    pub(crate) p50_us: f64,
+    /// 95 of 100 commands were at least this fast.
+    pub(crate) p95_us: f64,
+    /// 99 of 100 commands were at least this fast.
+    pub(crate) p99_us: f64,
+    /// The slowest command.
+    pub(crate) max_us: f64,
+    /// Processor time of the server, user and system, until everything was settled.
+    pub(crate) server_cpu_seconds: f64,
+    /// The same for a million samples.
+    pub(crate) server_cpu_seconds_per_million: f64,
+    /// And its inverse.
+    pub(crate) samples_per_server_cpu_second: f64,
+    /// Processor time of the load generator.
+    pub(crate) client_cpu_seconds: f64,
+    /// Samples sent, the warm-up included.
+    pub(crate) sent: u64,
+    /// Samples the server holds at the end; equal to the different timestamps sent.
+    pub(crate) stored: u64,
+    /// memoryUsage of TS.INFO over the samples stored, all series together.
+    pub(crate) bytes_per_sample: f64,
+    /// Growth of used_memory of INFO over the samples stored.
+    pub(crate) used_memory_bytes_per_sample: f64,
+    /// Duplicates refused under BLOCK.
+    pub(crate) blocked: u64,
+    /// All other errors by text.
+    pub(crate) errors: Vec<(String, u64)>,
+}
+
+/// Name and version of a server, as it tells them.
+///
+/// # Errors
+/// When it does not answer.
+pub(super) fn version(address: &Address) -> Result<String> {
+    let mut control = Control::connect(address)?;
+    let server = control.info("server")?;
+    if let Some(version) = server.text("latewood_version") {
+        return Ok(format!("Latewood {version}"));
+    }
+    let redis = server.text("redis_version").unwrap_or("of unknown version");
+    let modules = control.info("modules")?;
+    Ok(match modules.text("module") {
+        Some(module) => format!("Redis {redis}, module {module}"),
+        None => format!("Redis {redis}"),
+    })
+}
+
+/// Creates the series, loads them, waits until they are settled, checks them, deletes them.
+///
+/// # Errors
+/// When the keys exist, the server goes away, or it does not hold what was sent.
+pub(super) fn measure(
+    address: &Address,
+    cell: &Cell,
+    fixed: &Fixed,
+    label: String,
+) -> Result<Measured> {
+    let keys: Vec<String> = (1..=cell.series)
+        .map(|number| format!("{}{number}", fixed.key_prefix))
+        .collect();
+    let mut control = Control::connect(address)?;
+    let memory_before = control.info("memory")?.number("used_memory");
+    create(&mut control, cell, &keys)?;
+    let shape = Shape {
+        pipeline: cell.pipeline,
+        threads: fixed.threads,
+        rate: fixed.rate,
+    };
+    let late_share = cell.late_percent / 100.0;
+    let writers = workload::writers(keys.clone(), cell.connections, late_share, fixed.seed);
+    let mut load = Load::connect(address, writers, shape)?;
+    if fixed.warmup > 0 {
+        run(&mut load, fixed.warmup, |_| ())?;
+    }
+
+    let mut progress = Progress::new(label, cell.series * cell.samples);
+    let cpu_before = cpu_seconds(&mut control)?;
+    let own_before = own_cpu_seconds();
+    let began = Instant::now();
+    let outcome = run(&mut load, cell.samples, |done| progress.show(done))?;
+    let loaded = began.elapsed();
+    settle(&mut control)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let server_cpu_seconds = cpu_seconds(&mut control)? - cpu_before;
+    let client_cpu_seconds = own_cpu_seconds() - own_before;
+    progress.finish();
+
+    let writers = load.into_sources();
+    let held = check(&mut control, &writers)?;
+    let memory_after = control.info("memory")?.number("used_memory");
+    delete(&mut control, &keys)?;
+    let samples = outcome.answered as f64;
+    let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
+    let all_errors = outcome.errors.by_text();
+    let (blocked, errors): (Vec<_>, Vec<_>) = all_errors
+        .into_iter()
+        .partition(|(text, _)| text.contains(BLOCKED));
+    let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
+    Ok(Measured {
+        measured_samples: outcome.answered,
+        seconds,
+        settle_seconds: seconds - loaded.as_secs_f64(),
+        samples_per_second: samples / seconds,
+        p50_us: us(0.5),
+        p95_us: us(0.95),
+        p99_us: us(0.99),
+        max_us: us(1.0),
+        server_cpu_seconds,
+        server_cpu_seconds_per_million: server_cpu_seconds / samples * 1e6,
+        samples_per_server_cpu_second: samples / server_cpu_seconds,
+        client_cpu_seconds,
+        sent: writers
+            .iter()
+            .flat_map(Writer::series)
+            .map(|series| series.sent())
+            .sum(),
+        stored: held.samples,
+        bytes_per_sample: held.memory_bytes as f64 / held.samples as f64,
+        used_memory_bytes_per_sample: grown / held.samples as f64,
+        blocked: blocked.iter().map(|(_, count)| count).sum(),
+        errors,
+    })
+}
+
+fn create(control: &mut Control, cell: &Cell, keys: &[String]) -> Result<()> {
+    let chunk_size = cell.chunk_size.to_string();
+    let command = |key: &String| {
+        let mut words = vec!["TS.CREATE", key];
+        if cell.encoding == Encoding::Uncompressed {
+            words.extend(["ENCODING", "UNCOMPRESSED"]);
+        }
+        words.extend(["CHUNK_SIZE", &chunk_size]);
+        if !cell.policy.is_empty() {
+            words.extend(["DUPLICATE_POLICY", &cell.policy]);
+        }
+        words.iter().map(|word| word.as_bytes().to_vec()).collect()
+    };
+    let commands: Vec<_> = keys.iter().map(command).collect();
+    control.run_all(&commands).map(|_| ())
+}
+
+fn delete(control: &mut Control, keys: &[String]) -> Result<()> {
+    let command = |key: &String| vec![b"DEL".to_vec(), key.as_bytes().to_vec()];
+    let commands: Vec<_> = keys.iter().map(command).collect();
+    control.run_all(&commands).map(|_| ())
+}
+
+/// Sends `samples` more of every series; a lost connection is an error here.
+fn run(load: &mut Load<Writer>, samples: u64, tick: impl FnMut(u64)) -> Result<Outcome> {
+    load.each_source(|writer| writer.allow(samples));
+    let outcome = load.run(tick)?;
+    match &outcome.lost {
+        Some(why) => Err(Error::new(format!("the load broke off: {why}"))),
+        None => Ok(outcome),
+    }
+}
+
+/// Waits until staged late samples are merged, on servers that stage them.
+pub(crate) fn settle(control: &mut Control) -> Result<()> {
+    let info = control.info("latewood")?;
+    if info.number("late_samples_pending").is_some() {
+        control.run(&[b"LATEWOOD", b"SETTLE"])?;
+    }
+    Ok(())
+}
+
+/// Processor seconds the server has used since its start, all threads.
+pub(crate) fn cpu_seconds(control: &mut Control) -> Result<f64> {
+    let info = control.info("cpu")?;
+    match (info.number("used_cpu_user"), info.number("used_cpu_sys")) {
+        (Some(user), Some(system)) => Ok(user + system),
+        _ => Err(Error::new("INFO cpu has no used_cpu_user and used_cpu_sys")),
+    }
+}
+
+/// Samples and bytes of all series.
+pub(crate) struct Held {
+    /// totalSamples of TS.INFO.
+    pub(crate) samples: u64,
+    /// memoryUsage of TS.INFO.
+    pub(crate) memory_bytes: u64,
+}
+
+/// Compares every series with what was sent to it.
+///
+/// # Errors
+/// Names the first series that holds more or fewer samples.
+pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
+    let series: Vec<_> = writers.iter().flat_map(Writer::series).collect();
+    let command = |key: &[u8]| vec![b"TS.INFO".to_vec(), key.to_vec()];
+    let commands: Vec<_> = series.iter().map(|series| command(series.key())).collect();
+    let mut held = Held {
+        samples: 0,
+        memory_bytes: 0,
+    };
+    for (series, info) in series.iter().zip(control.run_all(&commands)?) {
+        let field = |name| {
+            let number = info.field(name).and_then(|value| value.number());
+            let number = number.and_then(|number| u64::try_from(number).ok());
+            number.ok_or_else(|| Error::new(format!("TS.INFO has no {name}")))
+        };
+        let samples = field("totalSamples")?;
+        if samples != series.distinct() {
+            let key = String::from_utf8_lossy(series.key());
+            return Err(Error::new(format!(
+                "{key} holds {samples} samples, but {} different timestamps were sent to it",
+                series.distinct()
+            )));
+        }
+        held.samples += samples;
+        held.memory_bytes += field("memoryUsage")?;
+    }
+    Ok(held)
+}

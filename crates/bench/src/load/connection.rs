@@ -1,0 +1,257 @@
+//! One connection of the load generator: a small machine between "batch to send" and
+//! "all replies read".
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use mio::{Interest, Registry, Token, event};
+
+use super::pace::Pace;
+use super::{LATENCY_MAX_NS, Source, Tally};
+use crate::address::{Address, Stream};
+use crate::error::{Doing, Error, Result};
+use crate::resp;
+
+/// Bytes asked from the kernel at once; the replies of thousands of commands.
+const READ_BYTES: usize = 64 * 1024;
+
+/// A connection and what it sends.
+#[derive(Debug)]
+pub(crate) struct Connection<S> {
+    /// Where commands come from.
+    pub(crate) source: S,
+    socket: Socket,
+    out: Vec<u8>,
+    /// Bytes of `out` the kernel has taken.
+    sent_bytes: usize,
+    input: Vec<u8>,
+    /// Bytes at the start of `input` that hold the beginning of a reply.
+    held_bytes: usize,
+    /// Commands of the batch under way, and how many of them have no reply yet.
+    batch: usize,
+    outstanding: usize,
+    began: Instant,
+    idle_since: Instant,
+    due: Option<Instant>,
+    finished: bool,
+    errors: Tally,
+}
+
+/// Where a connection stands; each carries the number of commands answered just now.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// Waits for the socket, or for its time.
+    Waiting(u64),
+    /// The source is empty and every reply is in.
+    Finished(u64),
+    /// The server is gone.
+    Lost(u64, String),
+}
+
+#[derive(Debug)]
+enum Socket {
+    Tcp(mio::net::TcpStream),
+    Unix(mio::net::UnixStream),
+}
+
+impl<S: Source> Connection<S> {
+    /// Opens a connection.
+    pub(crate) fn open(address: &Address, source: S) -> Result<Self> {
+        let doing = "prepare a connection";
+        let socket = match address.connect()? {
+            Stream::Tcp(stream) => {
+                stream.set_nonblocking(true).doing(doing)?;
+                Socket::Tcp(mio::net::TcpStream::from_std(stream))
+            }
+            Stream::Unix(stream) => {
+                stream.set_nonblocking(true).doing(doing)?;
+                Socket::Unix(mio::net::UnixStream::from_std(stream))
+            }
+        };
+        Ok(Connection {
+            source,
+            socket,
+            out: Vec::new(),
+            sent_bytes: 0,
+            input: vec![0; READ_BYTES],
+            held_bytes: 0,
+            batch: 0,
+            outstanding: 0,
+            began: Instant::now(),
+            idle_since: Instant::now(),
+            due: None,
+            finished: false,
+            errors: Tally::default(),
+        })
+    }
+
+    /// Joins an event loop at the start of a run.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token, pace: Pace) -> Result<()> {
+        self.finished = false;
+        self.due = Some(pace.first(token.0));
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        registry
+            .register(self.socket.as_event_source(), token, interest)
+            .doing("watch a connection")
+    }
+
+    /// Leaves the event loop and hands over the errors counted in this run.
+    pub(crate) fn deregister(&mut self, registry: &Registry) -> Tally {
+        // The event loop ends with the run; a socket that cannot be removed goes with it.
+        let _ = registry.deregister(self.socket.as_event_source());
+        std::mem::take(&mut self.errors)
+    }
+
+    /// When the next batch may go, if the connection waits for that.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.due.filter(|_| self.outstanding == 0 && !self.finished)
+    }
+
+    /// Does all that can be done without waiting: takes the replies that are there and, when the
+    /// batch is complete, sends the next.
+    ///
+    /// # Errors
+    /// When the server's bytes are no replies.
+    pub(crate) fn advance(
+        &mut self,
+        pipeline: usize,
+        pace: Pace,
+        latencies_ns: &mut Histogram<u64>,
+    ) -> Result<Progress> {
+        let mut answered = 0;
+        if self.outstanding > 0 {
+            match self.exchange() {
+                Ok(count) => answered = count,
+                Err(Broken::Lost(why)) => return Ok(Progress::Lost(0, why)),
+                Err(Broken::Malformed(error)) => return Err(error),
+            }
+            if self.outstanding > 0 {
+                return Ok(Progress::Waiting(answered));
+            }
+            self.idle_since = Instant::now();
+            let took = (self.idle_since - self.began).as_nanos();
+            let took = u64::try_from(took).map_or(LATENCY_MAX_NS, |ns| ns.clamp(1, LATENCY_MAX_NS));
+            latencies_ns.saturating_record_n(took, self.batch as u64);
+        }
+        if self.finished || !self.begin_batch(pipeline, pace) {
+            return Ok(Progress::Waiting(answered));
+        }
+        if self.batch == 0 {
+            self.finished = true;
+            return Ok(Progress::Finished(answered));
+        }
+        // Nothing can have come back yet: reading now would be a wasted call.
+        match self.write() {
+            Ok(()) => Ok(Progress::Waiting(answered)),
+            Err(error) => Ok(Progress::Lost(answered, error.to_string())),
+        }
+    }
+
+    /// Puts the next batch together if its time has come; an empty one if the source is empty.
+    fn begin_batch(&mut self, pipeline: usize, pace: Pace) -> bool {
+        let now = Instant::now();
+        let due = self.due.unwrap_or(now);
+        if pace.is_fixed() && due > now {
+            return false;
+        }
+        let was_busy = pace.is_fixed() && self.idle_since > due;
+        self.began = if was_busy { due } else { now };
+        self.due = Some(pace.next(due));
+        self.out.clear();
+        self.sent_bytes = 0;
+        self.batch = self.source.fill(&mut self.out, pipeline);
+        self.outstanding = self.batch;
+        true
+    }
+
+    /// Writes what is left of the batch and reads the replies that are there.
+    fn exchange(&mut self) -> std::result::Result<u64, Broken> {
+        self.write()
+            .map_err(|error| Broken::Lost(error.to_string()))?;
+        let mut answered = 0;
+        loop {
+            let room = &mut self.input[self.held_bytes..];
+            let asked = room.len();
+            let got = match self.socket.read(room) {
+                Ok(0) => return Err(Broken::Lost("the server closed a connection".into())),
+                Ok(got) => got,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(answered),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(Broken::Lost(error.to_string())),
+            };
+            answered += self.take_replies(got).map_err(Broken::Malformed)?;
+            // A short read has emptied the socket: the next reply will wake us again.
+            if got < asked {
+                return Ok(answered);
+            }
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        while self.sent_bytes < self.out.len() {
+            match self.socket.write(&self.out[self.sent_bytes..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(sent) => self.sent_bytes += sent,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the whole replies in the input, of which `got` bytes are new.
+    fn take_replies(&mut self, got: usize) -> Result<u64> {
+        let end = self.held_bytes + got;
+        let mut at = 0;
+        let mut count = 0;
+        while let Some(reply) = resp::skip(&self.input[at..end])? {
+            if reply.is_error {
+                self.errors.count(&self.input[at..at + reply.len_bytes]);
+            }
+            at += reply.len_bytes;
+            count += 1;
+        }
+        if count > self.outstanding {
+            return Err(Error::new("the server sent more replies than commands"));
+        }
+        self.outstanding -= count;
+        self.source.answered(count);
+        self.input.copy_within(at..end, 0);
+        self.held_bytes = end - at;
+        if self.held_bytes == self.input.len() {
+            return Err(Error::new("the server sent a reply longer than 64 KiB"));
+        }
+        Ok(count as u64)
+    }
+}
+
+/// Why an exchange stopped.
+enum Broken {
+    Lost(String),
+    Malformed(Error),
+}
+
+impl Socket {
+    fn as_event_source(&mut self) -> &mut dyn event::Source {
+        match self {
+            Socket::Tcp(stream) => stream,
+            Socket::Unix(stream) => stream,
+        }
+    }
+
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.read(room),
+            Socket::Unix(stream) => stream.read(room),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Socket::Tcp(stream) => stream.write(bytes),
+            Socket::Unix(stream) => stream.write(bytes),
+        }
+    }
+}

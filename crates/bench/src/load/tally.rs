@@ -1,0 +1,69 @@
+//! Counting error replies by their text.
+
+use std::collections::HashMap;
+
+/// Texts kept apart; whatever comes beyond is counted under one name, so that a server that puts
+/// a different number into every error cannot fill the memory.
+const TEXTS_MAX: usize = 64;
+/// The name for the rest.
+const REST: &[u8] = b"(other errors)";
+
+/// Error texts and how often each came.
+#[derive(Debug, Default)]
+pub(crate) struct Tally(HashMap<Vec<u8>, u64>);
+
+impl Tally {
+    /// Counts one error line; the dash and the line end may be there.
+    pub(crate) fn count(&mut self, line: &[u8]) {
+        let line = line.strip_prefix(b"-").unwrap_or(line).trim_ascii_end();
+        self.add(line, 1);
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn merge(&mut self, other: Tally) {
+        for (text, count) in other.0 {
+            self.add(&text, count);
+        }
+    }
+
+    /// All errors together.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Texts and counts, the most frequent first.
+    pub(crate) fn by_text(&self) -> Vec<(String, u64)> {
+        let text = |(text, count): (&Vec<u8>, &u64)| (String::from_utf8_lossy(text).into(), *count);
+        let mut all: Vec<(String, u64)> = self.0.iter().map(text).collect();
+        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        all
+    }
+
+    fn add(&mut self, text: &[u8], count: u64) {
+        if let Some(known) = self.0.get_mut(text) {
+            *known += count;
+            return;
+        }
+        let text = if self.0.len() < TEXTS_MAX { text } else { REST };
+        *self.0.entry(text.to_vec()).or_insert(0) += count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_by_text_and_stays_bounded() {
+        let mut tally = Tally::default();
+        for n in 0..1000 {
+            tally.count(format!("-ERR number {n}\r\n").as_bytes());
+            tally.count(b"-ERR same\r\n");
+        }
+        assert_eq!(tally.total(), 2000);
+        let by_text = tally.by_text();
+        assert_eq!(by_text[0], ("ERR same".into(), 1000));
+        assert_eq!(by_text[1].0, "(other errors)");
+        assert_eq!(by_text.len(), TEXTS_MAX + 1);
+    }
+}

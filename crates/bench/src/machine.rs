@@ -1,0 +1,89 @@
+//! Where and on what a measurement ran, so that a report can be judged.
+
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+/// The machine and the sources.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    /// Processor model, as the kernel names it.
+    pub(crate) cpu: String,
+    /// Cores this program may use.
+    pub(crate) cores: usize,
+    /// Memory in GiB.
+    pub(crate) memory_gib: f64,
+    /// Kernel release.
+    pub(crate) kernel: String,
+    /// Commit of the sources, with a mark if files have changed since; empty outside a checkout.
+    pub(crate) commit: String,
+    /// Version of this program.
+    pub(crate) version: String,
+    /// When the measurement began, seconds since 1970.
+    pub(crate) began_unix_seconds: u64,
+    /// The command line, without the path of the program.
+    pub(crate) command: String,
+}
+
+impl Machine {
+    /// Looks at the machine this program runs on; what cannot be found is left empty.
+    pub(crate) fn look() -> Self {
+        let system = rustix::system::uname();
+        let memory = rustix::system::sysinfo();
+        let bytes = memory.totalram as f64 * f64::from(memory.mem_unit);
+        Machine {
+            cpu: cpu_model(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_gib: (bytes / f64::from(1 << 30) * 10.0).round() / 10.0,
+            kernel: system.release().to_string_lossy().into_owned(),
+            commit: commit(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            began_unix_seconds: std::time::SystemTime::UNIX_EPOCH
+                .elapsed()
+                .map_or(0, |since| since.as_secs()),
+            command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+        }
+    }
+
+    /// One sentence for the head of a report.
+    pub(crate) fn sentence(&self) -> String {
+        let commit = match self.commit.as_str() {
+            "" => String::new(),
+            commit => format!(", commit {commit}"),
+        };
+        format!(
+            "{}, {} cores, {} GiB, Linux {}; latewood-bench {}{commit}",
+            self.cpu, self.cores, self.memory_gib, self.kernel, self.version
+        )
+    }
+}
+
+/// CPU time this process has used so far, in seconds, all threads together.
+pub(crate) fn own_cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+fn cpu_model() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':')).map_or_else(
+        || std::env::consts::ARCH.to_owned(),
+        |(_, model)| model.trim().to_owned(),
+    )
+}
+
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
+        return String::new();
+    };
+    match git(&["status", "--porcelain", "--untracked-files=no"]).as_deref() {
+        Some("") => commit,
+        _ => format!("{commit} with local changes"),
+    }
+}

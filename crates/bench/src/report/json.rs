@@ -1,0 +1,101 @@
+//! The raw runs of a measurement, as they are kept in a file.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Doing, Result};
+use crate::late::{Cell, Measured};
+use crate::machine::Machine;
+
+/// A measurement of any family.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "lowercase")]
+pub(crate) enum Measurement {
+    /// What a share of late samples costs.
+    Late(LateReport),
+}
+
+/// All runs of a late benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LateReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// What is the same for all runs.
+    pub(crate) settings: Settings,
+    /// The servers.
+    pub(crate) targets: Vec<TargetInfo>,
+    /// Every run, in the order they were made.
+    pub(crate) runs: Vec<Run>,
+}
+
+/// Knobs that do not vary within a measurement.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// Runs of each cell.
+    pub(crate) repeats: usize,
+    /// Samples of each series before the clock starts.
+    pub(crate) warmup: u64,
+    /// Seed of everything random.
+    pub(crate) seed: u64,
+    /// Samples per second over all connections; 0 for no limit.
+    pub(crate) rate: f64,
+    /// Threads of the load generator.
+    pub(crate) client_threads: usize,
+}
+
+/// A server and how it was run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TargetInfo {
+    /// Its name in the report.
+    pub(crate) name: String,
+    /// Its version, as it tells it.
+    pub(crate) version: String,
+    /// The settings it was started with.
+    pub(crate) settings: String,
+}
+
+/// One run of one cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Run {
+    /// Name of the server.
+    pub(crate) target: String,
+    /// Which repeat, from 0.
+    pub(crate) repeat: usize,
+    /// The setting of every knob.
+    pub(crate) cell: Cell,
+    /// What came out.
+    pub(crate) measured: Measured,
+}
+
+impl LateReport {
+    /// Remembers a server once.
+    pub(crate) fn note_target(&mut self, info: TargetInfo) {
+        if !self.targets.contains(&info) {
+            self.targets.push(info);
+        }
+    }
+}
+
+/// Reads a measurement.
+///
+/// # Errors
+/// When the file is missing or no measurement.
+pub(crate) fn read(path: &Path) -> Result<Measurement> {
+    let doing = format!("read {}", path.display());
+    let text = std::fs::read_to_string(path).doing(&doing)?;
+    serde_json::from_str(&text).doing(&doing)
+}
+
+/// Writes a measurement, whole or not at all.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn write(measurement: &Measurement, path: &Path) -> Result<()> {
+    let doing = format!("write {}", path.display());
+    let mut text = serde_json::to_string_pretty(measurement).doing(&doing)?;
+    text.push('\n');
+    let draft = path.with_extension("json.part");
+    std::fs::write(&draft, text).doing(&doing)?;
+    std::fs::rename(&draft, path).doing(&doing)
+}

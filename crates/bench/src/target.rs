@@ -1,0 +1,118 @@
+//! The servers that are measured: one file each for those this program starts itself, and plain
+//! addresses for those that run already.
+//!
+//! A started server is a child process on a free loopback port with a directory of its own. Both
+//! go away when the value is dropped, whatever happened in between.
+
+mod latewood;
+mod process;
+mod redistimeseries;
+
+use clap::ValueEnum;
+
+pub(crate) use self::latewood::{Durability, Latewood};
+pub(crate) use self::process::Process;
+use crate::address::Address;
+use crate::error::{Error, Result};
+
+/// Systems this program can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum System {
+    /// The `latewood` binary that lies beside this program, log at `interval`.
+    Latewood,
+    /// The same with `--wal off`.
+    LatewoodNoWal,
+    /// Redis with RedisTimeSeries, persistence off.
+    Redistimeseries,
+    /// The same with the append-only file on, synced every second.
+    RedistimeseriesAof,
+}
+
+/// A system under measurement.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// Started for a run and stopped after it.
+    Start(System),
+    /// Somebody else's process.
+    Running {
+        /// What the report calls it.
+        name: String,
+        /// Where it listens.
+        address: Address,
+    },
+}
+
+/// A target that answers.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// Where it listens.
+    pub(crate) address: Address,
+    /// How it was started, for the report.
+    pub(crate) settings: String,
+    _process: Option<Process>,
+}
+
+impl Target {
+    /// Reads `name=host:port`.
+    ///
+    /// # Errors
+    /// When there is no `=`.
+    pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
+        let (name, address) = text
+            .split_once('=')
+            .ok_or("write it as name=host:port or name=/path/of/socket")?;
+        let Ok(address) = address.parse();
+        Ok(Target::Running {
+            name: name.to_owned(),
+            address,
+        })
+    }
+
+    /// What the report calls it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Target::Start(System::Latewood) => "Latewood".to_owned(),
+            Target::Start(System::LatewoodNoWal) => "Latewood, log off".to_owned(),
+            Target::Start(System::Redistimeseries) => "RedisTimeSeries".to_owned(),
+            Target::Start(System::RedistimeseriesAof) => "RedisTimeSeries, AOF".to_owned(),
+            Target::Running { name, .. } => name.clone(),
+        }
+    }
+
+    /// Starts it if it is ours to start, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not answer.
+    pub(crate) fn ready(&self) -> Result<Ready> {
+        let (process, settings) = match self {
+            Target::Running { address, .. } => {
+                return Ok(Ready {
+                    address: address.clone(),
+                    settings: format!("already running at {address}"),
+                    _process: None,
+                });
+            }
+            Target::Start(System::Latewood) => Latewood::default().start()?,
+            Target::Start(System::LatewoodNoWal) => Latewood::without_log().start()?,
+            Target::Start(System::Redistimeseries) => redistimeseries::start(false)?,
+            Target::Start(System::RedistimeseriesAof) => redistimeseries::start(true)?,
+        };
+        Ok(Ready {
+            address: process.address().clone(),
+            settings,
+            _process: Some(process),
+        })
+    }
+}
+
+/// A file of the project that this program needs at run time, looked for from the working
+/// directory and from this program upwards.
+fn project_file(relative: &str) -> Result<std::path::PathBuf> {
+    let here = std::env::current_dir().unwrap_or_default();
+    let program = std::env::current_exe().unwrap_or_default();
+    here.ancestors()
+        .chain(program.ancestors())
+        .map(|folder| folder.join(relative))
+        .find(|path| path.is_file())
+        .ok_or_else(|| Error::new(format!("{relative} not found; run this inside the project")))
+}

@@ -1,0 +1,116 @@
+//! Starting Latewood: the `latewood` binary that lies beside this program.
+
+use std::process::Command;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::Process;
+use crate::address::{Address, free_port};
+use crate::error::{Error, Result};
+
+/// Recovery of a large log may take this long before the server answers.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// When a sample is safe, as `--durability` says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Durability {
+    /// On disk before the reply.
+    Sync,
+    /// In the kernel before the reply, on disk within a second.
+    #[default]
+    Interval,
+    /// Whenever the buffer is full.
+    None,
+}
+
+/// How to run it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latewood {
+    durability: Durability,
+    wal: bool,
+}
+
+impl Default for Latewood {
+    fn default() -> Self {
+        Self::with(Durability::default())
+    }
+}
+
+impl Latewood {
+    /// With the log on, at this durability.
+    pub(crate) fn with(durability: Durability) -> Self {
+        Latewood {
+            durability,
+            wal: true,
+        }
+    }
+
+    /// With the log off.
+    pub(crate) fn without_log() -> Self {
+        Latewood {
+            durability: Durability::default(),
+            wal: false,
+        }
+    }
+
+    /// Its settings as they stand on its command line.
+    pub(crate) fn settings(self) -> String {
+        if !self.wal {
+            return "--wal off".to_owned();
+        }
+        let value = self.durability.to_possible_value();
+        let name = value.as_ref().map_or("interval", |v| v.get_name());
+        format!("--wal on --durability {name}")
+    }
+
+    /// Starts it on a free port with an empty directory; returns its settings too.
+    ///
+    /// # Errors
+    /// When the binary is not there or does not come up.
+    pub(crate) fn start(self) -> Result<(Process, String)> {
+        let mut process = Process::prepare(Address::loopback(free_port()?))?;
+        self.start_again(&mut process)?;
+        Ok((process, self.settings()))
+    }
+
+    /// Starts it on the directory and address of `process`, where it may have run before;
+    /// returns how long it took until it answered.
+    ///
+    /// # Errors
+    /// When the binary is not there or does not come up.
+    pub(crate) fn start_again(self, process: &mut Process) -> Result<Duration> {
+        let program = std::env::current_exe()
+            .ok()
+            .map(|path| path.with_file_name("latewood"))
+            .filter(|path| path.is_file())
+            .ok_or_else(|| {
+                Error::new("no `latewood` beside this program; build both: cargo build --release")
+            })?;
+        let mut command = Command::new(program);
+        command
+            .arg("serve")
+            .arg("--dir")
+            .arg(process.dir().join("data"))
+            .arg("--listen")
+            .arg(process.address().to_string())
+            .args(self.settings().split(' '));
+        process.start(&mut command, PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_command_line_words() {
+        assert_eq!(
+            Latewood::default().settings(),
+            "--wal on --durability interval"
+        );
+        assert_eq!(Latewood::without_log().settings(), "--wal off");
+        let sync = Latewood::with(Durability::Sync);
+        assert_eq!(sync.settings(), "--wal on --durability sync");
+    }
+}

@@ -1,0 +1,149 @@
+//! A server process and its directory.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::address::Address;
+use crate::control::Control;
+use crate::error::{Doing, Error, Result};
+use crate::resp::Reply;
+
+/// How long a graceful stop may take before the process is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// How often to ask a starting server whether it is there.
+const ASK_AGAIN: Duration = Duration::from_millis(2);
+
+/// A server of ours. Dropping it stops the process and removes its directory.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Option<Child>,
+    address: Address,
+    dir: TempDir,
+}
+
+impl Process {
+    /// A directory for a server that is not started yet; it will listen at `address`.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub(crate) fn prepare(address: Address) -> Result<Self> {
+        Ok(Process {
+            child: None,
+            address,
+            dir: tempfile::Builder::new()
+                .prefix("latewood-bench-")
+                .tempdir()
+                .doing("make a directory for a server")?,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The directory it keeps its data in.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The process id, while it runs.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Runs `command` and waits at most `patience` until it answers PING; returns how long that
+    /// took. What it prints goes to `output.txt` in its directory.
+    ///
+    /// # Errors
+    /// When it cannot be run, ends, or does not answer in time; its last words are in the error.
+    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Duration> {
+        let output = self.dir.path().join("output.txt");
+        let file = File::options().create(true).append(true).open(&output);
+        let file = file.doing("open the server's output")?;
+        let copy = file.try_clone().doing("open the server's output")?;
+        let began = Instant::now();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(copy)
+            .spawn()
+            .doing(format!("run {}", command.get_program().display()))?;
+        let child = self.child.insert(child);
+        loop {
+            if answers(&self.address) {
+                return Ok(began.elapsed());
+            }
+            let ended = child.try_wait().doing("look after the server")?;
+            if ended.is_some() || began.elapsed() > patience {
+                let what = if ended.is_some() {
+                    "ended"
+                } else {
+                    "does not answer"
+                };
+                let words = std::fs::read_to_string(&output).unwrap_or_default();
+                return Err(Error::new(format!("the server {what}; it said: {words}")));
+            }
+            thread::sleep(ASK_AGAIN);
+        }
+    }
+
+    /// Kills it with SIGKILL and waits until it is gone.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill().doing("kill the server")?;
+            child.wait().doing("wait for the killed server")?;
+        }
+        Ok(())
+    }
+
+    /// Lets process and directory live on after this program; returns the process id.
+    pub(crate) fn leave_running(mut self) -> Option<u32> {
+        self.dir.disable_cleanup(true);
+        self.child.take().map(|child| child.id())
+    }
+
+    /// Asks it to stop with SIGTERM and waits; kills it when it takes too long.
+    fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else {
+            return;
+        };
+        let asked = i32::try_from(child.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .is_some_and(|id| {
+                rustix::process::kill_process(id, rustix::process::Signal::TERM).is_ok()
+            });
+        let began = Instant::now();
+        while asked && began.elapsed() < STOP_PATIENCE {
+            if let Ok(Some(_)) = child.try_wait() {
+                return;
+            }
+            thread::sleep(ASK_AGAIN);
+        }
+        // It is a child of ours and about to lose its directory: nothing is left to report to.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Whether a server is there and has loaded its data.
+fn answers(address: &Address) -> bool {
+    Control::connect(address)
+        .and_then(|mut control| control.ask(&[b"PING"]))
+        .is_ok_and(|reply| reply == Reply::Simple("PONG".to_owned()))
+}

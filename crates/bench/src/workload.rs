@@ -1,0 +1,220 @@
+//! The late-sample workload, as the public out-of-order client for RedisTimeSeries defines it.
+//!
+//! A series starts at 100,000 ms. Each sample is, with the wanted probability, late: its
+//! timestamp is uniform over everything from 0 to the newest; otherwise it is the newest plus
+//! one millisecond. Values are uniform in [0, 32) with single precision, in their shortest text.
+//!
+//! The generator knows how many different timestamps it has sent, so that nobody is credited for
+//! samples that were lost. Every timestamp above the start has been sent in order already when a
+//! late sample repeats it, so only those up to the start need a bit each.
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use crate::load::Source;
+use crate::resp;
+
+/// Newest timestamp of a series before its first sample.
+const START_MS: i64 = 100_000;
+/// Values are below this.
+const VALUE_MAX: f32 = 32.0;
+
+/// One series and its generator.
+#[derive(Debug)]
+pub(crate) struct Series {
+    key: Vec<u8>,
+    /// `*4`, `TS.ADD` and the key, as they are sent.
+    prefix: Vec<u8>,
+    rng: SmallRng,
+    late_share: f64,
+    newest_ms: i64,
+    sent: u64,
+    seen: Vec<u64>,
+    distinct_late: u64,
+}
+
+/// The series of one connection, served round robin.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    series: Vec<Series>,
+    next: usize,
+    left: u64,
+}
+
+impl Series {
+    /// A series of its own random stream: the same `seed` and `number` give the same samples.
+    pub(crate) fn new(key: String, late_share: f64, seed: u64, number: u64) -> Self {
+        let key = key.into_bytes();
+        let mut prefix = Vec::new();
+        resp::encode_header(&mut prefix, 4);
+        resp::encode_bulk(&mut prefix, b"TS.ADD");
+        resp::encode_bulk(&mut prefix, &key);
+        Series {
+            key,
+            prefix,
+            // Any odd constant keeps the streams of neighbouring numbers apart.
+            rng: SmallRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            late_share,
+            newest_ms: START_MS,
+            sent: 0,
+            seen: vec![0; START_MS as usize / 64 + 1],
+            distinct_late: 0,
+        }
+    }
+
+    /// The key of the series.
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Samples generated so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Different timestamps generated so far.
+    pub(crate) fn distinct(&self) -> u64 {
+        (self.newest_ms - START_MS) as u64 + self.distinct_late
+    }
+
+    /// The next timestamp (ms) and value.
+    #[inline]
+    pub(crate) fn next_sample(&mut self) -> (i64, f32) {
+        self.sent += 1;
+        let timestamp_ms = if self.rng.random::<f64>() < self.late_share {
+            let late_ms = self.rng.random_range(0..self.newest_ms);
+            self.note_late(late_ms);
+            late_ms
+        } else {
+            self.newest_ms += 1;
+            self.newest_ms
+        };
+        (timestamp_ms, self.rng.random::<f32>() * VALUE_MAX)
+    }
+
+    /// Appends the next `TS.ADD`.
+    #[inline]
+    fn encode_next(&mut self, out: &mut Vec<u8>) {
+        let (timestamp_ms, value) = self.next_sample();
+        out.extend_from_slice(&self.prefix);
+        resp::encode_bulk(out, itoa::Buffer::new().format(timestamp_ms).as_bytes());
+        resp::encode_bulk(out, zmij::Buffer::new().format_finite(value).as_bytes());
+    }
+
+    fn note_late(&mut self, late_ms: i64) {
+        if late_ms > START_MS {
+            return;
+        }
+        let (word, bit) = (late_ms as usize / 64, 1 << (late_ms % 64));
+        self.distinct_late += u64::from(self.seen[word] & bit == 0);
+        self.seen[word] |= bit;
+    }
+}
+
+impl Writer {
+    /// A writer that has nothing to send until `allow` says how much.
+    pub(crate) fn new(series: Vec<Series>) -> Self {
+        Writer {
+            series,
+            next: 0,
+            left: 0,
+        }
+    }
+
+    /// Lets every series send `samples` more.
+    pub(crate) fn allow(&mut self, samples: u64) {
+        self.left += samples * self.series.len() as u64;
+    }
+
+    /// The series of this connection.
+    pub(crate) fn series(&self) -> &[Series] {
+        &self.series
+    }
+}
+
+impl Source for Writer {
+    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
+        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
+        for _ in 0..count {
+            self.series[self.next].encode_next(out);
+            self.next += 1;
+            if self.next == self.series.len() {
+                self.next = 0;
+            }
+        }
+        self.left -= count as u64;
+        count
+    }
+}
+
+/// `count` writers for `keys`, which are dealt out in turn; every series has its own stream.
+pub(crate) fn writers(keys: Vec<String>, count: usize, late_share: f64, seed: u64) -> Vec<Writer> {
+    let mut dealt: Vec<Vec<Series>> = Vec::new();
+    dealt.resize_with(count.clamp(1, keys.len().max(1)), Vec::new);
+    let hands = dealt.len();
+    for (number, key) in keys.into_iter().enumerate() {
+        dealt[number % hands].push(Series::new(key, late_share, seed, number as u64));
+    }
+    dealt.into_iter().map(Writer::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn counts_distinct_timestamps_exactly() {
+        for (seed, late_share) in [(1, 0.0), (2, 0.5), (3, 0.99), (4, 1.0)] {
+            let mut series = Series::new("k".into(), late_share, seed, 0);
+            let sent: BTreeSet<i64> = (0..300_000).map(|_| series.next_sample().0).collect();
+            assert_eq!(series.distinct(), sent.len() as u64, "seed {seed}");
+            assert_eq!(series.sent(), 300_000);
+        }
+    }
+
+    #[test]
+    fn late_share_is_what_was_asked() {
+        let mut series = Series::new("k".into(), 0.25, 7, 0);
+        let mut newest_ms = START_MS;
+        let mut late = 0;
+        for _ in 0..100_000 {
+            let (timestamp_ms, value) = series.next_sample();
+            late += u64::from(timestamp_ms <= newest_ms);
+            newest_ms = newest_ms.max(timestamp_ms);
+            assert!((0.0..VALUE_MAX).contains(&value));
+        }
+        assert!((24_000..26_000).contains(&late), "{late} late of 100,000");
+    }
+
+    #[test]
+    fn a_seed_replays_and_series_differ() {
+        let samples = |seed, number| {
+            let mut series = Series::new("k".into(), 0.5, seed, number);
+            (0..100).map(|_| series.next_sample()).collect::<Vec<_>>()
+        };
+        assert_eq!(samples(1, 0), samples(1, 0));
+        assert_ne!(samples(1, 0), samples(1, 1));
+        assert_ne!(samples(1, 0), samples(2, 0));
+    }
+
+    #[test]
+    fn a_writer_serves_its_series_in_turn_and_stops() {
+        let keys = (0..3).map(|n| format!("k{n}")).collect();
+        let mut writers = writers(keys, 2, 0.0, 1);
+        assert_eq!(writers.len(), 2);
+        let writer = &mut writers[0];
+        writer.allow(2);
+        let mut out = Vec::new();
+        assert_eq!(writer.fill(&mut out, 3), 3);
+        assert_eq!(writer.fill(&mut out, 3), 1);
+        assert_eq!(writer.fill(&mut out, 3), 0);
+        let text = String::from_utf8(out).unwrap();
+        let first = "*4\r\n$6\r\nTS.ADD\r\n$2\r\nk0\r\n$6\r\n100001\r\n";
+        assert!(text.starts_with(first), "{text}");
+        let keys: Vec<_> = text.lines().filter(|line| line.starts_with('k')).collect();
+        assert_eq!(keys, ["k0", "k2", "k0", "k2"]);
+        assert!(writer.series().iter().all(|series| series.sent() == 2));
+    }
+}
