@@ -1,0 +1,130 @@
+//! Opening a database directory: made durably, locked, of a known version.
+//!
+//! FORMAT holds one line, `latewood directory format 1`. It is written under
+//! another name, synced and renamed, so it is whole or absent; a directory
+//! without it is new. Tested by unit tests on the simulated disk.
+
+use super::{DirectoryLock, Env};
+use crate::error::{Error, ErrorKind, Result};
+use crate::names;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const FORMAT_PREFIX: &str = "latewood directory format ";
+const FORMAT_VERSION: u32 = 1;
+/// No FORMAT of any version is longer than this.
+const FORMAT_BYTES_MAX: u64 = 256;
+
+/// A directory this process holds alone until the guard is dropped.
+#[derive(Debug)]
+pub struct DirectoryGuard {
+    path: PathBuf,
+    _lock: Box<dyn DirectoryLock>,
+}
+
+impl DirectoryGuard {
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder of the log.
+    pub fn wal_dir(&self) -> PathBuf {
+        names::wal_dir(&self.path)
+    }
+}
+
+/// Makes `dir` and its folders durably where they are missing, takes the
+/// lock, and checks the format version, or writes it into a new directory.
+///
+/// # Errors
+/// `Locked` where another process holds the directory, `Unsupported` for a
+/// format version this build does not know, `Corrupt` for a FORMAT that is
+/// none, `Io` for the rest.
+pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
+    let disk = &env.disk;
+    disk.create_dir_all(dir)
+        .map_err(|error| Error::io("cannot create the data directory", dir, error))?;
+    let lock = disk.lock(&dir.join(names::LOCK)).map_err(|error| {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            Error::new(
+                ErrorKind::Locked,
+                "the data directory is in use by another process",
+            )
+            .at(dir)
+        } else {
+            Error::io("cannot lock the data directory", dir, error)
+        }
+    })?;
+    check_format(env, dir)?;
+    let wal = names::wal_dir(dir);
+    disk.create_dir_all(&wal)
+        .map_err(|error| Error::io("cannot create the log directory", &wal, error))?;
+    Ok(DirectoryGuard {
+        path: dir.to_owned(),
+        _lock: lock,
+    })
+}
+
+fn check_format(env: &Env, dir: &Path) -> Result<()> {
+    let path = dir.join(names::FORMAT);
+    let read = |error| Error::io("cannot read the directory's format version", &path, error);
+    let file = match env.disk.open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            refuse_log_without_format(env, dir)?;
+            return write_format(env, dir)
+                .map_err(|error| Error::io("cannot write the format version", &path, error));
+        }
+        Err(error) => return Err(read(error)),
+    };
+    let damaged = || Error::new(ErrorKind::Corrupt, "the directory's FORMAT is damaged").at(&path);
+    let len_bytes = file.len_bytes().map_err(read)?;
+    if len_bytes > FORMAT_BYTES_MAX {
+        return Err(damaged());
+    }
+    let mut bytes = vec![0; len_bytes as usize];
+    file.read_at(&mut bytes, 0).map_err(read)?;
+    let version: u32 = std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(|text| text.strip_prefix(FORMAT_PREFIX)?.trim_end().parse().ok())
+        .ok_or_else(damaged)?;
+    if version != FORMAT_VERSION {
+        let message = format!(
+            "the directory has format version {version}, this build knows version {FORMAT_VERSION}"
+        );
+        return Err(Error::new(ErrorKind::Unsupported, message).at(&path));
+    }
+    Ok(())
+}
+
+/// FORMAT is durable before the first segment can be: a log without it has
+/// lost a file that it had.
+fn refuse_log_without_format(env: &Env, dir: &Path) -> Result<()> {
+    let wal = names::wal_dir(dir);
+    let held = match env.disk.list(&wal) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        listed => listed.map_err(|error| Error::io("cannot list the log", &wal, error))?,
+    };
+    if held.iter().any(|name| names::parse_segment(name).is_some()) {
+        let message = "the directory holds a log but its FORMAT is missing";
+        return Err(Error::new(ErrorKind::Corrupt, message).at(dir));
+    }
+    Ok(())
+}
+
+fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
+    let disk = &env.disk;
+    let unfinished = dir.join(names::FORMAT_NEW);
+    match disk.remove(&unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let text = format!("{FORMAT_PREFIX}{FORMAT_VERSION}\n");
+    let file = disk.create(&unfinished, 0)?;
+    file.write_at(text.as_bytes(), 0)?;
+    // Before the rename: a name that is durable must not outlive its bytes.
+    file.sync()?;
+    disk.rename(&unfinished, &dir.join(names::FORMAT))?;
+    disk.sync_dir(dir)
+}

@@ -1,0 +1,213 @@
+//! The machine's file system, and the one file of the engine with `unsafe`.
+//!
+//! A write inside a file goes through a shared mapping: copying a log group
+//! needs no system call, and the bytes belong to the kernel at once, so they
+//! survive a killed process. `sync` is fdatasync, which flushes dirty mapped
+//! pages too. Where a file cannot be mapped, or a write lies beyond the
+//! mapping, the bytes go through pwrite.
+//!
+//! Touching a mapped page kills the process with SIGBUS if the page has lost
+//! its place in the file. Two things could do that. The file got shorter: the
+//! directory lock keeps other Latewoods away, and [`File::truncate`] refuses a
+//! mapped file; cutting a live log segment by hand is the operator's mistake.
+//! The disk has no room for a page that was never written: that is why
+//! [`Disk::create`] writes every byte ahead.
+//!
+//! Tested by `tests/disk_contract.rs`.
+
+use super::{DirectoryLock, Disk, File};
+use memmap2::MmapRaw;
+use parking_lot::Mutex;
+use std::fs::{self, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes written per system call while a new file is filled with zeros.
+const FILL_BYTES: usize = 1024 * 1024;
+
+/// The machine's file system.
+#[derive(Debug)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        if path.as_os_str().is_empty() || path.is_dir() {
+            return Ok(());
+        }
+        let parent = parent_of(path);
+        self.create_dir_all(parent)?;
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => self.sync_dir(parent),
+        }
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                names.push(entry.file_name().into_string().map_err(|name| {
+                    io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        format!("file name {} is no UTF-8", name.display()),
+                    )
+                })?);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        Ok(Arc::new(RealFile::new(file)))
+    }
+
+    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        let zeros = vec![0_u8; FILL_BYTES];
+        let mut filled = 0;
+        while filled < len_bytes {
+            let step = (len_bytes - filled).min(FILL_BYTES as u64);
+            // `step` is at most FILL_BYTES, so it fits.
+            file.write_all_at(&zeros[..step as usize], filled)?;
+            filled += step;
+        }
+        Ok(Arc::new(RealFile::new(file)))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(RealLock(file))),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// The directory that holds `path`.
+fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// An open lock file: the kernel's lock lasts as long as the handle.
+#[derive(Debug)]
+struct RealLock(#[expect(dead_code, reason = "held for its lock")] fs::File);
+
+impl DirectoryLock for RealLock {}
+
+/// An open file, mapped at its first write.
+#[derive(Debug)]
+struct RealFile {
+    file: fs::File,
+    /// Held while bytes are copied: writers of one file take turns, which
+    /// makes copying into the mapping sound whatever the callers do.
+    mapping: Mutex<Mapping>,
+}
+
+#[derive(Debug)]
+enum Mapping {
+    /// Nothing written yet.
+    Untried,
+    /// All bytes the file had at its first write.
+    Mapped(MmapRaw),
+    /// The file is empty or its file system maps nothing.
+    Impossible,
+}
+
+impl RealFile {
+    fn new(file: fs::File) -> Self {
+        Self {
+            file,
+            mapping: Mutex::new(Mapping::Untried),
+        }
+    }
+}
+
+impl File for RealFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let mut mapping = self.mapping.lock();
+        if matches!(*mapping, Mapping::Untried) {
+            *mapping = match MmapRaw::map_raw(&self.file) {
+                Ok(map) => Mapping::Mapped(map),
+                Err(_) => Mapping::Impossible,
+            };
+        }
+        match &*mapping {
+            Mapping::Mapped(map) if copy_into(map, bytes, offset) => Ok(()),
+            _ => self.file.write_all_at(bytes, offset),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn truncate(&self, len_bytes: u64) -> io::Result<()> {
+        let mapping = self.mapping.lock();
+        if !matches!(*mapping, Mapping::Untried) || len_bytes > self.len_bytes()? {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        self.file.set_len(len_bytes)
+    }
+}
+
+/// Copies `bytes` to `offset` of the mapping, or says that they do not fit.
+#[expect(unsafe_code, reason = "a shared mapping is raw memory")]
+fn copy_into(map: &MmapRaw, bytes: &[u8], offset: u64) -> bool {
+    let Ok(offset) = usize::try_from(offset) else {
+        return false;
+    };
+    if offset
+        .checked_add(bytes.len())
+        .is_none_or(|end| end > map.len())
+    {
+        return false;
+    }
+    // SAFETY: `offset + bytes.len()` lies inside the mapping (checked above).
+    // The mapping is private to its RealFile, which never lends it out and
+    // holds its mutex around this call, so nothing in this process reads or
+    // writes these bytes meanwhile, and `bytes` cannot overlap them. The file
+    // keeps its length while mapped: `truncate` refuses a mapped file and the
+    // directory lock keeps other processes away.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), map.as_mut_ptr().add(offset), bytes.len());
+    }
+    true
+}

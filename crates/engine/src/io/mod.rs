@@ -1,0 +1,162 @@
+//! The seam to files, time and randomness, and the durability contract.
+//!
+//! The engine touches the world only through [`Disk`], [`Clock`] and
+//! [`Random`]. Two implementations keep the same contract and pass the same
+//! tests (`tests/disk_contract.rs`): [`disk::RealDisk`] and the simulated
+//! [`sim::SimDisk`], which loses, tears and reorders whatever the contract
+//! does not protect. Code that is right on the simulated disk relies on
+//! nothing but these words:
+//!
+//! - A byte is **written** once `write_at` returned: every reader on this
+//!   machine sees it and it survives the death of the process, not a power cut.
+//! - A file's bytes and length are **durable** once `sync` on it returned.
+//! - A name (created, renamed or removed) is durable once `sync_dir` on its
+//!   directory returned. Syncing a file does not make its name durable.
+//! - A failed write or sync leaves those bytes in an unknown state; a later
+//!   sync that succeeds says nothing about them.
+//! - Dropping a handle makes nothing durable.
+//! - A write may tear at any byte when power fails, but does not harm bytes
+//!   that it left as they were.
+
+pub mod clock;
+pub mod directory;
+pub mod disk;
+pub mod sim;
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Directories and the names in them.
+pub trait Disk: Send + Sync + Debug {
+    /// Creates a directory and whichever parents are missing, durably.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// The names of the files in a directory, sorted.
+    ///
+    /// # Errors
+    /// What the operating system refuses; a name that is no UTF-8.
+    fn list(&self, path: &Path) -> io::Result<Vec<String>>;
+
+    /// Opens an existing file to read and write.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none, and what the operating system refuses.
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+
+    /// Creates a file of `len_bytes` zeros, every one of them written, so that
+    /// later writes inside it need no new space. Neither its bytes nor its
+    /// name are durable yet.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where the name is taken, and what the operating system
+    /// refuses.
+    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>>;
+
+    /// Renames a file, replacing what holds the new name. Another process sees
+    /// the old or the new state, never a third; durable after `sync_dir`.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file's name; durable after `sync_dir`. Open handles go on.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+
+    /// Takes the exclusive lock that a file stands for, creating the file if
+    /// needed. The lock ends when the value is dropped or the process dies.
+    ///
+    /// # Errors
+    /// `WouldBlock` where another holder has it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
+}
+
+/// The bytes of one file.
+pub trait File: Send + Sync + Debug {
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn len_bytes(&self) -> io::Result<u64>;
+
+    /// Fills `buffer` from `offset` on.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` where the file ends before the buffer is full.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all of `bytes` at `offset`, growing the file where needed.
+    ///
+    /// # Errors
+    /// What the operating system refuses; the bytes are then in an unknown
+    /// state.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Makes all bytes written so far, through any handle, durable.
+    ///
+    /// # Errors
+    /// What the operating system refuses; never try again and believe it.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Cuts the file to `len_bytes`; durable after `sync`. Only before the
+    /// first write through this handle, since writes may go through a mapping
+    /// that must not lose its pages.
+    ///
+    /// # Errors
+    /// `InvalidInput` after a write or for a length beyond the end, and what
+    /// the operating system refuses.
+    fn truncate(&self, len_bytes: u64) -> io::Result<()>;
+}
+
+/// An exclusive lock; dropping it lets go.
+pub trait DirectoryLock: Send + Sync + Debug {}
+
+/// Time.
+pub trait Clock: Send + Sync + Debug {
+    /// Wall-clock milliseconds since the Unix epoch; may jump.
+    fn now_ms(&self) -> i64;
+
+    /// Nanoseconds since an arbitrary start; never goes back.
+    fn monotonic_ns(&self) -> u64;
+}
+
+/// Randomness, for salts and seeds, not for secrets.
+pub trait Random: Send + Sync + Debug {
+    /// Sixty-four random bits.
+    fn next_u64(&self) -> u64;
+}
+
+/// The world the engine runs in.
+#[derive(Clone, Debug)]
+pub struct Env {
+    /// Files.
+    pub disk: Arc<dyn Disk>,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub random: Arc<dyn Random>,
+}
+
+impl Env {
+    /// The machine's own files, time and randomness.
+    pub fn real() -> Self {
+        Self {
+            disk: Arc::new(disk::RealDisk),
+            clock: Arc::new(clock::RealClock::default()),
+            random: Arc::new(clock::RealRandom),
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The log: what was acknowledged, in order, before anything else keeps it.
+//!
+//! ```text
+//! segment = header, groups        (segment.rs)      group = header, records   (group.rs)
+//! record  = sample | control      (record.rs)       integers, values          (varint.rs, value.rs)
+//! ```
+//! Writers encode a batch into a [`GroupBuilder`] and [`Wal::append`] it: the
+//! group gets the next sequence number and is in the kernel at return.
+//! [`Wal::sync_to`] makes everything up to a position durable; all who wait
+//! share one sync. [`Wal::trim`] gives up what is no longer needed, and
+//! [`Wal::open`] reads the rest back. Nothing in that contract is about files:
+//! a log kept elsewhere would have the same four verbs.
+//!
+//! Invariants: sequences have no gaps; a segment is written front to back
+//! once and never appended to after a restart; whatever `sync_to` answered Ok
+//! for is replayed by every later `open`; the first failed write, sync, create
+//! or rename halts the log for good. There are no threads in here but the
+//! replay workers: the engine calls [`Wal::background_tick`].
+//!
+//! Tested by `tests/wal_*.rs`, mostly on the simulated disk.
+
+mod group;
+mod reader;
+mod record;
+mod recover;
+mod replay;
+mod segment;
+mod store;
+mod table;
+mod value;
+mod varint;
+mod writer;
+
+pub use group::GroupBuilder;
+pub use record::{Record, RecordIter};
+pub use recover::RecoveryReport;
+pub use replay::Replay;
+pub use writer::{Position, Wal, WalOptions, WalStats};

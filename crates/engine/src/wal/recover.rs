@@ -1,0 +1,434 @@
+//! What every state of the log means after a crash: two decision tables.
+//!
+//! A crash may lose, keep or tear anything that no sync covered, so a missing
+//! group means one of two things. If anything valid in the log says that this
+//! group was durable once (every group and every segment header carries the
+//! newest durable sequence its writer knew), the disk lost what it had
+//! promised: **damage**, and the log is refused, not repaired. Otherwise the
+//! group was never acknowledged as durable: a **torn tail**, and the log ends
+//! there, even where later groups survived.
+//!
+//! The log goes on in a fresh segment whose first sequence is where the old
+//! one was cut. A segment ends where a later one begins, so groups behind a
+//! cut can never come back. Tested by the exhaustive tests beside the tables
+//! and by `tests/wal_crash.rs`.
+
+use super::group::{FLAG_CLOSED, HEADER_BYTES};
+use super::reader::{Claims, SegmentReader};
+use super::replay::{Dispatcher, Replay, with_workers};
+use super::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
+use super::table::{GroupDecision, GroupState, Header, Order, SegmentDecision, SegmentState};
+use super::writer::{Position, Started};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Env, File};
+use crate::names;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What an open found in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Groups replayed.
+    pub groups: u64,
+    /// Bytes of the groups replayed.
+    pub bytes: u64,
+    /// Segments they stood in.
+    pub segments: u64,
+    /// Where the next group goes: everything before it was replayed or
+    /// trimmed.
+    pub next: Position,
+    /// Whether the log was closed in order.
+    pub clean: bool,
+    /// Whole groups found behind the end of the log. They were never
+    /// acknowledged as durable and are dropped, since something before them
+    /// is missing.
+    pub groups_dropped: u64,
+    /// How long it took, nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+/// A log read to its end.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    pub(crate) report: RecoveryReport,
+    /// Segments that hold groups, trimmed ones included, oldest first.
+    pub(crate) segments: VecDeque<Started>,
+    /// Segments that hold nothing needed.
+    pub(crate) unneeded: Vec<u64>,
+    /// The number for the next file.
+    pub(crate) next_number: u64,
+    /// The oldest group still needed.
+    pub(crate) start: u64,
+}
+
+/// A segment file as found.
+#[derive(Debug)]
+struct Found {
+    number: u64,
+    path: PathBuf,
+    file: Arc<dyn File>,
+    header: HeaderState,
+    /// Where a later segment takes over.
+    limit: u64,
+}
+
+/// The walk along the log.
+struct Walk<'a, 'b> {
+    dispatcher: &'a mut Dispatcher<'b>,
+    start: u64,
+    /// The sequence that comes next.
+    expected: u64,
+    /// The newest sequence known to be durable.
+    synced: u64,
+    /// Files whose groups may not be durable yet.
+    unsynced: Vec<(PathBuf, Arc<dyn File>)>,
+    bytes_total: u64,
+    bytes_done: u64,
+    /// The log has ended: no later segment holds anything.
+    ended: bool,
+    report: RecoveryReport,
+    segments: VecDeque<Started>,
+    unneeded: Vec<u64>,
+}
+
+/// Replays the log in `dir` into `sink` and makes what it found durable.
+pub(crate) fn recover(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<Recovered> {
+    let started_ns = env.clock.monotonic_ns();
+    let found = find(env, dir)?;
+    let headers = || found.iter().filter_map(Found::started);
+    let start = headers()
+        .map(|header| header.start)
+        .max()
+        .unwrap_or(1)
+        .max(1);
+    // The oldest segment that is needed begins at or before `start`.
+    let expected = found
+        .iter()
+        .filter_map(|segment| Some((segment.started()?.first_sequence, segment.limit)))
+        .filter(|&(first, limit)| first <= start && first < limit)
+        .map(|(first, _)| first)
+        .max()
+        .unwrap_or(start);
+    let mut recovered = with_workers(sink, |dispatcher| {
+        let mut walk = Walk {
+            dispatcher,
+            start,
+            expected,
+            synced: 0,
+            unsynced: Vec::new(),
+            bytes_total: total_bytes(&found)?,
+            bytes_done: 0,
+            ended: false,
+            report: RecoveryReport::default(),
+            segments: VecDeque::new(),
+            unneeded: Vec::new(),
+        };
+        for at in 0..found.len() {
+            walk.segment(&found, at, sink)?;
+        }
+        walk.finish(found.last().map_or(0, |last| last.number))
+    })?;
+    recovered.report.elapsed_ns = env.clock.monotonic_ns() - started_ns;
+    Ok(recovered)
+}
+
+fn find(env: &Env, dir: &Path) -> Result<Vec<Found>> {
+    let listed = env
+        .disk
+        .list(dir)
+        .map_err(|error| Error::io("cannot list the log", dir, error))?;
+    let mut found = Vec::new();
+    for name in listed {
+        let Some(number) = names::parse_segment(&name) else {
+            continue;
+        };
+        let path = dir.join(&name);
+        let failed = |error| Error::io("cannot read a log segment", &path, error);
+        let file = env.disk.open(&path).map_err(failed)?;
+        let header = read_header(&*file, number).map_err(failed)?;
+        found.push(Found {
+            number,
+            path,
+            file,
+            header,
+            limit: u64::MAX,
+        });
+    }
+    // Names sort by number. Each segment ends where the first later one that
+    // was started begins, wherever that is.
+    let mut limit = u64::MAX;
+    for segment in found.iter_mut().rev() {
+        segment.limit = limit;
+        if let Some(header) = segment.started() {
+            limit = limit.min(header.first_sequence);
+        }
+    }
+    Ok(found)
+}
+
+fn total_bytes(found: &[Found]) -> Result<u64> {
+    found.iter().try_fold(0, |total, segment| {
+        let len = segment.file.len_bytes();
+        Ok(total + len.map_err(|error| segment.failed(error))?)
+    })
+}
+
+impl Found {
+    fn started(&self) -> Option<&SegmentHeader> {
+        match &self.header {
+            HeaderState::Started(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    fn failed(&self, error: std::io::Error) -> Error {
+        Error::io("cannot read a log segment", &self.path, error)
+    }
+
+    fn reader(&self) -> Result<SegmentReader> {
+        SegmentReader::new(Arc::clone(&self.file)).map_err(|error| self.failed(error))
+    }
+
+    /// What all groups of this segment and its header say.
+    fn claims(&self) -> Result<Claims> {
+        let mut reader = self.reader()?;
+        let known = match &self.header {
+            HeaderState::Started(header) => Some((header.salt, header.first_sequence)),
+            HeaderState::Blank | HeaderState::Broken => {
+                reader.implied_salt().map_err(|error| self.failed(error))?
+            }
+            // The header of this number was never written, nor was a group.
+            HeaderState::Other | HeaderState::Unknown(_) => None,
+        };
+        let mut claims = match known {
+            Some((salt, first)) => reader
+                .claims_behind(DATA_OFFSET, salt, first)
+                .map_err(|error| self.failed(error))?,
+            None => Claims::default(),
+        };
+        if let Some(header) = self.started() {
+            claims.synced = claims.synced.max(header.synced);
+        }
+        Ok(claims)
+    }
+}
+
+impl Walk<'_, '_> {
+    fn segment(&mut self, found: &[Found], at: usize, sink: &dyn Replay) -> Result<()> {
+        let segment = &found[at];
+        let header = Header::of(&segment.header);
+        let order = match segment.started() {
+            Some(_) if self.ended => Order::Behind,
+            Some(header) if header.first_sequence >= segment.limit => Order::Behind,
+            Some(_) if segment.limit <= self.expected => Order::Trimmed,
+            Some(header) if header.first_sequence > self.expected => Order::Gap,
+            _ => Order::Next,
+        };
+        let claimed = match (header, order) {
+            (Header::Started, Order::Gap) => self.claimed(&found[at..], Claims::default())?,
+            (Header::Blank | Header::Broken, _) => {
+                !self.ended && segment.claims()?.synced >= self.expected
+            }
+            _ => false,
+        };
+        let state = SegmentState {
+            header,
+            order,
+            claimed,
+        };
+        match state.decide() {
+            SegmentDecision::Read => self.read(found, at, sink),
+            SegmentDecision::Unneeded => {
+                self.unneeded.push(segment.number);
+                Ok(())
+            }
+            SegmentDecision::Keep => {
+                let len_bytes = segment.reader()?.len_bytes();
+                self.segments
+                    .extend(segment.started().map(|header| Started {
+                        number: segment.number,
+                        first_sequence: header.first_sequence,
+                        len_bytes,
+                    }));
+                Ok(())
+            }
+            SegmentDecision::EndBefore => {
+                self.ended = true;
+                self.unneeded.push(segment.number);
+                Ok(())
+            }
+            SegmentDecision::Damage => Err(damage(
+                &segment.path,
+                &format!(
+                    "group {} of the log was durable and is missing before or in this segment",
+                    self.expected
+                ),
+            )),
+            SegmentDecision::Unsupported => Err(unsupported(segment)),
+        }
+    }
+
+    /// Reads the groups of a started segment that continues the log.
+    fn read(&mut self, found: &[Found], at: usize, sink: &dyn Replay) -> Result<()> {
+        let segment = &found[at];
+        let Some(header) = segment.started() else {
+            return Ok(());
+        };
+        let mut reader = segment.reader()?;
+        self.synced = self.synced.max(header.synced);
+        let mut offset = DATA_OFFSET;
+        let mut reported = 0;
+        loop {
+            let at_limit = self.expected == segment.limit;
+            let group = match at_limit {
+                true => None,
+                false => reader
+                    .group(offset, header.salt, self.expected)
+                    .map_err(|error| segment.failed(error))?,
+            };
+            if let Some((group, payload)) = group {
+                self.synced = self.synced.max(group.synced());
+                self.report.clean = group.flags & FLAG_CLOSED != 0;
+                if self.expected >= self.start {
+                    self.report.groups += 1;
+                    self.report.bytes += (HEADER_BYTES + payload.len()) as u64;
+                    self.dispatcher.group(&group, payload)?;
+                }
+                offset += (HEADER_BYTES + payload.len()) as u64;
+                self.expected += 1;
+                if offset - reported >= PROGRESS_BYTES {
+                    reported = offset;
+                    sink.progress(self.bytes_done + offset, self.bytes_total);
+                }
+                continue;
+            }
+            let state = GroupState {
+                at_limit,
+                valid: false,
+                claimed: !at_limit && self.hole_is_claimed(found, at, &mut reader, offset)?,
+            };
+            match state.decide() {
+                GroupDecision::Apply | GroupDecision::NextSegment => {}
+                GroupDecision::EndHere => self.ended = true,
+                GroupDecision::Damage => {
+                    return Err(damage(
+                        &segment.path,
+                        &format!(
+                            "group {} of the log was durable and is damaged at offset {offset}",
+                            self.expected
+                        ),
+                    ));
+                }
+            }
+            break;
+        }
+        self.bytes_done += reader.len_bytes();
+        sink.progress(self.bytes_done, self.bytes_total);
+        self.keep(segment, header, offset, reader.len_bytes())
+    }
+
+    /// Whether anything behind `offset` says that the expected group was
+    /// durable.
+    fn hole_is_claimed(
+        &mut self,
+        found: &[Found],
+        at: usize,
+        reader: &mut SegmentReader,
+        offset: u64,
+    ) -> Result<bool> {
+        if self.report.clean {
+            // The log was closed here: nothing follows.
+            return Ok(false);
+        }
+        let segment = &found[at];
+        let here = match segment.started() {
+            Some(header) => reader
+                .claims_behind(offset, header.salt, self.expected)
+                .map_err(|error| segment.failed(error))?,
+            None => Claims::default(),
+        };
+        self.claimed(&found[at + 1..], here)
+    }
+
+    /// Whether `claims` or any of `later` says that the expected group was
+    /// durable. Counts the groups found, for the report.
+    fn claimed(&mut self, later: &[Found], mut claims: Claims) -> Result<bool> {
+        for segment in later {
+            let more = segment.claims()?;
+            claims.synced = claims.synced.max(more.synced);
+            claims.groups += more.groups;
+        }
+        self.report.groups_dropped = claims.groups;
+        Ok(claims.synced >= self.expected)
+    }
+
+    /// Takes note of a segment that was read up to `used`.
+    fn keep(
+        &mut self,
+        segment: &Found,
+        header: &SegmentHeader,
+        used: u64,
+        len_bytes: u64,
+    ) -> Result<()> {
+        if self.expected == header.first_sequence {
+            // Started and never used.
+            self.unneeded.push(segment.number);
+            return Ok(());
+        }
+        self.report.segments += 1;
+        let mut kept_bytes = len_bytes;
+        if self.ended {
+            // Nothing is appended to it any more; what is behind the end is
+            // of no use.
+            let cut = segment.file.truncate(used);
+            cut.map_err(|error| Error::io("cannot cut the log's end", &segment.path, error))?;
+            kept_bytes = used;
+        }
+        if self.expected - 1 > self.synced || self.ended {
+            self.unsynced
+                .push((segment.path.clone(), Arc::clone(&segment.file)));
+        }
+        self.segments.push_back(Started {
+            number: segment.number,
+            first_sequence: header.first_sequence,
+            len_bytes: kept_bytes,
+        });
+        Ok(())
+    }
+
+    /// Makes what was found durable: a process that was killed may have left
+    /// it in the kernel only, and new acknowledgements build on it.
+    fn finish(mut self, last_number: u64) -> Result<Recovered> {
+        for (path, file) in &self.unsynced {
+            file.sync()
+                .map_err(|error| Error::io("cannot sync the recovered log", path, error))?;
+        }
+        self.report.next = Position(self.expected);
+        Ok(Recovered {
+            report: self.report,
+            segments: self.segments,
+            unneeded: self.unneeded,
+            next_number: last_number + 1,
+            start: self.start,
+        })
+    }
+}
+
+/// Progress is told every so many bytes.
+const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
+
+fn damage(path: &Path, what: &str) -> Error {
+    let advice = "nothing was changed; restore the file or move the log away";
+    Error::new(ErrorKind::Corrupt, format!("{what}; {advice}")).at(path)
+}
+
+fn unsupported(segment: &Found) -> Error {
+    let version = match segment.header {
+        HeaderState::Unknown(version) => version,
+        _ => 0,
+    };
+    let message =
+        format!("the log segment has format version {version}, which this build does not know");
+    Error::new(ErrorKind::Unsupported, message).at(&segment.path)
+}

@@ -1,0 +1,138 @@
+//! The segment files that are not being written: the next one, prepared
+//! ahead, and old ones kept to be used again.
+//!
+//! A file becomes segment N+1 by being filled with zeros and synced, or by
+//! renaming a segment that is no longer needed; either way its name is made
+//! durable before it is handed out, for a sync of a file says nothing about
+//! its name. The header is written by whoever takes the segment into use.
+
+use super::writer::WalOptions;
+use crate::error::{Error, Result};
+use crate::io::{Env, File};
+use crate::names;
+use parking_lot::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Old segments kept for use; more are removed.
+const SPARES_MAX: usize = 1;
+
+/// A file ready to become the current segment.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) number: u64,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) len_bytes: u64,
+}
+
+/// Makes and keeps segment files of one directory.
+#[derive(Debug)]
+pub(crate) struct Store {
+    env: Env,
+    dir: PathBuf,
+    segment_bytes: u64,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Debug)]
+struct Shelf {
+    prepared: Option<Prepared>,
+    /// The number the next file gets; never one that any file had.
+    next_number: u64,
+    /// Numbers of old segments of the full length.
+    spares: Vec<u64>,
+}
+
+impl Store {
+    /// A store for `dir`, whose files all have numbers below `next_number`.
+    pub(crate) fn new(env: &Env, dir: &Path, options: &WalOptions, next_number: u64) -> Self {
+        Self {
+            env: env.clone(),
+            dir: dir.to_owned(),
+            segment_bytes: options.segment_bytes,
+            shelf: Mutex::new(Shelf {
+                prepared: None,
+                next_number,
+                spares: Vec::new(),
+            }),
+        }
+    }
+
+    /// The path of segment `number`.
+    pub(crate) fn path(&self, number: u64) -> PathBuf {
+        self.dir.join(names::segment(number))
+    }
+
+    /// The prepared segment, made now if there is none.
+    pub(crate) fn take(&self) -> Result<Prepared> {
+        let mut shelf = self.shelf.lock();
+        match shelf.prepared.take() {
+            Some(prepared) => Ok(prepared),
+            None => self.prepare(&mut shelf),
+        }
+    }
+
+    /// Prepares the next segment unless that is done.
+    pub(crate) fn prepare_ahead(&self) -> Result<()> {
+        let mut shelf = self.shelf.lock();
+        if shelf.prepared.is_none() {
+            shelf.prepared = Some(self.prepare(&mut shelf)?);
+        }
+        Ok(())
+    }
+
+    /// Takes back a file that holds nothing needed: kept for use if it has
+    /// the right length and there is room, else removed. Neither needs to be
+    /// durable: recovery knows such a file and gives it back again.
+    pub(crate) fn give_back(&self, number: u64) -> Result<()> {
+        let path = self.path(number);
+        let file = self.env.disk.open(&path);
+        let len_bytes = file
+            .and_then(|file| file.len_bytes())
+            .map_err(|error| Error::io("cannot look at an old log segment", &path, error))?;
+        let mut shelf = self.shelf.lock();
+        if len_bytes == self.segment_bytes && shelf.spares.len() < SPARES_MAX {
+            shelf.spares.push(number);
+            return Ok(());
+        }
+        drop(shelf);
+        self.env
+            .disk
+            .remove(&path)
+            .map_err(|error| Error::io("cannot remove an old log segment", &path, error))
+    }
+
+    /// Bytes of the files on the shelf.
+    pub(crate) fn len_bytes(&self) -> u64 {
+        let shelf = self.shelf.lock();
+        let prepared = shelf.prepared.as_ref().map_or(0, |file| file.len_bytes);
+        prepared + shelf.spares.len() as u64 * self.segment_bytes
+    }
+
+    fn prepare(&self, shelf: &mut Shelf) -> Result<Prepared> {
+        let number = shelf.next_number;
+        let path = self.path(number);
+        let failed = |error| Error::io("cannot prepare a log segment", &path, error);
+        let disk = &self.env.disk;
+        let file = match shelf.spares.pop() {
+            Some(spare) => {
+                disk.rename(&self.path(spare), &path).map_err(failed)?;
+                disk.open(&path).map_err(failed)?
+            }
+            None => {
+                let file = disk.create(&path, self.segment_bytes).map_err(failed)?;
+                // Now, off the path of any reply: the first group's sync
+                // would have to write the whole file out.
+                file.sync().map_err(failed)?;
+                file
+            }
+        };
+        disk.sync_dir(&self.dir).map_err(failed)?;
+        shelf.next_number += 1;
+        Ok(Prepared {
+            number,
+            file,
+            len_bytes: self.segment_bytes,
+        })
+    }
+}

@@ -1,0 +1,292 @@
+//! The two decision tables of recovery, and the proof that they are whole.
+//!
+//! Each row matches one or more states and names one decision; a test walks
+//! every state there is and finds exactly one row. [`super::recover`] gathers
+//! the facts and does what the row says.
+
+use super::segment::HeaderState;
+
+/// What a file shows where its header should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    Blank,
+    Broken,
+    Other,
+    Unknown,
+    Started,
+}
+
+/// Where a started segment stands in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// It begins with the sequence that comes next, or holds it.
+    Next,
+    /// Sequences between the log so far and its first one are missing.
+    Gap,
+    /// All it holds is trimmed.
+    Trimmed,
+    /// All it holds is superseded by a later segment or behind the log's end.
+    Behind,
+}
+
+/// What is known of a segment before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentState {
+    pub(crate) header: Header,
+    pub(crate) order: Order,
+    /// Something in it or (where it is started) behind it says that the
+    /// expected group was durable.
+    pub(crate) claimed: bool,
+}
+
+/// What happens to a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentDecision {
+    /// Replay its groups.
+    Read,
+    /// It holds nothing needed: use the file again.
+    Unneeded,
+    /// Leave it until the header that trims it is known to be durable.
+    Keep,
+    /// The log ends before it.
+    EndBefore,
+    /// Refuse the log: something durable is lost.
+    Damage,
+    /// Refuse the log: another version wrote it.
+    Unsupported,
+}
+
+struct SegmentRow {
+    header: &'static [Header],
+    order: Option<Order>,
+    claimed: Option<bool>,
+    decision: SegmentDecision,
+}
+
+const SEGMENT_ROWS: [SegmentRow; 9] = [
+    // A later version's file: not even its age can be told.
+    SegmentRow {
+        header: &[Header::Unknown],
+        order: None,
+        claimed: None,
+        decision: SegmentDecision::Unsupported,
+    },
+    // Prepared, or lost with everything in it before any sync.
+    SegmentRow {
+        header: &[Header::Blank, Header::Broken],
+        order: None,
+        claimed: Some(false),
+        decision: SegmentDecision::Unneeded,
+    },
+    // Its groups outlived its header, and they were durable.
+    SegmentRow {
+        header: &[Header::Blank, Header::Broken],
+        order: None,
+        claimed: Some(true),
+        decision: SegmentDecision::Damage,
+    },
+    // Recycled under a new name and not started yet.
+    SegmentRow {
+        header: &[Header::Other],
+        order: None,
+        claimed: None,
+        decision: SegmentDecision::Unneeded,
+    },
+    SegmentRow {
+        header: &[Header::Started],
+        order: Some(Order::Next),
+        claimed: None,
+        decision: SegmentDecision::Read,
+    },
+    SegmentRow {
+        header: &[Header::Started],
+        order: Some(Order::Trimmed),
+        claimed: None,
+        decision: SegmentDecision::Keep,
+    },
+    SegmentRow {
+        header: &[Header::Started],
+        order: Some(Order::Behind),
+        claimed: None,
+        decision: SegmentDecision::Unneeded,
+    },
+    // The segment before it was lost before any sync: so is this one's reason.
+    SegmentRow {
+        header: &[Header::Started],
+        order: Some(Order::Gap),
+        claimed: Some(false),
+        decision: SegmentDecision::EndBefore,
+    },
+    // A segment file, or the end of one, is gone.
+    SegmentRow {
+        header: &[Header::Started],
+        order: Some(Order::Gap),
+        claimed: Some(true),
+        decision: SegmentDecision::Damage,
+    },
+];
+
+/// What is known at the place where the next group should stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupState {
+    /// A later segment begins with the expected sequence.
+    pub(crate) at_limit: bool,
+    /// The group is there and passes its checksum.
+    pub(crate) valid: bool,
+    /// Something behind says that the expected group was durable.
+    pub(crate) claimed: bool,
+}
+
+/// What happens at the place of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GroupDecision {
+    /// Replay it.
+    Apply,
+    /// Go on in the segment that begins here.
+    NextSegment,
+    /// The log ends here.
+    EndHere,
+    /// Refuse the log: something durable is lost.
+    Damage,
+}
+
+struct GroupRow {
+    at_limit: bool,
+    valid: Option<bool>,
+    claimed: Option<bool>,
+    decision: GroupDecision,
+}
+
+const GROUP_ROWS: [GroupRow; 4] = [
+    // Whatever stands here, a later segment took over: it was cut once.
+    GroupRow {
+        at_limit: true,
+        valid: None,
+        claimed: None,
+        decision: GroupDecision::NextSegment,
+    },
+    GroupRow {
+        at_limit: false,
+        valid: Some(true),
+        claimed: None,
+        decision: GroupDecision::Apply,
+    },
+    // A torn tail, or simply where writing stopped.
+    GroupRow {
+        at_limit: false,
+        valid: Some(false),
+        claimed: Some(false),
+        decision: GroupDecision::EndHere,
+    },
+    GroupRow {
+        at_limit: false,
+        valid: Some(false),
+        claimed: Some(true),
+        decision: GroupDecision::Damage,
+    },
+];
+
+impl Header {
+    /// The kind of `state`.
+    pub(crate) fn of(state: &HeaderState) -> Self {
+        match state {
+            HeaderState::Blank => Self::Blank,
+            HeaderState::Broken => Self::Broken,
+            HeaderState::Other => Self::Other,
+            HeaderState::Unknown(_) => Self::Unknown,
+            HeaderState::Started(_) => Self::Started,
+        }
+    }
+}
+
+impl SegmentRow {
+    fn matches(&self, state: SegmentState) -> bool {
+        self.header.contains(&state.header)
+            && self.order.is_none_or(|order| order == state.order)
+            && self.claimed.is_none_or(|claimed| claimed == state.claimed)
+    }
+}
+
+impl SegmentState {
+    /// The decision of the row that matches.
+    pub(crate) fn decide(self) -> SegmentDecision {
+        let row = SEGMENT_ROWS.iter().find(|row| row.matches(self));
+        row.expect("the tests find a row for every state").decision
+    }
+}
+
+impl GroupRow {
+    fn matches(&self, state: GroupState) -> bool {
+        self.at_limit == state.at_limit
+            && self.valid.is_none_or(|valid| valid == state.valid)
+            && self.claimed.is_none_or(|claimed| claimed == state.claimed)
+    }
+}
+
+impl GroupState {
+    /// The decision of the row that matches.
+    pub(crate) fn decide(self) -> GroupDecision {
+        let row = GROUP_ROWS.iter().find(|row| row.matches(self));
+        row.expect("the tests find a row for every state").decision
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: [bool; 2] = [false, true];
+
+    #[test]
+    fn every_segment_state_has_exactly_one_row() {
+        use Header::*;
+        for header in [Blank, Broken, Other, Unknown, Started] {
+            for order in [Order::Next, Order::Gap, Order::Trimmed, Order::Behind] {
+                for claimed in BOTH {
+                    let state = SegmentState {
+                        header,
+                        order,
+                        claimed,
+                    };
+                    let rows = SEGMENT_ROWS.iter().filter(|row| row.matches(state));
+                    assert_eq!(rows.count(), 1, "{state:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_group_state_has_exactly_one_row() {
+        for at_limit in BOTH {
+            for valid in BOTH {
+                for claimed in BOTH {
+                    let state = GroupState {
+                        at_limit,
+                        valid,
+                        claimed,
+                    };
+                    let rows = GROUP_ROWS.iter().filter(|row| row.matches(state));
+                    assert_eq!(rows.count(), 1, "{state:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn durable_groups_are_never_cut_away_silently() {
+        for header in [Header::Blank, Header::Broken] {
+            let state = SegmentState {
+                header,
+                order: Order::Next,
+                claimed: true,
+            };
+            assert_eq!(state.decide(), SegmentDecision::Damage);
+        }
+        let state = GroupState {
+            at_limit: false,
+            valid: false,
+            claimed: true,
+        };
+        assert_eq!(state.decide(), GroupDecision::Damage);
+    }
+}

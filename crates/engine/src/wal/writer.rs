@@ -1,0 +1,452 @@
+//! The running log: append, group commit, trim, and the fail-stop latch.
+//!
+//! Lock order: `commit` (who syncs), then `tail` (where the next group goes),
+//! then the store's shelf. A sync runs under none of them, so appends go on
+//! while the disk works. The latch: the first failed write, sync, create or
+//! rename is remembered, and every later append or sync answers `Halted` with
+//! its words. The pages of a failed sync are never synced again: the kernel
+//! may have dropped them and would call the next sync a success.
+
+use super::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
+use super::recover::{self, Recovered, RecoveryReport};
+use super::replay::Replay;
+use super::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, SegmentHeader, payload_bytes_max};
+use super::store::{Prepared, Store};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Env, File};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// The sequence number of a group; 0 is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+/// How a log is kept.
+#[derive(Clone, Debug)]
+pub struct WalOptions {
+    /// Bytes of one segment file. Default: 64 MiB. Minimum: 64 KiB. A group
+    /// must fit one segment.
+    pub segment_bytes: u64,
+}
+
+impl Default for WalOptions {
+    fn default() -> Self {
+        Self {
+            segment_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// What a log has done since it was opened, and what it holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WalStats {
+    /// Bytes of groups appended since open, headers included.
+    pub bytes_written: u64,
+    /// Groups appended since open.
+    pub groups: u64,
+    /// Syncs of group commits since open.
+    pub syncs: u64,
+    /// How long the last of them took, microseconds.
+    pub last_sync_us: u64,
+    /// Segments that hold groups still needed.
+    pub segments: u64,
+    /// Bytes of all segment files, prepared and spare ones included.
+    pub bytes_on_disk: u64,
+    /// Why the log halted, if it did.
+    pub halted: Option<String>,
+}
+
+/// A log, open for appending. Dropping it makes nothing durable: see
+/// [`Wal::close`].
+#[derive(Debug)]
+pub struct Wal {
+    env: Env,
+    store: Store,
+    payload_bytes_max: usize,
+    /// Whether a thread is syncing now; its followers wait for `committed`.
+    commit: Mutex<bool>,
+    committed: Condvar,
+    tail: Mutex<Tail>,
+    written: AtomicU64,
+    durable: AtomicU64,
+    halted: OnceLock<String>,
+    syncs: AtomicU64,
+    last_sync_us: AtomicU64,
+}
+
+/// Where the next group goes.
+#[derive(Debug)]
+struct Tail {
+    file: Arc<dyn File>,
+    header: SegmentHeader,
+    len_bytes: u64,
+    offset: u64,
+    next_sequence: u64,
+    /// Full segments that hold groups no sync has covered.
+    unsynced: Vec<Arc<dyn File>>,
+    /// Started segments, oldest first, the current one last.
+    segments: VecDeque<Started>,
+    /// The oldest group still needed.
+    start: u64,
+    /// Begin a new segment with the next group, so that `start` gets written
+    /// down and older segments can go.
+    roll_wanted: bool,
+    bytes_written: u64,
+    groups: u64,
+}
+
+/// A segment that holds groups.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Started {
+    pub(crate) number: u64,
+    pub(crate) first_sequence: u64,
+    pub(crate) len_bytes: u64,
+}
+
+impl Wal {
+    /// Opens the log in `dir`, making the directory if needed, and replays
+    /// everything it holds into `sink` before it returns. What was replayed is
+    /// durable at return. The caller holds the directory's lock.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage that no crash explains, naming file and offset;
+    /// `Unsupported` for a later format version; `Invalid` for options out of
+    /// range; `Io`; and whatever `sink` answers.
+    pub fn open(
+        env: &Env,
+        dir: &Path,
+        options: &WalOptions,
+        sink: &dyn Replay,
+    ) -> Result<(Self, RecoveryReport)> {
+        if options.segment_bytes < SEGMENT_BYTES_MIN {
+            let message = format!("log segments have at least {SEGMENT_BYTES_MIN} bytes");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        env.disk
+            .create_dir_all(dir)
+            .map_err(|error| Error::io("cannot create the log directory", dir, error))?;
+        let recovered = recover::recover(env, dir, sink)?;
+        let store = Store::new(env, dir, options, recovered.next_number);
+        for number in &recovered.unneeded {
+            store.give_back(*number)?;
+        }
+        let (wal, report) = Self::start(env, store, options, recovered)?;
+        Ok((wal, report))
+    }
+
+    fn start(
+        env: &Env,
+        store: Store,
+        options: &WalOptions,
+        recovered: Recovered,
+    ) -> Result<(Self, RecoveryReport)> {
+        let next_sequence = recovered.report.next.0;
+        let durable = next_sequence - 1;
+        let prepared = store.take()?;
+        let header = new_header(env, &prepared, next_sequence, durable, recovered.start);
+        header.write_to(&*prepared.file).map_err(|error| {
+            Error::io(
+                "cannot start a log segment",
+                &store.path(prepared.number),
+                error,
+            )
+        })?;
+        let mut tail = Tail {
+            file: prepared.file,
+            header,
+            len_bytes: prepared.len_bytes,
+            offset: DATA_OFFSET,
+            next_sequence,
+            unsynced: Vec::new(),
+            segments: recovered.segments,
+            start: recovered.start,
+            roll_wanted: false,
+            bytes_written: 0,
+            groups: 0,
+        };
+        tail.segments.push_back(tail.current());
+        let wal = Self {
+            env: env.clone(),
+            store,
+            payload_bytes_max: payload_bytes_max(options.segment_bytes),
+            commit: Mutex::new(false),
+            committed: Condvar::new(),
+            tail: Mutex::new(tail),
+            written: AtomicU64::new(durable),
+            durable: AtomicU64::new(durable),
+            halted: OnceLock::new(),
+            syncs: AtomicU64::new(0),
+            last_sync_us: AtomicU64::new(0),
+        };
+        Ok((wal, recovered.report))
+    }
+
+    /// The longest group this log takes, in bytes of records.
+    pub fn group_bytes_max(&self) -> usize {
+        self.payload_bytes_max
+    }
+
+    /// Appends a group and returns its position; the group is in the kernel
+    /// then and survives a killed process. The builder keeps its records:
+    /// `begin` or `clear` it before the next batch. An empty group is no group
+    /// and answers [`Wal::written`].
+    ///
+    /// # Errors
+    /// `Limit` for a group longer than [`Wal::group_bytes_max`]; `Halted`
+    /// after an earlier failure; `Io` for the failure itself.
+    pub fn append(&self, group: &mut GroupBuilder) -> Result<Position> {
+        if group.is_empty() {
+            return Ok(self.written());
+        }
+        if group.len_bytes() > self.payload_bytes_max {
+            let message = format!(
+                "a log group of {} bytes is longer than {}",
+                group.len_bytes(),
+                self.payload_bytes_max
+            );
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let checksum = group.payload_checksum();
+        let mut tail = self.tail.lock();
+        self.check_halted()?;
+        self.make_room(&mut tail, HEADER_BYTES + group.len_bytes())?;
+        let sequence = tail.next_sequence;
+        let synced = self.durable.load(Ordering::Acquire);
+        let bytes = group.seal(sequence, synced, tail.header.salt, checksum);
+        self.put(&mut tail, bytes)
+    }
+
+    /// Returns once every group up to `position` is durable. All who wait at
+    /// a time share one sync: the first one leads, and groups appended while
+    /// it works wait for the next.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure, also for those who waited for the
+    /// sync that failed; `Io` for its leader.
+    pub fn sync_to(&self, position: Position) -> Result<()> {
+        // A position from before a restart may lie ahead; all there is will do.
+        let position = position.min(self.written());
+        if self.durable() >= position {
+            return Ok(());
+        }
+        let mut syncing = self.commit.lock();
+        while self.durable() < position {
+            self.check_halted()?;
+            if *syncing {
+                self.committed.wait(&mut syncing);
+                continue;
+            }
+            *syncing = true;
+            let outcome = MutexGuard::unlocked(&mut syncing, || self.sync_written());
+            *syncing = false;
+            self.committed.notify_all();
+            outcome?;
+        }
+        Ok(())
+    }
+
+    /// The newest group in the kernel.
+    pub fn written(&self) -> Position {
+        Position(self.written.load(Ordering::Acquire))
+    }
+
+    /// The newest group on disk.
+    pub fn durable(&self) -> Position {
+        Position(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Says that no group before `position` is needed any more. Segments
+    /// wholly before it are recycled by [`Wal::background_tick`], once a
+    /// durable segment header says the same.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure.
+    pub fn trim(&self, position: Position) -> Result<()> {
+        let mut tail = self.tail.lock();
+        self.check_halted()?;
+        tail.start = tail.start.max(position.0.min(tail.next_sequence));
+        let second = tail.segments.get(1);
+        if second.is_some_and(|second| second.first_sequence <= tail.start) {
+            tail.roll_wanted = tail.header.start < tail.start;
+        }
+        Ok(())
+    }
+
+    /// One step of the work that should not wait for a writer: gives back
+    /// segments that were trimmed, and prepares the next segment. Cheap when
+    /// there is nothing to do.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure; `Io` for the failure itself.
+    pub fn background_tick(&self) -> Result<()> {
+        self.check_halted()?;
+        let (trimmed, header_first) = {
+            let tail = self.tail.lock();
+            (tail.trimmed(), tail.header.first_sequence)
+        };
+        if trimmed > 0 && self.written().0 >= header_first {
+            // The header that lets the segments go must not be lost itself.
+            self.sync_to(Position(header_first))?;
+            for segment in self.tail.lock().drop_oldest(trimmed) {
+                self.store
+                    .give_back(segment.number)
+                    .map_err(|error| self.halt(error))?;
+            }
+        }
+        self.store.prepare_ahead().map_err(|error| self.halt(error))
+    }
+
+    /// What the log has done and holds.
+    pub fn stats(&self) -> WalStats {
+        let tail = self.tail.lock();
+        let started: u64 = tail.segments.iter().map(|segment| segment.len_bytes).sum();
+        WalStats {
+            bytes_written: tail.bytes_written,
+            groups: tail.groups,
+            syncs: self.syncs.load(Ordering::Relaxed),
+            last_sync_us: self.last_sync_us.load(Ordering::Relaxed),
+            segments: tail.segments.len() as u64,
+            bytes_on_disk: started + self.store.len_bytes(),
+            halted: self.halted.get().cloned(),
+        }
+    }
+
+    /// Makes everything durable and marks the end, so that the next open can
+    /// tell a whole log from a cut one. Append nothing after it.
+    ///
+    /// # Errors
+    /// `Halted` after an earlier failure; `Io` for the failure itself.
+    pub fn close(&self) -> Result<()> {
+        self.check_halted()?;
+        self.sync_to(self.written())?;
+        let mut tail = self.tail.lock();
+        if tail.next_sequence == tail.header.first_sequence {
+            // Nothing was written since open: this segment was never needed.
+            return Ok(());
+        }
+        self.make_room(&mut tail, HEADER_BYTES)?;
+        let sequence = tail.next_sequence;
+        let mark = GroupHeader::closing_mark(sequence).encode(0, tail.header.salt);
+        let position = self.put(&mut tail, &mark)?;
+        drop(tail);
+        self.sync_to(position)
+    }
+
+    fn put(&self, tail: &mut Tail, bytes: &[u8]) -> Result<Position> {
+        tail.file.write_at(bytes, tail.offset).map_err(|error| {
+            let path = self.store.path(tail.header.number);
+            self.halt(Error::io("cannot write to the log", &path, error))
+        })?;
+        let sequence = tail.next_sequence;
+        tail.offset += bytes.len() as u64;
+        tail.bytes_written += bytes.len() as u64;
+        tail.groups += 1;
+        tail.next_sequence += 1;
+        self.written.store(sequence, Ordering::Release);
+        Ok(Position(sequence))
+    }
+
+    /// Begins a new segment where the current one has too little room.
+    fn make_room(&self, tail: &mut Tail, needed: usize) -> Result<()> {
+        if tail.offset + needed as u64 <= tail.len_bytes && !tail.roll_wanted {
+            return Ok(());
+        }
+        let prepared = self.store.take().map_err(|error| self.halt(error))?;
+        let synced = self.durable.load(Ordering::Acquire);
+        let header = new_header(&self.env, &prepared, tail.next_sequence, synced, tail.start);
+        header.write_to(&*prepared.file).map_err(|error| {
+            let path = self.store.path(prepared.number);
+            self.halt(Error::io("cannot start a log segment", &path, error))
+        })?;
+        let full = std::mem::replace(&mut tail.file, prepared.file);
+        tail.unsynced.push(full);
+        tail.header = header;
+        tail.len_bytes = prepared.len_bytes;
+        tail.offset = DATA_OFFSET;
+        tail.roll_wanted = false;
+        tail.segments.push_back(tail.current());
+        Ok(())
+    }
+
+    /// Syncs everything written so far; one thread at a time.
+    fn sync_written(&self) -> Result<()> {
+        let (files, number, newest) = {
+            let mut tail = self.tail.lock();
+            // On failure the log halts, so nobody misses what is taken here.
+            let mut files = std::mem::take(&mut tail.unsynced);
+            files.push(Arc::clone(&tail.file));
+            (files, tail.header.number, tail.next_sequence - 1)
+        };
+        let started_ns = self.env.clock.monotonic_ns();
+        for file in files {
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            file.sync().map_err(|error| {
+                let path = self.store.path(number);
+                self.halt(Error::io("cannot sync the log", &path, error))
+            })?;
+        }
+        let took_ns = self.env.clock.monotonic_ns() - started_ns;
+        self.last_sync_us.store(took_ns / 1000, Ordering::Relaxed);
+        self.durable.store(newest, Ordering::Release);
+        Ok(())
+    }
+
+    /// Remembers the first failure and passes `error` on.
+    fn halt(&self, error: Error) -> Error {
+        self.halted.get_or_init(|| error.to_string());
+        error
+    }
+
+    pub(crate) fn check_halted(&self) -> Result<()> {
+        match self.halted.get() {
+            None => Ok(()),
+            Some(reason) => Err(Error::new(
+                ErrorKind::Halted,
+                format!("writes are stopped since the log failed: {reason}"),
+            )),
+        }
+    }
+}
+
+impl Tail {
+    fn current(&self) -> Started {
+        Started {
+            number: self.header.number,
+            first_sequence: self.header.first_sequence,
+            len_bytes: self.len_bytes,
+        }
+    }
+
+    /// How many of the oldest segments the current header gives up.
+    fn trimmed(&self) -> usize {
+        let mut seconds = self.segments.iter().skip(1);
+        seconds
+            .position(|second| second.first_sequence > self.header.start)
+            .unwrap_or(self.segments.len() - 1)
+    }
+
+    fn drop_oldest(&mut self, count: usize) -> Vec<Started> {
+        self.segments.drain(..count).collect()
+    }
+}
+
+fn new_header(
+    env: &Env,
+    prepared: &Prepared,
+    first_sequence: u64,
+    synced: u64,
+    start: u64,
+) -> SegmentHeader {
+    SegmentHeader {
+        // The low half of sixty-four random bits.
+        salt: env.random.next_u64() as u32,
+        number: prepared.number,
+        first_sequence,
+        synced,
+        start,
+        created_ms: env.clock.now_ms(),
+    }
+}
