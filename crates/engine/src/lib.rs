@@ -1,4 +1,51 @@
-//! Placeholder.
-pub mod error;
+//! Latewood as a library: a time-series database whose ingest does not care
+//! whether a sample is late, its series new or its write durable.
+//!
+//! No sockets, no async runtime, no clock and no file but through [`io`].
+//! `docs/ARCHITECTURE.md` shows the way of the data; the modules say the rest.
+//!
+//! ```
+//! use latewood_engine::{Append, Create, Db, Defaults, Options, Scratch, io::Env};
+//!
+//! let dir = tempfile::tempdir()?;
+//! let db = Db::open(&Env::real(), dir.path(), Options::default(), Defaults::default())?;
+//! let sample = Append {
+//!     key: b"room:1:celsius",
+//!     timestamp: 1_700_000_000_000,
+//!     value: 21.5,
+//!     on_duplicate: None,
+//!     create: Create::Defaults,
+//! };
+//! let mut scratch = Scratch::new();
+//! let position = db.append(&[sample], &mut scratch)?;
+//! db.sync_to(position)?; // on disk now
+//! assert_eq!(scratch.outcomes(), [Ok(1_700_000_000_000)]);
+//! assert_eq!(db.last_sample(b"room:1:celsius")?.map(|s| s.value), Some(21.5));
+//! db.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod append;
+mod db;
+mod error;
+pub mod io;
+mod keys;
+mod maintain;
+pub mod names;
+mod options;
 pub mod query;
+mod replay;
+mod series;
+mod shard;
+mod stats;
+pub mod wal;
+
+pub use append::{Append, Create, Outcome, Refusal, Scratch};
+pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
+pub use options::{Defaults, Durability, Options};
+pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
+pub use replay::RecoverySummary;
+pub use series::Memory;
+pub use stats::{ChunkInfo, SeriesInfo, Stats};
+pub use wal::{Position, WalStats};

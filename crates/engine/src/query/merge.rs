@@ -192,7 +192,7 @@ impl Source for MergeSource {
             return None;
         }
         let frame = self.snapshot.chunks[chunk].frame(frame).ok()?;
-        let stats = frame.stats();
+        let stats = frame.stats().ok()?;
         Some(BatchStats {
             first: frame.first_timestamp(),
             last: frame.last_timestamp(),

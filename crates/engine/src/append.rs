@@ -1,0 +1,312 @@
+//! The write path: a batch of samples in, an outcome for each out.
+//!
+//! A batch is hashed and looked up whole, before any series is touched, then
+//! grouped by shard. Each shard is locked once: its samples are applied in the
+//! order of the batch, series that are missing are created, and what was
+//! accepted is one group in the log before the lock is given back. So the log
+//! holds each series' samples in the order they were applied, and nothing is
+//! acknowledged that is not in the log.
+//!
+//! Outcomes are the same as if each sample had been appended alone. Once
+//! warmed up, nothing is allocated on the way of a known series.
+//!
+//! Tested by the database's tests and the model test.
+
+use crate::db::Core;
+use crate::error::Result;
+use crate::keys::Keys;
+use crate::series::{Fate, Pressure, Series};
+use crate::shard::ShardState;
+use crate::wal::Position;
+use latewood_model::limits::{KEY_BYTES_MAX, LOG_GROUP_BYTES_MAX, SERIES_MAX};
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
+
+/// What to do when a sample's key holds no series.
+#[derive(Clone, Copy, Debug)]
+pub enum Create<'a> {
+    /// Refuse the sample.
+    Never,
+    /// Create the series with the database's defaults.
+    Defaults,
+    /// Create the series with these options.
+    With(&'a SeriesOptions),
+}
+
+/// One sample to append.
+#[derive(Clone, Copy, Debug)]
+pub struct Append<'a> {
+    /// The key of its series.
+    pub key: &'a [u8],
+    /// Milliseconds since the Unix epoch, not negative.
+    pub timestamp: Timestamp,
+    /// Any value; NaN is kept bit for bit.
+    pub value: f64,
+    /// The policy for this sample alone.
+    pub on_duplicate: Option<DuplicatePolicy>,
+    /// What to do when there is no such series.
+    pub create: Create<'a>,
+}
+
+/// Why a sample was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The key holds no series and none was to be created.
+    #[error("the key does not exist")]
+    NoSuchKey,
+    /// The duplicate policy refuses it.
+    #[error(
+        "Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM"
+    )]
+    Duplicate,
+    /// Older than the newest sample by more than the retention.
+    #[error("Timestamp is older than retention")]
+    OlderThanRetention,
+    /// A negative timestamp.
+    #[error("invalid timestamp, must be a nonnegative integer")]
+    InvalidTimestamp,
+    /// A limit was hit.
+    #[error("{0}")]
+    Limit(&'static str),
+    /// What is stored of the series does not decode.
+    #[error("the stored samples of the series are damaged")]
+    Damaged,
+}
+
+/// The timestamp a sample now has, or why it was not kept.
+pub type Outcome = std::result::Result<Timestamp, Refusal>;
+
+/// Reusable memory of the write path; keep one per thread.
+#[derive(Default)]
+pub struct Scratch {
+    hashes: Vec<u64>,
+    ids: Vec<Option<SeriesId>>,
+    shards: Vec<u32>,
+    /// Batch indexes, those of one shard together, each in batch order.
+    order: Vec<u32>,
+    starts: Vec<u32>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Scratch {
+    /// Empty memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The outcomes of the last batch, in its order.
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    fn locate(&mut self, batch: &[Append<'_>], keys: &Keys, shard_count: usize) {
+        self.hashes.clear();
+        self.hashes
+            .extend(batch.iter().map(|append| keys.hash(append.key)));
+        self.ids.clear();
+        let found = batch.iter().zip(&self.hashes);
+        self.ids
+            .extend(found.map(|(append, &hash)| keys.find(hash, append.key)));
+        self.shards.clear();
+        let mask = shard_count - 1;
+        self.shards.extend(self.ids.iter().zip(&self.hashes).map(
+            // A new series lives in the shard its hash names.
+            |(id, &hash)| id.map_or(hash as usize, |id| id.0 as usize) as u32 & mask as u32,
+        ));
+        self.group_by_shard(shard_count);
+        self.outcomes.clear();
+        self.outcomes.resize(batch.len(), Err(Refusal::NoSuchKey));
+    }
+
+    fn group_by_shard(&mut self, shard_count: usize) {
+        self.starts.clear();
+        self.starts.resize(shard_count + 1, 0);
+        for &shard in &self.shards {
+            self.starts[shard as usize + 1] += 1;
+        }
+        for shard in 0..shard_count {
+            self.starts[shard + 1] += self.starts[shard];
+        }
+        self.order.clear();
+        self.order.resize(self.shards.len(), 0);
+        for (index, &shard) in self.shards.iter().enumerate() {
+            let place = &mut self.starts[shard as usize];
+            self.order[*place as usize] = index as u32;
+            *place += 1;
+        }
+        // Each start has moved to the next shard's: shift them back.
+        self.starts.copy_within(0..shard_count, 1);
+        self.starts[0] = 0;
+    }
+}
+
+impl Core {
+    /// See [`crate::Db::append`].
+    pub(crate) fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
+        self.check_writable()?;
+        scratch.locate(batch, &self.keys, self.shards.len());
+        let default_policy = self.default_policy();
+        let mut position = Position::default();
+        for shard in 0..self.shards.len() {
+            let (start, end) = (scratch.starts[shard], scratch.starts[shard + 1]);
+            if start == end {
+                continue;
+            }
+            let mut state = self.shards[shard].lock();
+            for place in start..end {
+                let index = scratch.order[place as usize] as usize;
+                let found = scratch.ids[index];
+                let hash = scratch.hashes[index];
+                let append = &batch[index];
+                scratch.outcomes[index] =
+                    self.append_one(&mut state, append, found, hash, default_policy);
+                if state.group.len_bytes() > LOG_GROUP_BYTES_MAX / 4 {
+                    position = position.max(self.log_group(&mut state)?);
+                }
+            }
+            position = position.max(self.log_group(&mut state)?);
+        }
+        Ok(position)
+    }
+
+    #[inline]
+    fn append_one(
+        &self,
+        state: &mut ShardState,
+        append: &Append<'_>,
+        found: Option<SeriesId>,
+        hash: u64,
+        default_policy: DuplicatePolicy,
+    ) -> Outcome {
+        if append.timestamp < 0 {
+            return Err(Refusal::InvalidTimestamp);
+        }
+        let id = match found {
+            Some(id) if state.slab.get(self.place_of(id)).is_some() => id,
+            _ => self.find_or_create(state, append, hash)?,
+        };
+        let place = self.place_of(id);
+        let Some(series) = state.slab.get_mut(place) else {
+            return Err(Refusal::NoSuchKey);
+        };
+        let policy = match append.on_duplicate {
+            Some(policy) => policy,
+            None => series.policy_or(default_policy),
+        };
+        let sample = Sample::new(append.timestamp, append.value);
+        let counters = &mut state.counters;
+        let fate = match series.append(sample, policy, &mut state.sealer) {
+            Ok(fate) => fate,
+            Err(_) => return Err(Refusal::Damaged),
+        };
+        match fate {
+            Fate::InOrder => counters.in_order += 1,
+            Fate::Late => counters.late += 1,
+            Fate::Duplicate => counters.duplicate += 1,
+            Fate::Ignored(newest) => {
+                counters.ignored += 1;
+                return Ok(newest);
+            }
+            Fate::Refused(refusal) => {
+                counters.refused += 1;
+                return Err(refusal);
+            }
+        }
+        if self.wal.is_some() {
+            state
+                .group
+                .sample(id, append.timestamp, append.value, policy);
+        }
+        if fate == Fate::Late {
+            self.after_late(state, place);
+        }
+        Ok(append.timestamp)
+    }
+
+    /// Queues or settles a series that just took a late sample.
+    pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
+        let Some(series) = state.slab.get_mut(place) else {
+            return;
+        };
+        match series.pressure() {
+            Pressure::None => state.queue.wait(series, place),
+            Pressure::Ready => {
+                if state.queue.ready(series, place) {
+                    self.wake_settler();
+                }
+            }
+            Pressure::Overdue => match series.settle_now(&mut state.sealer) {
+                Ok(operations) => state.counters.note_settle(operations),
+                // The operations stay where they are; reads report the damage.
+                Err(_) => state.counters.settles_failed += 1,
+            },
+        }
+    }
+
+    /// Finds a key under its shard's lock, or creates its series.
+    #[cold]
+    fn find_or_create(
+        &self,
+        state: &mut ShardState,
+        append: &Append<'_>,
+        hash: u64,
+    ) -> std::result::Result<SeriesId, Refusal> {
+        if let Some(id) = self.keys.find(hash, append.key)
+            && self.shard_of(id) == self.shard_of_hash(hash)
+            && state.slab.get(self.place_of(id)).is_some()
+        {
+            return Ok(id);
+        }
+        match append.create {
+            Create::Never => Err(Refusal::NoSuchKey),
+            Create::Defaults => {
+                let options = self.defaults().series.clone();
+                self.create_in(state, append.key, hash, options)
+            }
+            Create::With(options) => self.create_in(state, append.key, hash, options.clone()),
+        }
+    }
+
+    /// Creates a series in the shard its hash names, whose lock is held, and
+    /// puts the record of it into the shard's group.
+    pub(crate) fn create_in(
+        &self,
+        state: &mut ShardState,
+        key: &[u8],
+        hash: u64,
+        options: SeriesOptions,
+    ) -> std::result::Result<SeriesId, Refusal> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(Refusal::Limit("a key is longer than 65536 bytes"));
+        }
+        let number = state.next_place * self.shards.len() + self.shard_of_hash(hash);
+        let id = match u32::try_from(number) {
+            Ok(number) if number < SERIES_MAX => SeriesId(number),
+            _ => return Err(Refusal::Limit("the database is full of series")),
+        };
+        let key = std::sync::Arc::<[u8]>::from(key);
+        if self.wal.is_some() {
+            state.group.create(id, &key, &options);
+        }
+        state.next_place += 1;
+        state.counters.created += 1;
+        self.keys.insert(hash, key.clone(), id);
+        state
+            .slab
+            .insert(self.place_of(id), Series::new(key, options));
+        Ok(id)
+    }
+
+    /// Hands the shard's group to the log and begins the next.
+    pub(crate) fn log_group(&self, state: &mut ShardState) -> Result<Position> {
+        let Some(wal) = &self.wal else {
+            return Ok(Position::default());
+        };
+        if state.group.is_empty() {
+            return Ok(Position::default());
+        }
+        let position = wal.append(&mut state.group);
+        state.group.clear();
+        state.group.begin(self.stride_log2());
+        position
+    }
+}

@@ -1,0 +1,494 @@
+//! The database: what a program that embeds Latewood sees.
+//!
+//! A [`Db`] is shared by reference between threads. Writes go through
+//! [`crate::append`], reads take a snapshot under one shard's lock and work on
+//! it without. Everything is in memory and in the log; opening replays the log.
+//!
+//! Tested by `tests/db_*.rs` and `tests/model.rs`.
+
+use crate::append::{Append, Refusal, Scratch};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::Env;
+use crate::io::directory::{DirectoryGuard, open_directory};
+use crate::keys::Keys;
+use crate::maintain::{Signals, Workers};
+use crate::options::{Defaults, Durability, Options};
+use crate::query::merge::MergeSource;
+use crate::query::{self, Neighbours, RangeQuery, Sink};
+use crate::replay::{RecoverySummary, Replayer};
+use crate::series::{Series, Snapshot};
+use crate::shard::ShardState;
+use crate::wal::{Position, Wal, WalOptions};
+use latewood_model::limits::KEY_BYTES_MAX;
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A database in a directory of its own.
+pub struct Db {
+    pub(crate) core: Arc<Core>,
+    workers: Workers,
+    recovery: RecoverySummary,
+    _directory: DirectoryGuard,
+}
+
+/// What the threads of a database share.
+pub(crate) struct Core {
+    pub(crate) env: Env,
+    pub(crate) options: Options,
+    /// See [`crate::shard`] for the order of locks.
+    pub(crate) shards: Box<[Mutex<ShardState>]>,
+    pub(crate) keys: Keys,
+    pub(crate) wal: Option<Wal>,
+    pub(crate) signals: Signals,
+    /// Held by whoever settles outside a shard's lock: one at a time.
+    pub(crate) settler: Mutex<()>,
+    defaults: RwLock<Arc<Defaults>>,
+    /// `defaults.duplicate_policy` again, for the write path.
+    default_policy: AtomicU8,
+}
+
+impl Db {
+    /// Opens the database in `dir`, creating it where there is none, and
+    /// replays its log.
+    ///
+    /// # Errors
+    /// `Locked` when another process has it open, `Unsupported` for a format
+    /// of another version, `Corrupt` where the log is damaged beyond a torn
+    /// end, `Io`.
+    pub fn open(env: &Env, dir: &Path, options: Options, defaults: Defaults) -> Result<Self> {
+        let guard = open_directory(env, dir)?;
+        let mut core = Core::new(env.clone(), options, defaults)?;
+        let mut recovery = RecoverySummary::default();
+        if core.options.wal {
+            let wal_options = WalOptions {
+                segment_bytes: core.options.segment_bytes,
+                ..WalOptions::default()
+            };
+            let begun_ns = env.clock.monotonic_ns();
+            let replayer = Replayer::new(&core);
+            let (wal, report) = Wal::open(env, &guard.wal_dir(), &wal_options, &replayer)?;
+            recovery = replayer.summary(report, env.clock.monotonic_ns() - begun_ns);
+            core.wal = Some(wal);
+        }
+        let core = Arc::new(core);
+        let workers = if core.options.background {
+            Workers::start(&core)?
+        } else {
+            Workers::default()
+        };
+        Ok(Self {
+            core,
+            workers,
+            recovery,
+            _directory: guard,
+        })
+    }
+
+    /// What opening found in the log.
+    pub fn recovery(&self) -> &RecoverySummary {
+        &self.recovery
+    }
+
+    /// What series get when their creator does not say.
+    pub fn defaults(&self) -> Arc<Defaults> {
+        self.core.defaults()
+    }
+
+    /// Changes what new series get, and the policy of series without their own.
+    ///
+    /// # Errors
+    /// `Invalid` where an option is out of its range.
+    pub fn set_defaults(&self, defaults: Defaults) -> Result<()> {
+        self.core.set_defaults(defaults)
+    }
+
+    /// Appends a batch. `scratch` then has an outcome for each sample, in
+    /// order: the same as if each had been appended alone.
+    ///
+    /// Accepted samples are in the log, in the kernel, when this returns; the
+    /// position is what [`Db::sync_to`] takes to have them on disk.
+    ///
+    /// # Errors
+    /// `Halted` or `Io` when the log cannot be written: then nothing of this
+    /// batch may be acknowledged, though readers may see part of it until the
+    /// database is opened again.
+    pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
+        self.core.append(batch, scratch)
+    }
+
+    /// Waits until everything up to `position` is on disk. All who wait share
+    /// one sync.
+    ///
+    /// # Errors
+    /// `Halted` or `Io`: then it may not be on disk, and never will be.
+    pub fn sync_to(&self, position: Position) -> Result<()> {
+        match &self.core.wal {
+            Some(wal) => wal.sync_to(position),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until everything written so far is on disk.
+    ///
+    /// # Errors
+    /// As [`Db::sync_to`].
+    pub fn sync(&self) -> Result<Position> {
+        let position = self.position();
+        self.sync_to(position)?;
+        Ok(position)
+    }
+
+    /// The end of the log.
+    pub fn position(&self) -> Position {
+        let wal = self.core.wal.as_ref();
+        wal.map_or_else(Position::default, Wal::written)
+    }
+
+    /// How far the log is on disk.
+    pub fn durable_position(&self) -> Position {
+        let wal = self.core.wal.as_ref();
+        wal.map_or_else(Position::default, Wal::durable)
+    }
+
+    /// Creates an empty series.
+    ///
+    /// # Errors
+    /// `KeyExists`, `Invalid` options, `Limit`, and those of the log.
+    pub fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
+        check_options(options)?;
+        if key.len() > KEY_BYTES_MAX {
+            let text = format!("a key is longer than {KEY_BYTES_MAX} bytes");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let core = &self.core;
+        core.check_writable()?;
+        let hash = core.keys.hash(key);
+        let mut state = core.shards[core.shard_of_hash(hash)].lock();
+        if core.keys.find(hash, key).is_some() {
+            return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
+        }
+        match core.create_in(&mut state, key, hash, options.clone()) {
+            Ok(_) => core.log_group(&mut state),
+            Err(Refusal::Limit(text)) => Err(Error::new(ErrorKind::Limit, text)),
+            Err(other) => Err(Error::new(ErrorKind::Invalid, other.to_string())),
+        }
+    }
+
+    /// Sets all options of a series but its encoding of what is stored.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Invalid` options, and those of the log.
+    pub fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
+        check_options(options)?;
+        self.core.check_writable()?;
+        let (mut state, id) = self.core.lock_series(key)?;
+        let place = self.core.place_of(id);
+        if let Some(series) = state.slab.get_mut(place) {
+            series.set_options(options.clone());
+        }
+        if self.core.wal.is_some() {
+            state.group.alter(id, options);
+        }
+        self.core.log_group(&mut state)
+    }
+
+    /// Removes the samples of `from..=to`; how many there were.
+    ///
+    /// # Errors
+    /// `NoSuchKey` and those of the log.
+    pub fn delete_range(
+        &self,
+        key: &[u8],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<(u64, Position)> {
+        self.core.check_writable()?;
+        let (mut guard, id) = self.core.lock_series(key)?;
+        let state = &mut *guard;
+        let place = self.core.place_of(id);
+        let deleted = match state.slab.get_mut(place) {
+            Some(series) => series.delete_range(from, to, &mut state.sealer)?,
+            None => 0,
+        };
+        if self.core.wal.is_some() {
+            state.group.delete_range(id, from, to);
+        }
+        Ok((deleted, self.core.log_group(state)?))
+    }
+
+    /// Removes series; how many there were.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub fn remove(&self, keys: &[&[u8]]) -> Result<(u64, Position)> {
+        let core = &self.core;
+        core.check_writable()?;
+        let (mut removed, mut position) = (0, Position::default());
+        for &key in keys {
+            let Ok((mut state, id)) = core.lock_series(key) else {
+                continue;
+            };
+            state.slab.remove(core.place_of(id));
+            core.keys.remove(core.keys.hash(key), key, id);
+            if core.wal.is_some() {
+                state.group.delete_series(id);
+            }
+            position = position.max(core.log_group(&mut state)?);
+            removed += 1;
+        }
+        Ok((removed, position))
+    }
+
+    /// Removes everything. The log's segments are free to be used again.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub fn flush_all(&self) -> Result<Position> {
+        let core = &self.core;
+        core.check_writable()?;
+        let mut states: Vec<_> = core.shards.iter().map(|shard| shard.lock()).collect();
+        core.keys.clear();
+        for state in &mut states {
+            state.slab.clear();
+            state.queue.clear();
+        }
+        let Some(wal) = &core.wal else {
+            return Ok(Position::default());
+        };
+        states[0].group.flush_all();
+        let position = core.log_group(&mut states[0])?;
+        drop(states);
+        wal.trim(position)?;
+        Ok(position)
+    }
+
+    /// Whether `key` holds a series.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.core.keys.find(self.core.keys.hash(key), key).is_some()
+    }
+
+    /// The number of series.
+    pub fn len(&self) -> usize {
+        self.core.keys.len()
+    }
+
+    /// Whether there is no series.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The newest sample of a series.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
+        self.core.read(key, Series::last_sample)?
+    }
+
+    /// Evaluates a range query over one series; rows go to `sink`.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`, `Invalid` for a query out of its ranges.
+    pub fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
+        let (snapshot, outside) = self.core.read(key, |series| {
+            let outside = query.needs_neighbours().then(|| {
+                let before = series.snapshot(Timestamp::MIN, query.from.saturating_sub(1));
+                let after = series.snapshot(query.to.saturating_add(1), Timestamp::MAX);
+                (before, after)
+            });
+            (series.snapshot(query.from, query.to), outside)
+        })?;
+        let neighbours = match outside {
+            Some((before, after)) => neighbours(query, before, after)?,
+            None => Neighbours::default(),
+        };
+        // The span may be narrower than asked: nothing past the retention is there.
+        let clipped = RangeQuery {
+            from: snapshot.from,
+            ..query.clone()
+        };
+        let mut source = MergeSource::new(snapshot, query.reverse);
+        query::run(&clipped, neighbours, &mut source, sink)
+    }
+
+    /// Calls `visit` with the keys of about `count` series from `cursor` on.
+    /// The cursor to go on with, 0 at the end. A series that exists throughout
+    /// a scan is visited.
+    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+        let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
+        let mut left = count.max(1);
+        while let Some(state) = self.core.shards.get(shard) {
+            let state = state.lock();
+            let places = state.slab.places();
+            while place < places {
+                if left == 0 {
+                    return (shard as u64) << 32 | place as u64;
+                }
+                if let Some(series) = state.slab.get(place) {
+                    visit(&series.key);
+                    left -= 1;
+                }
+                place += 1;
+            }
+            shard += 1;
+            place = 0;
+        }
+        0
+    }
+
+    /// Folds every late sample into chunks and waits for it.
+    ///
+    /// # Errors
+    /// `Corrupt` where stored samples do not decode.
+    pub fn settle(&self) -> Result<()> {
+        self.core.settle_all()
+    }
+
+    /// One step of maintenance, for a database without background threads:
+    /// settles what waits, syncs under [`Durability::Interval`], prepares the
+    /// log's next segment.
+    ///
+    /// # Errors
+    /// Those of [`Db::settle`] and of the log.
+    pub fn maintain(&self) -> Result<()> {
+        self.core.settle_all()?;
+        if let Some(wal) = &self.core.wal {
+            if self.core.options.durability == Durability::Interval {
+                wal.sync_to(wal.written())?;
+            }
+            wal.background_tick()?;
+        }
+        Ok(())
+    }
+
+    /// Stops maintenance and brings the log to disk.
+    ///
+    /// # Errors
+    /// Those of the log; the database is closed all the same.
+    pub fn close(mut self) -> Result<()> {
+        self.workers.stop(&self.core.signals);
+        match &self.core.wal {
+            Some(wal) => wal.close(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        self.workers.stop(&self.core.signals);
+    }
+}
+
+fn check_options(options: &SeriesOptions) -> Result<()> {
+    options
+        .check()
+        .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))
+}
+
+fn neighbours(query: &RangeQuery, before: Snapshot, after: Snapshot) -> Result<Neighbours> {
+    let mut found = Neighbours::default();
+    if query.from > Timestamp::MIN {
+        found.before = MergeSource::new(before, true).last_sample()?;
+    }
+    if query.to < Timestamp::MAX {
+        found.after = MergeSource::new(after, false).first_sample()?;
+    }
+    Ok(found)
+}
+
+impl Core {
+    fn new(env: Env, mut options: Options, defaults: Defaults) -> Result<Self> {
+        if options.shards == 0 {
+            options.shards = std::thread::available_parallelism().map_or(1, usize::from);
+        }
+        options.shards = options.shards.next_power_of_two().min(256);
+        let stride_log2 = options.shards.trailing_zeros() as u8;
+        let shards = (0..options.shards).map(|_| {
+            let mut state = ShardState::default();
+            state.group.begin(stride_log2);
+            Mutex::new(state)
+        });
+        let core = Self {
+            shards: shards.collect(),
+            keys: Keys::new(env.random.next_u64()),
+            wal: None,
+            signals: Signals::default(),
+            settler: Mutex::new(()),
+            default_policy: AtomicU8::new(0),
+            defaults: RwLock::default(),
+            options,
+            env,
+        };
+        core.set_defaults(defaults)?;
+        Ok(core)
+    }
+
+    pub(crate) fn defaults(&self) -> Arc<Defaults> {
+        self.defaults.read().clone()
+    }
+
+    fn set_defaults(&self, defaults: Defaults) -> Result<()> {
+        check_options(&defaults.series)?;
+        let policy = defaults.duplicate_policy as u8;
+        *self.defaults.write() = Arc::new(defaults);
+        self.default_policy.store(policy, Ordering::Release);
+        Ok(())
+    }
+
+    pub(crate) fn default_policy(&self) -> DuplicatePolicy {
+        let number = self.default_policy.load(Ordering::Acquire);
+        DuplicatePolicy::from_number(number).unwrap_or(DuplicatePolicy::Block)
+    }
+
+    /// Refuses writes once the log has failed.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match &self.wal {
+            Some(wal) => wal.check_halted(),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn stride_log2(&self) -> u8 {
+        self.shards.len().trailing_zeros() as u8
+    }
+
+    pub(crate) fn shard_of(&self, id: SeriesId) -> usize {
+        id.0 as usize & (self.shards.len() - 1)
+    }
+
+    pub(crate) fn shard_of_hash(&self, hash: u64) -> usize {
+        hash as usize & (self.shards.len() - 1)
+    }
+
+    pub(crate) fn place_of(&self, id: SeriesId) -> usize {
+        id.0 as usize >> self.stride_log2()
+    }
+
+    /// Locks the shard of the series under `key`.
+    pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(MutexGuard<'_, ShardState>, SeriesId)> {
+        let hash = self.keys.hash(key);
+        loop {
+            let Some(id) = self.keys.find(hash, key) else {
+                return Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist"));
+            };
+            let state = self.shards[self.shard_of(id)].lock();
+            // Between the look and the lock the key may have gone elsewhere.
+            if self.keys.find(hash, key) == Some(id) {
+                return Ok((state, id));
+            }
+        }
+    }
+
+    /// Reads the series under `key` under its shard's lock.
+    pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&Series) -> T) -> Result<T> {
+        let (state, id) = self.lock_series(key)?;
+        match state.slab.get(self.place_of(id)) {
+            Some(series) => Ok(read(series)),
+            None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What goes on behind the writers: settling late samples, syncing the log,
+//! preparing its next segment.
+//!
+//! Two threads, so that a long settle never delays a sync and a slow disk
+//! never delays a settle. A database opened without background threads has
+//! neither and is driven by [`crate::Db::maintain`], step by step, as the
+//! simulation does. Tested through the database.
+
+mod settle;
+
+use crate::db::Core;
+use crate::error::{Error, Result};
+use crate::options::Durability;
+use parking_lot::{Condvar, Mutex};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long a late sample that is not worth a settle waits for one, at least;
+/// at most twice as long.
+const IDLE_TURN: Duration = Duration::from_millis(1_000);
+/// How often the log's background work is looked at.
+const LOG_TICK: Duration = Duration::from_millis(20);
+
+/// How the threads of a database wake each other.
+#[derive(Default)]
+pub(crate) struct Signals {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct SignalState {
+    stop: bool,
+    settle: bool,
+}
+
+/// The background threads of a database.
+#[derive(Default)]
+pub(crate) struct Workers(Vec<JoinHandle<()>>);
+
+impl Workers {
+    pub(crate) fn start(core: &Arc<Core>) -> Result<Self> {
+        let mut workers = Self::default();
+        workers.spawn("latewood-settle", core, settle::run)?;
+        if core.wal.is_some() {
+            workers.spawn("latewood-log", core, run_log)?;
+        }
+        Ok(workers)
+    }
+
+    fn spawn(&mut self, name: &str, core: &Arc<Core>, body: fn(&Core)) -> Result<()> {
+        let core = core.clone();
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let handle = thread
+            .spawn(move || body(&core))
+            .map_err(|error| Error::io("cannot start a thread", Path::new(name), error))?;
+        self.0.push(handle);
+        Ok(())
+    }
+
+    /// Tells the threads to stop and waits for them.
+    pub(crate) fn stop(&mut self, signals: &Signals) {
+        signals.state.lock().stop = true;
+        signals.changed.notify_all();
+        for handle in self.0.drain(..) {
+            // A thread that panicked has nothing left to stop.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Signals {
+    /// Waits until there is something to settle, `limit` passes or the
+    /// database closes; false then.
+    fn wait_settle(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.stop && !state.settle {
+            self.changed.wait_for(&mut state, limit);
+        }
+        state.settle = false;
+        !state.stop
+    }
+
+    /// Sleeps for `limit`, or until the database closes; false then.
+    fn sleep(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.stop {
+            self.changed
+                .wait_while_for(&mut state, |state| !state.stop, limit);
+        }
+        !state.stop
+    }
+}
+
+impl Core {
+    /// Tells the settling thread that a series is worth settling.
+    pub(crate) fn wake_settler(&self) {
+        self.signals.state.lock().settle = true;
+        self.signals.changed.notify_all();
+    }
+}
+
+/// Keeps the log ready and, under [`Durability::Interval`], on disk.
+fn run_log(core: &Core) {
+    let Some(wal) = &core.wal else { return };
+    let interval_ns = core.options.sync_interval_ms.saturating_mul(1_000_000);
+    let mut synced_ns = core.env.clock.monotonic_ns();
+    while core.signals.sleep(LOG_TICK) {
+        // Errors halt the log, which tells every writer; there is nobody to
+        // tell here.
+        let mut halted = wal.background_tick().is_err();
+        let now_ns = core.env.clock.monotonic_ns();
+        if core.options.durability == Durability::Interval
+            && now_ns.saturating_sub(synced_ns) >= interval_ns
+        {
+            halted |= wal.sync_to(wal.written()).is_err();
+            synced_ns = now_ns;
+        }
+        if halted {
+            return;
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How a database is opened and what its users get by default.
+
+use latewood_model::{DuplicatePolicy, SeriesOptions};
+
+/// When a write is acknowledged, seen from the disk. `docs/durability.md`
+/// says what each mode can lose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// On disk before the reply.
+    Sync,
+    /// In the kernel before the reply, on disk within the sync interval.
+    #[default]
+    Interval,
+    /// In the kernel before the reply, on disk when the kernel likes.
+    None,
+}
+
+impl Durability {
+    /// Reads a mode's name in any case.
+    pub fn parse(name: &[u8]) -> Option<Self> {
+        [Self::Sync, Self::Interval, Self::None]
+            .into_iter()
+            .find(|mode| name.eq_ignore_ascii_case(mode.name().as_bytes()))
+    }
+
+    /// The name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Sync => "sync",
+            Self::Interval => "interval",
+            Self::None => "none",
+        }
+    }
+}
+
+/// How a database is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Keep a log. Without one a restart begins empty; it exists to measure
+    /// what the log costs.
+    pub wal: bool,
+    /// When the log is synced without being asked. Under [`Durability::Sync`]
+    /// the caller asks for each batch with [`crate::Db::sync_to`].
+    pub durability: Durability,
+    /// Milliseconds between syncs under [`Durability::Interval`]; above 0.
+    pub sync_interval_ms: u64,
+    /// Bytes of one log segment.
+    pub segment_bytes: u64,
+    /// Shards, a power of two; 0 takes as many as there are cores.
+    pub shards: usize,
+    /// Run maintenance on threads of the database. Without them nothing
+    /// happens behind the caller's back: [`crate::Db::maintain`] does one step.
+    pub background: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            wal: true,
+            durability: Durability::Interval,
+            sync_interval_ms: 1_000,
+            segment_bytes: 64 * 1024 * 1024,
+            shards: 0,
+            background: true,
+        }
+    }
+}
+
+/// What a series gets when its creator does not say.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Defaults {
+    /// The policy of series that have none of their own.
+    pub duplicate_policy: DuplicatePolicy,
+    /// The options of a series that a write creates.
+    pub series: SeriesOptions,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            duplicate_policy: DuplicatePolicy::Block,
+            series: SeriesOptions::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durability_names_round_trip() {
+        for mode in [Durability::Sync, Durability::Interval, Durability::None] {
+            let upper = mode.name().to_uppercase();
+            assert_eq!(Durability::parse(upper.as_bytes()), Some(mode));
+        }
+        assert_eq!(Durability::parse(b"always"), None);
+    }
+}

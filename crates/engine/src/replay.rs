@@ -1,0 +1,159 @@
+//! Bringing a database back from its log.
+//!
+//! Records are applied as they were the first time: the log holds what was
+//! accepted, with the policy that was in force, so replay asks no default and
+//! refuses nothing. Workers apply groups of different shards side by side; a
+//! group that concerns several is applied alone (see [`crate::wal::Replay`]).
+//!
+//! Tested by the restarts and crashes of the model test.
+
+use crate::db::Core;
+use crate::error::Result;
+use crate::series::Series;
+use crate::shard::ShardState;
+use crate::wal::{Record, RecordIter, RecoveryReport, Replay};
+use latewood_model::{Sample, SeriesId};
+use parking_lot::MutexGuard;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What opening a database found in its log.
+#[derive(Clone, Debug, Default)]
+pub struct RecoverySummary {
+    /// Samples applied.
+    pub samples: u64,
+    /// Series there are after it.
+    pub series: u64,
+    /// Nanoseconds it took.
+    pub duration_ns: u64,
+    /// What the log itself reports.
+    pub log: RecoveryReport,
+}
+
+pub(crate) struct Replayer<'a> {
+    core: &'a Core,
+    samples: AtomicU64,
+}
+
+impl<'a> Replayer<'a> {
+    pub(crate) fn new(core: &'a Core) -> Self {
+        Self {
+            core,
+            samples: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn summary(&self, log: RecoveryReport, duration_ns: u64) -> RecoverySummary {
+        RecoverySummary {
+            samples: self.samples.load(Ordering::Relaxed),
+            series: self.core.keys.len() as u64,
+            duration_ns,
+            log,
+        }
+    }
+
+    fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
+        let core = self.core;
+        match record {
+            Record::Sample {
+                id,
+                timestamp,
+                value,
+                policy,
+            } => {
+                let place = core.place_of(id);
+                if let Some(series) = state.slab.get_mut(place) {
+                    let sample = Sample::new(timestamp, value);
+                    let fate = series.append(sample, policy, &mut state.sealer)?;
+                    if fate == crate::series::Fate::Late {
+                        core.after_late(state, place);
+                    }
+                }
+            }
+            Record::Create { id, key, options } => {
+                let place = core.place_of(id);
+                state.next_place = state.next_place.max(place + 1);
+                let key = std::sync::Arc::<[u8]>::from(key);
+                core.keys.insert(core.keys.hash(&key), key.clone(), id);
+                state.slab.insert(place, Series::new(key, *options));
+            }
+            Record::Alter { id, options } => {
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    series.set_options(*options);
+                }
+            }
+            Record::DeleteRange { id, from, to } => {
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    series.delete_range(from, to, &mut state.sealer)?;
+                }
+            }
+            Record::DeleteSeries { id } => {
+                if let Some(series) = state.slab.remove(core.place_of(id)) {
+                    core.keys
+                        .remove(core.keys.hash(&series.key), &series.key, id);
+                }
+            }
+            Record::Rename { id, key } => {
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    core.keys
+                        .remove(core.keys.hash(&series.key), &series.key, id);
+                    series.key = key.into();
+                    core.keys
+                        .insert(core.keys.hash(key), series.key.clone(), id);
+                }
+            }
+            // Handled by the caller: it concerns every shard.
+            Record::FlushAll => {}
+        }
+        Ok(())
+    }
+
+    fn flush_all(&self) {
+        self.core.keys.clear();
+        for shard in &self.core.shards {
+            let mut state = shard.lock();
+            state.slab.clear();
+            state.queue.clear();
+        }
+    }
+}
+
+fn id_of(record: &Record<'_>) -> Option<SeriesId> {
+    match *record {
+        Record::Sample { id, .. }
+        | Record::Create { id, .. }
+        | Record::Alter { id, .. }
+        | Record::DeleteRange { id, .. }
+        | Record::DeleteSeries { id }
+        | Record::Rename { id, .. } => Some(id),
+        Record::FlushAll => None,
+    }
+}
+
+impl Replay for Replayer<'_> {
+    fn workers(&self) -> usize {
+        self.core.shards.len()
+    }
+
+    fn apply(&self, _worker: usize, records: RecordIter<'_>) -> Result<()> {
+        let mut held: Option<(usize, MutexGuard<'_, ShardState>)> = None;
+        let mut samples = 0;
+        for record in records {
+            let record = record?;
+            samples += u64::from(matches!(record, Record::Sample { .. }));
+            let Some(id) = id_of(&record) else {
+                held = None;
+                self.flush_all();
+                continue;
+            };
+            let shard = self.core.shard_of(id);
+            let mut state = match held.take() {
+                Some((number, state)) if number == shard => state,
+                _ => self.core.shards[shard].lock(),
+            };
+            self.apply_one(&mut state, record)?;
+            held = Some((shard, state));
+        }
+        self.samples.fetch_add(samples, Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,283 @@
+//! A chunk: a run of frames, about CHUNK_SIZE bytes.
+//!
+//! The last chunk of a series is open and grows frame by frame; a finished
+//! one is shared behind an `Arc` and never changes, so readers need no lock.
+//! A directory of the frames' first timestamps finds a frame without parsing
+//! the others.
+//!
+//! Invariants: frames are ascending and do not overlap; `first` and `last` are
+//! the timestamps of the outermost samples; `count` is the sum over frames.
+//! Tested through the series and by the model test.
+
+use crate::error::{Error, ErrorKind, Result};
+use latewood_codec::{Encoder, Frame, Hint};
+use latewood_model::limits::FRAME_SAMPLES_MAX;
+use latewood_model::{Encoding, Timestamp};
+use std::sync::Arc;
+
+/// How the chunks of one series are cut and coded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) encoding: Encoding,
+    pub(crate) chunk_size_bytes: u32,
+}
+
+impl Shape {
+    /// Samples of a full frame.
+    ///
+    /// A compressed frame is at most about a quarter of its chunk at four
+    /// bytes a sample; an uncompressed one fills its chunk.
+    pub(crate) fn frame_samples(self) -> usize {
+        let chunk_size_bytes = self.chunk_size_bytes as usize;
+        match self.encoding {
+            Encoding::Compressed => (chunk_size_bytes / 4).clamp(64, FRAME_SAMPLES_MAX),
+            Encoding::Uncompressed => (chunk_size_bytes / 16).clamp(16, FRAME_SAMPLES_MAX),
+        }
+    }
+}
+
+/// Where a frame starts and the first timestamp in it.
+#[derive(Clone, Copy, Debug)]
+struct FrameRef {
+    first: Timestamp,
+    offset_bytes: u32,
+}
+
+/// A run of frames.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chunk {
+    first: Timestamp,
+    last: Timestamp,
+    count: usize,
+    frames: Vec<FrameRef>,
+    bytes: Vec<u8>,
+}
+
+impl Chunk {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
+    /// Timestamp of the oldest sample; meaningless while empty.
+    pub(crate) fn first(&self) -> Timestamp {
+        self.first
+    }
+
+    /// Timestamp of the newest sample; meaningless while empty.
+    pub(crate) fn last(&self) -> Timestamp {
+        self.last
+    }
+
+    /// The number of samples.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The number of frames.
+    pub(crate) fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// The first timestamp of frame `index`.
+    pub(crate) fn frame_first(&self, index: usize) -> Timestamp {
+        self.frames[index].first
+    }
+
+    /// Frame `index`, parsed.
+    pub(crate) fn frame(&self, index: usize) -> Result<Frame<'_>> {
+        let (frame, _) = Frame::parse(self.frame_bytes(index)).map_err(damaged)?;
+        Ok(frame)
+    }
+
+    fn frame_bytes(&self, index: usize) -> &[u8] {
+        let start = self.frames[index].offset_bytes as usize;
+        let end = self
+            .frames
+            .get(index + 1)
+            .map_or(self.bytes.len(), |next| next.offset_bytes as usize);
+        &self.bytes[start..end]
+    }
+
+    /// The frame that holds `timestamp` if any does: the last one that starts
+    /// at or before it. Logarithmic in the frames.
+    pub(crate) fn frame_at(&self, timestamp: Timestamp) -> Option<usize> {
+        self.frames
+            .partition_point(|frame| frame.first <= timestamp)
+            .checked_sub(1)
+    }
+
+    /// Whether a sample is stored at `timestamp`; decodes at most one restart
+    /// block of timestamps.
+    pub(crate) fn exists(&self, timestamp: Timestamp) -> Result<bool> {
+        match self.frame_at(timestamp) {
+            Some(index) => self.frame(index)?.exists(timestamp).map_err(damaged),
+            None => Ok(false),
+        }
+    }
+
+    /// The value stored at `timestamp`; decodes one frame.
+    pub(crate) fn value_at(&self, timestamp: Timestamp) -> Result<Option<f64>> {
+        if !self.exists(timestamp)? {
+            return Ok(None);
+        }
+        let Some(index) = self.frame_at(timestamp) else {
+            return Ok(None);
+        };
+        let frame = self.frame(index)?;
+        let position = frame.lower_bound(timestamp).map_err(damaged)?;
+        Ok(Some(frame.value_at(position).map_err(damaged)?))
+    }
+
+    /// How many samples lie at or after `from`, and the first of them.
+    /// Decodes the timestamps of the frame `from` falls into.
+    pub(crate) fn count_from(&self, from: Timestamp) -> Result<(usize, Option<Timestamp>)> {
+        if self.first >= from {
+            return Ok((self.count, Some(self.first)));
+        }
+        let (mut count, mut first) = (0, None);
+        for index in (0..self.frames.len()).rev() {
+            let frame = self.frame(index)?;
+            let start = frame.lower_bound(from).map_err(damaged)?;
+            if start == frame.count() {
+                break;
+            }
+            count += frame.count() - start;
+            if start == 0 {
+                first = Some(frame.first_timestamp());
+                continue;
+            }
+            let mut timestamps = Vec::new();
+            frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
+            first = timestamps.get(start).copied();
+        }
+        Ok((count, first))
+    }
+
+    /// Bytes of samples as stored.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of memory it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.frames.capacity() * size_of::<FrameRef>() + self.bytes.capacity()
+    }
+
+    /// Encodes samples as the next frame. They must follow what is here.
+    pub(crate) fn push_samples(
+        &mut self,
+        encoder: &mut Encoder,
+        shape: Shape,
+        hint: &mut Hint,
+        timestamps: &[Timestamp],
+        values: &[f64],
+    ) -> Result<()> {
+        let (Some(&first), Some(&last)) = (timestamps.first(), timestamps.last()) else {
+            return Ok(());
+        };
+        let start = self.bytes.len();
+        match shape.encoding {
+            Encoding::Compressed => encoder.encode(timestamps, values, hint, &mut self.bytes),
+            Encoding::Uncompressed => encoder.encode_raw(timestamps, values, &mut self.bytes),
+        }
+        .map_err(damaged)?;
+        self.note_frame(start, first, last, timestamps.len());
+        Ok(())
+    }
+
+    /// Copies frame `index` of `other` as it stands. It must follow what is here.
+    pub(crate) fn push_frame(&mut self, other: &Chunk, index: usize) -> Result<()> {
+        let frame = other.frame(index)?;
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(other.frame_bytes(index));
+        self.note_frame(
+            start,
+            frame.first_timestamp(),
+            frame.last_timestamp(),
+            frame.count(),
+        );
+        Ok(())
+    }
+
+    fn note_frame(&mut self, start: usize, first: Timestamp, last: Timestamp, count: usize) {
+        if self.frames.is_empty() {
+            self.first = first;
+        }
+        debug_assert!(self.frames.is_empty() || first > self.last);
+        self.last = last;
+        self.count += count;
+        self.frames.push(FrameRef {
+            first,
+            // A chunk is closed at 1 MiB and a frame adds less than 32 KiB.
+            offset_bytes: start as u32,
+        });
+    }
+
+    /// The chunk as it stands, never to change again; `self` is empty after.
+    pub(crate) fn finish(&mut self) -> Arc<Chunk> {
+        let mut built = std::mem::take(self);
+        built.frames.shrink_to_fit();
+        built.bytes.shrink_to_fit();
+        Arc::new(built)
+    }
+}
+
+/// A frame in memory does not decode: a fault of the machine or of this code.
+#[cold]
+pub(crate) fn damaged(error: latewood_codec::Error) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("a chunk is damaged: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk_of(frames: &[&[i64]]) -> Chunk {
+        let shape = Shape {
+            encoding: Encoding::Compressed,
+            chunk_size_bytes: 4096,
+        };
+        let mut chunk = Chunk::default();
+        for timestamps in frames {
+            let values: Vec<f64> = timestamps.iter().map(|&t| t as f64 / 2.0).collect();
+            chunk
+                .push_samples(
+                    &mut Encoder::new(),
+                    shape,
+                    &mut Hint::default(),
+                    timestamps,
+                    &values,
+                )
+                .unwrap();
+        }
+        chunk
+    }
+
+    #[test]
+    fn finds_values_across_frames() {
+        let chunk = chunk_of(&[&[10, 20, 35], &[40, 41], &[90]]);
+        assert_eq!((chunk.first(), chunk.last(), chunk.count()), (10, 90, 6));
+        for present in [10, 20, 35, 40, 41, 90] {
+            assert!(chunk.exists(present).unwrap(), "{present}");
+            let value = chunk.value_at(present).unwrap();
+            assert_eq!(value, Some(present as f64 / 2.0));
+        }
+        for absent in [i64::MIN, 9, 11, 36, 42, 91, i64::MAX] {
+            assert!(!chunk.exists(absent).unwrap(), "{absent}");
+            assert_eq!(chunk.value_at(absent).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn copied_frames_are_the_same_bytes() {
+        let chunk = chunk_of(&[&[10, 20, 35], &[40, 41]]);
+        let mut copy = Chunk::default();
+        for index in 0..chunk.frame_count() {
+            copy.push_frame(&chunk, index).unwrap();
+        }
+        assert_eq!(copy.bytes, chunk.bytes);
+        assert_eq!(copy.count(), chunk.count());
+        assert_eq!(copy.finish().last(), 41);
+        assert!(copy.is_empty());
+    }
+}

@@ -1,0 +1,333 @@
+//! Late samples on their way into chunks.
+//!
+//! A late sample is older than what its series has sealed. It is not merged
+//! when it arrives: it becomes an *operation* (timestamp, value, policy) in a
+//! small staging buffer. A full buffer is sorted into a run; runs merge four
+//! to one, so that each operation is moved O(log n) times; a settle
+//! ([`super::settle`]) folds runs into chunks.
+//!
+//! Invariants:
+//! 1. Arrival order is `settling`, then `runs` front to back, then `staged`.
+//!    It decides between operations at one timestamp, and all of them arrived
+//!    after the sample a chunk holds there.
+//! 2. Inside a run operations ascend by timestamp, equal ones by arrival. They
+//!    stay uncollapsed (a SUM then a MAX is no single operation), except that
+//!    a LAST makes what was before it at its timestamp irrelevant.
+//!
+//! Tested by the model test and by the tests of [`super::settle`].
+
+use hashbrown::HashSet;
+use latewood_model::{DuplicatePolicy, Timestamp};
+use std::sync::Arc;
+
+/// Operations staged before they are sorted into a run.
+const STAGED_MAX: usize = 512;
+/// Runs of one tier that merge into one of the next.
+const FAN_IN: usize = 4;
+
+/// A late sample and how it meets what is there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LateOp {
+    pub(crate) timestamp: Timestamp,
+    pub(crate) value: f64,
+    pub(crate) policy: DuplicatePolicy,
+}
+
+impl LateOp {
+    /// The value at the operation's timestamp, given what was there.
+    ///
+    /// Where the policy refuses, the old value stays: such operations are
+    /// refused before they are staged.
+    pub(crate) fn apply(&self, old: Option<f64>) -> f64 {
+        match old {
+            Some(old) => self.policy.resolve(old, self.value).unwrap_or(old),
+            None => self.value,
+        }
+    }
+
+    /// Whether what was at this timestamp before no longer matters.
+    fn overrides(&self) -> bool {
+        self.policy == DuplicatePolicy::Last && !self.value.is_nan()
+    }
+}
+
+/// Sorted operations, shared with readers.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    tier: u32,
+    ops: Arc<Vec<LateOp>>,
+}
+
+impl Run {
+    pub(crate) fn ops(&self) -> &[LateOp] {
+        &self.ops
+    }
+
+    fn from_unsorted(mut ops: Vec<LateOp>, tier: u32) -> Self {
+        sort_ops(&mut ops);
+        ops.shrink_to_fit();
+        Self {
+            tier,
+            ops: Arc::new(ops),
+        }
+    }
+}
+
+/// Sorts by timestamp, keeping arrival order among equals, and drops what a
+/// later LAST overrides. Concatenated sorted runs merge without re-sorting:
+/// the standard stable sort finds them.
+pub(crate) fn sort_ops(ops: &mut Vec<LateOp>) {
+    ops.sort_by_key(|op| op.timestamp);
+    let mut kept = 0;
+    for index in 0..ops.len() {
+        let op = ops[index];
+        while op.overrides() && kept > 0 && ops[kept - 1].timestamp == op.timestamp {
+            kept -= 1;
+        }
+        ops[kept] = op;
+        kept += 1;
+    }
+    ops.truncate(kept);
+}
+
+/// The late samples of one series that no chunk holds yet.
+#[derive(Debug, Default)]
+pub(crate) struct Late {
+    staged: Vec<LateOp>,
+    runs: Vec<Run>,
+    settling: Vec<Run>,
+    pending: usize,
+    /// Every pending timestamp, kept once somebody asked whether one exists.
+    timestamps: Option<HashSet<Timestamp, foldhash::fast::FixedState>>,
+}
+
+impl Late {
+    /// Operations no chunk holds yet.
+    pub(crate) fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Stages an operation; true when that filled the buffer into a run.
+    pub(crate) fn push(&mut self, op: LateOp) -> bool {
+        self.staged.push(op);
+        self.pending += 1;
+        if let Some(timestamps) = &mut self.timestamps {
+            timestamps.insert(op.timestamp);
+        }
+        if self.staged.len() < STAGED_MAX {
+            return false;
+        }
+        self.seal_staged();
+        while self.merge_last_tier() {}
+        true
+    }
+
+    fn seal_staged(&mut self) {
+        if self.staged.is_empty() {
+            return;
+        }
+        // The buffer keeps its memory for the next operations.
+        let run = Run::from_unsorted(self.staged.clone(), 0);
+        self.staged.clear();
+        self.runs.push(run);
+    }
+
+    fn merge_last_tier(&mut self) -> bool {
+        let Some(start) = self.runs.len().checked_sub(FAN_IN) else {
+            return false;
+        };
+        let tier = self.runs[start].tier;
+        if self.runs[start..].iter().any(|run| run.tier != tier) {
+            return false;
+        }
+        let ops = concat(&self.runs[start..]);
+        self.runs.truncate(start);
+        self.runs.push(Run::from_unsorted(ops, tier + 1));
+        true
+    }
+
+    /// Whether an operation is pending at `timestamp`. Constant time once the
+    /// set of timestamps is built.
+    pub(crate) fn exists(&mut self, timestamp: Timestamp) -> bool {
+        if self.pending == 0 {
+            return false;
+        }
+        if self.timestamps.is_none() {
+            let all = self.parts().flatten().map(|op| op.timestamp).collect();
+            self.timestamps = Some(all);
+        }
+        self.timestamps
+            .as_ref()
+            .is_some_and(|timestamps| timestamps.contains(&timestamp))
+    }
+
+    /// The value at `timestamp` after all pending operations, given what the
+    /// chunks hold there.
+    pub(crate) fn fold(&self, timestamp: Timestamp, base: Option<f64>) -> Option<f64> {
+        let mut value = base;
+        for run in self.settling.iter().chain(&self.runs) {
+            let start = run.ops.partition_point(|op| op.timestamp < timestamp);
+            for op in run.ops[start..]
+                .iter()
+                .take_while(|op| op.timestamp == timestamp)
+            {
+                value = Some(op.apply(value));
+            }
+        }
+        for op in self.staged.iter().filter(|op| op.timestamp == timestamp) {
+            value = Some(op.apply(value));
+        }
+        value
+    }
+
+    /// All operations of `from..=to`, sorted as in a run.
+    pub(crate) fn collect(&self, from: Timestamp, to: Timestamp) -> Vec<LateOp> {
+        let mut ops = Vec::new();
+        for run in self.settling.iter().chain(&self.runs) {
+            let start = run.ops.partition_point(|op| op.timestamp < from);
+            let length = run.ops[start..].partition_point(|op| op.timestamp <= to);
+            ops.extend_from_slice(&run.ops[start..start + length]);
+        }
+        let in_range = |op: &&LateOp| (from..=to).contains(&op.timestamp);
+        ops.extend(self.staged.iter().filter(in_range));
+        sort_ops(&mut ops);
+        ops
+    }
+
+    /// The oldest and the newest pending timestamp.
+    pub(crate) fn span(&self) -> Option<(Timestamp, Timestamp)> {
+        let parts = self.settling.iter().chain(&self.runs);
+        let ends = parts.filter_map(|run| Some((run.ops.first()?, run.ops.last()?)));
+        let staged = self.staged.iter().map(|op| (op, op));
+        ends.chain(staged)
+            .map(|(first, last)| (first.timestamp, last.timestamp))
+            .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+
+    /// Hands all pending operations to a settle; they stay readable until
+    /// [`Late::settled`]. `None` while another settle holds some.
+    pub(crate) fn begin_settle(&mut self) -> Option<Vec<Run>> {
+        if !self.settling.is_empty() {
+            return None;
+        }
+        self.seal_staged();
+        self.settling = std::mem::take(&mut self.runs);
+        (!self.settling.is_empty()).then(|| self.settling.clone())
+    }
+
+    /// The operations of the settle in progress are in chunks now.
+    pub(crate) fn settled(&mut self) {
+        self.settling.clear();
+        self.timestamps = None;
+        self.pending = self.parts().map(<[LateOp]>::len).sum();
+    }
+
+    /// The settle in progress came to nothing; its operations wait again.
+    pub(crate) fn abandon_settle(&mut self) {
+        let newer = std::mem::replace(&mut self.runs, std::mem::take(&mut self.settling));
+        self.runs.extend(newer);
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &[LateOp]> {
+        let runs = self.settling.iter().chain(&self.runs).map(Run::ops);
+        runs.chain(std::iter::once(&self.staged[..]))
+    }
+
+    /// Bytes of memory it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let ops: usize = self.staged.capacity()
+            + self
+                .settling
+                .iter()
+                .chain(&self.runs)
+                .map(|run| run.ops.capacity())
+                .sum::<usize>();
+        let timestamps = self.timestamps.as_ref().map_or(0, HashSet::allocation_size);
+        size_of::<Self>() + ops * size_of::<LateOp>() + timestamps
+    }
+}
+
+/// The operations of several runs in arrival order, runs not merged.
+pub(crate) fn concat(runs: &[Run]) -> Vec<LateOp> {
+    let mut ops = Vec::with_capacity(runs.iter().map(|run| run.ops.len()).sum());
+    for run in runs {
+        ops.extend_from_slice(&run.ops);
+    }
+    ops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DuplicatePolicy::{Last, Max, Sum};
+
+    fn op(timestamp: Timestamp, value: f64, policy: DuplicatePolicy) -> LateOp {
+        LateOp {
+            timestamp,
+            value,
+            policy,
+        }
+    }
+
+    #[test]
+    fn runs_stay_few() {
+        let mut late = Late::default();
+        for step in 0..100_000i64 {
+            late.push(op(step * 7919 % 100_003, 1.0, Last));
+        }
+        assert_eq!(late.pending(), 100_000);
+        assert!(late.runs.len() <= 3 * 5, "{} runs", late.runs.len());
+        let all = late.collect(i64::MIN, i64::MAX);
+        assert_eq!(all.len(), 100_000);
+        assert!(all.is_sorted_by(|a, b| a.timestamp < b.timestamp));
+    }
+
+    #[test]
+    fn arrival_order_decides_across_runs() {
+        let mut late = Late::default();
+        late.push(op(5, 10.0, Sum));
+        for filler in 0..2_000 {
+            late.push(op(1_000 + filler, 0.0, Last));
+        }
+        late.push(op(5, 4.0, Max));
+        assert_eq!(late.fold(5, Some(1.0)), Some(11.0));
+        late.push(op(5, 100.0, Max));
+        late.push(op(5, 1.0, Sum));
+        assert_eq!(late.fold(5, Some(1.0)), Some(101.0));
+        let folded = late
+            .collect(5, 5)
+            .iter()
+            .fold(Some(1.0), |value, op| Some(op.apply(value)));
+        assert_eq!(folded, Some(101.0));
+        late.push(op(5, 7.0, Last));
+        assert_eq!(late.collect(5, 5).len(), 1);
+        assert_eq!(late.fold(5, None), Some(7.0));
+    }
+
+    #[test]
+    fn existence_follows_pushes_and_settles() {
+        let mut late = Late::default();
+        late.push(op(5, 1.0, Last));
+        assert!(late.exists(5) && !late.exists(6));
+        late.push(op(6, 1.0, Last));
+        assert!(late.exists(6));
+        assert!(late.begin_settle().is_some());
+        assert!(late.begin_settle().is_none(), "one settle at a time");
+        late.push(op(7, 1.0, Last));
+        assert!(late.exists(5) && late.exists(7));
+        late.settled();
+        assert!(!late.exists(5) && late.exists(7));
+        assert_eq!(late.pending(), 1);
+    }
+
+    #[test]
+    fn an_abandoned_settle_keeps_arrival_order() {
+        let mut late = Late::default();
+        late.push(op(5, 1.0, Sum));
+        late.begin_settle();
+        late.push(op(5, 0.5, Max));
+        late.abandon_settle();
+        assert_eq!(late.fold(5, Some(1.0)), Some(2.0));
+        assert_eq!(late.span(), Some((5, 5)));
+    }
+}

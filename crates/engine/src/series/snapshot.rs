@@ -1,0 +1,52 @@
+//! What a reader takes from a series under its lock, to read without it.
+//!
+//! Chunks are shared, late operations and the tail of the asked span are
+//! copied. A snapshot never changes, so a long read sees one moment.
+
+use super::Series;
+use super::chunk::Chunk;
+use super::late::LateOp;
+use latewood_model::{Sample, Timestamp};
+use std::sync::Arc;
+
+/// The samples of one span of one series at one moment.
+pub(crate) struct Snapshot {
+    /// Oldest and newest timestamp asked for, clipped to the retention.
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
+    /// Chunks that reach into the span, ascending.
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+    /// Late operations inside the span, sorted as in a run.
+    pub(crate) late: Vec<LateOp>,
+    /// Raw samples inside the span, newer than every chunk.
+    pub(crate) tail: Vec<Sample>,
+}
+
+impl Series {
+    /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in
+    /// the chunks, late operations and tail samples of the span.
+    pub(crate) fn snapshot(&self, from: Timestamp, to: Timestamp) -> Snapshot {
+        let from = from.max(self.retention_floor());
+        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
+        let end = self
+            .chunks
+            .partition_point(|chunk| chunk.first() <= to)
+            .max(start);
+        let late = match &self.late {
+            Some(late) if from <= to => late.collect(from, to),
+            _ => Vec::new(),
+        };
+        let tail_start = self.tail.partition_point(|sample| sample.timestamp < from);
+        let tail_end = self
+            .tail
+            .partition_point(|sample| sample.timestamp <= to)
+            .max(tail_start);
+        Snapshot {
+            from,
+            to,
+            chunks: self.chunks[start..end].to_vec(),
+            late,
+            tail: self.tail[tail_start..tail_end].to_vec(),
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! A series against a naive map, under random operations.
+
+use super::settle::Settled;
+use super::*;
+use crate::query::Source;
+use crate::query::merge::MergeSource;
+use latewood_model::Encoding;
+use std::collections::BTreeMap;
+
+/// Small, seeded and good enough: the splitmix64 generator.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// What a series should hold, the slow way.
+#[derive(Default)]
+struct Naive {
+    samples: BTreeMap<Timestamp, f64>,
+    retention_ms: i64,
+}
+
+impl Naive {
+    fn floor(&self) -> Timestamp {
+        match self.samples.keys().next_back() {
+            Some(newest) if self.retention_ms > 0 => newest - self.retention_ms,
+            _ => Timestamp::MIN,
+        }
+    }
+
+    fn append(&mut self, sample: Sample, policy: DuplicatePolicy) -> bool {
+        if sample.timestamp < self.floor() {
+            return false;
+        }
+        let value = match self.samples.get(&sample.timestamp) {
+            Some(&old) => policy.resolve(old, sample.value),
+            None => Some(sample.value),
+        };
+        if let Some(value) = value {
+            self.samples.insert(sample.timestamp, value);
+        }
+        value.is_some()
+    }
+
+    fn read(&self, from: Timestamp, to: Timestamp) -> Vec<(Timestamp, u64)> {
+        let from = from.max(self.floor());
+        if from > to {
+            return Vec::new();
+        }
+        let range = self.samples.range(from..=to);
+        range.map(|(&at, value)| (at, value.to_bits())).collect()
+    }
+}
+
+fn read(series: &Series, from: Timestamp, to: Timestamp, reverse: bool) -> Vec<(Timestamp, u64)> {
+    let snapshot = series.snapshot(from, to);
+    let from = snapshot.from;
+    let mut source = MergeSource::new(snapshot, reverse);
+    let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+    let mut rows = Vec::new();
+    while source.next(&mut timestamps, &mut values).unwrap() {
+        let batch = timestamps.iter().zip(&values);
+        let mut batch: Vec<_> = batch
+            .map(|(&at, value)| (at, value.to_bits()))
+            .filter(|(at, _)| (from..=to).contains(at))
+            .collect();
+        if reverse {
+            batch.reverse();
+        }
+        rows.extend(batch);
+    }
+    if reverse {
+        rows.reverse();
+    }
+    rows
+}
+
+struct Run {
+    rng: Rng,
+    series: Series,
+    sealer: Sealer,
+    naive: Naive,
+    settling: Option<SettleJob>,
+    settled: Option<Settled>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Self {
+        let mut rng = Rng(seed);
+        let encoding = [Encoding::Compressed, Encoding::Uncompressed][rng.below(2) as usize];
+        let retention_ms = [0, 0, 3_000][rng.below(3) as usize];
+        let options = SeriesOptions {
+            chunk_size_bytes: [48, 256, 4096][rng.below(3) as usize],
+            encoding,
+            retention_ms,
+            ..SeriesOptions::default()
+        };
+        let naive = Naive {
+            retention_ms: retention_ms as i64,
+            ..Naive::default()
+        };
+        Self {
+            rng,
+            series: Series::new(b"key"[..].into(), options),
+            sealer: Sealer::default(),
+            naive,
+            settling: None,
+            settled: None,
+        }
+    }
+
+    fn append(&mut self) {
+        let newest = self.series.newest().unwrap_or(1_000);
+        let timestamp = match self.rng.below(10) {
+            0..=3 => newest + 1 + self.rng.below(5) as i64,
+            4 => newest - self.rng.below(40).min(newest as u64) as i64,
+            5 => newest,
+            _ => self.rng.below(newest as u64 + 1) as i64,
+        };
+        let value = match self.rng.below(30) {
+            0 => f64::NAN,
+            1 => -0.0,
+            2 => f64::INFINITY,
+            other => other as f64 / 4.0 + self.rng.below(1_000) as f64,
+        };
+        let policy = DuplicatePolicy::ALL[self.rng.below(6) as usize];
+        let sample = Sample::new(timestamp, value);
+        let fate = self
+            .series
+            .append(sample, policy, &mut self.sealer)
+            .unwrap();
+        let kept = self.naive.append(sample, policy);
+        assert_eq!(
+            !matches!(fate, Fate::Refused(_)),
+            kept,
+            "{sample:?} under {policy} met {fate:?}"
+        );
+    }
+
+    fn delete(&mut self) {
+        let newest = self.series.newest().unwrap_or(0);
+        let from = self.rng.below(newest as u64 + 2) as i64;
+        let span = [0, 3, 200, 1_000_000][self.rng.below(4) as usize];
+        let to = from + self.rng.below(span + 1) as i64;
+        let visible = self.naive.read(from, to).len() as u64;
+        let floor = self.naive.floor();
+        let deleted = self
+            .series
+            .delete_range(from, to, &mut self.sealer)
+            .unwrap();
+        assert_eq!(deleted, visible, "deleting {from}..={to}");
+        self.naive
+            .samples
+            .retain(|at, _| !(from..=to).contains(at) && *at >= floor);
+    }
+
+    fn step(&mut self) {
+        match self.rng.below(3_000) {
+            0..=1 => self.delete(),
+            2..=4 => {
+                self.series.settle_now(&mut self.sealer).unwrap();
+            }
+            5..=20 => {
+                if let Some(job) = self.series.begin_settle() {
+                    self.settling = Some(job);
+                }
+            }
+            21..=40 => {
+                if let Some(job) = self.settling.take() {
+                    self.settled = Some(job.run(&mut self.sealer.encoder).unwrap());
+                }
+            }
+            41..=60 => {
+                if let Some(settled) = self.settled.take() {
+                    self.series.finish_settle(settled);
+                }
+            }
+            61..=70 => self.check(),
+            _ => self.append(),
+        }
+    }
+
+    fn check(&mut self) {
+        let newest = self.series.newest().unwrap_or(0);
+        let a = self.rng.below(newest as u64 + 2) as i64;
+        let b = self.rng.below(newest as u64 + 2) as i64;
+        for (from, to) in [
+            (Timestamp::MIN, Timestamp::MAX),
+            (a.min(b), a.max(b)),
+            (a, a),
+        ] {
+            let expected = self.naive.read(from, to);
+            assert_eq!(
+                read(&self.series, from, to, false),
+                expected,
+                "{from}..={to}"
+            );
+            assert_eq!(
+                read(&self.series, from, to, true),
+                expected,
+                "{from}..={to} back"
+            );
+        }
+        let last = self.naive.samples.iter().next_back();
+        let held = self.series.last_sample().unwrap();
+        assert_eq!(
+            held.map(|held| (held.timestamp, held.value.to_bits())),
+            last.map(|(&at, value)| (at, value.to_bits()))
+        );
+    }
+}
+
+#[test]
+fn random_operations_read_like_a_map() {
+    for seed in 0..60 {
+        let mut run = Run::new(seed);
+        println!("seed {seed}");
+        for _ in 0..12_000 {
+            run.step();
+        }
+        run.check();
+        run.series.settle_now(&mut run.sealer).unwrap();
+        run.check();
+        assert_eq!(run.series.late_pending(), 0);
+    }
+}
+
+fn late_load(late_of_100: u64) -> (Series, Sealer) {
+    let mut rng = Rng(7);
+    let (mut series, mut sealer) = (
+        Series::new(b"key"[..].into(), SeriesOptions::default()),
+        Sealer::default(),
+    );
+    let mut newest = 100_000;
+    for _ in 0..200_000 {
+        let timestamp = if rng.below(100) < late_of_100 {
+            rng.below(newest) as i64
+        } else {
+            newest += 1;
+            newest as i64
+        };
+        let sample = Sample::new(timestamp, (rng.below(3200) as f64) / 100.0);
+        series
+            .append(sample, DuplicatePolicy::Last, &mut sealer)
+            .unwrap();
+        if series.pressure() != Pressure::None {
+            series.settle_now(&mut sealer).unwrap();
+        }
+    }
+    series.settle_now(&mut sealer).unwrap();
+    (series, sealer)
+}
+
+#[test]
+fn a_late_load_leaves_as_few_frames_as_an_in_order_one() {
+    let (series, _) = late_load(99);
+    let samples: usize = series.chunks.iter().map(|chunk| chunk.count()).sum();
+    let frames: usize = series.chunks.iter().map(|chunk| chunk.frame_count()).sum();
+    assert!(samples > 80_000, "{samples} samples");
+    assert!(
+        frames <= samples / 512 * 5 / 4 + 2,
+        "{frames} frames for {samples} samples"
+    );
+    let bytes: usize = series.chunks.iter().map(|chunk| chunk.size_bytes()).sum();
+    let small = series
+        .chunks
+        .iter()
+        .filter(|chunk| chunk.size_bytes() < 1024);
+    assert!(small.count() <= 2 + bytes / 4096 / 10);
+}
+
+#[test]
+fn lone_late_samples_rewrite_one_frame_each() {
+    let (mut series, mut sealer) = late_load(0);
+    let timestamps = series
+        .chunks
+        .iter()
+        .map(|chunk| chunk.count())
+        .sum::<usize>() as i64;
+    let sample = Sample::new(100_000 + timestamps / 2, 1.0);
+    series
+        .append(sample, DuplicatePolicy::Sum, &mut sealer)
+        .unwrap();
+    let job = series.begin_settle().unwrap();
+    let settled = job.run(&mut sealer.encoder).unwrap();
+    assert!(settled.rewritten <= 1024, "{} rewritten", settled.rewritten);
+    assert!(series.finish_settle(settled));
+    let value = series.value_at(sample.timestamp).unwrap().unwrap();
+    assert!(value >= 1.0);
+}
+
+#[test]
+fn readers_keep_their_moment() {
+    let (mut series, mut sealer) = late_load(0);
+    let before = series.snapshot(Timestamp::MIN, Timestamp::MAX);
+    let held = series.chunks.last().unwrap().count();
+    for step in 0..5_000 {
+        let newest = series.newest().unwrap();
+        let sample = Sample::new(newest + 1 + step, 1.0);
+        series
+            .append(sample, DuplicatePolicy::Last, &mut sealer)
+            .unwrap();
+    }
+    assert_eq!(before.chunks.last().unwrap().count(), held);
+}

@@ -1,0 +1,171 @@
+//! What a database says about itself and about one series.
+
+use crate::db::{Core, Db};
+use crate::error::Result;
+use crate::series::{Memory, Series};
+use crate::wal::WalStats;
+use latewood_model::{SeriesOptions, Timestamp};
+
+/// Figures of a whole database. Counters begin at zero when it is opened and
+/// include what recovery replayed.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Series there are.
+    pub series: u64,
+    /// Samples newer than all before in their series.
+    pub samples_in_order: u64,
+    /// Samples kept though older than the newest of their series.
+    pub samples_late: u64,
+    /// Samples that met another in the raw tail and were resolved by policy.
+    pub samples_duplicate: u64,
+    /// Samples dropped by an IGNORE rule.
+    pub samples_ignored: u64,
+    /// Samples refused.
+    pub samples_refused: u64,
+    /// Series created.
+    pub series_created: u64,
+    /// Late samples that no chunk holds yet.
+    pub late_samples_pending: u64,
+    /// Settles done.
+    pub settles: u64,
+    /// Settles that failed because stored samples do not decode.
+    pub settles_failed: u64,
+    /// Late samples folded into chunks.
+    pub samples_settled: u64,
+    /// Bytes of memory of all series.
+    pub memory: Memory,
+    /// Bytes of memory of the map of keys.
+    pub key_map_bytes: u64,
+    /// The log, if there is one.
+    pub wal: Option<WalStats>,
+}
+
+/// Figures of one series.
+#[derive(Clone, Debug)]
+pub struct SeriesInfo {
+    /// Samples a full read returns.
+    pub total_samples: u64,
+    /// Bytes of memory it holds.
+    pub memory: Memory,
+    /// Timestamp of the oldest sample a read returns.
+    pub first_timestamp: Option<Timestamp>,
+    /// Timestamp of the newest sample.
+    pub last_timestamp: Option<Timestamp>,
+    /// Its options.
+    pub options: SeriesOptions,
+    /// Its chunks, oldest first; raw samples not yet sealed are the last one.
+    pub chunks: Vec<ChunkInfo>,
+}
+
+/// Figures of one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkInfo {
+    /// Timestamp of its oldest sample.
+    pub start: Timestamp,
+    /// Timestamp of its newest sample.
+    pub end: Timestamp,
+    /// Samples in it.
+    pub samples: u64,
+    /// Bytes they take.
+    pub size_bytes: u64,
+}
+
+impl Db {
+    /// Figures of the series under `key`. Settles its late samples first, so
+    /// that they are exact.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
+        let (mut guard, id) = self.core.lock_series(key)?;
+        let state = &mut *guard;
+        let place = self.core.place_of(id);
+        let Some(series) = state.slab.get_mut(place) else {
+            return Err(crate::Error::new(
+                crate::ErrorKind::NoSuchKey,
+                "the key does not exist",
+            ));
+        };
+        let settled = series.settle_now(&mut state.sealer)?;
+        let info = series.info()?;
+        if settled > 0 {
+            state.counters.note_settle(settled);
+        }
+        Ok(info)
+    }
+
+    /// Figures of the whole database. Linear in its series for the memory.
+    pub fn stats(&self) -> Stats {
+        let core = &self.core;
+        let mut stats = Stats {
+            series: core.keys.len() as u64,
+            key_map_bytes: core.keys.memory_bytes() as u64,
+            wal: core.wal.as_ref().map(|wal| wal.stats()),
+            ..Stats::default()
+        };
+        for shard in 0..core.shards.len() {
+            core.add_shard_stats(shard, &mut stats);
+        }
+        stats
+    }
+}
+
+impl Core {
+    fn add_shard_stats(&self, shard: usize, stats: &mut Stats) {
+        let state = self.shards[shard].lock();
+        let counters = &state.counters;
+        stats.samples_in_order += counters.in_order;
+        stats.samples_late += counters.late;
+        stats.samples_duplicate += counters.duplicate;
+        stats.samples_ignored += counters.ignored;
+        stats.samples_refused += counters.refused;
+        stats.series_created += counters.created;
+        stats.settles += counters.settles;
+        stats.settles_failed += counters.settles_failed;
+        stats.samples_settled += counters.settled;
+        for (_, series) in state.slab.iter() {
+            stats.late_samples_pending += series.late_pending() as u64;
+            stats.memory += series.memory();
+        }
+    }
+}
+
+impl Series {
+    /// Exact only once nothing late is pending.
+    fn info(&self) -> Result<SeriesInfo> {
+        let whole = self.snapshot(Timestamp::MIN, Timestamp::MAX);
+        let mut total_samples = whole.tail.len() as u64;
+        let mut first_timestamp = whole.tail.first().map(|sample| sample.timestamp);
+        for chunk in whole.chunks.iter().rev() {
+            let (visible, first) = chunk.count_from(whole.from)?;
+            total_samples += visible as u64;
+            first_timestamp = first.or(first_timestamp);
+        }
+        let mut chunks: Vec<ChunkInfo> = whole
+            .chunks
+            .iter()
+            .map(|chunk| ChunkInfo {
+                start: chunk.first(),
+                end: chunk.last(),
+                samples: chunk.count() as u64,
+                size_bytes: chunk.size_bytes() as u64,
+            })
+            .collect();
+        if let (Some(first), Some(last)) = (whole.tail.first(), whole.tail.last()) {
+            chunks.push(ChunkInfo {
+                start: first.timestamp,
+                end: last.timestamp,
+                samples: whole.tail.len() as u64,
+                size_bytes: size_of_val(&*whole.tail) as u64,
+            });
+        }
+        Ok(SeriesInfo {
+            total_samples,
+            memory: self.memory(),
+            first_timestamp,
+            last_timestamp: self.newest(),
+            options: self.options(),
+            chunks,
+        })
+    }
+}
