@@ -5,6 +5,13 @@
 //! found by asking the real server; `double/tests.rs` and the table beside it
 //! hold its answers.
 
+#[cfg(test)]
+mod tests;
+
+/// Whole numbers up to here are written digit for digit in RESP2.
+const RESP2_WHOLE_MAX: f64 = (1u64 << 52) as f64;
+/// The same in RESP3.
+const RESP3_WHOLE_MAX: f64 = (1u64 << 62) as f64;
 /// 17 significant digits, and the zeros of a whole number before they are cut off.
 const DIGITS_MAX: usize = 24;
 
@@ -19,19 +26,27 @@ struct Decimal {
 
 /// Appends `value` in the RESP2 form of sample values.
 ///
-/// Plain notation from 1 up to below 1e16 (`100`, `123456.789`), else one digit
-/// before the point and an exponent (`1E-1`, `1.5E16`); `0` for both zeros;
-/// `NaN`, `Infinity`, `-Infinity`.
+/// Plain notation for whole numbers up to 2^52 (`100`) and for all numbers with
+/// a digit before the point whose shortest digits reach it (`123456.789`,
+/// `12345678901234568`), else one digit before the point and an exponent
+/// (`1E-1`, `9E15`); `0` and `-0`; `NaN`, `Infinity`, `-Infinity`.
 pub fn append_resp2(out: &mut Vec<u8>, value: f64) {
+    if append_whole(out, value, RESP2_WHOLE_MAX) {
+        return;
+    }
     if !value.is_finite() {
         out.extend_from_slice(nonfinite(value, b"NaN", b"Infinity", b"-Infinity"));
         return;
     }
-    if append_small_integer(out, value) {
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value).as_bytes();
+    if (1.0..RESP2_WHOLE_MAX).contains(&value.abs()) {
+        // Not whole, so zmij's own notation is plain too.
+        out.extend_from_slice(text);
         return;
     }
-    let decimal = Decimal::shortest(value);
-    if (1..=16).contains(&decimal.point) {
+    let decimal = Decimal::read(text);
+    if decimal.point == decimal.len as i32 {
         decimal.append_plain(out);
     } else {
         decimal.append_scientific(out, b"E");
@@ -40,18 +55,21 @@ pub fn append_resp2(out: &mut Vec<u8>, value: f64) {
 
 /// Appends `value` in the RESP3 form, as Redis writes doubles.
 ///
-/// Whole numbers of less than 2^63 have no exponent; others take the notation
-/// that the fpconv library chooses (`0.000001`, `1e-7`, `1.2345678901234567e+4`);
-/// `nan`, `inf`, `-inf`.
+/// Whole numbers up to 2^62 have no exponent; others take the notation that the
+/// fpconv library chooses (`0.000001`, `1e-7`, `1.2345678901234567e+4`); `nan`,
+/// `inf`, `-inf`. The digits are always the shortest; Redis, which uses the
+/// Grisu2 algorithm, writes a longer text for the same value once in some
+/// hundreds of full-precision values.
 pub fn append_resp3(out: &mut Vec<u8>, value: f64) {
+    if append_whole(out, value, RESP3_WHOLE_MAX) {
+        return;
+    }
     if !value.is_finite() {
         out.extend_from_slice(nonfinite(value, b"nan", b"inf", b"-inf"));
         return;
     }
-    if append_small_integer(out, value) {
-        return;
-    }
-    let decimal = Decimal::shortest(value);
+    let mut buffer = zmij::Buffer::new();
+    let decimal = Decimal::read(buffer.format_finite(value).as_bytes());
     // The exponent of the last digit and, without its sign, that of the first.
     let last = decimal.point - decimal.len as i32;
     let first = (decimal.point - 1).abs();
@@ -63,19 +81,24 @@ pub fn append_resp3(out: &mut Vec<u8>, value: f64) {
     if is_plain {
         decimal.append_plain(out);
     } else {
-        let exponent = if decimal.point > 0 { b"e+" } else { &b"e"[..] };
-        decimal.append_scientific(out, exponent);
+        let mark: &[u8] = if decimal.point > 0 { b"e+" } else { b"e" };
+        decimal.append_scientific(out, mark);
     }
 }
 
-/// The common case of counters and gauges: whole numbers that need no rounding.
+/// The common case of counters and gauges: whole numbers, written digit for
+/// digit. Writes nothing and answers false for others and above `max`.
 #[inline]
-fn append_small_integer(out: &mut Vec<u8>, value: f64) -> bool {
-    let integer = value as i64;
-    if integer as f64 != value || integer.unsigned_abs() > 1 << 53 {
+fn append_whole(out: &mut Vec<u8>, value: f64, max: f64) -> bool {
+    let whole = value as i64;
+    if whole as f64 != value || value.abs() > max {
         return false;
     }
-    out.extend_from_slice(itoa::Buffer::new().format(integer).as_bytes());
+    if whole == 0 && value.is_sign_negative() {
+        out.extend_from_slice(b"-0");
+    } else {
+        out.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
+    }
     true
 }
 
@@ -91,11 +114,11 @@ fn nonfinite<'a>(value: f64, nan: &'a [u8], inf: &'a [u8], minus_inf: &'a [u8]) 
 
 impl Decimal {
     /// Takes the digits out of zmij's text, where they stand with a point, zeros or an exponent.
-    fn shortest(value: f64) -> Self {
-        let mut buffer = zmij::Buffer::new();
-        let text = buffer.format_finite(value.abs()).as_bytes();
+    fn read(text: &[u8]) -> Self {
+        let negative = text.starts_with(b"-");
+        let text = &text[usize::from(negative)..];
         let mut decimal = Self {
-            negative: value < 0.0,
+            negative,
             digits: [b'0'; DIGITS_MAX],
             len: 0,
             point: 0,

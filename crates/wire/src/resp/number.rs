@@ -10,6 +10,9 @@
 //!
 //! `number/tests.rs` holds the table of accepted and refused texts.
 
+#[cfg(test)]
+mod tests;
+
 /// Parses a signed decimal integer: `0`, or a digit from 1 to 9 and more
 /// digits, with at most a `-` before it; `None` for anything else or out of range.
 #[inline]
