@@ -74,7 +74,9 @@ impl<'a> Buckets<'a> {
 
     /// The bucket that a batch can be added to by its statistics.
     pub(super) fn takes(&self, stats: &BatchStats) -> Option<Bucket> {
-        let bucket = self.fold.takes_stats().then(|| self.holding(stats.first))?;
+        // A sum out of range says nothing of the mean.
+        let fits = self.fold.takes_stats() && stats.sum.is_finite();
+        let bucket = fits.then(|| self.holding(stats.first))?;
         bucket.contains(stats.last).then_some(bucket)
     }
 

@@ -65,10 +65,14 @@ impl Twa {
         }
         let width_ms = high.abs_diff(low) as f64;
         let middle = (low.abs_diff(left.timestamp) as f64 + width_ms / 2.0) / span_ms;
-        let height = left.value + (right.value - left.value) * middle;
-        self.area.add(height * width_ms);
+        let rise = right.value - left.value;
+        self.point = if rise.is_finite() {
+            left.value + rise * middle
+        } else {
+            left.value * (1.0 - middle) + right.value * middle
+        };
+        self.area.add(self.point * width_ms);
         self.width_ms += width_ms;
-        self.point = height;
     }
 
     /// Leads the line through samples inside `bucket`, ascending in time and
