@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use latewood_wire::resp::{Value, encode_command, parse_reply, skip_reply};
+
 use crate::address::{Address, Stream};
 use crate::error::{Doing, Error, Result};
-use crate::resp::{self, Reply};
+use crate::reply::ReplyExt;
 
 /// Commands of one pipeline of `run_all`: enough to hide the round trip, far from any buffer.
 const PIPELINE: usize = 512;
@@ -47,9 +49,9 @@ impl Control {
     ///
     /// # Errors
     /// When the connection breaks.
-    pub(crate) fn ask(&mut self, parts: &[&[u8]]) -> Result<Reply> {
+    pub(crate) fn ask(&mut self, parts: &[&[u8]]) -> Result<Value> {
         let mut out = Vec::new();
-        resp::encode_command(&mut out, parts);
+        encode_command(&mut out, parts);
         self.send(&out)?;
         self.receive()
     }
@@ -58,7 +60,7 @@ impl Control {
     ///
     /// # Errors
     /// When the connection breaks or the server answers with an error.
-    pub(crate) fn run(&mut self, parts: &[&[u8]]) -> Result<Reply> {
+    pub(crate) fn run(&mut self, parts: &[&[u8]]) -> Result<Value> {
         check(parts, self.ask(parts)?)
     }
 
@@ -66,13 +68,13 @@ impl Control {
     ///
     /// # Errors
     /// When the connection breaks or any reply is an error.
-    pub(crate) fn run_all(&mut self, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Reply>> {
+    pub(crate) fn run_all(&mut self, commands: &[Vec<Vec<u8>>]) -> Result<Vec<Value>> {
         let mut replies = Vec::with_capacity(commands.len());
         for batch in commands.chunks(PIPELINE) {
             let mut out = Vec::new();
             for command in batch {
                 let parts: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
-                resp::encode_command(&mut out, &parts);
+                encode_command(&mut out, &parts);
             }
             self.send(&out)?;
             for command in batch {
@@ -93,12 +95,12 @@ impl Control {
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<T> {
         let mut out = Vec::new();
-        resp::encode_command(&mut out, parts);
+        encode_command(&mut out, parts);
         self.send(&out)?;
         loop {
-            if let Some(reply) = resp::skip(&self.input)? {
-                let answer = read(&self.input[..reply.len_bytes]);
-                self.input.drain(..reply.len_bytes);
+            if let Some((len, _)) = skip_reply(&self.input)? {
+                let answer = read(&self.input[..len]);
+                self.input.drain(..len);
                 return Ok(answer);
             }
             self.read_more()?;
@@ -112,7 +114,7 @@ impl Control {
     pub(crate) fn info(&mut self, section: &str) -> Result<Info> {
         let reply = self.ask(&[b"INFO", section.as_bytes()])?;
         let text = match reply {
-            Reply::Error(_) => String::new(),
+            Value::Error(_) => String::new(),
             other => other.text(),
         };
         Ok(Info::read(&text))
@@ -126,9 +128,9 @@ impl Control {
         sent.doing("send a command")
     }
 
-    fn receive(&mut self) -> Result<Reply> {
+    fn receive(&mut self) -> Result<Value> {
         loop {
-            if let Some((reply, len)) = resp::parse(&self.input)? {
+            if let Some((len, reply)) = parse_reply(&self.input)? {
                 self.input.drain(..len);
                 return Ok(reply);
             }
@@ -174,8 +176,8 @@ impl Info {
     }
 }
 
-fn check(parts: &[&[u8]], reply: Reply) -> Result<Reply> {
-    let Reply::Error(text) = reply else {
+fn check(parts: &[&[u8]], reply: Value) -> Result<Value> {
+    let Value::Error(text) = reply else {
         return Ok(reply);
     };
     let shown: Vec<_> = parts
@@ -183,8 +185,9 @@ fn check(parts: &[&[u8]], reply: Reply) -> Result<Reply> {
         .map(|part| String::from_utf8_lossy(part))
         .collect();
     Err(Error::new(format!(
-        "{} was answered: {text}",
-        shown.join(" ")
+        "{} was answered: {}",
+        shown.join(" "),
+        String::from_utf8_lossy(&text)
     )))
 }
 

@@ -10,8 +10,8 @@ mod late;
 mod load;
 mod machine;
 mod progress;
+mod reply;
 mod report;
-mod resp;
 mod target;
 mod workload;
 

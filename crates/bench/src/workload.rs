@@ -8,11 +8,11 @@
 //! samples that were lost. Every timestamp above the start has been sent in order already when a
 //! late sample repeats it, so only those up to the start need a bit each.
 
+use latewood_wire::resp::encode_command;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::load::Source;
-use crate::resp;
 
 /// Newest timestamp of a series before its first sample.
 const START_MS: i64 = 100_000;
@@ -23,8 +23,6 @@ const VALUE_MAX: f32 = 32.0;
 #[derive(Debug)]
 pub(crate) struct Series {
     key: Vec<u8>,
-    /// `*4`, `TS.ADD` and the key, as they are sent.
-    prefix: Vec<u8>,
     rng: SmallRng,
     late_share: f64,
     newest_ms: i64,
@@ -44,14 +42,8 @@ pub(crate) struct Writer {
 impl Series {
     /// A series of its own random stream: the same `seed` and `number` give the same samples.
     pub(crate) fn new(key: String, late_share: f64, seed: u64, number: u64) -> Self {
-        let key = key.into_bytes();
-        let mut prefix = Vec::new();
-        resp::encode_header(&mut prefix, 4);
-        resp::encode_bulk(&mut prefix, b"TS.ADD");
-        resp::encode_bulk(&mut prefix, &key);
         Series {
-            key,
-            prefix,
+            key: key.into_bytes(),
             // Any odd constant keeps the streams of neighbouring numbers apart.
             rng: SmallRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
             late_share,
@@ -96,9 +88,10 @@ impl Series {
     #[inline]
     fn encode_next(&mut self, out: &mut Vec<u8>) {
         let (timestamp_ms, value) = self.next_sample();
-        out.extend_from_slice(&self.prefix);
-        resp::encode_bulk(out, itoa::Buffer::new().format(timestamp_ms).as_bytes());
-        resp::encode_bulk(out, zmij::Buffer::new().format_finite(value).as_bytes());
+        let (mut timestamp, mut number) = (itoa::Buffer::new(), zmij::Buffer::new());
+        let timestamp = timestamp.format(timestamp_ms).as_bytes();
+        let number = number.format_finite(value).as_bytes();
+        encode_command(out, &[b"TS.ADD", self.key.as_slice(), timestamp, number]);
     }
 
     fn note_late(&mut self, late_ms: i64) {

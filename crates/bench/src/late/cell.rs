@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::load::{Load, Outcome, Shape};
 use crate::machine::own_cpu_seconds;
 use crate::progress::Progress;
+use crate::reply::ReplyExt;
 use crate::workload::{self, Writer};
 
 /// What every server's refusal of a duplicate under BLOCK contains.

@@ -5,13 +5,13 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use latewood_wire::resp::{ReplyKind, skip_reply};
 use mio::{Interest, Registry, Token, event};
 
 use super::pace::Pace;
 use super::{LATENCY_MAX_NS, Source, Tally};
 use crate::address::{Address, Stream};
 use crate::error::{Doing, Error, Result};
-use crate::resp;
 
 /// Bytes asked from the kernel at once; the replies of thousands of commands.
 const READ_BYTES: usize = 64 * 1024;
@@ -206,11 +206,11 @@ impl<S: Source> Connection<S> {
         let end = self.held_bytes + got;
         let mut at = 0;
         let mut count = 0;
-        while let Some(reply) = resp::skip(&self.input[at..end])? {
-            if reply.is_error {
-                self.errors.count(&self.input[at..at + reply.len_bytes]);
+        while let Some((len, kind)) = skip_reply(&self.input[at..end])? {
+            if kind == ReplyKind::Error {
+                self.errors.count(&self.input[at..at + len]);
             }
-            at += reply.len_bytes;
+            at += len;
             count += 1;
         }
         if count > self.outstanding {

@@ -5,9 +5,10 @@ use std::net::TcpListener;
 use std::thread;
 use std::time::Duration;
 
+use latewood_wire::resp::{encode_command, skip_reply};
+
 use super::{Load, Outcome, Shape, Source};
 use crate::address::Address;
-use crate::resp;
 
 /// Sends `PING` a number of times and counts the answers.
 struct Pings {
@@ -19,7 +20,7 @@ impl Source for Pings {
     fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
         let count = self.left.min(most);
         for _ in 0..count {
-            resp::encode_command(out, &[b"PING"]);
+            encode_command(out, &[b"PING"]);
         }
         self.left -= count;
         count
@@ -41,8 +42,8 @@ fn serve(replies: &'static [&'static [u8]], commands_max: usize) -> Address {
         while let Ok(got @ 1..) = stream.read(&mut room) {
             held.extend_from_slice(&room[..got]);
             let mut out = Vec::new();
-            while let Ok(Some(command)) = resp::skip(&held) {
-                held.drain(..command.len_bytes);
+            while let Ok(Some((len, _))) = skip_reply(&held) {
+                held.drain(..len);
                 if seen == commands_max {
                     return;
                 }

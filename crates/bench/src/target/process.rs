@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Doing, Error, Result};
-use crate::resp::Reply;
+use latewood_wire::resp::Value;
 
 /// How long a graceful stop may take before the process is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
@@ -145,5 +145,5 @@ impl Drop for Process {
 fn answers(address: &Address) -> bool {
     Control::connect(address)
         .and_then(|mut control| control.ask(&[b"PING"]))
-        .is_ok_and(|reply| reply == Reply::Simple("PONG".to_owned()))
+        .is_ok_and(|reply| reply == Value::Simple(b"PONG".to_vec()))
 }
