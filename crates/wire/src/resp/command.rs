@@ -56,6 +56,11 @@ impl Command {
         (0..self.len()).map(move |i| self.arg(buffer, i))
     }
 
+    /// Bytes of memory kept for this and later commands.
+    pub fn allocated_bytes(&self) -> usize {
+        self.spans.capacity() * size_of::<Span>() + self.text.capacity()
+    }
+
     pub(super) fn clear(&mut self) {
         self.spans.clear();
         self.text.clear();

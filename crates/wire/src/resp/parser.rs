@@ -10,6 +10,9 @@
 //! As Redis does, a line of the array form ends at `\r` plus one byte that is
 //! not looked at, and so do the two bytes after an argument.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Command, Limits, ProtocolError, inline, number};
 
 /// What [`Parser::parse`] found at the start of the buffer.

@@ -4,6 +4,9 @@
 //! RedisTimeSeries does it, so that command code says what it means once.
 //! Writing only appends to a `Vec<u8>`; nothing can fail.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Protocol, double};
 
 /// Appends replies to a buffer.

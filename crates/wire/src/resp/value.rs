@@ -6,6 +6,9 @@
 //! or to a fixed depth, so a hostile server cannot overflow the stack, and
 //! neither reserves memory for elements that a header only promises.
 
+#[cfg(test)]
+mod tests;
+
 use super::number;
 use thiserror::Error;
 
