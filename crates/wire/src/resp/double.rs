@@ -69,7 +69,14 @@ pub fn append_resp3(out: &mut Vec<u8>, value: f64) {
         return;
     }
     let mut buffer = zmij::Buffer::new();
-    let decimal = Decimal::read(buffer.format_finite(value).as_bytes());
+    let text = buffer.format_finite(value).as_bytes();
+    let few_decimals = || text.iter().rev().take(7).any(|byte| *byte == b'.');
+    if (1e-5..1e15).contains(&value.abs()) && few_decimals() {
+        // At most six digits after the point: zmij's notation is the one wanted.
+        out.extend_from_slice(text);
+        return;
+    }
+    let decimal = Decimal::read(text);
     // The exponent of the last digit and, without its sign, that of the first.
     let last = decimal.point - decimal.len as i32;
     let first = (decimal.point - 1).abs();
