@@ -22,6 +22,7 @@ pub(crate) mod late;
 pub(crate) mod settle;
 pub(crate) mod slab;
 mod snapshot;
+mod sort;
 #[cfg(test)]
 mod tests;
 
@@ -38,10 +39,12 @@ use std::sync::Arc;
 
 /// Late operations below which a settle waits for idleness.
 const SETTLE_MIN: usize = 512;
-/// A settle pays once it folds one operation for this many samples rewritten.
+/// Up to this many waiting, a settle folds at least one operation for each
+/// sample it rewrites.
+const SETTLE_EVEN_MAX: usize = 256 * 1024;
+/// Beyond, one operation for this many: late operations take 24 bytes each.
 const SETTLE_REWRITE_MAX: usize = 4;
-/// With this many waiting, and no fewer than the samples to rewrite, the
-/// writer settles itself: late operations take 24 bytes each.
+/// With this many waiting, and twice what would pay, the writer settles itself.
 const SETTLE_OVERDUE_MIN: usize = 64 * 1024;
 
 /// Buffers for encoding, one per shard.
@@ -247,7 +250,6 @@ impl Series {
                 return Ok(Fate::Refused(Refusal::Duplicate));
             };
             held.value = value;
-            self.holds_nan |= value.is_nan();
             return Ok(Fate::Duplicate);
         }
         self.holds_nan |= sample.value.is_nan();
@@ -412,9 +414,10 @@ impl Series {
         };
         let place = self.touched(first, last);
         let rewritten: usize = self.chunks[place].iter().map(|chunk| chunk.count()).sum();
-        if pending * SETTLE_REWRITE_MAX < rewritten {
+        let worth = rewritten.min(SETTLE_EVEN_MAX.max(rewritten / SETTLE_REWRITE_MAX));
+        if pending < worth {
             Pressure::None
-        } else if pending < rewritten.max(SETTLE_OVERDUE_MIN) {
+        } else if pending < (2 * worth).max(SETTLE_OVERDUE_MIN) {
             Pressure::Ready
         } else {
             Pressure::Overdue

@@ -1,0 +1,49 @@
+# The only commands to remember.
+#   make demo            build, load real measurements, kill, recover, check
+#   make demo KEEP=1     the same, and leave the server running
+#   make test            everything that must pass, in under 30 minutes on 2 cores
+#   make soak TIME=600   fuzzing, random models and kill loops for TIME seconds each
+#   make bench           the reports of docs/benchmarks, beside RedisTimeSeries
+#   make check           formatting, lints, documentation: quick, before a commit
+
+CARGO ?= cargo
+TIME ?= 600
+FUZZ_SECONDS ?= 5
+VENV := target/venv
+RELEASE := target/release
+
+.PHONY: demo test check soak bench build clients fuzz
+
+build:
+	$(CARGO) build --release --locked -p latewood-server -p latewood-bench
+
+demo: build
+	$(RELEASE)/latewood-bench demo $(if $(KEEP),--keep)
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
+
+test: check build
+	$(CARGO) test --locked --workspace
+	$(MAKE) clients
+	$(MAKE) fuzz
+
+clients: build $(VENV)/ready
+	$(VENV)/bin/python -m pytest -q tests/clients
+
+$(VENV)/ready: tests/clients/requirements.txt
+	python3 -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+fuzz:
+	fuzz/run.sh $(FUZZ_SECONDS)
+
+soak: build
+	LATEWOOD_SOAK_SECONDS=$(TIME) $(CARGO) test --release --locked --workspace -- --nocapture soak
+	fuzz/run.sh $(TIME)
+
+bench: build
+	$(RELEASE)/latewood-bench all --out docs/benchmarks
