@@ -30,7 +30,7 @@ use crate::error::{Doing, Error, Result};
 /// Longest time a thread sleeps before it looks whether it should stop.
 const POLL_MAX: Duration = Duration::from_millis(100);
 /// How often the caller hears how far the load is.
-const TICK: Duration = Duration::from_millis(200);
+const TICK: Duration = Duration::from_millis(50);
 /// Latencies above this many nanoseconds (100 s) are recorded as this.
 const LATENCY_MAX_NS: u64 = 100_000_000_000;
 

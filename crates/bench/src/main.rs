@@ -5,6 +5,7 @@
 
 mod address;
 mod control;
+mod demo;
 mod error;
 mod late;
 mod load;
@@ -30,12 +31,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Mode {
     Late(Box<late::LateArgs>),
+    Demo(demo::DemoArgs),
     Report(report::ReportArgs),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().mode {
         Mode::Late(args) => late::run(&args),
+        Mode::Demo(args) => demo::run(&args),
         Mode::Report(args) => report::run(&args),
     };
     match done {

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use self::json::Measurement;
+pub(crate) use self::statistics::thousands;
 use crate::error::{Doing, Result};
 
 /// Make the page and the charts of a measurement again from its raw runs.

@@ -25,7 +25,7 @@ pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
 }
 
 /// A whole number with commas between thousands.
-pub(super) fn thousands(value: f64) -> String {
+pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();
     if value < -0.5 {

@@ -1,0 +1,176 @@
+//! In which order the samples of the devices arrive.
+//!
+//! The year is cut into parts. Within a part time goes on hour by hour and every device that is
+//! online sends its newest sample. A device that is offline sends nothing; back online it uploads
+//! what it has kept, a few samples an hour, scattered over the whole gap, while it goes on
+//! measuring. The same seed gives the same order.
+
+use std::ops::Range;
+
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::fleet::Fleet;
+
+/// Hours a device stays offline at a time.
+const OFFLINE_HOURS: Range<usize> = 24..240;
+/// Hours a device stays online at a time.
+const ONLINE_HOURS: Range<usize> = 24..96;
+/// Kept samples a device uploads for each new one.
+const CATCH_UP: usize = 8;
+/// Of so many devices one goes offline now and then.
+const OFFLINE_ONE_IN: usize = 4;
+
+/// One sample on its way: whose, and its place in what that device measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Delivery {
+    /// Place of the device in the fleet.
+    pub(super) device: u32,
+    /// Place of the sample in the device's year.
+    pub(super) sample: u32,
+}
+
+/// One part of the year as one connection delivers it.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Every sample of the part, once, in the order of arrival.
+    pub(super) deliveries: Vec<Delivery>,
+    /// How many arrive after a newer one of the same device.
+    pub(super) late: u64,
+}
+
+/// A device while the plan is made.
+struct Sender {
+    device: u32,
+    next: u32,
+    end: u32,
+    newest: Option<u32>,
+    kept: Vec<u32>,
+    goes_offline: bool,
+    online: bool,
+    hours_left: usize,
+}
+
+/// The `part`-th of `parts` equal parts of the year, for the devices that connection
+/// `connection` of `connections` serves. With `outages` one device in four goes offline.
+pub(super) fn plan(
+    fleet: &Fleet,
+    (part, parts): (usize, usize),
+    (connection, connections): (usize, usize),
+    outages: bool,
+    seed: u64,
+) -> Plan {
+    let stream = (part * connections + connection) as u64;
+    let mut rng = SmallRng::seed_from_u64(seed.wrapping_add(stream.wrapping_mul(0x9e37_79b9)));
+    let mut plan = Plan::default();
+    let mut senders: Vec<Sender> = (connection..fleet.devices().len())
+        .step_by(connections)
+        .map(|device| {
+            let samples = fleet.samples(device).len();
+            let goes_offline = outages && rng.random_range(0..OFFLINE_ONE_IN) == 0;
+            Sender {
+                device: device as u32,
+                next: (samples * part / parts) as u32,
+                end: (samples * (part + 1) / parts) as u32,
+                newest: None,
+                kept: Vec::new(),
+                goes_offline,
+                online: true,
+                // Not all at once: each begins somewhere within its first online stretch.
+                hours_left: rng.random_range(1..ONLINE_HOURS.end),
+            }
+        })
+        .collect();
+    while senders.iter().any(|sender| sender.next < sender.end) {
+        for sender in &mut senders {
+            sender.hour(&mut plan, &mut rng);
+        }
+    }
+    for sender in &mut senders {
+        sender.upload(usize::MAX, &mut plan, &mut rng);
+    }
+    plan
+}
+
+impl Sender {
+    /// Lets an hour pass.
+    fn hour(&mut self, plan: &mut Plan, rng: &mut SmallRng) {
+        if self.next == self.end {
+            return;
+        }
+        if self.goes_offline && self.hours_left == 0 {
+            self.online = !self.online;
+            let hours = if self.online {
+                ONLINE_HOURS
+            } else {
+                OFFLINE_HOURS
+            };
+            self.hours_left = rng.random_range(hours);
+        }
+        self.hours_left = self.hours_left.saturating_sub(1);
+        let sample = self.next;
+        self.next += 1;
+        if self.online {
+            self.deliver(sample, plan);
+            self.upload(CATCH_UP, plan, rng);
+        } else {
+            self.kept.push(sample);
+        }
+    }
+
+    /// Sends up to `most` of the kept samples, picked at random.
+    fn upload(&mut self, most: usize, plan: &mut Plan, rng: &mut SmallRng) {
+        for _ in 0..most.min(self.kept.len()) {
+            let at = rng.random_range(0..self.kept.len());
+            let sample = self.kept.swap_remove(at);
+            self.deliver(sample, plan);
+        }
+    }
+
+    fn deliver(&mut self, sample: u32, plan: &mut Plan) {
+        plan.late += u64::from(self.newest.is_some_and(|newest| sample < newest));
+        self.newest = self.newest.max(Some(sample));
+        let device = self.device;
+        plan.deliveries.push(Delivery { device, sample });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::weather;
+    use super::*;
+
+    /// Every sample of every device arrives exactly once, whatever the parts and connections.
+    #[test]
+    fn nothing_is_lost_or_sent_twice() {
+        let fleet = Fleet::new(weather::recordings().unwrap(), 1);
+        let mut seen = BTreeSet::new();
+        let (mut late, mut total) = (0, 0);
+        for part in 0..3 {
+            for connection in 0..2 {
+                let plan = plan(&fleet, (part, 3), (connection, 2), part > 0, 11);
+                for delivery in &plan.deliveries {
+                    assert!(
+                        seen.insert((delivery.device, delivery.sample)),
+                        "{delivery:?}"
+                    );
+                }
+                assert!(part > 0 || plan.late == 0);
+                late += plan.late;
+                total += plan.deliveries.len() as u64;
+            }
+        }
+        assert_eq!(total, fleet.total());
+        assert!(late > total / 50, "{late} of {total} are late");
+    }
+
+    #[test]
+    fn a_seed_replays() {
+        let fleet = Fleet::new(weather::recordings().unwrap(), 1);
+        let order = |seed| plan(&fleet, (1, 3), (0, 4), true, seed).deliveries;
+        assert_eq!(order(5), order(5));
+        assert_ne!(order(5), order(6));
+    }
+}

@@ -1,0 +1,108 @@
+//! The real measurements of the demo: hourly weather of three airports of New York in 2013.
+//!
+//! They come from a weather agency and may be redistributed; `data/README.md` says more.
+
+use std::io::Read;
+
+use crate::error::{Doing, Error, Result};
+
+/// The measurements, compressed, so that the demo needs no file and no network.
+const CSV_GZ: &[u8] = include_bytes!("../../../../data/nyc-weather-2013.csv.gz");
+
+/// One measured quantity of one station.
+#[derive(Clone, Debug)]
+pub(super) struct Recording {
+    /// Airport, such as `JFK`.
+    pub(super) station: String,
+    /// Quantity, such as `temp`.
+    pub(super) measure: String,
+    /// Milliseconds since 1970 and value, in order of time.
+    pub(super) samples: Vec<(i64, f64)>,
+}
+
+/// All recordings; hours at which a station reported nothing are left out.
+///
+/// # Errors
+/// When the data is damaged.
+pub(super) fn recordings() -> Result<Vec<Recording>> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(CSV_GZ)
+        .read_to_string(&mut text)
+        .doing("unpack the weather data")?;
+    parse(&text)
+}
+
+fn parse(text: &str) -> Result<Vec<Recording>> {
+    let wrong = |what: String| Error::new(format!("weather data: {what}"));
+    let mut table = csv::Reader::from_reader(text.as_bytes());
+    let header = table.headers().map_err(|e| wrong(e.to_string()))?.clone();
+    let measures: Vec<&str> = header.iter().skip(2).collect();
+    let mut recordings: Vec<Recording> = Vec::new();
+    for row in table.records() {
+        let row = row.map_err(|error| wrong(error.to_string()))?;
+        let station = row.get(0).unwrap_or_default();
+        let seconds: i64 = row
+            .get(1)
+            .and_then(|field| field.parse().ok())
+            .ok_or_else(|| wrong(format!("no time in {row:?}")))?;
+        for (measure, field) in measures.iter().zip(row.iter().skip(2)) {
+            if field.is_empty() {
+                continue;
+            }
+            let value = field
+                .parse()
+                .map_err(|_| wrong(format!("no number in {row:?}")))?;
+            of(&mut recordings, station, measure).push((seconds * 1000, value));
+        }
+    }
+    let ordered = |samples: &[(i64, f64)]| samples.is_sorted_by(|a, b| a.0 < b.0);
+    match recordings.iter().find(|r| !ordered(&r.samples)) {
+        Some(r) => Err(wrong(format!(
+            "{} of {} is not in order",
+            r.measure, r.station
+        ))),
+        None => Ok(recordings),
+    }
+}
+
+/// The samples of one recording, which is begun if it is new.
+fn of<'a>(all: &'a mut Vec<Recording>, station: &str, measure: &str) -> &'a mut Vec<(i64, f64)> {
+    let is_it = |r: &Recording| r.station == station && r.measure == measure;
+    let at = all.iter().position(is_it).unwrap_or_else(|| {
+        all.push(Recording {
+            station: station.to_owned(),
+            measure: measure.to_owned(),
+            samples: Vec::new(),
+        });
+        all.len() - 1
+    });
+    &mut all[at].samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_data_is_whole() {
+        let recordings = recordings().unwrap();
+        assert_eq!(recordings.len(), 18);
+        assert!(recordings.iter().all(|r| r.samples.len() > 7_000));
+        let first = &recordings[0];
+        assert_eq!(
+            (first.station.as_str(), first.measure.as_str()),
+            ("EWR", "temp")
+        );
+        assert_eq!(first.samples[0], (1_357_020_000_000, 39.02));
+    }
+
+    #[test]
+    fn damage_is_named() {
+        let head = "station,unix_seconds,temp\n";
+        let good = parse(&format!("{head}A,1,2.5\nA,2,\nA,3,4\n")).unwrap();
+        assert_eq!(good[0].samples, [(1000, 2.5), (3000, 4.0)]);
+        for rows in ["A,x,1\n", "A,1,warm\n", "A,2,1\nA,1,1\n"] {
+            assert!(parse(&format!("{head}{rows}")).is_err(), "{rows}");
+        }
+    }
+}
