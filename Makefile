@@ -22,6 +22,7 @@ demo: build
 
 check:
 	$(CARGO) fmt --all --check
+	$(CARGO) run --quiet --locked -p xtask
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
 

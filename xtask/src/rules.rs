@@ -1,0 +1,162 @@
+//! The rules, as functions of one file's text.
+//!
+//! They look at lines, not at syntax: enough for code that `cargo fmt` has
+//! laid out. Tested below with files that break each rule.
+
+/// Longest file and longest function, in lines.
+const FILE_LINES_MAX: usize = 500;
+const FUNCTION_LINES_MAX: usize = 70;
+
+/// Words no committed line may hold outside this file, and why.
+const FORBIDDEN: [(&str, &str); 5] = [
+    ("todo!(", "a stub"),
+    ("unimplemented!(", "a stub"),
+    ("#[ignore", "an ignored test"),
+    ("assert!(true)", "a test that cannot fail"),
+    ("dbg!(", "debugging left behind"),
+];
+
+/// What the pure crates and the engine outside `io/` may not call.
+const OUTSIDE_WORLD: [&str; 4] = ["std::fs", "SystemTime::now", "Instant::now", "std::net"];
+
+/// One line that breaks a rule.
+pub(crate) struct Breach {
+    pub(crate) line: usize,
+    pub(crate) rule: String,
+}
+
+/// Every breach in the file at `path`, relative to the workspace.
+pub(crate) fn check_file(path: &str, text: &str) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let mut breach = |line: usize, rule: String| breaches.push(Breach { line, rule });
+    let lines: Vec<&str> = text.lines().collect();
+    if !lines
+        .first()
+        .is_some_and(|first| first.starts_with("//!") || first.starts_with("#!"))
+    {
+        breach(1, "a file begins with //! and what it is".into());
+    }
+    if lines.len() > FILE_LINES_MAX {
+        breach(1, format!("{} lines: one noun, one file", lines.len()));
+    }
+    for (start, length, name) in functions(&lines) {
+        if length > FUNCTION_LINES_MAX {
+            breach(start + 1, format!("fn {name} has {length} lines"));
+        }
+    }
+    let pure = path.starts_with("crates/model/src")
+        || path.starts_with("crates/codec/src")
+        || path.starts_with("crates/wire/src")
+        || path.starts_with("crates/engine/src") && !path.starts_with("crates/engine/src/io/");
+    let may_be_unsafe =
+        path.starts_with("crates/codec/src/simd") || path == "crates/engine/src/io/disk.rs";
+    for (index, line) in lines.iter().enumerate() {
+        let code = line.split("//").next().unwrap_or(line);
+        for (word, why) in FORBIDDEN {
+            if code.contains(word) && !path.starts_with("xtask/") {
+                breach(index + 1, format!("{word}: {why}"));
+            }
+        }
+        if pure && let Some(word) = OUTSIDE_WORLD.iter().find(|word| code.contains(**word)) {
+            breach(index + 1, format!("{word} only behind engine/io"));
+        }
+        if code.trim_start().starts_with("matches!(") && code.trim_end().ends_with(");") {
+            breach(index + 1, "matches! whose answer nobody looks at".into());
+        }
+        let opens_unsafe = code.contains("unsafe {") || code.contains("unsafe fn");
+        if opens_unsafe && !path.starts_with("xtask/") {
+            if !may_be_unsafe {
+                breach(index + 1, "unsafe outside its files".into());
+            } else if !has_safety_note(&lines, index) {
+                breach(index + 1, "unsafe without a SAFETY note above".into());
+            }
+        }
+    }
+    breaches
+}
+
+fn has_safety_note(lines: &[&str], index: usize) -> bool {
+    let above = lines[..index].iter().rev().take(12);
+    above
+        .clone()
+        .any(|line| line.contains("SAFETY") || line.contains("# Safety"))
+}
+
+/// Start, length and name of each function, by indentation.
+fn functions(lines: &[&str]) -> Vec<(usize, usize, String)> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, usize, String)> = None;
+    for (index, line) in lines.iter().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        match &open {
+            None => {
+                if let Some(name) = function_name(line.trim_start()) {
+                    open = Some((index, indent, name));
+                }
+            }
+            Some((start, at, name)) => {
+                if indent == *at && line.trim() == "}" {
+                    found.push((*start, index - start + 1, name.clone()));
+                    open = None;
+                } else if indent == *at && line.trim_end().ends_with(';') {
+                    // A declaration without a body.
+                    open = None;
+                }
+            }
+        }
+    }
+    found
+}
+
+fn function_name(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace();
+    loop {
+        let word = words.next()?;
+        if word == "fn" {
+            let name = words.next()?;
+            let end = name.find(['(', '<']).unwrap_or(name.len());
+            return Some(name[..end].to_owned());
+        }
+        let qualifier = word.starts_with("pub")
+            || ["const", "async", "unsafe", "extern", "\"C\""].contains(&word);
+        if !qualifier {
+            return None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules_broken(path: &str, text: &str) -> Vec<String> {
+        let breaches = check_file(path, text);
+        breaches.into_iter().map(|breach| breach.rule).collect()
+    }
+
+    #[test]
+    fn clean_code_passes() {
+        let text = "//! What it is.\nfn one() {\n    let x = 1;\n}\n";
+        assert!(rules_broken("crates/codec/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn each_rule_is_noticed() {
+        let long = format!("//! X.\nfn long() {{\n{}}}\n", "    f();\n".repeat(80));
+        assert_eq!(rules_broken("a.rs", &long), ["fn long has 82 lines"]);
+        assert_eq!(rules_broken("a.rs", "fn f() {}\n").len(), 1);
+        assert_eq!(rules_broken("a.rs", &"//! x\n".repeat(501)).len(), 1);
+        let stub = "//! X.\nfn f() {\n    todo!()\n}\n";
+        assert_eq!(rules_broken("a.rs", stub).len(), 1);
+        let clock = "//! X.\nuse std::fs::File;\n";
+        assert_eq!(rules_broken("crates/engine/src/db.rs", clock).len(), 1);
+        assert!(rules_broken("crates/engine/src/io/disk.rs", clock).is_empty());
+        let raw = "//! X.\nfn f() {\n    unsafe { g() }\n}\n";
+        assert_eq!(rules_broken("a.rs", raw), ["unsafe outside its files"]);
+        assert_eq!(rules_broken("crates/engine/src/io/disk.rs", raw).len(), 1);
+        let noted = "//! X.\nfn f() {\n    // SAFETY: g has no needs.\n    unsafe { g() }\n}\n";
+        assert!(rules_broken("crates/engine/src/io/disk.rs", noted).is_empty());
+        let idle = "//! X.\nfn f() {\n    matches!(x, 1);\n}\n";
+        assert_eq!(rules_broken("a.rs", idle).len(), 1);
+    }
+}
