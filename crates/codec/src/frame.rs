@@ -87,6 +87,11 @@ impl<'a> Frame<'a> {
         self.values.coding
     }
 
+    /// Bytes of the frame that hold values and their statistics; the rest is timestamps and header.
+    pub fn values_len_bytes(&self) -> usize {
+        self.values.bytes.len()
+    }
+
     /// Minimum, maximum, sum and NaN count. O(1), without decoding values.
     ///
     /// # Errors

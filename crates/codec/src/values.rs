@@ -77,6 +77,7 @@ pub(crate) mod flag {
 pub(crate) struct Scratch {
     pub(crate) floats: Box<[f64; FRAME_SAMPLES_MAX]>,
     pub(crate) words: Box<[u64; FRAME_SAMPLES_MAX]>,
+    pub(crate) deltas: Box<[u64; FRAME_SAMPLES_MAX]>,
     pub(crate) ints: Box<[i64; FRAME_SAMPLES_MAX]>,
     /// Indices of values that the coding at hand cannot hold.
     pub(crate) exceptions: Vec<u16>,
@@ -89,6 +90,7 @@ impl Scratch {
         Self {
             floats: Box::new([0.0; FRAME_SAMPLES_MAX]),
             words: Box::new([0; FRAME_SAMPLES_MAX]),
+            deltas: Box::new([0; FRAME_SAMPLES_MAX]),
             ints: Box::new([0; FRAME_SAMPLES_MAX]),
             exceptions: Vec::new(),
             attempt: Vec::new(),

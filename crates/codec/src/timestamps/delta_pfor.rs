@@ -11,9 +11,11 @@
 //! of its timestamps.
 
 use crate::Error;
-use crate::pfor::{self, BLOCK};
+use crate::pfor::{self, BLOCK, Block};
 use crate::varint::{Reader, put_varint};
 
+/// Deltas that a search unpacks at once.
+const GROUP: usize = 32;
 /// Most blocks a frame can have.
 const BLOCKS_MAX: usize = crate::FRAME_SAMPLES_MAX.div_ceil(BLOCK);
 
@@ -89,26 +91,10 @@ pub(crate) fn search(
         let next = start.wrapping_add_unsigned(entry.span.wrapping_mul(directory.divisor));
         let before = index * BLOCK;
         if t < next || before + BLOCK >= count {
-            let within = BLOCK.min(count - before);
-            let mut deltas = [0u64; BLOCK];
-            if within > 1 {
-                pfor::decode_block(&mut Reader::new(entry.bytes), &mut deltas[..within - 1])?;
-            }
-            // Count what lies before `t` in divided units: no branch to mispredict.
             let distance = t.wrapping_sub(start) as u64;
-            let (target, exact) = (
-                distance.div_ceil(directory.divisor),
-                distance.is_multiple_of(directory.divisor),
-            );
-            let mut at = 0u64;
-            let mut smaller = usize::from(target > 0);
-            let mut found = target == 0;
-            for delta in &deltas[..within - 1] {
-                at = at.wrapping_add(*delta).wrapping_add(entry.base);
-                smaller += usize::from(at < target);
-                found |= at == target;
-            }
-            return Ok((before + smaller, found && exact));
+            let inside = BLOCK.min(count - before) - 1;
+            let (smaller, found) = entry.search(directory.divisor, inside, distance)?;
+            return Ok((before + smaller, found));
         }
         start = next;
     }
@@ -140,6 +126,36 @@ impl Entry<'_> {
             *slot = timestamp;
         }
         Ok(())
+    }
+}
+
+impl Entry<'_> {
+    /// How many timestamps lie less than `distance` after the block's first, and
+    /// whether one lies exactly there. `inside` is the number of deltas.
+    fn search(&self, divisor: u64, inside: usize, distance: u64) -> Result<(usize, bool), Error> {
+        let whole = distance / divisor;
+        let exact = whole * divisor == distance;
+        let target = whole + u64::from(!exact);
+        if target == 0 || inside == 0 {
+            return Ok((usize::from(target > 0), target == 0));
+        }
+        let block = Block::parse(&mut Reader::new(self.bytes), inside)?;
+        let (mut at, mut smaller, mut found) = (0u64, 1, false);
+        let mut deltas = [0u64; GROUP];
+        for from in (0..inside).step_by(GROUP) {
+            let group = &mut deltas[..GROUP.min(inside - from)];
+            block.unpack(from, group)?;
+            for delta in group {
+                // Grouped so that one addition, not two, waits for the delta before.
+                at = at.wrapping_add(delta.wrapping_add(self.base));
+                smaller += usize::from(at < target);
+                found |= at == target;
+            }
+            if at >= target {
+                break;
+            }
+        }
+        Ok((smaller, found && exact))
     }
 }
 

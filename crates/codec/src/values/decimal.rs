@@ -166,20 +166,22 @@ impl Extent {
     }
 }
 
-/// Turns `scratch.floats` into offsets from `min` in `scratch.words` and writes the head.
-/// Returns the flags to note in the frame.
+/// Turns the mantissas in `scratch.floats` into offsets from the smallest, over
+/// their common divisor, there and in `scratch.words`; writes the head and
+/// returns the flags to note in the frame.
 pub(crate) fn put_head(
     values: &[f64],
     exponent: u8,
     scratch: &mut Scratch,
     out: &mut Vec<u8>,
 ) -> u8 {
-    let floats = &scratch.floats[..values.len()];
+    let floats = &mut scratch.floats[..values.len()];
     let extent = Extent::of(floats);
     let words = &mut scratch.words[..values.len()];
     let mut sum = 0u64;
-    for (word, float) in words.iter_mut().zip(floats) {
-        *word = ((float - extent.min) + TWO_52).to_bits() & LOW_52;
+    for (word, float) in words.iter_mut().zip(floats.iter_mut()) {
+        *float -= extent.min;
+        *word = word_of(*float);
         sum = sum.wrapping_add(*word);
     }
     let mut flags = 0;
@@ -195,16 +197,25 @@ pub(crate) fn put_head(
         put_varint((extent.max - extent.min) as u64, out);
         put_varint(sum, out);
     }
-    let divisor = common_divisor(words);
+    let divisor = common_divisor(floats, words);
     if divisor > 1 {
         flags |= flag::DIVISOR;
         put_varint(divisor, out);
-        words.iter_mut().for_each(|word| *word /= divisor);
+        for (word, float) in words.iter_mut().zip(floats) {
+            *float /= divisor as f64;
+            *word = word_of(*float);
+        }
     }
     if !scratch.exceptions.is_empty() {
         put_exceptions(values, &scratch.exceptions, out);
     }
     flags
+}
+
+/// A whole number in 0..2^52 as an integer, without a conversion instruction.
+#[inline]
+fn word_of(float: f64) -> u64 {
+    (float + TWO_52).to_bits() & LOW_52
 }
 
 fn put_exceptions(values: &[f64], exceptions: &[u16], out: &mut Vec<u8>) {
@@ -326,23 +337,43 @@ impl<'a> Head<'a> {
     }
 }
 
-/// Greatest common divisor of all words; 1 (or all zeros) ends the search early.
-fn common_divisor(words: &[u64]) -> u64 {
-    let mut divisor = 0u64;
-    for &word in words {
-        if word == divisor || word == 0 {
-            continue;
-        }
-        let (mut a, mut b) = (divisor, word);
-        while b != 0 {
-            (a, b) = (b, a % b);
-        }
-        divisor = a;
-        if divisor == 1 {
-            break;
-        }
+/// Greatest common divisor of the offsets, which both slices hold; at least 1.
+///
+/// The first few settle it for most data; what they have in common is then
+/// checked against all, in floats because that vectorises: a quotient below
+/// 2^52 is whole exactly if the division is.
+fn common_divisor(floats: &[f64], words: &[u64]) -> u64 {
+    const FEW: usize = 16;
+    let guess = words
+        .iter()
+        .take(FEW)
+        .fold(0, |divisor, word| gcd(divisor, *word));
+    if guess == 1 {
+        return 1;
     }
-    divisor.max(1)
+    let scale = guess.max(1) as f64;
+    let mut fractions = 0;
+    for float in floats {
+        let quotient = float / scale;
+        fractions |= ((quotient + TWO_52) - TWO_52).to_bits() ^ quotient.to_bits();
+    }
+    if guess > 1 && fractions == 0 {
+        return guess;
+    }
+    words
+        .iter()
+        .fold(
+            guess,
+            |divisor, word| if divisor == 1 { 1 } else { gcd(divisor, *word) },
+        )
+        .max(1)
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// The twin of both decimal codings: plain division, one offset after the other.
@@ -394,8 +425,20 @@ mod tests {
 
     #[test]
     fn divisors_are_found() {
-        assert_eq!(common_divisor(&[0, 12, 18, 0]), 6);
-        assert_eq!(common_divisor(&[0, 0]), 1);
-        assert_eq!(common_divisor(&[4, 9, 16]), 1);
+        let of = |words: &[u64]| {
+            let floats: Vec<f64> = words.iter().map(|word| *word as f64).collect();
+            common_divisor(&floats, words)
+        };
+        assert_eq!(of(&[0, 12, 18, 0]), 6);
+        assert_eq!(of(&[0, 0]), 1);
+        assert_eq!(of(&[4, 9, 16]), 1);
+        // What the first few have in common does not hold for all.
+        let mut words = vec![600; 100];
+        assert_eq!(of(&words), 600);
+        words[99] = 90;
+        assert_eq!(of(&words), 30);
+        words[..20].fill(0);
+        assert_eq!(of(&words), 30);
+        assert_eq!(of(&[(1 << 51) + 3, 3 << 40]), 1);
     }
 }

@@ -12,39 +12,87 @@ use crate::pfor::{self, BLOCK};
 use crate::varint::{Reader, put_varint, put_zigzag, unzigzag, zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX};
 
+const LANES: usize = 4;
+
 /// Appends the mantissas that `decimal::quantize` left in `scratch`; returns the flags.
 pub(crate) fn encode(values: &[f64], exponent: u8, scratch: &mut Scratch, out: &mut Vec<u8>) -> u8 {
     let mut flags = decimal::put_head(values, exponent, scratch, out);
     let words = &scratch.words[..values.len()];
-    let deltas = &mut scratch.ints[..values.len() - 1];
-    let (mut min, mut max, mut folded_sum) = (i64::MAX, i64::MIN, 0u64);
-    for (slot, (a, b)) in deltas.iter_mut().zip(words.iter().zip(&words[1..])) {
-        let delta = b.wrapping_sub(*a) as i64;
-        *slot = delta;
-        min = min.min(delta);
-        max = max.max(delta);
-        folded_sum = folded_sum.wrapping_add(zigzag(delta));
-    }
+    let spread = Spread::of(&scratch.floats[..values.len()]);
     put_varint(words[0], out);
-    // The width most zigzag deltas need, against the width all offsets need.
-    let usual = width_of(folded_sum / deltas.len().max(1) as u64) + 1;
-    let slots = &mut scratch.words[..deltas.len()];
-    if deltas.is_empty() || width_of(max.wrapping_sub(min) as u64) <= usual + 1 {
-        let min = if deltas.is_empty() { 0 } else { min };
-        put_zigzag(min, out);
+    let slots = &mut scratch.deltas[..values.len() - 1];
+    let deltas = words
+        .iter()
+        .zip(&words[1..])
+        .map(|(a, b)| b.wrapping_sub(*a));
+    if spread.is_even() {
+        put_zigzag(spread.min as i64, out);
+        let min = spread.min as i64 as u64;
         slots
             .iter_mut()
             .zip(deltas)
-            .for_each(|(slot, delta)| *slot = delta.wrapping_sub(min) as u64);
+            .for_each(|(slot, delta)| *slot = delta.wrapping_sub(min));
     } else {
         flags |= flag::ZIGZAG;
         slots
             .iter_mut()
             .zip(deltas)
-            .for_each(|(slot, delta)| *slot = zigzag(*delta));
+            .for_each(|(slot, delta)| *slot = zigzag(delta as i64));
     }
     pfor::encode(slots, out);
     flags
+}
+
+/// How far the deltas reach. Floats, because their minimum vectorises everywhere;
+/// exact, because offsets stay below 2^52.
+struct Spread {
+    min: f64,
+    max: f64,
+    mean_magnitude: f64,
+}
+
+impl Spread {
+    fn of(offsets: &[f64]) -> Self {
+        let gaps = offsets.len() - 1;
+        if gaps == 0 {
+            return Self {
+                min: 0.0,
+                max: 0.0,
+                mean_magnitude: 0.0,
+            };
+        }
+        let mut min = [f64::INFINITY; LANES];
+        let mut max = [f64::NEG_INFINITY; LANES];
+        let mut sum = [0.0; LANES];
+        let mut add = |lane: usize, delta: f64| {
+            min[lane] = if delta < min[lane] { delta } else { min[lane] };
+            max[lane] = if delta > max[lane] { delta } else { max[lane] };
+            sum[lane] += delta.abs();
+        };
+        let (before, before_tail) = offsets[..gaps].as_chunks::<LANES>();
+        let (after, after_tail) = offsets[1..].as_chunks::<LANES>();
+        for (a, b) in before.iter().zip(after) {
+            for lane in 0..LANES {
+                add(lane, b[lane] - a[lane]);
+            }
+        }
+        before_tail
+            .iter()
+            .zip(after_tail)
+            .for_each(|(a, b)| add(0, b - a));
+        Self {
+            min: min.iter().copied().fold(f64::INFINITY, f64::min),
+            max: max.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            mean_magnitude: sum.iter().sum::<f64>() / gaps as f64,
+        }
+    }
+
+    /// True if offsets from the smallest delta take at most two bits more than
+    /// the zigzag of a usual one; false if a few jumps would set the width.
+    fn is_even(&self) -> bool {
+        let usual = width_of(2 * self.mean_magnitude as u64) + 1;
+        width_of((self.max - self.min) as u64) <= usual + 1
+    }
 }
 
 /// Fills `out`.
@@ -63,7 +111,8 @@ pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Res
         pfor::decode_block(reader, deltas)?;
         match min {
             Some(min) => deltas.iter_mut().for_each(|slot| {
-                offset = offset.wrapping_add(*slot).wrapping_add_signed(min);
+                // Grouped so that one addition, not two, waits for the sample before.
+                offset = offset.wrapping_add(slot.wrapping_add_signed(min));
                 *slot = offset;
             }),
             None => deltas.iter_mut().for_each(|slot| {

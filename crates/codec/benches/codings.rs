@@ -1,2 +1,0 @@
-//! Placeholder until the table is there.
-fn main() {}
