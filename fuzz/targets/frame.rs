@@ -17,7 +17,13 @@ fn read_any(bytes: &[u8]) {
     };
     assert!(len <= bytes.len() && (1..=FRAME_SAMPLES_MAX).contains(&frame.count()));
     let _ = frame.stats();
-    for t in [i64::MIN, frame.first_timestamp(), 0, frame.last_timestamp(), i64::MAX] {
+    for t in [
+        i64::MIN,
+        frame.first_timestamp(),
+        0,
+        frame.last_timestamp(),
+        i64::MAX,
+    ] {
         let _ = frame.lower_bound(t);
         let _ = frame.exists(t);
     }
@@ -30,7 +36,10 @@ fn read_any(bytes: &[u8]) {
         }
     }
     if decoded.is_ok() {
-        assert_eq!((timestamps.len(), values.len()), (frame.count(), frame.count()));
+        assert_eq!(
+            (timestamps.len(), values.len()),
+            (frame.count(), frame.count())
+        );
     }
 }
 
@@ -75,11 +84,21 @@ fn round_trip(bytes: &[u8]) {
     let (frame, len) = Frame::parse(&encoded).expect("just encoded");
     assert_eq!(len, encoded.len());
     let (mut timestamps_back, mut values_back) = (Vec::new(), Vec::new());
-    frame.decode(&mut timestamps_back, &mut values_back).expect("just encoded");
+    frame
+        .decode(&mut timestamps_back, &mut values_back)
+        .expect("just encoded");
     assert_eq!(timestamps_back, timestamps);
-    assert!(values_back.iter().map(|v| v.to_bits()).eq(values.iter().map(|v| v.to_bits())));
+    assert!(
+        values_back
+            .iter()
+            .map(|v| v.to_bits())
+            .eq(values.iter().map(|v| v.to_bits()))
+    );
     let probe = timestamps[timestamps.len() / 2];
     assert_eq!(frame.exists(probe).ok(), Some(true));
     let before = probe - 1;
-    assert_eq!(frame.exists(before).ok(), Some(timestamps.binary_search(&before).is_ok()));
+    assert_eq!(
+        frame.exists(before).ok(),
+        Some(timestamps.binary_search(&before).is_ok())
+    );
 }

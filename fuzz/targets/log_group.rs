@@ -22,7 +22,12 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn add(group: &mut GroupBuilder, record: &Record<'_>) {
     match record {
-        Record::Sample { id, timestamp, value, policy } => {
+        Record::Sample {
+            id,
+            timestamp,
+            value,
+            policy,
+        } => {
             group.sample(*id, *timestamp, *value, *policy);
         }
         Record::Create { id, key, options } => group.create(*id, key, options),

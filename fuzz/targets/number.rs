@@ -9,7 +9,10 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(value) = number::parse_i64(bytes) {
         assert_eq!(value.to_string().as_bytes(), bytes);
     }
-    assert_eq!(number::parse_timestamp(bytes), number::parse_i64(bytes).filter(|t| *t >= 0));
+    assert_eq!(
+        number::parse_timestamp(bytes),
+        number::parse_i64(bytes).filter(|t| *t >= 0)
+    );
     if let Some(value) = number::parse_u64(bytes) {
         assert_eq!(value.to_string().as_bytes(), bytes);
     }
@@ -32,7 +35,10 @@ fn write_and_read(value: f64) {
     double::append_resp3(&mut resp3, value);
     for text in [resp2, resp3] {
         assert!(text.len() <= 24 + 8, "long text");
-        let read: f64 = String::from_utf8(text).expect("ASCII").parse().expect("a number");
+        let read: f64 = String::from_utf8(text)
+            .expect("ASCII")
+            .parse()
+            .expect("a number");
         assert!(read.to_bits() == value.to_bits() || (read.is_nan() && value.is_nan()));
     }
 }

@@ -49,7 +49,10 @@ fuzz_target!(|bytes: &[u8]| {
         encode_command(&mut encoded, command);
         // Encoded headers may be longer than those that were read.
         if encoded.len() <= LIMITS.command_bytes_max {
-            assert_eq!(commands(&encoded, encoded.len()).0, std::slice::from_ref(command));
+            assert_eq!(
+                commands(&encoded, encoded.len()).0,
+                std::slice::from_ref(command)
+            );
         }
     }
 });
