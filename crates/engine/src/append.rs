@@ -12,7 +12,7 @@
 //!
 //! Tested by the database's tests and the model test.
 
-use crate::db::Core;
+use crate::core::Core;
 use crate::error::Result;
 use crate::keys::Keys;
 use crate::series::{Fate, Pressure, Series};
@@ -235,7 +235,7 @@ impl Core {
                 }
             }
             Pressure::Overdue => match series.settle_now(&mut state.sealer) {
-                Ok(operations) => state.counters.note_settle(operations),
+                Ok(work) => state.counters.note_settle(work),
                 // The operations stay where they are; reads report the damage.
                 Err(_) => state.counters.settles_failed += 1,
             },

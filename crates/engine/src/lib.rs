@@ -26,6 +26,7 @@
 //! ```
 
 mod append;
+mod core;
 mod db;
 mod error;
 pub mod io;

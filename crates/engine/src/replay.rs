@@ -7,7 +7,7 @@
 //!
 //! Tested by the restarts and crashes of the model test.
 
-use crate::db::Core;
+use crate::core::Core;
 use crate::error::Result;
 use crate::series::Series;
 use crate::shard::ShardState;

@@ -4,7 +4,7 @@
 //! A thread that holds several shards took them in ascending order.
 
 use crate::series::slab::Slab;
-use crate::series::{Sealer, Series};
+use crate::series::{Sealer, Series, SettleWork};
 use crate::wal::GroupBuilder;
 use std::collections::VecDeque;
 
@@ -33,12 +33,16 @@ pub(crate) struct Counters {
     pub(crate) settles: u64,
     pub(crate) settles_failed: u64,
     pub(crate) settled: u64,
+    pub(crate) rewritten: u64,
 }
 
 impl Counters {
-    pub(crate) fn note_settle(&mut self, operations: usize) {
-        self.settles += 1;
-        self.settled += operations as u64;
+    pub(crate) fn note_settle(&mut self, work: SettleWork) {
+        if work.operations > 0 {
+            self.settles += 1;
+            self.settled += work.operations as u64;
+            self.rewritten += work.rewritten as u64;
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a database says about itself and about one series.
 
-use crate::db::{Core, Db};
+use crate::core::Core;
+use crate::db::Db;
 use crate::error::Result;
 use crate::series::{Memory, Series};
 use crate::wal::WalStats;
@@ -32,6 +33,8 @@ pub struct Stats {
     pub settles_failed: u64,
     /// Late samples folded into chunks.
     pub samples_settled: u64,
+    /// Samples encoded by settles.
+    pub samples_rewritten: u64,
     /// Bytes of memory of all series.
     pub memory: Memory,
     /// Bytes of memory of the map of keys.
@@ -86,12 +89,9 @@ impl Db {
                 "the key does not exist",
             ));
         };
-        let settled = series.settle_now(&mut state.sealer)?;
-        let info = series.info()?;
-        if settled > 0 {
-            state.counters.note_settle(settled);
-        }
-        Ok(info)
+        let work = series.settle_now(&mut state.sealer)?;
+        state.counters.note_settle(work);
+        series.info()
     }
 
     /// Figures of the whole database. Linear in its series for the memory.
@@ -123,6 +123,7 @@ impl Core {
         stats.settles += counters.settles;
         stats.settles_failed += counters.settles_failed;
         stats.samples_settled += counters.settled;
+        stats.samples_rewritten += counters.rewritten;
         for (_, series) in state.slab.iter() {
             stats.late_samples_pending += series.late_pending() as u64;
             stats.memory += series.memory();

@@ -8,7 +8,7 @@
 
 mod settle;
 
-use crate::db::Core;
+use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::options::Durability;
 use parking_lot::{Condvar, Mutex};

@@ -6,7 +6,7 @@
 //! one at work and goes on where it ends.
 
 use super::IDLE_TURN;
-use crate::db::Core;
+use crate::core::Core;
 use crate::error::Result;
 use latewood_codec::Encoder;
 
@@ -61,25 +61,23 @@ impl Core {
         let settled = job.run(encoder);
         let mut guard = self.shards[shard].lock();
         let state = &mut *guard;
-        let operations = match &settled {
-            Ok(settled) => settled.operations,
-            Err(_) => 0,
+        let settled = match settled {
+            Ok(settled) => settled,
+            Err(error) => {
+                state.counters.settles_failed += 1;
+                return Err(error);
+            }
         };
-        let result = settled.map(|settled| {
-            let series = state.slab.get_mut(place);
-            series.is_some_and(|series| series.finish_settle(settled))
-        });
-        match &result {
-            Ok(true) => state.counters.note_settle(operations),
-            Ok(false) => {}
-            Err(_) => state.counters.settles_failed += 1,
+        let work = settled.work;
+        let Some(series) = state.slab.get_mut(place) else {
+            return Ok(true);
+        };
+        if series.finish_settle(settled) {
+            state.counters.note_settle(work);
         }
-        if let Some(series) = state.slab.get_mut(place)
-            && series.late_pending() > 0
-            && result.is_ok()
-        {
+        if series.late_pending() > 0 {
             state.queue.wait(series, place);
         }
-        result.map(|_| true)
+        Ok(true)
     }
 }

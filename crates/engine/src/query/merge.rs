@@ -12,7 +12,7 @@ use super::{BatchStats, Source};
 use crate::error::Result;
 use crate::series::Snapshot;
 use crate::series::chunk::damaged;
-use crate::series::settle::merge_ops;
+use crate::series::merge_ops;
 use latewood_model::{Sample, Timestamp};
 
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@
 //! answer is the exact number of samples a reader would have seen.
 
 use super::chunk::{Chunk, damaged};
-use super::settle::Rewriter;
+use super::rewrite::Rewriter;
 use super::{Sealer, Series};
 use crate::error::Result;
 use latewood_model::Timestamp;

@@ -19,6 +19,8 @@
 pub(crate) mod chunk;
 mod delete;
 pub(crate) mod late;
+mod memory;
+mod rewrite;
 pub(crate) mod settle;
 pub(crate) mod slab;
 mod snapshot;
@@ -26,6 +28,9 @@ mod sort;
 #[cfg(test)]
 mod tests;
 
+pub use memory::Memory;
+pub(crate) use rewrite::merge_ops;
+pub(crate) use settle::{Pressure, SettleWork};
 pub(crate) use snapshot::Snapshot;
 
 use crate::append::Refusal;
@@ -34,18 +39,8 @@ use chunk::{Chunk, Shape};
 use late::{Late, LateOp};
 use latewood_codec::{Encoder, Hint};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Sample, SeriesOptions, Timestamp};
-use settle::{SettleJob, Settled, is_full};
+use rewrite::is_full;
 use std::sync::Arc;
-
-/// Late operations below which a settle waits for idleness.
-const SETTLE_MIN: usize = 512;
-/// Up to this many waiting, a settle folds at least one operation for each
-/// sample it rewrites.
-const SETTLE_EVEN_MAX: usize = 256 * 1024;
-/// Beyond, one operation for this many: late operations take 24 bytes each.
-const SETTLE_REWRITE_MAX: usize = 4;
-/// With this many waiting, and twice what would pay, the writer settles itself.
-const SETTLE_OVERDUE_MIN: usize = 64 * 1024;
 
 /// Buffers for encoding, one per shard.
 #[derive(Default)]
@@ -68,17 +63,6 @@ pub(crate) enum Fate {
     Ignored(Timestamp),
     /// Not kept.
     Refused(Refusal),
-}
-
-/// How much a series wants its late operations settled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Pressure {
-    /// Nothing waits, or too little to pay.
-    None,
-    /// Settling pays.
-    Ready,
-    /// The writer should settle before it goes on.
-    Overdue,
 }
 
 /// One series. See the module's invariants.
@@ -391,166 +375,5 @@ impl Series {
             self.chunks.drain(..expired);
             self.last_open &= !self.chunks.is_empty();
         }
-    }
-
-    /// Late operations that wait, whether worth a settle or not.
-    pub(crate) fn late_pending(&self) -> usize {
-        self.late.as_ref().map_or(0, |late| late.pending())
-    }
-
-    /// How much a settle would pay now. Constant time while little waits,
-    /// logarithmic in the chunks else.
-    pub(crate) fn pressure(&self) -> Pressure {
-        let Some(late) = &self.late else {
-            return Pressure::None;
-        };
-        let pending = late.pending();
-        // Looked at only now and then: each look searches the chunks.
-        if pending < SETTLE_MIN || pending % SETTLE_MIN != 0 {
-            return Pressure::None;
-        }
-        let Some((first, last)) = late.span() else {
-            return Pressure::None;
-        };
-        let place = self.touched(first, last);
-        let rewritten: usize = self.chunks[place].iter().map(|chunk| chunk.count()).sum();
-        let worth = rewritten.min(SETTLE_EVEN_MAX.max(rewritten / SETTLE_REWRITE_MAX));
-        if pending < worth {
-            Pressure::None
-        } else if pending < (2 * worth).max(SETTLE_OVERDUE_MIN) {
-            Pressure::Ready
-        } else {
-            Pressure::Overdue
-        }
-    }
-
-    /// The chunks that operations from `first` to `last` fall into, widened by
-    /// small neighbours so that scraps disappear.
-    fn touched(&self, first: Timestamp, last: Timestamp) -> std::ops::Range<usize> {
-        let chunks = &self.chunks;
-        let mut start = chunks.partition_point(|chunk| chunk.last() < first);
-        let mut end = chunks.partition_point(|chunk| chunk.first() <= last);
-        start = start.min(chunks.len().saturating_sub(1));
-        end = end.clamp((start + 1).min(chunks.len()), chunks.len());
-        let small =
-            |index: usize| chunks[index].size_bytes() < self.shape.chunk_size_bytes as usize / 2;
-        if start > 0 && small(start - 1) {
-            start -= 1;
-        }
-        if end < chunks.len() && small(end) {
-            end += 1;
-        }
-        start..end
-    }
-
-    /// Takes what a settle needs; `None` when nothing waits or one is running.
-    pub(crate) fn begin_settle(&mut self) -> Option<SettleJob> {
-        let late = self.late.as_mut()?;
-        let runs = late.begin_settle()?;
-        let (first, last) = late.span()?;
-        let place = self.touched(first, last);
-        if place.end == self.chunks.len() {
-            // What is sealed meanwhile starts a new chunk.
-            self.last_open = false;
-        }
-        self.settles_begun += 1;
-        self.settling = true;
-        Some(SettleJob {
-            runs,
-            chunks: self.chunks[place.clone()].to_vec(),
-            place,
-            number: self.settles_begun,
-            floor: self.retention_floor(),
-            shape: self.shape,
-            hint: self.hint,
-        })
-    }
-
-    /// Puts a settle's chunks in place; false when it was cancelled.
-    pub(crate) fn finish_settle(&mut self, settled: Settled) -> bool {
-        let Some(late) = &mut self.late else {
-            return false;
-        };
-        if !self.settling || settled.number != self.settles_begun {
-            return false;
-        }
-        self.settling = false;
-        late.settled();
-        if late.pending() == 0 {
-            self.late = None;
-        }
-        let ends_series = settled.place.end == self.chunks.len();
-        self.chunks.splice(settled.place, settled.chunks);
-        if ends_series && let Some(last) = self.chunks.last() {
-            self.last_open = !is_full(last, self.shape);
-            self.hint = settled.hint;
-        }
-        self.drop_expired();
-        true
-    }
-
-    /// Lets the operations of a running settle wait again; its result will be
-    /// refused.
-    fn cancel_settle(&mut self) {
-        self.settling = false;
-        if let Some(late) = &mut self.late {
-            late.abandon_settle();
-        }
-    }
-
-    /// Settles at once, whatever is waiting or running. The operations folded.
-    pub(crate) fn settle_now(&mut self, sealer: &mut Sealer) -> Result<usize> {
-        self.cancel_settle();
-        let Some(job) = self.begin_settle() else {
-            return Ok(0);
-        };
-        let settled = job.run(&mut sealer.encoder)?;
-        let operations = settled.operations;
-        self.finish_settle(settled);
-        Ok(operations)
-    }
-
-    /// Bytes of memory by part.
-    pub(crate) fn memory(&self) -> Memory {
-        Memory {
-            tail_bytes: self.tail.capacity() * size_of::<Sample>(),
-            chunk_bytes: self.chunks.capacity() * size_of::<Arc<Chunk>>()
-                + self
-                    .chunks
-                    .iter()
-                    .map(|chunk| chunk.memory_bytes() + 16)
-                    .sum::<usize>(),
-            late_bytes: self.late.as_ref().map_or(0, |late| late.memory_bytes()),
-            other_bytes: size_of::<Self>() + self.key.len() + self.labels.as_bytes().len(),
-        }
-    }
-}
-
-/// Bytes of memory of series, by what they hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
-    /// Raw samples not yet sealed.
-    pub tail_bytes: usize,
-    /// Encoded chunks.
-    pub chunk_bytes: usize,
-    /// Late samples on their way into chunks.
-    pub late_bytes: usize,
-    /// Keys, labels and bookkeeping.
-    pub other_bytes: usize,
-}
-
-impl Memory {
-    /// All parts together.
-    pub fn total_bytes(&self) -> usize {
-        self.tail_bytes + self.chunk_bytes + self.late_bytes + self.other_bytes
-    }
-}
-
-impl std::ops::AddAssign for Memory {
-    fn add_assign(&mut self, other: Self) {
-        self.tail_bytes += other.tail_bytes;
-        self.chunk_bytes += other.chunk_bytes;
-        self.late_bytes += other.late_bytes;
-        self.other_bytes += other.other_bytes;
     }
 }

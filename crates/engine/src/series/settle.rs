@@ -6,20 +6,43 @@
 //! those in place of the old ones, unless the series' chunks changed meanwhile
 //! (a delete, retention), in which case the operations wait for the next try.
 //!
-//! Frames no operation falls into are copied byte for byte. Where operations
-//! are dense, neighbouring frames are cut anew into full ones, so chunks do
-//! not fray however often late samples come.
+//! A settle waits until it pays: until there is about one operation for each
+//! sample it would rewrite, or until the series has been left alone.
 //!
 //! Invariant: what a reader sees is the same before, during and after.
 //! Tested here against a naive map and by the model test.
 
-use super::chunk::{Chunk, Shape, damaged};
-use super::late::{LateOp, Run, concat, sort_ops};
+use super::Sealer;
+use super::Series;
+use super::chunk::{Chunk, Shape};
+use super::late::{Run, concat, sort_ops};
+use super::rewrite::{Rewriter, is_full};
 use crate::error::Result;
 use latewood_codec::{Encoder, Hint};
 use latewood_model::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
+
+/// Late operations below which a settle waits for idleness.
+const SETTLE_MIN: usize = 512;
+/// Up to this many waiting, a settle folds at least one operation for each
+/// sample it rewrites.
+const SETTLE_EVEN_MAX: usize = 256 * 1024;
+/// Beyond, one operation for this many: late operations take 24 bytes each.
+const SETTLE_REWRITE_MAX: usize = 4;
+/// With this many waiting, and twice what would pay, the writer settles itself.
+const SETTLE_OVERDUE_MIN: usize = 64 * 1024;
+
+/// How much a series wants its late operations settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pressure {
+    /// Nothing waits, or too little to pay.
+    None,
+    /// Settling pays.
+    Ready,
+    /// The writer should settle before it goes on.
+    Overdue,
+}
 
 /// Everything a settle needs, detached from its series.
 pub(crate) struct SettleJob {
@@ -42,9 +65,15 @@ pub(crate) struct Settled {
     pub(crate) place: Range<usize>,
     pub(crate) number: u64,
     pub(crate) hint: Hint,
-    /// Operations folded in.
+    pub(crate) work: SettleWork,
+}
+
+/// How much a settle did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SettleWork {
+    /// Operations folded into chunks.
     pub(crate) operations: usize,
-    /// Samples decoded and encoded again to do so.
+    /// Samples encoded to do so, those of the operations included.
     pub(crate) rewritten: usize,
 }
 
@@ -80,179 +109,129 @@ impl SettleJob {
             place: self.place,
             number: self.number,
             hint,
-            operations: ops.len(),
-            rewritten,
+            work: SettleWork {
+                operations: ops.len(),
+                rewritten,
+            },
         })
     }
 }
 
-/// Cuts a stream of samples and untouched frames into frames and chunks.
-pub(crate) struct Rewriter<'a> {
-    shape: Shape,
-    hint: Hint,
-    encoder: &'a mut Encoder,
-    frame_samples: usize,
-    /// Samples waiting to become a frame.
-    timestamps: Vec<Timestamp>,
-    values: Vec<f64>,
-    decoded_timestamps: Vec<Timestamp>,
-    decoded_values: Vec<f64>,
-    building: Chunk,
-    done: Vec<Arc<Chunk>>,
-    rewritten: usize,
-}
+impl Series {
+    /// Late operations that wait, whether worth a settle or not.
+    pub(crate) fn late_pending(&self) -> usize {
+        self.late.as_ref().map_or(0, |late| late.pending())
+    }
 
-impl<'a> Rewriter<'a> {
-    pub(crate) fn new(shape: Shape, hint: Hint, encoder: &'a mut Encoder) -> Self {
-        Self {
-            shape,
-            hint,
-            encoder,
-            frame_samples: shape.frame_samples(),
-            timestamps: Vec::new(),
-            values: Vec::new(),
-            decoded_timestamps: Vec::new(),
-            decoded_values: Vec::new(),
-            building: Chunk::default(),
-            done: Vec::new(),
-            rewritten: 0,
+    /// How much a settle would pay now. Constant time while little waits,
+    /// logarithmic in the chunks else.
+    pub(crate) fn pressure(&self) -> Pressure {
+        let Some(late) = &self.late else {
+            return Pressure::None;
+        };
+        let pending = late.pending();
+        // Looked at only now and then: each look searches the chunks.
+        if pending < SETTLE_MIN || pending % SETTLE_MIN != 0 {
+            return Pressure::None;
+        }
+        let Some((first, last)) = late.span() else {
+            return Pressure::None;
+        };
+        let place = self.touched(first, last);
+        let rewritten: usize = self.chunks[place].iter().map(|chunk| chunk.count()).sum();
+        let worth = rewritten.min(SETTLE_EVEN_MAX.max(rewritten / SETTLE_REWRITE_MAX));
+        if pending < worth {
+            Pressure::None
+        } else if pending < (2 * worth).max(SETTLE_OVERDUE_MIN) {
+            Pressure::Ready
+        } else {
+            Pressure::Overdue
         }
     }
 
-    /// Takes frame `index` of `chunk` with the operations that fall into it.
-    fn frame(&mut self, chunk: &Chunk, index: usize, ops: &[LateOp]) -> Result<()> {
-        if ops.is_empty() {
-            self.flush(0)?;
-            self.building.push_frame(chunk, index)?;
-            self.close_if_full();
-            return Ok(());
+    /// The chunks that operations from `first` to `last` fall into, widened by
+    /// small neighbours so that scraps disappear.
+    fn touched(&self, first: Timestamp, last: Timestamp) -> Range<usize> {
+        let chunks = &self.chunks;
+        let mut start = chunks.partition_point(|chunk| chunk.last() < first);
+        let mut end = chunks.partition_point(|chunk| chunk.first() <= last);
+        start = start.min(chunks.len().saturating_sub(1));
+        end = end.clamp((start + 1).min(chunks.len()), chunks.len());
+        let small =
+            |index: usize| chunks[index].size_bytes() < self.shape.chunk_size_bytes as usize / 2;
+        if start > 0 && small(start - 1) {
+            start -= 1;
         }
-        self.decoded_timestamps.clear();
-        self.decoded_values.clear();
-        chunk
-            .frame(index)?
-            .decode(&mut self.decoded_timestamps, &mut self.decoded_values)
-            .map_err(damaged)?;
-        merge_ops(
-            &self.decoded_timestamps,
-            &self.decoded_values,
-            ops,
-            &mut self.timestamps,
-            &mut self.values,
-        );
-        self.flush(self.frame_samples)
-    }
-
-    /// Takes operations that no frame is near to.
-    fn operations(&mut self, ops: &[LateOp]) -> Result<()> {
-        merge_ops(&[], &[], ops, &mut self.timestamps, &mut self.values);
-        self.flush(self.frame_samples)
-    }
-
-    /// Takes samples that follow everything taken so far.
-    pub(crate) fn samples(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
-        self.timestamps.extend_from_slice(timestamps);
-        self.values.extend_from_slice(values);
-        self.flush(self.frame_samples)
-    }
-
-    /// Takes frame `index` of `chunk` as it stands.
-    pub(crate) fn untouched(&mut self, chunk: &Chunk, index: usize) -> Result<()> {
-        self.frame(chunk, index, &[])
-    }
-
-    /// Encodes waiting samples until at most `keep` are left, in frames of
-    /// even size where what is left would make a full one and a scrap.
-    fn flush(&mut self, keep: usize) -> Result<()> {
-        let mut start = 0;
-        while self.timestamps.len() - start > keep {
-            let waiting = self.timestamps.len() - start;
-            let frames = waiting.div_ceil(self.frame_samples);
-            if keep > 0 && waiting < 2 * self.frame_samples {
-                break;
-            }
-            let count = if frames <= 2 {
-                waiting.div_ceil(frames)
-            } else {
-                self.frame_samples
-            };
-            let end = start + count;
-            self.building.push_samples(
-                self.encoder,
-                self.shape,
-                &mut self.hint,
-                &self.timestamps[start..end],
-                &self.values[start..end],
-            )?;
-            self.rewritten += count;
-            self.close_if_full();
-            start = end;
+        if end < chunks.len() && small(end) {
+            end += 1;
         }
-        self.timestamps.drain(..start);
-        self.values.drain(..start);
-        Ok(())
+        start..end
     }
 
-    fn close_if_full(&mut self) {
-        if is_full(&self.building, self.shape) {
-            self.done.push(self.building.finish());
+    /// Takes what a settle needs; `None` when nothing waits or one is running.
+    pub(crate) fn begin_settle(&mut self) -> Option<SettleJob> {
+        let late = self.late.as_mut()?;
+        let runs = late.begin_settle()?;
+        let (first, last) = late.span()?;
+        let place = self.touched(first, last);
+        if place.end == self.chunks.len() {
+            // What is sealed meanwhile starts a new chunk.
+            self.last_open = false;
+        }
+        self.settles_begun += 1;
+        self.settling = true;
+        Some(SettleJob {
+            runs,
+            chunks: self.chunks[place.clone()].to_vec(),
+            place,
+            number: self.settles_begun,
+            floor: self.retention_floor(),
+            shape: self.shape,
+            hint: self.hint,
+        })
+    }
+
+    /// Puts a settle's chunks in place; false when it was cancelled.
+    pub(crate) fn finish_settle(&mut self, settled: Settled) -> bool {
+        let Some(late) = &mut self.late else {
+            return false;
+        };
+        if !self.settling || settled.number != self.settles_begun {
+            return false;
+        }
+        self.settling = false;
+        late.settled();
+        if late.pending() == 0 {
+            self.late = None;
+        }
+        let ends_series = settled.place.end == self.chunks.len();
+        self.chunks.splice(settled.place, settled.chunks);
+        if ends_series && let Some(last) = self.chunks.last() {
+            self.last_open = !is_full(last, self.shape);
+            self.hint = settled.hint;
+        }
+        self.drop_expired();
+        true
+    }
+
+    /// Lets the operations of a running settle wait again; its result will be
+    /// refused.
+    pub(super) fn cancel_settle(&mut self) {
+        self.settling = false;
+        if let Some(late) = &mut self.late {
+            late.abandon_settle();
         }
     }
 
-    /// The chunks made, the coding hint for what follows, and how many samples
-    /// were encoded.
-    pub(crate) fn finish(mut self) -> Result<(Vec<Arc<Chunk>>, Hint, usize)> {
-        self.flush(0)?;
-        if !self.building.is_empty() {
-            self.done.push(self.building.finish());
-        }
-        Ok((self.done, self.hint, self.rewritten))
+    /// Settles at once, whatever is waiting or running.
+    pub(crate) fn settle_now(&mut self, sealer: &mut Sealer) -> Result<SettleWork> {
+        self.cancel_settle();
+        let Some(job) = self.begin_settle() else {
+            return Ok(SettleWork::default());
+        };
+        let settled = job.run(&mut sealer.encoder)?;
+        let work = settled.work;
+        self.finish_settle(settled);
+        Ok(work)
     }
-}
-
-/// Whether one more frame like those inside would take a chunk over its size.
-pub(crate) fn is_full(chunk: &Chunk, shape: Shape) -> bool {
-    if chunk.is_empty() {
-        return false;
-    }
-    let next = chunk.size_bytes() / chunk.frame_count();
-    chunk.size_bytes() + next > shape.chunk_size_bytes as usize
-}
-
-/// Merges sorted operations into sorted samples, appending to the outputs.
-///
-/// Stretches of samples between two operations are copied whole.
-pub(crate) fn merge_ops(
-    timestamps: &[Timestamp],
-    values: &[f64],
-    ops: &[LateOp],
-    out_timestamps: &mut Vec<Timestamp>,
-    out_values: &mut Vec<f64>,
-) {
-    let mut taken = 0;
-    let mut index = 0;
-    while let Some(op) = ops.get(index) {
-        let mut next = taken;
-        while next < timestamps.len() && timestamps[next] < op.timestamp {
-            next += 1;
-        }
-        out_timestamps.extend_from_slice(&timestamps[taken..next]);
-        out_values.extend_from_slice(&values[taken..next]);
-        taken = next;
-        let mut value = None;
-        if timestamps.get(taken) == Some(&op.timestamp) {
-            value = Some(values[taken]);
-            taken += 1;
-        }
-        let mut folded = op.apply(value);
-        index += 1;
-        while let Some(same) = ops.get(index).filter(|same| same.timestamp == op.timestamp) {
-            folded = same.apply(Some(folded));
-            index += 1;
-        }
-        out_timestamps.push(op.timestamp);
-        out_values.push(folded);
-    }
-    out_timestamps.extend_from_slice(&timestamps[taken..]);
-    out_values.extend_from_slice(&values[taken..]);
 }

@@ -11,18 +11,12 @@ const PAGE_SERIES: usize = 256;
 #[derive(Default)]
 pub(crate) struct Slab {
     pages: Vec<Vec<Option<Series>>>,
-    len: usize,
 }
 
 impl Slab {
     /// One more than the highest place ever filled.
     pub(crate) fn places(&self) -> usize {
         self.pages.len() * PAGE_SERIES
-    }
-
-    /// The series held.
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     pub(crate) fn get(&self, place: usize) -> Option<&Series> {
@@ -45,16 +39,12 @@ impl Slab {
         while self.pages.len() <= page {
             self.pages.push((0..PAGE_SERIES).map(|_| None).collect());
         }
-        let old = self.pages[page][place % PAGE_SERIES].replace(series);
-        self.len += usize::from(old.is_none());
-        old
+        self.pages[page][place % PAGE_SERIES].replace(series)
     }
 
     pub(crate) fn remove(&mut self, place: usize) -> Option<Series> {
         let page = self.pages.get_mut(place / PAGE_SERIES)?;
-        let old = page.get_mut(place % PAGE_SERIES)?.take();
-        self.len -= usize::from(old.is_some());
-        old
+        page.get_mut(place % PAGE_SERIES)?.take()
     }
 
     /// All series with their places, ascending.
@@ -66,7 +56,6 @@ impl Slab {
     /// Forgets all series.
     pub(crate) fn clear(&mut self) {
         self.pages.clear();
-        self.len = 0;
     }
 }
 
@@ -85,12 +74,12 @@ mod tests {
         for place in [700, 3, 0, 256] {
             assert!(slab.insert(place, named(&place.to_string())).is_none());
         }
-        assert_eq!(slab.len(), 4);
+        assert_eq!(slab.iter().count(), 4);
         let places: Vec<usize> = slab.iter().map(|(place, _)| place).collect();
         assert_eq!(places, [0, 3, 256, 700]);
         assert_eq!(&*slab.remove(256).unwrap().key, b"256");
         assert!(slab.get(256).is_none() && slab.remove(9_999).is_none());
         assert!(slab.insert(3, named("again")).is_some());
-        assert_eq!(slab.len(), 3);
+        assert_eq!(slab.iter().count(), 3);
     }
 }

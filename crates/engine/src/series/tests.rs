@@ -1,6 +1,6 @@
 //! A series against a naive map, under random operations.
 
-use super::settle::Settled;
+use super::settle::{SettleJob, Settled};
 use super::*;
 use crate::query::Source;
 use crate::query::merge::MergeSource;
@@ -294,7 +294,11 @@ fn lone_late_samples_rewrite_one_frame_each() {
         .unwrap();
     let job = series.begin_settle().unwrap();
     let settled = job.run(&mut sealer.encoder).unwrap();
-    assert!(settled.rewritten <= 1024, "{} rewritten", settled.rewritten);
+    assert!(
+        settled.work.rewritten <= 1024,
+        "{} rewritten",
+        settled.work.rewritten
+    );
     assert!(series.finish_settle(settled));
     let value = series.value_at(sample.timestamp).unwrap().unwrap();
     assert!(value >= 1.0);

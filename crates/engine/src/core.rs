@@ -1,0 +1,136 @@
+//! What the threads of a database share: shards, key map, log, defaults.
+//!
+//! [`crate::Db`] is the face of this; the write path, the replay, maintenance
+//! and the statistics each add their own methods where they stand. Here are
+//! the ways every one of them takes: from a key to its series under its lock,
+//! and from an id to its shard and place. See [`crate::shard`] for the order
+//! of locks.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::Env;
+use crate::keys::Keys;
+use crate::maintain::Signals;
+use crate::options::{Defaults, Options};
+use crate::series::Series;
+use crate::shard::ShardState;
+use crate::wal::Wal;
+use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What the threads of a database share.
+pub(crate) struct Core {
+    pub(crate) env: Env,
+    pub(crate) options: Options,
+    /// See [`crate::shard`] for the order of locks.
+    pub(crate) shards: Box<[Mutex<ShardState>]>,
+    pub(crate) keys: Keys,
+    pub(crate) wal: Option<Wal>,
+    pub(crate) signals: Signals,
+    /// Held by whoever settles outside a shard's lock: one at a time.
+    pub(crate) settler: Mutex<()>,
+    defaults: RwLock<Arc<Defaults>>,
+    /// `defaults.duplicate_policy` again, for the write path.
+    default_policy: AtomicU8,
+}
+
+impl Core {
+    pub(crate) fn new(env: Env, mut options: Options, defaults: Defaults) -> Result<Self> {
+        if options.shards == 0 {
+            options.shards = std::thread::available_parallelism().map_or(1, usize::from);
+        }
+        options.shards = options.shards.next_power_of_two().min(256);
+        let stride_log2 = options.shards.trailing_zeros() as u8;
+        let shards = (0..options.shards).map(|_| {
+            let mut state = ShardState::default();
+            state.group.begin(stride_log2);
+            Mutex::new(state)
+        });
+        let core = Self {
+            shards: shards.collect(),
+            keys: Keys::new(env.random.next_u64()),
+            wal: None,
+            signals: Signals::default(),
+            settler: Mutex::new(()),
+            default_policy: AtomicU8::new(0),
+            defaults: RwLock::default(),
+            options,
+            env,
+        };
+        core.set_defaults(defaults)?;
+        Ok(core)
+    }
+
+    pub(crate) fn defaults(&self) -> Arc<Defaults> {
+        self.defaults.read().clone()
+    }
+
+    pub(crate) fn set_defaults(&self, defaults: Defaults) -> Result<()> {
+        check_options(&defaults.series)?;
+        let policy = defaults.duplicate_policy as u8;
+        *self.defaults.write() = Arc::new(defaults);
+        self.default_policy.store(policy, Ordering::Release);
+        Ok(())
+    }
+
+    pub(crate) fn default_policy(&self) -> DuplicatePolicy {
+        let number = self.default_policy.load(Ordering::Acquire);
+        DuplicatePolicy::from_number(number).unwrap_or(DuplicatePolicy::Block)
+    }
+
+    /// Refuses writes once the log has failed.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match &self.wal {
+            Some(wal) => wal.check_halted(),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn stride_log2(&self) -> u8 {
+        self.shards.len().trailing_zeros() as u8
+    }
+
+    pub(crate) fn shard_of(&self, id: SeriesId) -> usize {
+        id.0 as usize & (self.shards.len() - 1)
+    }
+
+    pub(crate) fn shard_of_hash(&self, hash: u64) -> usize {
+        hash as usize & (self.shards.len() - 1)
+    }
+
+    pub(crate) fn place_of(&self, id: SeriesId) -> usize {
+        id.0 as usize >> self.stride_log2()
+    }
+
+    /// Locks the shard of the series under `key`.
+    pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(MutexGuard<'_, ShardState>, SeriesId)> {
+        let hash = self.keys.hash(key);
+        loop {
+            let Some(id) = self.keys.find(hash, key) else {
+                return Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist"));
+            };
+            let state = self.shards[self.shard_of(id)].lock();
+            // Between the look and the lock the key may have gone elsewhere.
+            if self.keys.find(hash, key) == Some(id) {
+                return Ok((state, id));
+            }
+        }
+    }
+
+    /// Reads the series under `key` under its shard's lock.
+    pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&Series) -> T) -> Result<T> {
+        let (state, id) = self.lock_series(key)?;
+        match state.slab.get(self.place_of(id)) {
+            Some(series) => Ok(read(series)),
+            None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
+        }
+    }
+}
+
+/// Refuses options out of their ranges.
+pub(crate) fn check_options(options: &SeriesOptions) -> Result<()> {
+    options
+        .check()
+        .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))
+}
