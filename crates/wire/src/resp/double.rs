@@ -58,8 +58,8 @@ pub fn append_resp2(out: &mut Vec<u8>, value: f64) {
 /// Whole numbers up to 2^62 have no exponent; others take the notation that the
 /// fpconv library chooses (`0.000001`, `1e-7`, `1.2345678901234567e+4`); `nan`,
 /// `inf`, `-inf`. The digits are always the shortest; Redis, which uses the
-/// Grisu2 algorithm, writes a longer text for the same value once in some
-/// hundreds of full-precision values.
+/// Grisu2 algorithm, writes other digits for the same value about once in a
+/// thousand full-precision values.
 pub fn append_resp3(out: &mut Vec<u8>, value: f64) {
     if append_whole(out, value, RESP3_WHOLE_MAX) {
         return;
