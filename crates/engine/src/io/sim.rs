@@ -29,8 +29,10 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 pub enum Op {
     /// `File::write_at`.
     Write,
-    /// `File::sync`.
+    /// `File::sync` of something written since the last.
     Sync,
+    /// `File::sync` with nothing to make durable but perhaps a cut.
+    IdleSync,
     /// `File::truncate`.
     Truncate,
     /// `Disk::create`.
@@ -83,7 +85,7 @@ struct State {
     /// Changes of names since the last sync of their directory, in order.
     changes: Vec<NameChange>,
     locks: BTreeSet<PathBuf>,
-    counts: BTreeMap<Op, u64>,
+    trace: Vec<Op>,
     faults: Vec<(Fault, u64)>,
     dead: bool,
 }
@@ -101,12 +103,18 @@ impl SimDisk {
 
     /// How many operations of a kind were asked for.
     pub fn count(&self, op: Op) -> u64 {
-        self.state.lock().counts.get(&op).copied().unwrap_or(0)
+        let state = self.state.lock();
+        state.trace.iter().filter(|&&done| done == op).count() as u64
     }
 
     /// How many operations were asked for.
     pub fn count_all(&self) -> u64 {
-        self.state.lock().counts.values().sum()
+        self.state.lock().trace.len() as u64
+    }
+
+    /// The operations asked for, in order.
+    pub fn trace(&self) -> Vec<Op> {
+        self.state.lock().trace.clone()
     }
 
     /// Sectors written and not synced, over all files that have a name.
@@ -204,7 +212,7 @@ impl SimDisk {
 impl State {
     /// Counts an operation and says whether it is to be done.
     fn enter(&mut self, op: Op) -> io::Result<bool> {
-        *self.counts.entry(op).or_default() += 1;
+        self.trace.push(op);
         if self.dead {
             return Err(io::Error::other("the power is off"));
         }
@@ -412,7 +420,11 @@ impl File for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         let mut state = self.disk.state.lock();
-        match state.enter(Op::Sync) {
+        let op = match state.file(self.id).owes_writes() {
+            true => Op::Sync,
+            false => Op::IdleSync,
+        };
+        match state.enter(op) {
             Ok(true) => state.file(self.id).sync(),
             Ok(false) => {}
             Err(error) => {

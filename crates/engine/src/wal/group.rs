@@ -14,7 +14,10 @@
 //! taken, the rest in the few nanoseconds under it. Tested below and in
 //! `tests/wal_group.rs`.
 
-use super::record::{CONTROL, CONTROL_SHIFT, FORM_SHIFT, SAME_SERIES, kind};
+use super::record::{
+    CONTROL, CONTROL_SHIFT, Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP,
+    SERIES_SAME, SERIES_STEP, kind,
+};
 use super::value::{FORM_RAW, put_value};
 use super::varint::{put, zigzag};
 use crc_fast::crc32_iscsi;
@@ -29,8 +32,8 @@ pub(crate) const FLAG_CLOSED: u8 = 2;
 /// The largest stride: residues are 16 bits wide.
 pub(crate) const STRIDE_LOG2_MAX: u8 = 16;
 
-/// No sample record is longer: tag, id, timestamp, value, and the slack that
-/// whole-word stores need.
+/// No sample record is longer: policy, tag, step, timestamp, value, and the
+/// slack that whole-word stores need.
 const SAMPLE_BYTES_MAX: usize = 48;
 
 /// The records of one group, encoded as they are added. Reusable: once warm,
@@ -40,8 +43,7 @@ pub struct GroupBuilder {
     /// Header space, records, and unused space; `end` is where records end.
     buffer: Vec<u8>,
     end: usize,
-    id: u32,
-    timestamp: i64,
+    context: Context,
     form: u8,
     /// The id of the first record that has one.
     first_id: Option<u32>,
@@ -63,8 +65,7 @@ impl GroupBuilder {
         Self {
             buffer: vec![0; 4096],
             end: HEADER_BYTES,
-            id: 0,
-            timestamp: 0,
+            context: Context::default(),
             form: FORM_RAW,
             first_id: None,
             different: 0,
@@ -86,8 +87,7 @@ impl GroupBuilder {
     /// Empties the group, keeping its stride and its memory.
     pub fn clear(&mut self) {
         self.end = HEADER_BYTES;
-        self.id = 0;
-        self.timestamp = 0;
+        self.context = Context::default();
         self.form = FORM_RAW;
         self.first_id = None;
         self.different = 0;
@@ -116,23 +116,34 @@ impl GroupBuilder {
         if self.buffer.len() - self.end < SAMPLE_BYTES_MAX {
             self.reserve(SAMPLE_BYTES_MAX);
         }
-        let start = self.end;
-        // The reservation above makes the slice long enough for every write.
-        let out = &mut self.buffer[start..start + SAMPLE_BYTES_MAX];
-        let mut at = 1;
-        let mut tag = policy as u8;
-        // Both sides start from id 0 and timestamp 0.
-        if id.0 == self.id {
-            tag |= SAME_SERIES;
-        } else {
-            at = put(out, at, zigzag(i64::from(id.0) - i64::from(self.id)));
+        if policy != self.context.policy {
+            self.put_policy(policy);
         }
-        at = put(out, at, zigzag(timestamp.wrapping_sub(self.timestamp)));
+        let start = self.end;
+        let context = &mut self.context;
+        // The reservation above makes the slice long enough for every write.
+        let out = &mut self.buffer[start..start + SAMPLE_BYTES_MAX - 2];
+        let mut at = 1;
+        let step = id.0.wrapping_sub(context.id);
+        let mut tag = if step == 0 {
+            SERIES_SAME
+        } else if step == context.step {
+            SERIES_STEP
+        } else {
+            at = put(out, at, zigzag(i64::from(step as i32)));
+            context.step = step;
+            SERIES_NEW_STEP
+        };
+        if timestamp == context.timestamp {
+            tag |= SAME_TIMESTAMP;
+        } else {
+            at = put(out, at, zigzag(timestamp.wrapping_sub(context.timestamp)));
+        }
         let (form, at) = put_value(out, at, value, self.form);
         out[0] = tag | (form << FORM_SHIFT);
         self.end = start + at;
-        self.id = id.0;
-        self.timestamp = timestamp;
+        context.id = id.0;
+        context.timestamp = timestamp;
         self.form = form;
         self.note_id(id);
     }
@@ -225,6 +236,15 @@ impl GroupBuilder {
         if self.buffer.len() < needed {
             self.buffer.resize(needed.next_power_of_two(), 0);
         }
+    }
+
+    /// The policy of the samples that follow; `sample` made room.
+    #[cold]
+    fn put_policy(&mut self, policy: DuplicatePolicy) {
+        self.buffer[self.end] = POLICY_TAG;
+        self.buffer[self.end + 1] = policy as u8;
+        self.end += 2;
+        self.context.policy = policy;
     }
 
     fn control(&mut self, kind: u8, id: SeriesId) {

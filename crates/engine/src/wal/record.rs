@@ -1,12 +1,13 @@
 //! One record of the log and how records are read back out of a group.
 //!
-//! A record begins with a tag byte. Samples: bits 0-2 duplicate policy (0-5),
-//! bits 3-6 value form ([`super::value`]), bit 7 same series as the sample
-//! before. Bits 0-2 all set: a control record whose kind is in bits 3-7.
-//! Ids and timestamps of samples are differences to the sample before in the
-//! same group and start from 0, so every group can be read on its own. The
-//! bytes are described in `docs/format/wal.md`; writing is in
-//! [`super::group`], and both are tested together there and in
+//! A record begins with a tag byte. Bit 0 clear is a sample: bit 1 says that
+//! its timestamp equals the one before, bits 2-3 how its series follows (the
+//! same; as far away as last time; a step given), bits 4-7 the value's form
+//! ([`super::value`]). Bit 0 set is a control record of the kind in bits 1-7;
+//! one kind sets the duplicate policy of the samples that follow. Every group
+//! starts from series 0, step 0, timestamp 0 and policy BLOCK, so it can be
+//! read on its own. The bytes are described in `docs/format/wal.md`; writing
+//! is in [`super::group`], and both are tested together in
 //! `tests/wal_group.rs`.
 
 use super::value::take_value;
@@ -17,14 +18,43 @@ use latewood_model::{
     DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
 };
 
-/// The low bits of a control record's tag.
-pub(crate) const CONTROL: u8 = 0b111;
+/// The tag bit of control records; their kind stands above it.
+pub(crate) const CONTROL: u8 = 1;
 /// Where a control record's kind stands in its tag.
-pub(crate) const CONTROL_SHIFT: u32 = 3;
+pub(crate) const CONTROL_SHIFT: u32 = 1;
+/// The tag bit of a sample at the timestamp of the one before.
+pub(crate) const SAME_TIMESTAMP: u8 = 1 << 1;
+/// The two tag bits that say how a sample's series follows.
+pub(crate) const SERIES_BITS: u8 = 3 << 2;
+/// The series of the sample before.
+pub(crate) const SERIES_SAME: u8 = 0;
+/// As far from the series before as that was from its own.
+pub(crate) const SERIES_STEP: u8 = 1 << 2;
+/// A new step follows.
+pub(crate) const SERIES_NEW_STEP: u8 = 2 << 2;
 /// Where a sample's value form stands in its tag.
-pub(crate) const FORM_SHIFT: u32 = 3;
-/// The tag bit of a sample of the same series as the one before.
-pub(crate) const SAME_SERIES: u8 = 0x80;
+pub(crate) const FORM_SHIFT: u32 = 4;
+
+/// What the records of a group refer back to.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) id: u32,
+    /// The newest step between two series; wraps.
+    pub(crate) step: u32,
+    pub(crate) timestamp: i64,
+    pub(crate) policy: DuplicatePolicy,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            step: 0,
+            timestamp: 0,
+            policy: DuplicatePolicy::Block,
+        }
+    }
+}
 
 /// The kinds of control records, as stored.
 pub(crate) mod kind {
@@ -34,7 +64,12 @@ pub(crate) mod kind {
     pub(crate) const DELETE_SERIES: u8 = 3;
     pub(crate) const RENAME: u8 = 4;
     pub(crate) const FLUSH_ALL: u8 = 5;
+    /// The duplicate policy of the samples that follow.
+    pub(crate) const POLICY: u8 = 6;
 }
+
+/// The tag of a record that sets the policy.
+pub(crate) const POLICY_TAG: u8 = CONTROL | kind::POLICY << CONTROL_SHIFT;
 
 /// One thing that happened, as the log tells it.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,8 +132,7 @@ pub enum Record<'a> {
 #[derive(Clone, Debug)]
 pub struct RecordIter<'a> {
     bytes: &'a [u8],
-    id: u32,
-    timestamp: i64,
+    context: Context,
 }
 
 impl<'a> RecordIter<'a> {
@@ -106,28 +140,56 @@ impl<'a> RecordIter<'a> {
     pub fn new(payload: &'a [u8]) -> Self {
         Self {
             bytes: payload,
-            id: 0,
-            timestamp: 0,
+            context: Context::default(),
         }
     }
 
     #[inline]
     fn sample(&mut self, tag: u8) -> Option<Record<'a>> {
-        let policy = DuplicatePolicy::from_number(tag & CONTROL)?;
-        if tag & SAME_SERIES == 0 {
-            let step = unzigzag(take(&mut self.bytes)?);
-            self.id = u32::try_from(i64::from(self.id).checked_add(step)?).ok()?;
+        let context = &mut self.context;
+        match tag & SERIES_BITS {
+            SERIES_SAME => {}
+            SERIES_STEP => context.id = context.id.wrapping_add(context.step),
+            SERIES_NEW_STEP => {
+                // Steps wrap, so every one fits 32 bits with a sign.
+                context.step = i32::try_from(unzigzag(take(&mut self.bytes)?)).ok()? as u32;
+                context.id = context.id.wrapping_add(context.step);
+            }
+            _ => return None,
         }
-        self.timestamp = self
-            .timestamp
-            .wrapping_add(unzigzag(take(&mut self.bytes)?));
-        let value = take_value(&mut self.bytes, (tag >> FORM_SHIFT) & 0x0F)?;
+        if tag & SAME_TIMESTAMP == 0 {
+            let delta = unzigzag(take(&mut self.bytes)?);
+            context.timestamp = context.timestamp.wrapping_add(delta);
+        }
+        let value = take_value(&mut self.bytes, tag >> FORM_SHIFT)?;
         Some(Record::Sample {
-            id: SeriesId(self.id),
-            timestamp: self.timestamp,
+            id: SeriesId(context.id),
+            timestamp: context.timestamp,
             value,
-            policy,
+            policy: context.policy,
         })
+    }
+
+    /// Takes a policy and goes on with the record behind it.
+    #[cold]
+    fn policy_then_next(&mut self) -> Option<Result<Record<'a>>> {
+        let policy = self.bytes.split_first().and_then(|(&number, rest)| {
+            self.bytes = rest;
+            DuplicatePolicy::from_number(number)
+        });
+        // A policy stands before a sample: no writer ends a group with one,
+        // or puts two in a row.
+        let follows = self.bytes.first().is_some_and(|tag| tag & CONTROL == 0);
+        match policy {
+            Some(policy) if follows => {
+                self.context.policy = policy;
+                self.next()
+            }
+            _ => {
+                self.bytes = &[];
+                Some(Err(damaged()))
+            }
+        }
     }
 
     fn control(&mut self, kind: u8) -> Option<Record<'a>> {
@@ -167,10 +229,10 @@ impl<'a> Iterator for RecordIter<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         let (&tag, rest) = self.bytes.split_first()?;
         self.bytes = rest;
-        let record = if tag & CONTROL == CONTROL {
-            self.control(tag >> CONTROL_SHIFT)
-        } else {
-            self.sample(tag)
+        let record = match tag {
+            POLICY_TAG => return self.policy_then_next(),
+            _ if tag & CONTROL == 0 => self.sample(tag),
+            _ => self.control(tag >> CONTROL_SHIFT),
         };
         match record {
             Some(record) => Some(Ok(record)),

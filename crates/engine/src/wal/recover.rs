@@ -81,8 +81,8 @@ struct Walk<'a, 'b> {
     expected: u64,
     /// The newest sequence known to be durable.
     synced: u64,
-    /// Files whose groups may not be durable yet.
-    unsynced: Vec<(PathBuf, Arc<dyn File>)>,
+    /// The last sequence in each file read.
+    read: Vec<(u64, PathBuf, Arc<dyn File>)>,
     bytes_total: u64,
     bytes_done: u64,
     /// The log has ended: no later segment holds anything.
@@ -116,7 +116,7 @@ pub(crate) fn recover(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<Recove
             start,
             expected,
             synced: 0,
-            unsynced: Vec::new(),
+            read: Vec::new(),
             bytes_total: total_bytes(&found)?,
             bytes_done: 0,
             ended: false,
@@ -315,7 +315,7 @@ impl Walk<'_, '_> {
                     return Err(damage(
                         &segment.path,
                         &format!(
-                            "group {} of the log was durable and is damaged at offset {offset}",
+                            "group {} of the log was durable and is missing or damaged at offset {offset}",
                             self.expected
                         ),
                     ));
@@ -385,10 +385,9 @@ impl Walk<'_, '_> {
             cut.map_err(|error| Error::io("cannot cut the log's end", &segment.path, error))?;
             kept_bytes = used;
         }
-        if self.expected - 1 > self.synced || self.ended {
-            self.unsynced
-                .push((segment.path.clone(), Arc::clone(&segment.file)));
-        }
+        let last = self.expected - 1;
+        self.read
+            .push((last, segment.path.clone(), Arc::clone(&segment.file)));
         self.segments.push_back(Started {
             number: segment.number,
             first_sequence: header.first_sequence,
@@ -400,9 +399,12 @@ impl Walk<'_, '_> {
     /// Makes what was found durable: a process that was killed may have left
     /// it in the kernel only, and new acknowledgements build on it.
     fn finish(mut self, last_number: u64) -> Result<Recovered> {
-        for (path, file) in &self.unsynced {
-            file.sync()
-                .map_err(|error| Error::io("cannot sync the recovered log", path, error))?;
+        for (last, path, file) in &self.read {
+            // What the log itself says is durable, is.
+            if *last > self.synced {
+                file.sync()
+                    .map_err(|error| Error::io("cannot sync the recovered log", path, error))?;
+            }
         }
         self.report.next = Position(self.expected);
         Ok(Recovered {

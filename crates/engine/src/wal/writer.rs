@@ -260,7 +260,7 @@ impl Wal {
 
     /// Says that no group before `position` is needed any more. Segments
     /// wholly before it are recycled by [`Wal::background_tick`], once a
-    /// durable segment header says the same.
+    /// durable segment header says the same; until then they are replayed.
     ///
     /// # Errors
     /// `Halted` after an earlier failure.

@@ -46,6 +46,11 @@ impl FileImage {
         self.dirty.len() + length_differs
     }
 
+    /// Whether a sync would make any byte durable.
+    pub(super) fn owes_writes(&self) -> bool {
+        !self.dirty.is_empty() || self.live.len() > self.durable.len()
+    }
+
     pub(super) fn write(&mut self, bytes: &[u8], offset: u64) {
         if bytes.is_empty() {
             return;

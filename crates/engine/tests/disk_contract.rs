@@ -1,0 +1,202 @@
+//! The words of `io`, held against both disks: one set of tests, run on the
+//! machine's file system and on the simulated one.
+
+use latewood_engine::ErrorKind;
+use latewood_engine::io::directory::open_directory;
+use latewood_engine::io::sim::SimDisk;
+use latewood_engine::io::{Disk, Env};
+use std::io::ErrorKind as IoKind;
+use std::path::Path;
+use std::thread;
+
+/// Runs a test on both disks, each in a directory of its own.
+fn on_both(test: impl Fn(&Env, &Path)) {
+    let real = tempfile::tempdir().unwrap();
+    test(&Env::real(), real.path());
+    let sim = SimDisk::new();
+    sim.create_dir_all(Path::new("/sim/root")).unwrap();
+    test(&sim.env(1), Path::new("/sim/root"));
+}
+
+#[test]
+fn a_new_file_is_all_zeros_and_takes_writes_anywhere() {
+    on_both(|env, root| {
+        let path = root.join("file");
+        let file = env.disk.create(&path, 10_000).unwrap();
+        let mut bytes = vec![1; 10_000];
+        file.read_at(&mut bytes, 0).unwrap();
+        assert_eq!(bytes, vec![0; 10_000]);
+        file.write_at(b"front", 0).unwrap();
+        file.write_at(b"over the end", 9_995).unwrap();
+        file.write_at(b"behind", 12_000).unwrap();
+        file.sync().unwrap();
+        let again = env.disk.open(&path).unwrap();
+        assert_eq!(again.len_bytes().unwrap(), 12_006);
+        let mut bytes = vec![1; 12_006];
+        again.read_at(&mut bytes, 0).unwrap();
+        let mut expected = vec![0; 12_006];
+        expected[..5].copy_from_slice(b"front");
+        expected[9_995..10_007].copy_from_slice(b"over the end");
+        expected[12_000..].copy_from_slice(b"behind");
+        assert_eq!(bytes, expected);
+    });
+}
+
+#[test]
+fn writes_through_one_handle_show_through_another() {
+    on_both(|env, root| {
+        let path = root.join("file");
+        let writer = env.disk.create(&path, 4096).unwrap();
+        let reader = env.disk.open(&path).unwrap();
+        let mut bytes = [0; 3];
+        for offset in [0, 511, 4093] {
+            writer.write_at(b"abc", offset).unwrap();
+            reader.read_at(&mut bytes, offset).unwrap();
+            assert_eq!(&bytes, b"abc");
+        }
+    });
+}
+
+#[test]
+fn reads_past_the_end_say_so() {
+    on_both(|env, root| {
+        let file = env.disk.create(&root.join("file"), 8).unwrap();
+        let mut bytes = [0; 4];
+        for offset in [5, 8, 9, u64::from(u32::MAX)] {
+            let error = file.read_at(&mut bytes, offset).unwrap_err();
+            assert_eq!(error.kind(), IoKind::UnexpectedEof, "at {offset}");
+        }
+        file.read_at(&mut [], 8).unwrap();
+    });
+}
+
+#[test]
+fn names_are_taken_moved_and_removed() {
+    on_both(|env, root| {
+        let [a, b, c] = ["a", "b", "c"].map(|name| root.join(name));
+        env.disk.create(&b, 2).unwrap();
+        env.disk.create(&a, 1).unwrap();
+        assert_eq!(env.disk.list(root).unwrap(), ["a", "b"]);
+        let taken = env.disk.create(&a, 1).unwrap_err();
+        assert_eq!(taken.kind(), IoKind::AlreadyExists);
+        env.disk.rename(&a, &c).unwrap();
+        env.disk.rename(&c, &b).unwrap();
+        env.disk.sync_dir(root).unwrap();
+        assert_eq!(env.disk.list(root).unwrap(), ["b"]);
+        assert_eq!(env.disk.open(&b).unwrap().len_bytes().unwrap(), 1);
+        let held = env.disk.open(&b).unwrap();
+        env.disk.remove(&b).unwrap();
+        assert!(env.disk.list(root).unwrap().is_empty());
+        assert_eq!(held.len_bytes().unwrap(), 1, "open handles go on");
+        for error in [
+            env.disk.open(&b).unwrap_err(),
+            env.disk.remove(&b).unwrap_err(),
+            env.disk.rename(&b, &a).unwrap_err(),
+            env.disk.list(&root.join("no/dir")).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), IoKind::NotFound);
+        }
+    });
+}
+
+#[test]
+fn a_file_is_cut_before_its_first_write_only() {
+    on_both(|env, root| {
+        let path = root.join("file");
+        let file = env.disk.create(&path, 100).unwrap();
+        file.write_at(b"x", 0).unwrap();
+        assert_eq!(file.truncate(10).unwrap_err().kind(), IoKind::InvalidInput);
+        let file = env.disk.open(&path).unwrap();
+        assert_eq!(file.truncate(101).unwrap_err().kind(), IoKind::InvalidInput);
+        file.truncate(10).unwrap();
+        assert_eq!(file.len_bytes().unwrap(), 10);
+        file.write_at(b"yy", 9).unwrap();
+        assert_eq!(file.len_bytes().unwrap(), 11);
+    });
+}
+
+#[test]
+fn directories_are_made_with_their_parents() {
+    on_both(|env, root| {
+        let deep = root.join("one/two/three");
+        env.disk.create_dir_all(&deep).unwrap();
+        env.disk.create_dir_all(&deep).unwrap();
+        assert!(env.disk.list(&deep).unwrap().is_empty());
+        env.disk.create(&deep.join("file"), 0).unwrap();
+    });
+}
+
+#[test]
+fn a_lock_has_one_holder_until_it_is_dropped() {
+    on_both(|env, root| {
+        let path = root.join("LOCK");
+        let lock = env.disk.lock(&path).unwrap();
+        let refused = env.disk.lock(&path).unwrap_err();
+        assert_eq!(refused.kind(), IoKind::WouldBlock);
+        drop(lock);
+        env.disk.lock(&path).unwrap();
+    });
+}
+
+#[test]
+fn writers_of_one_file_may_be_many_threads() {
+    on_both(|env, root| {
+        let path = root.join("file");
+        let file = env.disk.create(&path, 64 * 1024).unwrap();
+        thread::scope(|scope| {
+            for worker in 0..4_u8 {
+                let file = &file;
+                scope.spawn(move || {
+                    for block in 0..64_u64 {
+                        let offset = (block * 4 + u64::from(worker)) * 256;
+                        file.write_at(&[worker + 1; 256], offset).unwrap();
+                    }
+                });
+            }
+        });
+        let mut bytes = vec![0; 64 * 1024];
+        file.read_at(&mut bytes, 0).unwrap();
+        for (block, bytes) in bytes.chunks(256).enumerate() {
+            assert_eq!(bytes, [block as u8 % 4 + 1; 256]);
+        }
+    });
+}
+
+#[test]
+fn a_database_directory_is_opened_by_one_at_a_time() {
+    on_both(|env, root| {
+        let dir = root.join("data/base");
+        let guard = open_directory(env, &dir).unwrap();
+        assert_eq!(guard.wal_dir(), dir.join("wal"));
+        let refused = open_directory(env, &dir).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Locked);
+        assert!(refused.to_string().contains("data/base"), "{refused}");
+        drop(guard);
+        open_directory(env, &dir).unwrap();
+    });
+}
+
+#[test]
+fn other_formats_are_refused_in_words() {
+    on_both(|env, root| {
+        let cases = [
+            ("latewood directory format 2\n", ErrorKind::Unsupported, "2"),
+            (
+                "latewood directory format \n",
+                ErrorKind::Corrupt,
+                "damaged",
+            ),
+            ("", ErrorKind::Corrupt, "damaged"),
+            ("\u{1F333}", ErrorKind::Corrupt, "damaged"),
+        ];
+        for (index, (text, kind, word)) in cases.into_iter().enumerate() {
+            let dir = root.join(index.to_string());
+            env.disk.create_dir_all(&dir).unwrap();
+            let file = env.disk.create(&dir.join("FORMAT"), 0).unwrap();
+            file.write_at(text.as_bytes(), 0).unwrap();
+            let refused = open_directory(env, &dir).unwrap_err();
+            assert_eq!(refused.kind(), kind, "{text}");
+            assert!(refused.to_string().contains(word), "{refused}");
+        }
+    });
+}
