@@ -1,0 +1,70 @@
+"""A Latewood of its own for each test, on a free loopback port."""
+
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+import redis
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/release/latewood"))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A running process; `restart` may follow `kill` or `stop`."""
+
+    def __init__(self, directory, *options):
+        self.directory, self.options = directory, options
+        self.port = free_port()
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [BINARY, "serve", "--dir", self.directory, "--listen", f"127.0.0.1:{self.port}", *self.options],
+            stderr=subprocess.PIPE,
+        )
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise RuntimeError(self.process.stderr.read().decode())
+            try:
+                if self.client().ping():
+                    return
+            except redis.ConnectionError:
+                time.sleep(0.02)
+        raise TimeoutError("the server does not answer")
+
+    def client(self, **options):
+        return redis.Redis(host="127.0.0.1", port=self.port, decode_responses=True, **options)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=30)
+
+
+@pytest.fixture
+def server(tmp_path):
+    running = Server(tmp_path / "data")
+    yield running
+    if running.process.poll() is None:
+        running.kill()
+
+
+@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
+def client(request, server):
+    with server.client(protocol=request.param) as connection:
+        yield connection
