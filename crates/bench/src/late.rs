@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::cell::Measured;
+pub(crate) use self::cell::{Measured, check, cpu_seconds, load, measure};
 use self::matrix::Axes;
 use crate::address::Address;
 use crate::error::{Error, Result};
@@ -21,6 +21,9 @@ use crate::machine::Machine;
 use crate::report;
 use crate::report::json::{LateReport, Measurement, Run, Settings, TargetInfo};
 use crate::target::{System, Target};
+
+/// The keys of the public client: keys as long as its own cost as much to parse.
+const KEY_PREFIX: &str = "ooo-client#";
 
 /// How samples are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -112,7 +115,7 @@ pub(crate) struct LateArgs {
     #[arg(long, value_parser = positive)]
     threads: Option<usize>,
     /// Prefix of the keys; they must not exist and are deleted afterwards
-    #[arg(long, default_value = "ooo-client#")]
+    #[arg(long, default_value = KEY_PREFIX)]
     key_prefix: String,
 
     /// Measure many cells: all, or those of axes such as late=0,99 encoding=compressed
@@ -129,12 +132,26 @@ pub(crate) struct LateArgs {
 
 /// What stays the same in all cells.
 #[derive(Clone, Debug)]
-struct Fixed {
+pub(crate) struct Fixed {
     seed: u64,
     warmup: u64,
     rate: f64,
     threads: usize,
     key_prefix: String,
+}
+
+impl Fixed {
+    /// The values of a plain run: no rate limit, the usual keys, half the cores.
+    pub(crate) fn new(seed: u64, warmup: u64) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Fixed {
+            seed,
+            warmup,
+            rate: 0.0,
+            threads: (cores / 2).max(1),
+            key_prefix: KEY_PREFIX.to_owned(),
+        }
+    }
 }
 
 /// Runs the subcommand.
@@ -180,25 +197,24 @@ pub(crate) fn run(args: &LateArgs) -> Result<()> {
                 });
             }
         }
-        save(&report, args)?;
+        report::json::save(&Measurement::Late(report.clone()), args.json.as_deref())?;
     }
-    if let Some(dir) = &args.out {
-        let name = args.json.as_deref().and_then(|path| path.file_stem());
-        let name = name.map_or_else(|| "late".to_owned(), |stem| stem.to_string_lossy().into());
-        report::write(&Measurement::Late(report), dir, &name)?;
-    }
-    Ok(())
+    report::finish(
+        &Measurement::Late(report),
+        args.json.as_deref(),
+        args.out.as_deref(),
+        "late",
+    )
 }
 
 impl LateArgs {
     fn fixed(&self) -> Fixed {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let plain = Fixed::new(self.seed, self.warmup);
         Fixed {
-            seed: self.seed,
-            warmup: self.warmup,
             rate: self.rate,
-            threads: self.threads.unwrap_or((cores / 2).max(1)),
+            threads: self.threads.unwrap_or(plain.threads),
             key_prefix: self.key_prefix.clone(),
+            ..plain
         }
     }
 
@@ -260,13 +276,6 @@ fn run_cell(
         settings: ready.settings.clone(),
     };
     Ok((info, measured))
-}
-
-fn save(report: &LateReport, args: &LateArgs) -> Result<()> {
-    match &args.json {
-        Some(path) => report::json::write(&Measurement::Late(report.clone()), path),
-        None => Ok(()),
-    }
 }
 
 fn describe(name: &str, cell: &Cell, m: &Measured) -> String {

@@ -6,11 +6,13 @@
 mod address;
 mod control;
 mod demo;
+mod durable;
 mod error;
 mod late;
 mod load;
 mod machine;
 mod progress;
+mod recover;
 mod reply;
 mod report;
 mod target;
@@ -32,6 +34,8 @@ struct Cli {
 enum Mode {
     Late(Box<late::LateArgs>),
     Demo(demo::DemoArgs),
+    Durable(durable::DurableArgs),
+    Recover(recover::RecoverArgs),
     Report(report::ReportArgs),
 }
 
@@ -39,6 +43,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().mode {
         Mode::Late(args) => late::run(&args),
         Mode::Demo(args) => demo::run(&args),
+        Mode::Durable(args) => durable::run(&args),
+        Mode::Recover(args) => recover::run(&args),
         Mode::Report(args) => report::run(&args),
     };
     match done {

@@ -6,7 +6,9 @@
 pub(crate) mod json;
 
 mod chart;
+mod durable;
 mod late;
+mod recover;
 mod statistics;
 
 use std::path::{Path, PathBuf};
@@ -37,11 +39,28 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     write(&measurement, &args.out, &name)
 }
 
+/// Ends a measurement: writes its runs and its page, where they are wanted. The page bears the
+/// name of the file of runs, or `name` when there is none.
+///
+/// # Errors
+/// When a file cannot be written.
+pub(crate) fn finish(
+    measurement: &Measurement,
+    json: Option<&Path>,
+    out: Option<&Path>,
+    name: &str,
+) -> Result<()> {
+    json::save(measurement, json)?;
+    let stem = json.and_then(Path::file_stem);
+    let name = stem.map_or_else(|| name.into(), |stem| stem.to_string_lossy());
+    out.map_or(Ok(()), |dir| write(measurement, dir, &name))
+}
+
 /// Writes `NAME.md` and its charts into `dir`, and prints the page.
 ///
 /// # Errors
 /// When the folder cannot be written.
-pub(crate) fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
+fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
     std::fs::create_dir_all(dir).doing(format!("make {}", dir.display()))?;
     let page = match measurement {
         Measurement::Late(report) => {
@@ -53,6 +72,8 @@ pub(crate) fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result
             }
             late::page(report, name, &charts)
         }
+        Measurement::Durable(report) => durable::page(report, name),
+        Measurement::Recover(report) => recover::page(report, name),
     };
     let path = dir.join(format!("{name}.md"));
     std::fs::write(&path, &page).doing(format!("write {}", path.display()))?;

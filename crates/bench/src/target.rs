@@ -22,6 +22,10 @@ pub(crate) enum System {
     Latewood,
     /// The same with `--wal off`.
     LatewoodNoWal,
+    /// The same with `--durability none`.
+    LatewoodNone,
+    /// The same with `--durability sync`.
+    LatewoodSync,
     /// Redis with RedisTimeSeries, persistence off.
     Redistimeseries,
     /// The same with the append-only file on, synced every second.
@@ -73,6 +77,8 @@ impl Target {
         match self {
             Target::Start(System::Latewood) => "Latewood".to_owned(),
             Target::Start(System::LatewoodNoWal) => "Latewood, log off".to_owned(),
+            Target::Start(System::LatewoodNone) => "Latewood, none".to_owned(),
+            Target::Start(System::LatewoodSync) => "Latewood, sync".to_owned(),
             Target::Start(System::Redistimeseries) => "RedisTimeSeries".to_owned(),
             Target::Start(System::RedistimeseriesAof) => "RedisTimeSeries, AOF".to_owned(),
             Target::Running { name, .. } => name.clone(),
@@ -94,6 +100,8 @@ impl Target {
             }
             Target::Start(System::Latewood) => Latewood::default().start()?,
             Target::Start(System::LatewoodNoWal) => Latewood::without_log().start()?,
+            Target::Start(System::LatewoodNone) => Latewood::with(Durability::None).start()?,
+            Target::Start(System::LatewoodSync) => Latewood::with(Durability::Sync).start()?,
             Target::Start(System::Redistimeseries) => redistimeseries::start(false)?,
             Target::Start(System::RedistimeseriesAof) => redistimeseries::start(true)?,
         };

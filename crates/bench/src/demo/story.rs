@@ -65,7 +65,9 @@ impl<'a> Story<'a> {
     pub(super) fn on_time_and_late(&mut self) -> Result<()> {
         println!("\n1. The first third of the year: every device is online.");
         let on_time = self.whole_part(0, false)?;
-        println!("\n2. The second third: one device in four goes offline for days and uploads late.");
+        println!(
+            "\n2. The second third: one device in four goes offline for days and uploads late."
+        );
         let late = self.whole_part(1, true)?;
         let change = 100.0 * (late / on_time - 1.0);
         println!("   Late samples changed the rate by {change:+.1} %.");
@@ -181,6 +183,11 @@ impl<'a> Story<'a> {
         let cli = match port.rsplit_once(':') {
             Some((_, port)) => format!("redis-cli -p {port}"),
             None => "redis-cli".to_owned(),
+        };
+        let cli = if keep || matches!(self.host, Host::Theirs(_)) {
+            cli
+        } else {
+            "redis-cli -p PORT".to_owned()
         };
         let tries = format!(
             "  {cli} TS.RANGE {EXAMPLE} - + COUNT 5\n  \

@@ -80,26 +80,17 @@ pub(super) fn version(address: &Address) -> Result<String> {
 ///
 /// # Errors
 /// When the keys exist, the server goes away, or it does not hold what was sent.
-pub(super) fn measure(
+pub(crate) fn measure(
     address: &Address,
     cell: &Cell,
     fixed: &Fixed,
     label: String,
 ) -> Result<Measured> {
-    let keys: Vec<String> = (1..=cell.series)
-        .map(|number| format!("{}{number}", fixed.key_prefix))
-        .collect();
+    let keys = keys(cell, fixed);
     let mut control = Control::connect(address)?;
     let memory_before = control.info("memory")?.number("used_memory");
     create(&mut control, cell, &keys)?;
-    let shape = Shape {
-        pipeline: cell.pipeline,
-        threads: fixed.threads,
-        rate: fixed.rate,
-    };
-    let late_share = cell.late_percent / 100.0;
-    let writers = workload::writers(keys.clone(), cell.connections, late_share, fixed.seed);
-    let mut load = Load::connect(address, writers, shape)?;
+    let mut load = connect(address, cell, fixed)?;
     if fixed.warmup > 0 {
         run(&mut load, fixed.warmup, |_| ())?;
     }
@@ -153,6 +144,40 @@ pub(super) fn measure(
     })
 }
 
+/// Creates the series and loads them, without measuring; returns the writers for `check`.
+///
+/// # Errors
+/// When the keys exist or the server goes away.
+pub(crate) fn load(
+    address: &Address,
+    cell: &Cell,
+    fixed: &Fixed,
+    tick: impl FnMut(u64),
+) -> Result<Vec<Writer>> {
+    create(&mut Control::connect(address)?, cell, &keys(cell, fixed))?;
+    let mut load = connect(address, cell, fixed)?;
+    run(&mut load, cell.samples, tick)?;
+    Ok(load.into_sources())
+}
+
+fn keys(cell: &Cell, fixed: &Fixed) -> Vec<String> {
+    let prefix = &fixed.key_prefix;
+    (1..=cell.series)
+        .map(|number| format!("{prefix}{number}"))
+        .collect()
+}
+
+fn connect(address: &Address, cell: &Cell, fixed: &Fixed) -> Result<Load<Writer>> {
+    let shape = Shape {
+        pipeline: cell.pipeline,
+        threads: fixed.threads,
+        rate: fixed.rate,
+    };
+    let late_share = cell.late_percent / 100.0;
+    let writers = workload::writers(keys(cell, fixed), cell.connections, late_share, fixed.seed);
+    Load::connect(address, writers, shape)
+}
+
 fn create(control: &mut Control, cell: &Cell, keys: &[String]) -> Result<()> {
     let chunk_size = cell.chunk_size.to_string();
     let command = |key: &String| {
@@ -187,7 +212,7 @@ fn run(load: &mut Load<Writer>, samples: u64, tick: impl FnMut(u64)) -> Result<O
 }
 
 /// Waits until staged late samples are merged, on servers that stage them.
-pub(crate) fn settle(control: &mut Control) -> Result<()> {
+fn settle(control: &mut Control) -> Result<()> {
     let info = control.info("latewood")?;
     if info.number("late_samples_pending").is_some() {
         control.run(&[b"LATEWOOD", b"SETTLE"])?;

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::durable::SyncRun;
 use crate::error::{Doing, Result};
 use crate::late::{Cell, Measured};
 use crate::machine::Machine;
+use crate::recover::Recovery;
 
 /// A measurement of any family.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -14,6 +16,10 @@ use crate::machine::Machine;
 pub(crate) enum Measurement {
     /// What a share of late samples costs.
     Late(LateReport),
+    /// What the log costs.
+    Durable(DurableReport),
+    /// How fast a killed server comes back.
+    Recover(RecoverReport),
 }
 
 /// All runs of a late benchmark.
@@ -27,6 +33,28 @@ pub(crate) struct LateReport {
     pub(crate) targets: Vec<TargetInfo>,
     /// Every run, in the order they were made.
     pub(crate) runs: Vec<Run>,
+}
+
+/// All runs of a durable benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct DurableReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// Throughput runs.
+    pub(crate) rates: Vec<Run>,
+    /// Latency runs under `sync`.
+    pub(crate) syncs: Vec<SyncRun>,
+}
+
+/// All runs of a recovery benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RecoverReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// How the server was started.
+    pub(crate) settings: String,
+    /// Every run.
+    pub(crate) runs: Vec<Recovery>,
 }
 
 /// Knobs that do not vary within a measurement.
@@ -87,11 +115,19 @@ pub(crate) fn read(path: &Path) -> Result<Measurement> {
     serde_json::from_str(&text).doing(&doing)
 }
 
+/// Writes a measurement if there is a file to write it to.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn save(measurement: &Measurement, path: Option<&Path>) -> Result<()> {
+    path.map_or(Ok(()), |path| write(measurement, path))
+}
+
 /// Writes a measurement, whole or not at all.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub(crate) fn write(measurement: &Measurement, path: &Path) -> Result<()> {
+fn write(measurement: &Measurement, path: &Path) -> Result<()> {
     let doing = format!("write {}", path.display());
     let mut text = serde_json::to_string_pretty(measurement).doing(&doing)?;
     text.push('\n');

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::chart::{Chart, Line};
 use super::json::{LateReport, Run};
-use super::statistics::{Spread, spread, thousands};
+use super::statistics::{bracketed, spread, thousands};
 use crate::late::{Cell, Encoding, Measured};
 
 /// Everything of a cell that a chart holds fixed: all but late share and encoding.
@@ -223,19 +223,6 @@ fn runs<'a>(
 
 fn median(runs: &[&Run], value: impl Fn(&Measured) -> f64) -> Option<f64> {
     spread(runs.iter().map(|run| value(&run.measured))).map(|spread| spread.median)
-}
-
-fn bracketed(value: Spread) -> String {
-    let (median, min, max) = (value.median, value.min, value.max);
-    if min == max {
-        return thousands(median);
-    }
-    format!(
-        "{} ({}-{})",
-        thousands(median),
-        thousands(min),
-        thousands(max)
-    )
 }
 
 fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

@@ -24,6 +24,15 @@ pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
     Some(Spread { median, min, max })
 }
 
+/// The median with commas, and smallest and largest in brackets if they differ.
+pub(super) fn bracketed(value: Spread) -> String {
+    let [median, min, max] = [value.median, value.min, value.max].map(thousands);
+    if min == max {
+        return median;
+    }
+    format!("{median} ({min}-{max})")
+}
+
 /// A whole number with commas between thousands.
 pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
