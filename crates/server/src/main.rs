@@ -1,2 +1,51 @@
-//! Placeholder.
-fn main() {}
+//! The process `latewood`: command line, sockets, commands.
+//!
+//! The way of a command: `net` reads bytes and parses them with
+//! `latewood-wire`, `command` looks it up and applies it to the engine, `net`
+//! sends the reply. `cli` and `config` say how the process is started,
+//! `server` starts and stops it, `shared` and `session` are its state.
+//!
+//! Tested as a whole: `tests/` starts the built binary and speaks to its
+//! socket, byte for byte.
+
+mod cli;
+mod command;
+mod config;
+mod glob;
+mod net;
+mod server;
+mod session;
+mod shared;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use config::Settings;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let Command::Serve(options) = Cli::parse().command;
+    let outcome = Settings::resolve(*options)
+        .map_err(|error| error.to_string())
+        .and_then(|settings| {
+            start_log(&settings);
+            server::run(settings)
+        });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("latewood: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start_log(settings: &Settings) {
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(settings.log_level.name()))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
+}

@@ -1,0 +1,259 @@
+//! The command line of `latewood`.
+//!
+//! Every option of `serve` is optional here: what the flag and the environment
+//! leave open is taken from the configuration file, then from the defaults
+//! (`config.rs`). The same struct is read from the command line and from the
+//! file, so that no option can exist in one and not in the other.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use latewood_engine::Durability;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  latewood serve
+      Serve 127.0.0.1:6379 from ./latewood-data; at most one second of
+      acknowledged writes is lost by a power cut, nothing by a kill.
+  latewood serve --dir /var/lib/latewood --durability sync
+      Every acknowledged write is on disk before its reply.
+  latewood serve --listen 0.0.0.0:6379 --requirepass secret
+      Serve a network; without a password only this machine is served.
+
+Any Redis client talks to it:
+  redis-cli TS.ADD room:1 '*' 21.5
+  redis-cli TS.RANGE room:1 - +
+  redis-cli INFO latewood";
+
+const PRECEDENCE: &str = "\
+Every option can also be set by its environment variable or in the TOML file
+that --config names, there under its name without the dashes:
+
+  dir = \"/var/lib/latewood\"
+  listen = [\"127.0.0.1:6379\"]
+  durability = \"sync\"
+
+A flag wins over the environment, the environment over the file, the file over
+the default. An unknown name in the file is an error.";
+
+/// A time-series database that does not mind late samples.
+///
+/// Latewood speaks the Redis protocol and the TS.* commands of RedisTimeSeries.
+/// Samples may arrive in any order and of any age at the same cost, and what
+/// was acknowledged survives a crash.
+#[derive(Debug, Parser)]
+#[command(name = "latewood", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What the process does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the database server until SIGTERM, SIGINT or SHUTDOWN.
+    #[command(after_help = PRECEDENCE)]
+    Serve(Box<ServeOptions>),
+}
+
+/// The options of `latewood serve`, as far as they were given.
+#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct ServeOptions {
+    /// Read further options from this TOML file.
+    #[arg(long, value_name = "FILE", env = "LATEWOOD_CONFIG")]
+    #[serde(skip)]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Directory of the data; created where missing [default: ./latewood-data]
+    #[arg(long, value_name = "DIR", env = "LATEWOOD_DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Address and port to serve; may be given several times [default: 127.0.0.1:6379]
+    #[arg(
+        long,
+        value_name = "ADDR:PORT",
+        env = "LATEWOOD_LISTEN",
+        value_delimiter = ','
+    )]
+    pub(crate) listen: Option<Vec<String>>,
+
+    /// Serve a unix socket at this path too.
+    #[arg(long, value_name = "PATH", env = "LATEWOOD_UNIXSOCKET")]
+    pub(crate) unixsocket: Option<PathBuf>,
+
+    /// Password that clients must give with AUTH or HELLO.
+    #[arg(
+        long,
+        value_name = "PASSWORD",
+        env = "LATEWOOD_REQUIREPASS",
+        hide_env_values = true
+    )]
+    pub(crate) requirepass: Option<String>,
+
+    /// Without a password, serve this machine only [default: on]
+    #[arg(long, value_name = "on|off", env = "LATEWOOD_PROTECTED_MODE")]
+    pub(crate) protected_mode: Option<Switch>,
+
+    /// When an acknowledged write is on disk: before its reply, within the
+    /// sync interval, or some time later [default: interval]
+    #[arg(long, value_name = "MODE", env = "LATEWOOD_DURABILITY")]
+    pub(crate) durability: Option<DurabilityName>,
+
+    /// Longest time an acknowledged write may wait for the disk under
+    /// `--durability interval`, in milliseconds [default: 1000]
+    #[arg(long, value_name = "MS", env = "LATEWOOD_SYNC_INTERVAL")]
+    pub(crate) sync_interval: Option<u64>,
+
+    /// Keep a log; without it a stop of any kind loses all data. Only there
+    /// to measure what the log costs [default: on]
+    #[arg(long, value_name = "on|off", env = "LATEWOOD_WAL")]
+    pub(crate) wal: Option<Switch>,
+
+    /// Event loops; 0 means one per core [default: 0]
+    #[arg(long, value_name = "N", env = "LATEWOOD_THREADS")]
+    pub(crate) threads: Option<usize>,
+
+    /// Connections served at a time [default: 10000]
+    #[arg(long, value_name = "N", env = "LATEWOOD_MAXCLIENTS")]
+    pub(crate) maxclients: Option<usize>,
+
+    /// Close a connection that was idle for so many seconds; 0 never does
+    /// [default: 0]
+    #[arg(long, value_name = "SECONDS", env = "LATEWOOD_TIMEOUT")]
+    pub(crate) timeout: Option<u64>,
+
+    /// How much is logged to standard error [default: info]
+    #[arg(long, value_name = "LEVEL", env = "LATEWOOD_LOG_LEVEL")]
+    pub(crate) log_level: Option<LogLevel>,
+
+    /// Duplicate policy of series that have none of their own: block, first,
+    /// last, min, max or sum [default: block]
+    #[arg(long, value_name = "POLICY", env = "LATEWOOD_TS_DUPLICATE_POLICY")]
+    pub(crate) ts_duplicate_policy: Option<String>,
+
+    /// Encoding of new series: compressed or uncompressed [default: compressed]
+    #[arg(long, value_name = "ENCODING", env = "LATEWOOD_TS_ENCODING")]
+    pub(crate) ts_encoding: Option<String>,
+
+    /// Chunk size of new series in bytes, 48 to 1048576 and a multiple of 8
+    /// [default: 4096]
+    #[arg(long, value_name = "BYTES", env = "LATEWOOD_TS_CHUNK_SIZE_BYTES")]
+    pub(crate) ts_chunk_size_bytes: Option<u32>,
+
+    /// Retention of new series in milliseconds; 0 keeps everything [default: 0]
+    #[arg(long, value_name = "MS", env = "LATEWOOD_TS_RETENTION_POLICY")]
+    pub(crate) ts_retention_policy: Option<u64>,
+
+    /// IGNORE of new series: largest difference in time, milliseconds
+    /// [default: 0]
+    #[arg(long, value_name = "MS", env = "LATEWOOD_TS_IGNORE_MAX_TIME_DIFF")]
+    pub(crate) ts_ignore_max_time_diff: Option<u64>,
+
+    /// IGNORE of new series: largest difference in value [default: 0]
+    #[arg(long, value_name = "DIFF", env = "LATEWOOD_TS_IGNORE_MAX_VAL_DIFF")]
+    pub(crate) ts_ignore_max_val_diff: Option<f64>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Switch {
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
+/// When an acknowledged write is on disk.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum DurabilityName {
+    /// Before its reply.
+    Sync,
+    /// In the kernel before its reply, on disk within the interval.
+    Interval,
+    /// Whenever its buffer is full.
+    None,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogLevel {
+    /// What stops the server or loses a write.
+    Error,
+    /// And what an operator should look at.
+    Warn,
+    /// And starts, stops and recoveries.
+    Info,
+    /// And connections.
+    Debug,
+    /// And everything else.
+    Trace,
+}
+
+impl ServeOptions {
+    /// These options, and for each that is missing the one of `fallback`.
+    pub(crate) fn or(self, fallback: Self) -> Self {
+        Self {
+            config: self.config.or(fallback.config),
+            dir: self.dir.or(fallback.dir),
+            listen: self.listen.or(fallback.listen),
+            unixsocket: self.unixsocket.or(fallback.unixsocket),
+            requirepass: self.requirepass.or(fallback.requirepass),
+            protected_mode: self.protected_mode.or(fallback.protected_mode),
+            durability: self.durability.or(fallback.durability),
+            sync_interval: self.sync_interval.or(fallback.sync_interval),
+            wal: self.wal.or(fallback.wal),
+            threads: self.threads.or(fallback.threads),
+            maxclients: self.maxclients.or(fallback.maxclients),
+            timeout: self.timeout.or(fallback.timeout),
+            log_level: self.log_level.or(fallback.log_level),
+            ts_duplicate_policy: self.ts_duplicate_policy.or(fallback.ts_duplicate_policy),
+            ts_encoding: self.ts_encoding.or(fallback.ts_encoding),
+            ts_chunk_size_bytes: self.ts_chunk_size_bytes.or(fallback.ts_chunk_size_bytes),
+            ts_retention_policy: self.ts_retention_policy.or(fallback.ts_retention_policy),
+            ts_ignore_max_time_diff: self
+                .ts_ignore_max_time_diff
+                .or(fallback.ts_ignore_max_time_diff),
+            ts_ignore_max_val_diff: self
+                .ts_ignore_max_val_diff
+                .or(fallback.ts_ignore_max_val_diff),
+        }
+    }
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::Sync => Self::Sync,
+            DurabilityName::Interval => Self::Interval,
+            DurabilityName::None => Self::None,
+        }
+    }
+}
+
+impl LogLevel {
+    /// The name as the log filter spells it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,84 @@
+//! `TS.ADD key timestamp|* value CREATE-OPTS [ON_DUPLICATE policy]` adds one
+//! sample and creates the series where it is missing. Reply: the timestamp.
+//!
+//! Nearly all of these commands never come here: `net/group.rs` takes the
+//! plain ones off the wire and applies them many at a time. The result is the
+//! same; a test compares the two on random pipelines.
+//!
+//! The value is checked before the timestamp. CREATE-OPTS are read only when
+//! the series is missing and ON_DUPLICATE only when it is there, as in
+//! RedisTimeSeries.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome, refusal_text, series_options};
+use crate::shared::now_ms;
+use latewood_engine::{Append, Create, Scratch};
+use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.add",
+    arity: -4,
+    flags: &["write", "denyoom", "module"],
+    keys: Keys::ONE,
+    group: "timeseries",
+    syntax: "key timestamp|* value [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] \
+             [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] [ON_DUPLICATE policy] \
+             [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
+    summary: "Adds a sample of any age, creating the series where it is missing.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let key = args.word(1);
+    let (timestamp, value) = sample(args.word(2), args.word(3), now_ms).map_err(Fault::line)?;
+    let db = &call.shared.db;
+    let created;
+    let (on_duplicate, create) = if db.contains(key) {
+        let policy = series_options::duplicate_policy(args, 4, "ON_DUPLICATE")?;
+        (policy, Create::Defaults)
+    } else {
+        created = series_options::parse(args, 4, &db.defaults().series)?;
+        (None, Create::With(&created))
+    };
+    let append = Append {
+        key,
+        timestamp,
+        value,
+        on_duplicate,
+        create,
+    };
+    let mut scratch = Scratch::new();
+    let position = db.append(&[append], &mut scratch)?;
+    call.session.wrote(position);
+    match scratch.outcomes().first() {
+        Some(Ok(timestamp)) => call.reply().integer(*timestamp),
+        Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal))),
+        None => return Err(Fault::line("ERR TSDB: the sample has no outcome")),
+    }
+    Ok(())
+}
+
+/// Reads a timestamp and a value; the error is the line of the reply.
+#[inline]
+pub(crate) fn sample(
+    timestamp: &[u8],
+    value: &[u8],
+    now_ms: impl FnOnce() -> i64,
+) -> Result<(i64, f64), &'static str> {
+    let value = parse_value(value).ok_or("ERR TSDB: invalid value")?;
+    let timestamp = match parse_timestamp(timestamp) {
+        Some(timestamp) => timestamp,
+        None if timestamp == b"*" => now_ms(),
+        None => return Err(bad_timestamp(timestamp)),
+    };
+    Ok((timestamp, value))
+}
+
+#[cold]
+fn bad_timestamp(timestamp: &[u8]) -> &'static str {
+    match parse_i64(timestamp) {
+        Some(_) => "ERR TSDB: invalid timestamp, must be a nonnegative integer",
+        None => "ERR TSDB: invalid timestamp",
+    }
+}

@@ -1,0 +1,150 @@
+//! Who a client is: `AUTH [user] password` and
+//! `HELLO [2|3 [AUTH user password] [SETNAME name]]`.
+//!
+//! There is one user, `default`, with the password of `--requirepass`.
+
+use super::client::checked_name;
+use super::fault::SYNTAX;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use latewood_wire::resp::{Protocol, number::parse_i64};
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "auth",
+        arity: -2,
+        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
+        keys: Keys::NONE,
+        group: "connection",
+        syntax: "[username] password",
+        summary: "Authenticates the connection.",
+        action: Action::Apply(auth),
+    },
+    Spec {
+        name: "hello",
+        arity: -1,
+        flags: &["noscript", "loading", "stale", "fast", "no_auth"],
+        keys: Keys::NONE,
+        group: "connection",
+        syntax: "[2|3 [AUTH username password] [SETNAME name]]",
+        summary: "Chooses RESP2 or RESP3 and describes the server.",
+        action: Action::Apply(hello),
+    },
+];
+
+const WRONG: Fault = Fault::line("WRONGPASS invalid username-password pair or user is disabled.");
+/// The version of Redis whose commands this server's are like; clients choose
+/// what they send by it.
+pub(crate) const REDIS_VERSION: &str = "7.4.1";
+/// The version of RedisTimeSeries, as clients read it from the module list.
+const MODULE_VERSION: i64 = 11_202;
+
+fn auth(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    match args.len() {
+        2 if !call.shared.runtime.has_password() => {
+            return Err(Fault::line(
+                "ERR AUTH <password> called without any password configured for the default \
+                 user. Are you sure your configuration is correct?",
+            ));
+        }
+        2 => log_in(call, b"default", args.word(1))?,
+        3 => log_in(call, args.word(1), args.word(2))?,
+        _ => return Err(SYNTAX),
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Outcome {
+    let runtime = &call.shared.runtime;
+    // Without a password the default user takes any.
+    let is_right = !runtime.has_password() || runtime.is_password(password);
+    if user != b"default" || !is_right {
+        return Err(WRONG);
+    }
+    call.session.authenticated = true;
+    Ok(())
+}
+
+fn hello(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let mut protocol = call.session.protocol;
+    if let Some(version) = args.get(1) {
+        protocol = match parse_i64(version) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => return Err(Fault::line("NOPROTO unsupported protocol version")),
+            None => {
+                return Err(Fault::line(
+                    "ERR Protocol version is not an integer or out of range",
+                ));
+            }
+        };
+    }
+    let (mut credentials, mut name) = (None, None);
+    let mut at = 2;
+    while let Some(option) = args.get(at) {
+        if args.is(at, "AUTH") && at + 2 < args.len() {
+            credentials = Some((args.word(at + 1), args.word(at + 2)));
+            at += 3;
+        } else if args.is(at, "SETNAME") && at + 1 < args.len() {
+            name = Some(checked_name(args.word(at + 1), "Client names")?);
+            at += 2;
+        } else {
+            let option = String::from_utf8_lossy(option);
+            let line = format!("ERR Syntax error in HELLO option '{option}'");
+            return Err(Fault::Line(line.into()));
+        }
+    }
+    if let Some((user, password)) = credentials {
+        log_in(call, user, password)?;
+    }
+    if !call.session.authenticated {
+        return Err(Fault::line(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
+             select the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        call.session.info.set_name(name);
+    }
+    call.session.set_protocol(protocol);
+    greet(call);
+    Ok(())
+}
+
+fn greet(call: &mut Call<'_>) {
+    let id = i64::try_from(call.session.info.id).unwrap_or(i64::MAX);
+    let mut reply = call.reply();
+    let version = if reply.protocol() == Protocol::Resp3 {
+        3
+    } else {
+        2
+    };
+    reply.map(7);
+    reply.bulk("server");
+    reply.bulk("redis");
+    reply.bulk("version");
+    reply.bulk(REDIS_VERSION);
+    reply.bulk("proto");
+    reply.integer(version);
+    reply.bulk("id");
+    reply.integer(id);
+    reply.bulk("mode");
+    reply.bulk("standalone");
+    reply.bulk("role");
+    reply.bulk("master");
+    reply.bulk("modules");
+    reply.array(1);
+    reply.map(4);
+    reply.bulk("name");
+    reply.bulk("timeseries");
+    reply.bulk("ver");
+    reply.integer(MODULE_VERSION);
+    reply.bulk("path");
+    reply.bulk("latewood");
+    reply.bulk("args");
+    reply.array(0);
+}

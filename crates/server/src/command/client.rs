@@ -1,0 +1,246 @@
+//! `CLIENT subcommand`: what a connection says and learns about itself.
+//!
+//! GETNAME, SETNAME name, ID, INFO, LIST, SETINFO LIB-NAME|LIB-VER text,
+//! REPLY ON|OFF|SKIP, NO-EVICT ON|OFF, NO-TOUCH ON|OFF, HELP, and Latewood's
+//! own `DURABILITY [sync|interval|none]`: what a reply to a write promises on
+//! this connection; without a word it answers the mode.
+
+use super::fault::SYNTAX;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use crate::session::ReplyMode;
+use latewood_engine::Durability;
+use latewood_wire::resp::number::parse_i64;
+
+const SUB: Spec = Spec {
+    name: "",
+    arity: 2,
+    flags: &["noscript", "loading", "stale"],
+    keys: Keys::NONE,
+    group: "connection",
+    syntax: "",
+    summary: "",
+    action: Action::Apply(help),
+};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "client",
+    arity: -2,
+    flags: &[],
+    keys: Keys::NONE,
+    group: "connection",
+    syntax: "subcommand [argument ...]",
+    summary: "What a connection says and learns about itself.",
+    action: Action::Container(&[
+        Spec {
+            name: "getname",
+            summary: "Gives the connection's name.",
+            action: Action::Apply(get_name),
+            ..SUB
+        },
+        Spec {
+            name: "setname",
+            arity: 3,
+            syntax: "name",
+            summary: "Names the connection.",
+            action: Action::Apply(set_name),
+            ..SUB
+        },
+        Spec {
+            name: "id",
+            summary: "Gives the connection's number.",
+            action: Action::Apply(id),
+            ..SUB
+        },
+        Spec {
+            name: "info",
+            summary: "Describes the connection.",
+            action: Action::Apply(info),
+            ..SUB
+        },
+        Spec {
+            name: "list",
+            arity: -2,
+            syntax: "[TYPE normal] [ID id ...]",
+            summary: "Describes all connections, one a line.",
+            action: Action::Apply(list),
+            ..SUB
+        },
+        Spec {
+            name: "setinfo",
+            arity: 4,
+            syntax: "LIB-NAME|LIB-VER text",
+            summary: "Notes the client library's name or version.",
+            action: Action::Apply(set_info),
+            ..SUB
+        },
+        Spec {
+            name: "reply",
+            arity: 3,
+            syntax: "ON|OFF|SKIP",
+            summary: "Turns replies on or off, or off for the next command.",
+            action: Action::Apply(reply),
+            ..SUB
+        },
+        Spec {
+            name: "durability",
+            arity: -2,
+            syntax: "[sync|interval|none]",
+            summary: "Says or sets when a reply to a write means that it is on disk.",
+            action: Action::Apply(durability),
+            ..SUB
+        },
+        Spec {
+            name: "no-evict",
+            arity: 3,
+            syntax: "ON|OFF",
+            summary: "Accepted; connections are never evicted.",
+            action: Action::Apply(accept_switch),
+            ..SUB
+        },
+        Spec {
+            name: "no-touch",
+            arity: 3,
+            syntax: "ON|OFF",
+            summary: "Accepted; reads change nothing.",
+            action: Action::Apply(accept_switch),
+            ..SUB
+        },
+        Spec {
+            name: "help",
+            summary: "Lists these subcommands.",
+            ..SUB
+        },
+    ]),
+}];
+
+/// A name that fits in a line of CLIENT LIST.
+pub(crate) fn checked_name(name: &[u8], what: &str) -> Result<String, Fault> {
+    if name.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
+        return Ok(String::from_utf8_lossy(name).into_owned());
+    }
+    let line = format!("ERR {what} cannot contain spaces, newlines or special characters.");
+    Err(Fault::Line(line.into()))
+}
+
+fn get_name(call: &mut Call<'_>) -> Outcome {
+    let name = call.session.info.name();
+    match name.is_empty() {
+        true => call.reply().null(),
+        false => call.reply().bulk(name),
+    }
+    Ok(())
+}
+
+fn set_name(call: &mut Call<'_>) -> Outcome {
+    let name = checked_name(call.args.word(2), "Client names")?;
+    call.session.info.set_name(name);
+    call.reply().ok();
+    Ok(())
+}
+
+fn id(call: &mut Call<'_>) -> Outcome {
+    let id = i64::try_from(call.session.info.id).unwrap_or(i64::MAX);
+    call.reply().integer(id);
+    Ok(())
+}
+
+fn info(call: &mut Call<'_>) -> Outcome {
+    let mut text = String::new();
+    call.session.info.describe(&mut text);
+    call.reply().verbatim(*b"txt", text);
+    Ok(())
+}
+
+fn list(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let mut ids = None;
+    if args.is(2, "TYPE") && args.len() == 4 {
+        if !args.is(3, "normal") {
+            let kind = String::from_utf8_lossy(args.word(3));
+            return Err(Fault::Line(
+                format!("ERR Unknown client type '{kind}'").into(),
+            ));
+        }
+    } else if args.is(2, "ID") && args.len() > 3 {
+        let parsed = args.from(3).map(parse_i64).collect::<Option<Vec<_>>>();
+        ids = Some(parsed.ok_or(Fault::line("ERR Invalid client ID"))?);
+    } else if args.len() > 2 {
+        return Err(SYNTAX);
+    }
+    let mut text = String::new();
+    for client in call.shared.clients() {
+        let is_wanted = |ids: &Vec<i64>| ids.iter().any(|id| u64::try_from(*id) == Ok(client.id));
+        if ids.as_ref().is_none_or(is_wanted) {
+            client.describe(&mut text);
+        }
+    }
+    call.reply().verbatim(*b"txt", text);
+    Ok(())
+}
+
+fn set_info(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let info = &call.session.info;
+    if args.is(2, "LIB-NAME") {
+        info.set_library(checked_name(args.word(3), "LIB-NAME")?);
+    } else if args.is(2, "LIB-VER") {
+        info.set_library_version(checked_name(args.word(3), "LIB-VER")?);
+    } else {
+        let option = String::from_utf8_lossy(args.word(2));
+        return Err(Fault::Line(
+            format!("ERR Unrecognized option '{option}'").into(),
+        ));
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+fn reply(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    if args.is(2, "ON") {
+        call.session.reply_mode = ReplyMode::On;
+        call.session.reply_turned_on = true;
+        call.reply().ok();
+    } else if args.is(2, "OFF") {
+        call.session.reply_mode = ReplyMode::Off;
+    } else if args.is(2, "SKIP") {
+        if call.session.reply_mode == ReplyMode::On {
+            call.session.reply_mode = ReplyMode::SkipNext;
+        }
+    } else {
+        return Err(SYNTAX);
+    }
+    Ok(())
+}
+
+fn durability(call: &mut Call<'_>) -> Outcome {
+    match call.args.len() {
+        2 => {
+            let mode = call.session.durability.name();
+            call.reply().simple(mode);
+        }
+        3 => {
+            let mode = Durability::parse(call.args.word(2));
+            call.session.durability = mode.ok_or(Fault::line(
+                "ERR the durability is one of sync, interval and none",
+            ))?;
+            call.reply().ok();
+        }
+        _ => return Err(Fault::Arity),
+    }
+    Ok(())
+}
+
+fn accept_switch(call: &mut Call<'_>) -> Outcome {
+    if !call.args.is(2, "ON") && !call.args.is(2, "OFF") {
+        return Err(SYNTAX);
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+fn help(call: &mut Call<'_>) -> Outcome {
+    super::docs::reply_help(call, "client");
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! `CONFIG GET pattern...`, `CONFIG SET {name value}...`, `CONFIG RESETSTAT`,
+//! `CONFIG REWRITE`, `CONFIG HELP`.
+//!
+//! Each parameter is a row of one table: its name, how it is read, and how it
+//! is set, if it can be. CONFIG SET checks all its pairs before it applies
+//! the first, so that a wrong one changes nothing.
+
+mod parameters;
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use crate::glob;
+pub(crate) use parameters::first_port;
+use parameters::{PARAMETERS, Parameter, Set};
+
+const SUB: Spec = Spec {
+    name: "",
+    arity: 2,
+    flags: &["admin", "noscript", "loading", "stale"],
+    keys: Keys::NONE,
+    group: "server",
+    syntax: "",
+    summary: "",
+    action: Action::Apply(help),
+};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "config",
+    arity: -2,
+    flags: &[],
+    keys: Keys::NONE,
+    group: "server",
+    syntax: "subcommand [argument ...]",
+    summary: "Reads and changes the configuration.",
+    action: Action::Container(&[
+        Spec {
+            name: "get",
+            arity: -3,
+            syntax: "pattern [pattern ...]",
+            summary: "Gives the parameters that match glob patterns.",
+            action: Action::Apply(get),
+            ..SUB
+        },
+        Spec {
+            name: "set",
+            arity: -4,
+            syntax: "name value [name value ...]",
+            summary: "Sets parameters until the server stops.",
+            action: Action::Apply(set),
+            ..SUB
+        },
+        Spec {
+            name: "resetstat",
+            summary: "Sets the counters of INFO stats to zero.",
+            action: Action::Apply(reset_statistics),
+            ..SUB
+        },
+        Spec {
+            name: "rewrite",
+            summary: "Refused: the server does not write its configuration file.",
+            action: Action::Apply(rewrite),
+            ..SUB
+        },
+        Spec {
+            name: "help",
+            summary: "Lists these subcommands.",
+            ..SUB
+        },
+    ]),
+}];
+
+fn get(call: &mut Call<'_>) -> Outcome {
+    let (args, shared) = (call.args, call.shared);
+    let is_wanted = |parameter: &&Parameter| {
+        args.from(2)
+            .any(|pattern| glob::matches_ignoring_case(pattern, parameter.name.as_bytes()))
+    };
+    let found: Vec<_> = PARAMETERS.iter().filter(is_wanted).collect();
+    let mut reply = call.reply();
+    reply.map(found.len());
+    for parameter in found {
+        reply.bulk(parameter.name);
+        reply.bulk((parameter.get)(shared));
+    }
+    Ok(())
+}
+
+fn set(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    if !args.len().is_multiple_of(2) {
+        return Err(Fault::Arity);
+    }
+    let mut changes = Vec::new();
+    for at in (2..args.len()).step_by(2) {
+        let name = args.word(at);
+        let parameter = PARAMETERS
+            .iter()
+            .find(|parameter| name.eq_ignore_ascii_case(parameter.name.as_bytes()))
+            .ok_or_else(|| unknown(name))?;
+        let failed = |reason: &str| {
+            let name = parameter.name;
+            let line =
+                format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}");
+            Fault::Line(line.into())
+        };
+        if changes
+            .iter()
+            .any(|(_, earlier)| *earlier == parameter.name)
+        {
+            return Err(failed("duplicate parameter"));
+        }
+        let value =
+            std::str::from_utf8(args.word(at + 1)).map_err(|_| failed("argument is not UTF-8"))?;
+        let Set::By(parse) = parameter.set else {
+            return Err(failed("can't set immutable config"));
+        };
+        let change = parse(value).map_err(|reason| failed(&reason))?;
+        changes.push((change, parameter.name));
+    }
+    for (change, _) in changes {
+        change(call.shared)?;
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+fn unknown(name: &[u8]) -> Fault {
+    let name = String::from_utf8_lossy(name);
+    let line = format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'");
+    Fault::Line(line.into())
+}
+
+fn reset_statistics(call: &mut Call<'_>) -> Outcome {
+    call.shared.counters.reset();
+    call.reply().ok();
+    Ok(())
+}
+
+fn rewrite(_: &mut Call<'_>) -> Outcome {
+    Err(Fault::line(
+        "ERR Latewood does not write its configuration file; change it by hand",
+    ))
+}
+
+fn help(call: &mut Call<'_>) -> Outcome {
+    super::docs::reply_help(call, "config");
+    Ok(())
+}

@@ -1,0 +1,26 @@
+//! `TS.CREATE key CREATE-OPTS` makes an empty series. Reply: OK.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Outcome, series_options};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.create",
+    arity: -2,
+    flags: &["write", "denyoom", "module"],
+    keys: Keys::ONE,
+    group: "timeseries",
+    syntax: "key [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] [CHUNK_SIZE bytes] \
+             [DUPLICATE_POLICY policy] [IGNORE max-time-diff max-value-diff] \
+             [LABELS name value ...]",
+    summary: "Creates an empty series.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let defaults = call.shared.db.defaults();
+    let options = series_options::parse(call.args, 2, &defaults.series)?;
+    let position = call.shared.db.create(call.args.word(1), &options)?;
+    call.session.wrote(position);
+    call.reply().ok();
+    Ok(())
+}

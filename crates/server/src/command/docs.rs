@@ -1,0 +1,115 @@
+//! The registry for people: COMMAND DOCS, the HELP subcommands, and the page
+//! `docs/commands.md`, which a test keeps equal to the registry.
+
+use super::Call;
+use super::registry::{self, Spec};
+use latewood_wire::resp::Reply;
+
+/// One entry of COMMAND DOCS: the name and a map.
+pub(crate) fn reply_documentation(reply: &mut Reply<'_>, spec: &Spec, name: &str) {
+    let subcommands = spec.subcommands();
+    let is_module = spec.group == "timeseries";
+    reply.bulk(name);
+    reply.map(2 + usize::from(is_module) + usize::from(!subcommands.is_empty()));
+    reply.bulk("summary");
+    reply.bulk(spec.summary);
+    reply.bulk("group");
+    reply.bulk(if is_module { "module" } else { spec.group });
+    if is_module {
+        reply.bulk("module");
+        reply.bulk("timeseries");
+    }
+    if !subcommands.is_empty() {
+        reply.bulk("subcommands");
+        reply.map(subcommands.len());
+        for sub in subcommands {
+            reply_documentation(reply, sub, &format!("{}|{}", spec.name, sub.name));
+        }
+    }
+}
+
+/// The lines of `container HELP`.
+pub(crate) fn reply_help(call: &mut Call<'_>, container: &str) {
+    let subcommands = registry::find(container.as_bytes()).map_or(&[][..], Spec::subcommands);
+    let upper = container.to_ascii_uppercase();
+    let mut reply = call.reply();
+    reply.array(1 + 2 * subcommands.len());
+    reply.simple(format!(
+        "{upper} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
+    ));
+    for sub in subcommands {
+        let name = sub.name.to_ascii_uppercase();
+        reply.simple(format!("{name} {}", sub.syntax).trim_end());
+        reply.simple(format!("    {}", sub.summary));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    /// Set to 1 to write the page instead of comparing it.
+    const UPDATE: &str = "UPDATE_DOCS";
+
+    #[test]
+    fn the_page_of_commands_is_the_registry() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+        let page = render();
+        if std::env::var_os(UPDATE).is_some() {
+            std::fs::write(path, &page).unwrap();
+        }
+        let committed = std::fs::read_to_string(path).unwrap();
+        assert!(
+            committed == page,
+            "docs/commands.md is stale: run the tests once with {UPDATE}=1"
+        );
+    }
+
+    fn render() -> String {
+        let mut page = String::from(
+            "# Commands\n\n\
+             What Latewood answers today. `[x]` may be left out, `a|b` is one of the two, `...`\n\
+             may go on. Words are taken in any case. What is not here is answered with\n\
+             `ERR unknown command`; [compatibility.md](compatibility.md) says what differs from\n\
+             Redis and RedisTimeSeries.\n\n\
+             This page is made from the server's own table of commands.\n",
+        );
+        let mut group = "";
+        for spec in registry::all() {
+            if spec.group != group {
+                group = spec.group;
+                write!(page, "\n## {}\n\n", title(group)).unwrap();
+                page.push_str("| command | what it does | flags |\n| --- | --- | --- |\n");
+            }
+            match spec.subcommands() {
+                [] => row(&mut page, spec, &spec.name.to_ascii_uppercase()),
+                subcommands => {
+                    for sub in subcommands {
+                        let name = format!("{} {}", spec.name, sub.name);
+                        row(&mut page, sub, &name.to_ascii_uppercase());
+                    }
+                }
+            }
+        }
+        page
+    }
+
+    fn title(group: &str) -> &str {
+        match group {
+            "timeseries" => "Time series",
+            "keyspace" => "Keys",
+            "connection" => "Connection",
+            "server" => "Server",
+            "latewood" => "Latewood's own",
+            other => other,
+        }
+    }
+
+    fn row(page: &mut String, spec: &Spec, name: &str) {
+        let line = format!("{name} {}", spec.syntax);
+        let line = line.trim_end().replace('|', "\\|");
+        let flags = spec.flags.join(" ");
+        writeln!(page, "| `{line}` | {} | {flags} |", spec.summary).unwrap();
+    }
+}

@@ -1,0 +1,71 @@
+//! Why a command was refused, and the one place where reasons become text.
+//!
+//! Texts follow Redis and RedisTimeSeries, because clients compare them.
+
+use latewood_engine::{Error, ErrorKind, Refusal};
+use std::borrow::Cow;
+
+/// Why a command has an error for a reply.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The wrong number of words; the dispatcher knows the command's name.
+    Arity,
+    /// The whole line of the error, code first.
+    Line(Cow<'static, str>),
+    /// The engine's own reason.
+    Engine(Error),
+}
+
+/// `value is not an integer or out of range`, in Redis' words.
+pub(crate) const NOT_AN_INTEGER: Fault =
+    Fault::Line(Cow::Borrowed("ERR value is not an integer or out of range"));
+/// `syntax error`, in Redis' words.
+pub(crate) const SYNTAX: Fault = Fault::Line(Cow::Borrowed("ERR syntax error"));
+
+impl Fault {
+    /// An error line that is known beforehand.
+    pub(crate) const fn line(text: &'static str) -> Self {
+        Self::Line(Cow::Borrowed(text))
+    }
+
+    /// The text of the error reply of the command called `name`.
+    pub(crate) fn text(&self, name: &str) -> Cow<'static, str> {
+        match self {
+            Self::Arity => format!("ERR wrong number of arguments for '{name}' command").into(),
+            Self::Line(text) => text.clone(),
+            Self::Engine(error) => engine_text(error),
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// The error reply for an operation that the engine did not do.
+#[cold]
+pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
+    match error.kind() {
+        ErrorKind::NoSuchKey => "ERR TSDB: the key does not exist".into(),
+        ErrorKind::KeyExists => "ERR TSDB: key already exists".into(),
+        ErrorKind::Halted => format!(
+            "MISCONF Latewood stopped accepting writes: {error}. Reads go on; \
+             mend the disk and restart the server"
+        )
+        .into(),
+        ErrorKind::Limit | ErrorKind::Invalid => format!("ERR TSDB: {error}").into(),
+        _ => format!("ERR {error}").into(),
+    }
+}
+
+/// The error reply for one sample that was not taken.
+pub(crate) fn refusal_text(refusal: &Refusal) -> Cow<'static, str> {
+    match refusal {
+        // RedisTimeSeries says this of missing keys too.
+        Refusal::NoSuchKey => "ERR TSDB: the key is not a TSDB key".into(),
+        Refusal::OlderThanRetention => "ERR TSDB: Timestamp is older than retention".into(),
+        other => format!("ERR TSDB: {other}").into(),
+    }
+}

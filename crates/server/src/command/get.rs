@@ -1,0 +1,40 @@
+//! `TS.GET key [LATEST]` gives the newest sample of a series. Reply: its
+//! timestamp and value, or an empty array where the series has none.
+//!
+//! LATEST asks for the open bucket of a compaction; it is accepted and changes
+//! nothing where there is none.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.get",
+    arity: -2,
+    flags: &["readonly", "module"],
+    keys: Keys::ONE,
+    group: "timeseries",
+    syntax: "key [LATEST]",
+    summary: "Gives the newest sample of a series.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    if args.len() > 3 {
+        return Err(Fault::Arity);
+    }
+    let last = call.shared.db.last_sample(args.word(1))?;
+    if args.len() == 3 && !args.is(2, "LATEST") {
+        return Err(Fault::line("ERR TSDB: wrong 3rd argument"));
+    }
+    let mut reply = call.reply();
+    match last {
+        Some(sample) => {
+            reply.array(2);
+            reply.integer(sample.timestamp);
+            reply.double(sample.value);
+        }
+        None => reply.array(0),
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Keys as such: `DEL key...`, `UNLINK key...`, `EXISTS key...`, `TYPE key`,
+//! `DBSIZE`, `FLUSHALL [ASYNC|SYNC]`, `FLUSHDB [ASYNC|SYNC]`.
+//!
+//! Every key is a series, so TYPE says `TSDB-TYPE` or `none`. ASYNC and SYNC
+//! are the same here.
+
+use super::fault::SYNTAX;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Outcome};
+
+const FLUSHALL: Spec = Spec {
+    name: "flushall",
+    arity: -1,
+    flags: &["write"],
+    keys: Keys::NONE,
+    group: "keyspace",
+    syntax: "[ASYNC|SYNC]",
+    summary: "Removes all series.",
+    action: Action::Apply(flush),
+};
+
+const DEL: Spec = Spec {
+    name: "del",
+    arity: -2,
+    flags: &["write"],
+    keys: Keys::ALL,
+    group: "keyspace",
+    syntax: "key [key ...]",
+    summary: "Removes series and says how many there were.",
+    action: Action::Apply(delete),
+};
+
+pub(crate) const SPECS: &[Spec] = &[
+    DEL,
+    Spec {
+        name: "unlink",
+        ..DEL
+    },
+    Spec {
+        name: "exists",
+        arity: -2,
+        flags: &["readonly", "fast"],
+        keys: Keys::ALL,
+        group: "keyspace",
+        syntax: "key [key ...]",
+        summary: "Says how many of the keys are there; a key named twice counts twice.",
+        action: Action::Apply(exists),
+    },
+    Spec {
+        name: "type",
+        arity: 2,
+        flags: &["readonly", "fast"],
+        keys: Keys::ONE,
+        group: "keyspace",
+        syntax: "key",
+        summary: "Says what a key holds: TSDB-TYPE or none.",
+        action: Action::Apply(kind),
+    },
+    Spec {
+        name: "dbsize",
+        arity: 1,
+        flags: &["readonly", "fast"],
+        keys: Keys::NONE,
+        group: "keyspace",
+        syntax: "",
+        summary: "Says how many series there are.",
+        action: Action::Apply(size),
+    },
+    FLUSHALL,
+    Spec {
+        name: "flushdb",
+        ..FLUSHALL
+    },
+];
+
+/// What TYPE answers for a series.
+pub(crate) const TYPE_NAME: &str = "TSDB-TYPE";
+
+fn delete(call: &mut Call<'_>) -> Outcome {
+    let keys: Vec<&[u8]> = call.args.from(1).collect();
+    let (removed, position) = call.shared.db.remove(&keys)?;
+    call.session.wrote(position);
+    call.reply()
+        .integer(i64::try_from(removed).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+fn exists(call: &mut Call<'_>) -> Outcome {
+    let db = &call.shared.db;
+    let found = call.args.from(1).filter(|key| db.contains(key)).count();
+    call.reply()
+        .integer(i64::try_from(found).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+fn kind(call: &mut Call<'_>) -> Outcome {
+    let is_there = call.shared.db.contains(call.args.word(1));
+    call.reply()
+        .simple(if is_there { TYPE_NAME } else { "none" });
+    Ok(())
+}
+
+fn size(call: &mut Call<'_>) -> Outcome {
+    let series = call.shared.db.len();
+    call.reply()
+        .integer(i64::try_from(series).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+fn flush(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let is_known = args.len() == 1 || args.is(1, "ASYNC") || args.is(1, "SYNC");
+    if !is_known || args.len() > 2 {
+        return Err(SYNTAX);
+    }
+    let position = call.shared.db.flush_all()?;
+    call.session.wrote(position);
+    call.reply().ok();
+    Ok(())
+}

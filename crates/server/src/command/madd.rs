@@ -1,0 +1,89 @@
+//! `TS.MADD {key timestamp|* value}...` adds samples to series that exist.
+//! Reply: for each sample its timestamp or an error.
+//!
+//! Like TS.ADD, commands of ordinary size are taken off the wire by
+//! `net/group.rs`; this serves the rest, in batches of the engine's size.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome, add, engine_text, refusal_text};
+use crate::shared::now_ms;
+use latewood_engine::{Append, Create, Scratch};
+use latewood_model::limits::APPEND_BATCH_MAX;
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.madd",
+    arity: -4,
+    flags: &["write", "denyoom", "module"],
+    keys: Keys {
+        first: 1,
+        last: -1,
+        step: 3,
+    },
+    group: "timeseries",
+    syntax: "key timestamp|* value [key timestamp|* value ...]",
+    summary: "Adds samples of any age to series that exist.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    if !(args.len() - 1).is_multiple_of(3) {
+        return Err(Fault::Arity);
+    }
+    let samples = (args.len() - 1) / 3;
+    call.reply().array(samples);
+    let mut scratch = Scratch::new();
+    let mut parsed = Vec::new();
+    let mut appends = Vec::new();
+    for start in (0..samples).step_by(APPEND_BATCH_MAX) {
+        let batch = start..samples.min(start + APPEND_BATCH_MAX);
+        parsed.clear();
+        appends.clear();
+        for i in batch {
+            let word = |offset: usize| args.word(1 + 3 * i + offset);
+            let sample = add::sample(word(1), word(2), now_ms);
+            parsed.push(sample.map(|_| ()));
+            if let Ok((timestamp, value)) = sample {
+                appends.push(Append {
+                    key: word(0),
+                    timestamp,
+                    value,
+                    on_duplicate: None,
+                    create: Create::Never,
+                });
+            }
+        }
+        answer(call, &parsed, &appends, &mut scratch);
+    }
+    Ok(())
+}
+
+/// Applies one batch and writes an answer for each of its samples, those that
+/// could not be parsed included.
+fn answer(
+    call: &mut Call<'_>,
+    parsed: &[Result<(), &'static str>],
+    appends: &[Append<'_>],
+    scratch: &mut Scratch,
+) {
+    let failed = match call.shared.db.append(appends, scratch) {
+        Ok(position) => {
+            call.session.wrote(position);
+            None
+        }
+        Err(error) => Some(engine_text(&error)),
+    };
+    let mut outcomes = scratch.outcomes().iter();
+    for parsed in parsed {
+        let mut reply = call.reply();
+        match (parsed, &failed) {
+            (Err(line), _) => reply.error(line),
+            (Ok(()), Some(line)) => reply.error(line.as_bytes()),
+            (Ok(()), None) => match outcomes.next() {
+                Some(Ok(timestamp)) => reply.integer(*timestamp),
+                Some(Err(refusal)) => reply.error(refusal_text(refusal).as_bytes()),
+                None => reply.error("ERR TSDB: the sample has no outcome"),
+            },
+        }
+    }
+}

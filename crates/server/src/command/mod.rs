@@ -1,0 +1,194 @@
+//! From a parsed command to its reply.
+//!
+//! One file per command or close family: its grammar in the doc comment, then
+//! parse, apply, reply. `registry.rs` holds the commands as data; [`execute`]
+//! looks one up, checks what all commands have in common and calls it.
+//!
+//! A command that fails leaves no part of a reply behind: what it had written
+//! is taken back and the error stands in its place.
+
+mod add;
+mod auth;
+mod client;
+mod command_info;
+mod config;
+mod connection;
+mod create;
+mod delete;
+mod docs;
+mod fault;
+mod get;
+mod info;
+mod keyspace;
+mod latewood;
+mod madd;
+mod persistence;
+mod range;
+mod range_options;
+mod registry;
+mod scan;
+mod series_info;
+mod series_options;
+mod time;
+
+pub(crate) use add::sample;
+pub(crate) use fault::{Fault, engine_text, refusal_text};
+
+use crate::session::{ReplyMode, Session};
+use crate::shared::Shared;
+use latewood_wire::resp::{Command, Reply};
+use registry::{Action, Spec};
+use std::sync::atomic::Ordering;
+
+/// What a command ends with.
+pub(crate) type Outcome = Result<(), Fault>;
+
+/// One command on its way through the server.
+pub(crate) struct Call<'a> {
+    /// Its words, the name first.
+    pub(crate) args: Args<'a>,
+    /// Where the reply goes.
+    pub(crate) out: &'a mut Vec<u8>,
+    /// The connection it came from.
+    pub(crate) session: &'a mut Session,
+    /// The server.
+    pub(crate) shared: &'a Shared,
+}
+
+/// The words of a command.
+#[derive(Clone, Copy)]
+pub(crate) struct Args<'a> {
+    command: &'a Command,
+    buffer: &'a [u8],
+}
+
+impl<'a> Args<'a> {
+    /// The words of `command`, which was parsed from the start of `buffer`.
+    pub(crate) fn new(command: &'a Command, buffer: &'a [u8]) -> Self {
+        Self { command, buffer }
+    }
+
+    /// How many words there are, the name included.
+    pub(crate) fn len(&self) -> usize {
+        self.command.len()
+    }
+
+    /// Word `i`, which must exist.
+    pub(crate) fn word(&self, i: usize) -> &'a [u8] {
+        self.command.arg(self.buffer, i)
+    }
+
+    /// Word `i`, if there are as many.
+    pub(crate) fn get(&self, i: usize) -> Option<&'a [u8]> {
+        (i < self.len()).then(|| self.word(i))
+    }
+
+    /// Word `i` is `word`, in any case.
+    pub(crate) fn is(&self, i: usize, word: &str) -> bool {
+        self.get(i)
+            .is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    /// The words from `from` on.
+    pub(crate) fn from(&self, from: usize) -> impl Iterator<Item = &'a [u8]> {
+        let args = *self;
+        (from..self.len()).map(move |i| args.word(i))
+    }
+
+    /// The first place at or after `from` that is `word`, in any case.
+    pub(crate) fn find(&self, word: &str, from: usize) -> Option<usize> {
+        (from..self.len()).find(|&i| self.is(i, word))
+    }
+}
+
+impl Call<'_> {
+    /// Writes to the reply in the connection's protocol.
+    pub(crate) fn reply(&mut self) -> Reply<'_> {
+        Reply::new(self.out, self.session.protocol)
+    }
+}
+
+/// Executes one command; its reply goes to the end of `call.out`.
+pub(crate) fn execute(call: &mut Call<'_>) {
+    let start = call.out.len();
+    let muted = match call.session.reply_mode {
+        ReplyMode::On => false,
+        ReplyMode::Off => true,
+        ReplyMode::SkipNext => {
+            call.session.reply_mode = ReplyMode::On;
+            true
+        }
+    };
+    call.session.reply_turned_on = false;
+    if let Err(text) = dispatch(call) {
+        call.out.truncate(start);
+        call.reply().error(text);
+        call.shared.counters.errors.fetch_add(1, Ordering::Relaxed);
+    }
+    if (muted && !call.session.reply_turned_on) || call.session.reply_mode != ReplyMode::On {
+        call.out.truncate(start);
+    }
+}
+
+/// Finds and runs the command; `Err` holds the text of its error reply.
+fn dispatch(call: &mut Call<'_>) -> Result<(), String> {
+    let args = call.args;
+    let spec = registry::find(args.word(0)).ok_or_else(|| unknown_command(args))?;
+    match spec.action {
+        Action::Apply(apply) => run(call, spec, spec.name, apply),
+        Action::Either(apply, _) if args.len() == 1 => run(call, spec, spec.name, apply),
+        Action::Container(subcommands) | Action::Either(_, subcommands) => {
+            let Some(name) = args.get(1) else {
+                return Err(Fault::Arity.text(spec.name).into_owned());
+            };
+            let sub = registry::find_in(subcommands, name)
+                .ok_or_else(|| unknown_subcommand(spec, name))?;
+            let Action::Apply(apply) = sub.action else {
+                return Err(unknown_subcommand(spec, name));
+            };
+            let full_name = format!("{}|{}", spec.name, sub.name);
+            run(call, sub, &full_name, apply)
+        }
+    }
+}
+
+fn run(call: &mut Call<'_>, spec: &Spec, name: &str, apply: registry::Apply) -> Result<(), String> {
+    if !spec.takes(call.args.len()) {
+        return Err(Fault::Arity.text(name).into_owned());
+    }
+    if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
+        return Err("NOAUTH Authentication required.".to_owned());
+    }
+    apply(call).map_err(|fault| fault.text(name).into_owned())
+}
+
+/// Bytes of a name or of all arguments that an error repeats.
+const REPEATED_BYTES_MAX: usize = 128;
+
+#[cold]
+fn unknown_command(args: Args<'_>) -> String {
+    let mut shown = String::new();
+    for arg in args.from(1) {
+        if shown.len() >= REPEATED_BYTES_MAX {
+            break;
+        }
+        let room = REPEATED_BYTES_MAX - shown.len();
+        shown.push('\'');
+        shown.push_str(&beginning(arg, room));
+        shown.push_str("' ");
+    }
+    let name = beginning(args.word(0), REPEATED_BYTES_MAX);
+    format!("ERR unknown command '{name}', with args beginning with: {shown}")
+}
+
+#[cold]
+fn unknown_subcommand(spec: &Spec, name: &[u8]) -> String {
+    let name = beginning(name, REPEATED_BYTES_MAX);
+    let container = spec.name.to_ascii_uppercase();
+    format!("ERR unknown subcommand '{name}'. Try {container} HELP.")
+}
+
+/// The first `bytes_max` bytes, readable.
+fn beginning(word: &[u8], bytes_max: usize) -> String {
+    String::from_utf8_lossy(&word[..word.len().min(bytes_max)]).into_owned()
+}

@@ -1,0 +1,222 @@
+//! RANGE-OPTS: what a range query may ask for beyond its span.
+//!
+//! ```text
+//! [LATEST] [FILTER_BY_TS ts...] [FILTER_BY_VALUE min max] [COUNT n]
+//! [[ALIGN start|-|end|+|ms] AGGREGATION agg[,agg...] bucket-ms
+//!  [BUCKETTIMESTAMP start|-|end|+|mid|~] [EMPTY]]
+//! ```
+//!
+//! As in RedisTimeSeries each option is found by a scan over the words and
+//! unknown words are passed over. Options are checked in one order: COUNT,
+//! AGGREGATION with EMPTY and BUCKETTIMESTAMP, ALIGN, FILTER_BY_VALUE,
+//! FILTER_BY_TS. A word that follows AGGREGATION is its aggregator, so that
+//! `AGGREGATION COUNT 10` counts.
+
+use super::{Args, Fault};
+use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery};
+use latewood_model::Aggregator;
+use latewood_model::limits::{AGGREGATORS_MAX, FILTER_BY_TS_MAX};
+use latewood_wire::resp::number::{parse_float, parse_i64, parse_timestamp};
+
+/// Reads `from to RANGE-OPTS`, beginning at word `at`.
+pub(crate) fn parse(args: Args<'_>, at: usize, reverse: bool) -> Result<RangeQuery, Fault> {
+    let from = from_timestamp(args.word(at))?;
+    let to = to_timestamp(args.word(at + 1))?;
+    let options = at + 2;
+    let count = count(args, options)?;
+    let mut aggregation = aggregation(args, options)?;
+    let align = align(args, at, (from, to), aggregation.is_some())?;
+    if let (Some(aggregation), Some(align)) = (&mut aggregation, align) {
+        aggregation.align = align;
+    }
+    let filter_by_value = filter_by_value(args, options)?;
+    Ok(RangeQuery {
+        from,
+        to,
+        filter_by_timestamps: filter_by_timestamps(args, options)?,
+        filter_by_value,
+        count,
+        aggregation,
+        reverse,
+    })
+}
+
+/// The oldest timestamp of a span: milliseconds, or `-` for the beginning.
+pub(crate) fn from_timestamp(word: &[u8]) -> Result<i64, Fault> {
+    match word {
+        b"-" => Ok(0),
+        _ => parse_timestamp(word).ok_or(Fault::line("ERR TSDB: wrong fromTimestamp")),
+    }
+}
+
+/// The newest timestamp of a span: milliseconds, or `+` for the end.
+pub(crate) fn to_timestamp(word: &[u8]) -> Result<i64, Fault> {
+    match word {
+        b"+" => Ok(i64::MAX),
+        _ => parse_timestamp(word).ok_or(Fault::line("ERR TSDB: wrong toTimestamp")),
+    }
+}
+
+fn count(args: Args<'_>, from: usize) -> Result<Option<u64>, Fault> {
+    let Some(mut at) = args.find("COUNT", from) else {
+        return Ok(None);
+    };
+    if args.is(at - 1, "AGGREGATION") {
+        match args.find("COUNT", at + 1) {
+            Some(next) => at = next,
+            None => return Ok(None),
+        }
+    }
+    let word = args
+        .get(at + 1)
+        .ok_or(Fault::line("ERR TSDB: COUNT argument is missing"))?;
+    let count = parse_i64(word).ok_or(Fault::line("ERR TSDB: Couldn't parse COUNT"))?;
+    match u64::try_from(count) {
+        Ok(count) if count > 0 => Ok(Some(count)),
+        _ => Err(Fault::line("ERR TSDB: Invalid COUNT value")),
+    }
+}
+
+fn aggregation(args: Args<'_>, from: usize) -> Result<Option<Aggregation>, Fault> {
+    const BAD: Fault = Fault::line("ERR TSDB: Couldn't parse AGGREGATION");
+    let Some(at) = args.find("AGGREGATION", from) else {
+        return Ok(None);
+    };
+    let names = args.get(at + 1).ok_or(BAD)?;
+    let bucket_ms = args.get(at + 2).and_then(parse_i64).ok_or(BAD)?;
+    let aggregators = aggregators(names)?;
+    if bucket_ms <= 0 {
+        return Err(Fault::line(
+            "ERR TSDB: bucketDuration must be greater than zero",
+        ));
+    }
+    let empty = empty(args, from, at)?;
+    Ok(Some(Aggregation {
+        aggregators,
+        bucket_ms,
+        align: 0,
+        stamp: bucket_stamp(args, from, at)?,
+        empty,
+    }))
+}
+
+fn aggregators(names: &[u8]) -> Result<Vec<Aggregator>, Fault> {
+    let mut aggregators = Vec::new();
+    for name in names.split(|byte| *byte == b',') {
+        if aggregators.len() == AGGREGATORS_MAX {
+            return Err(Fault::line("ERR TSDB: Too many aggregation types"));
+        }
+        if name.is_empty() && names.contains(&b',') {
+            return Err(Fault::line("ERR TSDB: Empty aggregation type in list"));
+        }
+        let aggregator =
+            Aggregator::parse(name).ok_or(Fault::line("ERR TSDB: Unknown aggregation type"))?;
+        aggregators.push(aggregator);
+    }
+    Ok(aggregators)
+}
+
+fn empty(args: Args<'_>, from: usize, aggregation: usize) -> Result<bool, Fault> {
+    match args.find("EMPTY", from) {
+        None => Ok(false),
+        Some(at) if at == aggregation + 3 || at == aggregation + 5 => Ok(true),
+        Some(_) => Err(Fault::line(
+            "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag",
+        )),
+    }
+}
+
+fn bucket_stamp(args: Args<'_>, from: usize, aggregation: usize) -> Result<BucketStamp, Fault> {
+    let Some(at) = args.find("BUCKETTIMESTAMP", from) else {
+        return Ok(BucketStamp::Start);
+    };
+    if at != aggregation + 3 && at != aggregation + 4 {
+        return Err(Fault::line(
+            "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag",
+        ));
+    }
+    let word = args.get(at + 1).ok_or(Fault::Arity)?;
+    match word.to_ascii_lowercase().as_slice() {
+        b"start" | b"-" => Ok(BucketStamp::Start),
+        b"mid" | b"~" => Ok(BucketStamp::Mid),
+        b"end" | b"+" => Ok(BucketStamp::End),
+        _ => Err(Fault::line("ERR TSDB: unknown BUCKETTIMESTAMP parameter")),
+    }
+}
+
+/// `span` is what the words `at` and `at + 1` say.
+fn align(
+    args: Args<'_>,
+    at: usize,
+    span: (i64, i64),
+    aggregates: bool,
+) -> Result<Option<i64>, Fault> {
+    let Some(found) = args.find("ALIGN", at + 2) else {
+        return Ok(None);
+    };
+    let word = args.get(found + 1).ok_or(Fault::Arity)?;
+    let lower = word.to_ascii_lowercase();
+    let explicit = parse_timestamp(word);
+    let (is_start, is_end) = (
+        matches!(lower.as_slice(), b"start" | b"-"),
+        matches!(lower.as_slice(), b"end" | b"+"),
+    );
+    if !is_start && !is_end && explicit.is_none() {
+        return Err(Fault::line("ERR TSDB: unknown ALIGN parameter"));
+    }
+    if !aggregates {
+        return Err(Fault::line(
+            "ERR TSDB: ALIGN parameter can only be used with AGGREGATION",
+        ));
+    }
+    if is_start && args.word(at) == b"-" {
+        return Err(Fault::line(
+            "ERR TSDB: start alignment can only be used with explicit start timestamp",
+        ));
+    }
+    if is_end && args.word(at + 1) == b"+" {
+        return Err(Fault::line(
+            "ERR TSDB: end alignment can only be used with explicit end timestamp",
+        ));
+    }
+    Ok(explicit.or(Some(if is_start { span.0 } else { span.1 })))
+}
+
+fn filter_by_value(args: Args<'_>, from: usize) -> Result<Option<(f64, f64)>, Fault> {
+    let Some(at) = args.find("FILTER_BY_VALUE", from) else {
+        return Ok(None);
+    };
+    let (Some(min), Some(max)) = (args.get(at + 1), args.get(at + 2)) else {
+        return Err(Fault::line(
+            "ERR TSDB: FILTER_BY_VALUE one or more arguments are missing",
+        ));
+    };
+    let min = parse_float(min).ok_or(Fault::line("ERR TSDB: Couldn't parse MIN"))?;
+    let max = parse_float(max).ok_or(Fault::line("ERR TSDB: Couldn't parse MAX"))?;
+    Ok(Some((min, max)))
+}
+
+/// Timestamps up to the first word that is none, sorted, without duplicates.
+fn filter_by_timestamps(args: Args<'_>, from: usize) -> Result<Option<Vec<i64>>, Fault> {
+    let Some(at) = args.find("FILTER_BY_TS", from) else {
+        return Ok(None);
+    };
+    let mut timestamps: Vec<i64> = args
+        .from(at + 1)
+        .map_while(parse_timestamp)
+        .take(FILTER_BY_TS_MAX + 1)
+        .collect();
+    if timestamps.is_empty() {
+        return Err(Fault::line(
+            "ERR TSDB: FILTER_BY_TS one or more arguments are missing",
+        ));
+    }
+    if timestamps.len() > FILTER_BY_TS_MAX {
+        return Err(Fault::line(
+            "ERR TSDB: FILTER_BY_TS takes at most 128 timestamps",
+        ));
+    }
+    timestamps.sort_unstable();
+    timestamps.dedup();
+    Ok(Some(timestamps))
+}

@@ -1,0 +1,148 @@
+//! Walking over the keys: `KEYS pattern` and
+//! `SCAN cursor [MATCH pattern] [COUNT n] [TYPE type]`.
+//!
+//! SCAN gives every key that is there from the first call to the last, in
+//! steps of about COUNT; its cursor is 0 at the beginning and at the end.
+
+use super::fault::{NOT_AN_INTEGER, SYNTAX};
+use super::keyspace::TYPE_NAME;
+use super::registry::{Action, Keys, Spec};
+use super::{Args, Call, Fault, Outcome};
+use crate::glob;
+use latewood_model::limits::REPLY_BYTES_MAX;
+use latewood_wire::resp::number::parse_i64;
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "keys",
+        arity: 2,
+        flags: &["readonly"],
+        keys: Keys::NONE,
+        group: "keyspace",
+        syntax: "pattern",
+        summary: "Lists the keys that match a glob pattern.",
+        action: Action::Apply(keys),
+    },
+    Spec {
+        name: "scan",
+        arity: -2,
+        flags: &["readonly"],
+        keys: Keys::NONE,
+        group: "keyspace",
+        syntax: "cursor [MATCH pattern] [COUNT n] [TYPE type]",
+        summary: "Lists some of the keys and a cursor for the next of them.",
+        action: Action::Apply(scan),
+    },
+];
+
+/// Keys looked at in one step of KEYS.
+const KEYS_STEP: usize = 4096;
+/// Most keys looked at by one SCAN, however large its COUNT.
+const SCAN_COUNT_MAX: usize = 1_000_000;
+
+fn keys(call: &mut Call<'_>) -> Outcome {
+    let pattern = call.args.word(1);
+    let mut found = Found::default();
+    let mut cursor = 0;
+    loop {
+        cursor = call.shared.db.scan(cursor, KEYS_STEP, &mut |key| {
+            if glob::matches(pattern, key) {
+                found.push(key);
+            }
+        });
+        if cursor == 0 || found.bytes.len() > REPLY_BYTES_MAX {
+            break;
+        }
+    }
+    found.write(call)
+}
+
+fn scan(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let cursor = std::str::from_utf8(args.word(1))
+        .ok()
+        .and_then(|text| text.parse::<u64>().ok())
+        .ok_or(Fault::line("ERR invalid cursor"))?;
+    let options = ScanOptions::parse(args)?;
+    let mut found = Found::default();
+    let next = call.shared.db.scan(cursor, options.count, &mut |key| {
+        if options.matches(key) {
+            found.push(key);
+        }
+    });
+    let mut reply = call.reply();
+    reply.array(2);
+    reply.bulk(next.to_string());
+    found.write(call)
+}
+
+/// Keys, one after the other, and where each ends.
+#[derive(Default)]
+struct Found {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Found {
+    fn push(&mut self, key: &[u8]) {
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn write(&self, call: &mut Call<'_>) -> Outcome {
+        if self.bytes.len() > REPLY_BYTES_MAX {
+            return Err(Fault::line(
+                "ERR the reply is longer than 1 GiB; use SCAN instead",
+            ));
+        }
+        let mut reply = call.reply();
+        reply.array(self.ends.len());
+        let mut start = 0;
+        for &end in &self.ends {
+            reply.bulk(&self.bytes[start..end]);
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+struct ScanOptions<'a> {
+    pattern: Option<&'a [u8]>,
+    count: usize,
+    is_series_wanted: bool,
+}
+
+impl<'a> ScanOptions<'a> {
+    fn parse(args: Args<'a>) -> Result<Self, Fault> {
+        let mut options = Self {
+            pattern: None,
+            count: 10,
+            is_series_wanted: true,
+        };
+        for at in (2..args.len()).step_by(2) {
+            let value = args.get(at + 1).ok_or(SYNTAX)?;
+            if args.is(at, "MATCH") {
+                options.pattern = Some(value);
+            } else if args.is(at, "COUNT") {
+                let count = parse_i64(value).ok_or(NOT_AN_INTEGER)?;
+                let count = usize::try_from(count).unwrap_or(0);
+                if count == 0 {
+                    return Err(SYNTAX);
+                }
+                options.count = count.min(SCAN_COUNT_MAX);
+            } else if args.is(at, "TYPE") {
+                options.is_series_wanted = value.eq_ignore_ascii_case(TYPE_NAME.as_bytes());
+            } else {
+                return Err(SYNTAX);
+            }
+        }
+        Ok(options)
+    }
+
+    fn matches(&self, key: &[u8]) -> bool {
+        self.is_series_wanted
+            && self
+                .pattern
+                .is_none_or(|pattern| glob::matches(pattern, key))
+    }
+}

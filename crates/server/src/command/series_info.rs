@@ -1,0 +1,165 @@
+//! `TS.INFO key [DEBUG]` describes a series. Reply: a map of fields, in the
+//! order of RedisTimeSeries; DEBUG adds the key's name and the chunks.
+//!
+//! Names and policies are simple strings, labels and keys bulk strings, and
+//! ratios doubles in RESP3 but text in RESP2, all as clients expect.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use latewood_engine::{ChunkInfo, SeriesInfo};
+use latewood_model::Labels;
+use latewood_wire::resp::{Protocol, Reply};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.info",
+    arity: -2,
+    flags: &["readonly", "module"],
+    keys: Keys::ONE,
+    group: "timeseries",
+    syntax: "key [DEBUG]",
+    summary: "Describes a series: its options, its extent, its memory and its chunks.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    if args.len() > 3 {
+        return Err(Fault::Arity);
+    }
+    let key = args.word(1);
+    let info = call.shared.db.info(key)?;
+    let debug = args.is(2, "DEBUG");
+    let mut reply = call.reply();
+    reply.map(if debug { 16 } else { 14 });
+    fields(&mut reply, &info);
+    if debug {
+        reply.simple("keySelfName");
+        reply.bulk(key);
+        reply.simple("Chunks");
+        reply.array(info.chunks.len());
+        for chunk in &info.chunks {
+            describe_chunk(&mut reply, chunk);
+        }
+    }
+    Ok(())
+}
+
+fn fields(reply: &mut Reply<'_>, info: &SeriesInfo) {
+    let options = &info.options;
+    let number = |reply: &mut Reply<'_>, name: &str, value: i64| {
+        reply.simple(name);
+        reply.integer(value);
+    };
+    number(reply, "totalSamples", signed(info.total_samples));
+    number(
+        reply,
+        "memoryUsage",
+        signed(info.memory.total_bytes() as u64),
+    );
+    number(reply, "firstTimestamp", info.first_timestamp.unwrap_or(0));
+    number(reply, "lastTimestamp", info.last_timestamp.unwrap_or(0));
+    number(reply, "retentionTime", signed(options.retention_ms));
+    number(reply, "chunkCount", signed(info.chunks.len() as u64));
+    number(reply, "chunkSize", i64::from(options.chunk_size_bytes));
+    reply.simple("chunkType");
+    reply.simple(options.encoding.name());
+    reply.simple("duplicatePolicy");
+    match options.duplicate_policy {
+        Some(policy) => reply.simple(policy.name()),
+        None => reply.null(),
+    }
+    reply.simple("labels");
+    describe_labels(reply, &options.labels);
+    reply.simple("sourceKey");
+    reply.null();
+    reply.simple("rules");
+    reply.map(0);
+    number(
+        reply,
+        "ignoreMaxTimeDiff",
+        signed(options.ignore.max_time_diff_ms),
+    );
+    reply.simple("ignoreMaxValDiff");
+    ratio(reply, options.ignore.max_value_diff);
+}
+
+/// RESP3: a map; RESP2: an array of pairs, because a name may occur twice.
+fn describe_labels(reply: &mut Reply<'_>, labels: &Labels) {
+    let as_map = reply.protocol() == Protocol::Resp3;
+    if as_map {
+        reply.map(labels.len());
+    } else {
+        reply.array(labels.len());
+    }
+    for (name, value) in labels.iter() {
+        if !as_map {
+            reply.array(2);
+        }
+        reply.bulk(name);
+        reply.bulk(value);
+    }
+}
+
+fn describe_chunk(reply: &mut Reply<'_>, chunk: &ChunkInfo) {
+    reply.map(5);
+    for (name, value) in [
+        ("startTimestamp", chunk.start),
+        ("endTimestamp", chunk.end),
+        ("samples", signed(chunk.samples)),
+        ("size", signed(chunk.size_bytes)),
+    ] {
+        reply.simple(name);
+        reply.integer(value);
+    }
+    reply.simple("bytesPerSample");
+    ratio(reply, chunk.size_bytes as f64 / chunk.samples.max(1) as f64);
+}
+
+/// A double in RESP3, its text in RESP2.
+fn ratio(reply: &mut Reply<'_>, value: f64) {
+    match reply.protocol() {
+        Protocol::Resp2 => reply.bulk(redis_text(value)),
+        Protocol::Resp3 => reply.double(value),
+    }
+}
+
+/// The text of a ratio in RESP2: plain where that is short, else with an
+/// exponent of at least two digits.
+fn redis_text(value: f64) -> String {
+    let magnitude = value.abs();
+    if value == 0.0 || (1e-4..1e17).contains(&magnitude) || !value.is_finite() {
+        return value.to_string();
+    }
+    let text = format!("{value:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => {
+            let exponent: i32 = exponent.parse().unwrap_or(0);
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        None => text,
+    }
+}
+
+fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_read_as_in_redis() {
+        for (value, text) in [
+            (0.0, "0"),
+            (10.0, "10"),
+            (2.5, "2.5"),
+            (1e20, "1e+20"),
+            (1.5e-7, "1.5e-07"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(redis_text(value), text);
+        }
+    }
+}

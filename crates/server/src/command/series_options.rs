@@ -1,0 +1,150 @@
+//! CREATE-OPTS: what a client may choose for a new series.
+//!
+//! ```text
+//! [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] [CHUNK_SIZE bytes]
+//! [DUPLICATE_POLICY policy] [IGNORE max-time-diff max-value-diff]
+//! [LABELS {name value}...]
+//! ```
+//!
+//! As in RedisTimeSeries each option is found by a scan over all words and its
+//! first place counts; LABELS takes the rest of the line as pairs, words that
+//! are read as options too, and drops an odd last one. Options are checked in
+//! a fixed order, so that the same wrong line gets the same error. Unlike
+//! there, the scan begins after the fixed words: a key may be called
+//! RETENTION.
+
+use super::{Args, Fault};
+use latewood_model::{DuplicatePolicy, Encoding, Ignore, LabelError, Labels, SeriesOptions};
+use latewood_wire::resp::number::{parse_float, parse_i64};
+
+/// Reads CREATE-OPTS from word `from` on; what is missing comes from `defaults`.
+pub(crate) fn parse(
+    args: Args<'_>,
+    from: usize,
+    defaults: &SeriesOptions,
+) -> Result<SeriesOptions, Fault> {
+    let mut options = defaults.clone();
+    if let Some(labels) = labels(args, from)? {
+        options.labels = labels;
+    }
+    if let Some(retention_ms) = retention(args, from)? {
+        options.retention_ms = retention_ms;
+    }
+    if let Some(chunk_size_bytes) = chunk_size(args, from)? {
+        options.chunk_size_bytes = chunk_size_bytes;
+    }
+    if let Some(encoding) = encoding(args, from)? {
+        options.encoding = encoding;
+    }
+    if let Some(policy) = duplicate_policy(args, from, "DUPLICATE_POLICY")? {
+        options.duplicate_policy = Some(policy);
+    }
+    if let Some(ignore) = ignore(args, from)? {
+        options.ignore = ignore;
+    }
+    check(&options)?;
+    Ok(options)
+}
+
+/// Reads `word policy`, where `word` is DUPLICATE_POLICY or ON_DUPLICATE.
+pub(crate) fn duplicate_policy(
+    args: Args<'_>,
+    from: usize,
+    word: &str,
+) -> Result<Option<DuplicatePolicy>, Fault> {
+    let Some(at) = args.find(word, from) else {
+        return Ok(None);
+    };
+    let name = args
+        .get(at + 1)
+        .ok_or(Fault::line("ERR TSDB: Couldn't parse DUPLICATE_POLICY"))?;
+    DuplicatePolicy::parse(name)
+        .map(Some)
+        .ok_or(Fault::line("ERR TSDB: Unknown DUPLICATE_POLICY"))
+}
+
+fn check(options: &SeriesOptions) -> Result<(), Fault> {
+    options
+        .check()
+        .map_err(|error| Fault::Line(format!("ERR TSDB: {error}").into()))
+}
+
+fn labels(args: Args<'_>, from: usize) -> Result<Option<Labels>, Fault> {
+    const BAD: Fault = Fault::line("ERR TSDB: Couldn't parse LABELS");
+    let Some(at) = args.find("LABELS", from) else {
+        return Ok(None);
+    };
+    let pairs = (args.len() - at - 1) / 2;
+    let pair = |i: usize| (args.word(at + 1 + 2 * i), args.word(at + 2 + 2 * i));
+    let reserved = |byte: &u8| matches!(byte, b'(' | b')' | b',');
+    if (0..pairs).any(|i| pair(i).1.iter().any(reserved)) {
+        return Err(BAD);
+    }
+    match Labels::new((0..pairs).map(pair)) {
+        Ok(labels) => Ok(Some(labels)),
+        Err(LabelError::Empty) => Err(BAD),
+        Err(error) => Err(Fault::Line(format!("ERR TSDB: {error}").into())),
+    }
+}
+
+fn retention(args: Args<'_>, from: usize) -> Result<Option<u64>, Fault> {
+    let Some(at) = args.find("RETENTION", from) else {
+        return Ok(None);
+    };
+    let retention_ms = args
+        .get(at + 1)
+        .and_then(parse_i64)
+        .ok_or(Fault::line("ERR TSDB: Couldn't parse RETENTION"))?;
+    // RedisTimeSeries sends this one without its code.
+    u64::try_from(retention_ms)
+        .map(Some)
+        .map_err(|_| Fault::line("TSDB: Couldn't parse RETENTION"))
+}
+
+fn chunk_size(args: Args<'_>, from: usize) -> Result<Option<u32>, Fault> {
+    let Some(at) = args.find("CHUNK_SIZE", from) else {
+        return Ok(None);
+    };
+    let bytes = args
+        .get(at + 1)
+        .and_then(parse_i64)
+        .ok_or(Fault::line("ERR TSDB: Couldn't parse CHUNK_SIZE"))?;
+    // What does not fit 32 bits is out of range like any other size.
+    let chunk_size_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    let options = SeriesOptions {
+        chunk_size_bytes,
+        ..SeriesOptions::default()
+    };
+    check(&options).map(|()| Some(chunk_size_bytes))
+}
+
+fn encoding(args: Args<'_>, from: usize) -> Result<Option<Encoding>, Fault> {
+    if let Some(at) = args.find("ENCODING", from) {
+        let name = args.get(at + 1).ok_or(Fault::Arity)?;
+        return Encoding::parse(name)
+            .map(Some)
+            .ok_or(Fault::line("ERR TSDB: unknown ENCODING parameter"));
+    }
+    if args.find("UNCOMPRESSED", from).is_some() {
+        return Ok(Some(Encoding::Uncompressed));
+    }
+    let compressed = args.find("COMPRESSED", from);
+    Ok(compressed.map(|_| Encoding::Compressed))
+}
+
+fn ignore(args: Args<'_>, from: usize) -> Result<Option<Ignore>, Fault> {
+    const BAD: Fault = Fault::line("ERR TSDB: Couldn't parse IGNORE");
+    let Some(at) = args.find("IGNORE", from) else {
+        return Ok(None);
+    };
+    let time_diff = args.get(at + 1).and_then(parse_i64).ok_or(BAD)?;
+    let max_value_diff = args.get(at + 2).and_then(parse_float).ok_or(BAD)?;
+    let negative = Fault::line("ERR TSDB: IGNORE arguments cannot be negative");
+    match u64::try_from(time_diff) {
+        Ok(max_time_diff_ms) if max_value_diff >= 0.0 => Ok(Some(Ignore {
+            max_time_diff_ms,
+            max_value_diff,
+        })),
+        _ => Err(negative),
+    }
+}

@@ -1,0 +1,28 @@
+//! `TIME`: the server's clock, as seconds since the Unix epoch and the
+//! microseconds of that second.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Outcome};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "time",
+    arity: 1,
+    flags: &["loading", "stale", "fast"],
+    keys: Keys::NONE,
+    group: "server",
+    syntax: "",
+    summary: "Gives the server's clock: seconds and microseconds.",
+    action: Action::Apply(apply),
+}];
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let mut reply = call.reply();
+    reply.array(2);
+    reply.bulk(now.as_secs().to_string());
+    reply.bulk(now.subsec_micros().to_string());
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! From options that may be missing to settings that are all there.
+//!
+//! Precedence: flag, environment, file, default. The first two are clap's
+//! work; this module reads the file and fills in the defaults. Values are
+//! checked here, once, so that the server starts with good settings or not at
+//! all. Tested below and by `tests/config.rs` on the real process.
+
+use crate::cli::{LogLevel, ServeOptions, Switch};
+use latewood_engine::{Defaults, Durability};
+use latewood_model::limits::CONNECTIONS_DEFAULT;
+use latewood_model::{DuplicatePolicy, Encoding, Ignore, SeriesOptions};
+use std::path::{Path, PathBuf};
+
+/// Everything the server needs to know to start.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Settings {
+    /// Where the data lies.
+    pub(crate) dir: PathBuf,
+    /// Addresses with ports to listen on.
+    pub(crate) listen: Vec<String>,
+    /// Path of the unix socket, if there is one.
+    pub(crate) unixsocket: Option<PathBuf>,
+    /// The password; empty means none.
+    pub(crate) requirepass: String,
+    /// Without a password only loopback peers are served.
+    pub(crate) protected_mode: bool,
+    /// What a reply to a write promises unless the connection asks otherwise.
+    pub(crate) durability: Durability,
+    /// Longest wait for the disk under `Interval`, milliseconds.
+    pub(crate) sync_interval_ms: u64,
+    /// Whether there is a log.
+    pub(crate) wal: bool,
+    /// Number of event loops, at least 1.
+    pub(crate) threads: usize,
+    /// Connections at a time.
+    pub(crate) connections_max: usize,
+    /// Idle seconds after which a connection is closed; 0 never.
+    pub(crate) idle_timeout_s: u64,
+    /// How much is logged.
+    pub(crate) log_level: LogLevel,
+    /// The options of series that a write creates.
+    pub(crate) ts: TsDefaults,
+}
+
+/// The `ts-*` settings.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TsDefaults {
+    /// Policy of series without their own.
+    pub(crate) duplicate_policy: DuplicatePolicy,
+    /// Options of new series.
+    pub(crate) series: SeriesOptions,
+}
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {path}: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file is no TOML, or names something unknown.
+    #[error("the configuration file {path} is wrong: {message}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and why, from the TOML reader.
+        message: String,
+    },
+    /// A value is out of its range.
+    #[error("{option}: {reason}")]
+    Value {
+        /// The option's name.
+        option: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl Settings {
+    /// Fills what `given` leaves open from its file and the defaults.
+    ///
+    /// # Errors
+    /// An unreadable or wrong file, or a value out of its range.
+    pub(crate) fn resolve(given: ServeOptions) -> Result<Self, ConfigError> {
+        let options = match given.config.clone() {
+            Some(path) => given.or(read_file(&path)?),
+            None => given,
+        };
+        let threads = match options.threads.unwrap_or(0) {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n if n > THREADS_MAX => {
+                return Err(value("threads", format!("{n} is more than {THREADS_MAX}")));
+            }
+            n => n,
+        };
+        let listen = options
+            .listen
+            .clone()
+            .unwrap_or_else(|| vec!["127.0.0.1:6379".to_owned()]);
+        let ts = TsDefaults::resolve(&options)?;
+        Ok(Self {
+            dir: options.dir.unwrap_or_else(|| "latewood-data".into()),
+            listen: listen.into_iter().filter(|l| !l.is_empty()).collect(),
+            unixsocket: options.unixsocket,
+            requirepass: options.requirepass.unwrap_or_default(),
+            protected_mode: options.protected_mode != Some(Switch::Off),
+            durability: options
+                .durability
+                .map_or(Durability::Interval, Durability::from),
+            sync_interval_ms: options.sync_interval.unwrap_or(1000).max(1),
+            wal: options.wal != Some(Switch::Off),
+            threads,
+            connections_max: options.maxclients.unwrap_or(CONNECTIONS_DEFAULT).max(1),
+            idle_timeout_s: options.timeout.unwrap_or(0),
+            log_level: options.log_level.unwrap_or(LogLevel::Info),
+            ts,
+        })
+    }
+}
+
+/// More event loops than any machine has cores for.
+const THREADS_MAX: usize = 1024;
+
+impl TsDefaults {
+    fn resolve(options: &ServeOptions) -> Result<Self, ConfigError> {
+        let policy = options.ts_duplicate_policy.as_deref().unwrap_or("block");
+        let encoding = options.ts_encoding.as_deref().unwrap_or("compressed");
+        let base = SeriesOptions::default();
+        let series = SeriesOptions {
+            retention_ms: options.ts_retention_policy.unwrap_or(base.retention_ms),
+            chunk_size_bytes: options.ts_chunk_size_bytes.unwrap_or(base.chunk_size_bytes),
+            encoding: Encoding::parse(encoding.as_bytes()).ok_or_else(|| {
+                value("ts-encoding", format!("there is no encoding {encoding:?}"))
+            })?,
+            ignore: Ignore {
+                max_time_diff_ms: options.ts_ignore_max_time_diff.unwrap_or(0),
+                max_value_diff: options.ts_ignore_max_val_diff.unwrap_or(0.0),
+            },
+            ..base
+        };
+        series
+            .check()
+            .map_err(|error| value("ts-chunk-size-bytes or ts-ignore", error.to_string()))?;
+        let duplicate_policy = DuplicatePolicy::parse(policy.as_bytes()).ok_or_else(|| {
+            value(
+                "ts-duplicate-policy",
+                format!("there is no duplicate policy {policy:?}"),
+            )
+        })?;
+        Ok(Self {
+            duplicate_policy,
+            series,
+        })
+    }
+}
+
+impl From<TsDefaults> for Defaults {
+    fn from(ts: TsDefaults) -> Self {
+        Self {
+            duplicate_policy: ts.duplicate_policy,
+            series: ts.series,
+        }
+    }
+}
+
+fn read_file(path: &Path) -> Result<ServeOptions, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })?;
+    toml::from_str(&text).map_err(|error| ConfigError::Malformed {
+        path: path.to_owned(),
+        message: error.to_string(),
+    })
+}
+
+fn value(option: &'static str, reason: String) -> ConfigError {
+    ConfigError::Value { option, reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn with_file(text: &str, mut flags: ServeOptions) -> Result<Settings, ConfigError> {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        flags.config = Some(file.path().to_owned());
+        Settings::resolve(flags)
+    }
+
+    #[test]
+    fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+        let flags = ServeOptions {
+            maxclients: Some(7),
+            ..ServeOptions::default()
+        };
+        let settings = with_file("maxclients = 5\ntimeout = 9\n", flags).unwrap();
+        assert_eq!(settings.connections_max, 7);
+        assert_eq!(settings.idle_timeout_s, 9);
+        assert_eq!(settings.sync_interval_ms, 1000);
+    }
+
+    #[test]
+    fn every_option_can_stand_in_the_file() {
+        let text = r#"
+            dir = "/d"
+            listen = ["127.0.0.1:1", "[::1]:2"]
+            unixsocket = "/s"
+            requirepass = "p"
+            protected-mode = "off"
+            durability = "sync"
+            sync-interval = 5
+            wal = "off"
+            threads = 3
+            maxclients = 4
+            timeout = 6
+            log-level = "warn"
+            ts-duplicate-policy = "last"
+            ts-encoding = "uncompressed"
+            ts-chunk-size-bytes = 128
+            ts-retention-policy = 10
+            ts-ignore-max-time-diff = 11
+            ts-ignore-max-val-diff = 1.5
+        "#;
+        let settings = with_file(text, ServeOptions::default()).unwrap();
+        let expected = Settings {
+            dir: "/d".into(),
+            listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
+            unixsocket: Some("/s".into()),
+            requirepass: "p".into(),
+            protected_mode: false,
+            durability: Durability::Sync,
+            sync_interval_ms: 5,
+            wal: false,
+            threads: 3,
+            connections_max: 4,
+            idle_timeout_s: 6,
+            log_level: LogLevel::Warn,
+            ts: TsDefaults {
+                duplicate_policy: DuplicatePolicy::Last,
+                series: SeriesOptions {
+                    retention_ms: 10,
+                    chunk_size_bytes: 128,
+                    encoding: Encoding::Uncompressed,
+                    ignore: Ignore {
+                        max_time_diff_ms: 11,
+                        max_value_diff: 1.5,
+                    },
+                    ..SeriesOptions::default()
+                },
+            },
+        };
+        assert_eq!(settings, expected);
+    }
+
+    #[test]
+    fn unknown_names_and_bad_values_are_refused() {
+        for text in [
+            "mxclients = 5",
+            "config = \"x\"",
+            "durability = \"maybe\"",
+            "ts-encoding = \"zip\"",
+            "ts-duplicate-policy = \"newest\"",
+            "ts-chunk-size-bytes = 49",
+            "ts-ignore-max-val-diff = -1.0",
+            "threads = 100000",
+        ] {
+            assert!(
+                with_file(text, ServeOptions::default()).is_err(),
+                "{text} was taken"
+            );
+        }
+    }
+}

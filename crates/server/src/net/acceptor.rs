@@ -1,0 +1,132 @@
+//! The thread that accepts connections and hands them to the event loops.
+//!
+//! It also turns away what must not be served: more connections than
+//! `maxclients`, and in protected mode peers on other machines.
+
+use crate::net::event_loop::Inbox;
+use crate::net::listener::{Accepted, Listener};
+use crate::shared::Shared;
+use mio::{Events, Interest, Poll, Token, Waker};
+use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+const WAKE: Token = Token(usize::MAX);
+/// Pause after the system refused a connection, for want of descriptors say.
+const PAUSE: Duration = Duration::from_millis(100);
+
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+const DENIED: &[u8] = b"-DENIED Latewood is in protected mode: it has no password, so it serves \
+only clients on its own machine. Set one with --requirepass, or, if the network is trusted, \
+start it with --protected-mode off.\r\n";
+
+/// Accepts connections until the server stops.
+pub(crate) struct Acceptor {
+    poll: Poll,
+    waker: Arc<Waker>,
+    listeners: Vec<Listener>,
+    inboxes: Vec<Arc<Inbox>>,
+    next: usize,
+}
+
+impl Acceptor {
+    /// Accepts on `listeners` for the loops of `inboxes`, of which there is at
+    /// least one.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn new(mut listeners: Vec<Listener>, inboxes: Vec<Arc<Inbox>>) -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
+        for (number, listener) in listeners.iter_mut().enumerate() {
+            let token = Token(number);
+            poll.registry()
+                .register(listener.source(), token, Interest::READABLE)?;
+        }
+        Ok(Self {
+            poll,
+            waker,
+            listeners,
+            inboxes,
+            next: 0,
+        })
+    }
+
+    /// Wakes the thread, so that it sees that the server stops.
+    pub(crate) fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Accepts until the server stops.
+    ///
+    /// # Errors
+    /// Those of waiting for events.
+    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = Events::with_capacity(64);
+        let mut paused = false;
+        while !shared.stopping.load(Ordering::Acquire) {
+            match self.poll.poll(&mut events, paused.then_some(PAUSE)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            paused = false;
+            // Events come once per edge, so every listener is emptied each
+            // time; one that was refused something is tried again.
+            for number in 0..self.listeners.len() {
+                paused |= !self.accept_all(number, shared);
+            }
+        }
+        Ok(())
+    }
+
+    /// Accepts all that wait; whether the system gave them all.
+    fn accept_all(&mut self, number: usize, shared: &Shared) -> bool {
+        loop {
+            match self.listeners[number].accept() {
+                Ok(accepted) => self.hand_over(accepted, shared),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::Interrupted
+                            | ErrorKind::ConnectionAborted
+                            | ErrorKind::NotConnected
+                            | ErrorKind::InvalidInput
+                    ) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection; trying again");
+                    return false;
+                }
+            }
+        }
+    }
+
+    fn hand_over(&mut self, mut accepted: Accepted, shared: &Shared) {
+        let counters = &shared.counters;
+        counters.connections.fetch_add(1, Ordering::Relaxed);
+        let runtime = &shared.runtime;
+        let refusal = if shared.connected() >= runtime.connections_max.load(Ordering::Relaxed) {
+            Some(TOO_MANY)
+        } else if !accepted.is_local
+            && runtime.protected_mode.load(Ordering::Relaxed)
+            && !runtime.has_password()
+        {
+            Some(DENIED)
+        } else {
+            None
+        };
+        if let Some(text) = refusal {
+            counters
+                .connections_rejected
+                .fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(peer = accepted.peer, "refused a connection");
+            // The peer may be gone already; there is nobody else to tell.
+            let _ = accepted.socket.write(text);
+            return;
+        }
+        let info = shared.register(accepted.peer, accepted.local);
+        self.inboxes[self.next].put(accepted.socket, info);
+        self.next = (self.next + 1) % self.inboxes.len();
+    }
+}

@@ -1,0 +1,263 @@
+//! One connection: a socket, the bytes it has not worked off, its client.
+//!
+//! Invariants: `input` holds only bytes that were read and not run; a
+//! connection without unfinished business holds no buffer at all, so that
+//! thousands of idle ones cost little. Replies beyond the backlog limit stop
+//! the reading, so a peer that never reads holds one backlog and one reply.
+
+use super::pipeline::{Client, Executor};
+use super::socket::Socket;
+use crate::session::Session;
+use crate::shared::Shared;
+use latewood_engine::Position;
+use latewood_model::limits::REPLY_BACKLOG_BYTES;
+use std::io::{self, ErrorKind, Read, Write};
+use std::time::{Duration, Instant};
+
+/// Bytes read from one connection in one round.
+pub(super) const READ_BYTES: usize = 64 * 1024;
+/// Time a peer has to finish a command that it began, or to take the last
+/// replies of a connection that closes.
+const UNFINISHED_MAX: Duration = Duration::from_secs(60);
+/// A buffer larger than this is given back once it is empty.
+const KEPT_BYTES: usize = 4 * 1024;
+
+/// A connection of one event loop.
+#[derive(Debug)]
+pub(super) struct Connection {
+    /// The stream.
+    pub(super) socket: Socket,
+    /// Is in the list of connections to serve.
+    pub(super) is_queued: bool,
+    client: Client,
+    input: Vec<u8>,
+    /// Bytes of `client.output` that are sent.
+    sent: usize,
+    is_readable: bool,
+    /// The peer sends no more: read up to the end of its bytes.
+    is_read_closed: bool,
+    is_broken: bool,
+    /// Since when a command is unfinished, or the last replies wait.
+    unfinished_since: Option<Instant>,
+}
+
+/// What an event loop lends to the connection it serves.
+pub(super) struct Workspace {
+    /// Runs commands.
+    pub(super) executor: Executor,
+    /// Read buffer of [`READ_BYTES`] that is lent for one read.
+    pub(super) spare: Vec<u8>,
+    /// Empty buffers for replies.
+    pub(super) pool: Vec<Vec<u8>>,
+}
+
+/// Buffers an event loop keeps for replies.
+const POOL_BUFFERS_MAX: usize = 64;
+/// A reply buffer larger than this is given back to the system.
+const POOL_BUFFER_BYTES_MAX: usize = 256 * 1024;
+
+impl Connection {
+    pub(super) fn new(socket: Socket, session: Session) -> Self {
+        Self {
+            socket,
+            is_queued: false,
+            client: Client::new(session),
+            input: Vec::new(),
+            sent: 0,
+            is_readable: false,
+            is_read_closed: false,
+            is_broken: false,
+            unfinished_since: None,
+        }
+    }
+
+    /// The number of the client.
+    pub(super) fn id(&self) -> u64 {
+        self.client.session.info.id
+    }
+
+    /// Notes that there is something to read.
+    pub(super) fn note_readable(&mut self, is_read_closed: bool) {
+        self.is_readable = true;
+        self.is_read_closed |= is_read_closed;
+    }
+
+    /// Whether there is more to do without waiting for the peer.
+    pub(super) fn wants_service(&self) -> bool {
+        (self.is_readable || self.client.has_more)
+            && !self.client.session.closing
+            && !self.is_full()
+    }
+
+    /// Whether nothing more will come of it.
+    pub(super) fn is_finished(&self) -> bool {
+        self.is_broken || (self.client.session.closing && self.unsent() == 0)
+    }
+
+    /// The write that must be on disk before the replies may go.
+    pub(super) fn unsynced(&self) -> Option<Position> {
+        self.client.session.unsynced
+    }
+
+    /// Notes that its writes are on disk.
+    pub(super) fn note_synced(&mut self) {
+        self.client.session.unsynced = None;
+    }
+
+    /// Ends the connection without sending what waits.
+    pub(super) fn abort(&mut self) {
+        self.is_broken = true;
+    }
+
+    fn unsent(&self) -> usize {
+        self.client.output.len() - self.sent
+    }
+
+    fn is_full(&self) -> bool {
+        self.unsent() > REPLY_BACKLOG_BYTES
+    }
+
+    /// Reads once and runs what has arrived; replies stay in the buffer.
+    pub(super) fn serve(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
+        if self.is_full() || self.is_broken || self.client.session.closing {
+            return 0;
+        }
+        if self.client.output.capacity() == 0 {
+            self.client.output = workspace.pool.pop().unwrap_or_default();
+        }
+        let bytes_in = if self.client.has_more {
+            let input = std::mem::take(&mut self.input);
+            let used = workspace.executor.run(shared, &mut self.client, &input);
+            self.keep(&input[used..]);
+            0
+        } else if self.is_readable {
+            self.read_and_run(shared, workspace)
+        } else {
+            return 0;
+        };
+        self.client.session.info.touch();
+        let is_unfinished = self.client.missing_bytes > 0 || self.client.session.closing;
+        if !is_unfinished {
+            self.unfinished_since = None;
+        } else if self.unfinished_since.is_none() {
+            self.unfinished_since = Some(Instant::now());
+        }
+        bytes_in
+    }
+
+    fn read_and_run(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
+        let held = self.input.len();
+        // A long command gathers in a buffer of its own, others share one.
+        let is_long = held.saturating_add(self.client.missing_bytes) > READ_BYTES / 2;
+        let mut buffer = if is_long {
+            let mut own = std::mem::take(&mut self.input);
+            own.resize(held + READ_BYTES, 0);
+            own
+        } else {
+            let mut spare = std::mem::take(&mut workspace.spare);
+            spare.resize(READ_BYTES, 0);
+            spare[..held].copy_from_slice(&self.input);
+            spare
+        };
+        let read = self.read(&mut buffer[held..]);
+        let filled = held + read;
+        // Until the missing bytes are there, a look would find nothing new.
+        let used = if read >= self.client.missing_bytes.max(1) {
+            let executor = &mut workspace.executor;
+            executor.run(shared, &mut self.client, &buffer[..filled])
+        } else {
+            self.client.missing_bytes -= read;
+            0
+        };
+        if is_long {
+            buffer.truncate(filled);
+            buffer.drain(..used);
+            self.input = buffer;
+            if self.input.is_empty() {
+                self.input = Vec::new();
+            }
+        } else {
+            self.keep(&buffer[used..filled]);
+            workspace.spare = buffer;
+        }
+        read as u64
+    }
+
+    /// Keeps bytes for the next round.
+    fn keep(&mut self, rest: &[u8]) {
+        self.input.clear();
+        if rest.is_empty() && self.input.capacity() > KEPT_BYTES {
+            self.input = Vec::new();
+        }
+        self.input.extend_from_slice(rest);
+    }
+
+    /// Reads what fits; 0 when there is nothing or never will be.
+    fn read(&mut self, buffer: &mut [u8]) -> usize {
+        match self.socket.read(buffer) {
+            Ok(0) => {
+                // Replies to what came before are still sent.
+                self.is_readable = false;
+                self.client.session.closing = true;
+                0
+            }
+            Ok(read) => {
+                // A short read has emptied the socket: what comes later is a
+                // new event. A peer that closed sends no further event.
+                self.is_readable = read == buffer.len() || self.is_read_closed;
+                read
+            }
+            Err(error) => {
+                match error.kind() {
+                    ErrorKind::WouldBlock => self.is_readable = false,
+                    ErrorKind::Interrupted => {}
+                    _ => self.is_broken = true,
+                }
+                0
+            }
+        }
+    }
+
+    /// Sends what the socket takes; the bytes.
+    pub(super) fn send(&mut self, workspace: &mut Workspace) -> u64 {
+        let mut bytes_out = 0;
+        while self.unsent() > 0 && !self.is_broken {
+            match self.write_once() {
+                Ok(0) => self.is_broken = true,
+                Ok(written) => {
+                    self.sent += written;
+                    bytes_out += written as u64;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => self.is_broken = true,
+            }
+        }
+        let output = &mut self.client.output;
+        if self.sent == output.len() {
+            output.clear();
+            self.sent = 0;
+            let buffer = std::mem::take(output);
+            if workspace.pool.len() < POOL_BUFFERS_MAX && buffer.capacity() <= POOL_BUFFER_BYTES_MAX
+            {
+                workspace.pool.push(buffer);
+            }
+        } else if self.sent > output.len() / 2 {
+            output.drain(..self.sent);
+            self.sent = 0;
+        }
+        bytes_out
+    }
+
+    fn write_once(&mut self) -> io::Result<usize> {
+        self.socket.write(&self.client.output[self.sent..])
+    }
+
+    /// Whether the peer has used up its time.
+    pub(super) fn is_overdue(&self, idle_timeout_s: u64) -> bool {
+        let is_stuck = self
+            .unfinished_since
+            .is_some_and(|since| since.elapsed() > UNFINISHED_MAX);
+        is_stuck || (idle_timeout_s > 0 && self.client.session.info.idle_s() >= idle_timeout_s)
+    }
+}

@@ -1,0 +1,258 @@
+//! One thread's rounds over its connections.
+//!
+//! A round: wait for events, let every ready connection read once and run its
+//! commands, then send. Connections whose replies promise the disk are sent
+//! last, after one sync for all of them; if that sync fails they are closed
+//! without a reply, because nothing may be acknowledged that is not durable.
+
+use super::connection::{Connection, READ_BYTES, Workspace};
+use super::pipeline::Executor;
+use super::socket::Socket;
+use crate::session::{ClientInfo, Session};
+use crate::shared::Shared;
+use latewood_engine::Position;
+use mio::{Events, Interest, Poll, Token, Waker};
+use parking_lot::Mutex;
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const WAKE: Token = Token(usize::MAX);
+/// How often overdue connections are looked for.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Events taken from the kernel at a time.
+const EVENTS: usize = 1024;
+
+/// Where the acceptor leaves new connections for a loop.
+pub(crate) struct Inbox {
+    waker: Waker,
+    sockets: Mutex<Vec<(Socket, Arc<ClientInfo>)>>,
+}
+
+impl Inbox {
+    /// Leaves a connection and wakes the loop.
+    pub(crate) fn put(&self, socket: Socket, info: Arc<ClientInfo>) {
+        self.sockets.lock().push((socket, info));
+        self.wake();
+    }
+
+    /// Wakes the loop.
+    pub(crate) fn wake(&self) {
+        if let Err(error) = self.waker.wake() {
+            tracing::error!(%error, "cannot wake an event loop");
+        }
+    }
+}
+
+/// One event loop and its connections.
+pub(crate) struct EventLoop {
+    poll: Poll,
+    inbox: Arc<Inbox>,
+    connections: Vec<Option<Box<Connection>>>,
+    free: Vec<usize>,
+    /// Connections to serve in the next round.
+    ready: Vec<usize>,
+    workspace: Workspace,
+}
+
+impl EventLoop {
+    /// A loop without connections.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn new() -> io::Result<Self> {
+        let poll = Poll::new()?;
+        let waker = Waker::new(poll.registry(), WAKE)?;
+        Ok(Self {
+            poll,
+            inbox: Arc::new(Inbox {
+                waker,
+                sockets: Mutex::default(),
+            }),
+            connections: Vec::new(),
+            free: Vec::new(),
+            ready: Vec::new(),
+            workspace: Workspace {
+                executor: Executor::default(),
+                spare: Vec::with_capacity(READ_BYTES),
+                pool: Vec::new(),
+            },
+        })
+    }
+
+    /// Where new connections go.
+    pub(crate) fn inbox(&self) -> Arc<Inbox> {
+        Arc::clone(&self.inbox)
+    }
+
+    /// Serves until the server stops.
+    ///
+    /// # Errors
+    /// Those of waiting for events.
+    pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS);
+        let mut round = Vec::new();
+        let mut next_sweep = Instant::now() + SWEEP;
+        while !shared.stopping.load(Ordering::Acquire) {
+            let wait = if self.ready.is_empty() {
+                next_sweep.saturating_duration_since(Instant::now())
+            } else {
+                Duration::ZERO
+            };
+            match self.poll.poll(&mut events, Some(wait)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                polled => polled?,
+            }
+            for event in &events {
+                match event.token() {
+                    WAKE => self.adopt(shared),
+                    Token(slot) => {
+                        let is_readable = event.is_readable() || event.is_error();
+                        self.note(slot, is_readable, event.is_read_closed());
+                    }
+                }
+            }
+            std::mem::swap(&mut round, &mut self.ready);
+            self.serve(shared, &round);
+            self.send(shared, &round);
+            round.clear();
+            if Instant::now() >= next_sweep {
+                self.sweep(shared);
+                next_sweep = Instant::now() + SWEEP;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over the connections that were left for this loop.
+    fn adopt(&mut self, shared: &Shared) {
+        let sockets = std::mem::take(&mut *self.inbox.sockets.lock());
+        for (mut socket, info) in sockets {
+            let slot = self.free.pop().unwrap_or(self.connections.len());
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            let registry = self.poll.registry();
+            if let Err(error) = registry.register(&mut socket, Token(slot), interest) {
+                tracing::warn!(%error, "cannot watch a new connection");
+                shared.unregister(info.id);
+                self.free.push(slot);
+                continue;
+            }
+            let open = !shared.runtime.has_password();
+            let session = Session::new(info, open, shared.settings.durability);
+            let connection = Some(Box::new(Connection::new(socket, session)));
+            match self.connections.get_mut(slot) {
+                Some(place) => *place = connection,
+                None => self.connections.push(connection),
+            }
+        }
+    }
+
+    fn note(&mut self, slot: usize, is_readable: bool, is_read_closed: bool) {
+        let Some(Some(connection)) = self.connections.get_mut(slot) else {
+            return;
+        };
+        if is_readable || is_read_closed {
+            connection.note_readable(is_read_closed);
+        }
+        if !connection.is_queued {
+            connection.is_queued = true;
+            self.ready.push(slot);
+        }
+    }
+
+    fn serve(&mut self, shared: &Shared, round: &[usize]) {
+        let mut bytes_in = 0;
+        for &slot in round {
+            if let Some(Some(connection)) = self.connections.get_mut(slot) {
+                connection.is_queued = false;
+                bytes_in += connection.serve(shared, &mut self.workspace);
+            }
+        }
+        let counter = &shared.counters.bytes_in;
+        counter.fetch_add(bytes_in, Ordering::Relaxed);
+    }
+
+    fn send(&mut self, shared: &Shared, round: &[usize]) {
+        let mut bytes_out = 0;
+        let mut to_sync: Option<Position> = None;
+        for &slot in round {
+            let Some(Some(connection)) = self.connections.get_mut(slot) else {
+                continue;
+            };
+            match connection.unsynced() {
+                None => bytes_out += connection.send(&mut self.workspace),
+                position => to_sync = to_sync.max(position),
+            }
+        }
+        if let Some(position) = to_sync {
+            bytes_out += self.sync_and_send(shared, position, round);
+        }
+        let counter = &shared.counters.bytes_out;
+        counter.fetch_add(bytes_out, Ordering::Relaxed);
+        for &slot in round {
+            self.after_round(shared, slot);
+        }
+    }
+
+    /// Syncs once for all of the round that wait for the disk.
+    fn sync_and_send(&mut self, shared: &Shared, position: Position, round: &[usize]) -> u64 {
+        let synced = shared.db.sync_to(position);
+        if let Err(error) = &synced {
+            tracing::error!(%error, "a sync failed; closing the connections that wait for it");
+        }
+        let mut bytes_out = 0;
+        for &slot in round {
+            let Some(Some(connection)) = self.connections.get_mut(slot) else {
+                continue;
+            };
+            if connection.unsynced().is_none() {
+                continue;
+            }
+            match synced {
+                Ok(()) => {
+                    connection.note_synced();
+                    bytes_out += connection.send(&mut self.workspace);
+                }
+                Err(_) => connection.abort(),
+            }
+        }
+        bytes_out
+    }
+
+    /// Closes a connection that is done, queues one that is not.
+    fn after_round(&mut self, shared: &Shared, slot: usize) {
+        let Some(Some(connection)) = self.connections.get_mut(slot) else {
+            return;
+        };
+        if connection.is_finished() {
+            self.close(shared, slot);
+        } else if connection.wants_service() && !connection.is_queued {
+            connection.is_queued = true;
+            self.ready.push(slot);
+        }
+    }
+
+    fn sweep(&mut self, shared: &Shared) {
+        let idle_timeout_s = shared.runtime.idle_timeout_s.load(Ordering::Relaxed);
+        for slot in 0..self.connections.len() {
+            let Some(connection) = &self.connections[slot] else {
+                continue;
+            };
+            if connection.is_overdue(idle_timeout_s) {
+                shared.counters.timeouts.fetch_add(1, Ordering::Relaxed);
+                self.close(shared, slot);
+            }
+        }
+    }
+
+    fn close(&mut self, shared: &Shared, slot: usize) {
+        let Some(mut connection) = self.connections[slot].take() else {
+            return;
+        };
+        // The socket is closed in a moment, which takes it out as well.
+        let _ = self.poll.registry().deregister(&mut connection.socket);
+        shared.unregister(connection.id());
+        self.free.push(slot);
+    }
+}

@@ -1,0 +1,205 @@
+//! Samples on their way from the read buffer to the engine, many at a time.
+//!
+//! A group holds the samples of consecutive TS.ADD and TS.MADD commands of one
+//! connection, borrowing their keys from its read buffer, and beside them the
+//! shape of the replies. It is applied with one call of the engine when
+//! another command comes, when the buffer ends or when it is full; then the
+//! replies are written in the order of the commands. The outcome is that of
+//! running the commands one by one; `tests/resp/fast_path.rs` compares the two.
+
+use super::fast::{Fast, Words};
+use crate::command::{engine_text, refusal_text, sample};
+use crate::session::Session;
+use crate::shared::{Shared, now_ms};
+use latewood_engine::{Append, Create, Scratch};
+use latewood_model::limits::APPEND_BATCH_MAX;
+use latewood_wire::resp::Reply;
+use std::sync::atomic::Ordering;
+
+/// One piece of the replies of a group.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// The header of a TS.MADD reply for so many samples.
+    Array(u32),
+    /// The outcome of the next sample.
+    Sample,
+    /// An error that needed no engine.
+    Failed(&'static str),
+}
+
+/// Samples that were read and not yet applied.
+#[derive(Debug, Default)]
+pub(super) struct Group<'a> {
+    appends: Vec<Append<'a>>,
+    steps: Vec<Step>,
+    commands: u64,
+}
+
+impl<'a> Group<'a> {
+    /// Takes the command at the start of `buffer` into the group; its length
+    /// in bytes, or `None` if it is not one for a group.
+    #[inline]
+    pub(super) fn take(&mut self, buffer: &'a [u8]) -> Option<usize> {
+        let mut words = Words::new(buffer);
+        match words.command()? {
+            Fast::Add {
+                key,
+                timestamp,
+                value,
+                on_duplicate,
+            } => match sample(timestamp, value, now_ms) {
+                Ok((timestamp, value)) => {
+                    self.steps.push(Step::Sample);
+                    self.appends.push(Append {
+                        key,
+                        timestamp,
+                        value,
+                        on_duplicate,
+                        create: Create::Defaults,
+                    });
+                }
+                Err(text) => self.steps.push(Step::Failed(text)),
+            },
+            Fast::Madd(samples) => self.take_samples(&mut words, samples)?,
+        }
+        self.commands += 1;
+        Some(buffer.len() - words.len_bytes())
+    }
+
+    /// Takes the samples of a TS.MADD, all or none.
+    fn take_samples(&mut self, words: &mut Words<'a>, samples: usize) -> Option<()> {
+        if samples > APPEND_BATCH_MAX {
+            return None;
+        }
+        let (appends, steps) = (self.appends.len(), self.steps.len());
+        self.steps.push(Step::Array(u32::try_from(samples).ok()?));
+        for _ in 0..samples {
+            let Some((key, timestamp, value)) = words.sample() else {
+                self.appends.truncate(appends);
+                self.steps.truncate(steps);
+                return None;
+            };
+            match sample(timestamp, value, now_ms) {
+                Ok((timestamp, value)) => {
+                    self.steps.push(Step::Sample);
+                    self.appends.push(Append {
+                        key,
+                        timestamp,
+                        value,
+                        on_duplicate: None,
+                        create: Create::Never,
+                    });
+                }
+                Err(text) => self.steps.push(Step::Failed(text)),
+            }
+        }
+        Some(())
+    }
+
+    /// Whether it is time to apply the group.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.appends.len() >= APPEND_BATCH_MAX || self.steps.len() >= 2 * APPEND_BATCH_MAX
+    }
+
+    /// Applies the samples, writes the replies and empties the group.
+    #[inline]
+    pub(super) fn apply(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) {
+        if self.steps.is_empty() {
+            return;
+        }
+        let mut steps = self.steps.iter();
+        let mut reply = Reply::new(out, session.protocol);
+        for batch in self.appends.chunks(APPEND_BATCH_MAX) {
+            match shared.db.append(batch, scratch) {
+                Ok(position) => {
+                    session.wrote(position);
+                    for outcome in scratch.outcomes() {
+                        write_to_next_sample(&mut steps, &mut reply);
+                        match outcome {
+                            Ok(timestamp) => reply.integer(*timestamp),
+                            Err(refusal) => reply.error(refusal_text(refusal).as_bytes()),
+                        }
+                    }
+                }
+                Err(error) => {
+                    let text = engine_text(&error);
+                    for _ in batch {
+                        write_to_next_sample(&mut steps, &mut reply);
+                        reply.error(text.as_bytes());
+                    }
+                }
+            }
+        }
+        write_to_next_sample(&mut steps, &mut reply);
+        let commands = &shared.counters.commands;
+        commands.fetch_add(self.commands, Ordering::Relaxed);
+        self.commands = 0;
+        self.appends.clear();
+        self.steps.clear();
+    }
+
+    /// The same memory, empty, for a buffer of another life.
+    pub(super) fn recycle<'b>(mut self) -> Group<'b> {
+        self.appends.clear();
+        self.steps.clear();
+        Group {
+            // Collecting a vector's own iterator into items of the same size
+            // keeps its memory; there are no items to convert.
+            appends: self
+                .appends
+                .into_iter()
+                .filter_map(|_| None::<Append<'b>>)
+                .collect(),
+            steps: self.steps,
+            commands: 0,
+        }
+    }
+}
+
+/// Writes steps up to and without the next sample, whose step is passed over.
+#[inline]
+fn write_to_next_sample(steps: &mut std::slice::Iter<'_, Step>, reply: &mut Reply<'_>) {
+    for step in steps {
+        match step {
+            Step::Sample => return,
+            Step::Array(samples) => reply.array(*samples as usize),
+            Step::Failed(text) => reply.error(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recycling_keeps_the_memory() {
+        let mut group = Group::default();
+        let buffer = b"*4\r\n$6\r\nTS.ADD\r\n$1\r\nk\r\n$1\r\n1\r\n$1\r\n2\r\n".to_vec();
+        for _ in 0..100 {
+            assert_eq!(group.take(&buffer), Some(buffer.len()));
+        }
+        let before = group.appends.capacity();
+        assert!(before >= 100);
+        let recycled: Group<'static> = group.recycle();
+        assert_eq!(recycled.appends.capacity(), before);
+        assert!(recycled.appends.is_empty() && recycled.steps.is_empty());
+    }
+
+    #[test]
+    fn half_a_madd_leaves_nothing_behind() {
+        let buffer = b"*4\r\n$7\r\nTS.MADD\r\n$1\r\nk\r\n$1\r\n1\r\n$1\r\n2\r\n".to_vec();
+        let mut group = Group::default();
+        assert_eq!(group.take(&buffer[..buffer.len() - 1]), None);
+        assert!(group.appends.is_empty() && group.steps.is_empty());
+        assert_eq!(group.take(&buffer), Some(buffer.len()));
+        assert_eq!((group.appends.len(), group.steps.len()), (1, 2));
+    }
+}

@@ -1,0 +1,24 @@
+//! Sockets: from bytes that arrive to bytes that leave.
+//!
+//! An acceptor thread hands new sockets to the event loops, one per core. A
+//! loop owns its connections and works in rounds: read what has arrived, run
+//! every whole command of it, then send each connection its replies with one
+//! call. Samples are gathered on the way (`group.rs`) and given to the engine
+//! many at a time. Replies that promise the disk wait for one sync at the end
+//! of the round, after everyone else has been answered.
+//!
+//! Everything a connection may hold is bounded: bytes of an unfinished
+//! command and its age, bytes of replies nobody reads, idle time where asked.
+
+mod acceptor;
+mod connection;
+mod event_loop;
+mod fast;
+mod group;
+mod listener;
+mod pipeline;
+mod socket;
+
+pub(crate) use acceptor::Acceptor;
+pub(crate) use event_loop::{EventLoop, Inbox};
+pub(crate) use listener::bind;

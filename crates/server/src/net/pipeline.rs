@@ -1,0 +1,158 @@
+//! Runs the commands that a connection's bytes hold.
+//!
+//! Bytes in, replies out, no sockets: [`Executor::run`] runs every whole
+//! command at the start of a buffer and says how many bytes they were. It
+//! stops early when more replies wait than a connection may leave unread.
+
+use super::group::Group;
+use crate::command::{self, Args, Call};
+use crate::session::{ReplyMode, Session};
+use crate::shared::Shared;
+use latewood_engine::Scratch;
+use latewood_model::limits::{
+    ARGUMENT_BYTES_MAX, COMMAND_ARGUMENTS_MAX, COMMAND_BYTES_MAX, INLINE_BYTES_MAX,
+    REPLY_BACKLOG_BYTES,
+};
+use latewood_wire::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
+use std::sync::atomic::Ordering;
+
+const LIMITS: Limits = Limits {
+    arguments_max: COMMAND_ARGUMENTS_MAX,
+    argument_bytes_max: ARGUMENT_BYTES_MAX,
+    command_bytes_max: COMMAND_BYTES_MAX,
+    inline_bytes_max: INLINE_BYTES_MAX,
+    authenticated: true,
+};
+
+/// The half of a connection that knows commands and not sockets.
+#[derive(Debug)]
+pub(super) struct Client {
+    /// Its state.
+    pub(super) session: Session,
+    /// Replies that are not sent yet.
+    pub(super) output: Vec<u8>,
+    parser: Parser,
+    /// Bytes that the command at the start of the input still lacks; 0 when
+    /// no command has begun.
+    pub(super) missing_bytes: usize,
+    /// Whether whole commands may be left in the input.
+    pub(super) has_more: bool,
+}
+
+/// What an event loop keeps between buffers to run commands without allocating.
+#[derive(Default)]
+pub(super) struct Executor {
+    group: Group<'static>,
+    scratch: Scratch,
+}
+
+impl Client {
+    pub(super) fn new(session: Session) -> Self {
+        Self {
+            session,
+            output: Vec::new(),
+            parser: Parser::new(),
+            missing_bytes: 0,
+            has_more: false,
+        }
+    }
+
+    /// The fast path leaves out what these states would change.
+    #[inline]
+    fn may_group(&self) -> bool {
+        self.missing_bytes == 0
+            && self.session.authenticated
+            && self.session.reply_mode == ReplyMode::On
+    }
+}
+
+impl Executor {
+    /// Runs the whole commands at the start of `input`; their bytes.
+    pub(super) fn run(&mut self, shared: &Shared, client: &mut Client, input: &[u8]) -> usize {
+        let mut group: Group<'_> = std::mem::take(&mut self.group);
+        let mut at = 0;
+        client.has_more = false;
+        while at < input.len() && !client.session.closing {
+            if client.output.len() > REPLY_BACKLOG_BYTES {
+                client.has_more = true;
+                break;
+            }
+            let rest = &input[at..];
+            if client.may_group()
+                && let Some(bytes) = group.take(rest)
+            {
+                at += bytes;
+                if group.is_full() {
+                    self.apply(&mut group, shared, client);
+                }
+                continue;
+            }
+            self.apply(&mut group, shared, client);
+            match next(shared, client, rest) {
+                Some(bytes) => at += bytes,
+                None => break,
+            }
+        }
+        self.apply(&mut group, shared, client);
+        self.group = group.recycle();
+        at
+    }
+
+    #[inline]
+    fn apply(&mut self, group: &mut Group<'_>, shared: &Shared, client: &mut Client) {
+        group.apply(
+            shared,
+            &mut client.session,
+            &mut self.scratch,
+            &mut client.output,
+        );
+    }
+}
+
+/// Runs the command at the start of `input`; its bytes, or `None` when it is
+/// not whole or the connection must close.
+fn next(shared: &Shared, client: &mut Client, input: &[u8]) -> Option<usize> {
+    let limits = if client.session.authenticated {
+        LIMITS
+    } else {
+        LIMITS.before_authentication()
+    };
+    client.missing_bytes = 0;
+    match client.parser.parse(input, &limits) {
+        Ok(Parsed::Command { consumed }) => {
+            let mut call = Call {
+                args: Args::new(client.parser.command(), input),
+                out: &mut client.output,
+                session: &mut client.session,
+                shared,
+            };
+            command::execute(&mut call);
+            shared.counters.commands.fetch_add(1, Ordering::Relaxed);
+            Some(consumed)
+        }
+        Ok(Parsed::Empty { consumed }) => Some(consumed),
+        Ok(Parsed::Incomplete { missing }) => {
+            client.missing_bytes = missing;
+            None
+        }
+        Err(error) => {
+            refuse(client, error);
+            None
+        }
+    }
+}
+
+#[cold]
+fn refuse(client: &mut Client, error: ProtocolError) {
+    let peer = &client.session.info.peer;
+    client.session.closing = true;
+    if error == ProtocolError::Http {
+        tracing::warn!(
+            peer,
+            "closed a connection that spoke HTTP to the Redis port"
+        );
+        return;
+    }
+    tracing::debug!(peer, %error, "closed a connection that broke the protocol");
+    Reply::new(&mut client.output, client.session.protocol).error(error.to_string());
+}

@@ -1,0 +1,192 @@
+//! Starts and stops the server: addresses, data, threads, signals.
+
+use crate::config::Settings;
+use crate::net::{Acceptor, EventLoop, Inbox, bind};
+use crate::shared::{Shared, Stop};
+use latewood_engine::io::Env;
+use latewood_engine::{Db, Defaults, Options, RecoverySummary};
+use rustix::process::{Resource, getrlimit, setrlimit};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// Serves until a signal or SHUTDOWN.
+///
+/// # Errors
+/// A sentence that says why the server could not start, or what its stop
+/// could not finish.
+pub(crate) fn run(settings: Settings) -> Result<(), String> {
+    raise_descriptor_limit();
+    let (sender, receiver) = channel();
+    watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
+    let listeners = bind(&settings)?;
+    let addresses: Vec<String> = listeners.iter().map(|l| l.address()).collect();
+    let db = open(&settings)?;
+    let threads = settings.threads;
+    let shared = Arc::new(Shared::new(db, settings, sender));
+
+    let mut loops = Vec::new();
+    for _ in 0..threads {
+        loops.push(EventLoop::new().map_err(|error| format!("cannot poll events: {error}"))?);
+    }
+    let inboxes: Vec<Arc<Inbox>> = loops.iter().map(EventLoop::inbox).collect();
+    let acceptor = Acceptor::new(listeners, inboxes.clone())
+        .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
+    let acceptor_waker = acceptor.waker();
+
+    let mut handles = Vec::new();
+    for (number, event_loop) in loops.into_iter().enumerate() {
+        let name = format!("loop-{number}");
+        handles.push(spawn(name, &shared, move |shared| event_loop.run(shared))?);
+    }
+    let name = "acceptor".to_owned();
+    handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
+    announce(&shared, &addresses);
+
+    let why = wait(&receiver);
+    shared.stopping.store(true, Ordering::Release);
+    for inbox in &inboxes {
+        inbox.wake();
+    }
+    if let Err(error) = acceptor_waker.wake() {
+        return Err(format!("cannot wake the acceptor: {error}"));
+    }
+    finish(why, shared, handles)
+}
+
+fn open(settings: &Settings) -> Result<Db, String> {
+    let options = Options {
+        wal: settings.wal,
+        durability: settings.durability,
+        sync_interval_ms: settings.sync_interval_ms,
+        ..Options::default()
+    };
+    let defaults = Defaults::from(settings.ts.clone());
+    Db::open(&Env::real(), &settings.dir, options, defaults)
+        .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))
+}
+
+/// One connection is one descriptor, and the usual soft limit is 1024.
+fn raise_descriptor_limit() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, limit) {
+        tracing::warn!(%error, "cannot raise the limit of open files");
+    }
+}
+
+fn watch_signals(stop: Sender<Stop>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in signals.forever() {
+                let name = if signal == SIGTERM {
+                    "SIGTERM"
+                } else {
+                    "SIGINT"
+                };
+                // The receiver is gone only when the server is stopping already.
+                let _ = stop.send(Stop::Asked(name));
+            }
+        })?;
+    Ok(())
+}
+
+/// Runs `body` on a thread of its own; its panic or error stops the server.
+fn spawn(
+    name: String,
+    shared: &Arc<Shared>,
+    body: impl FnOnce(&Shared) -> io::Result<()> + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
+    let shared = Arc::clone(shared);
+    let thread_name = name.clone();
+    let run = move || {
+        // A loop that panicked has left its connections in any state; nothing
+        // of it is used again, the process ends.
+        let why = match catch_unwind(AssertUnwindSafe(|| body(&shared))) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => format!("{name} failed: {error}"),
+            Err(_) => format!("{name} panicked"),
+        };
+        shared.stop(Stop::Crashed(why));
+    };
+    thread::Builder::new()
+        .name(thread_name.clone())
+        .spawn(run)
+        .map_err(|error| format!("cannot start the thread {thread_name}: {error}"))
+}
+
+fn announce(shared: &Shared, addresses: &[String]) {
+    let recovery = shared.db.recovery();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        listen = addresses.join(" "),
+        dir = %shared.settings.dir.display(),
+        durability = shared.settings.durability.name(),
+        wal = shared.settings.wal,
+        threads = shared.settings.threads,
+        recovery = describe(recovery),
+        "ready"
+    );
+}
+
+/// What opening the data found and did.
+fn describe(recovery: &RecoverySummary) -> String {
+    let (samples, series) = (recovery.samples, recovery.series);
+    let duration_ms = recovery.duration_ns / 1_000_000;
+    if recovery.log.groups == 0 {
+        return format!("nothing to replay, {duration_ms} ms");
+    }
+    let stop = if recovery.log.clean {
+        "clean"
+    } else {
+        "unclean"
+    };
+    let mut text = format!(
+        "replayed {samples} samples of {series} series after a {stop} stop in {duration_ms} ms"
+    );
+    if recovery.log.groups_dropped > 0 {
+        let dropped = recovery.log.groups_dropped;
+        text.push_str(&format!(
+            "; dropped {dropped} groups behind a torn end, never acknowledged as durable"
+        ));
+    }
+    text
+}
+
+fn wait(receiver: &Receiver<Stop>) -> Stop {
+    receiver
+        .recv()
+        .unwrap_or_else(|_| Stop::Crashed("every thread is gone".to_owned()))
+}
+
+fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), String> {
+    let crashed = match why {
+        Stop::Asked(by) => {
+            tracing::info!(by, "stopping");
+            None
+        }
+        Stop::Crashed(what) => Some(what),
+    };
+    for handle in handles {
+        if handle.join().is_err() {
+            return Err("a thread ended in a panic".to_owned());
+        }
+    }
+    if let Some(what) = crashed {
+        return Err(format!("{what}; what was acknowledged is in the log"));
+    }
+    let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
+    shared
+        .db
+        .close()
+        .map_err(|error| format!("cannot close the database: {error}"))?;
+    tracing::info!("stopped");
+    Ok(())
+}

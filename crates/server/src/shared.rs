@@ -1,0 +1,182 @@
+//! What all event loops share: the database, the settings that may change
+//! while the server runs, counters and the list of clients.
+//!
+//! Nothing here is locked on the path of a sample: counters are atomics that
+//! a loop adds to once per round, and the locks guard what changes rarely.
+
+use crate::config::Settings;
+use crate::session::ClientInfo;
+use latewood_engine::Db;
+use parking_lot::{Mutex, RwLock};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Why the server stops.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// A signal or SHUTDOWN asked for it.
+    Asked(&'static str),
+    /// A thread panicked; its state cannot be trusted.
+    Crashed(String),
+}
+
+/// Shared by every thread of the server.
+pub(crate) struct Shared {
+    /// The database.
+    pub(crate) db: Db,
+    /// What the server was started with.
+    pub(crate) settings: Settings,
+    /// What CONFIG SET may change.
+    pub(crate) runtime: Runtime,
+    /// Counters of INFO stats.
+    pub(crate) counters: Counters,
+    /// When the process began.
+    pub(crate) started: Instant,
+    /// Seconds since the epoch of the last SAVE, or of the start.
+    pub(crate) last_save_s: AtomicI64,
+    /// Set once: loops finish their round and return.
+    pub(crate) stopping: AtomicBool,
+    clients: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
+    next_client: AtomicU64,
+    stop: Sender<Stop>,
+}
+
+/// Settings that may change while the server runs.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    /// Connections at a time.
+    pub(crate) connections_max: AtomicUsize,
+    /// Idle seconds after which a connection is closed; 0 never.
+    pub(crate) idle_timeout_s: AtomicU64,
+    /// Without a password only loopback peers are served.
+    pub(crate) protected_mode: AtomicBool,
+    password: RwLock<String>,
+}
+
+/// Counters since the start or CONFIG RESETSTAT.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Commands executed, refused ones too.
+    pub(crate) commands: AtomicU64,
+    /// Connections accepted.
+    pub(crate) connections: AtomicU64,
+    /// Connections refused by a limit or by protected mode.
+    pub(crate) connections_rejected: AtomicU64,
+    /// Bytes read from sockets.
+    pub(crate) bytes_in: AtomicU64,
+    /// Bytes written to sockets.
+    pub(crate) bytes_out: AtomicU64,
+    /// Error replies of ordinary commands.
+    pub(crate) errors: AtomicU64,
+    /// Connections closed for idling or for a command that never ended.
+    pub(crate) timeouts: AtomicU64,
+}
+
+impl Shared {
+    /// The state at start.
+    pub(crate) fn new(db: Db, settings: Settings, stop: Sender<Stop>) -> Self {
+        Self {
+            db,
+            runtime: Runtime {
+                connections_max: AtomicUsize::new(settings.connections_max),
+                idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
+                protected_mode: AtomicBool::new(settings.protected_mode),
+                password: RwLock::new(settings.requirepass.clone()),
+            },
+            settings,
+            counters: Counters::default(),
+            started: Instant::now(),
+            last_save_s: AtomicI64::new(now_ms() / 1000),
+            stopping: AtomicBool::new(false),
+            clients: Mutex::default(),
+            next_client: AtomicU64::new(1),
+            stop,
+        }
+    }
+
+    /// Asks the main thread to stop the server.
+    pub(crate) fn stop(&self, why: Stop) {
+        // The receiver is gone only when the server is stopping already.
+        let _ = self.stop.send(why);
+    }
+
+    /// Enters a new connection in the list of clients.
+    pub(crate) fn register(&self, peer: String, local: String) -> Arc<ClientInfo> {
+        let id = self.next_client.fetch_add(1, Ordering::Relaxed);
+        let info = Arc::new(ClientInfo::new(id, peer, local));
+        self.clients.lock().insert(id, Arc::clone(&info));
+        info
+    }
+
+    /// Takes a connection out of the list of clients.
+    pub(crate) fn unregister(&self, id: u64) {
+        self.clients.lock().remove(&id);
+    }
+
+    /// Connections at this moment.
+    pub(crate) fn connected(&self) -> usize {
+        self.clients.lock().len()
+    }
+
+    /// All connections at this moment, by ascending id.
+    pub(crate) fn clients(&self) -> Vec<Arc<ClientInfo>> {
+        self.clients.lock().values().cloned().collect()
+    }
+}
+
+impl Runtime {
+    /// Whether clients must authenticate.
+    pub(crate) fn has_password(&self) -> bool {
+        !self.password.read().is_empty()
+    }
+
+    /// The password; empty without one.
+    pub(crate) fn password(&self) -> String {
+        self.password.read().clone()
+    }
+
+    /// Sets the password; empty takes it away.
+    pub(crate) fn set_password(&self, password: String) {
+        *self.password.write() = password;
+    }
+
+    /// Whether `given` is the password, in a time that does not depend on
+    /// where they differ.
+    pub(crate) fn is_password(&self, given: &[u8]) -> bool {
+        let password = self.password.read();
+        let password = password.as_bytes();
+        let differences = given
+            .iter()
+            .zip(password)
+            .fold(0, |differences, (a, b)| differences | (a ^ b));
+        given.len() == password.len() && differences == 0
+    }
+}
+
+impl Counters {
+    /// Sets every counter to zero.
+    pub(crate) fn reset(&self) {
+        for counter in [
+            &self.commands,
+            &self.connections,
+            &self.connections_rejected,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.errors,
+            &self.timeouts,
+        ] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Milliseconds since the Unix epoch, never negative.
+pub(crate) fn now_ms() -> i64 {
+    let elapsed = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+}
