@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use latewood_wire::resp::Value;
+
 use super::audit::{Ledger, audit};
 use super::fleet::Fleet;
 use super::plan::{Plan, plan};
@@ -18,7 +20,7 @@ use crate::target::Latewood;
 
 /// Parts of the year: on time, late, late with a kill.
 const PARTS: usize = 3;
-/// A device and a day to look at in the end.
+/// A device to look at in the end.
 const EXAMPLE: &str = "weather:JFK:temp:0001";
 /// Milliseconds of 30 days.
 const MONTH_MS: &str = "2592000000";
@@ -166,55 +168,33 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    /// Shows what to try; stops the server unless it is to be kept.
+    /// Shows an answer and what to try; stops the server unless it is to be kept.
     pub(super) fn end(self, keep: bool) -> Result<()> {
         let mut control = self.control()?;
-        let month = [
-            b"TS.RANGE".as_slice(),
-            EXAMPLE.as_bytes(),
-            b"-",
-            b"+",
-            b"AGGREGATION",
-            b"avg",
-            MONTH_MS.as_bytes(),
-        ];
-        control.run(&month)?;
-        let port = self.address().to_string();
-        let cli = match port.rsplit_once(':') {
-            Some((_, port)) => format!("redis-cli -p {port}"),
-            None => "redis-cli".to_owned(),
-        };
-        let cli = if keep || matches!(self.host, Host::Theirs(_)) {
-            cli
-        } else {
-            "redis-cli -p PORT".to_owned()
-        };
-        let tries = format!(
-            "  {cli} TS.RANGE {EXAMPLE} - + COUNT 5\n  \
-             {cli} TS.RANGE {EXAMPLE} - + AGGREGATION avg {MONTH_MS}\n  \
-             {cli} TS.INFO {EXAMPLE}\n"
-        );
+        println!("\n5. The year of one device, means of 30 days, degrees Fahrenheit:");
+        println!("   {}", means(&mut control)?);
+        println!("\nAll checks passed.");
         match self.host {
+            Host::Theirs(_) if keep => {}
             Host::Theirs(_) => {
-                for device in self.fleet.devices().iter().filter(|_| !keep) {
+                for device in self.fleet.devices() {
                     control.run(&[b"DEL", device.key.as_bytes()])?;
                 }
-                println!("\nAll checks passed.");
             }
             Host::Ours(process) if keep => {
+                let address = process.address().to_string();
+                let port = address.rsplit(':').next().unwrap_or_default();
                 let dir = process.dir().to_owned();
+                println!("The server goes on. Try\n\n{}", tries(port));
                 let id = process.leave_running().unwrap_or_default();
-                println!(
-                    "\nAll checks passed. The server goes on; try\n\n{tries}\n\
-                     Stop it with `kill {id}` and remove {}.",
-                    dir.display()
-                );
+                println!("Stop it with `kill {id}` and remove {}.", dir.display());
             }
             Host::Ours(process) => {
                 drop(process);
                 println!(
-                    "\nAll checks passed. The server is stopped and its data removed.\n\
-                     `make demo KEEP=1` leaves it running; then try\n\n{tries}"
+                    "The server is stopped and its data removed. `make demo KEEP=1` leaves it \
+                     running and says its PORT; then try\n\n{}",
+                    tries("PORT")
                 );
             }
         }
@@ -327,6 +307,35 @@ impl<'a> Story<'a> {
     fn control(&self) -> Result<Control> {
         Control::connect(&self.address())
     }
+}
+
+/// The means of one device, as the server computes them.
+fn means(control: &mut Control) -> Result<String> {
+    let command = format!("TS.RANGE {EXAMPLE} - + AGGREGATION avg {MONTH_MS}");
+    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+    let Value::Array(buckets) = control.run(&words)? else {
+        return Err(Error::new("an aggregated TS.RANGE is no array"));
+    };
+    let mean = |bucket: &Value| match bucket {
+        Value::Array(pair) => pair.get(1)?.text().parse::<f64>().ok(),
+        _ => None,
+    };
+    let means: Option<Vec<f64>> = buckets.iter().map(mean).collect();
+    let means = means.ok_or_else(|| Error::new("an aggregated TS.RANGE has no values"))?;
+    Ok(means
+        .iter()
+        .map(|mean| format!("{mean:.1}"))
+        .collect::<Vec<_>>()
+        .join("  "))
+}
+
+/// Commands to type next.
+fn tries(port: &str) -> String {
+    format!(
+        "  redis-cli -p {port} TS.RANGE {EXAMPLE} - + COUNT 5\n  \
+         redis-cli -p {port} TS.RANGE {EXAMPLE} - + AGGREGATION avg {MONTH_MS}\n  \
+         redis-cli -p {port} TS.INFO {EXAMPLE}\n"
+    )
 }
 
 /// A number with commas.
