@@ -1,5 +1,6 @@
 //! The words of `io`, held against both disks: one set of tests, run on the
 //! machine's file system and on the simulated one.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::ErrorKind;
 use latewood_engine::io::directory::open_directory;

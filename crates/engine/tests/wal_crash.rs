@@ -5,6 +5,7 @@
 //! goes at and whatever the disk then kept, the next open must find all that
 //! was promised, in order, and nothing behind a gap. The same workload with one
 //! sync left out must be caught: every sync is needed.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod wal_support;
 

@@ -1,4 +1,5 @@
 //! Failing writes, syncs, creates and renames: the first one stops the log.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod wal_support;
 

@@ -1,4 +1,5 @@
 //! The log at work: positions, segments, trimming, group commit, threads.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod wal_support;
 

@@ -281,7 +281,7 @@ impl Disk for SimDisk {
         let state = self.state.lock();
         state.alive()?;
         let id = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(SimFile::new(self, id))
+        Ok(SimFile::handle(self, id))
     }
 
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
@@ -302,7 +302,7 @@ impl Disk for SimDisk {
         if done {
             state.change(NameChange::Set(path.to_owned(), id));
         }
-        Ok(SimFile::new(self, id))
+        Ok(SimFile::handle(self, id))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -378,7 +378,7 @@ struct SimFile {
 }
 
 impl SimFile {
-    fn new(disk: &SimDisk, id: u64) -> Arc<dyn File> {
+    fn handle(disk: &SimDisk, id: u64) -> Arc<dyn File> {
         Arc::new(Self {
             disk: disk.clone(),
             id,
