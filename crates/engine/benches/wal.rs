@@ -167,7 +167,6 @@ fn replay(dir: &Path) -> Anything {
     wal.close()?;
     drop(wal);
     for workers in [1, 2] {
-        let sink = Count::new(workers);
         let ns = median((0..RUNS).map(|_| {
             let sink = Count::new(workers);
             let started = Instant::now();
@@ -179,7 +178,6 @@ fn replay(dir: &Path) -> Anything {
             );
             took
         }));
-        drop(sink);
         let rate = (GROUPS * ROUND) as f64 / ns as f64 * 1e3;
         println!("replay, {workers} workers: {rate:.1} M samples/s, open and sync included");
     }

@@ -13,16 +13,18 @@
 //! Public so that tests of every crate can use it; the engine never does. Its
 //! own tests are `tests/disk_contract.rs` and `tests/disk_sim.rs`.
 
+mod clock;
 mod image;
 
-use super::{Clock, DirectoryLock, Disk, Env, File, Random};
+pub use clock::{SimClock, SimRandom};
+
+use super::{DirectoryLock, Disk, Env, File};
 use image::{FileImage, NameChange, apply_change};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// What an operation on the disk does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -446,67 +448,5 @@ impl File for SimFile {
             state.file(self.id).truncate(len_bytes);
         }
         Ok(())
-    }
-}
-
-/// A clock that stands still until it is moved.
-#[derive(Debug)]
-pub struct SimClock {
-    now_ms: AtomicI64,
-    monotonic_ns: AtomicU64,
-}
-
-impl Default for SimClock {
-    fn default() -> Self {
-        Self {
-            now_ms: AtomicI64::new(1_700_000_000_000),
-            monotonic_ns: AtomicU64::new(0),
-        }
-    }
-}
-
-impl SimClock {
-    /// Moves both clocks on.
-    pub fn advance_ms(&self, by_ms: u32) {
-        self.now_ms.fetch_add(i64::from(by_ms), Ordering::SeqCst);
-        self.monotonic_ns
-            .fetch_add(u64::from(by_ms) * 1_000_000, Ordering::SeqCst);
-    }
-}
-
-impl Clock for SimClock {
-    fn now_ms(&self) -> i64 {
-        self.now_ms.load(Ordering::SeqCst)
-    }
-
-    fn monotonic_ns(&self) -> u64 {
-        self.monotonic_ns.load(Ordering::SeqCst)
-    }
-}
-
-/// Randomness that a seed repeats (splitmix64: Steele, Lea and Flood, "Fast
-/// Splittable Pseudorandom Number Generators", OOPSLA 2014).
-#[derive(Debug)]
-pub struct SimRandom(AtomicU64);
-
-impl SimRandom {
-    /// A generator whose whole sequence follows from `seed`.
-    pub fn new(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
-    }
-
-    /// A number below `bound`; 0 where `bound` is 0.
-    pub fn below(&self, bound: u64) -> u64 {
-        self.next_u64().checked_rem(bound).unwrap_or(0)
-    }
-}
-
-impl Random for SimRandom {
-    fn next_u64(&self) -> u64 {
-        let step = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut z = self.0.fetch_add(step, Ordering::SeqCst).wrapping_add(step);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
     }
 }

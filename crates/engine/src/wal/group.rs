@@ -29,6 +29,8 @@ pub(crate) const HEADER_BYTES: usize = 24;
 pub(crate) const FLAG_BARRIER: u8 = 1;
 /// The log was closed in order: nothing follows in this segment.
 pub(crate) const FLAG_CLOSED: u8 = 2;
+/// The distance of a group too far from the newest durable one to name it.
+const NO_CLAIM: u32 = u32::MAX;
 /// The largest stride: residues are 16 bits wide.
 pub(crate) const STRIDE_LOG2_MAX: u8 = 16;
 
@@ -213,8 +215,7 @@ impl GroupBuilder {
             // Append refuses payloads over LOG_GROUP_BYTES_MAX, which fits.
             payload_bytes: self.len_bytes() as u32,
             sequence,
-            // A distance that saturates claims less than is true: harmless.
-            unsynced: u32::try_from(sequence - synced).unwrap_or(u32::MAX),
+            unsynced: u32::try_from(sequence - synced).unwrap_or(NO_CLAIM),
             stride_log2,
             flags: if self.barrier { FLAG_BARRIER } else { 0 },
             // Sixteen bits at most under the largest stride.
@@ -288,7 +289,8 @@ impl GroupBuilder {
 pub(crate) struct GroupHeader {
     pub(crate) payload_bytes: u32,
     pub(crate) sequence: u64,
-    /// How far before `sequence` the newest group known durable was.
+    /// How far before `sequence` the newest group known durable was, or
+    /// [`NO_CLAIM`].
     pub(crate) unsynced: u32,
     pub(crate) stride_log2: u8,
     pub(crate) flags: u8,
@@ -337,7 +339,7 @@ impl GroupHeader {
             flags: bytes[21],
             residue: u16::from_le_bytes([bytes[22], bytes[23]]),
         };
-        let sane = header.sequence >= u64::from(header.unsynced)
+        let sane = (header.unsynced == NO_CLAIM || header.sequence >= u64::from(header.unsynced))
             && header.stride_log2 <= STRIDE_LOG2_MAX
             && header.flags & !(FLAG_BARRIER | FLAG_CLOSED) == 0
             && (header.payload_bytes > 0 || header.flags & FLAG_CLOSED != 0);
@@ -349,8 +351,55 @@ impl GroupHeader {
         self.encode(crc32_iscsi(payload), salt) == *bytes
     }
 
-    /// The newest group that was durable when this one was written.
+    /// The newest group known to be durable when this one was written; 0
+    /// where it says nothing about that.
     pub(crate) fn synced(&self) -> u64 {
-        self.sequence - u64::from(self.unsynced)
+        match self.unsynced {
+            NO_CLAIM => 0,
+            distance => self.sequence - u64::from(distance),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sealed(synced: u64) -> GroupHeader {
+        let mut group = GroupBuilder::new();
+        group.begin(4);
+        for id in [5, 21, 37] {
+            group.sample(SeriesId(id), 1, 1.0, DuplicatePolicy::Last);
+        }
+        let sum = group.payload_checksum();
+        let bytes = group.seal(1 << 40, synced, 7, sum);
+        let (header, payload) = bytes.split_first_chunk().expect("a header");
+        let peeked = GroupHeader::peek(header).expect("sane");
+        assert!(peeked.verify(header, payload, 7));
+        assert!(!peeked.verify(header, payload, 8), "the salt counts");
+        peeked
+    }
+
+    #[test]
+    fn headers_name_the_durable_group_or_none() {
+        let sequence = 1 << 40;
+        assert_eq!(sealed(sequence - 1).synced(), sequence - 1);
+        assert_eq!(sealed(sequence - 1000).synced(), sequence - 1000);
+        // Too far away to name: claiming a later one would be a lie.
+        assert_eq!(sealed(1).synced(), 0);
+    }
+
+    #[test]
+    fn ids_that_are_alike_share_a_residue() {
+        let header = sealed(1);
+        assert_eq!((header.stride_log2, header.residue), (4, 5));
+        let mut group = GroupBuilder::new();
+        group.begin(4);
+        group.sample(SeriesId(5), 1, 1.0, DuplicatePolicy::Last);
+        group.sample(SeriesId(7), 1, 1.0, DuplicatePolicy::Last);
+        let bytes = group.seal(1, 0, 0, 0);
+        let header = bytes.first_chunk().and_then(GroupHeader::peek);
+        let header = header.expect("sane");
+        assert_eq!((header.stride_log2, header.residue), (1, 1));
     }
 }

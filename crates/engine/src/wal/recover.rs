@@ -17,7 +17,7 @@ use super::group::{FLAG_CLOSED, HEADER_BYTES};
 use super::reader::{Claims, SegmentReader};
 use super::replay::{Dispatcher, Replay, with_workers};
 use super::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
-use super::table::{GroupDecision, GroupState, Header, Order, SegmentDecision, SegmentState};
+use super::table::{EndDecision, EndState, Header, Order, SegmentDecision, SegmentState};
 use super::writer::{Position, Started};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
@@ -125,7 +125,7 @@ pub(crate) fn recover(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<Recove
             unneeded: Vec::new(),
         };
         for at in 0..found.len() {
-            walk.segment(&found, at, sink)?;
+            walk.segment(&found, at)?;
         }
         walk.finish(found.last().map_or(0, |last| last.number))
     })?;
@@ -215,7 +215,7 @@ impl Found {
 }
 
 impl Walk<'_, '_> {
-    fn segment(&mut self, found: &[Found], at: usize, sink: &dyn Replay) -> Result<()> {
+    fn segment(&mut self, found: &[Found], at: usize) -> Result<()> {
         let segment = &found[at];
         let header = Header::of(&segment.header);
         let order = match segment.started() {
@@ -238,7 +238,7 @@ impl Walk<'_, '_> {
             claimed,
         };
         match state.decide() {
-            SegmentDecision::Read => self.read(found, at, sink),
+            SegmentDecision::Read => self.read(found, at),
             SegmentDecision::Unneeded => {
                 self.unneeded.push(segment.number);
                 Ok(())
@@ -270,7 +270,7 @@ impl Walk<'_, '_> {
     }
 
     /// Reads the groups of a started segment that continues the log.
-    fn read(&mut self, found: &[Found], at: usize, sink: &dyn Replay) -> Result<()> {
+    fn read(&mut self, found: &[Found], at: usize) -> Result<()> {
         let segment = &found[at];
         let Some(header) = segment.started() else {
             return Ok(());
@@ -299,19 +299,19 @@ impl Walk<'_, '_> {
                 self.expected += 1;
                 if offset - reported >= PROGRESS_BYTES {
                     reported = offset;
-                    sink.progress(self.bytes_done + offset, self.bytes_total);
+                    self.dispatcher
+                        .progress(self.bytes_done + offset, self.bytes_total);
                 }
                 continue;
             }
-            let state = GroupState {
+            let state = EndState {
                 at_limit,
-                valid: false,
                 claimed: !at_limit && self.hole_is_claimed(found, at, &mut reader, offset)?,
             };
             match state.decide() {
-                GroupDecision::Apply | GroupDecision::NextSegment => {}
-                GroupDecision::EndHere => self.ended = true,
-                GroupDecision::Damage => {
+                EndDecision::NextSegment => {}
+                EndDecision::EndHere => self.ended = true,
+                EndDecision::Damage => {
                     return Err(damage(
                         &segment.path,
                         &format!(
@@ -324,7 +324,7 @@ impl Walk<'_, '_> {
             break;
         }
         self.bytes_done += reader.len_bytes();
-        sink.progress(self.bytes_done, self.bytes_total);
+        self.dispatcher.progress(self.bytes_done, self.bytes_total);
         self.keep(segment, header, offset, reader.len_bytes())
     }
 

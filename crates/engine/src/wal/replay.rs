@@ -36,8 +36,7 @@ pub trait Replay: Sync {
     /// Ends the replay and the open.
     fn apply(&self, worker: usize, records: RecordIter<'_>) -> Result<()>;
 
-    /// Hears how far the replay is, some times a second at most; for
-    /// progress lines.
+    /// Hears how far the replay is, every few MiB; for progress lines.
     fn progress(&self, bytes_done: u64, bytes_total: u64) {
         let _ = (bytes_done, bytes_total);
     }
@@ -152,6 +151,11 @@ impl Dispatcher<'_> {
             self.check()?;
         }
         Ok(())
+    }
+
+    /// Tells the sink how far the reading is.
+    pub(crate) fn progress(&self, bytes_done: u64, bytes_total: u64) {
+        self.sink.progress(bytes_done, bytes_total);
     }
 
     /// Waits until every group handed on has been applied.

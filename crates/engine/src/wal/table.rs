@@ -126,22 +126,18 @@ const SEGMENT_ROWS: [SegmentRow; 9] = [
     },
 ];
 
-/// What is known at the place where the next group should stand.
+/// What is known at a place where no further group is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GroupState {
+pub(crate) struct EndState {
     /// A later segment begins with the expected sequence.
     pub(crate) at_limit: bool,
-    /// The group is there and passes its checksum.
-    pub(crate) valid: bool,
     /// Something behind says that the expected group was durable.
     pub(crate) claimed: bool,
 }
 
-/// What happens at the place of a group.
+/// What happens at such a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum GroupDecision {
-    /// Replay it.
-    Apply,
+pub(crate) enum EndDecision {
     /// Go on in the segment that begins here.
     NextSegment,
     /// The log ends here.
@@ -150,39 +146,29 @@ pub(crate) enum GroupDecision {
     Damage,
 }
 
-struct GroupRow {
+struct EndRow {
     at_limit: bool,
-    valid: Option<bool>,
     claimed: Option<bool>,
-    decision: GroupDecision,
+    decision: EndDecision,
 }
 
-const GROUP_ROWS: [GroupRow; 4] = [
+const END_ROWS: [EndRow; 3] = [
     // Whatever stands here, a later segment took over: it was cut once.
-    GroupRow {
+    EndRow {
         at_limit: true,
-        valid: None,
         claimed: None,
-        decision: GroupDecision::NextSegment,
-    },
-    GroupRow {
-        at_limit: false,
-        valid: Some(true),
-        claimed: None,
-        decision: GroupDecision::Apply,
+        decision: EndDecision::NextSegment,
     },
     // A torn tail, or simply where writing stopped.
-    GroupRow {
+    EndRow {
         at_limit: false,
-        valid: Some(false),
         claimed: Some(false),
-        decision: GroupDecision::EndHere,
+        decision: EndDecision::EndHere,
     },
-    GroupRow {
+    EndRow {
         at_limit: false,
-        valid: Some(false),
         claimed: Some(true),
-        decision: GroupDecision::Damage,
+        decision: EndDecision::Damage,
     },
 ];
 
@@ -215,18 +201,17 @@ impl SegmentState {
     }
 }
 
-impl GroupRow {
-    fn matches(&self, state: GroupState) -> bool {
+impl EndRow {
+    fn matches(&self, state: EndState) -> bool {
         self.at_limit == state.at_limit
-            && self.valid.is_none_or(|valid| valid == state.valid)
             && self.claimed.is_none_or(|claimed| claimed == state.claimed)
     }
 }
 
-impl GroupState {
+impl EndState {
     /// The decision of the row that matches.
-    pub(crate) fn decide(self) -> GroupDecision {
-        let row = GROUP_ROWS.iter().find(|row| row.matches(self));
+    pub(crate) fn decide(self) -> EndDecision {
+        let row = END_ROWS.iter().find(|row| row.matches(self));
         row.expect("the tests find a row for every state").decision
     }
 }
@@ -256,18 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn every_group_state_has_exactly_one_row() {
+    fn every_end_has_exactly_one_row() {
         for at_limit in BOTH {
-            for valid in BOTH {
-                for claimed in BOTH {
-                    let state = GroupState {
-                        at_limit,
-                        valid,
-                        claimed,
-                    };
-                    let rows = GROUP_ROWS.iter().filter(|row| row.matches(state));
-                    assert_eq!(rows.count(), 1, "{state:?}");
-                }
+            for claimed in BOTH {
+                let state = EndState { at_limit, claimed };
+                let rows = END_ROWS.iter().filter(|row| row.matches(state));
+                assert_eq!(rows.count(), 1, "{state:?}");
             }
         }
     }
@@ -282,11 +261,10 @@ mod tests {
             };
             assert_eq!(state.decide(), SegmentDecision::Damage);
         }
-        let state = GroupState {
+        let state = EndState {
             at_limit: false,
-            valid: false,
             claimed: true,
         };
-        assert_eq!(state.decide(), GroupDecision::Damage);
+        assert_eq!(state.decide(), EndDecision::Damage);
     }
 }
