@@ -164,15 +164,16 @@ impl Db {
     pub fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         check_options(options)?;
         self.core.check_writable()?;
-        let (mut state, id) = self.core.lock_series(key)?;
+        let (mut guard, id) = self.core.lock_series(key)?;
+        let state = &mut *guard;
         let place = self.core.place_of(id);
         if let Some(series) = state.slab.get_mut(place) {
-            series.set_options(options.clone());
+            series.set_options(options.clone(), &mut state.sealer)?;
         }
         if self.core.wal.is_some() {
             state.group.alter(id, options);
         }
-        self.core.log_group(&mut state)
+        self.core.log_group(state)
     }
 
     /// Removes the samples of `from..=to`; how many there were.
@@ -241,6 +242,8 @@ impl Db {
         states[0].group.flush_all();
         let position = core.log_group(&mut states[0])?;
         drop(states);
+        // Before the log may forget what it holds, it must not lose this.
+        wal.sync_to(position)?;
         wal.trim(position)?;
         Ok(position)
     }

@@ -78,7 +78,7 @@ impl<'a> Replayer<'a> {
             }
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
-                    series.set_options(*options);
+                    series.set_options(*options, &mut state.sealer)?;
                 }
             }
             Record::DeleteRange { id, from, to } => {

@@ -22,12 +22,9 @@ impl Series {
         to: Timestamp,
         sealer: &mut Sealer,
     ) -> Result<u64> {
-        self.settle_now(sealer)?;
         // What is past the retention must not come back when the newest
         // sample goes and takes the limit back with it.
-        if let Some(expired_to) = self.retention_floor().checked_sub(1) {
-            self.delete_span(Timestamp::MIN, expired_to, sealer)?;
-        }
+        self.delete_expired(sealer)?;
         let deleted = self.delete_span(from, to, sealer)?;
         self.sealed_last = self.chunks.last().map(|chunk| chunk.last());
         self.newest = self
@@ -36,6 +33,15 @@ impl Series {
             .map(|sample| sample.timestamp)
             .or(self.sealed_last);
         Ok(deleted)
+    }
+
+    /// Settles, and removes to the last sample what is past the retention.
+    pub(crate) fn delete_expired(&mut self, sealer: &mut Sealer) -> Result<()> {
+        self.settle_now(sealer)?;
+        if let Some(expired_to) = self.retention_floor().checked_sub(1) {
+            self.delete_span(Timestamp::MIN, expired_to, sealer)?;
+        }
+        Ok(())
     }
 
     fn delete_span(&mut self, from: Timestamp, to: Timestamp, sealer: &mut Sealer) -> Result<u64> {

@@ -73,6 +73,7 @@ pub(crate) struct Series {
     frame_samples: usize,
     retention_ms: u64,
     policy: Option<DuplicatePolicy>,
+    /// Some value may be NaN.
     holds_nan: bool,
     /// The last chunk may still grow.
     last_open: bool,
@@ -131,7 +132,15 @@ impl Series {
     }
 
     /// Sets all options; what is already encoded stays as it is.
-    pub(crate) fn set_options(&mut self, options: SeriesOptions) {
+    pub(crate) fn set_options(
+        &mut self,
+        options: SeriesOptions,
+        sealer: &mut Sealer,
+    ) -> Result<()> {
+        if options.retention_ms != self.retention_ms {
+            // A longer retention must not bring back what a reader saw go.
+            self.delete_expired(sealer)?;
+        }
         self.shape = Shape {
             encoding: self.shape.encoding,
             chunk_size_bytes: options.chunk_size_bytes,
@@ -145,6 +154,7 @@ impl Series {
     }
 
     /// The timestamp of the newest sample.
+        Ok(())
     pub(crate) fn newest(&self) -> Option<Timestamp> {
         self.newest
     }
@@ -237,6 +247,7 @@ impl Series {
             return Ok(Fate::Duplicate);
         }
         self.holds_nan |= sample.value.is_nan();
+            self.holds_nan |= value.is_nan();
         self.tail.insert(place, sample);
         if self.tail.len() >= self.frame_samples {
             self.seal_tail(sealer)?;
@@ -257,7 +268,9 @@ impl Series {
         if refused {
             return Ok(Fate::Refused(Refusal::Duplicate));
         }
-        self.holds_nan |= sample.value.is_nan();
+        // Infinities of both signs add up to NaN.
+        let sums_to_nan = policy == DuplicatePolicy::Sum && sample.value.is_infinite();
+        self.holds_nan |= sample.value.is_nan() || sums_to_nan;
         let late = self.late.get_or_insert_default();
         late.push(LateOp {
             timestamp: sample.timestamp,

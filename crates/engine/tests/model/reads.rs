@@ -1,0 +1,197 @@
+//! Reads of a database compared with the oracle's samples.
+
+use crate::oracle::{Oracle, Series, same_value};
+use latewood_engine::{Aggregation, BucketStamp, Db, RangeQuery, Sink};
+use latewood_model::{Aggregator, Sample};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// Collects the rows of a query.
+#[derive(Default)]
+struct Rows {
+    timestamps: Vec<i64>,
+    values: Vec<f64>,
+}
+
+impl Sink for Rows {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
+        assert_eq!(values.len(), timestamps.len() * width);
+        self.timestamps.extend_from_slice(timestamps);
+        self.values.extend_from_slice(values);
+        ControlFlow::Continue(())
+    }
+}
+
+/// A query for every sample of a series.
+pub(crate) fn everything() -> RangeQuery {
+    RangeQuery {
+        from: i64::MIN,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: None,
+        aggregation: None,
+        reverse: false,
+    }
+}
+
+/// The samples a query returns.
+pub(crate) fn samples(
+    db: &Db,
+    key: &[u8],
+    query: &RangeQuery,
+) -> latewood_engine::Result<Vec<Sample>> {
+    let mut rows = Rows::default();
+    db.range(key, query, &mut rows)?;
+    let pairs = rows.timestamps.iter().zip(&rows.values);
+    Ok(pairs.map(|(&t, &v)| Sample::new(t, v)).collect())
+}
+
+/// What a query for samples must return.
+fn expected(query: &RangeQuery, series: &Series) -> Vec<Sample> {
+    let mut samples = series.all();
+    samples.retain(|s| query.from <= s.timestamp && s.timestamp <= query.to);
+    if let Some(wanted) = &query.filter_by_timestamps {
+        samples.retain(|s| wanted.contains(&s.timestamp));
+    }
+    if let Some((least, most)) = query.filter_by_value {
+        samples.retain(|s| least <= s.value && s.value <= most);
+    }
+    if query.reverse {
+        samples.reverse();
+    }
+    samples.truncate(query.count.map_or(usize::MAX, |count| count as usize));
+    samples
+}
+
+pub(crate) fn check_query(db: &Db, key: &[u8], query: &RangeQuery, series: &Series) {
+    let found = samples(db, key, query).unwrap();
+    let wanted = expected(query, series);
+    let same = |(a, b): (&Sample, &Sample)| {
+        a.timestamp == b.timestamp && same_value(a.value, b.value, series.summed_nan)
+    };
+    let all_same = found.len() == wanted.len() && found.iter().zip(&wanted).all(same);
+    assert!(
+        all_same,
+        "{query:?} of {key:?}: {}",
+        difference(&found, &wanted)
+    );
+}
+
+/// Where two answers part, for people.
+fn difference(found: &[Sample], wanted: &[Sample]) -> String {
+    let bits = |s: Option<&Sample>| s.map(|s| (s.timestamp, s.value, s.value.to_bits()));
+    let longest = found.len().max(wanted.len());
+    let at = (0..longest).find(|&at| bits(found.get(at)) != bits(wanted.get(at)));
+    let at = at.unwrap_or(0);
+    format!(
+        "{} rows, wanted {}; at {at} found {:?}, wanted {:?}",
+        found.len(),
+        wanted.len(),
+        bits(found.get(at)),
+        bits(wanted.get(at)),
+    )
+}
+
+/// Buckets may be made of statistics of frames that were never decoded.
+pub(crate) fn check_buckets(db: &Db, key: &[u8], query: &RangeQuery, series: &Series, width: i64) {
+    let query = RangeQuery {
+        filter_by_timestamps: None,
+        count: None,
+        reverse: false,
+        aggregation: Some(Aggregation {
+            aggregators: vec![
+                Aggregator::CountAll,
+                Aggregator::CountNan,
+                Aggregator::Min,
+                Aggregator::Max,
+                Aggregator::First,
+            ],
+            bucket_ms: width,
+            align: 0,
+            stamp: BucketStamp::Start,
+            empty: false,
+        }),
+        ..query.clone()
+    };
+    let mut rows = Rows::default();
+    db.range(key, &query, &mut rows).unwrap();
+    let mut buckets: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    for sample in expected(&query, series) {
+        let bucket = sample.timestamp.div_euclid(width) * width;
+        buckets.entry(bucket).or_default().push(sample.value);
+    }
+    let found: Vec<_> = rows.timestamps.iter().zip(rows.values.chunks(5)).collect();
+    assert_eq!(found.len(), buckets.len(), "{query:?} of {key:?}");
+    for ((stamp, found), (bucket, values)) in found.into_iter().zip(&buckets) {
+        let numbers = || values.iter().copied().filter(|v| !v.is_nan());
+        let wanted = [
+            values.len() as f64,
+            (values.len() - numbers().count()) as f64,
+            numbers().fold(f64::NAN, f64::min),
+            numbers().fold(f64::NAN, f64::max),
+            numbers().next().unwrap_or(f64::NAN),
+        ];
+        let same = |(a, b): (&f64, &f64)| a == b || (a.is_nan() && b.is_nan());
+        assert!(
+            stamp == bucket && found.iter().zip(&wanted).all(same),
+            "{query:?} of {key:?}: bucket {stamp}, wanted {bucket}: {found:?}, wanted {wanted:?}"
+        );
+    }
+}
+
+/// Whether `key` is in the database exactly as in the oracle.
+pub(crate) fn is_same(db: &Db, key: &[u8], oracle: &Oracle) -> bool {
+    match (samples(db, key, &everything()), oracle.series.get(key)) {
+        (Ok(found), Some(series)) => {
+            series.holds(&found) && db.info(key).unwrap().options == series.options
+        }
+        (Err(_), None) => !db.contains(key),
+        _ => false,
+    }
+}
+
+/// Compares everything there is to see.
+pub(crate) fn check_all(db: &Db, oracle: &Oracle) {
+    assert_eq!(db.len(), oracle.series.len(), "number of series");
+    for (key, series) in &oracle.series {
+        check_query(db, key, &everything(), series);
+        check_last(db, key, series);
+    }
+}
+
+pub(crate) fn check_last(db: &Db, key: &[u8], series: &Series) {
+    let last = db.last_sample(key).unwrap();
+    let newest = series.all().pop();
+    let same = match (last, newest) {
+        (Some(a), Some(b)) => {
+            a.timestamp == b.timestamp && same_value(a.value, b.value, series.summed_nan)
+        }
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    assert!(same, "newest of {key:?}: {last:?}, wanted {newest:?}");
+}
+
+pub(crate) fn check_info(db: &Db, key: &[u8], series: &Series) {
+    let info = db.info(key).unwrap();
+    assert_eq!(info.total_samples, series.samples.len() as u64, "{key:?}");
+    assert_eq!(info.options, series.options, "{key:?}");
+    assert_eq!(info.last_timestamp, series.newest(), "{key:?}");
+    assert_eq!(info.first_timestamp, series.samples.keys().next().copied());
+    let ascends = |pair: &[latewood_engine::ChunkInfo]| pair[0].end < pair[1].start;
+    assert!(info.chunks.windows(2).all(ascends), "{:?}", info.chunks);
+}
+
+/// Scans with small steps; nothing changes meanwhile, so each key comes once.
+pub(crate) fn check_scan(db: &Db, oracle: &Oracle, count: usize) {
+    let (mut seen, mut cursor) = (Vec::new(), 0);
+    loop {
+        cursor = db.scan(cursor, count, &mut |key| seen.push(key.to_vec()));
+        if cursor == 0 {
+            break;
+        }
+    }
+    let keys: BTreeSet<_> = seen.iter().collect();
+    assert_eq!(keys.len(), seen.len(), "a key came twice");
+    assert!(keys.into_iter().eq(oracle.series.keys()));
+}
