@@ -86,13 +86,13 @@ pub(crate) struct SyncRun {
     pub(crate) ping_p50_us: f64,
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand; `command` is its command line, for the report.
 ///
 /// # Errors
 /// When the server fails or a file cannot be written.
-pub(crate) fn run(args: &DurableArgs) -> Result<()> {
+pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
     let mut report = DurableReport {
-        machine: Machine::look(),
+        machine: Machine::look(command),
         rates: Vec::new(),
         syncs: Vec::new(),
     };

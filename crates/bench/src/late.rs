@@ -154,16 +154,16 @@ impl Fixed {
     }
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand; `command` is its command line, for the report.
 ///
 /// # Errors
 /// When a server fails, loses samples, or a file cannot be written.
-pub(crate) fn run(args: &LateArgs) -> Result<()> {
+pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
     let fixed = args.fixed();
     let targets = args.targets();
     let (cells, repeats) = args.cells()?;
     let mut report = LateReport {
-        machine: Machine::look(),
+        machine: Machine::look(command),
         settings: Settings {
             repeats,
             warmup: fixed.warmup,

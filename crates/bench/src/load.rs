@@ -234,7 +234,8 @@ fn run_part<S: Source>(
     })
 }
 
-fn histogram() -> Histogram<u64> {
+/// An empty histogram of times, 1 ns to 100 s with three digits.
+pub(crate) fn histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3)
         .expect("1 to 10^11 with three digits are valid bounds")
 }

@@ -26,8 +26,9 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine this program runs on; what cannot be found is left empty.
-    pub(crate) fn look() -> Self {
+    /// Looks at the machine this program runs on, for the measurement `command`; what cannot be
+    /// found is left empty.
+    pub(crate) fn look(command: &str) -> Self {
         let system = rustix::system::uname();
         let memory = rustix::system::sysinfo();
         let bytes = memory.totalram as f64 * f64::from(memory.mem_unit);
@@ -41,7 +42,7 @@ impl Machine {
             began_unix_seconds: std::time::SystemTime::UNIX_EPOCH
                 .elapsed()
                 .map_or(0, |since| since.as_secs()),
-            command: std::env::args().skip(1).collect::<Vec<_>>().join(" "),
+            command: command.to_owned(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! measured the same way. A workload says what is sent, a target where to, a report what came out.
 
 mod address;
+mod all;
 mod control;
 mod demo;
 mod durable;
@@ -22,6 +23,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::error::Result;
+
 /// Workloads, targets and reports for time-series servers.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
@@ -33,25 +36,32 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Mode {
     Late(Box<late::LateArgs>),
-    Demo(demo::DemoArgs),
     Durable(durable::DurableArgs),
     Recover(recover::RecoverArgs),
+    All(all::AllArgs),
     Report(report::ReportArgs),
+    Demo(demo::DemoArgs),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().mode {
-        Mode::Late(args) => late::run(&args),
-        Mode::Demo(args) => demo::run(&args),
-        Mode::Durable(args) => durable::run(&args),
-        Mode::Recover(args) => recover::run(&args),
-        Mode::Report(args) => report::run(&args),
-    };
-    match done {
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(Cli::parse().mode, &command.join(" ")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("latewood-bench: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Runs one mode; `command` is its command line without the name of the program.
+fn dispatch(mode: Mode, command: &str) -> Result<()> {
+    match mode {
+        Mode::Late(args) => late::run(&args, command),
+        Mode::Durable(args) => durable::run(&args, command),
+        Mode::Recover(args) => recover::run(&args, command),
+        Mode::All(args) => all::run(&args),
+        Mode::Report(args) => report::run(&args),
+        Mode::Demo(args) => demo::run(&args),
     }
 }

@@ -79,13 +79,13 @@ pub(crate) struct Recovery {
     pub(crate) recovered_memory_bytes_per_sample: f64,
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand; `command` is its command line, for the report.
 ///
 /// # Errors
 /// When the server fails or has lost a sample.
-pub(crate) fn run(args: &RecoverArgs) -> Result<()> {
+pub(crate) fn run(args: &RecoverArgs, command: &str) -> Result<()> {
     let mut report = RecoverReport {
-        machine: Machine::look(),
+        machine: Machine::look(command),
         settings: Latewood::default().settings(),
         runs: Vec::new(),
     };

@@ -162,7 +162,7 @@ impl<'a> Story<'a> {
         print!("   {:.2} bytes a sample in memory", bytes as f64 / total);
         if let Host::Ours(process) = &self.host {
             let log = disk_bytes(&process.dir().join("data"))? as f64;
-            print!(", {:.2} on disk", log / total);
+            print!(", {:.2} in the log on disk", log / total);
         }
         println!(".");
         Ok(())

@@ -8,7 +8,8 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
-use crate::error::{Doing, Error, Result};
+use crate::error::{Doing, Result};
+use crate::load::histogram;
 
 /// Size of the file that is written round and round.
 const FILE_BYTES: usize = 16 * 1024 * 1024;
@@ -25,7 +26,7 @@ pub(super) fn write_and_sync(dir: &Path, size_bytes: usize, count: u64) -> Resul
     file.write_all_at(&vec![0; FILE_BYTES], 0).doing(doing)?;
     file.sync_all().doing(doing)?;
     let bytes = vec![0xa5; size_bytes];
-    let mut times_ns = Histogram::new(3).map_err(|error| Error::new(error.to_string()))?;
+    let mut times_ns = histogram();
     let mut offset = 0;
     for _ in 0..count {
         let began = Instant::now();
@@ -49,7 +50,17 @@ mod tests {
     fn every_write_is_timed_and_the_file_goes_away() {
         let dir = tempfile::tempdir().unwrap();
         for size_bytes in [0, 100, FILE_BYTES + 1] {
-            assert_eq!(write_and_sync(dir.path(), size_bytes, 3).unwrap().len(), 3);
+            let began = Instant::now();
+            let times_ns = write_and_sync(dir.path(), size_bytes, 3).unwrap();
+            let all_ns = began.elapsed().as_nanos() as f64;
+            assert_eq!(times_ns.len(), 3);
+            // A histogram of another unit or range would show as times that cannot be.
+            assert!(
+                times_ns.min() > 100,
+                "{} ns for a system call",
+                times_ns.min()
+            );
+            assert!(times_ns.max() as f64 <= all_ns * 1.01);
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }

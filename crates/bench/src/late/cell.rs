@@ -70,9 +70,12 @@ pub(super) fn version(address: &Address) -> Result<String> {
     }
     let redis = server.text("redis_version").unwrap_or("of unknown version");
     let modules = control.info("modules")?;
-    Ok(match modules.text("module") {
-        Some(module) => format!("Redis {redis}, module {module}"),
-        None => format!("Redis {redis}"),
+    // name=timeseries,ver=11202,api=1,...
+    let module = modules.text("module").unwrap_or_default();
+    let field = |name| module.split(',').find_map(|field| field.strip_prefix(name));
+    Ok(match (field("name="), field("ver=")) {
+        (Some(name), Some(version)) => format!("Redis {redis} with {name} {version}"),
+        _ => format!("Redis {redis}"),
     })
 }
 

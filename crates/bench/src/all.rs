@@ -1,0 +1,82 @@
+//! The measurements behind `docs/benchmarks`, one after the other.
+//!
+//! They are plain command lines, so that anybody can run one of them alone.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser};
+
+use crate::error::{Doing, Error, Result};
+use crate::{Cli, dispatch};
+
+/// Name of the report and what is measured; `{out}` and `{repeats}` are filled in.
+const REPORTS: [(&str, &str); 5] = [
+    (
+        "late",
+        "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
+         --matrix encoding=compressed,uncompressed chunk=256,4096 pipeline=50 connections=8 \
+         policy=LAST repeats={repeats}",
+    ),
+    (
+        "late-block",
+        "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
+         --matrix encoding=compressed chunk=4096 pipeline=50 connections=8 policy=BLOCK \
+         repeats={repeats}",
+    ),
+    (
+        "late-pipeline-1",
+        "late --start latewood --start redistimeseries --series 32 --samples 10000 \
+         --matrix late=0,10,99 encoding=compressed chunk=4096 pipeline=1 connections=32 \
+         policy=LAST repeats={repeats}",
+    ),
+    ("durable", "durable --repeats {repeats}"),
+    ("recover", "recover --repeats {repeats}"),
+];
+
+/// Make every report of docs/benchmarks again (about an hour).
+#[derive(Debug, Args)]
+pub(crate) struct AllArgs {
+    /// Folder for runs, pages and charts
+    #[arg(long, value_name = "DIR", default_value = "docs/benchmarks")]
+    out: PathBuf,
+    /// Runs of every cell
+    #[arg(long, default_value_t = 5)]
+    repeats: usize,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// With the first measurement that fails.
+pub(crate) fn run(args: &AllArgs) -> Result<()> {
+    let out = args.out.display().to_string();
+    std::fs::create_dir_all(&args.out).doing(format!("make {out}"))?;
+    for (name, words) in REPORTS {
+        let command = command(name, words, &out, args.repeats);
+        eprintln!("latewood-bench {command}");
+        let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
+        let cli = Cli::try_parse_from(words).map_err(|error| Error::new(error.to_string()))?;
+        dispatch(cli.mode, &command)?;
+    }
+    Ok(())
+}
+
+fn command(name: &str, words: &str, out: &str, repeats: usize) -> String {
+    let words = words.replace("{repeats}", &repeats.to_string());
+    format!("{words} --json {out}/{name}.json --out {out}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_report_is_a_command_that_parses() {
+        for (name, words) in REPORTS {
+            let command = command(name, words, "d", 3);
+            assert!(command.contains(&format!("d/{name}.json")));
+            let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
+            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{command}: {error}"));
+        }
+    }
+}
