@@ -7,6 +7,8 @@ use latewood_engine::ErrorKind;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::wal::{Position, Wal};
 use std::io;
+use std::sync::Barrier;
+use std::thread;
 use wal_support::{Ledger, append, open};
 
 /// Appends, syncs and rolls until something fails; what failed.
@@ -117,4 +119,34 @@ fn a_failed_open_says_what_failed() {
         let (_, seen, _) = open(&disk.env(2)).unwrap();
         assert!(seen.is_empty());
     }
+}
+
+#[test]
+fn everyone_who_waits_for_a_failed_sync_hears_of_it() {
+    const THREADS: u64 = 8;
+    let disk = SimDisk::new();
+    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let syncs = disk.count(Op::Sync);
+    disk.plan(Fault {
+        op: Some(Op::Sync),
+        after: 0,
+        trouble: Trouble::Fail(io::ErrorKind::Other),
+    });
+    let all_written = Barrier::new(THREADS as usize);
+    let answers = thread::scope(|scope| {
+        let waiters = [(); THREADS as usize].map(|()| {
+            scope.spawn(|| {
+                let position = append(&wal, 5).unwrap();
+                all_written.wait();
+                wal.sync_to(position).unwrap_err().kind()
+            })
+        });
+        waiters.map(|waiter| waiter.join().unwrap())
+    });
+    let leaders = answers.iter().filter(|&&kind| kind == ErrorKind::Io);
+    assert_eq!(leaders.count(), 1, "{answers:?}");
+    let followers = answers.iter().filter(|&&kind| kind == ErrorKind::Halted);
+    assert_eq!(followers.count() as u64, THREADS - 1, "{answers:?}");
+    assert_eq!(wal.durable(), Position(0));
+    assert_eq!(disk.count(Op::Sync), syncs + 1, "nobody syncs again");
 }
