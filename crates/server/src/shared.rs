@@ -80,12 +80,12 @@ impl Shared {
     pub(crate) fn new(db: Db, settings: Settings, stop: Sender<Stop>) -> Self {
         Self {
             db,
-            runtime: Runtime {
-                connections_max: AtomicUsize::new(settings.connections_max),
-                idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
-                protected_mode: AtomicBool::new(settings.protected_mode),
-                password: RwLock::new(settings.requirepass.clone()),
-            },
+            runtime: Runtime::new(
+                settings.connections_max,
+                settings.idle_timeout_s,
+                settings.protected_mode,
+                settings.requirepass.clone(),
+            ),
             settings,
             counters: Counters::default(),
             started: Instant::now(),
@@ -128,6 +128,21 @@ impl Shared {
 }
 
 impl Runtime {
+    /// The settings at start.
+    pub(crate) fn new(
+        connections_max: usize,
+        idle_timeout_s: u64,
+        protected_mode: bool,
+        password: String,
+    ) -> Self {
+        Self {
+            connections_max: AtomicUsize::new(connections_max),
+            idle_timeout_s: AtomicU64::new(idle_timeout_s),
+            protected_mode: AtomicBool::new(protected_mode),
+            password: RwLock::new(password),
+        }
+    }
+
     /// Whether clients must authenticate.
     pub(crate) fn has_password(&self) -> bool {
         !self.password.read().is_empty()

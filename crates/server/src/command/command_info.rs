@@ -105,7 +105,7 @@ fn list(call: &mut Call<'_>) -> Outcome {
             } else if args.is(3, "ACLCAT") {
                 Box::new(move |spec| {
                     let mut categories = categories(spec).into_iter();
-                    categories.any(|category| text == category[1..].as_bytes())
+                    categories.any(|category| category.as_bytes().strip_prefix(b"@") == Some(text))
                 })
             } else if args.is(3, "PATTERN") {
                 Box::new(move |spec| glob::matches_ignoring_case(text, spec.name.as_bytes()))

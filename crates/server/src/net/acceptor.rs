@@ -5,7 +5,7 @@
 
 use crate::net::event_loop::Inbox;
 use crate::net::listener::{Accepted, Listener};
-use crate::shared::Shared;
+use crate::shared::{Runtime, Shared};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io::{self, ErrorKind, Write};
 use std::sync::Arc;
@@ -105,18 +105,7 @@ impl Acceptor {
     fn hand_over(&mut self, mut accepted: Accepted, shared: &Shared) {
         let counters = &shared.counters;
         counters.connections.fetch_add(1, Ordering::Relaxed);
-        let runtime = &shared.runtime;
-        let refusal = if shared.connected() >= runtime.connections_max.load(Ordering::Relaxed) {
-            Some(TOO_MANY)
-        } else if !accepted.is_local
-            && runtime.protected_mode.load(Ordering::Relaxed)
-            && !runtime.has_password()
-        {
-            Some(DENIED)
-        } else {
-            None
-        };
-        if let Some(text) = refusal {
+        if let Some(text) = refusal(&shared.runtime, shared.connected(), accepted.is_local) {
             counters
                 .connections_rejected
                 .fetch_add(1, Ordering::Relaxed);
@@ -128,5 +117,35 @@ impl Acceptor {
         let info = shared.register(accepted.peer, accepted.local);
         self.inboxes[self.next].put(accepted.socket, info);
         self.next = (self.next + 1) % self.inboxes.len();
+    }
+}
+
+/// What a new connection is told instead of being served.
+fn refusal(runtime: &Runtime, connected: usize, is_local: bool) -> Option<&'static [u8]> {
+    let is_open = is_local || runtime.has_password();
+    if connected >= runtime.connections_max.load(Ordering::Relaxed) {
+        Some(TOO_MANY)
+    } else if !is_open && runtime.protected_mode.load(Ordering::Relaxed) {
+        Some(DENIED)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_mode_serves_this_machine_only_until_there_is_a_password() {
+        let runtime = Runtime::new(10, 0, true, String::new());
+        assert_eq!(refusal(&runtime, 0, true), None);
+        assert_eq!(refusal(&runtime, 0, false), Some(DENIED));
+        runtime.set_password("sesame".to_owned());
+        assert_eq!(refusal(&runtime, 0, false), None);
+        runtime.set_password(String::new());
+        runtime.protected_mode.store(false, Ordering::Relaxed);
+        assert_eq!(refusal(&runtime, 0, false), None);
+        assert_eq!(refusal(&runtime, 10, true), Some(TOO_MANY));
     }
 }

@@ -155,7 +155,7 @@ impl<'a> Group<'a> {
             appends: self
                 .appends
                 .into_iter()
-                .filter_map(|_| None::<Append<'b>>)
+                .map_while(|_| None::<Append<'b>>)
                 .collect(),
             steps: self.steps,
             commands: 0,

@@ -18,6 +18,8 @@ mod group;
 mod listener;
 mod pipeline;
 mod socket;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use acceptor::Acceptor;
 pub(crate) use event_loop::{EventLoop, Inbox};

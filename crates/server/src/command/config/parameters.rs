@@ -118,7 +118,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         let absolute = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
         absolute.display().to_string()
     }),
-    fixed("port", |shared| first_port(shared)),
+    fixed("port", first_port),
     fixed("bind", |shared| {
         let hosts = shared.settings.listen.iter();
         let hosts = hosts.filter_map(|listen| listen.rsplit_once(':'));

@@ -1,0 +1,129 @@
+//! Event loops over a simulated disk that fails: nothing is acknowledged that
+//! is not there, and reads go on.
+
+use super::event_loop::EventLoop;
+use super::socket::Socket;
+use crate::cli::ServeOptions;
+use crate::config::Settings;
+use crate::shared::Shared;
+use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
+use latewood_engine::{Db, Defaults, Options};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+
+/// One event loop over a disk of its own.
+struct Harness {
+    disk: SimDisk,
+    shared: Arc<Shared>,
+    inbox: Arc<super::Inbox>,
+    thread: JoinHandle<std::io::Result<()>>,
+}
+
+impl Harness {
+    fn start() -> Self {
+        let disk = SimDisk::new();
+        let options = Options {
+            segment_bytes: 1 << 20,
+            background: false,
+            ..Options::default()
+        };
+        let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
+        let settings = Settings::resolve(ServeOptions::default()).unwrap();
+        let shared = Arc::new(Shared::new(db, settings, channel().0));
+        let event_loop = EventLoop::new().unwrap();
+        let inbox = event_loop.inbox();
+        let for_loop = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || event_loop.run(&for_loop));
+        Self {
+            disk,
+            shared,
+            inbox,
+            thread,
+        }
+    }
+
+    fn client(&self) -> TcpStream {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (accepted, peer) = listener.accept().unwrap();
+        accepted.set_nonblocking(true).unwrap();
+        let info = self.shared.register(peer.to_string(), String::new());
+        let socket = Socket::Tcp(mio::net::TcpStream::from_std(accepted));
+        self.inbox.put(socket, info);
+        client
+    }
+
+    fn fail_next(&self, op: Op) {
+        self.disk.plan(Fault {
+            op: Some(op),
+            after: 0,
+            trouble: Trouble::Fail(ErrorKind::StorageFull),
+        });
+    }
+
+    fn stop(self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self.inbox.wake();
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+fn ask(client: &mut TcpStream, line: &str) -> String {
+    client.write_all(format!("{line}\r\n").as_bytes()).unwrap();
+    let mut reply = [0; 4096];
+    let read = client.read(&mut reply).unwrap();
+    String::from_utf8_lossy(&reply[..read]).into_owned()
+}
+
+#[test]
+fn a_failed_write_refuses_writes_and_serves_reads() {
+    let harness = Harness::start();
+    let mut client = harness.client();
+    assert_eq!(ask(&mut client, "TS.ADD k 1 1"), ":1\r\n");
+    harness.fail_next(Op::Write);
+    let refused = ask(&mut client, "TS.ADD k 2 2");
+    assert!(refused.starts_with('-'), "{refused}");
+    for write in [
+        "TS.ADD k 3 3",
+        "TS.ADD n 3 3 LABELS a b",
+        "TS.CREATE n",
+        "TS.DEL k 0 1",
+        "DEL k",
+        "FLUSHALL",
+    ] {
+        let refused = ask(&mut client, write);
+        let expected = "-MISCONF Latewood stopped accepting writes: ";
+        assert!(refused.starts_with(expected), "{write}: {refused}");
+    }
+    let refused = ask(&mut client, "TS.MADD k 3 3 k x 3");
+    assert!(refused.starts_with("*2\r\n-MISCONF "), "{refused}");
+    assert!(refused.ends_with("\r\n-ERR TSDB: invalid timestamp\r\n"));
+    assert_eq!(
+        ask(&mut client, "TS.RANGE k 1 1"),
+        "*1\r\n*2\r\n:1\r\n+1\r\n"
+    );
+    assert!(!ask(&mut client, "INFO latewood").contains("halted:no"));
+    harness.stop();
+}
+
+#[test]
+fn a_failed_sync_closes_without_an_acknowledgement() {
+    let harness = Harness::start();
+    let (mut synced, mut other) = (harness.client(), harness.client());
+    assert_eq!(ask(&mut synced, "CLIENT DURABILITY sync"), "+OK\r\n");
+    assert_eq!(ask(&mut synced, "TS.ADD k 1 1"), ":1\r\n");
+    harness.fail_next(Op::Sync);
+    synced.write_all(b"TS.ADD k 2 2\r\n").unwrap();
+    let mut rest = Vec::new();
+    // A reset is an end as well.
+    let _ = synced.read_to_end(&mut rest);
+    assert_eq!(rest, b"", "an acknowledgement of what is not on disk");
+    assert!(ask(&mut other, "TS.ADD k 3 3").starts_with("-MISCONF "));
+    assert!(ask(&mut other, "TS.GET k").starts_with("*2\r\n"));
+    harness.stop();
+}

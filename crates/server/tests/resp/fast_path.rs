@@ -1,0 +1,141 @@
+//! The fast path of TS.ADD and TS.MADD gives what one command at a time gives.
+
+use crate::harness::{Numbers, Server, encoded, seed, text};
+use std::io::Write;
+
+/// One random command; most are of the kind that is grouped.
+fn command(numbers: &mut Numbers, prefix: &str) -> String {
+    let key = |numbers: &mut Numbers| format!("{prefix}:{}", numbers.below(4));
+    let timestamp = |numbers: &mut Numbers| match numbers.below(20) {
+        0 => "-5".to_owned(),
+        1 => "x".to_owned(),
+        2 => "01".to_owned(),
+        _ => numbers.below(60).to_string(),
+    };
+    let value = |numbers: &mut Numbers| match numbers.below(20) {
+        0 => "inf".to_owned(),
+        1 => "-".to_owned(),
+        2 => "1e3".to_owned(),
+        3 => "NaN".to_owned(),
+        _ => format!("{}.{}", numbers.below(50), numbers.below(100)),
+    };
+    match numbers.below(30) {
+        0 => format!("TS.RANGE {} - +", key(numbers)),
+        1 => format!("TS.GET {}", key(numbers)),
+        2 => format!("DEL {}", key(numbers)),
+        3 => format!("TS.DEL {} {} 40", key(numbers), timestamp(numbers)),
+        4 => format!("TS.CREATE {} RETENTION 30", key(numbers)),
+        5 => "TS.ADD".to_owned(),
+        6 => format!("TS.MADD {} 1", key(numbers)),
+        7 => format!("TS.ADD {} 3 4 ON_DUPLICATE what", key(numbers)),
+        8 => format!(
+            "TS.ADD {} 3 4 DUPLICATE_POLICY max LABELS a b",
+            key(numbers)
+        ),
+        9..12 => {
+            let policies = ["first", "LAST", "min", "max", "sum", "block"];
+            let policy = policies[numbers.below(6) as usize];
+            let sample = format!("{} {} {}", key(numbers), timestamp(numbers), value(numbers));
+            format!("TS.ADD {sample} ON_DUPLICATE {policy}")
+        }
+        12..16 => {
+            let mut line = "ts.madd".to_owned();
+            for _ in 0..1 + numbers.below(6) {
+                line += &format!(
+                    " {} {} {}",
+                    key(numbers),
+                    timestamp(numbers),
+                    value(numbers)
+                );
+            }
+            line
+        }
+        _ => {
+            let sample = format!("{} {} {}", key(numbers), timestamp(numbers), value(numbers));
+            format!("TS.ADD {sample}")
+        }
+    }
+}
+
+#[test]
+fn grouped_commands_equal_single_ones() {
+    let server = Server::start();
+    let (mut grouped, mut single) = (server.client(), server.client());
+    let seed = seed();
+    for round in 0..40 {
+        let commands = |prefix: &str| {
+            let mut numbers = Numbers(seed.wrapping_add(round));
+            (0..200)
+                .map(|_| command(&mut numbers, prefix))
+                .collect::<Vec<_>>()
+        };
+        // Inline commands take the general way, one at a time.
+        let expected: Vec<String> = commands("s")
+            .iter()
+            .map(|line| {
+                single.send(format!("{line}\r\n").as_bytes());
+                text(&single.reply())
+            })
+            .collect();
+        let commands = commands("g");
+        let bytes: Vec<u8> = commands.iter().flat_map(|line| encoded(line)).collect();
+        grouped.send(&bytes);
+        for (line, expected) in commands.iter().zip(expected) {
+            assert_eq!(text(&grouped.reply()), expected, "round {round}: {line}");
+        }
+    }
+}
+
+#[test]
+fn pipelines_may_be_cut_anywhere() {
+    let server = Server::start();
+    let seed = seed();
+    let mut numbers = Numbers(seed);
+    let commands: Vec<String> = (0..300).map(|_| command(&mut numbers, "k")).collect();
+    let bytes: Vec<u8> = commands.iter().flat_map(|line| encoded(line)).collect();
+    let mut whole = server.client();
+    whole.send(&bytes);
+    let expected: Vec<String> = commands.iter().map(|_| text(&whole.reply())).collect();
+    assert_eq!(whole.ask("FLUSHALL"), "+OK\r\n");
+
+    let mut pieces = server.client();
+    let mut rest = &bytes[..];
+    let mut got = Vec::new();
+    while !rest.is_empty() {
+        let size = 1 + numbers.below(60).min(rest.len() as u64 - 1) as usize;
+        let (piece, after) = rest.split_at(size);
+        pieces.stream.write_all(piece).unwrap();
+        pieces.stream.flush().unwrap();
+        if numbers.below(8) == 0 {
+            std::thread::yield_now();
+        }
+        rest = after;
+    }
+    for _ in &commands {
+        got.push(text(&pieces.reply()));
+    }
+    assert_eq!(got, expected);
+}
+
+#[test]
+fn groups_larger_than_a_batch_are_answered_in_order() {
+    let server = Server::start();
+    let mut client = server.client();
+    let samples = 10_000;
+    let mut bytes = Vec::new();
+    for i in 0..samples {
+        bytes.extend(encoded(&format!("TS.ADD k {i} 1")));
+    }
+    let mut sender = client.stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || sender.write_all(&bytes).unwrap());
+    for i in 0..samples {
+        assert_eq!(text(&client.reply()), format!(":{i}\r\n"));
+    }
+    sending.join().unwrap();
+    let mut line = "TS.MADD".to_owned();
+    for i in 0..samples {
+        line += &format!(" k {} 2", samples + i);
+    }
+    let reply = client.ask(&line);
+    assert!(reply.starts_with("*10000\r\n:10000\r\n") && reply.ends_with(":19999\r\n"));
+}

@@ -1,0 +1,132 @@
+//! Clients that want too much: too many, too large, too slow, too silent.
+
+use crate::harness::{Server, encoded, text};
+use std::io::{ErrorKind, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+#[test]
+fn maxclients_turns_the_next_one_away() {
+    let server = Server::with(&["--wal", "off", "--maxclients", "2"]);
+    let (mut first, mut second) = (server.client(), server.client());
+    first.expect(&[("PING", "+PONG\r\n")]);
+    second.expect(&[("PING", "+PONG\r\n")]);
+    let mut third = server.client();
+    assert_eq!(
+        text(&third.rest()),
+        "-ERR max number of clients reached\r\n"
+    );
+    assert_eq!(first.info("rejected_connections"), 1);
+    first.expect(&[("CONFIG SET maxclients 3", "+OK\r\n")]);
+    server.client().expect(&[("PING", "+PONG\r\n")]);
+}
+
+#[test]
+fn thousands_of_half_open_connections_do_not_hurt() {
+    let server = Server::with(&["--wal", "off", "--maxclients", "100000"]);
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+    let room = limit.maximum.unwrap_or(u64::MAX).saturating_sub(500);
+    let connections = 10_000.min(usize::try_from(room).unwrap());
+    assert!(connections > 100, "no room for connections");
+    let mut client = server.client();
+    let before = client.info("used_memory_rss");
+    let mut half_open = Vec::new();
+    for i in 0..connections {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        // Silent ones, and ones in the middle of a command.
+        if i % 2 == 0 {
+            stream.write_all(b"*4\r\n$6\r\nTS.ADD\r\n$3\r\nab").unwrap();
+        }
+        half_open.push(stream);
+    }
+    while client.info("connected_clients") < connections as u64 + 1 {
+        std::thread::yield_now();
+    }
+    client.expect(&[
+        ("TS.ADD k 1 1", ":1\r\n"),
+        ("TS.GET k", "*2\r\n:1\r\n+1\r\n"),
+    ]);
+    let grown = client.info("used_memory_rss").saturating_sub(before);
+    let each = grown / connections as u64;
+    assert!(each < 4096, "{each} bytes a connection");
+    drop(half_open);
+    while client.info("connected_clients") > 1 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_client_that_never_reads_is_not_served_on() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[("TS.CREATE k", "+OK\r\n")]);
+    let mut line = "TS.MADD".to_owned();
+    for i in 0..10_000 {
+        line += &format!(" k {i} 1");
+    }
+    client.ask(&line);
+    let before = client.info("used_memory_rss");
+
+    let mut silent = TcpStream::connect(server.address()).unwrap();
+    silent
+        .set_write_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    let request = encoded("TS.RANGE k - +").repeat(1000);
+    // Each reply is 160 KB: without a limit the server would hold gigabytes.
+    let stuck = loop {
+        if let Err(error) = silent.write_all(&request) {
+            break error.kind();
+        }
+    };
+    assert!(
+        matches!(stuck, ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        "{stuck}"
+    );
+    let grown = client.info("used_memory_rss").saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown} bytes for one silent client");
+    client.expect(&[("PING", "+PONG\r\n")]);
+}
+
+#[test]
+fn a_client_that_reads_late_gets_everything() {
+    let server = Server::start();
+    let mut client = server.client();
+    let message = "m".repeat(1000);
+    let request = encoded(&format!("ECHO {message}"));
+    let replies = 20_000;
+    let mut sender = client.stream.try_clone().unwrap();
+    let sending = std::thread::spawn(move || {
+        for _ in 0..replies {
+            sender.write_all(&request).unwrap();
+        }
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let expected = format!("$1000\r\n{message}\r\n");
+    for _ in 0..replies {
+        assert!(text(&client.reply()) == expected);
+    }
+    sending.join().unwrap();
+}
+
+#[test]
+fn idle_connections_end_where_that_is_asked() {
+    let server = Server::with(&["--wal", "off", "--timeout", "1"]);
+    let mut idle = server.client();
+    assert_eq!(idle.rest(), b"");
+    assert!(server.client().info("timed_out_connections") >= 1);
+}
+
+#[test]
+fn a_client_without_a_password_may_not_send_much() {
+    let server = Server::with(&["--wal", "off", "--requirepass", "sesame"]);
+    let mut client = server.client();
+    client.send(b"*100\r\n");
+    let expected = "-ERR Protocol error: unauthenticated multibulk length\r\n";
+    assert_eq!(text(&client.rest()), expected);
+    let mut client = server.client();
+    client.send(b"*2\r\n$4\r\nECHO\r\n$100000\r\n");
+    let expected = "-ERR Protocol error: unauthenticated bulk length\r\n";
+    assert_eq!(text(&client.rest()), expected);
+}

@@ -1,0 +1,17 @@
+//! The server as clients meet it: the built binary, a real socket, exact bytes.
+//!
+//! Expected replies were taken from RedisTimeSeries 1.12 on Redis 7.4, but for
+//! what `docs/compatibility.md` lists as different.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod admin;
+mod client_state;
+mod durability;
+mod fast_path;
+mod harness;
+mod keyspace;
+mod limits;
+mod protocol;
+mod ts_info;
+mod ts_range;
+mod ts_write;
