@@ -173,7 +173,7 @@ pub(crate) enum DurabilityName {
     Sync,
     /// In the kernel before its reply, on disk within the interval.
     Interval,
-    /// Whenever its buffer is full.
+    /// In the kernel before its reply, on disk when the kernel likes.
     None,
 }
 
