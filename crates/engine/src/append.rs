@@ -18,7 +18,7 @@ use crate::keys::Keys;
 use crate::series::{Fate, Pressure, Series};
 use crate::shard::ShardState;
 use crate::wal::Position;
-use latewood_model::limits::{KEY_BYTES_MAX, LOG_GROUP_BYTES_MAX, SERIES_MAX};
+use latewood_model::limits::{KEY_BYTES_MAX, LATE_HELD_MAX, LOG_GROUP_BYTES_MAX, SERIES_MAX};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 
 /// What to do when a sample's key holds no series.
@@ -227,18 +227,24 @@ impl Core {
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };
-        match series.pressure() {
-            Pressure::None => state.queue.wait(series, place),
+        state.queue.note(series);
+        state.queue.wait(series, place);
+        let held_max = LATE_HELD_MAX / self.shards.len();
+        match series.pressure(state.queue.held, held_max) {
+            Pressure::None => {}
             Pressure::Ready => {
-                if state.queue.ready(series, place) {
+                if state.queue.ready(place) {
                     self.wake_settler();
                 }
             }
-            Pressure::Overdue => match series.settle_now(&mut state.sealer) {
-                Ok(work) => state.counters.note_settle(work),
-                // The operations stay where they are; reads report the damage.
-                Err(_) => state.counters.settles_failed += 1,
-            },
+            Pressure::Overdue => {
+                match series.settle_now(&mut state.sealer) {
+                    Ok(work) => state.counters.note_settle(work),
+                    // The operations stay where they are; reads report the damage.
+                    Err(_) => state.counters.settles_failed += 1,
+                }
+                state.queue.note(series);
+            }
         }
     }
 

@@ -191,7 +191,11 @@ impl Db {
         let state = &mut *guard;
         let place = self.core.place_of(id);
         let deleted = match state.slab.get_mut(place) {
-            Some(series) => series.delete_range(from, to, &mut state.sealer)?,
+            Some(series) => {
+                let deleted = series.delete_range(from, to, &mut state.sealer)?;
+                state.queue.note(series);
+                deleted
+            }
             None => 0,
         };
         if self.core.wal.is_some() {
@@ -212,7 +216,9 @@ impl Db {
             let Ok((mut state, id)) = core.lock_series(key) else {
                 continue;
             };
-            state.slab.remove(core.place_of(id));
+            if let Some(series) = state.slab.remove(core.place_of(id)) {
+                state.queue.forget(&series);
+            }
             core.keys.remove(core.keys.hash(key), key, id);
             if core.wal.is_some() {
                 state.group.delete_series(id);

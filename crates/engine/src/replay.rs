@@ -84,10 +84,12 @@ impl<'a> Replayer<'a> {
             Record::DeleteRange { id, from, to } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.delete_range(from, to, &mut state.sealer)?;
+                    state.queue.note(series);
                 }
             }
             Record::DeleteSeries { id } => {
                 if let Some(series) = state.slab.remove(core.place_of(id)) {
+                    state.queue.forget(&series);
                     core.keys
                         .remove(core.keys.hash(&series.key), &series.key, id);
                 }

@@ -49,50 +49,73 @@ impl Counters {
 /// The series of a shard that have late operations waiting.
 ///
 /// Invariant: a series with late operations stands in at least one of the
-/// three lists, or is the one being settled. A place that has nothing to
-/// settle when its turn comes is passed over.
+/// lists, or is in the hands of whoever holds the settler's lock. A place that
+/// has nothing to settle when its turn comes is passed over.
 #[derive(Default)]
 pub(crate) struct SettleQueue {
-    /// Settling pays: at once.
     ready: VecDeque<u32>,
-    /// Began to wait before the last turn: settled at the next one.
-    aged: Vec<u32>,
-    /// Began to wait after it.
-    fresh: Vec<u32>,
+    waiting: Vec<Waiting>,
+    /// Operations held by all series of the shard.
+    pub(crate) held: usize,
+}
+
+/// A series whose late operations wait for more, or for it to be left alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) place: u32,
+    /// Turns it has waited.
+    pub(crate) turns: u32,
+    /// Its count of late operations at the last turn.
+    pub(crate) pushed: u64,
 }
 
 impl SettleQueue {
+    /// Notes how much a series holds now; call it whenever that changed.
+    pub(crate) fn note(&mut self, series: &mut Series) {
+        let held = series.late_pending();
+        self.held = self.held + held - std::mem::replace(&mut series.late_noted, held);
+    }
+
+    /// Stops counting what a removed series held.
+    pub(crate) fn forget(&mut self, series: &Series) {
+        self.held -= series.late_noted;
+    }
+
     /// Notes a series with little to settle.
     pub(crate) fn wait(&mut self, series: &mut Series, place: usize) {
         if !series.queued {
             series.queued = true;
-            self.fresh.push(place as u32);
+            self.waiting.push(Waiting {
+                place: place as u32,
+                turns: 0,
+                pushed: 0,
+            });
         }
+    }
+
+    /// Puts a series back that still gets late samples.
+    pub(crate) fn wait_on(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
     }
 
     /// Notes a series worth settling; true when that is news.
-    pub(crate) fn ready(&mut self, series: &mut Series, place: usize) -> bool {
-        // A series that already waits for its turn moves ahead by a second
-        // entry; the first then finds nothing to do.
-        series.queued = true;
-        if self.ready.back() == Some(&(place as u32)) {
+    pub(crate) fn ready(&mut self, place: usize) -> bool {
+        let place = place as u32;
+        if self.ready.back() == Some(&place) {
             return false;
         }
-        self.ready.push_back(place as u32);
+        self.ready.push_back(place);
         true
     }
 
-    /// The next series to settle: the ready ones, then, when `idle`, those
-    /// that waited a full turn.
-    pub(crate) fn pop(&mut self, idle: bool) -> Option<usize> {
-        let next = self.ready.pop_front();
-        let next = next.or_else(|| if idle { self.aged.pop() } else { None });
-        next.map(|place| place as usize)
+    /// The next series worth settling.
+    pub(crate) fn pop(&mut self) -> Option<usize> {
+        self.ready.pop_front().map(|place| place as usize)
     }
 
-    /// A turn has passed: who waited through it is aged.
-    pub(crate) fn turn(&mut self) {
-        self.aged.append(&mut self.fresh);
+    /// All series that wait, to be looked at one by one.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Waiting> {
+        std::mem::take(&mut self.waiting)
     }
 
     pub(crate) fn clear(&mut self) {

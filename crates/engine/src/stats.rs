@@ -90,6 +90,7 @@ impl Db {
             ));
         };
         let work = series.settle_now(&mut state.sealer)?;
+        state.queue.note(series);
         state.counters.note_settle(work);
         series.info()
     }

@@ -19,6 +19,9 @@ pub const CHUNK_SIZE_BYTES_DEFAULT: u32 = 4096;
 pub const FRAME_SAMPLES_MAX: usize = 512;
 /// Smallest number of samples a frame is filled to before it is sealed.
 pub const FRAME_SAMPLES_MIN: usize = 64;
+/// Late samples held before they are in chunks, in all series together, 24
+/// bytes each: beyond, writers settle the series they write to.
+pub const LATE_HELD_MAX: usize = 4 * 1024 * 1024;
 /// Series of one database: ids are 32 bits wide.
 pub const SERIES_MAX: u32 = u32::MAX - 1;
 /// Operations of one append batch; a longer pipeline is split.

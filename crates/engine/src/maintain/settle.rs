@@ -8,52 +8,76 @@
 use super::IDLE_TURN;
 use crate::core::Core;
 use crate::error::Result;
+use crate::series::Series;
+use crate::shard::{ShardState, Waiting};
 use latewood_codec::Encoder;
+use parking_lot::MutexGuard;
 
-/// Settles what is worth it at once and everything else after a while.
+/// Turns a series may get late samples before it is settled all the same.
+const TURNS_MAX: u32 = 30;
+/// Series looked at before the shard's lock is given back.
+const LOOKS_MAX: usize = 512;
+
+/// Settles what is worth it at once and everything else once it is left alone.
 pub(super) fn run(core: &Core) {
     let mut encoder = Encoder::new();
     let mut turned_ns = core.env.clock.monotonic_ns();
     while core.signals.wait_settle(IDLE_TURN / 4) {
+        let settler = core.settler.lock();
         let now_ns = core.env.clock.monotonic_ns();
         if u128::from(now_ns.saturating_sub(turned_ns)) >= IDLE_TURN.as_nanos() {
             turned_ns = now_ns;
-            for shard in &core.shards {
-                shard.lock().queue.turn();
-            }
+            core.turn(&settler, TURNS_MAX);
         }
-        for shard in 0..core.shards.len() {
-            // A failed settle is counted and leaves its operations in place.
-            while core.settle_next(shard, true, &mut encoder).unwrap_or(true) {}
-        }
+        // A failed settle is counted and leaves its operations in place.
+        while core.settle_ready(&settler, &mut encoder).is_err() {}
     }
 }
 
 impl Core {
     /// Settles everything that waits in any shard.
     pub(crate) fn settle_all(&self) -> Result<()> {
-        let mut encoder = Encoder::new();
+        let settler = self.settler.lock();
+        self.turn(&settler, 0);
+        self.settle_ready(&settler, &mut Encoder::new())
+    }
+
+    /// Looks at every series that waits: those that got nothing since the last
+    /// turn, or waited `turns_max` turns, are ready.
+    fn turn(&self, _settler: &MutexGuard<'_, ()>, turns_max: u32) {
+        for shard in &self.shards {
+            let waiting = shard.lock().queue.take_waiting();
+            for some in waiting.chunks(LOOKS_MAX) {
+                let mut state = shard.lock();
+                for one in some {
+                    look_at(&mut state, *one, turns_max);
+                }
+            }
+        }
+    }
+
+    /// Settles the ready series of every shard.
+    fn settle_ready(&self, settler: &MutexGuard<'_, ()>, encoder: &mut Encoder) -> Result<()> {
         for shard in 0..self.shards.len() {
-            // Twice: what waits now is fresh, then aged.
-            self.shards[shard].lock().queue.turn();
-            while self.settle_next(shard, true, &mut encoder)? {}
+            while self.settle_next(settler, shard, encoder)? {}
         }
         Ok(())
     }
 
-    /// Settles one series of `shard`; false when none waits.
-    fn settle_next(&self, shard: usize, idle: bool, encoder: &mut Encoder) -> Result<bool> {
-        let _one_at_a_time = self.settler.lock();
+    /// Settles one series of `shard`; false when none is ready.
+    fn settle_next(
+        &self,
+        _settler: &MutexGuard<'_, ()>,
+        shard: usize,
+        encoder: &mut Encoder,
+    ) -> Result<bool> {
         let (place, job) = {
             let mut state = self.shards[shard].lock();
-            let Some(place) = state.queue.pop(idle) else {
+            let Some(place) = state.queue.pop() else {
                 return Ok(false);
             };
-            let Some(series) = state.slab.get_mut(place) else {
-                return Ok(true);
-            };
-            series.queued = false;
-            let Some(job) = series.begin_settle() else {
+            let job = state.slab.get_mut(place).and_then(Series::begin_settle);
+            let Some(job) = job else {
                 return Ok(true);
             };
             (place, job)
@@ -75,9 +99,27 @@ impl Core {
         if series.finish_settle(settled) {
             state.counters.note_settle(work);
         }
-        if series.late_pending() > 0 {
-            state.queue.wait(series, place);
-        }
+        state.queue.note(series);
         Ok(true)
     }
+}
+
+fn look_at(state: &mut ShardState, mut one: Waiting, turns_max: u32) {
+    let place = one.place as usize;
+    let Some(series) = state.slab.get_mut(place) else {
+        return;
+    };
+    if series.late_pending() == 0 {
+        series.queued = false;
+        return;
+    }
+    let pushed = series.late_pushed();
+    if one.turns >= turns_max || pushed == one.pushed {
+        series.queued = false;
+        state.queue.ready(place);
+        return;
+    }
+    one.turns += 1;
+    one.pushed = pushed;
+    state.queue.wait_on(one);
 }

@@ -16,6 +16,7 @@
 mod buckets;
 mod filter;
 mod fold;
+pub(crate) mod merge;
 mod range;
 mod rows;
 mod run;

@@ -24,6 +24,8 @@ use std::sync::Arc;
 /// Operations staged before they are sorted into a run: 96 KiB, which still
 /// sorts inside the second-level cache.
 const STAGED_MAX: usize = 4096;
+/// Operations between two looks at whether a settle pays.
+const CHECK_EVERY: usize = 512;
 /// Runs of one tier that merge into one of the next. More makes reads of
 /// unsettled series look into more runs, fewer moves each operation more often.
 const FAN_IN: usize = 8;
@@ -98,30 +100,48 @@ pub(crate) struct Late {
     staged: Vec<LateOp>,
     runs: Vec<Run>,
     settling: Vec<Run>,
+    /// Operations held, in all three.
     pending: usize,
+    /// Operations that ever came.
+    pushed: u64,
+    /// Oldest and newest timestamp since the last settle, if there was any.
+    span: Option<(Timestamp, Timestamp)>,
     /// Every pending timestamp, kept once somebody asked whether one exists.
     timestamps: Option<HashSet<Timestamp, foldhash::fast::FixedState>>,
 }
 
 impl Late {
-    /// Operations no chunk holds yet.
+    /// Operations no chunk holds yet, without those that a later LAST made
+    /// irrelevant inside their run.
     pub(crate) fn pending(&self) -> usize {
         self.pending
     }
 
-    /// Stages an operation; true when that filled the buffer into a run.
-    pub(crate) fn push(&mut self, op: LateOp) -> bool {
+    /// Operations that ever came.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.pushed
+    }
+
+    /// Stages an operation.
+    pub(crate) fn push(&mut self, op: LateOp) {
         self.staged.push(op);
         self.pending += 1;
+        self.pushed += 1;
+        let (first, last) = self.span.unwrap_or((op.timestamp, op.timestamp));
+        self.span = Some((first.min(op.timestamp), last.max(op.timestamp)));
         if let Some(timestamps) = &mut self.timestamps {
             timestamps.insert(op.timestamp);
         }
-        if self.staged.len() < STAGED_MAX {
-            return false;
+        if self.staged.len() >= STAGED_MAX {
+            self.seal_staged();
+            while self.merge_last_tier() {}
         }
-        self.seal_staged();
-        while self.merge_last_tier() {}
-        true
+    }
+
+    /// Whether it is time to see if a settle pays: now and then, since seeing
+    /// costs a search of the chunks.
+    pub(crate) fn check_due(&self) -> bool {
+        self.staged.len().is_multiple_of(CHECK_EVERY)
     }
 
     fn seal_staged(&mut self) {
@@ -130,6 +150,7 @@ impl Late {
         }
         // The buffer keeps its memory for the next operations.
         let run = Run::from_unsorted(self.staged.clone(), 0);
+        self.pending -= self.staged.len() - run.ops.len();
         self.staged.clear();
         self.runs.push(run);
     }
@@ -143,8 +164,11 @@ impl Late {
             return false;
         }
         let ops = concat(&self.runs[start..]);
+        self.pending -= ops.len();
         self.runs.truncate(start);
-        self.runs.push(Run::from_unsorted(ops, tier + 1));
+        let run = Run::from_unsorted(ops, tier + 1);
+        self.pending += run.ops.len();
+        self.runs.push(run);
         true
     }
 
@@ -196,14 +220,9 @@ impl Late {
         ops
     }
 
-    /// The oldest and the newest pending timestamp.
+    /// A span that holds every pending timestamp.
     pub(crate) fn span(&self) -> Option<(Timestamp, Timestamp)> {
-        let parts = self.settling.iter().chain(&self.runs);
-        let ends = parts.filter_map(|run| Some((run.ops.first()?, run.ops.last()?)));
-        let staged = self.staged.iter().map(|op| (op, op));
-        ends.chain(staged)
-            .map(|(first, last)| (first.timestamp, last.timestamp))
-            .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+        self.span
     }
 
     /// Hands all pending operations to a settle; they stay readable until
@@ -222,6 +241,11 @@ impl Late {
         self.settling.clear();
         self.timestamps = None;
         self.pending = self.parts().map(<[LateOp]>::len).sum();
+        let left = self
+            .parts()
+            .flatten()
+            .map(|op| (op.timestamp, op.timestamp));
+        self.span = left.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
     }
 
     /// The settle in progress came to nothing; its operations wait again.

@@ -77,8 +77,10 @@ pub(crate) struct Series {
     holds_nan: bool,
     /// The last chunk may still grow.
     last_open: bool,
-    /// The series stands in its shard's queue of settles.
+    /// The series stands in its shard's list of those that wait for a settle.
     pub(crate) queued: bool,
+    /// Late operations its shard has counted.
+    pub(crate) late_noted: usize,
     ignore: Ignore,
     hint: Hint,
     late: Option<Box<Late>>,
@@ -107,6 +109,7 @@ impl Series {
             holds_nan: false,
             last_open: false,
             queued: false,
+            late_noted: 0,
             ignore: options.ignore,
             hint: Hint::default(),
             late: None,
@@ -151,10 +154,10 @@ impl Series {
         self.ignore = options.ignore;
         self.labels = options.labels;
         self.drop_expired();
+        Ok(())
     }
 
     /// The timestamp of the newest sample.
-        Ok(())
     pub(crate) fn newest(&self) -> Option<Timestamp> {
         self.newest
     }
@@ -244,10 +247,10 @@ impl Series {
                 return Ok(Fate::Refused(Refusal::Duplicate));
             };
             held.value = value;
+            self.holds_nan |= value.is_nan();
             return Ok(Fate::Duplicate);
         }
         self.holds_nan |= sample.value.is_nan();
-            self.holds_nan |= value.is_nan();
         self.tail.insert(place, sample);
         if self.tail.len() >= self.frame_samples {
             self.seal_tail(sealer)?;

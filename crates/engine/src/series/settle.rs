@@ -23,15 +23,10 @@ use latewood_model::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Late operations below which a settle waits for idleness.
-const SETTLE_MIN: usize = 512;
-/// Up to this many waiting, a settle folds at least one operation for each
-/// sample it rewrites.
-const SETTLE_EVEN_MAX: usize = 256 * 1024;
-/// Beyond, one operation for this many: late operations take 24 bytes each.
-const SETTLE_REWRITE_MAX: usize = 4;
-/// With this many waiting, and twice what would pay, the writer settles itself.
-const SETTLE_OVERDUE_MIN: usize = 64 * 1024;
+/// Late operations below which a settle waits until the series is left alone.
+const SETTLE_MIN: usize = 16 * 1024;
+/// The same once the database holds as many late operations as it may.
+const SETTLE_MIN_FULL: usize = 512;
 
 /// How much a series wants its late operations settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,30 +118,36 @@ impl Series {
         self.late.as_ref().map_or(0, |late| late.pending())
     }
 
-    /// How much a settle would pay now. Constant time while little waits,
-    /// logarithmic in the chunks else.
-    pub(crate) fn pressure(&self) -> Pressure {
+    /// How much a settle would pay now: a lot, once there is an operation for
+    /// each sample it rewrites, or once the shard holds (`held`) more late
+    /// operations than it may.
+    pub(crate) fn pressure(&self, held: usize, held_max: usize) -> Pressure {
         let Some(late) = &self.late else {
             return Pressure::None;
         };
-        let pending = late.pending();
-        // Looked at only now and then: each look searches the chunks.
-        if pending < SETTLE_MIN || pending % SETTLE_MIN != 0 {
+        if !late.check_due() {
             return Pressure::None;
         }
-        let Some((first, last)) = late.span() else {
+        let pending = late.pending();
+        if held > held_max && pending >= SETTLE_MIN_FULL {
+            let overdue = held - held_max > held_max / 4;
+            return [Pressure::Ready, Pressure::Overdue][usize::from(overdue)];
+        }
+        let (Some((first, last)), true) = (late.span(), pending >= SETTLE_MIN) else {
             return Pressure::None;
         };
         let place = self.touched(first, last);
         let rewritten: usize = self.chunks[place].iter().map(|chunk| chunk.count()).sum();
-        let worth = rewritten.min(SETTLE_EVEN_MAX.max(rewritten / SETTLE_REWRITE_MAX));
-        if pending < worth {
+        if pending < rewritten {
             Pressure::None
-        } else if pending < (2 * worth).max(SETTLE_OVERDUE_MIN) {
-            Pressure::Ready
         } else {
-            Pressure::Overdue
+            Pressure::Ready
         }
+    }
+
+    /// Late operations that ever came.
+    pub(crate) fn late_pushed(&self) -> u64 {
+        self.late.as_ref().map_or(0, |late| late.pushed())
     }
 
     /// The chunks that operations from `first` to `last` fall into, widened by

@@ -254,7 +254,7 @@ fn late_load(late_of_100: u64) -> (Series, Sealer) {
         series
             .append(sample, DuplicatePolicy::Last, &mut sealer)
             .unwrap();
-        if series.pressure() != Pressure::None {
+        if series.pressure(0, usize::MAX) != Pressure::None {
             series.settle_now(&mut sealer).unwrap();
         }
     }
