@@ -38,7 +38,7 @@ pub(super) struct Connection {
     is_read_closed: bool,
     is_broken: bool,
     /// Since when a command is unfinished, or the last replies wait.
-    unfinished_since: Option<Instant>,
+    pub(super) unfinished_since: Option<Instant>,
 }
 
 /// What an event loop lends to the connection it serves.
@@ -125,27 +125,35 @@ impl Connection {
         if self.client.output.capacity() == 0 {
             self.client.output = workspace.pool.pop().unwrap_or_default();
         }
-        let bytes_in = if self.client.has_more {
+        let (read, used) = if self.client.has_more {
             let input = std::mem::take(&mut self.input);
             let used = workspace.executor.run(shared, &mut self.client, &input);
             self.keep(&input[used..]);
-            0
+            (0, used)
         } else if self.is_readable {
             self.read_and_run(shared, workspace)
         } else {
             return 0;
         };
         self.client.session.info.touch();
+        self.watch(used > 0);
+        read as u64
+    }
+
+    /// Notes since when the command at the end of the input is unfinished.
+    /// Its clock begins anew after every command that was finished, because a
+    /// busy pipeline may be cut within a command at every read.
+    fn watch(&mut self, has_progressed: bool) {
         let is_unfinished = self.client.missing_bytes > 0 || self.client.session.closing;
         if !is_unfinished {
             self.unfinished_since = None;
-        } else if self.unfinished_since.is_none() {
+        } else if has_progressed || self.unfinished_since.is_none() {
             self.unfinished_since = Some(Instant::now());
         }
-        bytes_in
     }
 
-    fn read_and_run(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
+    /// The bytes that were read, and those that commands were made of.
+    fn read_and_run(&mut self, shared: &Shared, workspace: &mut Workspace) -> (usize, usize) {
         let held = self.input.len();
         // A long command gathers in a buffer of its own, others share one.
         let is_long = held.saturating_add(self.client.missing_bytes) > READ_BYTES / 2;
@@ -180,7 +188,7 @@ impl Connection {
             self.keep(&buffer[used..filled]);
             workspace.spare = buffer;
         }
-        read as u64
+        (read, used)
     }
 
     /// Keeps bytes for the next round.

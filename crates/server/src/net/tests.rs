@@ -1,13 +1,16 @@
 //! Event loops over a simulated disk that fails: nothing is acknowledged that
 //! is not there, and reads go on.
 
+use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;
+use super::pipeline::Executor;
 use super::socket::Socket;
 use crate::cli::ServeOptions;
 use crate::config::Settings;
+use crate::session::{ClientInfo, Session};
 use crate::shared::Shared;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
-use latewood_engine::{Db, Defaults, Options};
+use latewood_engine::{Db, Defaults, Durability, Options};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -24,17 +27,33 @@ struct Harness {
     thread: JoinHandle<std::io::Result<()>>,
 }
 
+/// A server's state over a simulated disk.
+fn shared(disk: &SimDisk) -> Arc<Shared> {
+    let options = Options {
+        segment_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
+    let settings = Settings::resolve(ServeOptions::default()).unwrap();
+    Arc::new(Shared::new(db, settings, channel().0))
+}
+
+/// A client and the server's end of its connection.
+fn connected(shared: &Shared) -> (TcpStream, Socket, Arc<ClientInfo>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (accepted, peer) = listener.accept().unwrap();
+    accepted.set_nonblocking(true).unwrap();
+    let info = shared.register(peer.to_string(), String::new());
+    let socket = Socket::Tcp(mio::net::TcpStream::from_std(accepted));
+    (client, socket, info)
+}
+
 impl Harness {
     fn start() -> Self {
         let disk = SimDisk::new();
-        let options = Options {
-            segment_bytes: 1 << 20,
-            background: false,
-            ..Options::default()
-        };
-        let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
-        let settings = Settings::resolve(ServeOptions::default()).unwrap();
-        let shared = Arc::new(Shared::new(db, settings, channel().0));
+        let shared = shared(&disk);
         let event_loop = EventLoop::new().unwrap();
         let inbox = event_loop.inbox();
         let for_loop = Arc::clone(&shared);
@@ -48,12 +67,7 @@ impl Harness {
     }
 
     fn client(&self) -> TcpStream {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (accepted, peer) = listener.accept().unwrap();
-        accepted.set_nonblocking(true).unwrap();
-        let info = self.shared.register(peer.to_string(), String::new());
-        let socket = Socket::Tcp(mio::net::TcpStream::from_std(accepted));
+        let (client, socket, info) = connected(&self.shared);
         self.inbox.put(socket, info);
         client
     }
@@ -126,4 +140,36 @@ fn a_failed_sync_closes_without_an_acknowledgement() {
     assert!(ask(&mut other, "TS.ADD k 3 3").starts_with("-MISCONF "));
     assert!(ask(&mut other, "TS.GET k").starts_with("*2\r\n"));
     harness.stop();
+}
+
+#[test]
+fn the_time_of_an_unfinished_command_begins_with_that_command() {
+    let shared = shared(&SimDisk::new());
+    let (mut client, socket, info) = connected(&shared);
+    let session = Session::new(info, true, Durability::Interval);
+    let mut connection = Connection::new(socket, session);
+    let mut workspace = Workspace {
+        executor: Executor::default(),
+        spare: Vec::with_capacity(READ_BYTES),
+        pool: Vec::new(),
+    };
+    let mut serve = |client: &mut TcpStream, bytes: &[u8]| {
+        client.write_all(bytes).unwrap();
+        let mut left = bytes.len() as u64;
+        while left > 0 {
+            connection.note_readable(false);
+            left -= connection.serve(&shared, &mut workspace);
+        }
+        connection.unfinished_since
+    };
+    assert_eq!(serve(&mut client, b"PING\r\n"), None);
+    let begun = serve(&mut client, b"PI").unwrap();
+    assert_eq!(
+        serve(&mut client, b"N"),
+        Some(begun),
+        "more of the same command"
+    );
+    let next = serve(&mut client, b"G\r\nPI").unwrap();
+    assert!(next > begun, "another command");
+    assert_eq!(serve(&mut client, b"NG\r\n"), None);
 }
