@@ -15,7 +15,7 @@ use crate::timestamps::{
 use crate::values::{
     Scratch, ValueCoding, constant, decimal, decimal_delta, decimal_for, dictionary,
 };
-use crate::values::{ordered, raw as raw_values, ulp, xor};
+use crate::values::{narrow, ordered, raw as raw_values, ulp, xor};
 use crate::varint::{put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX, Stats};
 
@@ -290,6 +290,7 @@ impl Encoder {
             if let Some(exponent) = ulp::guess_exponent(values) {
                 self.challenge(values, ValueCoding::Ulp, exponent, start, &mut best);
             }
+            self.challenge(values, ValueCoding::Narrow, 0, start, &mut best);
             self.challenge(values, ValueCoding::Ordered, 0, start, &mut best);
             self.challenge(values, ValueCoding::Xor, 0, start, &mut best);
             self.challenge(values, ValueCoding::Raw, 0, start, &mut best);
@@ -364,6 +365,8 @@ fn encode_values(
         ValueCoding::Ulp => ulp::encode(values, exponent, scratch, out),
         ValueCoding::Dictionary if !dictionary::encode(values, scratch, out) => return None,
         ValueCoding::Dictionary => {}
+        ValueCoding::Narrow if !narrow::encode(values, scratch, out) => return None,
+        ValueCoding::Narrow => {}
         ValueCoding::Xor => xor::encode(values, out),
         ValueCoding::Ordered => ordered::encode(values, scratch, out),
         _ => raw_values::encode(values, out),

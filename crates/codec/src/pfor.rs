@@ -82,6 +82,7 @@ pub(crate) struct Block<'a> {
 
 impl<'a> Block<'a> {
     /// The block of `count` (at most [`BLOCK`]) values at the cursor. O(1).
+    #[inline]
     pub(crate) fn parse(reader: &mut Reader<'a>, count: usize) -> Result<Self, Error> {
         let head = reader.u8()?;
         let width = u32::from(head & !PATCHED);

@@ -10,6 +10,7 @@ pub(crate) mod decimal;
 pub(crate) mod decimal_delta;
 pub(crate) mod decimal_for;
 pub(crate) mod dictionary;
+pub(crate) mod narrow;
 pub(crate) mod ordered;
 pub(crate) mod raw;
 pub(crate) mod ulp;
@@ -38,11 +39,13 @@ pub enum ValueCoding {
     Xor = 6,
     /// The bits as an ordered integer, less common trailing zeros.
     Ordered = 7,
+    /// f32 values printed as short as possible.
+    Narrow = 8,
 }
 
 impl ValueCoding {
     /// Every coding, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Raw,
         Self::Constant,
         Self::DecimalFor,
@@ -51,6 +54,7 @@ impl ValueCoding {
         Self::Dictionary,
         Self::Xor,
         Self::Ordered,
+        Self::Narrow,
     ];
 
     pub(crate) fn from_id(id: u8) -> Result<Self, Error> {
@@ -154,6 +158,7 @@ impl<'a> Section<'a> {
             ValueCoding::Dictionary => dictionary::decode(&mut reader, out),
             ValueCoding::Xor => xor::decode(&mut reader, out),
             ValueCoding::Ordered => ordered::decode(&mut reader, out),
+            ValueCoding::Narrow => narrow::decode(&mut reader, out),
         }
     }
 

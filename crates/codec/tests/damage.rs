@@ -128,7 +128,7 @@ proptest! {
     fn random_bytes_are_harmless(
         mut bytes in prop::collection::vec(any::<u8>(), 0..300),
         time in 0u8..5,
-        value in 0u8..9,
+        value in 0u8..10,
         flags in 0u8..16,
         count in 1u8..127,
     ) {

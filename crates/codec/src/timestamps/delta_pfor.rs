@@ -83,22 +83,24 @@ pub(crate) fn search(
     t: i64,
 ) -> Result<(usize, bool), Error> {
     let directory = Directory::parse(bytes, count)?;
-    let mut start = first;
-    for (index, entry) in directory.entries[..count.div_ceil(BLOCK)]
+    let blocks = count.div_ceil(BLOCK);
+    // Counting instead of stopping: which block it is cannot be predicted.
+    let (mut index, mut start, mut next) = (0, first, first);
+    for (number, entry) in directory.entries[..blocks]
         .iter()
         .enumerate()
+        .take(blocks - 1)
     {
-        let next = start.wrapping_add_unsigned(entry.span.wrapping_mul(directory.divisor));
-        let before = index * BLOCK;
-        if t < next || before + BLOCK >= count {
-            let distance = t.wrapping_sub(start) as u64;
-            let inside = BLOCK.min(count - before) - 1;
-            let (smaller, found) = entry.search(directory.divisor, inside, distance)?;
-            return Ok((before + smaller, found));
-        }
-        start = next;
+        next = next.wrapping_add_unsigned(entry.span.wrapping_mul(directory.divisor));
+        let is_past = t >= next;
+        index = if is_past { number + 1 } else { index };
+        start = if is_past { next } else { start };
     }
-    Ok((count, false))
+    let before = index * BLOCK;
+    let inside = BLOCK.min(count - before) - 1;
+    let distance = t.wrapping_sub(start) as u64;
+    let (smaller, found) = directory.entries[index].search(directory.divisor, inside, distance)?;
+    Ok((before + smaller, found))
 }
 
 #[derive(Clone, Copy, Default)]
@@ -165,6 +167,8 @@ struct Directory<'a> {
 }
 
 impl<'a> Directory<'a> {
+    // Inlined, as copying the result out costs as much as the parsing.
+    #[inline(always)]
     fn parse(bytes: &'a [u8], count: usize) -> Result<Self, Error> {
         let mut reader = Reader::new(bytes);
         let divisor = reader.varint()?;

@@ -1,7 +1,5 @@
 //! Frames to test with: every shape of timestamps times every shape of values.
 
-use latewood_codec::FRAME_SAMPLES_MAX;
-
 /// A small generator, so that a seed replays a test (SplitMix64, Steele et al. 2014).
 pub(crate) struct Random(pub(crate) u64);
 
@@ -106,6 +104,3 @@ pub(crate) fn value_shapes(count: usize, random: &mut Random) -> Vec<(&'static s
         ("denormals", of(&mut |r| f64::from_bits(r.below(1 << 30)))),
     ]
 }
-
-/// Frame sizes worth testing: the ends, and the edges of blocks and groups.
-pub(crate) const COUNTS: [usize; 10] = [1, 2, 3, 8, 64, 127, 128, 129, 385, FRAME_SAMPLES_MAX];

@@ -1,0 +1,191 @@
+//! f32 values that were printed as short as possible and parsed as f64.
+//!
+//! 13.370428 is the shortest decimal that names one particular f32. Stored as a
+//! decimal it takes 27 bits and its neighbours more; the f32 itself, as a whole
+//! number of the finest binary fraction in the frame, takes 24. Reading finds
+//! the decimal again, from the f32 and its unit in the last place. Whether that gives the very bits back is verified for every value.
+//!
+//! The few that do not (printers differ in how they break ties) are exceptions.
+//!
+//! Layout: byte with the binary places `s`, zigzag smallest `k`, varint number
+//! of exceptions, for each two bytes of index and eight of value, offsets of
+//! `k` (`pfor`); the f32 is `k / 2^s`. Its decimal has at most
+//! `p = (1233 * (23 - e) + 4095) >> 12` places, `e` its binary exponent, and `p - 1`
+//! if the nearest such decimal is less than half a unit in the last place off.
+
+use super::Scratch;
+use super::decimal::{EXPONENT_MAX, power_of_ten};
+use crate::pfor::{self, BLOCK};
+use crate::varint::{Reader, put_varint, put_zigzag};
+use crate::{Error, FRAME_SAMPLES_MAX};
+
+/// Adding and subtracting 1.5 * 2^52 rounds anything below 2^51 to an integer.
+const ROUNDER: f64 = 6755399441055744.0;
+const LIMIT: f64 = (1u64 << 51) as f64;
+const PLACES_MAX: u32 = 127;
+/// At most one value in this many, and one more, may be an exception.
+const EXCEPTION_RATIO: usize = 24;
+
+/// Appends the values; false, with leftovers in `out`, if too many are no printed f32.
+pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) -> bool {
+    let exceptions = &mut scratch.exceptions;
+    exceptions.clear();
+    let narrowed = &mut scratch.floats[..values.len()];
+    let mut places = 0;
+    let mut previous = 0.0;
+    for (index, (slot, value)) in narrowed.iter_mut().zip(values).enumerate() {
+        let narrow = f64::from(*value as f32);
+        if narrow.is_finite() && widen(narrow).to_bits() == value.to_bits() {
+            places = places.max(binary_places(narrow));
+            previous = narrow;
+        } else if exceptions.len() * EXCEPTION_RATIO <= index {
+            exceptions.push(index as u16);
+        } else {
+            return false;
+        }
+        *slot = previous;
+    }
+    if places > PLACES_MAX {
+        return false;
+    }
+    let scale = power_of_two(places);
+    let ints = &mut scratch.ints[..values.len()];
+    for (slot, narrow) in ints.iter_mut().zip(narrowed) {
+        *narrow *= scale;
+        if narrow.abs() >= LIMIT {
+            return false;
+        }
+        *slot = *narrow as i64;
+    }
+    let min = ints.iter().copied().min().unwrap_or(0);
+    out.push(places as u8);
+    put_zigzag(min, out);
+    put_varint(exceptions.len() as u64, out);
+    for &index in exceptions.iter() {
+        out.extend_from_slice(&index.to_le_bytes());
+        out.extend_from_slice(&values[usize::from(index)].to_bits().to_le_bytes());
+    }
+    let words = &mut scratch.words[..values.len()];
+    words
+        .iter_mut()
+        .zip(ints)
+        .for_each(|(word, int)| *word = int.wrapping_sub(min) as u64);
+    pfor::encode(words, out);
+    true
+}
+
+/// Fills `out`.
+pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
+    let places = u32::from(reader.u8()?);
+    if places > PLACES_MAX {
+        return Err(Error::Corrupt("more than 127 binary places"));
+    }
+    let scale = power_of_two(places);
+    let min = reader.zigzag()?;
+    let exceptions = reader.varint()?;
+    if exceptions > FRAME_SAMPLES_MAX as u64 {
+        return Err(Error::Corrupt("more exceptions than samples"));
+    }
+    let mut exceptions = Reader::new(reader.take(exceptions as usize * 10)?);
+    let mut offsets = [0u64; BLOCK];
+    for slots in out.chunks_mut(BLOCK) {
+        let offsets = &mut offsets[..slots.len()];
+        pfor::decode_block(reader, offsets)?;
+        for (slot, offset) in slots.iter_mut().zip(offsets) {
+            *slot = widen(min.wrapping_add_unsigned(*offset) as f64 / scale);
+        }
+    }
+    while !exceptions.rest().is_empty() {
+        let index = usize::from(exceptions.u8()?) | usize::from(exceptions.u8()?) << 8;
+        let slot = out
+            .get_mut(index)
+            .ok_or(Error::Corrupt("an exception lies outside its frame"))?;
+        *slot = f64::from_bits(exceptions.u64()?);
+    }
+    Ok(())
+}
+
+/// The shortest decimal that rounds to `narrow`, an f32 held in f64.
+///
+/// With `p - 1` places the products are exact, so whether the rounded one still
+/// names the f32 (lies within half a unit in its last place) needs no division.
+#[inline]
+fn widen(narrow: f64) -> f64 {
+    let exponent = (narrow.to_bits() >> 52 & 0x7ff) as i32 - 1023;
+    let places = (1233 * (23 - exponent) + 4095) >> 12;
+    let places = places.clamp(0, i32::from(EXPONENT_MAX)) as u8;
+    let (fewer, all) = (power_of_ten(places.saturating_sub(1)), power_of_ten(places));
+    let scaled = narrow * fewer;
+    let distance = (scaled - ((scaled + ROUNDER) - ROUNDER)).abs();
+    let half_unit = f64::from_bits(((exponent - 24 + 1023).max(1) as u64) << 52);
+    let scale = if distance < half_unit * fewer {
+        fewer
+    } else {
+        all
+    };
+    ((narrow * scale + ROUNDER) - ROUNDER) / scale
+}
+
+/// How many binary places a finite number needs after the point.
+#[inline]
+fn binary_places(value: f64) -> u32 {
+    let bits = value.to_bits();
+    let exponent = (bits >> 52 & 0x7ff) as i32 - 1023;
+    if value == 0.0 {
+        return 0;
+    }
+    let trailing = (bits | 1 << 52).trailing_zeros() as i32;
+    (52 - trailing - exponent).max(0) as u32
+}
+
+#[inline]
+fn power_of_two(exponent: u32) -> f64 {
+    f64::from_bits(u64::from(1023 + exponent) << 52)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::samples::{any_values, bits};
+    use proptest::prelude::*;
+
+    /// The twin: the standard library prints an f32 as short as possible.
+    fn naive_widen(narrow: f32) -> f64 {
+        narrow.to_string().parse().unwrap()
+    }
+
+    fn round_trip(values: &[f64]) -> Option<usize> {
+        let mut bytes = Vec::new();
+        encode(values, &mut Scratch::new(), &mut bytes).then(|| {
+            let mut back = vec![0.0; values.len()];
+            decode(&mut Reader::new(&bytes), &mut back).unwrap();
+            assert_eq!(bits(&back), bits(values));
+            bytes.len()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn printed_f32_agree_with_the_twin(drawn in prop::collection::vec(0u32..1 << 24, 128)) {
+            let printed: Vec<f64> = drawn.iter().map(|k| naive_widen(*k as f32 / 524_288.0)).collect();
+            let len = round_trip(&printed);
+            prop_assert!(len.is_some_and(|len| len <= 128 * 3 + 8 + 3 * 10), "{:?} bytes", len);
+        }
+
+        #[test]
+        fn other_values_are_held_or_refused(values in any_values()) {
+            round_trip(&values);
+        }
+    }
+
+    #[test]
+    fn specials_are_exceptions() {
+        for odd in [-0.0, f64::NAN, f64::INFINITY, 0.1 + 0.2, 1e300, 16.007813] {
+            let mut values = vec![-1.5, 0.0, 3.25, 0.1];
+            values.resize(48, 12.625);
+            values.insert(30, odd);
+            assert!(round_trip(&values).is_some_and(|len| len < 260), "{odd}");
+            assert!(round_trip(&[odd; 4]).is_none(), "{odd}");
+        }
+    }
+}
