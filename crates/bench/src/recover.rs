@@ -128,8 +128,10 @@ fn once(args: &RecoverArgs, repeat: usize) -> Result<Recovery> {
     let (mut process, _) = Latewood::default().start()?;
     let mut control = Control::connect(process.address())?;
     let mut progress = Progress::new("loading", cell.series * cell.samples);
-    let writers = late::load(process.address(), &cell, &fixed, |done| progress.show(done))?;
+    let mut load = late::open(process.address(), &cell, &fixed)?;
+    late::run_load(&mut load, cell.samples, |done| progress.show(done))?;
     progress.finish();
+    let writers = load.into_sources();
     let before = late::check(&mut control, &writers)?;
     let info = control.info("latewood")?;
     let log_bytes = info

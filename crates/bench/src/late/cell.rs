@@ -95,14 +95,14 @@ pub(crate) fn measure(
     create(&mut control, cell, &keys)?;
     let mut load = connect(address, cell, fixed)?;
     if fixed.warmup > 0 {
-        run(&mut load, fixed.warmup, |_| ())?;
+        run_load(&mut load, fixed.warmup, |_| ())?;
     }
 
     let mut progress = Progress::new(label, cell.series * cell.samples);
     let cpu_before = cpu_seconds(&mut control)?;
     let own_before = own_cpu_seconds();
     let began = Instant::now();
-    let outcome = run(&mut load, cell.samples, |done| progress.show(done))?;
+    let outcome = run_load(&mut load, cell.samples, |done| progress.show(done))?;
     let loaded = began.elapsed();
     settle(&mut control)?;
     let seconds = began.elapsed().as_secs_f64();
@@ -147,20 +147,13 @@ pub(crate) fn measure(
     })
 }
 
-/// Creates the series and loads them, without measuring; returns the writers for `check`.
+/// Creates the series and opens the connections that write them, for other benchmarks.
 ///
 /// # Errors
 /// When the keys exist or the server goes away.
-pub(crate) fn load(
-    address: &Address,
-    cell: &Cell,
-    fixed: &Fixed,
-    tick: impl FnMut(u64),
-) -> Result<Vec<Writer>> {
+pub(crate) fn open(address: &Address, cell: &Cell, fixed: &Fixed) -> Result<Load<Writer>> {
     create(&mut Control::connect(address)?, cell, &keys(cell, fixed))?;
-    let mut load = connect(address, cell, fixed)?;
-    run(&mut load, cell.samples, tick)?;
-    Ok(load.into_sources())
+    connect(address, cell, fixed)
 }
 
 fn keys(cell: &Cell, fixed: &Fixed) -> Vec<String> {
@@ -204,8 +197,15 @@ fn delete(control: &mut Control, keys: &[String]) -> Result<()> {
     control.run_all(&commands).map(|_| ())
 }
 
-/// Sends `samples` more of every series; a lost connection is an error here.
-fn run(load: &mut Load<Writer>, samples: u64, tick: impl FnMut(u64)) -> Result<Outcome> {
+/// Sends `samples` more of every series.
+///
+/// # Errors
+/// When the server goes away before all of them are answered.
+pub(crate) fn run_load(
+    load: &mut Load<Writer>,
+    samples: u64,
+    tick: impl FnMut(u64),
+) -> Result<Outcome> {
     load.each_source(|writer| writer.allow(samples));
     let outcome = load.run(tick)?;
     match &outcome.lost {

@@ -16,7 +16,7 @@ pub(super) fn page(report: &DurableReport, name: &str) -> String {
          without a log.\n\n{}\n\
          ## Wait under `sync`\n\n\
          Every client waits for each of its samples. *Raw* is one write of as many bytes as the \
-         server wrote for each sync, with its fdatasync, on the same disk right after the run; \
+         server wrote for each sync, with its fdatasync, on the same disk, taking turns with the load; \
          *PING* is a round trip to the same server with as many clients. *Ratio* is the median \
          wait over raw + PING.\n\n{}",
         report.machine.sentence(),
