@@ -99,7 +99,8 @@ impl SeriesOptions {
     /// Names the first option that does not.
     pub fn check(&self) -> Result<(), OptionsError> {
         let size = self.chunk_size_bytes;
-        if !(CHUNK_SIZE_BYTES_MIN..=CHUNK_SIZE_BYTES_MAX).contains(&size) || !size.is_multiple_of(8) {
+        if !(CHUNK_SIZE_BYTES_MIN..=CHUNK_SIZE_BYTES_MAX).contains(&size) || !size.is_multiple_of(8)
+        {
             return Err(OptionsError::ChunkSize);
         }
         if self.ignore.max_value_diff.is_nan() || self.ignore.max_value_diff < 0.0 {

@@ -320,10 +320,10 @@ mod tests {
         late.push(op(5, 100.0, Max));
         late.push(op(5, 1.0, Sum));
         assert_eq!(late.fold(5, Some(1.0)), Some(101.0));
-        let folded = late
-            .collect(5, 5)
-            .iter()
-            .fold(Some(1.0), |value, op| Some(op.apply(value)));
+        let mut folded = Some(1.0);
+        for op in late.collect(5, 5) {
+            folded = Some(op.apply(folded));
+        }
         assert_eq!(folded, Some(101.0));
         late.push(op(5, 7.0, Last));
         assert_eq!(late.collect(5, 5).len(), 1);
