@@ -17,8 +17,8 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::series::{Fate, Pressure, Series};
 use crate::shard::ShardState;
-use crate::wal::Position;
-use latewood_model::limits::{KEY_BYTES_MAX, LATE_HELD_MAX, LOG_GROUP_BYTES_MAX, SERIES_MAX};
+use crate::wal::{Position, Wal};
+use latewood_model::limits::{KEY_BYTES_MAX, LATE_HELD_MAX, SERIES_MAX};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 
 /// What to do when a sample's key holds no series.
@@ -159,7 +159,7 @@ impl Core {
                 let append = &batch[index];
                 scratch.outcomes[index] =
                     self.append_one(&mut state, append, found, hash, default_policy);
-                if state.group.len_bytes() > LOG_GROUP_BYTES_MAX / 4 {
+                if state.group.len_bytes() > self.group_bytes_max() / 4 {
                     position = position.max(self.log_group(&mut state)?);
                 }
             }
@@ -233,7 +233,7 @@ impl Core {
         match series.pressure(state.queue.held, held_max) {
             Pressure::None => {}
             Pressure::Ready => {
-                if state.queue.ready(place) {
+                if state.queue.ready(series, place) {
                     self.wake_settler();
                 }
             }
@@ -284,6 +284,7 @@ impl Core {
         if key.len() > KEY_BYTES_MAX {
             return Err(Refusal::Limit("a key is longer than 65536 bytes"));
         }
+        self.check_fits_log(key, &options)?;
         let number = state.next_place * self.shards.len() + self.shard_of_hash(hash);
         let id = match u32::try_from(number) {
             Ok(number) if number < SERIES_MAX => SeriesId(number),
@@ -300,6 +301,24 @@ impl Core {
             .slab
             .insert(self.place_of(id), Series::new(key, options));
         Ok(id)
+    }
+
+    /// The longest group the log takes.
+    fn group_bytes_max(&self) -> usize {
+        self.wal.as_ref().map_or(usize::MAX, Wal::group_bytes_max)
+    }
+
+    /// Refuses a series whose record might not fit behind a group that is
+    /// not long enough yet to be handed over. Only tiny segments refuse any.
+    pub(crate) fn check_fits_log(
+        &self,
+        key: &[u8],
+        options: &SeriesOptions,
+    ) -> std::result::Result<(), Refusal> {
+        if key.len() + options.labels.as_bytes().len() > self.group_bytes_max() / 2 {
+            return Err(Refusal::Limit("key and labels do not fit a log segment"));
+        }
+        Ok(())
     }
 
     /// Hands the shard's group to the log and begins the next.

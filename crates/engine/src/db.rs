@@ -165,6 +165,9 @@ impl Db {
         check_options(options)?;
         self.core.check_writable()?;
         let (mut guard, id) = self.core.lock_series(key)?;
+        self.core
+            .check_fits_log(key, options)
+            .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
         let state = &mut *guard;
         let place = self.core.place_of(id);
         if let Some(series) = state.slab.get_mut(place) {

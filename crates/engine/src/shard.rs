@@ -98,13 +98,14 @@ impl SettleQueue {
         self.waiting.push(waiting);
     }
 
-    /// Notes a series worth settling; true when that is news.
-    pub(crate) fn ready(&mut self, place: usize) -> bool {
-        let place = place as u32;
-        if self.ready.back() == Some(&place) {
+    /// Notes a series worth settling; true when that is news. The caller
+    /// clears the mark when the series' turn has come.
+    pub(crate) fn ready(&mut self, series: &mut Series, place: usize) -> bool {
+        if series.ready {
             return false;
         }
-        self.ready.push_back(place);
+        series.ready = true;
+        self.ready.push_back(place as u32);
         true
     }
 

@@ -95,7 +95,8 @@ impl Db {
         series.info()
     }
 
-    /// Figures of the whole database. Linear in its series for the memory.
+    /// Figures of the whole database. Linear in its series for the memory, a
+    /// few of them at a time, so that no writer waits for it.
     pub fn stats(&self) -> Stats {
         let core = &self.core;
         let mut stats = Stats {
@@ -125,9 +126,14 @@ impl Core {
         stats.settles_failed += counters.settles_failed;
         stats.samples_settled += counters.settled;
         stats.samples_rewritten += counters.rewritten;
-        for (_, series) in state.slab.iter() {
-            stats.late_samples_pending += series.late_pending() as u64;
-            stats.memory += series.memory();
+        stats.late_samples_pending += state.queue.held as u64;
+        let pages = state.slab.pages();
+        drop(state);
+        for page in 0..pages {
+            let state = self.shards[shard].lock();
+            for series in state.slab.page(page) {
+                stats.memory += series.memory();
+            }
         }
     }
 }

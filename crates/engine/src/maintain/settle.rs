@@ -8,7 +8,6 @@
 use super::IDLE_TURN;
 use crate::core::Core;
 use crate::error::Result;
-use crate::series::Series;
 use crate::shard::{ShardState, Waiting};
 use latewood_codec::Encoder;
 use parking_lot::MutexGuard;
@@ -76,8 +75,11 @@ impl Core {
             let Some(place) = state.queue.pop() else {
                 return Ok(false);
             };
-            let job = state.slab.get_mut(place).and_then(Series::begin_settle);
-            let Some(job) = job else {
+            let Some(series) = state.slab.get_mut(place) else {
+                return Ok(true);
+            };
+            series.ready = false;
+            let Some(job) = series.begin_settle() else {
                 return Ok(true);
             };
             (place, job)
@@ -116,7 +118,7 @@ fn look_at(state: &mut ShardState, mut one: Waiting, turns_max: u32) {
     let pushed = series.late_pushed();
     if one.turns >= turns_max || pushed == one.pushed {
         series.queued = false;
-        state.queue.ready(place);
+        state.queue.ready(series, place);
         return;
     }
     one.turns += 1;

@@ -79,6 +79,8 @@ pub(crate) struct Series {
     last_open: bool,
     /// The series stands in its shard's list of those that wait for a settle.
     pub(crate) queued: bool,
+    /// The series stands in its shard's list of those to settle next.
+    pub(crate) ready: bool,
     /// Late operations its shard has counted.
     pub(crate) late_noted: usize,
     ignore: Ignore,
@@ -109,6 +111,7 @@ impl Series {
             holds_nan: false,
             last_open: false,
             queued: false,
+            ready: false,
             late_noted: 0,
             ignore: options.ignore,
             hint: Hint::default(),

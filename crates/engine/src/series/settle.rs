@@ -6,8 +6,8 @@
 //! those in place of the old ones, unless the series' chunks changed meanwhile
 //! (a delete, retention), in which case the operations wait for the next try.
 //!
-//! A settle waits until it pays: until there is about one operation for each
-//! sample it would rewrite, or until the series has been left alone.
+//! A settle waits until it pays: until there are two operations for each sample
+//! it would rewrite, or until the series has been left alone.
 //!
 //! Invariant: what a reader sees is the same before, during and after.
 //! Tested here against a naive map and by the model test.
@@ -23,6 +23,8 @@ use latewood_model::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Operations for each sample in the chunks they touch that make a settle pay.
+const SETTLE_WORTH: usize = 2;
 /// Late operations below which a settle waits until the series is left alone.
 const SETTLE_MIN: usize = 16 * 1024;
 /// The same once the database holds as many late operations as it may.
@@ -118,8 +120,8 @@ impl Series {
         self.late.as_ref().map_or(0, |late| late.pending())
     }
 
-    /// How much a settle would pay now: a lot, once there is an operation for
-    /// each sample it rewrites, or once the shard holds (`held`) more late
+    /// How much a settle would pay now: a lot, once there are two operations
+    /// for each sample it rewrites, or once the shard holds (`held`) more late
     /// operations than it may.
     pub(crate) fn pressure(&self, held: usize, held_max: usize) -> Pressure {
         let Some(late) = &self.late else {
@@ -138,7 +140,7 @@ impl Series {
         };
         let place = self.touched(first, last);
         let rewritten: usize = self.chunks[place].iter().map(|chunk| chunk.count()).sum();
-        if pending < rewritten {
+        if pending < SETTLE_WORTH * rewritten {
             Pressure::None
         } else {
             Pressure::Ready

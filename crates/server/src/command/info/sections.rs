@@ -17,7 +17,7 @@ fn count(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-pub(super) fn server(text: &mut String, shared: &Shared, _: &Stats) {
+pub(super) fn server(text: &mut String, shared: &Shared) {
     let uptime_s = shared.started.elapsed().as_secs();
     field(text, "redis_version", REDIS_VERSION);
     field(text, "latewood_version", env!("CARGO_PKG_VERSION"));
@@ -33,7 +33,7 @@ pub(super) fn server(text: &mut String, shared: &Shared, _: &Stats) {
     field(text, "io_threads_active", shared.settings.threads);
 }
 
-pub(super) fn clients(text: &mut String, shared: &Shared, _: &Stats) {
+pub(super) fn clients(text: &mut String, shared: &Shared) {
     let limit = shared.runtime.connections_max.load(Ordering::Relaxed);
     field(text, "connected_clients", shared.connected());
     field(text, "maxclients", limit);
@@ -70,7 +70,7 @@ pub(super) fn persistence(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "aof_current_size", wal.bytes_on_disk);
 }
 
-pub(super) fn statistics(text: &mut String, shared: &Shared, _: &Stats) {
+pub(super) fn statistics(text: &mut String, shared: &Shared) {
     let counters = &shared.counters;
     field(
         text,
@@ -91,7 +91,7 @@ pub(super) fn statistics(text: &mut String, shared: &Shared, _: &Stats) {
     field(text, "expired_keys", 0);
 }
 
-pub(super) fn cpu(text: &mut String, _: &Shared, _: &Stats) {
+pub(super) fn cpu(text: &mut String, _: &Shared) {
     let Cpu { user_s, system_s } = process::cpu();
     field(text, "used_cpu_sys", format_args!("{system_s:.6}"));
     field(text, "used_cpu_user", format_args!("{user_s:.6}"));
