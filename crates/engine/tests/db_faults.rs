@@ -1,0 +1,261 @@
+//! A database whose disk fails: no panic, writes stop, reads go on, and what
+//! was promised comes back. A damaged or foreign directory is refused in words.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
+use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
+use latewood_engine::{Db, ErrorKind, Result};
+use latewood_model::SeriesOptions;
+use std::io;
+use std::path::Path;
+
+/// How far a workload got: steps whose sync, and whose append, was answered.
+#[derive(Default)]
+struct Reached {
+    synced: i64,
+    answered: i64,
+}
+
+/// Samples of a step; a few steps fill a segment.
+const STEP: i64 = 400;
+
+fn key(n: i64) -> Vec<u8> {
+    format!("k{}", n % 5).into_bytes()
+}
+
+/// Appends steps of samples to several series, syncs each second one, deletes
+/// a series nobody asks for, and prepares segments ahead.
+fn workload(db: &Db, reached: &mut Reached) -> Result<()> {
+    for step in 0..30 {
+        let keys: Vec<_> = (0..STEP).map(key).collect();
+        let samples = (0..STEP).map(|n| {
+            let value = (step * STEP + n) as f64 / 0.7;
+            sample(&keys[n as usize], step * STEP + n, value)
+        });
+        let outcomes = append(db, &samples.collect::<Vec<_>>())?;
+        assert!(outcomes.iter().all(std::result::Result::is_ok));
+        reached.answered = step + 1;
+        match step % 4 {
+            1 => {
+                db.sync()?;
+                reached.synced = step + 1;
+            }
+            3 => {
+                db.maintain()?;
+                reached.synced = step + 1;
+            }
+            _ => {}
+        }
+        db.create(b"doomed", &SeriesOptions::default())?;
+        db.remove(&[b"doomed"])?;
+    }
+    Ok(())
+}
+
+/// The steps a database holds, whole and without a gap.
+fn steps_held(db: &Db) -> i64 {
+    let mut all: Vec<_> = (0..5).flat_map(|n| timestamps_or_none(db, n)).collect();
+    all.sort_unstable();
+    let longest = all.len() as i64;
+    // A failing batch may have got a group of one shard through.
+    let whole = (0..longest).take_while(|&t| all[t as usize] == t).count();
+    whole as i64 / STEP
+}
+
+fn timestamps_or_none(db: &Db, n: i64) -> Vec<i64> {
+    match db.contains(&key(n)) {
+        true => timestamps(db, &key(n)),
+        false => Vec::new(),
+    }
+}
+
+/// After a failure: writes are refused, reads are not.
+fn check_halted(db: &Db, reached: &Reached) {
+    let plain = SeriesOptions::default();
+    let refusals = [
+        append(db, &[sample(b"k0", i64::MAX, 1.0)]).map(|_| ()),
+        db.create(b"new", &plain).map(|_| ()),
+        db.alter(b"k0", &plain).map(|_| ()),
+        db.delete_range(b"k0", 0, 10).map(|_| ()),
+        db.remove(&[b"k0"]).map(|_| ()),
+        db.flush_all().map(|_| ()),
+    ];
+    for refusal in refusals {
+        let error = refusal.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Halted);
+        assert!(error.to_string().contains("stopped"), "{error}");
+    }
+    assert!(steps_held(db) >= reached.answered, "reads go on");
+    assert!(db.stats().wal.unwrap().halted.is_some());
+}
+
+#[test]
+fn the_first_failure_stops_writes_and_loses_nothing_promised() {
+    let whole = SimDisk::new();
+    workload(&open(&whole).unwrap(), &mut Reached::default()).unwrap();
+    let mut halted = 0;
+    for op in [Op::Write, Op::Sync, Op::Create, Op::SyncDir] {
+        assert!(whole.count(op) > 2, "the workload never does {op:?}");
+        for after in 0..whole.count(op) {
+            let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::Other];
+            let disk = SimDisk::new();
+            disk.plan(Fault {
+                op: Some(op),
+                after,
+                trouble: Trouble::Fail(kinds[after as usize % 2]),
+            });
+            // The fault may fall into the open.
+            let Ok(db) = open(&disk) else { continue };
+            let mut reached = Reached::default();
+            if workload(&db, &mut reached).is_err() {
+                check_halted(&db, &reached);
+                halted += 1;
+            }
+            drop(db);
+            for seed in 0..2 {
+                let held = steps_held(&open(&disk.crash(after * 2 + seed)).unwrap());
+                assert!(held >= reached.synced, "{op:?} {after}: {held} steps");
+            }
+            let held = steps_held(&open(&disk.kill()).unwrap());
+            assert!(
+                held >= reached.answered,
+                "{op:?} {after}: {held} after a kill"
+            );
+        }
+    }
+    assert!(halted > 50, "only {halted} faults hit the workload");
+}
+
+#[test]
+fn a_failed_open_can_be_tried_again() {
+    let whole = SimDisk::new();
+    open(&whole).unwrap();
+    for after in 0..whole.count_all() {
+        let disk = SimDisk::new();
+        disk.plan(Fault {
+            op: None,
+            after,
+            trouble: Trouble::Fail(io::ErrorKind::StorageFull),
+        });
+        let error = open(&disk).err().expect("the open met the fault");
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        let db = open(&disk).unwrap();
+        append(&db, &[sample(b"k", 1, 1.0)]).unwrap();
+    }
+}
+
+#[test]
+fn a_power_cut_around_a_flush_keeps_all_or_nothing_and_goes_on() {
+    for seed in 0..40 {
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        let synced: Vec<_> = (0..100).map(|t| sample(b"old", t, t as f64)).collect();
+        append(&db, &synced).unwrap();
+        db.sync().unwrap();
+        append(&db, &[sample(b"unsynced", 1, 1.0)]).unwrap();
+        disk.plan(Fault {
+            op: None,
+            after: seed % 8,
+            trouble: Trouble::PowerCut,
+        });
+        let flushed = db.flush_all().is_ok();
+        let _ = append(&db, &[sample(b"next", 1, 1.0)]);
+        let _ = db.maintain();
+        drop(db);
+        let disk = disk.crash(seed);
+        let db = open(&disk).unwrap();
+        match db.contains(b"old") {
+            true => assert_eq!(timestamps(&db, b"old").len(), 100),
+            false => assert!(!db.contains(b"unsynced")),
+        }
+        assert!(
+            !(flushed && db.contains(b"old")),
+            "a flush that was answered is undone"
+        );
+        // What is written after the restart must not fall into the gap.
+        for n in 0..5 {
+            append(&db, &[sample(b"later", n, 1.0)]).unwrap();
+        }
+        db.sync().unwrap();
+        drop(db);
+        let db = open(&disk.crash(seed + 1)).unwrap();
+        assert_eq!(timestamps(&db, b"later"), [0, 1, 2, 3, 4], "seed {seed}");
+    }
+}
+
+/// A directory that was closed in order, and its segment files.
+fn closed() -> (SimDisk, Vec<std::path::PathBuf>) {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    workload(&db, &mut Reached::default()).unwrap();
+    db.close().unwrap();
+    let wal = Path::new(DIR).join("wal");
+    let names = disk.env(1).disk.list(&wal).unwrap();
+    (disk, names.iter().map(|name| wal.join(name)).collect())
+}
+
+#[test]
+fn a_damaged_log_is_refused_in_words_or_read_right() {
+    let (disk, segments) = closed();
+    let healthy = open(&disk).unwrap();
+    let expected: Vec<_> = (0..5).map(|n| read(&healthy, &key(n)).unwrap()).collect();
+    drop(healthy);
+    let mut refused = 0;
+    for path in segments.iter().take(3) {
+        let bytes = disk.bytes(path).unwrap();
+        for at in (0..bytes.len()).step_by(991) {
+            let damaged = disk.kill();
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 0x20;
+            damaged.set_bytes(path, flipped).unwrap();
+            match open(&damaged) {
+                Ok(db) => {
+                    let found: Vec<_> = (0..5).map(|n| read(&db, &key(n)).unwrap()).collect();
+                    assert_eq!(found, expected, "byte {at} of {}", path.display());
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+                    assert!(error.to_string().contains("segment-"), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 50, "only {refused} flipped bytes were noticed");
+}
+
+#[test]
+fn a_directory_is_served_once_at_a_time() {
+    let disk = SimDisk::new();
+    let first = open(&disk).unwrap();
+    let error = open(&disk).err().expect("the directory is taken");
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.to_string().contains("in use"), "{error}");
+    drop(first);
+    open(&disk).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let env = latewood_engine::io::Env::real();
+    let real = || Db::open(&env, dir.path(), options(1), last_wins());
+    let first = real().unwrap();
+    assert_eq!(real().err().unwrap().kind(), ErrorKind::Locked);
+    first.close().unwrap();
+    real().unwrap();
+}
+
+#[test]
+fn a_later_format_is_refused_and_left_alone() {
+    let (disk, _) = closed();
+    let format = Path::new(DIR).join("FORMAT");
+    let ours = String::from_utf8(disk.bytes(&format).unwrap()).unwrap();
+    let later = ours.replace('1', "2");
+    assert_ne!(ours, later);
+    disk.set_bytes(&format, later.clone().into_bytes()).unwrap();
+    let error = open(&disk).err().expect("a later version");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("version 2"), "{error}");
+    assert_eq!(disk.bytes(&format).unwrap(), later.into_bytes());
+    disk.set_bytes(&format, b"something else".to_vec()).unwrap();
+    assert_eq!(open(&disk).err().unwrap().kind(), ErrorKind::Corrupt);
+}
