@@ -46,6 +46,7 @@ impl Db {
         if core.options.wal {
             let wal_options = WalOptions {
                 segment_bytes: core.options.segment_bytes,
+                synced_often: core.options.durability == Durability::Sync,
             };
             let begun_ns = env.clock.monotonic_ns();
             let replayer = Replayer::new(&core);

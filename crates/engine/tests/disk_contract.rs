@@ -1,19 +1,59 @@
-//! The words of `io`, held against both disks: one set of tests, run on the
-//! machine's file system and on the simulated one.
+//! The words of `io`, held against every disk: one set of tests, run on the
+//! machine's file system, written by system calls and through mappings, and on
+//! the simulated one.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::ErrorKind;
 use latewood_engine::io::directory::open_directory;
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::io::{Disk, Env};
-use std::io::ErrorKind as IoKind;
+use latewood_engine::io::{DirectoryLock, Disk, Env, File};
+use std::io::{self, ErrorKind as IoKind};
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
-/// Runs a test on both disks, each in a directory of its own.
-fn on_both(test: impl Fn(&Env, &Path)) {
+/// The real disk with every file made and opened for many small writes.
+#[derive(Debug)]
+struct MappedDisk(Arc<dyn Disk>);
+
+impl Disk for MappedDisk {
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.0.create_dir_all(path)
+    }
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.0.list(path)
+    }
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.0.open_mapped(path)
+    }
+    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+        match len_bytes {
+            0 => self.0.create(path, 0),
+            _ => self.0.reserve(path, len_bytes),
+        }
+    }
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.0.remove(path)
+    }
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.0.sync_dir(path)
+    }
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        self.0.lock(path)
+    }
+}
+
+/// Runs a test on every disk, each in a directory of its own.
+fn on_all(test: impl Fn(&Env, &Path)) {
     let real = tempfile::tempdir().unwrap();
     test(&Env::real(), real.path());
+    let mapped = tempfile::tempdir().unwrap();
+    let mut env = Env::real();
+    env.disk = Arc::new(MappedDisk(env.disk));
+    test(&env, mapped.path());
     let sim = SimDisk::new();
     sim.create_dir_all(Path::new("/sim/root")).unwrap();
     test(&sim.env(1), Path::new("/sim/root"));
@@ -21,7 +61,7 @@ fn on_both(test: impl Fn(&Env, &Path)) {
 
 #[test]
 fn a_new_file_is_all_zeros_and_takes_writes_anywhere() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let path = root.join("file");
         let file = env.disk.create(&path, 10_000).unwrap();
         let mut bytes = vec![1; 10_000];
@@ -45,7 +85,7 @@ fn a_new_file_is_all_zeros_and_takes_writes_anywhere() {
 
 #[test]
 fn writes_through_one_handle_show_through_another() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let path = root.join("file");
         let writer = env.disk.create(&path, 4096).unwrap();
         let reader = env.disk.open(&path).unwrap();
@@ -60,7 +100,7 @@ fn writes_through_one_handle_show_through_another() {
 
 #[test]
 fn reads_past_the_end_say_so() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let file = env.disk.create(&root.join("file"), 8).unwrap();
         let mut bytes = [0; 4];
         for offset in [5, 8, 9, u64::from(u32::MAX)] {
@@ -73,7 +113,7 @@ fn reads_past_the_end_say_so() {
 
 #[test]
 fn names_are_taken_moved_and_removed() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let [a, b, c] = ["a", "b", "c"].map(|name| root.join(name));
         env.disk.create(&b, 2).unwrap();
         env.disk.create(&a, 1).unwrap();
@@ -102,7 +142,7 @@ fn names_are_taken_moved_and_removed() {
 
 #[test]
 fn a_file_is_cut_before_its_first_write_only() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let path = root.join("file");
         let file = env.disk.create(&path, 100).unwrap();
         file.write_at(b"x", 0).unwrap();
@@ -118,7 +158,7 @@ fn a_file_is_cut_before_its_first_write_only() {
 
 #[test]
 fn directories_are_made_with_their_parents() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let deep = root.join("one/two/three");
         env.disk.create_dir_all(&deep).unwrap();
         env.disk.create_dir_all(&deep).unwrap();
@@ -129,7 +169,7 @@ fn directories_are_made_with_their_parents() {
 
 #[test]
 fn a_lock_has_one_holder_until_it_is_dropped() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let path = root.join("LOCK");
         let lock = env.disk.lock(&path).unwrap();
         let refused = env.disk.lock(&path).unwrap_err();
@@ -141,7 +181,7 @@ fn a_lock_has_one_holder_until_it_is_dropped() {
 
 #[test]
 fn writers_of_one_file_may_be_many_threads() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let path = root.join("file");
         let file = env.disk.create(&path, 64 * 1024).unwrap();
         thread::scope(|scope| {
@@ -165,7 +205,7 @@ fn writers_of_one_file_may_be_many_threads() {
 
 #[test]
 fn a_database_directory_is_opened_by_one_at_a_time() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let dir = root.join("data/base");
         let guard = open_directory(env, &dir).unwrap();
         assert_eq!(guard.wal_dir(), dir.join("wal"));
@@ -179,7 +219,7 @@ fn a_database_directory_is_opened_by_one_at_a_time() {
 
 #[test]
 fn other_formats_are_refused_in_words() {
-    on_both(|env, root| {
+    on_all(|env, root| {
         let cases = [
             ("latewood directory format 2\n", ErrorKind::Unsupported, "2"),
             (

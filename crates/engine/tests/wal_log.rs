@@ -62,6 +62,7 @@ fn a_group_longer_than_a_segment_is_refused_whole() {
 fn too_small_segments_are_refused() {
     let options = WalOptions {
         segment_bytes: 65_535,
+        ..WalOptions::default()
     };
     let error = open_at(&SimDisk::new().env(1), Path::new(DIR), &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -214,6 +215,7 @@ fn any_number_of_workers_sees_each_series_in_order() {
     let disk = SimDisk::new();
     let options = WalOptions {
         segment_bytes: 4 * 1024 * 1024,
+        ..WalOptions::default()
     };
     let (wal, ..) = open_at(&disk.env(1), Path::new(DIR), &options).unwrap();
     let mut group = GroupBuilder::new();

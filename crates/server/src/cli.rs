@@ -110,7 +110,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "on|off", env = "LATEWOOD_WAL")]
     pub(crate) wal: Option<Switch>,
 
-    /// Event loops; 0 means one per core [default: 0]
+    /// Event loops; 0 means all cores but one [default: 0]
     #[arg(long, value_name = "N", env = "LATEWOOD_THREADS")]
     pub(crate) threads: Option<usize>,
 

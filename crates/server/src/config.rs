@@ -91,7 +91,7 @@ impl Settings {
             None => given,
         };
         let threads = match options.threads.unwrap_or(0) {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => threads_default(),
             n if n > THREADS_MAX => {
                 return Err(value("threads", format!("{n} is more than {THREADS_MAX}")));
             }
@@ -180,6 +180,14 @@ fn read_file(path: &Path) -> Result<ServeOptions, ConfigError> {
 
 fn value(option: &'static str, reason: String) -> ConfigError {
     ConfigError::Value { option, reason }
+}
+
+/// Event loops unless asked otherwise: all cores but one. Settling, syncing and
+/// the kernel's share of the network need that one; with a loop on every core
+/// they make some connections wait for a turn of the scheduler.
+fn threads_default() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    cores.saturating_sub(1).max(1)
 }
 
 #[cfg(test)]

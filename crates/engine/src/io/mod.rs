@@ -57,6 +57,25 @@ pub trait Disk: Send + Sync + Debug {
     /// refuses.
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>>;
 
+    /// Creates a file of `len_bytes` zeros whose space is reserved but not
+    /// written, made for many small writes: they reach the kernel without a
+    /// system call where the file system allows, and its syncs cost more than
+    /// those of [`Disk::create`]. Neither its bytes nor its name are durable yet.
+    ///
+    /// # Errors
+    /// As [`Disk::create`].
+    fn reserve(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+        self.create(path, len_bytes)
+    }
+
+    /// Opens an existing file, fully written once, for many small writes.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    fn open_mapped(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.open(path)
+    }
+
     /// Renames a file, replacing what holds the new name. Another process sees
     /// the old or the new state, never a third; durable after `sync_dir`.
     ///

@@ -1,8 +1,8 @@
 //! The segment files that are not being written: the next one, prepared
 //! ahead, and old ones kept to be used again.
 //!
-//! A file becomes segment N+1 by being filled with zeros and synced, or by
-//! renaming a segment that is no longer needed; either way its name is made
+//! A file becomes segment N+1 by being filled with zeros or reserved, and
+//! synced, or by renaming a segment that is no longer needed; either way its name is made
 //! durable before it is handed out, for a sync of a file says nothing about
 //! its name. The header is written by whoever takes the segment into use.
 
@@ -31,6 +31,7 @@ pub(crate) struct Store {
     env: Env,
     dir: PathBuf,
     segment_bytes: u64,
+    synced_often: bool,
     shelf: Mutex<Shelf>,
 }
 
@@ -50,6 +51,7 @@ impl Store {
             env: env.clone(),
             dir: dir.to_owned(),
             segment_bytes: options.segment_bytes,
+            synced_often: options.synced_often,
             shelf: Mutex::new(Shelf {
                 prepared: None,
                 next_number,
@@ -117,10 +119,17 @@ impl Store {
         let file = match shelf.spares.pop() {
             Some(spare) => {
                 disk.rename(&self.path(spare), &path).map_err(failed)?;
-                disk.open(&path).map_err(failed)?
+                match self.synced_often {
+                    true => disk.open(&path).map_err(failed)?,
+                    false => disk.open_mapped(&path).map_err(failed)?,
+                }
             }
             None => {
-                let file = disk.create(&path, self.segment_bytes).map_err(failed)?;
+                let file = match self.synced_often {
+                    true => disk.create(&path, self.segment_bytes),
+                    false => disk.reserve(&path, self.segment_bytes),
+                };
+                let file = file.map_err(failed)?;
                 // Now, off the path of any reply: the first group's sync
                 // would have to write the whole file out.
                 file.sync().map_err(failed)?;

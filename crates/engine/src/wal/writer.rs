@@ -30,12 +30,18 @@ pub struct WalOptions {
     /// Bytes of one segment file. Default: 64 MiB. Minimum: 64 KiB. A group
     /// must fit one segment.
     pub segment_bytes: u64,
+    /// Whether each batch will be synced. Then segments are written with zeros
+    /// ahead and groups go to them by system call, which makes syncs quick;
+    /// else space is reserved and groups are copied into a mapping, which makes
+    /// appends quick. Default: no.
+    pub synced_often: bool,
 }
 
 impl Default for WalOptions {
     fn default() -> Self {
         Self {
             segment_bytes: 64 * 1024 * 1024,
+            synced_often: false,
         }
     }
 }

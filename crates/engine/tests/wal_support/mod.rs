@@ -18,6 +18,7 @@ pub(crate) const DIR: &str = "/db/wal";
 pub(crate) fn small() -> WalOptions {
     WalOptions {
         segment_bytes: 64 * 1024,
+        ..WalOptions::default()
     }
 }
 

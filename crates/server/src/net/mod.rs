@@ -1,6 +1,6 @@
 //! Sockets: from bytes that arrive to bytes that leave.
 //!
-//! An acceptor thread hands new sockets to the event loops, one per core. A
+//! An acceptor thread hands new sockets to the event loops, one per core or fewer. A
 //! loop owns its connections and works in rounds: read what has arrived, run
 //! every whole command of it, then send each connection its replies with one
 //! call. Samples are gathered on the way (`group.rs`) and given to the engine
