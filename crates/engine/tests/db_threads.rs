@@ -37,6 +37,15 @@ fn open(dir: &Path, defaults: Defaults) -> Db {
     Db::open(&Env::real(), dir, options, defaults).unwrap()
 }
 
+/// Stops the others when it goes, even in a panic, so that nobody waits.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Settles without a pause until told to stop.
 fn settle_always(db: &Db, stop: &AtomicBool) {
     while !stop.load(Ordering::Acquire) {
@@ -72,6 +81,7 @@ fn threads_with_series_of_their_own_do_not_feel_each_other() {
     let db = open(dir.path(), defaults.clone());
     let stop = AtomicBool::new(false);
     let oracles: Vec<Oracle> = thread::scope(|scope| {
+        let _stop = Stop(&stop);
         scope.spawn(|| settle_always(&db, &stop));
         let writers: Vec<_> = (0..4u64)
             .map(|number| {
@@ -94,9 +104,7 @@ fn threads_with_series_of_their_own_do_not_feel_each_other() {
                 })
             })
             .collect();
-        let oracles = writers.into_iter().map(|w| w.join().unwrap()).collect();
-        stop.store(true, Ordering::Release);
-        oracles
+        writers.into_iter().map(|w| w.join().unwrap()).collect()
     });
     check(&db, &oracles);
     drop(db);
@@ -165,6 +173,7 @@ fn readers_see_a_shared_series_grow_whole_batches_at_a_time() {
     append(&db, &[sample(b"other", 1, 1.0)]).unwrap();
     db.create(SHARED, &last_wins().series).unwrap();
     thread::scope(|scope| {
+        let _stop = Stop(&stop);
         scope.spawn(|| settle_always(&db, &stop));
         scope.spawn(|| read_always(&db, &stop, &acknowledged));
         let writers: Vec<_> = (0..WRITERS)
@@ -186,7 +195,6 @@ fn readers_see_a_shared_series_grow_whole_batches_at_a_time() {
         writers
             .into_iter()
             .for_each(|writer| writer.join().unwrap());
-        stop.store(true, Ordering::Release);
     });
     let whole: Vec<i64> = (0..(WRITERS * BATCHES * BATCH) as i64).collect();
     assert_eq!(db_support::timestamps(&db, SHARED), whole);
