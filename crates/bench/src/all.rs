@@ -10,7 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
 /// Name of the report and what is measured; `{out}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 5] = [
+const REPORTS: [(&str, &str); 6] = [
     (
         "late",
         "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
@@ -31,6 +31,7 @@ const REPORTS: [(&str, &str); 5] = [
     ),
     ("durable", "durable --repeats {repeats}"),
     ("recover", "recover --repeats {repeats}"),
+    ("inprocess", "inprocess --repeats {repeats}"),
 ];
 
 /// Make every report of docs/benchmarks again (about an hour).

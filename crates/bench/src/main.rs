@@ -9,6 +9,7 @@ mod control;
 mod demo;
 mod durable;
 mod error;
+mod inprocess;
 mod late;
 mod load;
 mod machine;
@@ -38,6 +39,7 @@ enum Mode {
     Late(Box<late::LateArgs>),
     Durable(durable::DurableArgs),
     Recover(recover::RecoverArgs),
+    Inprocess(inprocess::InProcessArgs),
     All(all::AllArgs),
     Report(report::ReportArgs),
     Demo(demo::DemoArgs),
@@ -60,6 +62,7 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
         Mode::Late(args) => late::run(&args, command),
         Mode::Durable(args) => durable::run(&args, command),
         Mode::Recover(args) => recover::run(&args, command),
+        Mode::Inprocess(args) => inprocess::run(&args, command),
         Mode::All(args) => all::run(&args),
         Mode::Report(args) => report::run(&args),
         Mode::Demo(args) => demo::run(&args),

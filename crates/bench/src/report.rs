@@ -7,6 +7,7 @@ pub(crate) mod json;
 
 mod chart;
 mod durable;
+mod inprocess;
 mod late;
 mod recover;
 mod statistics;
@@ -74,6 +75,7 @@ fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
         }
         Measurement::Durable(report) => durable::page(report, name),
         Measurement::Recover(report) => recover::page(report, name),
+        Measurement::InProcess(report) => inprocess::page(report, name),
     };
     let path = dir.join(format!("{name}.md"));
     std::fs::write(&path, &page).doing(format!("write {}", path.display()))?;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::SyncRun;
 use crate::error::{Doing, Result};
+use crate::inprocess::InProcessRun;
 use crate::late::{Cell, Measured};
 use crate::machine::Machine;
 use crate::recover::Recovery;
@@ -20,6 +21,8 @@ pub(crate) enum Measurement {
     Durable(DurableReport),
     /// How fast a killed server comes back.
     Recover(RecoverReport),
+    /// What the engine takes without sockets.
+    InProcess(InProcessReport),
 }
 
 /// All runs of a late benchmark.
@@ -55,6 +58,17 @@ pub(crate) struct RecoverReport {
     pub(crate) settings: String,
     /// Every run.
     pub(crate) runs: Vec<Recovery>,
+}
+
+/// All runs of an in-process benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InProcessReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// Series written to.
+    pub(crate) series: u64,
+    /// Every run.
+    pub(crate) runs: Vec<InProcessRun>,
 }
 
 /// Knobs that do not vary within a measurement.

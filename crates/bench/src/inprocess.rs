@@ -1,0 +1,203 @@
+//! The in-process benchmark: what the engine itself takes for a sample, without sockets.
+//!
+//! One writer appends batches to known series, as the server does for a pipeline. Samples are made
+//! before the clock starts. Clock and processor time, of all threads of the process, run until
+//! late samples are settled. Settings alternate from run to run.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use latewood_engine::io::Env;
+use latewood_engine::{Append, Create, Db, Defaults, Options, Scratch};
+use latewood_model::DuplicatePolicy;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::machine::{Machine, own_cpu_seconds};
+use crate::report;
+use crate::report::json::{InProcessReport, Measurement};
+use crate::workload::Series;
+
+/// Samples of one batch: a pipeline of 50 TS.ADD.
+const BATCH: usize = 50;
+
+/// Measure the engine without sockets: appends a second and a core, log off and on.
+#[derive(Debug, Args)]
+pub(crate) struct InProcessArgs {
+    /// Samples of a run
+    #[arg(long, default_value_t = 8_000_000)]
+    samples: usize,
+    /// Series, all known before the clock starts
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    series: u64,
+    /// Shares of late samples of a hundred
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 10.0, 50.0, 99.0])]
+    late: Vec<f64>,
+    /// Runs of every setting, alternating
+    #[arg(long, default_value_t = 5)]
+    repeats: usize,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 12_345)]
+    seed: u64,
+    /// Write every run to this file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the Markdown page into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// One load of one setting.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct InProcessRun {
+    /// Whether a log was kept (`interval`).
+    pub(crate) wal: bool,
+    /// LAST or BLOCK.
+    pub(crate) policy: String,
+    /// Late samples of a hundred.
+    pub(crate) late_percent: f64,
+    /// Samples appended, refused ones included.
+    pub(crate) samples: usize,
+    /// Samples refused as duplicates.
+    pub(crate) refused: u64,
+    /// Samples held afterwards.
+    pub(crate) stored: u64,
+    /// Until everything was settled.
+    pub(crate) seconds: f64,
+    /// Of all threads, until everything was settled.
+    pub(crate) cpu_seconds: f64,
+    /// Memory of the series for each sample held.
+    pub(crate) memory_bytes_per_sample: f64,
+}
+
+/// A sample and the number of its series.
+type Planned = (usize, i64, f64);
+
+/// Runs the subcommand; `command` is its command line, for the report.
+///
+/// # Errors
+/// When the engine refuses or has lost a sample.
+pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
+    let mut report = InProcessReport {
+        machine: Machine::look(command),
+        series: args.series,
+        runs: Vec::new(),
+    };
+    for _ in 0..args.repeats {
+        for &late_percent in &args.late {
+            let (plan, distinct) = plan(args, late_percent);
+            for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
+                for wal in [false, true] {
+                    let run = once(args, &plan, late_percent, policy, wal)?;
+                    if run.stored != distinct {
+                        let text = format!("{} samples held, {distinct} sent", run.stored);
+                        return Err(Error::new(text));
+                    }
+                    eprintln!(
+                        "{late_percent} % late, {}, log {}: {:.0} ns a sample, {:.0} ns of CPU",
+                        run.policy,
+                        if wal { "on" } else { "off" },
+                        run.seconds * 1e9 / run.samples as f64,
+                        run.cpu_seconds * 1e9 / run.samples as f64
+                    );
+                    report.runs.push(run);
+                }
+            }
+        }
+    }
+    let measurement = Measurement::InProcess(report);
+    report::finish(
+        &measurement,
+        args.json.as_deref(),
+        args.out.as_deref(),
+        "inprocess",
+    )
+}
+
+/// The samples of a run, and how many different timestamps they have.
+fn plan(args: &InProcessArgs, late_percent: f64) -> (Vec<Planned>, u64) {
+    let mut series: Vec<Series> = (0..args.series)
+        .map(|number| Series::new(key(number), late_percent / 100.0, args.seed, number))
+        .collect();
+    let count = series.len();
+    let mut text = zmij::Buffer::new();
+    let plan = (0..args.samples).map(|index| {
+        let number = index / BATCH % count;
+        let (timestamp_ms, value) = series[number].next_sample();
+        // As a server reads it: the shortest text of the single-precision value.
+        let value = text
+            .format_finite(value)
+            .parse()
+            .unwrap_or(f64::from(value));
+        (number, timestamp_ms, value)
+    });
+    let plan = plan.collect();
+    let distinct = series.iter().map(Series::distinct).sum();
+    (plan, distinct)
+}
+
+fn key(number: u64) -> String {
+    format!("ooo-client#{number}")
+}
+
+fn once(
+    args: &InProcessArgs,
+    plan: &[Planned],
+    late_percent: f64,
+    policy: DuplicatePolicy,
+    wal: bool,
+) -> Result<InProcessRun> {
+    let failed = |error: latewood_engine::Error| Error::new(error.to_string());
+    let dir = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
+    let options = Options {
+        wal,
+        ..Options::default()
+    };
+    let defaults = Defaults {
+        duplicate_policy: policy,
+        ..Defaults::default()
+    };
+    let db = Db::open(&Env::real(), dir.path(), options, defaults).map_err(failed)?;
+    let keys: Vec<String> = (0..args.series).map(key).collect();
+    let unlabelled = db.defaults().series.clone();
+    for key in &keys {
+        db.create(key.as_bytes(), &unlabelled).map_err(failed)?;
+    }
+    let mut scratch = Scratch::new();
+    let mut batch = Vec::with_capacity(BATCH);
+    let (began, cpu_before) = (Instant::now(), own_cpu_seconds());
+    for samples in plan.chunks(BATCH) {
+        batch.clear();
+        batch.extend(samples.iter().map(|&(number, timestamp, value)| Append {
+            key: keys[number].as_bytes(),
+            timestamp,
+            value,
+            on_duplicate: None,
+            create: Create::Never,
+        }));
+        db.append(&batch, &mut scratch).map_err(failed)?;
+    }
+    db.settle().map_err(failed)?;
+    let (seconds, cpu_seconds) = (
+        began.elapsed().as_secs_f64(),
+        own_cpu_seconds() - cpu_before,
+    );
+    let stats = db.stats();
+    let mut stored = 0;
+    for key in &keys {
+        stored += db.info(key.as_bytes()).map_err(failed)?.total_samples;
+    }
+    db.close().map_err(failed)?;
+    Ok(InProcessRun {
+        wal,
+        policy: policy.name().to_uppercase(),
+        late_percent,
+        samples: plan.len(),
+        refused: stats.samples_refused,
+        stored,
+        seconds,
+        cpu_seconds,
+        memory_bytes_per_sample: stats.memory.total_bytes() as f64 / stored.max(1) as f64,
+    })
+}
