@@ -305,3 +305,30 @@ fn creating_twice_and_asking_for_nothing_are_told_apart() {
     );
     assert!(db.is_empty());
 }
+
+#[test]
+fn a_nan_that_a_sum_made_refuses_numbers_wherever_it_was_made() {
+    let db = fresh();
+    let with = |policy, timestamp, value| Append {
+        on_duplicate: Some(policy),
+        ..sample(b"k", timestamp, value)
+    };
+    let sum = |timestamp| with(DuplicatePolicy::Sum, timestamp, f64::NEG_INFINITY);
+    let raw = [sample(b"k", 1, f64::INFINITY), sum(1)];
+    assert_eq!(append(&db, &raw).unwrap(), [Ok(1), Ok(1)]);
+    // Enough to seal what came before.
+    let more: Vec<_> = (10..2000).map(|t| sample(b"k", t, 1.0)).collect();
+    append(&db, &more).unwrap();
+    let min = with(DuplicatePolicy::Min, 1, 5.0);
+    assert_eq!(append(&db, &[min]).unwrap(), [Err(Refusal::Duplicate)]);
+
+    db.remove(&[b"k"]).unwrap();
+    append(&db, &[sample(b"k", 2, f64::INFINITY)]).unwrap();
+    append(&db, &more).unwrap();
+    let late = [sum(2), with(DuplicatePolicy::Max, 2, 5.0)];
+    assert_eq!(
+        append(&db, &late).unwrap(),
+        [Ok(2), Err(Refusal::Duplicate)]
+    );
+    assert!(read(&db, b"k").unwrap()[0].value.is_nan());
+}

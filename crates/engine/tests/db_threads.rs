@@ -23,7 +23,6 @@ use ops::Op;
 use oracle::Oracle;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
@@ -207,32 +206,30 @@ fn readers_see_a_shared_series_grow_whole_batches_at_a_time() {
 fn a_series_that_is_removed_and_made_anew_under_writers_survives_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), last_wins());
-    let begin = Barrier::new(3);
+    let stop = AtomicBool::new(false);
     let keys: Vec<_> = (0..8).map(|n| format!("k{n}").into_bytes()).collect();
     thread::scope(|scope| {
-        for writer in 0..2 {
-            let (db, keys, begin) = (&db, &keys, &begin);
-            scope.spawn(move || {
-                let random = SimRandom::new(writer);
-                begin.wait();
-                for step in 0..300 {
-                    let batch: Vec<_> = (0..20)
-                        .map(|_| &keys[random.below(8) as usize])
-                        .map(|key| sample(key, step * 10 + random.below(10) as i64, 1.0))
-                        .collect();
-                    let outcomes = append(db, &batch).unwrap();
-                    assert!(outcomes.iter().all(Result::is_ok));
-                }
-            });
-        }
-        begin.wait();
-        for step in 0..300 {
-            db.remove(&[&keys[step % 8]]).unwrap();
-            if step % 100 == 99 {
-                db.flush_all().unwrap();
-            }
-            thread::yield_now();
-        }
+        let _stop = Stop(&stop);
+        scope.spawn(|| remove_always(&db, &keys, &stop));
+        let writers: Vec<_> = (0..2)
+            .map(|writer| {
+                let (db, keys) = (&db, &keys);
+                scope.spawn(move || {
+                    let random = SimRandom::new(writer);
+                    for step in 0..100 {
+                        // Long batches: a key found at the start is often gone
+                        // by the time its shard is locked.
+                        let batch: Vec<_> = (0..1000)
+                            .map(|_| &keys[random.below(8) as usize])
+                            .map(|key| sample(key, step * 10 + random.below(10) as i64, 1.0))
+                            .collect();
+                        let outcomes = append(db, &batch).unwrap();
+                        assert!(outcomes.iter().all(Result::is_ok));
+                    }
+                })
+            })
+            .collect();
+        writers.into_iter().for_each(|w| w.join().unwrap());
     });
     let state = |db: &Db| -> Vec<_> { keys.iter().map(|key| read(db, key).ok()).collect() };
     let (before, count) = (state(&db), db.len());
@@ -240,4 +237,18 @@ fn a_series_that_is_removed_and_made_anew_under_writers_survives_a_restart() {
     let db = open(dir.path(), last_wins());
     assert_eq!(state(&db), before);
     assert_eq!(db.len(), count);
+}
+
+/// Removes one series after another, and now and then all, until told to stop.
+fn remove_always(db: &Db, keys: &[Vec<u8>], stop: &AtomicBool) {
+    for step in 0.. {
+        if stop.load(Ordering::Acquire) {
+            return;
+        }
+        db.remove(&[&keys[step % keys.len()]]).unwrap();
+        if step % 100 == 99 {
+            db.flush_all().unwrap();
+        }
+        thread::yield_now();
+    }
 }
