@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use latewood_codec::{Encoder, Frame, Hint};
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Encoding, Timestamp};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// How the chunks of one series are cut and coded.
@@ -220,6 +221,37 @@ impl Chunk {
         built.bytes.shrink_to_fit();
         Arc::new(built)
     }
+}
+
+/// A chunk in its series, with its first timestamp beside it: a search among
+/// chunks then stays inside one array.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    /// As [`Chunk::first`].
+    pub(crate) first: Timestamp,
+    pub(crate) chunk: Arc<Chunk>,
+}
+
+impl From<Arc<Chunk>> for Held {
+    fn from(chunk: Arc<Chunk>) -> Self {
+        Self {
+            first: chunk.first,
+            chunk,
+        }
+    }
+}
+
+impl Deref for Held {
+    type Target = Chunk;
+
+    fn deref(&self) -> &Chunk {
+        &self.chunk
+    }
+}
+
+/// Handles on the chunks of a series, for whoever reads them without a lock.
+pub(crate) fn shared(held: &[Held]) -> Vec<Arc<Chunk>> {
+    held.iter().map(|held| held.chunk.clone()).collect()
 }
 
 /// A frame in memory does not decode: a fault of the machine or of this code.

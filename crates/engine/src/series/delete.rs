@@ -5,7 +5,7 @@
 //! are decoded and encoded again. Late operations are settled first, so the
 //! answer is the exact number of samples a reader would have seen.
 
-use super::chunk::{Chunk, damaged};
+use super::chunk::{Chunk, Held, damaged};
 use super::rewrite::Rewriter;
 use super::{Sealer, Series};
 use crate::error::Result;
@@ -61,11 +61,12 @@ impl Series {
         if start < end {
             let mut rewriter = Rewriter::new(self.shape, self.hint, &mut sealer.encoder);
             for chunk in &self.chunks[start..end] {
-                deletion.filter_chunk(chunk, &mut rewriter)?;
+                deletion.filter_chunk(&chunk.chunk, &mut rewriter)?;
             }
             let (kept, _, _) = rewriter.finish()?;
             self.last_open &= end < self.chunks.len();
-            self.chunks.splice(start..end, kept);
+            self.chunks
+                .splice(start..end, kept.into_iter().map(Held::from));
         }
         self.tail.retain(|sample| !deletion.takes(sample.timestamp));
         Ok(deletion.deleted)

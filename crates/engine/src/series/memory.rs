@@ -1,16 +1,15 @@
 //! How much memory a series holds, by what it holds.
 
 use super::Series;
-use super::chunk::Chunk;
+use super::chunk::Held;
 use latewood_model::Sample;
-use std::sync::Arc;
 
 impl Series {
     /// Bytes of memory by part.
     pub(crate) fn memory(&self) -> Memory {
         Memory {
             tail_bytes: self.tail.capacity() * size_of::<Sample>(),
-            chunk_bytes: self.chunks.capacity() * size_of::<Arc<Chunk>>()
+            chunk_bytes: self.chunks.capacity() * size_of::<Held>()
                 + self
                     .chunks
                     .iter()

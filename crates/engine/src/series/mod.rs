@@ -35,7 +35,7 @@ pub(crate) use snapshot::Snapshot;
 
 use crate::append::Refusal;
 use crate::error::Result;
-use chunk::{Chunk, Shape};
+use chunk::{Chunk, Held, Shape};
 use late::{Late, LateOp};
 use latewood_codec::{Encoder, Hint};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Sample, SeriesOptions, Timestamp};
@@ -86,7 +86,7 @@ pub(crate) struct Series {
     ignore: Ignore,
     hint: Hint,
     late: Option<Box<Late>>,
-    chunks: Vec<Arc<Chunk>>,
+    chunks: Vec<Held>,
     shape: Shape,
     /// Settles begun so far; a result with another number is out of date.
     settles_begun: u64,
@@ -302,9 +302,9 @@ impl Series {
     fn chunk_at(&self, timestamp: Timestamp) -> Option<&Chunk> {
         let index = self
             .chunks
-            .partition_point(|chunk| chunk.first() <= timestamp)
+            .partition_point(|held| held.first <= timestamp)
             .checked_sub(1)?;
-        self.chunks.get(index).map(|chunk| &**chunk)
+        self.chunks.get(index).map(|held| &*held.chunk)
     }
 
     /// The value at `timestamp` as a reader sees it, retention aside.
@@ -363,12 +363,15 @@ impl Series {
             .values
             .extend(self.tail.iter().map(|sample| sample.value));
         if !self.last_open {
-            self.chunks.push(Arc::new(Chunk::default()));
+            self.chunks.push(Held {
+                first: self.tail[0].timestamp,
+                chunk: Arc::default(),
+            });
         }
         self.last_open = true;
         let index = self.chunks.len() - 1;
         // A reader that holds the open chunk keeps its copy as it was.
-        let chunk = Arc::make_mut(&mut self.chunks[index]);
+        let chunk = Arc::make_mut(&mut self.chunks[index].chunk);
         chunk.push_samples(
             &mut sealer.encoder,
             self.shape,
@@ -378,7 +381,7 @@ impl Series {
         )?;
         self.last_open = !is_full(chunk, self.shape);
         if !self.last_open {
-            self.chunks[index] = chunk.finish();
+            self.chunks[index].chunk = chunk.finish();
         }
         self.tail.clear();
         self.sealed_last = Some(last);

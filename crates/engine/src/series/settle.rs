@@ -14,7 +14,7 @@
 
 use super::Sealer;
 use super::Series;
-use super::chunk::{Chunk, Shape};
+use super::chunk::{Chunk, Held, Shape, shared};
 use super::late::{Run, concat, sort_ops};
 use super::rewrite::{Rewriter, is_full};
 use crate::error::Result;
@@ -157,7 +157,7 @@ impl Series {
     fn touched(&self, first: Timestamp, last: Timestamp) -> Range<usize> {
         let chunks = &self.chunks;
         let mut start = chunks.partition_point(|chunk| chunk.last() < first);
-        let mut end = chunks.partition_point(|chunk| chunk.first() <= last);
+        let mut end = chunks.partition_point(|held| held.first <= last);
         start = start.min(chunks.len().saturating_sub(1));
         end = end.clamp((start + 1).min(chunks.len()), chunks.len());
         let small =
@@ -185,7 +185,7 @@ impl Series {
         self.settling = true;
         Some(SettleJob {
             runs,
-            chunks: self.chunks[place.clone()].to_vec(),
+            chunks: shared(&self.chunks[place.clone()]),
             place,
             number: self.settles_begun,
             floor: self.retention_floor(),
@@ -208,7 +208,8 @@ impl Series {
             self.late = None;
         }
         let ends_series = settled.place.end == self.chunks.len();
-        self.chunks.splice(settled.place, settled.chunks);
+        self.chunks
+            .splice(settled.place, settled.chunks.into_iter().map(Held::from));
         if ends_series && let Some(last) = self.chunks.last() {
             self.last_open = !is_full(last, self.shape);
             self.hint = settled.hint;

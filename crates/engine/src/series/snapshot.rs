@@ -4,7 +4,7 @@
 //! copied. A snapshot never changes, so a long read sees one moment.
 
 use super::Series;
-use super::chunk::Chunk;
+use super::chunk::{Chunk, shared};
 use super::late::LateOp;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl Series {
         Snapshot {
             from,
             to,
-            chunks: self.chunks[start..end].to_vec(),
+            chunks: shared(&self.chunks[start..end]),
             late,
             tail: self.tail[tail_start..tail_end].to_vec(),
         }
