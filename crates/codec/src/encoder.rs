@@ -10,7 +10,7 @@
 
 use crate::frame::put_header;
 use crate::timestamps::{
-    TimestampCoding, delta_pfor, gorilla, linear, raw as raw_timestamps, regular,
+    TimestampCoding, bitmap, delta_pfor, gorilla, linear, raw as raw_timestamps, regular,
 };
 use crate::values::{
     Scratch, ValueCoding, constant, decimal, decimal_delta, decimal_for, dictionary,
@@ -24,6 +24,11 @@ const REPEATS_MAX: u8 = 15;
 /// Below this many bytes a value, nothing but a dictionary is worth trying against decimals.
 const DECIMALS_SUFFICE_BYTES: usize = 3;
 
+/// Marks a hint of timestamps whose bitmap won; the low bits are its size in eighths of a bit a sample.
+const BITMAP_WON: u8 = 0x80;
+/// A bitmap of at most this many bits a sample, times four, is taken without a trial of others.
+const DENSE_QUARTER_BITS: usize = 5;
+
 /// What won for a series last time. Four bytes; the default knows nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hint {
@@ -33,8 +38,9 @@ pub struct Hint {
     exponent: u8,
     /// Size of the winner, in quarter bits a value.
     quarter_bits: u8,
-    /// Bits a timestamp under linear coding plus one, if that won; else 0.
-    line_width: u8,
+    /// Bits a timestamp under linear coding plus one, if that won; from
+    /// [`BITMAP_WON`] on, the size of a bitmap; else 0.
+    timestamps: u8,
 }
 
 impl Hint {
@@ -48,6 +54,13 @@ impl Hint {
     fn repeat(&mut self) -> bool {
         self.coding = self.coding.wrapping_add(0x10);
         self.coding >> 4 != REPEATS_MAX
+    }
+
+    /// Bits a timestamp, if linear coding won.
+    fn line_width(self) -> Option<u32> {
+        (1..BITMAP_WON)
+            .contains(&self.timestamps)
+            .then(|| u32::from(self.timestamps) - 1)
     }
 
     fn set(&mut self, coding: ValueCoding, exponent: u8, quarter_bits: u8) {
@@ -147,6 +160,10 @@ impl Encoder {
             (TimestampCoding::DeltaPfor | TimestampCoding::Linear, _) if timestamps.len() == 1 => {
                 return Err(Error::NotRepresentable);
             }
+            (TimestampCoding::Bitmap, _) => {
+                let grid = bitmap::Grid::fit(timestamps).ok_or(Error::NotRepresentable)?;
+                self.put_bitmap(timestamps, grid);
+            }
             _ => self.put_timestamps(timestamps, timestamp_coding),
         }
         let exponent = match value_coding {
@@ -201,27 +218,56 @@ impl Encoder {
         }
         check_ascending(timestamps)?;
         let start = self.body.len();
+        let Some(grid) = bitmap::Grid::fit(timestamps) else {
+            return Ok(self.choose_off_grid(timestamps, hint));
+        };
+        // As large as when it won, give or take a quarter of a bit: it wins again.
+        let size = BITMAP_WON | (grid.places * 8 / timestamps.len()) as u8;
+        let is_dense = grid.places * 4 <= timestamps.len() * DENSE_QUARTER_BITS;
+        if !is_dense && size > hint.timestamps.saturating_add(2) {
+            let coding = self.choose_off_grid(timestamps, hint);
+            let len = self.body.len() - start;
+            // Worth some bytes, as it is several times faster to search and to read.
+            if grid.len_bytes() > len + len / 7 {
+                return Ok(coding);
+            }
+            self.body.truncate(start);
+        }
+        hint.timestamps = size;
+        self.put_bitmap(timestamps, grid);
+        Ok(TimestampCoding::Bitmap)
+    }
+
+    /// Writes the smallest coding of timestamps that does not count on a grid.
+    fn choose_off_grid(&mut self, timestamps: &[i64], hint: &mut Hint) -> TimestampCoding {
+        let start = self.body.len();
         let line = linear::Line::fit(timestamps);
-        let expected = hint.line_width.checked_sub(1).map(u32::from);
-        if expected.is_none_or(|width| line.width > width) {
+        if hint.line_width().is_none_or(|width| line.width > width) {
             self.put_timestamps(timestamps, TimestampCoding::DeltaPfor);
             let len = self.body.len() - start;
             if len < timestamps.len() * line.width as usize / 8 {
-                hint.line_width = 0;
-                return Ok(TimestampCoding::DeltaPfor);
+                hint.timestamps = 0;
+                return TimestampCoding::DeltaPfor;
             }
             self.body.truncate(start);
         }
         if line.width >= 60 {
             self.put_timestamps(timestamps, TimestampCoding::Raw);
-            return Ok(TimestampCoding::Raw);
+            return TimestampCoding::Raw;
         }
-        hint.line_width = line.width as u8 + 1;
+        hint.timestamps = line.width as u8 + 1;
         self.put_timestamps(timestamps, TimestampCoding::Linear);
-        Ok(TimestampCoding::Linear)
+        TimestampCoding::Linear
     }
 
-    /// Appends span, length and the coded timestamps (any coding but regular).
+    /// Appends span, length and the bitmap over `grid`.
+    fn put_bitmap(&mut self, timestamps: &[i64], grid: bitmap::Grid) {
+        put_varint(span(timestamps), &mut self.body);
+        put_varint(grid.len_bytes() as u64, &mut self.body);
+        bitmap::encode(timestamps, grid, &mut self.body);
+    }
+
+    /// Appends span, length and the coded timestamps; regular ones and bitmaps have their own.
     fn put_timestamps(&mut self, timestamps: &[i64], coding: TimestampCoding) {
         let coded = &mut self.rival;
         coded.clear();
@@ -234,12 +280,11 @@ impl Encoder {
                 linear::encode(timestamps, linear::Line::fit(timestamps), words, coded)
             }
             TimestampCoding::Gorilla => gorilla::encode(timestamps, coded),
-            TimestampCoding::Raw | TimestampCoding::Regular => {
+            TimestampCoding::Raw | TimestampCoding::Regular | TimestampCoding::Bitmap => {
                 raw_timestamps::encode(timestamps, coded)
             }
         }
-        let span = timestamps[timestamps.len() - 1].wrapping_sub(timestamps[0]) as u64;
-        put_varint(span, &mut self.body);
+        put_varint(span(timestamps), &mut self.body);
         put_varint(coded.len() as u64, &mut self.body);
         self.body.extend_from_slice(coded);
     }
@@ -372,6 +417,11 @@ fn encode_values(
         _ => raw_values::encode(values, out),
     }
     Some(flags)
+}
+
+/// Distance from the first timestamp to the last.
+fn span(timestamps: &[i64]) -> u64 {
+    timestamps[timestamps.len() - 1].wrapping_sub(timestamps[0]) as u64
 }
 
 fn quarter_bits(len_bytes: usize, count: usize) -> u8 {

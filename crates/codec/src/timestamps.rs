@@ -1,16 +1,19 @@
 //! The timestamps of a frame: strictly ascending `i64`, any unit.
 //!
 //! The first timestamp lives in the frame's header. [`Regular`] spacing needs
-//! nothing but its step; [`DeltaPfor`] and [`Linear`] cover gaps, drift and
-//! jitter and can find a timestamp without decoding the frame; [`Gorilla`] is
-//! the field's reference, kept for comparison; [`Raw`] always works.
+//! nothing but its step; [`Bitmap`] covers a grid with gaps; [`DeltaPfor`] and
+//! [`Linear`] cover drift and jitter. All of them can find a timestamp without
+//! decoding the frame. [`Gorilla`] is the field's reference, kept for
+//! comparison; [`Raw`] always works.
 //!
 //! [`Regular`]: TimestampCoding::Regular
+//! [`Bitmap`]: TimestampCoding::Bitmap
 //! [`DeltaPfor`]: TimestampCoding::DeltaPfor
 //! [`Linear`]: TimestampCoding::Linear
 //! [`Gorilla`]: TimestampCoding::Gorilla
 //! [`Raw`]: TimestampCoding::Raw
 
+pub(crate) mod bitmap;
 pub(crate) mod delta_pfor;
 pub(crate) mod gorilla;
 pub(crate) mod linear;
@@ -33,16 +36,19 @@ pub enum TimestampCoding {
     Linear = 3,
     /// Double delta, as in the Gorilla paper. Reference; never chosen.
     Gorilla = 4,
+    /// A bit for every place of a grid.
+    Bitmap = 5,
 }
 
 impl TimestampCoding {
     /// Every coding, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Raw,
         Self::Regular,
         Self::DeltaPfor,
         Self::Linear,
         Self::Gorilla,
+        Self::Bitmap,
     ];
 
     pub(crate) fn from_id(id: u8) -> Result<Self, Error> {
@@ -74,6 +80,9 @@ impl Section<'_> {
             TimestampCoding::DeltaPfor => delta_pfor::decode(self.bytes, self.first, out)?,
             TimestampCoding::Linear => linear::decode(self.bytes, self.first, out)?,
             TimestampCoding::Gorilla => gorilla::decode(self.bytes, self.first, out)?,
+            TimestampCoding::Bitmap => {
+                bitmap::decode(self.bytes, self.first, self.span(), out)?;
+            }
         }
         if out.first() != Some(&self.first) || out.last() != Some(&self.last) {
             return Err(Error::Corrupt("timestamps disagree with the header"));
@@ -88,7 +97,18 @@ impl Section<'_> {
 
     /// True if `t` is one of the timestamps.
     pub(crate) fn exists(&self, t: i64) -> Result<bool, Error> {
+        if self.coding == TimestampCoding::Bitmap {
+            if t < self.first || t > self.last {
+                return Ok(false);
+            }
+            let distance = t.wrapping_sub(self.first) as u64;
+            return bitmap::exists(self.bytes, self.span(), self.count, distance);
+        }
         Ok(self.search(t)?.1)
+    }
+
+    fn span(&self) -> u64 {
+        self.last.wrapping_sub(self.first) as u64
     }
 
     /// [`Self::lower_bound`], and whether the timestamp there is `t` itself.
@@ -109,6 +129,10 @@ impl Section<'_> {
             TimestampCoding::DeltaPfor => delta_pfor::search(self.bytes, self.first, self.count, t),
             TimestampCoding::Linear => linear::search(self.bytes, self.first, self.count, t),
             TimestampCoding::Gorilla => gorilla::search(self.bytes, self.first, self.count, t),
+            TimestampCoding::Bitmap => {
+                let distance = t.wrapping_sub(self.first) as u64;
+                bitmap::search(self.bytes, self.span(), self.count, distance)
+            }
         }
     }
 }

@@ -127,7 +127,7 @@ proptest! {
     #[test]
     fn random_bytes_are_harmless(
         mut bytes in prop::collection::vec(any::<u8>(), 0..300),
-        time in 0u8..5,
+        time in 0u8..6,
         value in 0u8..10,
         flags in 0u8..16,
         count in 1u8..127,

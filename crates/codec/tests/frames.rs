@@ -190,7 +190,7 @@ fn frames_lie_end_to_end_and_the_hint_changes_no_sample() {
     for _ in 0..40 {
         let count = 1 + random.below(512) as usize;
         let mut shapes = timestamp_shapes(count, &mut random);
-        let timestamps = shapes.swap_remove(random.below(5) as usize).1;
+        let timestamps = shapes.swap_remove(random.below(6) as usize).1;
         let mut shapes = value_shapes(timestamps.len(), &mut random);
         let values = shapes.swap_remove(random.below(12) as usize).1;
         encoder
@@ -234,6 +234,38 @@ fn input_that_breaks_the_contract_is_refused() {
         refuse(&[0, i64::MAX, -2], &[0.0; 3]),
         Error::NotAscending(2)
     );
+}
+
+#[test]
+fn a_grid_with_gaps_becomes_a_bitmap() {
+    // 512 samples on a grid, with this share of places missing, drawn at random.
+    let sparse = |missing_per_mille: u64, random: &mut Random| -> Vec<i64> {
+        let places = (0..).filter(|_| random.below(1_000) >= missing_per_mille);
+        places.map(|place: i64| place * 10_000).take(512).collect()
+    };
+    let (mut encoder, mut hint, mut random) = (Encoder::new(), Hint::default(), Random(4));
+    let mut chosen = |timestamps: &[i64]| {
+        let (mut bytes, values) = (Vec::new(), vec![1.5; timestamps.len()]);
+        encoder
+            .encode(timestamps, &values, &mut hint, &mut bytes)
+            .unwrap();
+        check(&bytes, timestamps, &values, "a grid with gaps");
+        (
+            Frame::parse(&bytes).unwrap().0.timestamp_coding(),
+            bytes.len(),
+        )
+    };
+    for missing_per_mille in [10, 370, 10, 100, 370, 370] {
+        let (coding, len) = chosen(&sparse(missing_per_mille, &mut random));
+        assert_eq!(coding, TimestampCoding::Bitmap, "{missing_per_mille}");
+        assert!(len < 140, "{missing_per_mille} per mille: {len} bytes");
+    }
+    let regular: Vec<i64> = (0..512).map(|i| i * 10_000).collect();
+    assert_eq!(chosen(&regular).0, TimestampCoding::Regular);
+    // One long gap is cheaper as a delta than as a thousand empty places.
+    let outage: Vec<i64> = (0..512).map(|i| (i + i / 256 * 1_000) * 10_000).collect();
+    let (coding, len) = chosen(&outage);
+    assert!(coding == TimestampCoding::DeltaPfor && len < 60, "{len}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub(crate) fn values() -> Vec<Series> {
 /// Made-up timestamps; values are left to the caller.
 pub(crate) fn timestamps() -> Vec<Series> {
     let mut random = Random(2);
-    let mut at = START_MS;
+    let (mut at, mut dense) = (START_MS, START_MS);
     let mut make = |name, next: &mut dyn FnMut(i64, &mut Random) -> i64| {
         let timestamps = (0..COUNT as i64).map(|i| next(i, &mut random)).collect();
         Series::made_up(name, timestamps, Vec::new())
@@ -98,6 +98,14 @@ pub(crate) fn timestamps() -> Vec<Series> {
         make("1 % missing", &mut |_, r| {
             at += if r.unit() < 0.01 { 20_000 } else { 10_000 };
             at
+        }),
+        // A grid that late samples fill at random: as many samples as places, so 1 - 1/e are taken.
+        make("63 % dense random", &mut |_, r| {
+            dense += 1_000;
+            while r.unit() >= 1.0 - (-1.0f64).exp() {
+                dense += 1_000;
+            }
+            dense
         }),
         make("scrape 15 s +- 2 ms", &mut |i, r| {
             START_MS + i * 15_000 + (r.unit() * 5.0) as i64 - 2

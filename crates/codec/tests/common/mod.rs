@@ -45,12 +45,18 @@ pub(crate) fn timestamp_shapes(count: usize, random: &mut Random) -> Vec<(&'stat
     wild.remove(wild.len() / 2);
     wild.drain(1..skip.max(1));
     wild.truncate(count);
+    let mut dense = vec![start];
+    while dense.len() < count {
+        let place = dense[dense.len() - 1] + 1_000 * (1 + (random.below(8) / 5) as i64);
+        dense.push(place);
+    }
     vec![
         ("grid", grid),
         ("gaps", gaps),
         ("jitter", jitter),
         ("poisson", poisson),
         ("wild", wild),
+        ("dense", dense),
     ]
 }
 
