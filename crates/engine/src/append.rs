@@ -84,6 +84,8 @@ pub struct Scratch {
     /// Batch indexes, those of one shard together, each in batch order.
     order: Vec<u32>,
     starts: Vec<u32>,
+    /// Batch indexes whose series was not in the shard it was looked for in.
+    moved: Vec<u32>,
     outcomes: Vec<Outcome>,
 }
 
@@ -113,6 +115,7 @@ impl Scratch {
             |(id, &hash)| id.map_or(hash as usize, |id| id.0 as usize) as u32 & mask as u32,
         ));
         self.group_by_shard(shard_count);
+        self.moved.clear();
         self.outcomes.clear();
         self.outcomes.resize(batch.len(), Err(Refusal::NoSuchKey));
     }
@@ -139,6 +142,14 @@ impl Scratch {
     }
 }
 
+/// Where the series of a sample is, seen from one shard.
+enum Found {
+    Here(SeriesId),
+    /// In another shard, or to be created there.
+    Elsewhere,
+    Refused(Refusal),
+}
+
 impl Core {
     /// See [`crate::Db::append`].
     pub(crate) fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
@@ -157,33 +168,81 @@ impl Core {
                 let found = scratch.ids[index];
                 let hash = scratch.hashes[index];
                 let append = &batch[index];
-                scratch.outcomes[index] =
-                    self.append_one(&mut state, append, found, hash, default_policy);
+                let outcome = match self.find_in(&mut state, shard, append, found, hash) {
+                    Found::Here(id) => self.append_to(&mut state, append, id, default_policy),
+                    Found::Refused(refusal) => Err(refusal),
+                    Found::Elsewhere => {
+                        scratch.moved.push(index as u32);
+                        continue;
+                    }
+                };
+                scratch.outcomes[index] = outcome;
                 if state.group.len_bytes() > self.group_bytes_max() / 4 {
                     position = position.max(self.log_group(&mut state)?);
                 }
             }
             position = position.max(self.log_group(&mut state)?);
         }
+        for moved in 0..scratch.moved.len() {
+            let index = scratch.moved[moved] as usize;
+            let (outcome, end) =
+                self.append_moved(&batch[index], scratch.hashes[index], default_policy)?;
+            scratch.outcomes[index] = outcome;
+            position = position.max(end);
+        }
         Ok(position)
     }
 
+    /// Appends a sample whose series went or came while the batch was under
+    /// way, so that the lock taken for it was the wrong one.
+    #[cold]
+    fn append_moved(
+        &self,
+        append: &Append<'_>,
+        hash: u64,
+        default_policy: DuplicatePolicy,
+    ) -> Result<(Outcome, Position)> {
+        loop {
+            let found = self.keys.find(hash, append.key);
+            let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
+            let mut state = self.shards[shard].lock();
+            let outcome = match self.find_in(&mut state, shard, append, found, hash) {
+                Found::Here(id) => self.append_to(&mut state, append, id, default_policy),
+                Found::Refused(refusal) => Err(refusal),
+                Found::Elsewhere => continue,
+            };
+            return Ok((outcome, self.log_group(&mut state)?));
+        }
+    }
+
+    /// The series for a sample in the shard whose lock is held. `found` is
+    /// what the look before the lock saw; it may be out of date.
     #[inline]
-    fn append_one(
+    fn find_in(
         &self,
         state: &mut ShardState,
+        shard: usize,
         append: &Append<'_>,
         found: Option<SeriesId>,
         hash: u64,
+    ) -> Found {
+        if append.timestamp < 0 {
+            return Found::Refused(Refusal::InvalidTimestamp);
+        }
+        match found {
+            Some(id) if state.slab.get(self.place_of(id)).is_some() => Found::Here(id),
+            _ => self.find_or_create(state, shard, append, hash),
+        }
+    }
+
+    #[inline]
+    fn append_to(
+        &self,
+        state: &mut ShardState,
+        append: &Append<'_>,
+        id: SeriesId,
         default_policy: DuplicatePolicy,
     ) -> Outcome {
-        if append.timestamp < 0 {
-            return Err(Refusal::InvalidTimestamp);
-        }
-        let id = match found {
-            Some(id) if state.slab.get(self.place_of(id)).is_some() => id,
-            _ => self.find_or_create(state, append, hash)?,
-        };
         let place = self.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Err(Refusal::NoSuchKey);
@@ -248,27 +307,30 @@ impl Core {
         }
     }
 
-    /// Finds a key under its shard's lock, or creates its series.
+    /// Finds a key under the lock of `shard`, or creates its series there.
     #[cold]
     fn find_or_create(
         &self,
         state: &mut ShardState,
+        shard: usize,
         append: &Append<'_>,
         hash: u64,
-    ) -> std::result::Result<SeriesId, Refusal> {
-        if let Some(id) = self.keys.find(hash, append.key)
-            && self.shard_of(id) == self.shard_of_hash(hash)
-            && state.slab.get(self.place_of(id)).is_some()
-        {
-            return Ok(id);
+    ) -> Found {
+        match self.keys.find(hash, append.key) {
+            Some(id) if self.shard_of(id) != shard => return Found::Elsewhere,
+            Some(id) => return Found::Here(id),
+            None => {}
         }
-        match append.create {
-            Create::Never => Err(Refusal::NoSuchKey),
-            Create::Defaults => {
-                let options = self.defaults().series.clone();
-                self.create_in(state, append.key, hash, options)
-            }
-            Create::With(options) => self.create_in(state, append.key, hash, options.clone()),
+        let options = match append.create {
+            Create::Never => return Found::Refused(Refusal::NoSuchKey),
+            // Only this shard's lock keeps others from creating it too.
+            _ if self.shard_of_hash(hash) != shard => return Found::Elsewhere,
+            Create::Defaults => self.defaults().series.clone(),
+            Create::With(options) => options.clone(),
+        };
+        match self.create_in(state, append.key, hash, options) {
+            Ok(id) => Found::Here(id),
+            Err(refusal) => Found::Refused(refusal),
         }
     }
 

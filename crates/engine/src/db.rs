@@ -173,6 +173,7 @@ impl Db {
         let place = self.core.place_of(id);
         if let Some(series) = state.slab.get_mut(place) {
             series.set_options(options.clone(), &mut state.sealer)?;
+            state.queue.note(series);
         }
         if self.core.wal.is_some() {
             state.group.alter(id, options);
@@ -223,11 +224,14 @@ impl Db {
             if let Some(series) = state.slab.remove(core.place_of(id)) {
                 state.queue.forget(&series);
             }
-            core.keys.remove(core.keys.hash(key), key, id);
             if core.wal.is_some() {
                 state.group.delete_series(id);
             }
-            position = position.max(core.log_group(&mut state)?);
+            let logged = core.log_group(&mut state);
+            // Only now may another shard create the key again: its record must
+            // follow this one.
+            core.keys.remove(core.keys.hash(key), key, id);
+            position = position.max(logged?);
             removed += 1;
         }
         Ok((removed, position))

@@ -79,6 +79,7 @@ impl<'a> Replayer<'a> {
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.set_options(*options, &mut state.sealer)?;
+                    state.queue.note(series);
                 }
             }
             Record::DeleteRange { id, from, to } => {
@@ -148,9 +149,12 @@ impl Replay for Replayer<'_> {
                 continue;
             };
             let shard = self.core.shard_of(id);
-            let mut state = match held.take() {
-                Some((number, state)) if number == shard => state,
-                _ => self.core.shards[shard].lock(),
+            if held.as_ref().is_some_and(|(number, _)| *number != shard) {
+                held = None;
+            }
+            let (_, mut state) = match held.take() {
+                Some(same) => same,
+                None => (shard, self.core.shards[shard].lock()),
             };
             self.apply_one(&mut state, record)?;
             held = Some((shard, state));

@@ -3,12 +3,14 @@
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
-use crate::series::{Memory, Series};
+use crate::query::Source;
+use crate::query::merge::MergeSource;
+use crate::series::{Memory, Snapshot};
 use crate::wal::WalStats;
 use latewood_model::{SeriesOptions, Timestamp};
 
-/// Figures of a whole database. Counters begin at zero when it is opened and
-/// include what recovery replayed.
+/// Figures of a whole database. Counters begin at zero when it is opened;
+/// what recovery replayed is in [`crate::RecoverySummary`].
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
     /// Series there are.
@@ -74,25 +76,30 @@ pub struct ChunkInfo {
 }
 
 impl Db {
-    /// Figures of the series under `key`. Settles its late samples first, so
-    /// that they are exact.
+    /// Figures of the series under `key`, of one moment. Cheap, unless late
+    /// samples wait in it: then all of it is read to count exactly.
     ///
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
-        let (mut guard, id) = self.core.lock_series(key)?;
-        let state = &mut *guard;
-        let place = self.core.place_of(id);
-        let Some(series) = state.slab.get_mut(place) else {
-            return Err(crate::Error::new(
-                crate::ErrorKind::NoSuchKey,
-                "the key does not exist",
-            ));
+        let (whole, mut info) = self.core.read(key, |series| {
+            let info = SeriesInfo {
+                total_samples: 0,
+                memory: series.memory(),
+                first_timestamp: None,
+                last_timestamp: series.newest(),
+                options: series.options(),
+                chunks: Vec::new(),
+            };
+            (series.snapshot(Timestamp::MIN, Timestamp::MAX), info)
+        })?;
+        info.chunks = chunks_of(&whole);
+        (info.total_samples, info.first_timestamp) = if whole.late.is_empty() {
+            count_settled(&whole)?
+        } else {
+            count_merged(whole)?
         };
-        let work = series.settle_now(&mut state.sealer)?;
-        state.queue.note(series);
-        state.counters.note_settle(work);
-        series.info()
+        Ok(info)
     }
 
     /// Figures of the whole database. Linear in its series for the memory, a
@@ -138,42 +145,45 @@ impl Core {
     }
 }
 
-impl Series {
-    /// Exact only once nothing late is pending.
-    fn info(&self) -> Result<SeriesInfo> {
-        let whole = self.snapshot(Timestamp::MIN, Timestamp::MAX);
-        let mut total_samples = whole.tail.len() as u64;
-        let mut first_timestamp = whole.tail.first().map(|sample| sample.timestamp);
-        for chunk in whole.chunks.iter().rev() {
-            let (visible, first) = chunk.count_from(whole.from)?;
-            total_samples += visible as u64;
-            first_timestamp = first.or(first_timestamp);
-        }
-        let mut chunks: Vec<ChunkInfo> = whole
-            .chunks
-            .iter()
-            .map(|chunk| ChunkInfo {
-                start: chunk.first(),
-                end: chunk.last(),
-                samples: chunk.count() as u64,
-                size_bytes: chunk.size_bytes() as u64,
-            })
-            .collect();
-        if let (Some(first), Some(last)) = (whole.tail.first(), whole.tail.last()) {
-            chunks.push(ChunkInfo {
-                start: first.timestamp,
-                end: last.timestamp,
-                samples: whole.tail.len() as u64,
-                size_bytes: size_of_val(&*whole.tail) as u64,
-            });
-        }
-        Ok(SeriesInfo {
-            total_samples,
-            memory: self.memory(),
-            first_timestamp,
-            last_timestamp: self.newest(),
-            options: self.options(),
-            chunks,
-        })
+/// Samples inside the retention and the first of them, nothing late pending.
+fn count_settled(whole: &Snapshot) -> Result<(u64, Option<Timestamp>)> {
+    let mut count = whole.tail.len() as u64;
+    let mut first = whole.tail.first().map(|sample| sample.timestamp);
+    for chunk in whole.chunks.iter().rev() {
+        let (visible, oldest) = chunk.count_from(whole.from)?;
+        count += visible as u64;
+        first = oldest.or(first);
     }
+    Ok((count, first))
+}
+
+/// The same by reading everything.
+fn count_merged(whole: Snapshot) -> Result<(u64, Option<Timestamp>)> {
+    let from = whole.from;
+    let mut source = MergeSource::new(whole, false);
+    let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+    let (mut count, mut first) = (0, None);
+    while source.next(&mut timestamps, &mut values)? {
+        let visible = &timestamps[timestamps.partition_point(|&at| at < from)..];
+        count += visible.len() as u64;
+        first = first.or(visible.first().copied());
+    }
+    Ok((count, first))
+}
+
+fn chunks_of(whole: &Snapshot) -> Vec<ChunkInfo> {
+    let sealed = whole.chunks.iter().map(|chunk| ChunkInfo {
+        start: chunk.first(),
+        end: chunk.last(),
+        samples: chunk.count() as u64,
+        size_bytes: chunk.size_bytes() as u64,
+    });
+    let ends = whole.tail.first().zip(whole.tail.last());
+    let tail = ends.map(|(first, last)| ChunkInfo {
+        start: first.timestamp,
+        end: last.timestamp,
+        samples: whole.tail.len() as u64,
+        size_bytes: size_of_val(&*whole.tail) as u64,
+    });
+    sealed.chain(tail).collect()
 }

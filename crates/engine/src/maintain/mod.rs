@@ -72,6 +72,11 @@ impl Workers {
 }
 
 impl Signals {
+    /// Whether the database closes.
+    fn stopped(&self) -> bool {
+        self.state.lock().stop
+    }
+
     /// Waits until there is something to settle, `limit` passes or the
     /// database closes; false then.
     fn wait_settle(&self, limit: Duration) -> bool {

@@ -28,7 +28,7 @@ pub(super) fn run(core: &Core) {
             turned_ns = now_ns;
             core.turn(&settler, TURNS_MAX);
         }
-        // A failed settle is counted and leaves its operations in place.
+        // A failed settle is counted and its operations wait for the next turn.
         while core.settle_ready(&settler, &mut encoder).is_err() {}
     }
 }
@@ -57,10 +57,16 @@ impl Core {
 
     /// Settles the ready series of every shard.
     fn settle_ready(&self, settler: &MutexGuard<'_, ()>, encoder: &mut Encoder) -> Result<()> {
-        for shard in 0..self.shards.len() {
-            while self.settle_next(settler, shard, encoder)? {}
+        // One series of each shard in turn: none waits for another to dry up.
+        loop {
+            let mut settled = false;
+            for shard in 0..self.shards.len() {
+                settled |= self.settle_next(settler, shard, encoder)?;
+            }
+            if !settled || self.signals.stopped() {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     /// Settles one series of `shard`; false when none is ready.
@@ -91,6 +97,10 @@ impl Core {
             Ok(settled) => settled,
             Err(error) => {
                 state.counters.settles_failed += 1;
+                if let Some(series) = state.slab.get_mut(place) {
+                    series.cancel_settle();
+                    state.queue.wait(series, place);
+                }
                 return Err(error);
             }
         };

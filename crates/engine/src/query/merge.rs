@@ -12,6 +12,7 @@ use super::{BatchStats, Source};
 use crate::error::Result;
 use crate::series::Snapshot;
 use crate::series::chunk::damaged;
+use crate::series::late::LateOp;
 use crate::series::merge_ops;
 use latewood_model::{Sample, Timestamp};
 
@@ -24,6 +25,8 @@ enum Unit {
 /// The samples of a snapshot, merged, as batches.
 pub(crate) struct MergeSource {
     snapshot: Snapshot,
+    /// Late operations of the span, sorted as in a run.
+    late: Vec<LateOp>,
     /// Each unit with the end of its late operations; they begin where those
     /// of the unit before end.
     units: Vec<(Unit, usize)>,
@@ -36,11 +39,13 @@ pub(crate) struct MergeSource {
 }
 
 impl MergeSource {
-    pub(crate) fn new(snapshot: Snapshot, reverse: bool) -> Self {
-        let units = units_of(&snapshot);
+    pub(crate) fn new(mut snapshot: Snapshot, reverse: bool) -> Self {
+        let late = std::mem::take(&mut snapshot.late).collect(snapshot.from, snapshot.to);
+        let units = units_of(&snapshot, &late);
         Self {
             end: units.len(),
             snapshot,
+            late,
             units,
             next: 0,
             reverse,
@@ -108,7 +113,7 @@ impl MergeSource {
 }
 
 /// Cuts a snapshot into units and gives each its late operations.
-fn units_of(snapshot: &Snapshot) -> Vec<(Unit, usize)> {
+fn units_of(snapshot: &Snapshot, late: &[LateOp]) -> Vec<(Unit, usize)> {
     let mut starts = Vec::new();
     for (chunk_index, chunk) in snapshot.chunks.iter().enumerate() {
         let first_frame = chunk.frame_at(snapshot.from).unwrap_or(0);
@@ -127,7 +132,7 @@ fn units_of(snapshot: &Snapshot) -> Vec<(Unit, usize)> {
     if let Some(first) = snapshot.tail.first() {
         starts.push((Unit::Tail, first.timestamp));
     }
-    if starts.is_empty() && !snapshot.late.is_empty() {
+    if starts.is_empty() && !late.is_empty() {
         // No frame is near: the operations stand for themselves.
         starts.push((Unit::Tail, Timestamp::MIN));
     }
@@ -135,8 +140,8 @@ fn units_of(snapshot: &Snapshot) -> Vec<(Unit, usize)> {
     let mut units = Vec::with_capacity(starts.len());
     for (index, &(unit, _)) in starts.iter().enumerate() {
         ops_end += match starts.get(index + 1) {
-            Some(&(_, next)) => snapshot.late[ops_end..].partition_point(|op| op.timestamp < next),
-            None => snapshot.late.len() - ops_end,
+            Some(&(_, next)) => late[ops_end..].partition_point(|op| op.timestamp < next),
+            None => late.len() - ops_end,
         };
         units.push((unit, ops_end));
     }
@@ -175,7 +180,7 @@ impl Source for MergeSource {
             merge_ops(
                 &self.timestamps,
                 &self.values,
-                &self.snapshot.late[ops],
+                &self.late[ops],
                 timestamps,
                 values,
             );

@@ -24,6 +24,10 @@ use std::sync::Arc;
 /// Operations staged before they are sorted into a run: 96 KiB, which still
 /// sorts inside the second-level cache.
 const STAGED_MAX: usize = 4096;
+/// Runs of this tier merge no further: a merge happens under the lock of the
+/// writer that filled the buffer, and this keeps it below a millisecond. The
+/// settle sorts what is left.
+const TIER_MAX: u32 = 1;
 /// Operations between two looks at whether a settle pays.
 const CHECK_EVERY: usize = 512;
 /// Runs of one tier that merge into one of the next. More makes reads of
@@ -160,6 +164,9 @@ impl Late {
             return false;
         };
         let tier = self.runs[start].tier;
+        if tier == TIER_MAX {
+            return false;
+        }
         if self.runs[start..].iter().any(|run| run.tier != tier) {
             return false;
         }
@@ -206,18 +213,14 @@ impl Late {
         value
     }
 
-    /// All operations of `from..=to`, sorted as in a run.
-    pub(crate) fn collect(&self, from: Timestamp, to: Timestamp) -> Vec<LateOp> {
-        let mut ops = Vec::new();
-        for run in self.settling.iter().chain(&self.runs) {
-            let start = run.ops.partition_point(|op| op.timestamp < from);
-            let length = run.ops[start..].partition_point(|op| op.timestamp <= to);
-            ops.extend_from_slice(&run.ops[start..start + length]);
-        }
+    /// What a reader of `from..=to` needs: runs are shared, only what is
+    /// staged is looked at.
+    pub(crate) fn share(&self, from: Timestamp, to: Timestamp) -> SharedLate {
         let in_range = |op: &&LateOp| (from..=to).contains(&op.timestamp);
-        ops.extend(self.staged.iter().filter(in_range));
-        sort_ops(&mut ops);
-        ops
+        SharedLate {
+            runs: self.settling.iter().chain(&self.runs).cloned().collect(),
+            staged: self.staged.iter().filter(in_range).copied().collect(),
+        }
     }
 
     /// A span that holds every pending timestamp.
@@ -273,6 +276,36 @@ impl Late {
     }
 }
 
+/// Late operations as a reader took them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedLate {
+    runs: Vec<Run>,
+    staged: Vec<LateOp>,
+}
+
+impl SharedLate {
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.staged.is_empty()
+    }
+
+    /// All operations of `from..=to`, sorted as in a run.
+    pub(crate) fn collect(self, from: Timestamp, to: Timestamp) -> Vec<LateOp> {
+        if from > to {
+            return Vec::new();
+        }
+        let mut ops = Vec::new();
+        for run in &self.runs {
+            let start = run.ops.partition_point(|op| op.timestamp < from);
+            let length = run.ops[start..].partition_point(|op| op.timestamp <= to);
+            ops.extend_from_slice(&run.ops[start..start + length]);
+        }
+        ops.extend(self.staged);
+        sort_ops(&mut ops);
+        ops
+    }
+}
+
 /// The operations of several runs in arrival order, runs not merged.
 pub(crate) fn concat(runs: &[Run]) -> Vec<LateOp> {
     let mut ops = Vec::with_capacity(runs.iter().map(|run| run.ops.len()).sum());
@@ -302,8 +335,12 @@ mod tests {
             late.push(op(step * 7919 % 100_003, 1.0, Last));
         }
         assert_eq!(late.pending(), 100_000);
-        assert!(late.runs.len() <= 7 * 3, "{} runs", late.runs.len());
-        let all = late.collect(i64::MIN, i64::MAX);
+        assert!(
+            late.runs.len() <= 7 + 100_000 / (STAGED_MAX * FAN_IN),
+            "{} runs",
+            late.runs.len()
+        );
+        let all = late.share(i64::MIN, i64::MAX).collect(i64::MIN, i64::MAX);
         assert_eq!(all.len(), 100_000);
         assert!(all.is_sorted_by(|a, b| a.timestamp < b.timestamp));
     }
@@ -321,12 +358,12 @@ mod tests {
         late.push(op(5, 1.0, Sum));
         assert_eq!(late.fold(5, Some(1.0)), Some(101.0));
         let mut folded = Some(1.0);
-        for op in late.collect(5, 5) {
+        for op in late.share(5, 5).collect(5, 5) {
             folded = Some(op.apply(folded));
         }
         assert_eq!(folded, Some(101.0));
         late.push(op(5, 7.0, Last));
-        assert_eq!(late.collect(5, 5).len(), 1);
+        assert_eq!(late.share(5, 5).collect(5, 5).len(), 1);
         assert_eq!(late.fold(5, None), Some(7.0));
     }
 

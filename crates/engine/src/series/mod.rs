@@ -392,8 +392,8 @@ impl Series {
     fn drop_expired(&mut self) {
         let floor = self.retention_floor();
         let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
-        if expired > 0 {
-            self.cancel_settle();
+        // A settle under way keeps its chunks; what expired goes when it ends.
+        if expired > 0 && !self.settling {
             self.chunks.drain(..expired);
             self.last_open &= !self.chunks.is_empty();
         }

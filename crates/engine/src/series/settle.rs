@@ -28,7 +28,7 @@ const SETTLE_WORTH: usize = 2;
 /// Late operations below which a settle waits until the series is left alone.
 const SETTLE_MIN: usize = 16 * 1024;
 /// The same once the database holds as many late operations as it may.
-const SETTLE_MIN_FULL: usize = 512;
+const SETTLE_MIN_FULL: usize = 64;
 
 /// How much a series wants its late operations settled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -127,13 +127,13 @@ impl Series {
         let Some(late) = &self.late else {
             return Pressure::None;
         };
-        if !late.check_due() {
-            return Pressure::None;
-        }
         let pending = late.pending();
         if held > held_max && pending >= SETTLE_MIN_FULL {
             let overdue = held - held_max > held_max / 4;
             return [Pressure::Ready, Pressure::Overdue][usize::from(overdue)];
+        }
+        if !late.check_due() {
+            return Pressure::None;
         }
         let (Some((first, last)), true) = (late.span(), pending >= SETTLE_MIN) else {
             return Pressure::None;
@@ -220,7 +220,7 @@ impl Series {
 
     /// Lets the operations of a running settle wait again; its result will be
     /// refused.
-    pub(super) fn cancel_settle(&mut self) {
+    pub(crate) fn cancel_settle(&mut self) {
         self.settling = false;
         if let Some(late) = &mut self.late {
             late.abandon_settle();
@@ -233,7 +233,8 @@ impl Series {
         let Some(job) = self.begin_settle() else {
             return Ok(SettleWork::default());
         };
-        let settled = job.run(&mut sealer.encoder)?;
+        let settled = job.run(&mut sealer.encoder);
+        let settled = settled.inspect_err(|_| self.cancel_settle())?;
         let work = settled.work;
         self.finish_settle(settled);
         Ok(work)

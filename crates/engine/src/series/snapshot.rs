@@ -1,11 +1,11 @@
 //! What a reader takes from a series under its lock, to read without it.
 //!
-//! Chunks are shared, late operations and the tail of the asked span are
-//! copied. A snapshot never changes, so a long read sees one moment.
+//! Chunks and late runs are shared, what is staged and the tail of the asked
+//! span are copied. A snapshot never changes, so a long read sees one moment.
 
 use super::Series;
 use super::chunk::{Chunk, shared};
-use super::late::LateOp;
+use super::late::SharedLate;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ pub(crate) struct Snapshot {
     pub(crate) to: Timestamp,
     /// Chunks that reach into the span, ascending.
     pub(crate) chunks: Vec<Arc<Chunk>>,
-    /// Late operations inside the span, sorted as in a run.
-    pub(crate) late: Vec<LateOp>,
+    /// Late operations, those of the span among them.
+    pub(crate) late: SharedLate,
     /// Raw samples inside the span, newer than every chunk.
     pub(crate) tail: Vec<Sample>,
 }
 
 impl Series {
     /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in
-    /// the chunks, late operations and tail samples of the span.
+    /// the chunks of the span, the runs, and what is staged and in the tail.
     pub(crate) fn snapshot(&self, from: Timestamp, to: Timestamp) -> Snapshot {
         let from = from.max(self.retention_floor());
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);
@@ -33,8 +33,8 @@ impl Series {
             .partition_point(|chunk| chunk.first() <= to)
             .max(start);
         let late = match &self.late {
-            Some(late) if from <= to => late.collect(from, to),
-            _ => Vec::new(),
+            Some(late) => late.share(from, to),
+            None => SharedLate::default(),
         };
         let tail_start = self.tail.partition_point(|sample| sample.timestamp < from);
         let tail_end = self

@@ -318,3 +318,34 @@ fn readers_keep_their_moment() {
     }
     assert_eq!(before.chunks.last().unwrap().count(), held);
 }
+
+#[test]
+fn samples_that_expire_do_not_undo_a_settle() {
+    let options = SeriesOptions {
+        retention_ms: 50_000,
+        chunk_size_bytes: 256,
+        ..SeriesOptions::default()
+    };
+    let mut sealer = Sealer::default();
+    let mut series = Series::new(b"key"[..].into(), options);
+    let mut append = |series: &mut Series, timestamp: i64| {
+        let sample = Sample::new(timestamp, (timestamp % 997) as f64);
+        series
+            .append(sample, DuplicatePolicy::Last, &mut sealer)
+            .unwrap();
+    };
+    (0..50_000).for_each(|step| append(&mut series, step * 2));
+    (40_000..40_100).for_each(|step| append(&mut series, step * 2 + 1));
+    let job = series.begin_settle().unwrap();
+    (50_000..60_000).for_each(|step| append(&mut series, step * 2));
+    let settled = job.run(&mut Encoder::new()).unwrap();
+    assert!(series.finish_settle(settled));
+    assert_eq!(series.late_pending(), 0);
+    let read = read(&series, Timestamp::MIN, Timestamp::MAX, false);
+    assert_eq!(
+        read.len(),
+        25_001 + 100,
+        "the newest 50,000 ms, late ones among them"
+    );
+    assert!(read[0].0 >= 119_998 - 50_000);
+}

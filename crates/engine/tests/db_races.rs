@@ -1,0 +1,120 @@
+//! Series that go while others write to them, after a restart: then the shard a
+//! series lives in is not the one its key's hash names.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::{append, last_wins, sample};
+use latewood_engine::io::Env;
+use latewood_engine::{Db, Options};
+use latewood_model::SeriesOptions;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+const KEYS: usize = 64;
+const LAST_MS: i64 = 9_000;
+
+fn open(dir: &Path) -> Db {
+    let options = Options {
+        segment_bytes: 1024 * 1024,
+        shards: 4,
+        ..Options::default()
+    };
+    Db::open(&Env::real(), dir, options, last_wins()).unwrap()
+}
+
+fn keys() -> Vec<Vec<u8>> {
+    let name = |number: usize| format!("key{number}").into_bytes();
+    (0..KEYS).map(name).collect()
+}
+
+/// One sample for every key, its value the number of the key.
+fn write_all(db: &Db, keys: &[Vec<u8>], timestamp: i64) {
+    let numbered = keys.iter().enumerate();
+    let batch: Vec<_> = numbered
+        .map(|(number, key)| sample(key, timestamp, number as f64))
+        .collect();
+    let outcomes = append(db, &batch).unwrap();
+    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+}
+
+/// Every key must hold its own newest sample and nothing of another's.
+fn assert_unmixed(db: &Db, keys: &[Vec<u8>], when: &str) {
+    for (number, key) in keys.iter().enumerate() {
+        let last = db.last_sample(key).unwrap().unwrap();
+        assert_eq!(
+            (last.timestamp, last.value),
+            (LAST_MS, number as f64),
+            "key{number} {when}"
+        );
+    }
+}
+
+fn race(remove: impl Fn(&Db, &[Vec<u8>], usize) + Sync) {
+    let dir = tempfile::tempdir().unwrap();
+    let keys = keys();
+    for round in 0..20 {
+        let db = open(dir.path());
+        thread::scope(|scope| {
+            for writer in 0..2 {
+                let (db, keys) = (&db, &keys);
+                scope.spawn(move || {
+                    for step in 0..150 {
+                        write_all(db, keys, 2_000 + step * 2 + writer);
+                    }
+                });
+            }
+            for step in 0..10 {
+                remove(&db, &keys, step);
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        write_all(&db, &keys, LAST_MS);
+        assert_unmixed(&db, &keys, &format!("in round {round}"));
+        db.close().unwrap();
+        let db = open(dir.path());
+        assert_unmixed(&db, &keys, &format!("after round {round} and a restart"));
+        db.close().unwrap();
+    }
+}
+
+#[test]
+fn keys_removed_under_writers_never_mix() {
+    race(|db, keys, step| {
+        db.remove(&[&keys[step]]).unwrap();
+    });
+}
+
+#[test]
+fn a_flush_under_writers_mixes_nothing() {
+    race(|db, _, step| {
+        if step < 2 {
+            db.flush_all().unwrap();
+        }
+    });
+}
+
+#[test]
+fn what_waits_is_counted_right_through_alter_and_delete() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let key = b"k";
+    for timestamp in (0..4_000).step_by(2).chain((1..1_400).step_by(2)) {
+        append(&db, &[sample(key, timestamp, 1.0)]).unwrap();
+    }
+    assert_eq!(
+        db.info(key).unwrap().total_samples,
+        2_700,
+        "before anything is settled"
+    );
+    let longer = SeriesOptions {
+        retention_ms: 1 << 40,
+        ..SeriesOptions::default()
+    };
+    db.alter(key, &longer).unwrap();
+    db.delete_range(key, 0, 10).unwrap();
+    db.settle().unwrap();
+    assert_eq!(db.stats().late_samples_pending, 0);
+    assert_eq!(db.info(key).unwrap().total_samples, 2_689);
+}
