@@ -10,12 +10,18 @@ use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
 /// Name of the report and what is measured; `{out}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 6] = [
+const REPORTS: [(&str, &str); 7] = [
     (
         "late",
         "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
-         --matrix encoding=compressed,uncompressed chunk=256,4096 pipeline=50 connections=8 \
+         --matrix encoding=compressed,uncompressed chunk=4096 pipeline=50 connections=8 \
          policy=LAST repeats={repeats}",
+    ),
+    (
+        "late-chunk-256",
+        "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
+         --matrix encoding=compressed chunk=256 pipeline=50 connections=8 policy=LAST \
+         repeats={repeats}",
     ),
     (
         "late-block",
