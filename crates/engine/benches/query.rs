@@ -123,33 +123,31 @@ fn measure(series: &Series, query: &RangeQuery, with_stats: bool) -> (f64, usize
     (times[RUNS / 2], rows)
 }
 
-fn main() {
-    let series = series();
-    println!("| query | samples a bucket | rows | ns a sample | M samples/s |");
-    println!("|---|---|---|---|---|");
-    let report = |name: &str, per_bucket: i64, query: &RangeQuery, with_stats| {
-        let (ns, rows) = measure(&series, query, with_stats);
-        println!(
-            "| {name} | {per_bucket} | {rows} | {ns:.3} | {:.0} |",
-            1e3 / ns
-        );
-    };
-    let mut query = RangeQuery {
+/// Prints one row of the report.
+fn report(series: &Series, name: &str, per_bucket: i64, query: &RangeQuery, with_stats: bool) {
+    let (ns, rows) = measure(series, query, with_stats);
+    println!(
+        "| {name} | {per_bucket} | {rows} | {ns:.3} | {:.0} |",
+        1e3 / ns
+    );
+}
+
+/// A query of the raw samples.
+fn raw(filter_by_value: Option<(f64, f64)>, reverse: bool) -> RangeQuery {
+    RangeQuery {
         from: 0,
         to: i64::MAX,
         filter_by_timestamps: None,
-        filter_by_value: None,
+        filter_by_value,
         count: None,
         aggregation: None,
-        reverse: false,
-    };
-    report("raw", 0, &query, false);
-    query.filter_by_value = Some((10.0, 90.0));
-    report("raw, by value", 0, &query, false);
-    query.filter_by_value = None;
-    query.reverse = true;
-    report("raw, reversed", 0, &query, false);
-    let aggregate = |aggregators: &[Aggregator], per_bucket: i64, reverse| RangeQuery {
+        reverse,
+    }
+}
+
+/// A query in buckets of `per_bucket` samples.
+fn aggregate(aggregators: &[Aggregator], per_bucket: i64, reverse: bool) -> RangeQuery {
+    RangeQuery {
         aggregation: Some(Aggregation {
             aggregators: aggregators.to_vec(),
             bucket_ms: per_bucket * STEP_MS,
@@ -157,9 +155,20 @@ fn main() {
             stamp: BucketStamp::Start,
             empty: false,
         }),
-        reverse,
-        ..query.clone()
+        ..raw(None, reverse)
+    }
+}
+
+fn main() {
+    let series = series();
+    println!("| query | samples a bucket | rows | ns a sample | M samples/s |");
+    println!("|---|---|---|---|---|");
+    let report = |name: &str, per_bucket: i64, query: &RangeQuery, with_stats| {
+        report(&series, name, per_bucket, query, with_stats);
     };
+    report("raw", 0, &raw(None, false), false);
+    report("raw, by value", 0, &raw(Some((10.0, 90.0)), false), false);
+    report("raw, reversed", 0, &raw(None, true), false);
     for aggregator in Aggregator::ALL {
         report(
             aggregator.name(),

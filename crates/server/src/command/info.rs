@@ -8,6 +8,8 @@
 
 mod process;
 mod sections;
+#[cfg(test)]
+mod tests;
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Outcome};

@@ -37,6 +37,12 @@ fn command_describes_the_commands() {
         ),
         ("COMMAND LIST FILTERBY ACLCAT nosuch", "*0\r\n"),
     ]);
+}
+
+#[test]
+fn command_counts_and_lists_the_same_commands() {
+    let server = Server::start();
+    let mut client = server.client();
     let count: usize = client
         .ask("COMMAND COUNT")
         .trim_start_matches(':')
@@ -53,6 +59,12 @@ fn command_describes_the_commands() {
             .ask("COMMAND LIST")
             .starts_with(&format!("*{count}\r\n"))
     );
+}
+
+#[test]
+fn command_refuses_wrong_subcommands_in_words() {
+    let server = Server::start();
+    let mut client = server.client();
     client.expect_errors(&[
         (
             "COMMAND foo",

@@ -2,6 +2,8 @@
 
 use crate::harness::{Client, Server};
 
+const ARITY: &str = "ERR wrong number of arguments for 'ts.range' command";
+
 fn filled(server: &Server) -> Client {
     let mut client = server.client();
     client.expect(&[
@@ -60,7 +62,7 @@ fn raw_samples_filtered_and_counted() {
 }
 
 #[test]
-fn buckets_by_every_option() {
+fn buckets_of_each_aggregation() {
     let server = Server::start();
     let mut client = filled(&server);
     expect_rows(
@@ -82,6 +84,21 @@ fn buckets_by_every_option() {
                 "TS.RANGE r - + AGGREGATION min,max,sum 20 COUNT 2",
                 "0=1,1,1 20=-3,2.5,-5E-1",
             ),
+        ],
+    );
+    server.client3().expect(&[(
+        "TS.RANGE r - 20 AGGREGATION avg,count 10",
+        "*2\r\n*3\r\n:10\r\n,1\r\n,1\r\n*3\r\n:20\r\n,2.5\r\n,1\r\n",
+    )]);
+}
+
+#[test]
+fn buckets_stamped_and_aligned() {
+    let server = Server::start();
+    let mut client = filled(&server);
+    expect_rows(
+        &mut client,
+        &[
             (
                 "TS.RANGE r - + AGGREGATION avg 20 BUCKETTIMESTAMP mid",
                 "10=1 30=-2.5E-1 50=5E299",
@@ -110,6 +127,17 @@ fn buckets_by_every_option() {
                 "TS.RANGE r 5 45 ALIGN 3 AGGREGATION avg 20",
                 "3=1.75 23=5E299",
             ),
+        ],
+    );
+}
+
+#[test]
+fn empty_buckets() {
+    let server = Server::start();
+    let mut client = filled(&server);
+    expect_rows(
+        &mut client,
+        &[
             (
                 "TS.RANGE r - 30 AGGREGATION sum 5 EMPTY",
                 "10=1 15=0 20=2.5 25=0 30=-3",
@@ -132,23 +160,15 @@ fn buckets_by_every_option() {
             ),
         ],
     );
-    server.client3().expect(&[(
-        "TS.RANGE r - 20 AGGREGATION avg,count 10",
-        "*2\r\n*3\r\n:10\r\n,1\r\n,1\r\n*3\r\n:20\r\n,2.5\r\n,1\r\n",
-    )]);
 }
 
 #[test]
 fn errors_come_in_the_order_of_the_checks() {
     let server = Server::start();
     let mut client = filled(&server);
-    let empty = "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag";
-    let stamp =
-        "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag";
     let bad = "ERR TSDB: Couldn't parse AGGREGATION";
-    let arity = "ERR wrong number of arguments for 'ts.range' command";
     client.expect_errors(&[
-        ("TS.RANGE r -", arity),
+        ("TS.RANGE r -", ARITY),
         ("TS.RANGE nokey x x", "ERR TSDB: the key does not exist"),
         ("TS.REVRANGE nokey - +", "ERR TSDB: the key does not exist"),
         ("TS.RANGE r x x COUNT x", "ERR TSDB: wrong fromTimestamp"),
@@ -173,19 +193,53 @@ fn errors_come_in_the_order_of_the_checks() {
         ),
         ("TS.RANGE r - + AGGREGATION avg 0", "ERR TSDB: bucketDuration must be greater than zero"),
         ("TS.RANGE r - + AGGREGATION avg -1", "ERR TSDB: bucketDuration must be greater than zero"),
+    ]);
+}
+
+#[test]
+fn flags_out_of_place_are_refused() {
+    let server = Server::start();
+    let mut client = filled(&server);
+    let empty = "ERR TSDB: EMPTY flag should be the 3rd or 5th flag after AGGREGATION flag";
+    let stamp =
+        "ERR TSDB: BUCKETTIMESTAMP flag should be the 3rd or 4th flag after AGGREGATION flag";
+    client.expect_errors(&[
         ("TS.RANGE r - + AGGREGATION avg 20 foo EMPTY", empty),
         ("TS.RANGE r - + EMPTY AGGREGATION avg 20", empty),
-        ("TS.RANGE r - + AGGREGATION avg 10 foo foo BUCKETTIMESTAMP foo EMPTY", empty),
-        ("TS.RANGE r - + AGGREGATION avg 20 foo foo BUCKETTIMESTAMP mid", stamp),
-        ("TS.RANGE r - + BUCKETTIMESTAMP mid AGGREGATION avg 20", stamp),
-        ("TS.RANGE r - + AGGREGATION avg 20 BUCKETTIMESTAMP", arity),
+        (
+            "TS.RANGE r - + AGGREGATION avg 10 foo foo BUCKETTIMESTAMP foo EMPTY",
+            empty,
+        ),
+        (
+            "TS.RANGE r - + AGGREGATION avg 20 foo foo BUCKETTIMESTAMP mid",
+            stamp,
+        ),
+        (
+            "TS.RANGE r - + BUCKETTIMESTAMP mid AGGREGATION avg 20",
+            stamp,
+        ),
+        ("TS.RANGE r - + AGGREGATION avg 20 BUCKETTIMESTAMP", ARITY),
         (
             "TS.RANGE r - + AGGREGATION avg 20 BUCKETTIMESTAMP low",
             "ERR TSDB: unknown BUCKETTIMESTAMP parameter",
         ),
-        ("TS.RANGE r - + ALIGN", arity),
-        ("TS.RANGE r - + ALIGN foo FILTER_BY_VALUE x 1", "ERR TSDB: unknown ALIGN parameter"),
-        ("TS.RANGE r 5 45 ALIGN -3 AGGREGATION avg 20", "ERR TSDB: unknown ALIGN parameter"),
+    ]);
+}
+
+#[test]
+fn wrong_alignments_and_filters_are_refused() {
+    let server = Server::start();
+    let mut client = filled(&server);
+    client.expect_errors(&[
+        ("TS.RANGE r - + ALIGN", ARITY),
+        (
+            "TS.RANGE r - + ALIGN foo FILTER_BY_VALUE x 1",
+            "ERR TSDB: unknown ALIGN parameter",
+        ),
+        (
+            "TS.RANGE r 5 45 ALIGN -3 AGGREGATION avg 20",
+            "ERR TSDB: unknown ALIGN parameter",
+        ),
         (
             "TS.RANGE r - + ALIGN start FILTER_BY_TS x",
             "ERR TSDB: ALIGN parameter can only be used with AGGREGATION",
@@ -202,8 +256,14 @@ fn errors_come_in_the_order_of_the_checks() {
             "TS.RANGE r - + FILTER_BY_VALUE 1",
             "ERR TSDB: FILTER_BY_VALUE one or more arguments are missing",
         ),
-        ("TS.RANGE r - + FILTER_BY_TS x FILTER_BY_VALUE x 1", "ERR TSDB: Couldn't parse MIN"),
-        ("TS.RANGE r - + FILTER_BY_VALUE 1 nan", "ERR TSDB: Couldn't parse MAX"),
+        (
+            "TS.RANGE r - + FILTER_BY_TS x FILTER_BY_VALUE x 1",
+            "ERR TSDB: Couldn't parse MIN",
+        ),
+        (
+            "TS.RANGE r - + FILTER_BY_VALUE 1 nan",
+            "ERR TSDB: Couldn't parse MAX",
+        ),
         (
             "TS.RANGE r - + FILTER_BY_TS EMPTY",
             "ERR TSDB: FILTER_BY_TS one or more arguments are missing",

@@ -5,12 +5,13 @@ use crate::harness::Server;
 const BLOCKED: &str = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY \
 is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM";
 
+const CHUNK_SIZE: &str =
+    "ERR TSDB: CHUNK_SIZE value must be a multiple of 8 in the range [48 .. 1048576]";
+
 #[test]
-fn create_checks_its_options_in_order() {
+fn create_refuses_sizes_and_words_it_does_not_know() {
     let server = Server::start();
     let mut client = server.client();
-    let chunk_size =
-        "ERR TSDB: CHUNK_SIZE value must be a multiple of 8 in the range [48 .. 1048576]";
     client.expect_errors(&[
         (
             "TS.CREATE",
@@ -41,11 +42,11 @@ fn create_checks_its_options_in_order() {
             "TS.CREATE a CHUNK_SIZE x",
             "ERR TSDB: Couldn't parse CHUNK_SIZE",
         ),
-        ("TS.CREATE a CHUNK_SIZE 47", chunk_size),
-        ("TS.CREATE a CHUNK_SIZE -8", chunk_size),
-        ("TS.CREATE a CHUNK_SIZE 50", chunk_size),
-        ("TS.CREATE a CHUNK_SIZE 1048584", chunk_size),
-        ("TS.CREATE a CHUNK_SIZE 99999999999", chunk_size),
+        ("TS.CREATE a CHUNK_SIZE 47", CHUNK_SIZE),
+        ("TS.CREATE a CHUNK_SIZE -8", CHUNK_SIZE),
+        ("TS.CREATE a CHUNK_SIZE 50", CHUNK_SIZE),
+        ("TS.CREATE a CHUNK_SIZE 1048584", CHUNK_SIZE),
+        ("TS.CREATE a CHUNK_SIZE 99999999999", CHUNK_SIZE),
         (
             "TS.CREATE a ENCODING",
             "ERR wrong number of arguments for 'ts.create' command",
@@ -62,6 +63,15 @@ fn create_checks_its_options_in_order() {
             "TS.CREATE a DUPLICATE_POLICY x",
             "ERR TSDB: Unknown DUPLICATE_POLICY",
         ),
+    ]);
+    client.expect(&[("EXISTS a", ":0\r\n")]);
+}
+
+#[test]
+fn create_refuses_bad_ignore_and_labels() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect_errors(&[
         ("TS.CREATE a IGNORE", "ERR TSDB: Couldn't parse IGNORE"),
         ("TS.CREATE a IGNORE 1", "ERR TSDB: Couldn't parse IGNORE"),
         (
@@ -82,11 +92,20 @@ fn create_checks_its_options_in_order() {
             "TS.CREATE a LABELS a b,c",
             "ERR TSDB: Couldn't parse LABELS",
         ),
+    ]);
+    client.expect(&[("EXISTS a", ":0\r\n")]);
+}
+
+#[test]
+fn create_checks_its_options_in_order() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect_errors(&[
         (
             "TS.CREATE a RETENTION x LABELS a (",
             "ERR TSDB: Couldn't parse LABELS",
         ),
-        ("TS.CREATE a ENCODING x CHUNK_SIZE 47", chunk_size),
+        ("TS.CREATE a ENCODING x CHUNK_SIZE 47", CHUNK_SIZE),
         (
             "TS.CREATE a ENCODING x DUPLICATE_POLICY x",
             "ERR TSDB: unknown ENCODING parameter",
@@ -136,10 +155,7 @@ fn add_takes_samples_of_any_age_and_refuses_the_rest_in_words() {
         ("TS.ADD k 1 1e400", "ERR TSDB: invalid value"),
         ("TS.ADD k 1 .5", "ERR TSDB: invalid value"),
         ("TS.ADD k 1 ''", "ERR TSDB: invalid value"),
-        (
-            "TS.ADD k 1 1 CHUNK_SIZE 47",
-            "ERR TSDB: CHUNK_SIZE value must be a multiple of 8 in the range [48 .. 1048576]",
-        ),
+        ("TS.ADD k 1 1 CHUNK_SIZE 47", CHUNK_SIZE),
     ]);
     client.expect(&[
         ("EXISTS k", ":0\r\n"),

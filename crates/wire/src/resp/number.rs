@@ -1,10 +1,11 @@
-//! Numbers in requests, accepted exactly as RedisTimeSeries 1.12 accepts them.
+//! Numbers in requests, accepted as RedisTimeSeries 1.12 accepts them.
 //!
 //! There are three grammars, found by asking the real server:
 //! - integers ([`parse_i64`], [`parse_timestamp`]): strict decimal, no plus, no
 //!   leading zero, no blank, no `-0`;
-//! - sample values ([`parse_value`], of TS.ADD and TS.MADD): a JSON number, and
-//!   whatever follows the number is ignored: `5 ` is 5 and `1,5` is 1;
+//! - sample values ([`parse_value`], of TS.ADD and TS.MADD): a JSON number and
+//!   nothing behind it. RedisTimeSeries ignores what follows and stores `1,5`
+//!   as 1; a value nobody meant is refused here;
 //! - other floats ([`parse_float`], of TS.INCRBY, TS.DECRBY, FILTER_BY_VALUE,
 //!   IGNORE): the whole text as C's `strtod` reads it, infinity included.
 //!
@@ -53,10 +54,9 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// Parses a sample value: the longest JSON number at the start of `text`.
+/// Parses a sample value: a JSON number.
 ///
-/// Bytes behind the number are ignored. Refused (`None`): no number, a leading
-/// plus, blank, zero (`007`) or point (`.5`), a point or exponent without
+/// Refused (`None`): no number, anything behind the number, a leading plus, blank, zero (`007`) or point (`.5`), a point or exponent without
 /// digits, infinity in any spelling, and what overflows to infinity. Too small
 /// numbers become 0. `nan` and `-nan`, alone and in any case, are NaN, as in
 /// RedisTimeSeries 8.6 and later.
@@ -66,6 +66,9 @@ pub fn parse_value(text: &[u8]) -> Option<f64> {
         let word = text.strip_prefix(b"-").unwrap_or(text);
         return word.eq_ignore_ascii_case(b"nan").then_some(f64::NAN);
     };
+    if len_bytes < text.len() {
+        return None;
+    }
     let number = std::str::from_utf8(&text[..len_bytes]).ok()?;
     number.parse().ok().filter(|value: &f64| value.is_finite())
 }
