@@ -24,7 +24,7 @@ check:
 	$(CARGO) fmt --all --check
 	$(CARGO) run --quiet --locked -p xtask
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --quiet
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
 
 test: check build
 	$(CARGO) test --locked --workspace

@@ -20,7 +20,7 @@ export RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 # With --target the flags are not used for build scripts and macros.
-cargo build --release --target "$host" "${targets[@]/#/--bin=}"
+cargo build --locked --release --target "$host" "${targets[@]/#/--bin=}"
 
 failed=0
 for target in "${targets[@]}"; do

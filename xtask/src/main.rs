@@ -2,7 +2,7 @@
 //!
 //! Reads every Rust file git knows or would take, prints each breach as
 //! `file:line: rule` and exits with 1 if there is any. The rules stand in
-//! [`check_file`], one `if` each.
+//! [`rules::check_file`], one `if` each.
 
 mod rules;
 

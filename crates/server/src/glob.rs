@@ -12,7 +12,7 @@ pub(crate) fn matches(pattern: &[u8], text: &[u8]) -> bool {
     run(pattern, text, false)
 }
 
-/// [`matches`], ignoring ASCII case.
+/// [`matches()`], ignoring ASCII case.
 pub(crate) fn matches_ignoring_case(pattern: &[u8], text: &[u8]) -> bool {
     run(pattern, text, true)
 }

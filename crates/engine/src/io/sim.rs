@@ -2,7 +2,7 @@
 //! promises, a clock that moves when told, and seeded randomness.
 //!
 //! The disk lives in memory. Of each file it knows the live bytes, the durable
-//! bytes and which 512-byte sectors differ ([`image`]); of each directory the
+//! bytes and which 512-byte sectors differ (`sim/image.rs`); of each directory the
 //! live names, the durable names and the changes between. [`SimDisk::crash`]
 //! makes the disk a power cut leaves: synced bytes are there, each unsynced
 //! sector is kept, lost or torn, each unsynced change of a name is kept or

@@ -1,7 +1,7 @@
 //! The evaluation of range queries: samples in, rows out.
 //!
 //! Pure: no lock, no clock, no I/O. A [`Source`] hands over batches of samples
-//! that are already merged (one value per timestamp), [`run`] filters them,
+//! that are already merged (one value per timestamp), [`run()`] filters them,
 //! folds them into time buckets and gives rows to a [`Sink`] as they are made.
 //!
 //! Invariants: rows are strictly ascending in time, strictly descending in a

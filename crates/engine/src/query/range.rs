@@ -114,7 +114,7 @@ pub trait Sink {
 }
 
 impl RangeQuery {
-    /// Whether [`run`] wants [`Neighbours`]; without an aggregator that
+    /// Whether [`run`](super::run()) wants [`Neighbours`]; without an aggregator that
     /// interpolates, finding them would be work for nothing.
     pub fn needs_neighbours(&self) -> bool {
         let interpolates = |a: &Aggregation| a.aggregators.contains(&Aggregator::Twa);

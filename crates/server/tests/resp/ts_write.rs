@@ -154,6 +154,8 @@ fn add_takes_samples_of_any_age_and_refuses_the_rest_in_words() {
         ("TS.ADD k 1 inf", "ERR TSDB: invalid value"),
         ("TS.ADD k 1 1e400", "ERR TSDB: invalid value"),
         ("TS.ADD k 1 .5", "ERR TSDB: invalid value"),
+        ("TS.ADD k 1 1,5", "ERR TSDB: invalid value"),
+        ("TS.ADD k 1 0x10", "ERR TSDB: invalid value"),
         ("TS.ADD k 1 ''", "ERR TSDB: invalid value"),
         ("TS.ADD k 1 1 CHUNK_SIZE 47", CHUNK_SIZE),
     ]);

@@ -56,9 +56,10 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
 
 /// Parses a sample value: a JSON number.
 ///
-/// Refused (`None`): no number, anything behind the number, a leading plus, blank, zero (`007`) or point (`.5`), a point or exponent without
-/// digits, infinity in any spelling, and what overflows to infinity. Too small
-/// numbers become 0. `nan` and `-nan`, alone and in any case, are NaN, as in
+/// Refused (`None`): no number, anything behind the number, a leading plus,
+/// blank, zero (`007`) or point (`.5`), a point or exponent without digits,
+/// infinity in any spelling, and what overflows to infinity. Too small numbers
+/// become 0. `nan` and `-nan`, alone and in any case, are NaN, as in
 /// RedisTimeSeries 8.6 and later.
 #[inline]
 pub fn parse_value(text: &[u8]) -> Option<f64> {
