@@ -9,25 +9,23 @@ use clap::{Args, Parser};
 use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
-/// Name of the report and what is measured; `{out}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 7] = [
+/// Name of the report and what is measured; `{late}` and `{repeats}` are filled in.
+const REPORTS: [(&str, &str); 8] = [
     (
         "late",
-        "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
-         --matrix encoding=compressed,uncompressed chunk=4096 pipeline=50 connections=8 \
-         policy=LAST repeats={repeats}",
-    ),
-    (
-        "late-chunk-256",
-        "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
-         --matrix encoding=compressed chunk=256 pipeline=50 connections=8 policy=LAST \
-         repeats={repeats}",
+        "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
     ),
     (
         "late-block",
-        "late --start latewood --start redistimeseries --series 32 --warmup 2000 \
-         --matrix encoding=compressed chunk=4096 pipeline=50 connections=8 policy=BLOCK \
-         repeats={repeats}",
+        "{late} encoding=compressed chunk=4096 policy=BLOCK late=0,10,50,99 repeats={repeats}",
+    ),
+    (
+        "late-uncompressed",
+        "{late} encoding=uncompressed chunk=4096 policy=LAST late=0,10,99 repeats={repeats}",
+    ),
+    (
+        "late-chunk-256",
+        "{late} encoding=compressed chunk=256 policy=LAST late=0,10,99 repeats={repeats}",
     ),
     (
         "late-pipeline-1",
@@ -36,11 +34,18 @@ const REPORTS: [(&str, &str); 7] = [
          policy=LAST repeats={repeats}",
     ),
     ("durable", "durable --repeats {repeats}"),
-    ("recover", "recover --repeats {repeats}"),
-    ("inprocess", "inprocess --repeats {repeats}"),
+    ("recover", "recover --repeats 3"),
+    (
+        "inprocess",
+        "inprocess --samples 4000000 --repeats {repeats}",
+    ),
 ];
 
-/// Make every report of docs/benchmarks again (about an hour).
+/// What the late reports at pipeline 50 share.
+const LATE: &str = "late --start latewood --start redistimeseries --series 32 --samples 25000 \
+                    --warmup 2000 --matrix pipeline=50 connections=8";
+
+/// Make every report of docs/benchmarks again (about half an hour).
 #[derive(Debug, Args)]
 pub(crate) struct AllArgs {
     /// Folder for runs, pages and charts
@@ -69,6 +74,7 @@ pub(crate) fn run(args: &AllArgs) -> Result<()> {
 }
 
 fn command(name: &str, words: &str, out: &str, repeats: usize) -> String {
+    let words = words.replace("{late}", LATE);
     let words = words.replace("{repeats}", &repeats.to_string());
     format!("{words} --json {out}/{name}.json --out {out}")
 }
