@@ -144,12 +144,12 @@ fn describe(recovery: &RecoverySummary) -> String {
         return format!("nothing to replay, {duration_ms} ms");
     }
     let stop = if recovery.log.clean {
-        "clean"
+        "a clean"
     } else {
-        "unclean"
+        "an unclean"
     };
     let mut text = format!(
-        "replayed {samples} samples of {series} series after a {stop} stop in {duration_ms} ms"
+        "replayed {samples} samples of {series} series after {stop} stop in {duration_ms} ms"
     );
     if recovery.log.groups_dropped > 0 {
         let dropped = recovery.log.groups_dropped;
