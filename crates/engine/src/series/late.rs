@@ -2,9 +2,9 @@
 //!
 //! A late sample is older than what its series has sealed. It is not merged
 //! when it arrives: it becomes an *operation* (timestamp, value, policy) in a
-//! small staging buffer. A full buffer is sorted into a run; runs merge eight
-//! to one, so that each operation is moved O(log n) times; a settle
-//! ([`super::settle`]) folds runs into chunks.
+//! small staging buffer. A full buffer is sorted into a run; eight such runs
+//! merge into one, no further, since writers wait for a merge; a settle
+//! ([`super::settle`]) sorts the rest and folds it into chunks.
 //!
 //! Invariants:
 //! 1. Arrival order is `settling`, then `runs` front to back, then `staged`.
