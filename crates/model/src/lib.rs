@@ -7,12 +7,14 @@
 mod aggregator;
 mod labels;
 pub mod limits;
+mod matcher;
 mod options;
 mod policy;
 mod sample;
 
 pub use aggregator::Aggregator;
 pub use labels::{LabelError, Labels};
+pub use matcher::{Matcher, Test};
 pub use options::{Encoding, Ignore, OptionsError, SeriesOptions};
 pub use policy::DuplicatePolicy;
 pub use sample::{Sample, SeriesId, Timestamp};

@@ -137,6 +137,11 @@ impl Series {
         }
     }
 
+    /// The labels, in the order the client gave them.
+    pub(crate) fn labels(&self) -> Labels {
+        self.labels.clone()
+    }
+
     /// Sets all options; what is already encoded stays as it is.
     pub(crate) fn set_options(
         &mut self,

@@ -1,0 +1,90 @@
+//! Queries by label: what they find, and that they follow every change.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::open;
+use latewood_engine::Db;
+use latewood_engine::io::sim::SimDisk;
+use latewood_model::{Labels, Matcher, SeriesOptions, Test};
+
+fn labelled(pairs: &[(&str, &str)]) -> SeriesOptions {
+    let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+    SeriesOptions {
+        labels: Labels::new(pairs).unwrap(),
+        ..SeriesOptions::default()
+    }
+}
+
+fn is(name: &str, value: &str) -> Matcher {
+    Matcher::new(name.as_bytes(), Test::AnyOf(vec![value.as_bytes().into()]))
+}
+
+fn is_not(name: &str, value: &str) -> Matcher {
+    Matcher::new(name.as_bytes(), Test::NoneOf(vec![value.as_bytes().into()]))
+}
+
+fn keys(db: &Db, matchers: &[Matcher]) -> Vec<String> {
+    let found = db.select(matchers).into_iter();
+    found
+        .map(|series| String::from_utf8_lossy(&series.key).into_owned())
+        .collect()
+}
+
+/// Four thermometers and a series without labels.
+fn fill(db: &Db) {
+    let place = |site, kind| labelled(&[("site", site), ("kind", kind)]);
+    db.create(b"d", &place("north", "air")).unwrap();
+    db.create(b"a", &place("north", "soil")).unwrap();
+    db.create(b"c", &place("south", "air")).unwrap();
+    db.create(b"b", &labelled(&[("site", "south")])).unwrap();
+    db.create(b"e", &SeriesOptions::default()).unwrap();
+}
+
+fn check_filled(db: &Db) {
+    assert_eq!(keys(db, &[is("site", "north")]), ["a", "d"]);
+    assert_eq!(keys(db, &[is("kind", "air"), is("site", "north")]), ["d"]);
+    assert_eq!(
+        keys(db, &[is("site", "south"), is_not("kind", "air")]),
+        ["b"]
+    );
+    assert_eq!(keys(db, &[Matcher::new(b"kind", Test::Absent)]), ["b", "e"]);
+    assert_eq!(
+        keys(db, &[Matcher::new(b"kind", Test::Present)]),
+        ["a", "c", "d"]
+    );
+    assert_eq!(keys(db, &[]), ["a", "b", "c", "d", "e"]);
+    assert!(keys(db, &[is("site", "east")]).is_empty());
+    assert!(keys(db, &[is("north", "site")]).is_empty());
+}
+
+#[test]
+fn matchers_find_series_before_and_after_a_restart() {
+    let disk = SimDisk::new();
+    let db = open(&disk).unwrap();
+    fill(&db);
+    check_filled(&db);
+    db.close().unwrap();
+    check_filled(&open(&disk).unwrap());
+}
+
+#[test]
+fn labels_follow_alter_remove_and_flush() {
+    let db = open(&SimDisk::new()).unwrap();
+    fill(&db);
+    db.alter(b"a", &labelled(&[("site", "east"), ("a", "b")]))
+        .unwrap();
+    assert_eq!(keys(&db, &[is("site", "north")]), ["d"]);
+    assert_eq!(keys(&db, &[is("site", "east")]), ["a"]);
+    let found = db.select(&[is("site", "east")]);
+    let labels = db.labels(&found[0]).unwrap();
+    let pairs: Vec<_> = labels.iter().collect();
+    assert_eq!(pairs, [(&b"site"[..], &b"east"[..]), (b"a", b"b")]);
+    db.remove(&[b"a", b"d"]).unwrap();
+    assert_eq!(db.labels(&found[0]), None);
+    assert_eq!(keys(&db, &[is("kind", "air")]), ["c"]);
+    db.flush_all().unwrap();
+    assert!(keys(&db, &[]).is_empty());
+    fill(&db);
+    check_filled(&db);
+}
