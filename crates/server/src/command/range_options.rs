@@ -61,7 +61,7 @@ fn count(args: Args<'_>, from: usize) -> Result<Option<u64>, Fault> {
     let Some(mut at) = args.find("COUNT", from) else {
         return Ok(None);
     };
-    if args.is(at - 1, "AGGREGATION") {
+    if args.find("AGGREGATION", from) == Some(at - 1) {
         match args.find("COUNT", at + 1) {
             Some(next) => at = next,
             None => return Ok(None),

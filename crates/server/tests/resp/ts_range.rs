@@ -178,6 +178,10 @@ fn errors_come_in_the_order_of_the_checks() {
         ("TS.RANGE r - 99999999999999999999", "ERR TSDB: wrong toTimestamp"),
         ("TS.RANGE r - + COUNT", "ERR TSDB: COUNT argument is missing"),
         ("TS.RANGE r - + COUNT x AGGREGATION foo 1", "ERR TSDB: Couldn't parse COUNT"),
+        (
+            "TS.RANGE r - + AGGREGATION sum 5 AGGREGATION COUNT x",
+            "ERR TSDB: Couldn't parse COUNT",
+        ),
         ("TS.RANGE r - + COUNT 0", "ERR TSDB: Invalid COUNT value"),
         ("TS.RANGE r - + COUNT -1", "ERR TSDB: Invalid COUNT value"),
         ("TS.RANGE r - + AGGREGATION", bad),
