@@ -11,11 +11,13 @@
 mod cli;
 mod command;
 mod config;
+mod events;
 mod glob;
 mod net;
 mod server;
 mod session;
 mod shared;
+mod stream;
 
 use clap::Parser;
 use cli::{Cli, Command};

@@ -1,6 +1,7 @@
 //! Starts and stops the server: addresses, data, threads, signals.
 
 use crate::config::Settings;
+use crate::events::Events;
 use crate::net::{Acceptor, EventLoop, Inbox, bind};
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
@@ -26,9 +27,10 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
     let listeners = bind(&settings)?;
     let addresses: Vec<String> = listeners.iter().map(|l| l.address()).collect();
+    let events = Arc::new(Events::default());
     let db = open(&settings)?;
     let threads = settings.threads;
-    let shared = Arc::new(Shared::new(db, settings, sender));
+    let shared = Arc::new(Shared::new(db, settings, events, sender));
 
     let mut loops = Vec::new();
     for _ in 0..threads {

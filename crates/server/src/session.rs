@@ -3,6 +3,7 @@
 //! A session belongs to one event loop and is never shared; the few facts that
 //! other connections may ask for (CLIENT LIST) live in [`ClientInfo`].
 
+use crate::stream::Stream;
 use latewood_engine::{Durability, Position};
 use latewood_wire::resp::Protocol;
 use parking_lot::Mutex;
@@ -39,6 +40,8 @@ pub(crate) struct Session {
     pub(crate) written: Position,
     /// The newest write whose reply waits for the disk.
     pub(crate) unsynced: Option<Position>,
+    /// The part of the last reply that is not written yet.
+    pub(crate) stream: Option<Box<dyn Stream>>,
     /// Close the connection once its replies are sent.
     pub(crate) closing: bool,
     /// What others may see.
@@ -79,6 +82,7 @@ impl Session {
             durability,
             written: Position::default(),
             unsynced: None,
+            stream: None,
             closing: false,
             info,
         }

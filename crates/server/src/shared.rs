@@ -5,6 +5,7 @@
 //! a loop adds to once per round, and the locks guard what changes rarely.
 
 use crate::config::Settings;
+use crate::events::{Class, Events};
 use crate::session::ClientInfo;
 use latewood_engine::Db;
 use parking_lot::{Mutex, RwLock};
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     /// Counters of INFO stats.
     pub(crate) counters: Counters,
+    /// Who wants to know what happens to keys.
+    pub(crate) events: Arc<Events>,
     /// When the process began.
     pub(crate) started: Instant,
     /// Seconds since the epoch of the last SAVE, or of the start.
@@ -77,7 +80,7 @@ pub(crate) struct Counters {
 
 impl Shared {
     /// The state at start.
-    pub(crate) fn new(db: Db, settings: Settings, stop: Sender<Stop>) -> Self {
+    pub(crate) fn new(db: Db, settings: Settings, events: Arc<Events>, stop: Sender<Stop>) -> Self {
         Self {
             db,
             runtime: Runtime::new(
@@ -88,6 +91,7 @@ impl Shared {
             ),
             settings,
             counters: Counters::default(),
+            events,
             started: Instant::now(),
             last_save_s: AtomicI64::new(now_ms() / 1000),
             stopping: AtomicBool::new(false),
@@ -95,6 +99,13 @@ impl Shared {
             next_client: AtomicU64::new(1),
             stop,
         }
+    }
+
+    /// Tells everyone who asked that `event` happened to `key`. Every command
+    /// that writes says this for each key it changed, after the change.
+    #[inline]
+    pub(crate) fn changed(&self, class: Class, event: &'static str, key: &[u8]) {
+        self.events.changed(class, event, key);
     }
 
     /// Asks the main thread to stop the server.

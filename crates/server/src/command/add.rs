@@ -11,9 +11,13 @@
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome, refusal_text, series_options};
+use crate::events::Class;
 use crate::shared::now_ms;
 use latewood_engine::{Append, Create, Scratch};
 use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
+
+/// The event of a sample, of TS.MADD too.
+pub(crate) const EVENT: &str = "ts.add";
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.add",
@@ -29,12 +33,23 @@ pub(crate) const SPEC: Spec = Spec {
 };
 
 fn apply(call: &mut Call<'_>) -> Outcome {
+    let outcome = add(call);
+    let (events, key) = (&call.shared.events, call.args.word(1));
+    match outcome {
+        Ok(()) => events.changed(Class::Module, EVENT, key),
+        Err(_) => events.tried(Class::Module, EVENT, key),
+    }
+    outcome
+}
+
+fn add(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     let key = args.word(1);
     let (timestamp, value) = sample(args.word(2), args.word(3), now_ms).map_err(Fault::line)?;
     let db = &call.shared.db;
     let created;
-    let (on_duplicate, create) = if db.contains(key) {
+    let is_new = !db.contains(key);
+    let (on_duplicate, create) = if !is_new {
         let policy = series_options::duplicate_policy(args, 4, "ON_DUPLICATE")?;
         (policy, Create::Defaults)
     } else {
@@ -52,7 +67,12 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let position = db.append(&[append], &mut scratch)?;
     call.session.wrote(position);
     match scratch.outcomes().first() {
-        Some(Ok(timestamp)) => call.reply().integer(*timestamp),
+        Some(Ok(timestamp)) => {
+            if is_new {
+                call.shared.events.created(key);
+            }
+            call.reply().integer(*timestamp);
+        }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal))),
         None => return Err(Fault::line("ERR TSDB: the sample has no outcome")),
     }

@@ -2,6 +2,7 @@
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Outcome, series_options};
+use crate::events::Class;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.create",
@@ -19,8 +20,11 @@ pub(crate) const SPEC: Spec = Spec {
 fn apply(call: &mut Call<'_>) -> Outcome {
     let defaults = call.shared.db.defaults();
     let options = series_options::parse(call.args, 2, &defaults.series)?;
-    let position = call.shared.db.create(call.args.word(1), &options)?;
+    let key = call.args.word(1);
+    let position = call.shared.db.create(key, &options)?;
     call.session.wrote(position);
+    call.shared.events.created(key);
+    call.shared.changed(Class::Module, "ts.create", key);
     call.reply().ok();
     Ok(())
 }

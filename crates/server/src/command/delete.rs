@@ -4,6 +4,7 @@
 use super::range_options::{from_timestamp, to_timestamp};
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Outcome};
+use crate::events::Class;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.del",
@@ -19,8 +20,10 @@ pub(crate) const SPEC: Spec = Spec {
 fn apply(call: &mut Call<'_>) -> Outcome {
     let from = from_timestamp(call.args.word(2))?;
     let to = to_timestamp(call.args.word(3))?;
-    let (deleted, position) = call.shared.db.delete_range(call.args.word(1), from, to)?;
+    let key = call.args.word(1);
+    let (deleted, position) = call.shared.db.delete_range(key, from, to)?;
     call.session.wrote(position);
+    call.shared.changed(Class::Module, "ts.del", key);
     call.reply()
         .integer(i64::try_from(deleted).unwrap_or(i64::MAX));
     Ok(())

@@ -7,6 +7,7 @@
 use super::fault::SYNTAX;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Outcome};
+use crate::events::Class;
 
 const FLUSHALL: Spec = Spec {
     name: "flushall",
@@ -77,9 +78,16 @@ pub(crate) const SPECS: &[Spec] = &[
 pub(crate) const TYPE_NAME: &str = "TSDB-TYPE";
 
 fn delete(call: &mut Call<'_>) -> Outcome {
-    let keys: Vec<&[u8]> = call.args.from(1).collect();
-    let (removed, position) = call.shared.db.remove(&keys)?;
-    call.session.wrote(position);
+    let (db, keys) = (&call.shared.db, call.args.from(1));
+    let mut removed = 0;
+    for key in keys {
+        let (was_there, position) = db.remove(&[key])?;
+        call.session.wrote(position);
+        if was_there > 0 {
+            call.shared.changed(Class::Generic, "del", key);
+        }
+        removed += was_there;
+    }
     call.reply()
         .integer(i64::try_from(removed).unwrap_or(i64::MAX));
     Ok(())
@@ -87,14 +95,25 @@ fn delete(call: &mut Call<'_>) -> Outcome {
 
 fn exists(call: &mut Call<'_>) -> Outcome {
     let db = &call.shared.db;
-    let found = call.args.from(1).filter(|key| db.contains(key)).count();
+    let is_there = |key: &&[u8]| {
+        let is_there = db.contains(key);
+        if !is_there {
+            call.shared.events.missed(key);
+        }
+        is_there
+    };
+    let found = call.args.from(1).filter(is_there).count();
     call.reply()
         .integer(i64::try_from(found).unwrap_or(i64::MAX));
     Ok(())
 }
 
 fn kind(call: &mut Call<'_>) -> Outcome {
-    let is_there = call.shared.db.contains(call.args.word(1));
+    let key = call.args.word(1);
+    let is_there = call.shared.db.contains(key);
+    if !is_there {
+        call.shared.events.missed(key);
+    }
     call.reply()
         .simple(if is_there { TYPE_NAME } else { "none" });
     Ok(())
@@ -113,7 +132,10 @@ fn flush(call: &mut Call<'_>) -> Outcome {
     if !is_known || args.len() > 2 {
         return Err(SYNTAX);
     }
-    let position = call.shared.db.flush_all()?;
+    let (db, events) = (&call.shared.db, &call.shared.events);
+    let listeners = events.flushing(|key| db.contains(key));
+    let position = db.flush_all()?;
+    listeners.iter().for_each(|listener| listener.touch());
     call.session.wrote(position);
     call.reply().ok();
     Ok(())

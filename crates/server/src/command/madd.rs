@@ -6,6 +6,7 @@
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome, add, engine_text, refusal_text};
+use crate::events::Class;
 use crate::shared::now_ms;
 use latewood_engine::{Append, Create, Scratch};
 use latewood_model::limits::APPEND_BATCH_MAX;
@@ -54,6 +55,15 @@ fn apply(call: &mut Call<'_>) -> Outcome {
             }
         }
         answer(call, &parsed, &appends, &mut scratch);
+        let mut outcomes = scratch.outcomes().iter();
+        let events = &call.shared.events;
+        for (parsed, i) in parsed.iter().zip(start..) {
+            let key = args.word(1 + 3 * i);
+            match parsed.and_then(|()| Ok(outcomes.next())) {
+                Ok(Some(Ok(_))) => events.changed(Class::Module, add::EVENT, key),
+                _ => events.tried(Class::Module, add::EVENT, key),
+            }
+        }
     }
     Ok(())
 }

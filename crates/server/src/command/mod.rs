@@ -31,7 +31,7 @@ mod series_info;
 mod series_options;
 mod time;
 
-pub(crate) use add::sample;
+pub(crate) use add::{EVENT as ADD_EVENT, sample};
 pub(crate) use fault::{Fault, engine_text, refusal_text};
 
 use crate::session::{ReplyMode, Session};
@@ -122,10 +122,12 @@ pub(crate) fn execute(call: &mut Call<'_>) {
     call.session.reply_turned_on = false;
     if let Err(text) = dispatch(call) {
         call.out.truncate(start);
+        call.session.stream = None;
         call.reply().error(text);
         call.shared.counters.errors.fetch_add(1, Ordering::Relaxed);
     }
     if (muted && !call.session.reply_turned_on) || call.session.reply_mode != ReplyMode::On {
+        call.session.stream = None;
         call.out.truncate(start);
     }
 }

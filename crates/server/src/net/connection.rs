@@ -84,14 +84,14 @@ impl Connection {
 
     /// Whether there is more to do without waiting for the peer.
     pub(super) fn wants_service(&self) -> bool {
-        (self.is_readable || self.client.has_more)
-            && !self.client.session.closing
-            && !self.is_full()
+        let is_reading = self.is_readable && !self.client.session.closing;
+        (is_reading || self.client.has_more) && !self.is_full()
     }
 
     /// Whether nothing more will come of it.
     pub(super) fn is_finished(&self) -> bool {
-        self.is_broken || (self.client.session.closing && self.unsent() == 0)
+        self.is_broken
+            || (self.client.session.closing && !self.client.has_more && self.unsent() == 0)
     }
 
     /// The write that must be on disk before the replies may go.
@@ -119,21 +119,22 @@ impl Connection {
 
     /// Reads once and runs what has arrived; replies stay in the buffer.
     pub(super) fn serve(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
-        if self.is_full() || self.is_broken || self.client.session.closing {
+        if !self.wants_service() || self.is_broken {
             return 0;
         }
         if self.client.output.capacity() == 0 {
             self.client.output = workspace.pool.pop().unwrap_or_default();
         }
         let (read, used) = if self.client.has_more {
+            // What is sent is no backlog.
+            self.client.output.drain(..self.sent);
+            self.sent = 0;
             let input = std::mem::take(&mut self.input);
             let used = workspace.executor.run(shared, &mut self.client, &input);
             self.keep(&input[used..]);
             (0, used)
-        } else if self.is_readable {
-            self.read_and_run(shared, workspace)
         } else {
-            return 0;
+            self.read_and_run(shared, workspace)
         };
         self.client.session.info.touch();
         self.watch(used > 0);

@@ -8,7 +8,8 @@
 //! running the commands one by one; `tests/resp/fast_path.rs` compares the two.
 
 use super::fast::{Fast, Words};
-use crate::command::{engine_text, refusal_text, sample};
+use crate::command::{ADD_EVENT, engine_text, refusal_text, sample};
+use crate::events::Class;
 use crate::session::Session;
 use crate::shared::{Shared, now_ms};
 use latewood_engine::{Append, Create, Scratch};
@@ -23,8 +24,6 @@ enum Step {
     Array(u32),
     /// The outcome of the next sample.
     Sample,
-    /// An error that needed no engine.
-    Failed(&'static str),
 }
 
 /// Samples that were read and not yet applied.
@@ -47,19 +46,17 @@ impl<'a> Group<'a> {
                 timestamp,
                 value,
                 on_duplicate,
-            } => match sample(timestamp, value, now_ms) {
-                Ok((timestamp, value)) => {
-                    self.steps.push(Step::Sample);
-                    self.appends.push(Append {
-                        key,
-                        timestamp,
-                        value,
-                        on_duplicate,
-                        create: Create::Defaults,
-                    });
-                }
-                Err(text) => self.steps.push(Step::Failed(text)),
-            },
+            } => {
+                let (timestamp, value) = sample(timestamp, value, now_ms).ok()?;
+                self.steps.push(Step::Sample);
+                self.appends.push(Append {
+                    key,
+                    timestamp,
+                    value,
+                    on_duplicate,
+                    create: Create::Defaults,
+                });
+            }
             Fast::Madd(samples) => self.take_samples(&mut words, samples)?,
         }
         self.commands += 1;
@@ -74,24 +71,22 @@ impl<'a> Group<'a> {
         let (appends, steps) = (self.appends.len(), self.steps.len());
         self.steps.push(Step::Array(u32::try_from(samples).ok()?));
         for _ in 0..samples {
-            let Some((key, timestamp, value)) = words.sample() else {
+            let parsed = words.sample().and_then(|(key, timestamp, value)| {
+                Some((key, sample(timestamp, value, now_ms).ok()?))
+            });
+            let Some((key, (timestamp, value))) = parsed else {
                 self.appends.truncate(appends);
                 self.steps.truncate(steps);
                 return None;
             };
-            match sample(timestamp, value, now_ms) {
-                Ok((timestamp, value)) => {
-                    self.steps.push(Step::Sample);
-                    self.appends.push(Append {
-                        key,
-                        timestamp,
-                        value,
-                        on_duplicate: None,
-                        create: Create::Never,
-                    });
-                }
-                Err(text) => self.steps.push(Step::Failed(text)),
-            }
+            self.steps.push(Step::Sample);
+            self.appends.push(Append {
+                key,
+                timestamp,
+                value,
+                on_duplicate: None,
+                create: Create::Never,
+            });
         }
         Some(())
     }
@@ -120,6 +115,9 @@ impl<'a> Group<'a> {
             match shared.db.append(batch, scratch) {
                 Ok(position) => {
                     session.wrote(position);
+                    if shared.events.is_listening() {
+                        tell(shared, batch, scratch);
+                    }
                     for outcome in scratch.outcomes() {
                         write_to_next_sample(&mut steps, &mut reply);
                         match outcome {
@@ -163,6 +161,18 @@ impl<'a> Group<'a> {
     }
 }
 
+/// Tells what became of the samples of a batch.
+#[cold]
+fn tell(shared: &Shared, batch: &[Append<'_>], scratch: &Scratch) {
+    let events = &shared.events;
+    for (append, outcome) in batch.iter().zip(scratch.outcomes()) {
+        match outcome {
+            Ok(_) => events.changed(Class::Module, ADD_EVENT, append.key),
+            Err(_) => events.tried(Class::Module, ADD_EVENT, append.key),
+        }
+    }
+}
+
 /// Writes steps up to and without the next sample, whose step is passed over.
 #[inline]
 fn write_to_next_sample(steps: &mut std::slice::Iter<'_, Step>, reply: &mut Reply<'_>) {
@@ -170,7 +180,6 @@ fn write_to_next_sample(steps: &mut std::slice::Iter<'_, Step>, reply: &mut Repl
         match step {
             Step::Sample => return,
             Step::Array(samples) => reply.array(*samples as usize),
-            Step::Failed(text) => reply.error(text),
         }
     }
 }

@@ -57,6 +57,21 @@ impl Client {
         }
     }
 
+    /// Writes what there is room for of a long reply; whether all of it is
+    /// written.
+    #[inline]
+    fn continue_stream(&mut self, shared: &Shared) -> bool {
+        while let Some(stream) = &mut self.session.stream {
+            if self.output.len() > REPLY_BACKLOG_BYTES {
+                return false;
+            }
+            if !stream.more(shared, self.session.protocol, &mut self.output) {
+                self.session.stream = None;
+            }
+        }
+        true
+    }
+
     /// The fast path leaves out what these states would change.
     #[inline]
     fn may_group(&self) -> bool {
@@ -72,7 +87,14 @@ impl Executor {
         let mut group: Group<'_> = std::mem::take(&mut self.group);
         let mut at = 0;
         client.has_more = false;
-        while at < input.len() && !client.session.closing {
+        loop {
+            if !client.continue_stream(shared) {
+                client.has_more = true;
+                break;
+            }
+            if client.session.closing || at == input.len() {
+                break;
+            }
             if client.output.len() > REPLY_BACKLOG_BYTES {
                 client.has_more = true;
                 break;

@@ -7,6 +7,7 @@ use super::pipeline::Executor;
 use super::socket::Socket;
 use crate::cli::ServeOptions;
 use crate::config::Settings;
+use crate::events::Events;
 use crate::session::{ClientInfo, Session};
 use crate::shared::Shared;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
@@ -36,7 +37,8 @@ fn shared(disk: &SimDisk) -> Arc<Shared> {
     };
     let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
     let settings = Settings::resolve(ServeOptions::default()).unwrap();
-    Arc::new(Shared::new(db, settings, channel().0))
+    let events = Arc::new(Events::default());
+    Arc::new(Shared::new(db, settings, events, channel().0))
 }
 
 /// A client and the server's end of its connection.

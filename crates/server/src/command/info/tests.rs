@@ -19,7 +19,7 @@ fn shared() -> Shared {
     let env = SimDisk::new().env(1);
     let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
     let settings = Settings::resolve(ServeOptions::default()).unwrap();
-    Shared::new(db, settings, channel().0)
+    Shared::new(db, settings, Default::default(), channel().0)
 }
 
 /// The reply for these sections, and how often the figures were collected.

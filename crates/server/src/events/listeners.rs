@@ -1,0 +1,84 @@
+//! Who waits for a change of which key: WATCH and blocked readers.
+//!
+//! A listener is told once; it is told again after it has taken the news with
+//! [`Listener::take`]. So a reader that is slow to look is woken once, however
+//! many samples arrive meanwhile.
+
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Somebody who waits for changes of one or more keys.
+#[derive(Debug, Default)]
+pub(crate) struct Listener {
+    changed: AtomicBool,
+}
+
+type ByKey = HashMap<Box<[u8]>, Vec<Arc<Listener>>>;
+
+/// The listeners of every key.
+#[derive(Debug, Default)]
+pub(super) struct Listeners {
+    by_key: Mutex<ByKey>,
+}
+
+impl Listener {
+    /// Whether there was a change since the last [`Listener::take`].
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed.load(Ordering::Acquire)
+    }
+
+    /// The same, and asks to be told anew. What is read after this holds every
+    /// change that was told before it.
+    pub(crate) fn take(&self) -> bool {
+        self.changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Tells of a change.
+    pub(crate) fn touch(&self) {
+        self.changed.store(true, Ordering::Release);
+    }
+}
+
+impl Listeners {
+    pub(super) fn add(&self, key: &[u8], listener: &Arc<Listener>) {
+        let mut by_key = self.by_key.lock();
+        let listeners = by_key.entry(key.into()).or_default();
+        listeners.push(Arc::clone(listener));
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&self, key: &[u8], listener: &Arc<Listener>) -> bool {
+        let mut by_key = self.by_key.lock();
+        let Some(listeners) = by_key.get_mut(key) else {
+            return false;
+        };
+        let place = listeners
+            .iter()
+            .position(|each| Arc::ptr_eq(each, listener));
+        if let Some(place) = place {
+            listeners.swap_remove(place);
+        }
+        if listeners.is_empty() {
+            by_key.remove(key);
+        }
+        place.is_some()
+    }
+
+    pub(super) fn touch(&self, key: &[u8]) {
+        if let Some(listeners) = self.by_key.lock().get(key) {
+            listeners.iter().for_each(|listener| listener.touch());
+        }
+    }
+
+    /// The listeners of all keys that `is_wanted` takes.
+    pub(super) fn of_all(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Arc<Listener>> {
+        let by_key = self.by_key.lock();
+        let wanted = by_key.iter().filter(|(key, _)| is_wanted(key));
+        wanted
+            .flat_map(|(_, listeners)| listeners)
+            .cloned()
+            .collect()
+    }
+}
