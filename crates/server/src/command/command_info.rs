@@ -2,8 +2,9 @@
 //! registry, as clients read it.
 
 use super::fault::SYNTAX;
-use super::registry::{self, Action, Keys, Spec};
-use super::{Args, Call, Fault, Outcome, docs};
+use super::keys::{Keys, Places, Run};
+use super::registry::{self, Action, Spec};
+use super::{Call, Fault, Outcome, docs};
 use crate::glob;
 use latewood_wire::resp::Reply;
 
@@ -162,16 +163,15 @@ fn describe(reply: &mut Reply<'_>, spec: &Spec, name: &str) {
     reply.bulk(name);
     reply.integer(spec.arity);
     simple_set(reply, spec.flags);
-    reply.integer(i64::try_from(spec.keys.first).unwrap_or(0));
-    reply.integer(spec.keys.last);
-    reply.integer(i64::try_from(spec.keys.step).unwrap_or(0));
+    let (first, last, step) = spec.keys.first_last_step();
+    reply.integer(i64::try_from(first).unwrap_or(0));
+    reply.integer(last);
+    reply.integer(i64::try_from(step).unwrap_or(0));
     simple_set(reply, &categories(spec));
     reply.set(0);
-    if spec.keys == Keys::NONE {
-        reply.set(0);
-    } else {
-        reply.set(1);
-        describe_keys(reply, spec);
+    reply.set(spec.keys.0.len());
+    for run in spec.keys.0 {
+        describe_keys(reply, run, spec.flags);
     }
     reply.set(spec.subcommands().len());
     for sub in spec.subcommands() {
@@ -179,39 +179,39 @@ fn describe(reply: &mut Reply<'_>, spec: &Spec, name: &str) {
     }
 }
 
-fn describe_keys(reply: &mut Reply<'_>, spec: &Spec) {
+fn describe_keys(reply: &mut Reply<'_>, run: &Run, flags: &[&str]) {
+    let int = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+    let (first, find) = match run.places {
+        // Counted from the first key, unless from the end.
+        Places::Words { first, last, step } => {
+            let last = if last < 0 { last } else { last - int(first) };
+            let fields = [("lastkey", last), ("keystep", int(step)), ("limit", 0)];
+            (first, ("range", fields))
+        }
+        Places::Counted { at } => {
+            let fields = [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)];
+            (at, ("keynum", fields))
+        }
+    };
     reply.map(3);
     reply.bulk("flags");
-    let is_write = spec.flags.contains(&"write");
-    simple_set(
-        reply,
-        if is_write {
-            &["RW", "access", "update"]
-        } else {
-            &["RO", "access"]
-        },
-    );
+    simple_set(reply, run.access.of(flags).words());
     reply.bulk("begin_search");
-    reply.map(2);
-    reply.bulk("type");
-    reply.bulk("index");
-    reply.bulk("spec");
-    reply.map(1);
-    reply.bulk("index");
-    reply.integer(i64::try_from(spec.keys.first).unwrap_or(0));
+    describe_search(reply, "index", &[("index", int(first))]);
     reply.bulk("find_keys");
+    describe_search(reply, find.0, &find.1);
+}
+
+fn describe_search(reply: &mut Reply<'_>, kind: &str, fields: &[(&str, i64)]) {
     reply.map(2);
     reply.bulk("type");
-    reply.bulk("range");
+    reply.bulk(kind);
     reply.bulk("spec");
-    reply.map(3);
-    reply.bulk("lastkey");
-    // Counted from the first key, unless from the end.
-    reply.integer(spec.keys.last.min(0));
-    reply.bulk("keystep");
-    reply.integer(i64::try_from(spec.keys.step).unwrap_or(0));
-    reply.bulk("limit");
-    reply.integer(0);
+    reply.map(fields.len());
+    for (name, number) in fields {
+        reply.bulk(name);
+        reply.integer(*number);
+    }
 }
 
 /// The ACL categories, from the group and the flags.
@@ -273,24 +273,14 @@ fn get_keys(call: &mut Call<'_>) -> Outcome {
             "ERR Invalid number of arguments specified for command",
         ));
     }
-    let keys = key_places(spec, args);
+    let keys = spec.keys.places(args, 2, spec.flags);
+    let keys = keys.ok_or(Fault::line("ERR Invalid arguments specified for command"))?;
     let mut reply = call.reply();
     reply.array(keys.len());
-    for at in keys {
+    for (at, _) in keys {
         reply.bulk(args.word(at));
     }
     Ok(())
-}
-
-/// Where the keys of the command that begins at word 2 stand.
-fn key_places(spec: &Spec, args: Args<'_>) -> Vec<usize> {
-    let last = match usize::try_from(spec.keys.last) {
-        Ok(last) => (2 + last).min(args.len() - 1),
-        Err(_) => args.len() - 1,
-    };
-    (2 + spec.keys.first..=last)
-        .step_by(spec.keys.step.max(1))
-        .collect()
 }
 
 fn help(call: &mut Call<'_>) -> Outcome {

@@ -5,7 +5,8 @@
 //! are the same here.
 
 use super::fault::SYNTAX;
-use super::registry::{Action, Keys, Spec};
+use super::keys::{Access, Keys, Run};
+use super::registry::{Action, Spec};
 use super::{Call, Outcome};
 use crate::events::Class;
 
@@ -24,7 +25,7 @@ const DEL: Spec = Spec {
     name: "del",
     arity: -2,
     flags: &["write"],
-    keys: Keys::ALL,
+    keys: Keys(&[Run::from(1, 1, Access::Delete)]),
     group: "keyspace",
     syntax: "key [key ...]",
     summary: "Removes series and says how many there were.",
@@ -41,7 +42,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "exists",
         arity: -2,
         flags: &["readonly", "fast"],
-        keys: Keys::ALL,
+        keys: Keys(&[Run::from(1, 1, Access::Look)]),
         group: "keyspace",
         syntax: "key [key ...]",
         summary: "Says how many of the keys are there; a key named twice counts twice.",
@@ -51,7 +52,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "type",
         arity: 2,
         flags: &["readonly", "fast"],
-        keys: Keys::ONE,
+        keys: Keys(&[Run::at(1, Access::Look)]),
         group: "keyspace",
         syntax: "key",
         summary: "Says what a key holds: TSDB-TYPE or none.",

@@ -4,7 +4,8 @@
 //! Like TS.ADD, commands of ordinary size are taken off the wire by
 //! `net/group.rs`; this serves the rest, in batches of the engine's size.
 
-use super::registry::{Action, Keys, Spec};
+use super::keys::{Access, Keys, Run};
+use super::registry::{Action, Spec};
 use super::{Call, Fault, Outcome, add, engine_text, refusal_text};
 use crate::events::Class;
 use crate::shared::now_ms;
@@ -15,11 +16,7 @@ pub(crate) const SPEC: Spec = Spec {
     name: "ts.madd",
     arity: -4,
     flags: &["write", "denyoom", "module"],
-    keys: Keys {
-        first: 1,
-        last: -1,
-        step: 3,
-    },
+    keys: Keys(&[Run::from(1, 3, Access::ReadUpdate)]),
     group: "timeseries",
     syntax: "key timestamp|* value [key timestamp|* value ...]",
     summary: "Adds samples of any age to series that exist.",

@@ -19,6 +19,11 @@ mod docs;
 mod fault;
 mod get;
 mod info;
+#[allow(
+    dead_code,
+    reason = "the families of commands take what they need of it"
+)]
+mod keys;
 mod keyspace;
 mod latewood;
 mod madd;

@@ -4,6 +4,7 @@
 //! name up compares it with the few commands of the same length and allocates
 //! nothing.
 
+pub(crate) use super::keys::Keys;
 use super::{Call, Outcome};
 use std::sync::LazyLock;
 
@@ -39,39 +40,6 @@ pub(crate) enum Action {
     Container(&'static [Spec]),
     /// By one of its subcommands, or by this function where it stands alone.
     Either(Apply, &'static [Spec]),
-}
-
-/// Where the keys of a command stand: word `first`, every `step`th, up to
-/// word `last`, counted from the end if negative. All 0: no keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Keys {
-    /// The first key.
-    pub(crate) first: usize,
-    /// The last key.
-    pub(crate) last: i64,
-    /// From one key to the next.
-    pub(crate) step: usize,
-}
-
-impl Keys {
-    /// No keys.
-    pub(crate) const NONE: Self = Self {
-        first: 0,
-        last: 0,
-        step: 0,
-    };
-    /// The first word after the name.
-    pub(crate) const ONE: Self = Self {
-        first: 1,
-        last: 1,
-        step: 1,
-    };
-    /// All words after the name.
-    pub(crate) const ALL: Self = Self {
-        first: 1,
-        last: -1,
-        step: 1,
-    };
 }
 
 impl Spec {
