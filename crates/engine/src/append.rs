@@ -64,6 +64,12 @@ pub enum Refusal {
     /// A negative timestamp.
     #[error("invalid timestamp, must be a nonnegative integer")]
     InvalidTimestamp,
+    /// An increment before the newest sample.
+    #[error("timestamp must be equal to or higher than the maximum existing timestamp")]
+    OlderThanNewest,
+    /// An increment of NaN, or one that would make it.
+    #[error("cannot increment/decrement NaN value")]
+    SumIsNan,
     /// A limit was hit.
     #[error("{0}")]
     Limit(&'static str),
@@ -143,7 +149,7 @@ impl Scratch {
 }
 
 /// Where the series of a sample is, seen from one shard.
-enum Found {
+pub(crate) enum Found {
     Here(SeriesId),
     /// In another shard, or to be created there.
     Elsewhere,
@@ -218,7 +224,7 @@ impl Core {
     /// The series for a sample in the shard whose lock is held. `found` is
     /// what the look before the lock saw; it may be out of date.
     #[inline]
-    fn find_in(
+    pub(crate) fn find_in(
         &self,
         state: &mut ShardState,
         shard: usize,
@@ -236,7 +242,7 @@ impl Core {
     }
 
     #[inline]
-    fn append_to(
+    pub(crate) fn append_to(
         &self,
         state: &mut ShardState,
         append: &Append<'_>,

@@ -164,19 +164,35 @@ impl Db {
     /// `NoSuchKey`, `Invalid` options, and those of the log.
     pub fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         check_options(options)?;
+        self.alter_with(key, |old| *old = options.clone())
+    }
+
+    /// As [`Db::alter`], with options that `change` makes of those in force;
+    /// nothing comes between. `change` is called under a lock.
+    ///
+    /// # Errors
+    /// Those of [`Db::alter`].
+    pub fn alter_with(
+        &self,
+        key: &[u8],
+        change: impl FnOnce(&mut SeriesOptions),
+    ) -> Result<Position> {
         self.core.check_writable()?;
         let (mut guard, id) = self.core.lock_series(key)?;
-        self.core
-            .check_fits_log(key, options)
-            .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
         let state = &mut *guard;
         let place = self.core.place_of(id);
         if let Some(series) = state.slab.get_mut(place) {
+            let mut options = series.options();
+            change(&mut options);
+            check_options(&options)?;
+            self.core
+                .check_fits_log(key, &options)
+                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
             series.set_options(options.clone(), &mut state.sealer)?;
             state.queue.note(series);
-        }
-        if self.core.wal.is_some() {
-            state.group.alter(id, options);
+            if self.core.wal.is_some() {
+                state.group.alter(id, &options);
+            }
         }
         self.core.log_group(state)
     }

@@ -29,6 +29,7 @@ mod append;
 mod core;
 mod db;
 mod error;
+mod increment;
 mod index;
 pub mod io;
 mod keys;

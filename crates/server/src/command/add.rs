@@ -95,6 +95,15 @@ pub(crate) fn sample(
     Ok((timestamp, value))
 }
 
+/// Reads a timestamp; `None` stands for `*`, the clock.
+pub(crate) fn timestamp_or_star(timestamp: &[u8]) -> Result<Option<i64>, &'static str> {
+    match parse_timestamp(timestamp) {
+        None if timestamp == b"*" => Ok(None),
+        None => Err(bad_timestamp(timestamp)),
+        timestamp => Ok(timestamp),
+    }
+}
+
 #[cold]
 fn bad_timestamp(timestamp: &[u8]) -> &'static str {
     match parse_i64(timestamp) {

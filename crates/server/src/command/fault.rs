@@ -65,6 +65,8 @@ pub(crate) fn refusal_text(refusal: &Refusal) -> Cow<'static, str> {
     match refusal {
         // RedisTimeSeries says this of missing keys too.
         Refusal::NoSuchKey => "ERR TSDB: the key is not a TSDB key".into(),
+        // RedisTimeSeries sends this one without its code.
+        Refusal::OlderThanNewest => format!("TSDB: {refusal}").into(),
         Refusal::OlderThanRetention => "ERR TSDB: Timestamp is older than retention".into(),
         other => format!("ERR TSDB: {other}").into(),
     }

@@ -8,6 +8,7 @@
 //! is taken back and the error stands in its place.
 
 mod add;
+mod alter;
 mod auth;
 mod client;
 mod command_info;
@@ -18,6 +19,7 @@ mod delete;
 mod docs;
 mod fault;
 mod get;
+mod increment;
 mod info;
 #[allow(
     dead_code,

@@ -66,8 +66,11 @@ impl Spec {
 pub(crate) static COMMANDS: &[&[Spec]] = &[
     &[
         super::create::SPEC,
+        super::alter::SPEC,
         super::add::SPEC,
         super::madd::SPEC,
+        super::increment::INCRBY,
+        super::increment::DECRBY,
         super::delete::SPEC,
         super::get::SPEC,
         super::range::RANGE,

@@ -24,26 +24,56 @@ pub(crate) fn parse(
     defaults: &SeriesOptions,
 ) -> Result<SeriesOptions, Fault> {
     let mut options = defaults.clone();
-    if let Some(labels) = labels(args, from)? {
-        options.labels = labels;
-    }
-    if let Some(retention_ms) = retention(args, from)? {
-        options.retention_ms = retention_ms;
-    }
-    if let Some(chunk_size_bytes) = chunk_size(args, from)? {
-        options.chunk_size_bytes = chunk_size_bytes;
-    }
-    if let Some(encoding) = encoding(args, from)? {
-        options.encoding = encoding;
-    }
-    if let Some(policy) = duplicate_policy(args, from, "DUPLICATE_POLICY")? {
-        options.duplicate_policy = Some(policy);
-    }
-    if let Some(ignore) = ignore(args, from)? {
-        options.ignore = ignore;
-    }
+    Given::parse(args, from)?.set(&mut options);
     check(&options)?;
     Ok(options)
+}
+
+/// The options that a command names.
+pub(crate) struct Given {
+    labels: Option<Labels>,
+    retention_ms: Option<u64>,
+    chunk_size_bytes: Option<u32>,
+    encoding: Option<Encoding>,
+    duplicate_policy: Option<DuplicatePolicy>,
+    ignore: Option<Ignore>,
+}
+
+impl Given {
+    /// Reads CREATE-OPTS from word `from` on.
+    pub(crate) fn parse(args: Args<'_>, from: usize) -> Result<Self, Fault> {
+        // The first wrong one in this order is the one that is reported.
+        Ok(Self {
+            labels: labels(args, from)?,
+            retention_ms: retention(args, from)?,
+            chunk_size_bytes: chunk_size(args, from)?,
+            encoding: encoding(args, from)?,
+            duplicate_policy: duplicate_policy(args, from, "DUPLICATE_POLICY")?,
+            ignore: ignore(args, from)?,
+        })
+    }
+
+    /// Puts them into `options` and leaves the others there.
+    pub(crate) fn set(self, options: &mut SeriesOptions) {
+        if let Some(labels) = self.labels {
+            options.labels = labels;
+        }
+        if let Some(retention_ms) = self.retention_ms {
+            options.retention_ms = retention_ms;
+        }
+        if let Some(chunk_size_bytes) = self.chunk_size_bytes {
+            options.chunk_size_bytes = chunk_size_bytes;
+        }
+        if let Some(encoding) = self.encoding {
+            options.encoding = encoding;
+        }
+        if let Some(policy) = self.duplicate_policy {
+            options.duplicate_policy = Some(policy);
+        }
+        if let Some(ignore) = self.ignore {
+            options.ignore = ignore;
+        }
+    }
 }
 
 /// Reads `word policy`, where `word` is DUPLICATE_POLICY or ON_DUPLICATE.

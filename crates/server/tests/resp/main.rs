@@ -12,6 +12,7 @@ mod harness;
 mod keyspace;
 mod limits;
 mod protocol;
+mod ts_change;
 mod ts_info;
 mod ts_range;
 mod ts_write;

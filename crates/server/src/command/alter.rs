@@ -1,0 +1,34 @@
+//! `TS.ALTER key [RETENTION ms] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy]
+//! [IGNORE max-time-diff max-value-diff] [LABELS [name value ...]]` changes
+//! what is named and leaves the rest. Reply: OK.
+//!
+//! LABELS alone takes all labels away. ENCODING is read and checked, and
+//! changes nothing, as in RedisTimeSeries. Options are read before the key is
+//! looked up.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Outcome, series_options};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.alter",
+    arity: -2,
+    flags: &["write", "denyoom", "module"],
+    keys: Keys::ONE,
+    group: "timeseries",
+    syntax: "key [RETENTION ms] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] \
+             [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
+    summary: "Changes options and labels of a series.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let given = series_options::Given::parse(call.args, 2)?;
+    let key = call.args.word(1);
+    let position = call
+        .shared
+        .db
+        .alter_with(key, |options| given.set(options))?;
+    call.session.wrote(position);
+    call.reply().ok();
+    Ok(())
+}

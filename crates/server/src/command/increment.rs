@@ -1,0 +1,67 @@
+//! `TS.INCRBY key number [TIMESTAMP timestamp|*] CREATE-OPTS` and `TS.DECRBY`
+//! add to the newest value of a series, which is created where it is missing.
+//! Reply: the timestamp.
+//!
+//! CREATE-OPTS are read only when the series is missing, before the number;
+//! the timestamp comes last. Unlike in RedisTimeSeries, a wrong number or
+//! timestamp creates nothing, and TIMESTAMP is looked for behind the number.
+
+use super::add::timestamp_or_star;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome, refusal_text, series_options};
+use latewood_engine::Create;
+use latewood_wire::resp::number::parse_float;
+
+pub(crate) const INCRBY: Spec = Spec {
+    name: "ts.incrby",
+    arity: -3,
+    flags: &["write", "denyoom", "module"],
+    keys: Keys::ONE,
+    group: "timeseries",
+    syntax: "key number [TIMESTAMP timestamp|*] [RETENTION ms] \
+             [ENCODING COMPRESSED|UNCOMPRESSED] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] \
+             [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
+    summary: "Adds a number to the newest value, as a sample of now or of a given time.",
+    action: Action::Apply(increase),
+};
+
+pub(crate) const DECRBY: Spec = Spec {
+    name: "ts.decrby",
+    summary: "Takes a number from the newest value, as a sample of now or of a given time.",
+    action: Action::Apply(decrease),
+    ..INCRBY
+};
+
+fn increase(call: &mut Call<'_>) -> Outcome {
+    apply(call, 1.0)
+}
+
+fn decrease(call: &mut Call<'_>) -> Outcome {
+    apply(call, -1.0)
+}
+
+fn apply(call: &mut Call<'_>, sign: f64) -> Outcome {
+    let args = call.args;
+    let key = args.word(1);
+    let db = &call.shared.db;
+    let created;
+    let create = if db.contains(key) {
+        Create::Defaults
+    } else {
+        created = series_options::parse(args, 3, &db.defaults().series)?;
+        Create::With(&created)
+    };
+    let delta = parse_float(args.word(2))
+        .ok_or(Fault::line("ERR TSDB: invalid increase/decrease value"))?;
+    let timestamp = match args.find("TIMESTAMP", 3) {
+        Some(at) => timestamp_or_star(args.get(at + 1).unwrap_or_default()).map_err(Fault::line)?,
+        None => None,
+    };
+    let (outcome, position) = db.increment(key, sign * delta, timestamp, create)?;
+    call.session.wrote(position);
+    match outcome {
+        Ok(timestamp) => call.reply().integer(timestamp),
+        Err(refusal) => return Err(Fault::Line(refusal_text(&refusal))),
+    }
+    Ok(())
+}
