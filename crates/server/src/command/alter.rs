@@ -8,6 +8,7 @@
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Outcome, series_options};
+use crate::events::Class;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.alter",
@@ -29,6 +30,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         .db
         .alter_with(key, |options| given.set(options))?;
     call.session.wrote(position);
+    call.shared.changed(Class::Module, "ts.alter", key);
     call.reply().ok();
     Ok(())
 }

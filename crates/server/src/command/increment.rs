@@ -9,6 +9,7 @@
 use super::add::timestamp_or_star;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome, refusal_text, series_options};
+use crate::events::Class;
 use latewood_engine::Create;
 use latewood_wire::resp::number::parse_float;
 
@@ -33,19 +34,20 @@ pub(crate) const DECRBY: Spec = Spec {
 };
 
 fn increase(call: &mut Call<'_>) -> Outcome {
-    apply(call, 1.0)
+    apply(call, 1.0, "ts.incrby")
 }
 
 fn decrease(call: &mut Call<'_>) -> Outcome {
-    apply(call, -1.0)
+    apply(call, -1.0, "ts.decrby")
 }
 
-fn apply(call: &mut Call<'_>, sign: f64) -> Outcome {
+fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
     let args = call.args;
     let key = args.word(1);
     let db = &call.shared.db;
     let created;
-    let create = if db.contains(key) {
+    let is_new = !db.contains(key);
+    let create = if !is_new {
         Create::Defaults
     } else {
         created = series_options::parse(args, 3, &db.defaults().series)?;
@@ -60,8 +62,14 @@ fn apply(call: &mut Call<'_>, sign: f64) -> Outcome {
     let (outcome, position) = db.increment(key, sign * delta, timestamp, create)?;
     call.session.wrote(position);
     match outcome {
-        Ok(timestamp) => call.reply().integer(timestamp),
-        Err(refusal) => return Err(Fault::Line(refusal_text(&refusal))),
+        Ok(timestamp) => {
+            if is_new {
+                call.shared.events.created(key);
+            }
+            call.shared.changed(Class::Generic, event, key);
+            call.reply().integer(timestamp);
+            Ok(())
+        }
+        Err(refusal) => Err(Fault::Line(refusal_text(&refusal))),
     }
-    Ok(())
 }
