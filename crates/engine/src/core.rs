@@ -11,6 +11,7 @@ use crate::io::Env;
 use crate::keys::Keys;
 use crate::maintain::Signals;
 use crate::options::{Defaults, Options};
+use crate::query::spread::Readers;
 use crate::series::Series;
 use crate::shard::ShardState;
 use crate::wal::Wal;
@@ -28,6 +29,7 @@ pub(crate) struct Core {
     pub(crate) keys: Keys,
     pub(crate) wal: Option<Wal>,
     pub(crate) signals: Signals,
+    pub(crate) readers: Readers,
     /// Held by whoever settles outside a shard's lock: one at a time.
     pub(crate) settler: Mutex<()>,
     defaults: RwLock<Arc<Defaults>>,
@@ -52,6 +54,7 @@ impl Core {
             keys: Keys::new(env.random.next_u64()),
             wal: None,
             signals: Signals::default(),
+            readers: Readers::new(options.query_threads),
             settler: Mutex::new(()),
             default_policy: AtomicU8::new(0),
             defaults: RwLock::default(),

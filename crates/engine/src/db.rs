@@ -13,10 +13,9 @@ use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::maintain::Workers;
 use crate::options::{Defaults, Durability, Options};
-use crate::query::merge::MergeSource;
-use crate::query::{self, Neighbours, RangeQuery, Sink};
+use crate::query::{RangeQuery, Sink, View};
 use crate::replay::{RecoverySummary, Replayer};
-use crate::series::{Series, Snapshot};
+use crate::series::Series;
 use crate::wal::{Position, Wal, WalOptions};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Sample, SeriesOptions, Timestamp};
@@ -306,25 +305,8 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`, `Invalid` for a query out of its ranges.
     pub fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
-        let (snapshot, outside) = self.core.read(key, |series| {
-            let outside = query.needs_neighbours().then(|| {
-                let before = series.snapshot(Timestamp::MIN, query.from.saturating_sub(1));
-                let after = series.snapshot(query.to.saturating_add(1), Timestamp::MAX);
-                (before, after)
-            });
-            (series.snapshot(query.from, query.to), outside)
-        })?;
-        let neighbours = match outside {
-            Some((before, after)) => neighbours(query, before, after)?,
-            None => Neighbours::default(),
-        };
-        // The span may be narrower than asked: nothing past the retention is there.
-        let clipped = RangeQuery {
-            from: snapshot.from,
-            ..query.clone()
-        };
-        let mut source = MergeSource::new(snapshot, query.reverse);
-        query::run(&clipped, neighbours, &mut source, sink)
+        let view = self.core.read(key, |series| View::of(series, query))?;
+        view.run(query, sink)
     }
 
     /// Calls `visit` with the keys of about `count` series from `cursor` on.
@@ -394,15 +376,4 @@ impl Drop for Db {
     fn drop(&mut self) {
         self.workers.stop(&self.core.signals);
     }
-}
-
-fn neighbours(query: &RangeQuery, before: Snapshot, after: Snapshot) -> Result<Neighbours> {
-    let mut found = Neighbours::default();
-    if query.from > Timestamp::MIN {
-        found.before = MergeSource::new(before, true).last_sample()?;
-    }
-    if query.to < Timestamp::MAX {
-        found.after = MergeSource::new(after, false).first_sample()?;
-    }
-    Ok(found)
 }

@@ -51,6 +51,9 @@ pub struct Options {
     /// Run maintenance on threads of the database. Without them nothing
     /// happens behind the caller's back: [`crate::Db::maintain`] does one step.
     pub background: bool,
+    /// Threads that share the work of one large query; 0 takes as many as
+    /// there are cores, 1 leaves it to the thread that asks.
+    pub query_threads: usize,
 }
 
 impl Default for Options {
@@ -62,6 +65,7 @@ impl Default for Options {
             segment_bytes: 64 * 1024 * 1024,
             shards: 0,
             background: true,
+            query_threads: 0,
         }
     }
 }

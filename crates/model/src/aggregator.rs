@@ -65,6 +65,12 @@ impl Aggregator {
             .find(|aggregator| name.eq_ignore_ascii_case(aggregator.name().as_bytes()))
     }
 
+    /// Whether it can reduce the rows of several series to one: any but
+    /// those that go by the order of samples in time.
+    pub const fn reduces(self) -> bool {
+        !matches!(self, Self::First | Self::Last | Self::Twa)
+    }
+
     /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {

@@ -7,4 +7,5 @@
 //! memory grow beyond the limits that the caller passes in. Each decoder has
 //! a fuzz target in `fuzz/`.
 
+pub mod filter;
 pub mod resp;

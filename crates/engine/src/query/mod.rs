@@ -14,15 +14,25 @@
 //! random data, and at the ends of `i64` (`tests/query_*.rs`).
 
 mod buckets;
+mod columns;
 mod filter;
 mod fold;
+mod group;
+mod join;
+mod many;
 pub(crate) mod merge;
 mod range;
+mod reduce;
 mod rows;
 mod run;
+pub(crate) mod spread;
 mod sums;
 mod twa;
 mod window;
 
+pub use columns::Columns;
+pub use join::join;
+pub use many::{Found, Latest, View};
 pub use range::{Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink, Source};
 pub use run::run;
+pub use spread::Spread;

@@ -113,6 +113,29 @@ impl Sum {
         }
     }
 
+    /// Adds one value.
+    pub(super) fn add(&mut self, value: f64) {
+        let mut near = self.near;
+        near.add(value);
+        if near.value().is_finite() {
+            self.near = near;
+        } else {
+            self.far.add(value * FAR);
+        }
+    }
+
+    /// Adds what another sum was given.
+    pub(super) fn merge(&mut self, other: &Self) {
+        let mut near = self.near;
+        near.merge(other.near);
+        if near.value().is_finite() {
+            self.near = near;
+        } else {
+            self.far.merge(other.near.scaled(FAR));
+        }
+        self.far.merge(other.far);
+    }
+
     /// The sum; infinite only where the exact one is out of range.
     pub(super) fn value(&self) -> f64 {
         self.divided_by(1.0)
@@ -159,6 +182,36 @@ impl Moments {
             mean: mean + distance / count,
             squares: squares - distance * distance / count,
         });
+    }
+
+    /// Adds one value (Welford, "Note on a method for calculating corrected
+    /// sums of squares and products", 1962).
+    pub(super) fn add(&mut self, value: f64) {
+        if self.count == 0.0 {
+            self.origin = value;
+        }
+        self.count += 1.0;
+        let place = value - self.origin;
+        let distance = place - self.mean;
+        self.mean += distance / self.count;
+        self.squares += distance * (place - self.mean);
+    }
+
+    /// Adds what other moments were given, which may count from elsewhere.
+    pub(super) fn merge_distant(&mut self, other: &Self) {
+        if other.count > 0.0 && self.count > 0.0 {
+            self.merge(Self {
+                mean: other.mean + (other.origin - self.origin),
+                ..*other
+            });
+        } else if other.count > 0.0 {
+            *self = *other;
+        }
+    }
+
+    /// Whether they were given nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0.0
     }
 
     fn merge(&mut self, other: Self) {

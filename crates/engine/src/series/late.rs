@@ -284,6 +284,12 @@ pub(crate) struct SharedLate {
 }
 
 impl SharedLate {
+    /// How many there are, outside the asked span too.
+    pub(crate) fn len(&self) -> usize {
+        let runs: usize = self.runs.iter().map(|run| run.ops.len()).sum();
+        runs + self.staged.len()
+    }
+
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.staged.is_empty()

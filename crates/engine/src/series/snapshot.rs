@@ -10,6 +10,7 @@ use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 
 /// The samples of one span of one series at one moment.
+#[derive(Clone)]
 pub(crate) struct Snapshot {
     /// Oldest and newest timestamp asked for, clipped to the retention.
     pub(crate) from: Timestamp,
@@ -20,6 +21,14 @@ pub(crate) struct Snapshot {
     pub(crate) late: SharedLate,
     /// Raw samples inside the span, newer than every chunk.
     pub(crate) tail: Vec<Sample>,
+}
+
+impl Snapshot {
+    /// About how many samples there are, at most.
+    pub(crate) fn samples(&self) -> u64 {
+        let sealed: usize = self.chunks.iter().map(|chunk| chunk.count()).sum();
+        (sealed + self.late.len() + self.tail.len()) as u64
+    }
 }
 
 impl Series {

@@ -1,0 +1,39 @@
+//! Rows of a query, kept as columns: for whoever needs them all at once.
+
+use super::Sink;
+use std::ops::ControlFlow;
+
+/// Rows as they came: a timestamp each, and `width` values each.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Columns {
+    /// One for each row.
+    pub timestamps: Vec<i64>,
+    /// `width` for each row, row after row.
+    pub values: Vec<f64>,
+    /// Values of one row; 0 as long as there is no row.
+    pub width: usize,
+}
+
+impl Columns {
+    /// Forgets the rows and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.timestamps.clear();
+        self.values.clear();
+    }
+
+    /// Turns the order of rows of one value round.
+    pub(super) fn reverse(&mut self) {
+        debug_assert!(self.width <= 1);
+        self.timestamps.reverse();
+        self.values.reverse();
+    }
+}
+
+impl Sink for Columns {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
+        self.timestamps.extend_from_slice(timestamps);
+        self.values.extend_from_slice(values);
+        self.width = width;
+        ControlFlow::Continue(())
+    }
+}

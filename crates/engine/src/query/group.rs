@@ -1,0 +1,101 @@
+//! GROUPBY .. REDUCE: the rows of many series reduced to those of one.
+//!
+//! The series are halved until a few are left; those are read one after the
+//! other, and the halves' reductions are merged. That bounds the work where
+//! the series have no timestamp in common, gives threads their parts, and the
+//! same result whoever did them. Memory is the rows of one series and a few
+//! reductions for each thread.
+//!
+//! Tested by `tests/query_many.rs`.
+
+use super::reduce::{Counts, Extremes, Reduction, State, Total};
+use super::{Columns, RangeQuery, Spread, View, reduce};
+use crate::db::Db;
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::SeriesRef;
+use latewood_model::Aggregator;
+
+/// Series that are read one after the other.
+const LEAF_SERIES: usize = 16;
+
+impl Db {
+    /// Evaluates `query` over each of `series` and reduces their rows to one
+    /// row for each timestamp, in the order of the query. Series that are gone
+    /// are passed over.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Invalid` for a query out of its ranges or with several
+    /// aggregators, and for a reducer that does not reduce.
+    pub fn reduce(
+        &self,
+        series: &[SeriesRef],
+        query: &RangeQuery,
+        reducer: Aggregator,
+        spread: Spread,
+    ) -> Result<Columns> {
+        let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
+        if !reducer.reduces() {
+            return invalid("a group is not reduced by first, last or twa");
+        }
+        let aggregation = query.aggregation.as_ref();
+        if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
+            return invalid("a group is reduced from one aggregator");
+        }
+        let group = Group {
+            db: self,
+            query,
+            spread,
+        };
+        match reducer {
+            Aggregator::Count | Aggregator::CountNan | Aggregator::CountAll => {
+                group.rows::<Counts>(series, reducer)
+            }
+            Aggregator::Min | Aggregator::Max | Aggregator::Range => {
+                group.rows::<Extremes>(series, reducer)
+            }
+            Aggregator::Sum | Aggregator::Avg => group.rows::<Total>(series, reducer),
+            _ => group.rows::<reduce::Spread>(series, reducer),
+        }
+    }
+}
+
+struct Group<'a> {
+    db: &'a Db,
+    query: &'a RangeQuery,
+    spread: Spread,
+}
+
+impl Group<'_> {
+    fn rows<S: State>(&self, series: &[SeriesRef], reducer: Aggregator) -> Result<Columns> {
+        let RangeQuery { reverse, count, .. } = *self.query;
+        Ok(self.fold::<S>(series)?.rows(reducer, reverse, count))
+    }
+
+    fn fold<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
+        if series.len() <= LEAF_SERIES {
+            return self.leaf(series);
+        }
+        let (left, right) = series.split_at(series.len() / 2);
+        let (left, right) = self
+            .spread
+            .both(|| self.fold::<S>(left), || self.fold::<S>(right));
+        Ok(left?.merge(right?))
+    }
+
+    fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
+        let mut reduction = Reduction::default();
+        let mut rows = Columns::default();
+        for series in series {
+            let Some(view) = self.db.look(series, |held| View::of(held, self.query)) else {
+                continue;
+            };
+            rows.clear();
+            view.run(self.query, &mut rows)?;
+            if self.query.reverse {
+                rows.reverse();
+            }
+            reduction.add(&rows.timestamps, &rows.values);
+        }
+        Ok(reduction)
+    }
+}

@@ -1,0 +1,164 @@
+//! Reads over many series: what a query takes from each of them.
+//!
+//! A [`View`] is one series at one moment: its chunks are shared with it, not
+//! copied, so that thousands of views are cheap and a reader may take its
+//! time. Views of one query are taken one after the other; between them
+//! writers go on, as they do between two commands.
+//!
+//! Tested by `tests/query_many.rs`.
+
+use super::merge::MergeSource;
+use super::{Neighbours, RangeQuery, Sink, run};
+use crate::db::Db;
+use crate::error::Result;
+use crate::index::SeriesRef;
+use crate::series::{Series, Snapshot};
+use latewood_model::{Labels, Sample, Timestamp};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The samples that one query needs of one series, at one moment.
+#[derive(Clone)]
+pub struct View {
+    snapshot: Snapshot,
+    /// What lies before and after the span, where the query interpolates.
+    outside: Option<Box<(Snapshot, Snapshot)>>,
+}
+
+/// The newest sample of a series, and who it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latest {
+    /// The series' key.
+    pub key: Arc<[u8]>,
+    /// Its labels; none unless asked for.
+    pub labels: Labels,
+    /// Its newest sample, if it has any.
+    pub sample: Option<Sample>,
+}
+
+/// A series found by a query, with what the query needs of it.
+#[derive(Clone)]
+pub struct Found {
+    /// The series' key.
+    pub key: Arc<[u8]>,
+    /// Its labels; none unless asked for.
+    pub labels: Labels,
+    /// Its samples.
+    pub view: View,
+}
+
+impl View {
+    /// Takes from `series` what `query` needs.
+    pub(crate) fn of(series: &Series, query: &RangeQuery) -> Self {
+        let outside = query.needs_neighbours().then(|| {
+            let before = series.snapshot(Timestamp::MIN, query.from.saturating_sub(1));
+            let after = series.snapshot(query.to.saturating_add(1), Timestamp::MAX);
+            Box::new((before, after))
+        });
+        Self {
+            snapshot: series.snapshot(query.from, query.to),
+            outside,
+        }
+    }
+
+    /// About how many samples [`View::run`] reads, at most.
+    pub fn samples(&self) -> u64 {
+        self.snapshot.samples()
+    }
+
+    /// Evaluates `query`, which must be the one the view was taken for.
+    ///
+    /// # Errors
+    /// `Corrupt`, and `Invalid` for a query out of its ranges.
+    pub fn run(self, query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
+        let neighbours = match self.outside {
+            Some(outside) => neighbours(query, outside.0, outside.1)?,
+            None => Neighbours::default(),
+        };
+        // The span may be narrower than asked: nothing past the retention is there.
+        let clipped = RangeQuery {
+            from: self.snapshot.from,
+            ..query.clone()
+        };
+        let mut source = MergeSource::new(self.snapshot, query.reverse);
+        run(&clipped, neighbours, &mut source, sink)
+    }
+
+    /// Whether `query` has no row; reads no further than the first.
+    ///
+    /// # Errors
+    /// As [`View::run`].
+    pub fn is_empty(&self, query: &RangeQuery) -> Result<bool> {
+        struct Any(bool);
+        impl Sink for Any {
+            fn rows(&mut self, _: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
+                self.0 = true;
+                ControlFlow::Break(())
+            }
+        }
+        let first = RangeQuery {
+            count: Some(1),
+            ..query.clone()
+        };
+        let mut any = Any(false);
+        self.clone().run(&first, &mut any)?;
+        Ok(!any.0)
+    }
+}
+
+impl Db {
+    /// Views of those of `series` that are still there, in their order.
+    pub fn views(&self, series: &[SeriesRef], query: &RangeQuery, with_labels: bool) -> Vec<Found> {
+        let found = series.iter().filter_map(|series| {
+            self.look(series, |held| Found {
+                key: series.key.clone(),
+                labels: labels_of(held, with_labels),
+                view: View::of(held, query),
+            })
+        });
+        found.collect()
+    }
+
+    /// The newest samples of those of `series` that are still there, in their
+    /// order.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub fn latest(&self, series: &[SeriesRef], with_labels: bool) -> Result<Vec<Latest>> {
+        let found = series.iter().filter_map(|series| {
+            self.look(series, |held| {
+                Ok(Latest {
+                    key: series.key.clone(),
+                    labels: labels_of(held, with_labels),
+                    sample: held.last_sample()?,
+                })
+            })
+        });
+        found.collect()
+    }
+
+    /// Reads a series under its shard's lock; `None` where it is gone.
+    pub(super) fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&Series) -> T) -> Option<T> {
+        let state = self.core.shards[self.core.shard_of(series.id)].lock();
+        state.slab.get(self.core.place_of(series.id)).map(read)
+    }
+}
+
+fn labels_of(series: &Series, wanted: bool) -> Labels {
+    if wanted {
+        series.labels()
+    } else {
+        Labels::default()
+    }
+}
+
+fn neighbours(query: &RangeQuery, before: Snapshot, after: Snapshot) -> Result<Neighbours> {
+    let mut found = Neighbours::default();
+    if query.from > Timestamp::MIN {
+        found.before = MergeSource::new(before, true).last_sample()?;
+    }
+    if query.to < Timestamp::MAX {
+        found.after = MergeSource::new(after, false).first_sample()?;
+    }
+    Ok(found)
+}

@@ -1,0 +1,257 @@
+//! What several series have at each timestamp, reduced to one value.
+//!
+//! A [`Reduction`] holds one state for each timestamp any of its series has,
+//! never the series' rows. Rows of a series at timestamps that are already
+//! there, the usual case, are added in place; others are merged in. Two
+//! reductions merge, so that threads can make parts of one.
+//!
+//! NaN is passed over by all reducers but countnan and countall. Where a
+//! timestamp has nothing but NaN, the others give NaN, as RedisTimeSeries does.
+//!
+//! Tested by `tests/query_many.rs` against a naive twin.
+
+use super::Columns;
+use super::sums::{Moments, Sum};
+use latewood_model::Aggregator;
+
+/// What a reducer remembers of the values at one timestamp.
+pub(super) trait State: Copy + Default + Send {
+    /// Adds a value, which may be NaN.
+    fn add(&mut self, value: f64);
+
+    /// Adds what another state was given.
+    fn merge(&mut self, other: &Self);
+
+    /// What `reducer`, one of those this state serves, makes of it.
+    fn value(&self, reducer: Aggregator) -> f64;
+}
+
+/// For count, countnan and countall.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Counts {
+    numbers: u64,
+    nans: u64,
+}
+
+/// For min, max and range.
+#[derive(Clone, Copy)]
+pub(super) struct Extremes {
+    min: f64,
+    max: f64,
+}
+
+/// For sum and avg.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Total {
+    count: u64,
+    sum: Sum,
+}
+
+/// For std.p, std.s, var.p and var.s.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Spread {
+    moments: Moments,
+}
+
+impl State for Counts {
+    fn add(&mut self, value: f64) {
+        self.numbers += u64::from(!value.is_nan());
+        self.nans += u64::from(value.is_nan());
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.numbers += other.numbers;
+        self.nans += other.nans;
+    }
+
+    fn value(&self, reducer: Aggregator) -> f64 {
+        match reducer {
+            Aggregator::CountNan => self.nans as f64,
+            Aggregator::CountAll => (self.numbers + self.nans) as f64,
+            _ if self.numbers == 0 => f64::NAN,
+            _ => self.numbers as f64,
+        }
+    }
+}
+
+impl Default for Extremes {
+    fn default() -> Self {
+        Self {
+            min: f64::NAN,
+            max: f64::NAN,
+        }
+    }
+}
+
+impl State for Extremes {
+    fn add(&mut self, value: f64) {
+        // Written so that NaN never wins and the first value always does.
+        if value < self.min || self.min.is_nan() {
+            self.min = value;
+        }
+        if value > self.max || self.max.is_nan() {
+            self.max = value;
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.add(other.min);
+        self.add(other.max);
+    }
+
+    fn value(&self, reducer: Aggregator) -> f64 {
+        match reducer {
+            Aggregator::Min => self.min,
+            Aggregator::Max => self.max,
+            _ => self.max - self.min,
+        }
+    }
+}
+
+impl State for Total {
+    fn add(&mut self, value: f64) {
+        if !value.is_nan() {
+            self.count += 1;
+            self.sum.add(value);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum.merge(&other.sum);
+    }
+
+    fn value(&self, reducer: Aggregator) -> f64 {
+        match reducer {
+            _ if self.count == 0 => f64::NAN,
+            Aggregator::Avg => self.sum.divided_by(self.count as f64),
+            _ => self.sum.value(),
+        }
+    }
+}
+
+impl State for Spread {
+    fn add(&mut self, value: f64) {
+        if !value.is_nan() {
+            self.moments.add(value);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.moments.merge_distant(&other.moments);
+    }
+
+    fn value(&self, reducer: Aggregator) -> f64 {
+        let moments = &self.moments;
+        match reducer {
+            _ if moments.is_empty() => f64::NAN,
+            Aggregator::VarP => moments.variance(false),
+            Aggregator::VarS => moments.variance(true),
+            Aggregator::StdP => moments.variance(false).sqrt(),
+            _ => moments.variance(true).sqrt(),
+        }
+    }
+}
+
+/// A state for each timestamp, ascending.
+#[derive(Default)]
+pub(super) struct Reduction<S> {
+    timestamps: Vec<i64>,
+    states: Vec<S>,
+}
+
+impl<S: State> Reduction<S> {
+    /// Adds the rows of a series, ascending in time. Linear in them and in
+    /// what is there.
+    pub(super) fn add(&mut self, timestamps: &[i64], values: &[f64]) {
+        if self.timestamps == timestamps {
+            for (state, value) in self.states.iter_mut().zip(values) {
+                state.add(*value);
+            }
+            return;
+        }
+        let mut strangers = Self::default();
+        let mut place = 0;
+        for (&timestamp, &value) in timestamps.iter().zip(values) {
+            while self.timestamps.get(place).is_some_and(|at| *at < timestamp) {
+                place += 1;
+            }
+            if self.timestamps.get(place) == Some(&timestamp) {
+                self.states[place].add(value);
+            } else {
+                let mut state = S::default();
+                state.add(value);
+                strangers.push(timestamp, state);
+            }
+        }
+        *self = std::mem::take(self).merge(strangers);
+    }
+
+    /// One reduction of both. Linear in them.
+    pub(super) fn merge(mut self, other: Self) -> Self {
+        if self.timestamps == other.timestamps {
+            for (state, other) in self.states.iter_mut().zip(&other.states) {
+                state.merge(other);
+            }
+            return self;
+        }
+        if other.timestamps.is_empty() {
+            return self;
+        }
+        if self.timestamps.is_empty() {
+            return other;
+        }
+        self.interleave(&other)
+    }
+
+    fn interleave(&self, other: &Self) -> Self {
+        let mut merged = Self::default();
+        let room = self.timestamps.len() + other.timestamps.len();
+        merged.timestamps.reserve(room);
+        merged.states.reserve(room);
+        let (mut a, mut b) = (0, 0);
+        while let (Some(&at_a), Some(&at_b)) = (self.timestamps.get(a), other.timestamps.get(b)) {
+            let mut state = if at_a <= at_b {
+                self.states[a]
+            } else {
+                other.states[b]
+            };
+            if at_a == at_b {
+                state.merge(&other.states[b]);
+            }
+            merged.push(at_a.min(at_b), state);
+            a += usize::from(at_a <= at_b);
+            b += usize::from(at_b <= at_a);
+        }
+        merged.timestamps.extend_from_slice(&self.timestamps[a..]);
+        merged.states.extend_from_slice(&self.states[a..]);
+        merged.timestamps.extend_from_slice(&other.timestamps[b..]);
+        merged.states.extend_from_slice(&other.states[b..]);
+        merged
+    }
+
+    /// The first `count` rows, or the last ones newest first if `reverse`.
+    pub(super) fn rows(self, reducer: Aggregator, reverse: bool, count: Option<u64>) -> Columns {
+        let mut timestamps = self.timestamps;
+        let values = self.states.iter().map(|state| state.value(reducer));
+        let mut values: Vec<f64> = values.collect();
+        if reverse {
+            timestamps.reverse();
+            values.reverse();
+        }
+        if let Some(count) = count.and_then(|count| usize::try_from(count).ok()) {
+            timestamps.truncate(count);
+            values.truncate(count);
+        }
+        Columns {
+            timestamps,
+            values,
+            width: 1,
+        }
+    }
+
+    fn push(&mut self, timestamp: i64, state: S) {
+        self.timestamps.push(timestamp);
+        self.states.push(state);
+    }
+}

@@ -1,0 +1,304 @@
+//! GROUPBY .. REDUCE and the join of several series, against naive twins on
+//! random data.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::{append, last_wins, options, sample};
+use latewood_engine::io::sim::SimDisk;
+use latewood_engine::query::{Columns, join};
+use latewood_engine::{Aggregation, BucketStamp, Db, ErrorKind, Options, RangeQuery, SeriesRef};
+use latewood_model::Aggregator;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const REDUCERS: [Aggregator; 12] = [
+    Aggregator::Min,
+    Aggregator::Max,
+    Aggregator::Sum,
+    Aggregator::Avg,
+    Aggregator::Count,
+    Aggregator::Range,
+    Aggregator::StdP,
+    Aggregator::StdS,
+    Aggregator::VarP,
+    Aggregator::VarS,
+    Aggregator::CountNan,
+    Aggregator::CountAll,
+];
+
+fn open(query_threads: usize) -> Db {
+    let options = Options {
+        query_threads,
+        ..options(2)
+    };
+    let disk = SimDisk::new();
+    Db::open(&disk.env(1), Path::new("/db"), options, last_wins()).unwrap()
+}
+
+fn all(reverse: bool) -> RangeQuery {
+    RangeQuery {
+        from: 0,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: None,
+        aggregation: None,
+        reverse,
+    }
+}
+
+fn sums(bucket_ms: i64) -> Aggregation {
+    Aggregation {
+        aggregators: vec![Aggregator::Sum],
+        bucket_ms,
+        align: 0,
+        stamp: BucketStamp::Start,
+        empty: false,
+    }
+}
+
+/// Numbers that look random and follow from a seed: splitmix64,
+/// <https://prng.di.unimi.it/splitmix64.c>.
+struct Numbers(u64);
+
+impl Numbers {
+    fn new() -> Self {
+        let seed = match std::env::var("TEST_SEED") {
+            Ok(text) => text.parse().unwrap(),
+            Err(_) => std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
+        };
+        println!("replay with TEST_SEED={seed}");
+        Self(seed)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % end
+    }
+}
+
+type Series = BTreeMap<i64, f64>;
+
+/// Random series: some in step with each other, some not, with gaps, late
+/// samples and NaN.
+fn fill(db: &Db, numbers: &mut Numbers, count: usize, samples: u64) -> Vec<Series> {
+    let mut twins = Vec::new();
+    for index in 0..count {
+        let key = format!("s{index:04}");
+        let mut twin = Series::new();
+        let step = [10, 10, 10, 7, 1 + numbers.below(50) as i64][numbers.below(5) as usize];
+        for _ in 0..samples {
+            let timestamp = numbers.below(samples) as i64 * step;
+            let value = match numbers.below(10) {
+                0 => f64::NAN,
+                1 => 1e15 + numbers.below(8) as f64,
+                _ => numbers.below(2000) as f64 / 8.0 - 100.0,
+            };
+            append(db, &[sample(key.as_bytes(), timestamp, value)]).unwrap();
+            // LAST keeps a number over NaN.
+            let held = twin.entry(timestamp).or_insert(value);
+            if !value.is_nan() {
+                *held = value;
+            }
+        }
+        twins.push(twin);
+    }
+    twins
+}
+
+fn naive(reducer: Aggregator, values: &[f64]) -> f64 {
+    let numbers: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
+    let count = numbers.len() as f64;
+    let max = numbers.iter().copied().fold(f64::NAN, f64::max);
+    let min = numbers.iter().copied().fold(f64::NAN, f64::min);
+    // The values are multiples of 1/8 of at most 52 bits: exact in integers.
+    let exact: i128 = numbers.iter().map(|v| (v * 8.0) as i128).sum();
+    let squares: i128 = numbers.iter().map(|v| ((v * 8.0) as i128).pow(2)).sum();
+    let spread = (squares * count as i128 - exact * exact) as f64 / 64.0;
+    let var_s = if count > 1.0 {
+        spread / (count * (count - 1.0))
+    } else {
+        0.0
+    };
+    match reducer {
+        Aggregator::CountNan => values.len() as f64 - count,
+        Aggregator::CountAll => values.len() as f64,
+        _ if numbers.is_empty() => f64::NAN,
+        Aggregator::Count => count,
+        Aggregator::Min => min,
+        Aggregator::Max => max,
+        Aggregator::Range => max - min,
+        Aggregator::Sum => exact as f64 / 8.0,
+        Aggregator::Avg => exact as f64 / 8.0 / count,
+        Aggregator::VarP => spread / (count * count),
+        Aggregator::VarS => var_s,
+        Aggregator::StdP => spread.sqrt() / count,
+        Aggregator::StdS => var_s.sqrt(),
+        other => panic!("{other} is no reducer"),
+    }
+}
+
+/// What each timestamp has over all series, ascending.
+fn columns(twins: &[Series]) -> BTreeMap<i64, Vec<f64>> {
+    let mut columns: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
+    for (&timestamp, &value) in twins.iter().flatten() {
+        columns.entry(timestamp).or_default().push(value);
+    }
+    columns
+}
+
+fn reduce(db: &Db, series: &[SeriesRef], query: &RangeQuery, reducer: Aggregator) -> Columns {
+    // As if there were enough samples to share them out.
+    db.spread(u64::MAX, |spread| db.reduce(series, query, reducer, spread))
+        .unwrap()
+}
+
+fn assert_rows(found: &Columns, expected: &[(i64, f64)], what: &str) {
+    let timestamps: Vec<i64> = expected.iter().map(|row| row.0).collect();
+    assert_eq!(found.timestamps, timestamps, "{what}");
+    for ((at, expected), found) in expected.iter().zip(&found.values) {
+        let close = (found - expected).abs() <= 1e-9 * expected.abs().max(1.0);
+        let both_nan = found.is_nan() && expected.is_nan();
+        assert!(close || both_nan, "{what} at {at}: {found}, not {expected}");
+    }
+}
+
+#[test]
+fn every_reducer_equals_its_naive_twin() {
+    let mut numbers = Numbers::new();
+    let db = open(1);
+    let twins = fill(&db, &mut numbers, 90, 200);
+    let series = db.select(&[]);
+    for reducer in REDUCERS {
+        let rows = columns(&twins).into_iter();
+        let mut expected: Vec<(i64, f64)> = rows
+            .map(|(at, values)| (at, naive(reducer, &values)))
+            .collect();
+        let name = reducer.name();
+        assert_rows(&reduce(&db, &series, &all(false), reducer), &expected, name);
+        expected.reverse();
+        assert_rows(&reduce(&db, &series, &all(true), reducer), &expected, name);
+        expected.truncate(7);
+        let few = RangeQuery {
+            count: Some(7),
+            ..all(true)
+        };
+        assert_rows(&reduce(&db, &series, &few, reducer), &expected, name);
+    }
+}
+
+#[test]
+fn buckets_are_reduced_as_rows_are() {
+    let mut numbers = Numbers::new();
+    let db = open(1);
+    let twins = fill(&db, &mut numbers, 40, 150);
+    let buckets: Vec<Series> = twins
+        .iter()
+        .map(|twin| {
+            let mut buckets = Series::new();
+            for (at, value) in twin {
+                let sum = buckets.entry(at - at % 64).or_insert(0.0);
+                *sum += if value.is_nan() { 0.0 } else { *value };
+            }
+            buckets
+        })
+        .collect();
+    let query = RangeQuery {
+        aggregation: Some(sums(64)),
+        ..all(false)
+    };
+    let expected: Vec<(i64, f64)> = columns(&buckets)
+        .into_iter()
+        .map(|(at, values)| (at, naive(Aggregator::Max, &values)))
+        .collect();
+    let found = reduce(&db, &db.select(&[]), &query, Aggregator::Max);
+    assert_rows(&found, &expected, "max of sums");
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let mut numbers = Numbers::new();
+    let seed = numbers.0;
+    let (one, four) = (open(1), open(4));
+    fill(&one, &mut numbers, 70, 100);
+    fill(&four, &mut Numbers(seed), 70, 100);
+    for reducer in REDUCERS {
+        let [a, b] = [&one, &four].map(|db| reduce(db, &db.select(&[]), &all(false), reducer));
+        assert_eq!(a.timestamps, b.timestamps);
+        let bits = |rows: &Columns| rows.values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&a), bits(&b), "{reducer}");
+    }
+}
+
+#[test]
+fn a_series_removed_meanwhile_is_passed_over() {
+    let db = open(1);
+    for key in [b"a", b"b", b"c"] {
+        append(&db, &[sample(key, 10, 1.0)]).unwrap();
+    }
+    let series = db.select(&[]);
+    db.remove(&[b"b"]).unwrap();
+    let rows = reduce(&db, &series, &all(false), Aggregator::Sum);
+    assert_eq!((rows.timestamps, rows.values), (vec![10], vec![2.0]));
+    let keys = db.views(&series, &all(false), false);
+    let keys: Vec<&[u8]> = keys.iter().map(|found| &*found.key).collect();
+    assert_eq!(keys, [b"a", b"c"]);
+    assert_eq!(db.latest(&series, false).unwrap().len(), 2);
+}
+
+#[test]
+fn what_cannot_be_reduced_is_refused() {
+    let db = open(1);
+    let two = RangeQuery {
+        aggregation: Some(Aggregation {
+            aggregators: vec![Aggregator::Min, Aggregator::Max],
+            ..sums(10)
+        }),
+        ..all(false)
+    };
+    for (query, reducer) in [
+        (&two, Aggregator::Sum),
+        (&all(false), Aggregator::First),
+        (&all(false), Aggregator::Twa),
+    ] {
+        let refused = db.spread(0, |spread| db.reduce(&[], query, reducer, spread));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}
+
+#[test]
+fn a_join_has_a_row_for_every_timestamp() {
+    let mut numbers = Numbers::new();
+    let db = open(1);
+    let mut twins = fill(&db, &mut numbers, 5, 80);
+    twins.push(Series::new());
+    for reverse in [false, true] {
+        let query = all(reverse);
+        let mut parts: Vec<Columns> = Vec::new();
+        for found in db.views(&db.select(&[]), &query, false) {
+            let mut part = Columns::default();
+            found.view.run(&query, &mut part).unwrap();
+            parts.push(part);
+        }
+        parts.push(Columns::default());
+        let mut expected: Vec<i64> = columns(&twins).into_keys().collect();
+        if reverse {
+            expected.reverse();
+        }
+        expected.truncate(100);
+        let mut rows = Columns::default();
+        join(&parts, &[1; 6], reverse, Some(100), &mut rows);
+        assert_eq!(rows.timestamps, expected);
+        assert_eq!(rows.width, 6);
+        for (at, values) in rows.timestamps.iter().zip(rows.values.chunks_exact(6)) {
+            for (value, twin) in values.iter().zip(&twins) {
+                let held = twin.get(at).copied().unwrap_or(f64::NAN);
+                assert!(*value == held || (value.is_nan() && held.is_nan()));
+            }
+        }
+    }
+}
