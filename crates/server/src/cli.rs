@@ -54,6 +54,12 @@ pub(crate) enum Command {
     /// Run the database server until SIGTERM, SIGINT or SHUTDOWN.
     #[command(after_help = PRECEDENCE)]
     Serve(Box<ServeOptions>),
+    /// Bring series into a running Latewood.
+    #[command(subcommand)]
+    Import(latewood_migrate::Import),
+    /// Take series out of a running server.
+    #[command(subcommand)]
+    Export(latewood_migrate::Export),
 }
 
 /// The options of `latewood serve`, as far as they were given.

@@ -27,7 +27,11 @@ use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let Command::Serve(options) = Cli::parse().command;
+    let options = match Cli::parse().command {
+        Command::Serve(options) => options,
+        Command::Import(import) => return latewood_migrate::import(import),
+        Command::Export(export) => return latewood_migrate::export(export),
+    };
     let outcome = Settings::resolve(*options)
         .map_err(|error| error.to_string())
         .and_then(|settings| {

@@ -1,0 +1,263 @@
+//! A blocking connection to a server, with errors that name the server and the command.
+//!
+//! RESP2 throughout: RedisTimeSeries speaks it in every version, and prints numbers so that
+//! they read back bit for bit.
+
+use crate::args::Login;
+use crate::error::{Error, Result};
+use redis::{Client, Cmd, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, Value};
+use std::time::Duration;
+
+/// The port of a server named without one.
+const PORT_DEFAULT: u16 = 6379;
+/// How long a connection may take to come about.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a reply may take; a page of a very long series is the slowest.
+const REPLY_PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a server answered: a value, or the text of its error.
+pub(crate) type Answer = std::result::Result<Value, String>;
+
+/// A connection to a server.
+pub(crate) struct Link {
+    connection: Connection,
+    /// As in "the source 127.0.0.1:6379".
+    name: String,
+}
+
+impl Link {
+    /// Connects, authenticates, selects `db` and asks for a sign of life.
+    ///
+    /// # Errors
+    /// When nobody listens, the password is wrong, or whoever listens is no Redis server.
+    pub(crate) fn open(role: &str, address: &str, login: &Login, db: u16) -> Result<Self> {
+        let name = format!("{role} {address}");
+        let failed = |reason: String| Error::Connect {
+            server: name.clone(),
+            reason,
+        };
+        let connection = parse_address(address)
+            .map_err(&failed)?
+            .into_connection_info()
+            .map(|info| {
+                // What the handshake would send has no time-out; it is sent below instead.
+                let settings = info.redis_settings().clone().set_skip_set_lib_name();
+                info.set_redis_settings(settings)
+            })
+            .and_then(Client::open)
+            .and_then(|client| client.get_connection_with_timeout(CONNECT_PATIENCE))
+            .and_then(|connection| {
+                connection.set_read_timeout(Some(REPLY_PATIENCE))?;
+                connection.set_write_timeout(Some(REPLY_PATIENCE))?;
+                Ok(connection)
+            })
+            .map_err(|error| failed(error.to_string()))?;
+        let mut link = Link { connection, name };
+        link.greet(login, db)?;
+        Ok(link)
+    }
+
+    fn greet(&mut self, login: &Login, db: u16) -> Result<()> {
+        let mut commands = Vec::new();
+        if let Some(password) = &login.password {
+            let mut auth = redis::cmd("AUTH");
+            if let Some(user) = &login.user {
+                auth.arg(user);
+            }
+            commands.push(auth.arg(password).take());
+        }
+        if db != 0 {
+            commands.push(redis::cmd("SELECT").arg(db).take());
+        }
+        commands.push(redis::cmd("PING"));
+        for command in commands {
+            let answer = self.ask(&command).map_err(|error| match error {
+                Error::Cut { server, reason } => Error::Connect { server, reason },
+                other => other,
+            })?;
+            if let Err(text) = answer {
+                return Err(Error::Connect {
+                    server: self.name.clone(),
+                    reason: text,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// As in "the source 127.0.0.1:6379".
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Sends one command; an error of the server is an answer.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Answer> {
+        match command.query::<Value>(&mut self.connection) {
+            Ok(value) => Ok(Ok(value)),
+            Err(error) => self.sort(error).map(Err),
+        }
+    }
+
+    /// Sends one command that must work.
+    ///
+    /// # Errors
+    /// When the connection breaks or the server refuses.
+    pub(crate) fn run(&mut self, command: &Cmd) -> Result<Value> {
+        self.ask(command)?.map_err(|text| Error::Refused {
+            server: self.name.clone(),
+            command: command_name(command),
+            text,
+        })
+    }
+
+    /// Sends all commands at once and returns their answers in order.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub(crate) fn ask_all(&mut self, commands: &mut Pipeline) -> Result<Vec<Answer>> {
+        if commands.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answers = commands
+            .ignore_errors()
+            .query::<Vec<redis::RedisResult<Value>>>(&mut self.connection);
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(error) => {
+                return Err(Error::Cut {
+                    server: self.name.clone(),
+                    reason: error.to_string(),
+                });
+            }
+        };
+        answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(value) => Ok(Ok(value)),
+                Err(error) => self.sort(error).map(Err),
+            })
+            .collect()
+    }
+
+    /// The error for an answer of an unknown shape.
+    pub(crate) fn strange(&self, command: &str) -> Error {
+        Error::Reply {
+            server: self.name.clone(),
+            command: command.to_owned(),
+        }
+    }
+
+    /// An error of the server as its text, any other as a broken connection.
+    fn sort(&self, error: redis::RedisError) -> Result<String> {
+        match (error.code(), error.detail()) {
+            (Some(code), detail) => Ok(match detail {
+                Some(detail) => format!("{code} {detail}"),
+                None => code.to_owned(),
+            }),
+            (None, _) => Err(Error::Cut {
+                server: self.name.clone(),
+                reason: error.to_string(),
+            }),
+        }
+    }
+}
+
+/// The bytes of a string of any kind.
+pub(crate) fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes),
+        Value::SimpleString(text) => Some(text.as_bytes()),
+        Value::Okay => Some(b"OK"),
+        _ => None,
+    }
+}
+
+/// The elements of an array.
+pub(crate) fn items(value: &Value) -> Option<&[Value]> {
+    match value {
+        Value::Array(items) | Value::Set(items) => Some(items),
+        _ => None,
+    }
+}
+
+/// An integer, also one sent as a string.
+pub(crate) fn integer(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        other => std::str::from_utf8(bytes(other)?).ok()?.parse().ok(),
+    }
+}
+
+/// A floating point number, also one sent as a string.
+pub(crate) fn float(value: &Value) -> Option<f64> {
+    match value {
+        Value::Double(number) => Some(*number),
+        other => std::str::from_utf8(bytes(other)?).ok()?.parse().ok(),
+    }
+}
+
+fn command_name(command: &Cmd) -> String {
+    match command.args_iter().next() {
+        Some(redis::Arg::Simple(name)) => String::from_utf8_lossy(name).into_owned(),
+        _ => "a command".to_owned(),
+    }
+}
+
+fn parse_address(text: &str) -> std::result::Result<ConnectionAddr, String> {
+    if text.contains('/') {
+        let path = text.strip_prefix("unix:").unwrap_or(text);
+        return Ok(ConnectionAddr::Unix(path.into()));
+    }
+    let (host, port) = match text.rsplit_once(':') {
+        // `::1` is an address without a port, `[::1]:6379` one with it.
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
+            let port = port
+                .parse()
+                .map_err(|_| format!("{port} is not a port number"))?;
+            (host, port)
+        }
+        _ => (text, PORT_DEFAULT),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host.is_empty() {
+        return Err("there is no host name".to_owned());
+    }
+    Ok(ConnectionAddr::Tcp(host.to_owned(), port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_every_form() {
+        let tcp = |host: &str, port| Ok(ConnectionAddr::Tcp(host.to_owned(), port));
+        assert_eq!(parse_address("db:7000"), tcp("db", 7000));
+        assert_eq!(parse_address("db"), tcp("db", PORT_DEFAULT));
+        assert_eq!(parse_address("::1"), tcp("::1", PORT_DEFAULT));
+        assert_eq!(parse_address("[::1]:7000"), tcp("::1", 7000));
+        for unix in ["/run/redis.sock", "unix:/run/redis.sock"] {
+            assert_eq!(
+                parse_address(unix),
+                Ok(ConnectionAddr::Unix("/run/redis.sock".into()))
+            );
+        }
+        for wrong in ["db:port", "db:99999", ":6379", ""] {
+            assert!(parse_address(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_in_words_read_back() {
+        for (text, number) in [("1E300", 1e300_f64), ("5E-324", 5e-324), ("-0", -0.0)] {
+            let value = Value::SimpleString(text.to_owned());
+            assert_eq!(float(&value).map(f64::to_bits), Some(number.to_bits()));
+        }
+        assert!(float(&Value::SimpleString("NaN".into())).is_some_and(f64::is_nan));
+        assert_eq!(float(&Value::Nil), None);
+        assert_eq!(integer(&Value::BulkString(b"12".to_vec())), Some(12));
+    }
+}

@@ -1,0 +1,114 @@
+//! A server's series as lines.
+
+use super::format::{Described, HEADING, Line};
+use crate::Outcome;
+use crate::args::CsvExport;
+use crate::connect::Link;
+use crate::error::{Doing, Error, Result, shown};
+use crate::keys::Keys;
+use crate::progress::Progress;
+use crate::rate::Rate;
+use crate::samples::{Cursor, Stop};
+use crate::series::{Info, expiry};
+use csv::ByteRecord;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// Writes every series of the server that matches.
+///
+/// # Errors
+/// When the server cannot be read or the file cannot be written.
+pub(crate) fn run(options: &CsvExport) -> Result<Outcome> {
+    let mut source = Link::open("the source", &options.from, &options.login, 0)?;
+    let keys = Keys::walk(&mut source, &options.pattern)?;
+    let total = keys.samples(&mut source)?;
+    let mut export = Export {
+        options,
+        source,
+        rate: Rate::new(options.rate),
+        progress: Progress::new(
+            format!("exporting {} series", keys.series.len()),
+            Some(total),
+        ),
+        writer: csv::WriterBuilder::new()
+            .flexible(true)
+            .from_writer(open(&options.file)?),
+        samples: 0,
+    };
+    export.write(&ByteRecord::from(HEADING.to_vec()))?;
+    let mut written = 0;
+    for key in &keys.series {
+        match export.series(key) {
+            Ok(()) => written += 1,
+            Err(Stop::SeriesGone) => {
+                let line = format!("{}: deleted while it was exported", shown(key));
+                export.progress.say(&line);
+            }
+            Err(Stop::Error(error)) => return Err(error),
+        }
+    }
+    export.writer.flush().doing(export.doing())?;
+    export.progress.finish();
+    eprintln!("{written} series, {} samples exported", export.samples);
+    Ok(Outcome::Complete)
+}
+
+/// An export on its way.
+struct Export<'a> {
+    options: &'a CsvExport,
+    source: Link,
+    rate: Rate,
+    progress: Progress,
+    writer: csv::Writer<Box<dyn Write>>,
+    samples: u64,
+}
+
+impl Export<'_> {
+    fn series(&mut self, key: &[u8]) -> std::result::Result<(), Stop> {
+        let info = Info::ask(&mut self.source, key)?.ok_or(Stop::SeriesGone)?;
+        let described = Described {
+            shape: info.shape,
+            rules: info.rules,
+            expires_ms: expiry(&mut self.source, key)?,
+        };
+        self.write(&described.record(key))?;
+        let mut cursor = Cursor::new(key, self.options.start, self.options.end);
+        let mut record = ByteRecord::new();
+        while let Some(sample) = cursor.peek(&mut self.source)? {
+            let fetched = cursor.take_fetched();
+            if fetched > 0 {
+                self.rate.take(fetched);
+                self.progress.add(fetched);
+            }
+            cursor.pass();
+            Line::sample(key, &sample, &mut record);
+            self.write(&record)?;
+            self.samples += 1;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, record: &ByteRecord) -> Result<()> {
+        let written = self.writer.write_byte_record(record);
+        written.doing(self.doing())
+    }
+
+    fn doing(&self) -> String {
+        format!("write {}", self.options.file.display())
+    }
+}
+
+fn open(path: &Path) -> Result<Box<dyn Write>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufWriter::new(io::stdout())));
+    }
+    // A file that is there may be the only copy of something.
+    match File::create_new(path) {
+        Ok(file) => Ok(Box::new(BufWriter::new(file))),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(Error::Failed(format!("{} exists already", path.display())))
+        }
+        Err(error) => Err(error).doing(format!("create {}", path.display())),
+    }
+}

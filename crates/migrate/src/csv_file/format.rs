@@ -1,0 +1,236 @@
+//! Lines of a CSV file of samples.
+//!
+//! `key,timestamp,value` and then, in any order, what the series is: labels as `name=value`,
+//! options as `@name=value`. A backslash takes the meaning of the `=`, `@` or backslash behind
+//! it away. Timestamp and value are both empty in a line that only declares a series. The line
+//! `key,timestamp,value` is a heading and says nothing. Fields are bytes: keys and labels need
+//! not be text. Quoting is CSV's own.
+
+use crate::samples::Sample;
+use crate::series::{Ignore, Rule, Shape};
+use csv::ByteRecord;
+
+/// The heading export writes and import passes over.
+pub(crate) const HEADING: [&str; 3] = ["key", "timestamp", "value"];
+
+/// What a series is, as far as a line says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Described {
+    pub(crate) shape: Shape,
+    pub(crate) rules: Vec<Rule>,
+    /// Milliseconds since 1970.
+    pub(crate) expires_ms: Option<i64>,
+}
+
+/// A line.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) key: Vec<u8>,
+    pub(crate) sample: Option<Sample>,
+    /// `None` when the line has no fields behind the value.
+    pub(crate) described: Option<Described>,
+}
+
+impl Line {
+    /// Reads a record; `None` for the heading.
+    ///
+    /// # Errors
+    /// Says what is wrong with which field.
+    pub(crate) fn parse(record: &ByteRecord) -> Result<Option<Self>, String> {
+        if record.iter().eq(HEADING.map(str::as_bytes)) {
+            return Ok(None);
+        }
+        let field = |at: usize, name: &str| record.get(at).ok_or_else(|| format!("no {name}"));
+        let key = field(0, "key")?;
+        if key.is_empty() {
+            return Err("the key is empty".to_owned());
+        }
+        let (timestamp, value) = (field(1, "timestamp")?, field(2, "value")?);
+        let sample = match (timestamp.is_empty(), value.is_empty()) {
+            (true, true) => None,
+            _ => Some(Sample {
+                timestamp: parse_timestamp(timestamp)?,
+                value: parse_value(value)?,
+            }),
+        };
+        let mut described = Described::default();
+        for field in record.iter().skip(3) {
+            described.read(field)?;
+        }
+        Ok(Some(Self {
+            key: key.to_vec(),
+            sample,
+            described: (record.len() > 3).then_some(described),
+        }))
+    }
+
+    /// The record of a sample.
+    pub(crate) fn sample(key: &[u8], sample: &Sample, record: &mut ByteRecord) {
+        record.clear();
+        record.push_field(key);
+        record.push_field(sample.timestamp.to_string().as_bytes());
+        record.push_field(value_text(sample.value).as_bytes());
+    }
+}
+
+impl Described {
+    /// The record that declares `key`.
+    pub(crate) fn record(&self, key: &[u8]) -> ByteRecord {
+        let mut record = ByteRecord::from(vec![key, b"", b""]);
+        for (name, value) in &self.shape.labels {
+            record.push_field(&[&escaped(name)[..], b"=", value].concat());
+        }
+        let mut option = |name: &str, value: &[u8]| {
+            record.push_field(&[b"@", name.as_bytes(), b"=", value].concat());
+        };
+        if let Some(retention_ms) = self.shape.retention_ms {
+            option("retention", retention_ms.to_string().as_bytes());
+        }
+        if let Some(bytes) = self.shape.chunk_size_bytes {
+            option("chunk-size", bytes.to_string().as_bytes());
+        }
+        if let Some(uncompressed) = self.shape.uncompressed {
+            let name: &[u8] = if uncompressed {
+                b"uncompressed"
+            } else {
+                b"compressed"
+            };
+            option("encoding", name);
+        }
+        if let Some(policy) = &self.shape.policy {
+            option("policy", policy);
+        }
+        if let Some(ignore) = &self.shape.ignore {
+            let time = ignore.max_time_diff_ms.to_string();
+            option(
+                "ignore",
+                &[time.as_bytes(), b":", &ignore.max_value_diff].concat(),
+            );
+        }
+        if let Some(at) = self.expires_ms {
+            option("expires", at.to_string().as_bytes());
+        }
+        for rule in &self.rules {
+            let numbers = format!(":{}:{}:", rule.bucket_ms, rule.align_ms);
+            option(
+                "rule",
+                &[&rule.aggregator, numbers.as_bytes(), &rule.destination].concat(),
+            );
+        }
+        record
+    }
+
+    fn read(&mut self, field: &[u8]) -> Result<(), String> {
+        let shown = || crate::error::shown(field);
+        let (name, value) = split(field)
+            .ok_or_else(|| format!("{} is neither name=value nor @option=value", shown()))?;
+        let Some(option) = field.strip_prefix(b"@") else {
+            self.shape.labels.push((name, value.to_vec()));
+            return Ok(());
+        };
+        let option = &option[..name.len() - 1];
+        self.option(option, value)
+            .ok_or_else(|| format!("{} is no option or has no such value", shown()))
+    }
+
+    fn option(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<i64>().ok();
+        match name {
+            b"retention" => self.shape.retention_ms = Some(number(value)?),
+            b"chunk-size" => self.shape.chunk_size_bytes = Some(number(value)?),
+            b"encoding" => {
+                self.shape.uncompressed = Some(match value {
+                    b"uncompressed" => true,
+                    b"compressed" => false,
+                    _ => return None,
+                });
+            }
+            b"policy" => self.shape.policy = Some(value.to_vec()),
+            b"ignore" => {
+                let colon = value.iter().position(|byte| *byte == b':')?;
+                self.shape.ignore = Some(Ignore {
+                    max_time_diff_ms: number(&value[..colon])?,
+                    max_value_diff: value[colon + 1..].to_vec(),
+                });
+            }
+            b"expires" => self.expires_ms = Some(number(value)?),
+            b"rule" => {
+                let mut parts = value.splitn(4, |byte| *byte == b':');
+                self.rules.push(Rule {
+                    aggregator: parts.next()?.to_vec(),
+                    bucket_ms: number(parts.next()?)?,
+                    align_ms: number(parts.next()?)?,
+                    destination: parts.next()?.to_vec(),
+                });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+fn parse_timestamp(text: &[u8]) -> Result<i64, String> {
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    number
+        .filter(|timestamp: &i64| *timestamp >= 0)
+        .ok_or_else(|| {
+            format!(
+                "{} is no timestamp in milliseconds",
+                crate::error::shown(text)
+            )
+        })
+}
+
+fn parse_value(text: &[u8]) -> Result<f64, String> {
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    number
+        .filter(|value: &f64| !value.is_infinite())
+        .ok_or_else(|| format!("{} is no value", crate::error::shown(text)))
+}
+
+/// The shortest text that reads back to the same bits.
+fn value_text(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    let plain = value.to_string();
+    let scientific = format!("{value:e}");
+    if scientific.len() < plain.len() {
+        scientific
+    } else {
+        plain
+    }
+}
+
+/// A label name with a backslash before what would be read otherwise.
+fn escaped(name: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(name.len());
+    for (at, byte) in name.iter().enumerate() {
+        if matches!(byte, b'=' | b'\\') || (at == 0 && *byte == b'@') {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out
+}
+
+/// The name without its backslashes, and what stands behind the first `=` without one.
+fn split(field: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut name = Vec::new();
+    let mut bytes = field.iter().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'=' => return (!name.is_empty()).then_some((name, &field[at + 1..])),
+            b'\\' => name.push(*bytes.next()?.1),
+            _ => name.push(*byte),
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+//! Lines there and back, and lines that are none.
+
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Through CSV text, as a file would hold it.
+fn written_and_read(record: &ByteRecord) -> Line {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_byte_record(record).unwrap();
+    parse(&writer.into_inner().unwrap()).unwrap().unwrap()
+}
+
+fn parse(text: &[u8]) -> Result<Option<Line>, String> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text);
+    let mut record = ByteRecord::new();
+    reader.read_byte_record(&mut record).unwrap();
+    Line::parse(&record)
+}
+
+fn word() -> impl Strategy<Value = Vec<u8>> {
+    let special = prop::sample::select(b"=@\\,\"\n: a".to_vec());
+    vec(prop_oneof![special, any::<u8>()], 1..8)
+}
+
+prop_compose! {
+    fn described()(
+        labels in vec((word(), word()), 0..4),
+        retention_ms in proptest::option::of(0..i64::MAX),
+        chunk_size_bytes in proptest::option::of(48..1_048_576_i64),
+        uncompressed in any::<Option<bool>>(),
+        policy in proptest::option::of(Just(b"last".to_vec())),
+        ignore in proptest::option::of((0..1_000_i64, 0..1_000_u32)),
+        rules in vec((word(), 1..1_000_i64, 0..1_000_i64), 0..3),
+        expires_ms in any::<Option<i64>>(),
+    ) -> Described {
+        let ignore = ignore.map(|(max_time_diff_ms, diff)| Ignore {
+            max_time_diff_ms,
+            max_value_diff: diff.to_string().into_bytes(),
+        });
+        let rules = rules.into_iter().map(|(destination, bucket_ms, align_ms)| Rule {
+            destination, bucket_ms, align_ms, aggregator: b"std.p".to_vec(),
+        });
+        Described {
+            shape: Shape { retention_ms, chunk_size_bytes, uncompressed, policy, ignore, labels },
+            rules: rules.collect(),
+            expires_ms,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_declaration_reads_back(key in word(), described in described()) {
+        let line = written_and_read(&described.record(&key));
+        prop_assert_eq!(line.key, key);
+        prop_assert!(line.sample.is_none());
+        prop_assert_eq!(line.described.unwrap_or_default(), described);
+    }
+
+    #[test]
+    fn a_sample_reads_back_bit_for_bit(key in word(), timestamp in 0..=i64::MAX, value in any::<f64>()) {
+        prop_assume!(!value.is_infinite());
+        let sample = Sample { timestamp, value };
+        let mut record = ByteRecord::new();
+        Line::sample(&key, &sample, &mut record);
+        let line = written_and_read(&record);
+        let read = line.sample.unwrap();
+        prop_assert_eq!((line.key, read.timestamp), (key, timestamp));
+        prop_assert!(read.same_value(&sample), "{} became {}", value, read.value);
+        prop_assert!(line.described.is_none());
+    }
+}
+
+#[test]
+fn a_line_as_a_person_writes_it() {
+    let line =
+        parse(b"room:1,1000,20.5,site=north,note=a=b,@retention=5,@ignore=3:0.5,\\@odd\\=name=x\n");
+    let line = line.unwrap().unwrap();
+    let described = line.described.unwrap();
+    let labels = [("site", "north"), ("note", "a=b"), ("@odd=name", "x")];
+    let labels = labels.map(|(name, value)| (name.into(), value.into()));
+    assert_eq!(described.shape.labels, labels);
+    assert_eq!(described.shape.retention_ms, Some(5));
+    assert_eq!(described.shape.chunk_size_bytes, None);
+}
+
+#[test]
+fn the_heading_says_nothing() {
+    assert!(parse(b"key,timestamp,value\n").unwrap().is_none());
+}
+
+#[test]
+fn wrong_lines_are_refused_in_words() {
+    for (text, words) in [
+        ("k", "no timestamp"),
+        ("k,1", "no value"),
+        (",1,2", "the key is empty"),
+        ("k,-1,2", "-1 is no timestamp"),
+        ("k,1.5,2", "1.5 is no timestamp"),
+        ("k,,2", "is no timestamp"),
+        ("k,1,", "is no value"),
+        ("k,1,two", "two is no value"),
+        ("k,1,inf", "inf is no value"),
+        ("k,1,2,label", "label is neither"),
+        ("k,1,2,=v", "=v is neither"),
+        ("k,1,2,a\\", "a\\ is neither"),
+        ("k,1,2,@retention=long", "@retention=long is no option"),
+        ("k,1,2,@colour=red", "@colour=red is no option"),
+        ("k,1,2,@rule=avg:x:0:d", "is no option"),
+        ("k,1,2,@rule=avg", "is no option"),
+    ] {
+        let error = parse(text.as_bytes()).unwrap_err();
+        assert!(error.contains(words), "{text}: {error}");
+    }
+}

@@ -1,0 +1,261 @@
+//! Lines into a server.
+//!
+//! Samples go out in pipelines; every answer is held against its line. Series described by the
+//! file are made before their first sample; IGNORE, rules and expiry come last, because each of
+//! them would act on the samples still to come.
+
+use super::format::{Described, Line};
+use crate::Outcome;
+use crate::args::CsvImport;
+use crate::connect::{Answer, Link, integer};
+use crate::error::{Doing, Error, Result, shown};
+use crate::progress::Progress;
+use crate::rate::Rate;
+use crate::series::expire;
+use csv::ByteRecord;
+use redis::{Cmd, Pipeline};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+
+/// Commands sent at a time.
+const BATCH: usize = 5_000;
+/// Lines left out that are named; the rest is counted.
+const NAMED: u64 = 20;
+
+/// Reads every file and writes its lines to the target.
+///
+/// # Errors
+/// At the first bad line, unless bad lines are skipped; when the target or a file fails.
+pub(crate) fn run(options: &CsvImport) -> Result<Outcome> {
+    let target = Link::open("the target", &options.target.to, &options.target.login(), 0)?;
+    let mut import = Import {
+        options,
+        target,
+        rate: Rate::new(options.rate),
+        progress: Progress::new("importing", None),
+        pipe: redis::pipe(),
+        sent: Vec::new(),
+        described: BTreeMap::new(),
+        seen: HashSet::new(),
+        counts: Counts::default(),
+    };
+    for path in &options.files {
+        import.file(path)?;
+    }
+    import.finish()
+}
+
+/// What became of the lines.
+#[derive(Debug, Default)]
+struct Counts {
+    written: u64,
+    ignored: u64,
+    bad: u64,
+    made: u64,
+    existed: u64,
+}
+
+/// What a command in the pipeline was for.
+#[derive(Debug)]
+struct Sent {
+    line: u64,
+    key: Vec<u8>,
+    /// `None` for the command that makes the series.
+    timestamp: Option<i64>,
+}
+
+/// An import on its way.
+struct Import<'a> {
+    options: &'a CsvImport,
+    target: Link,
+    rate: Rate,
+    progress: Progress,
+    pipe: Pipeline,
+    sent: Vec<Sent>,
+    /// Series made by this import and what is still to be done for them.
+    described: BTreeMap<Vec<u8>, Described>,
+    seen: HashSet<Vec<u8>>,
+    counts: Counts,
+}
+
+impl Import<'_> {
+    fn file(&mut self, path: &Path) -> Result<()> {
+        let name = path.display().to_string();
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(open(path)?);
+        let mut record = ByteRecord::new();
+        while reader
+            .read_byte_record(&mut record)
+            .doing(format!("read {name}"))?
+        {
+            let number = record.position().map_or(0, csv::Position::line);
+            match Line::parse(&record) {
+                Ok(Some(line)) => self.line(number, line)?,
+                Ok(None) => {}
+                Err(reason) => {
+                    // What stands before this line is written, so the message tells all.
+                    self.flush(&name)?;
+                    let key = record.get(0).unwrap_or_default().to_vec();
+                    self.bad(&name, number, &key, &reason)?;
+                }
+            }
+            if self.sent.len() >= BATCH {
+                self.flush(&name)?;
+            }
+        }
+        self.flush(&name)
+    }
+
+    fn line(&mut self, number: u64, line: Line) -> Result<()> {
+        if let Some(described) = line.described
+            && !self.seen.contains(&line.key)
+        {
+            self.push(described.shape.create(&line.key), number, &line.key, None);
+            self.described.insert(line.key.clone(), described);
+        }
+        if let Some(sample) = line.sample {
+            let mut add = redis::cmd("TS.ADD");
+            add.arg(&line.key).arg(sample.timestamp).arg(sample.value);
+            if let Some(policy) = self.options.on_duplicate {
+                add.arg("ON_DUPLICATE").arg(policy.word());
+            }
+            self.push(add, number, &line.key, Some(sample.timestamp));
+        }
+        self.seen.insert(line.key);
+        Ok(())
+    }
+
+    fn push(&mut self, command: Cmd, line: u64, key: &[u8], timestamp: Option<i64>) {
+        self.pipe.add_command(command);
+        self.sent.push(Sent {
+            line,
+            key: key.to_vec(),
+            timestamp,
+        });
+    }
+
+    fn flush(&mut self, name: &str) -> Result<()> {
+        self.rate.take(self.sent.len());
+        let answers = self.target.ask_all(&mut self.pipe)?;
+        self.pipe = redis::pipe();
+        let mut first_bad = None;
+        for (sent, answer) in std::mem::take(&mut self.sent).into_iter().zip(answers) {
+            if let Err(reason) = self.count(&sent, answer)
+                && let Err(error) = self.bad(name, sent.line, &sent.key, &reason)
+            {
+                // The answers behind it are counted still: those samples are written.
+                first_bad = first_bad.or(Some(error));
+            }
+        }
+        match first_bad {
+            Some(error) => Err(self.stopped(error)),
+            None => Ok(()),
+        }
+    }
+
+    fn count(&mut self, sent: &Sent, answer: Answer) -> std::result::Result<(), String> {
+        match (sent.timestamp, answer) {
+            (None, Ok(_)) => self.counts.made += 1,
+            (None, Err(text)) if text.contains("key already exists") => {
+                self.described.remove(&sent.key);
+                self.counts.existed += 1;
+            }
+            (Some(timestamp), Ok(value)) => {
+                // IGNORE answers with the timestamp of the sample that was kept.
+                let kept = integer(&value) == Some(timestamp);
+                self.counts.written += u64::from(kept);
+                self.counts.ignored += u64::from(!kept);
+                self.progress.add(1);
+            }
+            (_, Err(text)) => return Err(text),
+        }
+        Ok(())
+    }
+
+    /// Counts a bad line, or stops at it.
+    fn bad(&mut self, name: &str, line: u64, key: &[u8], reason: &str) -> Result<()> {
+        let text = format!("{name} line {line}, key {}: {reason}", shown(key));
+        if !self.options.skip_bad {
+            return Err(Error::Failed(text));
+        }
+        self.counts.bad += 1;
+        if self.counts.bad <= NAMED {
+            self.progress.say(&text);
+        }
+        Ok(())
+    }
+
+    fn stopped(&self, error: Error) -> Error {
+        Error::Failed(format!(
+            "{error} ({} samples were written)",
+            self.counts.written
+        ))
+    }
+
+    fn finish(mut self) -> Result<Outcome> {
+        let mut left = Vec::new();
+        let described = std::mem::take(&mut self.described);
+        // Rules after all that would have them recompute, expiry at the very end.
+        let ignores = described
+            .iter()
+            .filter_map(|(key, it)| Some((key, it.shape.alter_ignore(key)?)));
+        let rules = described
+            .iter()
+            .flat_map(|(key, it)| it.rules.iter().map(move |rule| (key, rule.create(key))));
+        let expiries = described
+            .iter()
+            .filter_map(|(key, it)| Some((key, expire(key, it.expires_ms?))));
+        for (key, command) in ignores.chain(rules).chain(expiries) {
+            if let Err(text) = self.target.ask(&command)? {
+                let words: Vec<_> = command
+                    .args_iter()
+                    .map(|word| match word {
+                        redis::Arg::Simple(word) => shown(word),
+                        _ => String::new(),
+                    })
+                    .collect();
+                left.push(format!("{}: {}: {text}", shown(key), words.join(" ")));
+            }
+        }
+        self.progress.finish();
+        let counts = &self.counts;
+        eprintln!(
+            "{} samples written, {} series made",
+            counts.written, counts.made
+        );
+        for (count, what) in [
+            (
+                counts.existed,
+                "series were there and kept their labels and options",
+            ),
+            (
+                counts.ignored,
+                "samples were dropped by the IGNORE rule of their series",
+            ),
+            (counts.bad, "lines were left out"),
+        ] {
+            if count > 0 {
+                eprintln!("{count} {what}");
+            }
+        }
+        for line in &left {
+            eprintln!("{line}");
+        }
+        Ok(match left.is_empty() && counts.bad == 0 {
+            true => Outcome::Complete,
+            false => Outcome::Incomplete,
+        })
+    }
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(io::stdin()));
+    }
+    let file = File::open(path).doing(format!("open {}", path.display()))?;
+    Ok(Box::new(BufReader::new(file)))
+}

@@ -1,0 +1,169 @@
+//! Makes one series of the target equal to the source's, and says how far it was from that.
+//!
+//! Both sides are read in ascending order, side by side, and every difference is mended as it
+//! is met. Writes go behind the reading position, so they never change what is still to be
+//! read. A fresh series is the same walk with nothing on the target's side.
+
+use super::Import;
+use crate::connect::Link;
+use crate::error::Result;
+use crate::samples::{Cursor, Sample, Stop, Tally};
+use redis::Pipeline;
+use std::cmp::Ordering;
+
+/// Mending commands sent at a time.
+const WRITE_BATCH: usize = 5_000;
+
+/// What a walk over both sides found and did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Differences {
+    /// Samples only the source had; written.
+    pub(crate) missing: u64,
+    /// Samples with another value; written over.
+    pub(crate) other_value: u64,
+    /// Samples only the target had; deleted if that was asked for.
+    pub(crate) extra: u64,
+    /// The target's first refusal of a write.
+    pub(crate) refused: Option<String>,
+}
+
+impl Differences {
+    /// Whether there were none.
+    pub(crate) fn none(&self) -> bool {
+        self.missing + self.other_value + self.extra == 0 && self.refused.is_none()
+    }
+}
+
+/// The outcome of a walk.
+#[derive(Debug)]
+pub(crate) struct Compared {
+    /// What the source's side held.
+    pub(crate) source: Tally,
+    /// What the target's side held before anything was mended.
+    pub(crate) target: Tally,
+    pub(crate) differences: Differences,
+}
+
+impl Compared {
+    /// Whether both sides held the same number of samples with the same checksum.
+    pub(crate) fn agree(&self) -> bool {
+        self.source.samples == self.target.samples
+            && self.source.checksum() == self.target.checksum()
+            && self.differences.none()
+    }
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Begin {
+    /// The target's series was made a moment ago and is empty.
+    Fresh,
+    /// Both sides from this timestamp on.
+    At(i64),
+}
+
+/// Commands on their way to the target.
+struct Writes {
+    pipe: Pipeline,
+    refused: Option<String>,
+}
+
+impl Writes {
+    fn flush(&mut self, target: &mut Link) -> Result<()> {
+        let answers = target.ask_all(&mut self.pipe)?;
+        self.pipe = redis::pipe();
+        let refusal = answers.into_iter().find_map(std::result::Result::err);
+        self.refused = self.refused.take().or(refusal);
+        Ok(())
+    }
+
+    /// LAST keeps a number where NaN arrives and takes a number over NaN; so a value that
+    /// turns into NaN needs its old sample gone.
+    fn put(&mut self, key: &[u8], sample: &Sample, replaces: bool) {
+        if replaces && sample.value.is_nan() {
+            self.delete(key, sample.timestamp);
+        }
+        self.pipe
+            .cmd("TS.ADD")
+            .arg(key)
+            .arg(sample.timestamp)
+            .arg(sample.value)
+            .arg("ON_DUPLICATE")
+            .arg("LAST");
+    }
+
+    fn delete(&mut self, key: &[u8], timestamp: i64) {
+        let delete = self.pipe.cmd("TS.DEL").arg(key);
+        delete.arg(timestamp).arg(timestamp);
+    }
+}
+
+impl Import<'_> {
+    /// Walks over `key` on both sides and mends the target.
+    ///
+    /// # Errors
+    /// [`Stop::SeriesGone`] when either side no longer has it.
+    pub(crate) fn mend(&mut self, key: &[u8], begin: Begin) -> std::result::Result<Compared, Stop> {
+        let (start, mut theirs) = match begin {
+            Begin::Fresh => (0, Cursor::empty()),
+            Begin::At(start) => (start, Cursor::new(key, start, i64::MAX)),
+        };
+        let mut ours = Cursor::new(key, start, i64::MAX);
+        let mut writes = Writes {
+            pipe: redis::pipe(),
+            refused: None,
+        };
+        let mut compared = Compared {
+            source: Tally::new(),
+            target: Tally::new(),
+            differences: Differences::default(),
+        };
+        let differences = &mut compared.differences;
+        loop {
+            let source = ours.peek(&mut self.source)?;
+            let target = theirs.peek(&mut self.target)?;
+            let fetched = ours.take_fetched();
+            if fetched > 0 {
+                self.rate.take(fetched);
+                self.progress.add(fetched);
+            }
+            let order = match (&source, &target) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(source), Some(target)) => source.timestamp.cmp(&target.timestamp),
+            };
+            if let Some(sample) = source.filter(|_| order.is_le()) {
+                compared.source.add(&sample);
+                ours.pass();
+                match target.filter(|_| order.is_eq()) {
+                    None => {
+                        differences.missing += 1;
+                        writes.put(key, &sample, false);
+                    }
+                    Some(other) if !sample.same_value(&other) => {
+                        differences.other_value += 1;
+                        writes.put(key, &sample, true);
+                    }
+                    Some(_) => {}
+                }
+            }
+            if let Some(sample) = target.filter(|_| order.is_ge()) {
+                compared.target.add(&sample);
+                theirs.pass();
+                if order.is_gt() {
+                    differences.extra += 1;
+                    if self.options.delete {
+                        writes.delete(key, sample.timestamp);
+                    }
+                }
+            }
+            if writes.pipe.len() >= WRITE_BATCH {
+                writes.flush(&mut self.target)?;
+            }
+        }
+        writes.flush(&mut self.target)?;
+        differences.refused = writes.refused;
+        Ok(compared)
+    }
+}

@@ -1,0 +1,95 @@
+//! The last step of an import: IGNORE, expiry and compaction rules of series that agree.
+//!
+//! A rule on the target would write into its destination whenever its source is mended, so it
+//! is made only when both of its series agree; a rule that could not be made is named.
+
+use super::{Import, Verdict};
+use crate::error::{Result, shown};
+use crate::series::{Info, Rule, expire, expiry};
+
+/// What the last step did.
+#[derive(Debug, Default)]
+pub(crate) struct Finished {
+    /// Rules that are on the target now.
+    pub(crate) rules: u64,
+    /// Keys with an expiry.
+    pub(crate) expiries: u64,
+    /// What could not be carried over, in words.
+    pub(crate) left: Vec<String>,
+}
+
+impl Import<'_> {
+    /// Step 3.
+    ///
+    /// # Errors
+    /// When a connection breaks.
+    pub(crate) fn finish(&mut self) -> Result<Finished> {
+        let mut finished = Finished::default();
+        let keys: Vec<_> = self.series.keys().cloned().collect();
+        for key in &keys {
+            if self.agrees(key) {
+                self.finish_series(key, &mut finished)?;
+            }
+        }
+        for key in &keys {
+            let rules = self.series.get(key).map(|entry| entry.rules.clone());
+            for rule in rules.unwrap_or_default() {
+                self.finish_rule(key, &rule, &mut finished)?;
+            }
+        }
+        Ok(finished)
+    }
+
+    fn agrees(&self, key: &[u8]) -> bool {
+        let entry = self.series.get(key);
+        entry.is_some_and(|entry| matches!(entry.verdict, Verdict::Agrees { .. }))
+    }
+
+    fn finish_series(&mut self, key: &[u8], finished: &mut Finished) -> Result<()> {
+        let ignore = self
+            .series
+            .get(key)
+            .and_then(|entry| entry.shape.alter_ignore(key));
+        if let Some(command) = ignore
+            && let Err(text) = self.target.ask(&command)?
+        {
+            finished
+                .left
+                .push(format!("{}: IGNORE: {text}", shown(key)));
+        }
+        let Some(expires_ms) = expiry(&mut self.source, key)? else {
+            return Ok(());
+        };
+        match self.target.ask(&expire(key, expires_ms))? {
+            Ok(_) => finished.expiries += 1,
+            Err(text) => finished
+                .left
+                .push(format!("{}: expiry: {text}", shown(key))),
+        }
+        Ok(())
+    }
+
+    fn finish_rule(&mut self, key: &[u8], rule: &Rule, finished: &mut Finished) -> Result<()> {
+        let name = format!("rule {} -> {}", shown(key), shown(&rule.destination));
+        for end in [key, &rule.destination] {
+            if !self.agrees(end) {
+                let why = match self.series.contains_key(end) {
+                    true => "does not agree yet",
+                    false => "is not among the imported series",
+                };
+                finished.left.push(format!("{name}: {} {why}", shown(end)));
+                return Ok(());
+            }
+        }
+        let there = Info::ask(&mut self.target, key)?.unwrap_or_default();
+        if there.rules.iter().any(|other| other.same(rule)) {
+            finished.rules += 1;
+            return Ok(());
+        }
+        match self.target.ask(&rule.create(key))? {
+            Ok(_) => finished.rules += 1,
+            Err(text) => finished.left.push(format!("{name}: {text}")),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,331 @@
+//! `latewood import redis`: copies a live server's series and proves that both sides agree.
+//!
+//! 1. Copy: every series is made on the target and filled in ascending order.
+//! 2. Compare: every series is read on both sides, counted, summed up and mended. What was
+//!    written to the source since it was copied shows here; series that differed are compared
+//!    again, up to `--passes` times, with `--follow` until a whole pass finds nothing.
+//! 3. Finish, for series that agree: IGNORE, expiry and compaction rules. These come last,
+//!    because IGNORE would drop samples, an expiry could end a series half copied, and rules
+//!    would write into destinations whose samples are copied as they are.
+//!
+//! Invariants: a series of the target that this import did not make is touched only with
+//! `--overwrite`; a verdict is what the last comparison saw, never what a write should have
+//! done.
+
+mod compare;
+mod finish;
+mod report;
+mod state;
+
+use crate::Outcome;
+use crate::args::RedisImport;
+use crate::connect::{Link, integer, items};
+use crate::error::{Error, Result, shown};
+use crate::keys::Keys;
+use crate::progress::Progress;
+use crate::rate::Rate;
+use crate::samples::Stop;
+use crate::series::{Info, Rule, Shape};
+use compare::{Begin, Compared, Differences};
+use state::{State, Step};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Rest between two passes of `--follow`, so that few series are not read without a pause.
+const BETWEEN_PASSES: Duration = Duration::from_secs(1);
+
+/// How a series stands.
+#[derive(Clone, Debug)]
+enum Verdict {
+    /// Copied, not yet compared.
+    Copied,
+    /// Both sides held these samples when they were last read.
+    Agrees { samples: u64 },
+    /// The last comparison found and mended these.
+    Differs(Differences),
+    /// Not copied, and why.
+    Refused(String),
+    /// The source has it no more.
+    Gone { deleted: bool },
+}
+
+/// A series of the source.
+#[derive(Clone, Debug)]
+struct Entry {
+    verdict: Verdict,
+    shape: Shape,
+    rules: Vec<Rule>,
+}
+
+/// An import on its way.
+pub(crate) struct Import<'a> {
+    options: &'a RedisImport,
+    source: Link,
+    target: Link,
+    state: State,
+    rate: Rate,
+    progress: Progress,
+    series: BTreeMap<Vec<u8>, Entry>,
+}
+
+/// Runs the import.
+///
+/// # Errors
+/// When a server cannot be reached, breaks off or answers nonsense, or the state file fails.
+pub(crate) fn run(options: &RedisImport) -> Result<Outcome> {
+    let source = Link::open("the source", &options.from, &options.login, options.db)?;
+    let target = Link::open("the target", &options.target.to, &options.target.login(), 0)?;
+    let db = options.db.to_string();
+    let state = match &options.resume {
+        None => State::in_memory(),
+        Some(path) => {
+            let identity = [&options.from, &db, &options.target.to, &options.pattern];
+            State::open(path, &identity.map(String::as_str))?
+        }
+    };
+    let mut import = Import {
+        options,
+        source,
+        target,
+        state,
+        rate: Rate::new(options.rate),
+        progress: Progress::new("looking for series", None),
+        series: BTreeMap::new(),
+    };
+    import.check_ends()?;
+    let keys = Keys::walk(&mut import.source, &options.pattern)?;
+    import.copy(&keys)?;
+    import.agree(&keys)?;
+    let finished = import.finish()?;
+    let others = keys.others;
+    Ok(report::print(&import.series, &others, &finished))
+}
+
+impl Import<'_> {
+    /// Refuses a source that has no series, a target that is no Latewood, and a copy of a
+    /// server onto itself.
+    fn check_ends(&mut self) -> Result<()> {
+        for link in [&mut self.source, &mut self.target] {
+            let probe = redis::cmd("TS.INFO").arg("").take();
+            if let Err(text) = link.ask(&probe)?
+                && (text.contains("unknown command") || text.starts_with("NO"))
+            {
+                return Err(Error::Connect {
+                    server: link.name().to_owned(),
+                    reason: text,
+                });
+            }
+        }
+        let mut ids = Vec::new();
+        for link in [&mut self.source, &mut self.target] {
+            let info = link.ask(&redis::cmd("INFO").arg("server").take())?;
+            let text = info
+                .ok()
+                .as_ref()
+                .and_then(crate::connect::bytes)
+                .map(<[u8]>::to_vec);
+            let text = String::from_utf8(text.unwrap_or_default()).unwrap_or_default();
+            let id = text.lines().find_map(|line| line.strip_prefix("run_id:"));
+            ids.push(id.map(|id| id.trim().to_owned()));
+        }
+        if ids[0].is_some() && ids[0] == ids[1] {
+            return Err(Error::Failed(
+                "the source and the target are the same server".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Step 1.
+    fn copy(&mut self, keys: &Keys) -> Result<()> {
+        let total = keys.samples(&mut self.source)?;
+        self.begin(&format!("copying {} series", keys.series.len()), total);
+        for key in &keys.series {
+            if self.state.step(key) != Some(Step::Copied) {
+                self.visit(key, true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Step 2. With `--follow`, until a whole pass finds nothing to do.
+    fn agree(&mut self, first: &Keys) -> Result<()> {
+        let mut pass = 1;
+        let mut whole = first.series.clone();
+        loop {
+            let mut differing = self.compare(pass, whole.into_iter().collect())?;
+            if !self.options.follow {
+                for again in 1..self.options.passes {
+                    if differing.is_empty() {
+                        break;
+                    }
+                    differing = self.compare(pass + again, differing)?;
+                }
+                return Ok(());
+            }
+            if !differing.iter().any(|key| self.moves(key)) {
+                return Ok(());
+            }
+            std::thread::sleep(BETWEEN_PASSES);
+            pass += 1;
+            whole = Keys::walk(&mut self.source, &self.options.pattern)?.series;
+            whole.extend(self.series.keys().cloned());
+        }
+    }
+
+    /// Whether another pass can find `key` in another state: not when all that is left is what
+    /// the target refuses or what only `--delete` would take away.
+    fn moves(&self, key: &[u8]) -> bool {
+        match self.series.get(key).map(|entry| &entry.verdict) {
+            Some(Verdict::Differs(found)) => {
+                let extra = if self.options.delete { found.extra } else { 0 };
+                found.refused.is_none() && found.missing + found.other_value + extra > 0
+            }
+            _ => false,
+        }
+    }
+
+    /// Compares these series; returns those that differed.
+    fn compare(&mut self, pass: u32, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+        let count = keys.len();
+        let total = keys
+            .iter()
+            .filter_map(|key| match self.series.get(key)?.verdict {
+                Verdict::Agrees { samples } => Some(samples),
+                _ => None,
+            });
+        let total = total.sum();
+        self.begin(&format!("pass {pass}: comparing {count} series"), total);
+        let mut differing = Vec::new();
+        let mut mended = 0;
+        for key in keys {
+            self.visit(&key, false)?;
+            if let Some(entry) = self.series.get(&key)
+                && let Verdict::Differs(found) = &entry.verdict
+            {
+                mended += found.missing + found.other_value + found.extra;
+                differing.push(key);
+            }
+        }
+        self.progress.say(&format!(
+            "pass {pass}: {} of {count} series differed, by {mended} samples",
+            differing.len()
+        ));
+        Ok(differing)
+    }
+
+    /// Copies (`copy`) or compares one series and notes the verdict.
+    fn visit(&mut self, key: &[u8], copy: bool) -> Result<()> {
+        if let Some(entry) = self.series.get(key)
+            && matches!(entry.verdict, Verdict::Refused(_))
+        {
+            return Ok(());
+        }
+        let Some(info) = Info::ask(&mut self.source, key)? else {
+            return self.gone(key);
+        };
+        let verdict = match self.prepare(key, &info)? {
+            Err(refusal) => Verdict::Refused(refusal),
+            Ok(fresh) => {
+                let begin = match (fresh, copy) {
+                    (true, _) => Begin::Fresh,
+                    (false, true) => Begin::At(self.last_timestamp(key)?),
+                    (false, false) => Begin::At(0),
+                };
+                match self.mend(key, begin) {
+                    Ok(compared) => self.verdict(key, copy, compared)?,
+                    Err(Stop::SeriesGone) => return self.gone(key),
+                    Err(Stop::Error(error)) => return Err(error),
+                }
+            }
+        };
+        let entry = Entry {
+            verdict,
+            shape: info.shape,
+            rules: info.rules,
+        };
+        self.series.insert(key.to_vec(), entry);
+        Ok(())
+    }
+
+    fn verdict(&mut self, key: &[u8], copy: bool, compared: Compared) -> Result<Verdict> {
+        if self.state.step(key) == Some(Step::Begun) && compared.differences.refused.is_none() {
+            self.state.note(key, Step::Copied)?;
+        }
+        Ok(if compared.agree() {
+            Verdict::Agrees {
+                samples: compared.target.samples,
+            }
+        } else if copy {
+            Verdict::Copied
+        } else {
+            Verdict::Differs(compared.differences)
+        })
+    }
+
+    /// Makes the target's series, or gives the one that is there the source's options. `Ok(true)`
+    /// when it was made, the refusal in words when it must not or cannot be touched.
+    fn prepare(&mut self, key: &[u8], info: &Info) -> Result<std::result::Result<bool, String>> {
+        let there = Info::ask(&mut self.target, key)?;
+        let ours = self.state.step(key).is_some() || self.options.overwrite;
+        let command = match &there {
+            Some(_) if !ours => {
+                return Ok(Err("the target has a series of this name (--overwrite \
+                               makes it equal to the source's)"
+                    .to_owned()));
+            }
+            Some(there) if there.shape.uncompressed != info.shape.uncompressed => {
+                return Ok(Err("the target's series has another encoding".to_owned()));
+            }
+            Some(there) if there.shape == info.shape.without_ignore() => None,
+            Some(_) => Some(info.shape.alter(key)),
+            None => Some(info.shape.create(key)),
+        };
+        if self.state.step(key).is_none() {
+            self.state.note(key, Step::Begun)?;
+        }
+        if let Some(command) = command
+            && let Err(text) = self.target.ask(&command)?
+        {
+            return Ok(Err(format!("the target refused its options: {text}")));
+        }
+        Ok(Ok(there.is_none()))
+    }
+
+    /// Where a copy that was cut off goes on: samples arrive in ascending order.
+    fn last_timestamp(&mut self, key: &[u8]) -> Result<i64> {
+        let reply = self.target.run(&redis::cmd("TS.GET").arg(key).take())?;
+        let sample = items(&reply).ok_or_else(|| self.target.strange("TS.GET"))?;
+        Ok(sample.first().and_then(integer).unwrap_or(0))
+    }
+
+    /// A series the source had and has no more.
+    fn gone(&mut self, key: &[u8]) -> Result<()> {
+        if Info::ask(&mut self.source, key)?.is_some() {
+            let why = "somebody deleted it on the target, or made it anew on the source";
+            if let Some(entry) = self.series.get_mut(key) {
+                entry.verdict = Verdict::Refused(why.to_owned());
+            }
+            return Ok(());
+        }
+        let deleted = self.options.delete && self.state.step(key).is_some();
+        if deleted {
+            self.target.run(&redis::cmd("DEL").arg(key).take())?;
+        }
+        let there = Info::ask(&mut self.target, key)?.is_some();
+        self.progress
+            .say(&format!("{}: gone from the source", shown(key)));
+        let entry = Entry {
+            verdict: Verdict::Gone { deleted: !there },
+            shape: Shape::default(),
+            rules: Vec::new(),
+        };
+        self.series.insert(key.to_vec(), entry);
+        Ok(())
+    }
+
+    fn begin(&mut self, label: &str, total: u64) {
+        let next = Progress::new(label, (total > 0).then_some(total));
+        std::mem::replace(&mut self.progress, next).finish();
+    }
+}

@@ -1,0 +1,89 @@
+//! The summary of an import, on standard output.
+
+use super::finish::Finished;
+use super::{Entry, Verdict};
+use crate::Outcome;
+use crate::error::shown;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names listed of each kind; the rest is counted.
+const NAMES: usize = 100;
+
+/// Prints what was carried over and what was not.
+pub(crate) fn print(
+    series: &BTreeMap<Vec<u8>, Entry>,
+    others: &BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
+    finished: &Finished,
+) -> Outcome {
+    let mut agreed = 0_u64;
+    let mut samples_agreed = 0_u64;
+    let mut left = Vec::new();
+    for (key, entry) in series {
+        let key = shown(key);
+        match &entry.verdict {
+            Verdict::Agrees { samples } => {
+                agreed += 1;
+                samples_agreed += samples;
+            }
+            Verdict::Gone { deleted: true } => {}
+            Verdict::Gone { deleted: false } => left.push(format!(
+                "{key}: gone from the source, still on the target (--delete deletes it)"
+            )),
+            Verdict::Refused(why) => left.push(format!("{key}: not copied: {why}")),
+            Verdict::Copied => left.push(format!("{key}: copied, not compared")),
+            Verdict::Differs(found) => left.push(format!(
+                "{key}: still moves: {} samples were missing, {} had another value, {} are not \
+                 on the source{}{}",
+                found.missing,
+                found.other_value,
+                found.extra,
+                if found.extra > 0 {
+                    " (--delete deletes them)"
+                } else {
+                    ""
+                },
+                match &found.refused {
+                    Some(text) => format!("; the target refused: {text}"),
+                    None => String::new(),
+                }
+            )),
+        }
+    }
+    println!(
+        "{agreed} of {} series agree by count and checksum: {samples_agreed} samples",
+        series.len()
+    );
+    println!(
+        "{} compaction rules, {} expiries",
+        finished.rules, finished.expiries
+    );
+    for (kind, keys) in others {
+        let kind = shown(kind);
+        println!(
+            "skipped, {kind}: {}",
+            names(keys.iter().map(|key| shown(key)))
+        );
+    }
+    left.extend(finished.left.iter().cloned());
+    for line in left.iter().take(NAMES) {
+        println!("{line}");
+    }
+    if left.len() > NAMES {
+        println!("and {} more", left.len() - NAMES);
+    }
+    if left.is_empty() {
+        Outcome::Complete
+    } else {
+        println!("not everything was carried over");
+        Outcome::Incomplete
+    }
+}
+
+fn names(keys: impl ExactSizeIterator<Item = String>) -> String {
+    let more = keys.len().saturating_sub(NAMES);
+    let listed: Vec<_> = keys.take(NAMES).collect();
+    match more {
+        0 => listed.join(", "),
+        _ => format!("{} and {more} more", listed.join(", ")),
+    }
+}

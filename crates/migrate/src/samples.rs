@@ -1,0 +1,223 @@
+//! Samples of one series: read page by page, counted and summed up.
+//!
+//! Pages go by timestamp, not by offset: a page begins one millisecond behind the last sample
+//! of the page before, so samples that arrive or go meanwhile never make a page repeat or lose
+//! its neighbours. Timestamps of a series are unique, hence none can hide behind a border. A
+//! late sample behind the reader is missed here and found by the next comparison.
+
+use crate::connect::{Link, float, integer, items};
+use crate::error::Error;
+use crc_fast::{CrcAlgorithm, Digest};
+use redis::Value;
+
+/// Samples asked for at a time: some milliseconds of a server's time.
+pub(crate) const PAGE: usize = 5_000;
+
+/// A timestamp in milliseconds and a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sample {
+    pub(crate) timestamp: i64,
+    pub(crate) value: f64,
+}
+
+impl Sample {
+    /// Whether a reader can tell the two values apart; NaN equals NaN, 0 does not equal -0.
+    pub(crate) fn same_value(&self, other: &Self) -> bool {
+        canonical_bits(self.value) == canonical_bits(other.value)
+    }
+}
+
+/// Number and checksum of samples in ascending order.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally {
+    pub(crate) samples: u64,
+    crc: Digest,
+}
+
+impl Tally {
+    /// Of no samples.
+    pub(crate) fn new() -> Self {
+        Self {
+            samples: 0,
+            crc: Digest::new(CrcAlgorithm::Crc64Nvme),
+        }
+    }
+
+    /// Counts one more.
+    pub(crate) fn add(&mut self, sample: &Sample) {
+        self.samples += 1;
+        self.crc.update(&sample.timestamp.to_le_bytes());
+        self.crc.update(&canonical_bits(sample.value).to_le_bytes());
+    }
+
+    /// CRC-64/NVME over timestamp and value bits of every sample, little endian.
+    pub(crate) fn checksum(&self) -> u64 {
+        self.crc.finalize()
+    }
+}
+
+/// Why reading a series stopped early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The server says there is no such series.
+    SeriesGone,
+    /// Everything else.
+    Error(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Reads a series from one timestamp to another.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    key: Vec<u8>,
+    /// Where the next page begins; `None` behind the last one.
+    next: Option<i64>,
+    end: i64,
+    page: std::vec::IntoIter<Sample>,
+    /// Samples read from the server so far.
+    fetched: usize,
+}
+
+impl Cursor {
+    /// Everything of `key` from `start` to `end`, both included.
+    pub(crate) fn new(key: &[u8], start: i64, end: i64) -> Self {
+        Self {
+            key: key.to_vec(),
+            next: (start <= end).then_some(start),
+            end,
+            page: Vec::new().into_iter(),
+            fetched: 0,
+        }
+    }
+
+    /// Of a series that is known to be empty.
+    pub(crate) fn empty() -> Self {
+        Self::new(b"", 1, 0)
+    }
+
+    /// How many samples were read since this was last asked.
+    pub(crate) fn take_fetched(&mut self) -> usize {
+        std::mem::take(&mut self.fetched)
+    }
+
+    /// The sample `pass` will step over.
+    ///
+    /// # Errors
+    /// [`Stop::SeriesGone`] when the series was deleted or has expired.
+    pub(crate) fn peek(&mut self, link: &mut Link) -> std::result::Result<Option<Sample>, Stop> {
+        if self.page.as_slice().is_empty()
+            && let Some(start) = self.next
+        {
+            let page = fetch(link, &self.key, start, self.end)?;
+            self.fetched += page.len();
+            self.next = match page.last() {
+                Some(last) if page.len() == PAGE && last.timestamp < self.end => {
+                    Some(last.timestamp + 1)
+                }
+                _ => None,
+            };
+            self.page = page.into_iter();
+        }
+        Ok(self.page.as_slice().first().copied())
+    }
+
+    /// Steps over what `peek` showed.
+    pub(crate) fn pass(&mut self) {
+        self.page.next();
+    }
+}
+
+/// Whether the server's words say that a key is not there.
+pub(crate) fn says_no_such_key(text: &str) -> bool {
+    text.contains("the key does not exist")
+}
+
+fn fetch(
+    link: &mut Link,
+    key: &[u8],
+    start: i64,
+    end: i64,
+) -> std::result::Result<Vec<Sample>, Stop> {
+    let command = redis::cmd("TS.RANGE")
+        .arg(key)
+        .arg(start)
+        .arg(end)
+        .arg("COUNT")
+        .arg(PAGE)
+        .take();
+    let value = match link.ask(&command)? {
+        Ok(value) => value,
+        Err(text) if says_no_such_key(&text) => return Err(Stop::SeriesGone),
+        Err(text) => {
+            return Err(Stop::Error(Error::Refused {
+                server: link.name().to_owned(),
+                command: format!("TS.RANGE {}", crate::error::shown(key)),
+                text,
+            }));
+        }
+    };
+    let page = items(&value).and_then(|rows| rows.iter().map(sample).collect::<Option<Vec<_>>>());
+    // Ascending pages are what makes the walk end; a server that breaks that is none we know.
+    page.filter(|page| {
+        let first_fits = page.first().is_none_or(|first| first.timestamp >= start);
+        first_fits && page.is_sorted_by(|a, b| a.timestamp < b.timestamp)
+    })
+    .ok_or_else(|| Stop::Error(link.strange("TS.RANGE")))
+}
+
+fn sample(row: &Value) -> Option<Sample> {
+    match items(row)? {
+        [timestamp, value] => Some(Sample {
+            timestamp: integer(timestamp)?,
+            value: float(value)?,
+        }),
+        _ => None,
+    }
+}
+
+fn canonical_bits(value: f64) -> u64 {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else {
+        value.to_bits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(samples: &[(i64, f64)]) -> (u64, u64) {
+        let mut tally = Tally::new();
+        for &(timestamp, value) in samples {
+            tally.add(&Sample { timestamp, value });
+        }
+        (tally.samples, tally.checksum())
+    }
+
+    #[test]
+    fn a_checksum_tells_values_times_and_order_apart() {
+        let base = tally(&[(1, 1.0), (2, 2.0)]);
+        assert_eq!(base, tally(&[(1, 1.0), (2, 2.0)]));
+        for other in [
+            tally(&[(1, 1.0), (2, 2.5)]),
+            tally(&[(1, 1.0), (3, 2.0)]),
+            tally(&[(2, 2.0), (1, 1.0)]),
+            tally(&[(1, 1.0)]),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn nan_is_nan_and_minus_zero_is_not_zero() {
+        let negative_nan = f64::from_bits(f64::NAN.to_bits() | 1 << 63);
+        assert_eq!(tally(&[(1, f64::NAN)]), tally(&[(1, negative_nan)]));
+        assert_ne!(tally(&[(1, 0.0)]), tally(&[(1, -0.0)]));
+    }
+}
