@@ -196,6 +196,7 @@ impl Core {
             scratch.outcomes[index] = outcome;
             position = position.max(end);
         }
+        self.index.relieve();
         Ok(position)
     }
 
@@ -327,14 +328,14 @@ impl Core {
             Some(id) => return Found::Here(id),
             None => {}
         }
-        let options = match append.create {
+        let created = match append.create {
             Create::Never => return Found::Refused(Refusal::NoSuchKey),
             // Only this shard's lock keeps others from creating it too.
             _ if self.shard_of_hash(hash) != shard => return Found::Elsewhere,
-            Create::Defaults => self.defaults().series.clone(),
-            Create::With(options) => options.clone(),
+            Create::Defaults => self.create_in(state, append.key, hash, &self.defaults().series),
+            Create::With(options) => self.create_in(state, append.key, hash, options),
         };
-        match self.create_in(state, append.key, hash, options) {
+        match created {
             Ok(id) => Found::Here(id),
             Err(refusal) => Found::Refused(refusal),
         }
@@ -347,12 +348,12 @@ impl Core {
         state: &mut ShardState,
         key: &[u8],
         hash: u64,
-        options: SeriesOptions,
+        options: &SeriesOptions,
     ) -> std::result::Result<SeriesId, Refusal> {
         if key.len() > KEY_BYTES_MAX {
             return Err(Refusal::Limit("a key is longer than 65536 bytes"));
         }
-        self.check_fits_log(key, &options)?;
+        self.check_fits_log(key, options)?;
         let number = state.next_place * self.shards.len() + self.shard_of_hash(hash);
         let id = match u32::try_from(number) {
             Ok(number) if number < SERIES_MAX => SeriesId(number),
@@ -360,7 +361,7 @@ impl Core {
         };
         let key = std::sync::Arc::<[u8]>::from(key);
         if self.wal.is_some() {
-            state.group.create(id, &key, &options);
+            state.group.create(id, &key, options);
         }
         state.next_place += 1;
         state.counters.created += 1;
@@ -368,6 +369,7 @@ impl Core {
         state
             .slab
             .insert(self.place_of(id), Series::new(key, options));
+        self.index_labels(id, Some(&options.labels));
         Ok(id)
     }
 

@@ -7,6 +7,7 @@
 //! of locks.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::Index;
 use crate::io::Env;
 use crate::keys::Keys;
 use crate::maintain::Signals;
@@ -27,6 +28,7 @@ pub(crate) struct Core {
     /// See [`crate::shard`] for the order of locks.
     pub(crate) shards: Box<[Mutex<ShardState>]>,
     pub(crate) keys: Keys,
+    pub(crate) index: Index,
     pub(crate) wal: Option<Wal>,
     pub(crate) signals: Signals,
     pub(crate) readers: Readers,
@@ -52,6 +54,7 @@ impl Core {
         let core = Self {
             shards: shards.collect(),
             keys: Keys::new(env.random.next_u64()),
+            index: Index::new(options.shards, env.random.next_u64()),
             wal: None,
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),
@@ -123,9 +126,18 @@ impl Core {
 
     /// Reads the series under `key` under its shard's lock.
     pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&Series) -> T) -> Result<T> {
+        self.read_numbered(key, |series, _| read(series))
+    }
+
+    /// The same, for who needs its number too.
+    pub(crate) fn read_numbered<T>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&Series, SeriesId) -> T,
+    ) -> Result<T> {
         let (state, id) = self.lock_series(key)?;
         match state.slab.get(self.place_of(id)) {
-            Some(series) => Ok(read(series)),
+            Some(series) => Ok(read(series, id)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
         }
     }

@@ -150,7 +150,7 @@ impl Db {
         if core.keys.find(hash, key).is_some() {
             return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
         }
-        match core.create_in(&mut state, key, hash, options.clone()) {
+        match core.create_in(&mut state, key, hash, options) {
             Ok(_) => core.log_group(&mut state),
             Err(Refusal::Limit(text)) => Err(Error::new(ErrorKind::Limit, text)),
             Err(other) => Err(Error::new(ErrorKind::Invalid, other.to_string())),
@@ -181,14 +181,15 @@ impl Db {
         let state = &mut *guard;
         let place = self.core.place_of(id);
         if let Some(series) = state.slab.get_mut(place) {
-            let mut options = series.options();
+            let mut options = series.options(self.core.labels_of(id));
             change(&mut options);
             check_options(&options)?;
             self.core
                 .check_fits_log(key, &options)
                 .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
-            series.set_options(options.clone(), &mut state.sealer)?;
+            series.set_options(&options, &mut state.sealer)?;
             state.queue.note(series);
+            self.core.index_labels(id, Some(&options.labels));
             if self.core.wal.is_some() {
                 state.group.alter(id, &options);
             }
@@ -238,6 +239,7 @@ impl Db {
             };
             if let Some(series) = state.slab.remove(core.place_of(id)) {
                 state.queue.forget(&series);
+                core.index_labels(id, None);
             }
             if core.wal.is_some() {
                 state.group.delete_series(id);
@@ -265,6 +267,7 @@ impl Db {
             state.slab.clear();
             state.queue.clear();
         }
+        core.index.clear();
         let Some(wal) = &core.wal else {
             return Ok(Position::default());
         };
@@ -343,12 +346,13 @@ impl Db {
     }
 
     /// One step of maintenance, for a database without background threads:
-    /// settles what waits, syncs under [`Durability::Interval`], prepares the
+    /// indexes new labels, settles what waits, syncs under [`Durability::Interval`], prepares the
     /// log's next segment.
     ///
     /// # Errors
     /// Those of [`Db::settle`] and of the log.
     pub fn maintain(&self) -> Result<()> {
+        self.core.index.apply();
         self.core.settle_all()?;
         if let Some(wal) = &self.core.wal {
             if self.core.options.durability == Durability::Interval {

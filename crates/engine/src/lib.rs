@@ -40,13 +40,14 @@ pub mod query;
 mod replay;
 mod series;
 mod shard;
+mod slab;
 mod stats;
 pub mod wal;
 
 pub use append::{Append, Create, Outcome, Refusal, Scratch};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
-pub use index::SeriesRef;
+pub use index::{MaySee, SeriesRef};
 pub use options::{Defaults, Durability, Options};
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use replay::RecoverySummary;

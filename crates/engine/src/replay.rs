@@ -74,12 +74,15 @@ impl<'a> Replayer<'a> {
                 state.next_place = state.next_place.max(place + 1);
                 let key = std::sync::Arc::<[u8]>::from(key);
                 core.keys.insert(core.keys.hash(&key), key.clone(), id);
-                state.slab.insert(place, Series::new(key, *options));
+                state.slab.insert(place, Series::new(key, &options));
+                core.index_labels(id, Some(&options.labels));
+                core.index.relieve();
             }
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
-                    series.set_options(*options, &mut state.sealer)?;
+                    series.set_options(&options, &mut state.sealer)?;
                     state.queue.note(series);
+                    core.index_labels(id, Some(&options.labels));
                 }
             }
             Record::DeleteRange { id, from, to } => {
@@ -91,6 +94,7 @@ impl<'a> Replayer<'a> {
             Record::DeleteSeries { id } => {
                 if let Some(series) = state.slab.remove(core.place_of(id)) {
                     state.queue.forget(&series);
+                    core.index_labels(id, None);
                     core.keys
                         .remove(core.keys.hash(&series.key), &series.key, id);
                 }
@@ -117,6 +121,7 @@ impl<'a> Replayer<'a> {
             state.slab.clear();
             state.queue.clear();
         }
+        self.core.index.clear();
     }
 }
 

@@ -3,15 +3,15 @@
 //! Lock order: shards ascending, then one shard of the key map, then the log.
 //! A thread that holds several shards took them in ascending order.
 
-use crate::series::slab::Slab;
 use crate::series::{Sealer, Series, SettleWork};
+use crate::slab::Slab;
 use crate::wal::GroupBuilder;
 use std::collections::VecDeque;
 
 /// The state of one shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
-    pub(crate) slab: Slab,
+    pub(crate) slab: Slab<Series>,
     pub(crate) sealer: Sealer,
     /// Records of the batch under way.
     pub(crate) group: GroupBuilder,

@@ -41,6 +41,10 @@ pub struct Stats {
     pub memory: Memory,
     /// Bytes of memory of the map of keys.
     pub key_map_bytes: u64,
+    /// Label pairs, each counted once.
+    pub label_pairs: u64,
+    /// Bytes of memory of the label index.
+    pub index_bytes: u64,
     /// The log, if there is one.
     pub wal: Option<WalStats>,
 }
@@ -82,13 +86,13 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
-        let (whole, mut info) = self.core.read(key, |series| {
+        let (whole, mut info) = self.core.read_numbered(key, |series, id| {
             let info = SeriesInfo {
                 total_samples: 0,
                 memory: series.memory(),
                 first_timestamp: None,
                 last_timestamp: series.newest(),
-                options: series.options(),
+                options: series.options(self.core.labels_of(id)),
                 chunks: Vec::new(),
             };
             (series.snapshot(Timestamp::MIN, Timestamp::MAX), info)
@@ -109,6 +113,8 @@ impl Db {
         let mut stats = Stats {
             series: core.keys.len() as u64,
             key_map_bytes: core.keys.memory_bytes() as u64,
+            label_pairs: core.index.pair_count() as u64,
+            index_bytes: core.index.memory_bytes() as u64,
             wal: core.wal.as_ref().map(|wal| wal.stats()),
             ..Stats::default()
         };

@@ -84,8 +84,13 @@ impl Labels {
 
     /// The pairs in their order.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut rest = &self.0[..];
-        std::iter::from_fn(move || Some((take_part(&mut rest)?, take_part(&mut rest)?)))
+        Self::pairs_in(&self.0)
+    }
+
+    /// The pairs of the bytes [`Labels::as_bytes`] gave, without a copy; up
+    /// to the first damage, where the bytes are no labels.
+    pub fn pairs_in(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+        std::iter::from_fn(move || Some((take_part(&mut bytes)?, take_part(&mut bytes)?)))
     }
 
     /// Whether there is no label.

@@ -1,11 +1,62 @@
 //! From label matchers to series.
 //!
-//! A query sees every series whose creation was acknowledged before it began,
-//! with the labels it has at one moment during the query.
+//! Whoever creates, alters or removes a series leaves the change in a queue
+//! ([`queue`]); the background thread, or the first query, brings whole
+//! batches of changes into the index ([`inverted`]). A query does so before it
+//! begins and therefore sees every series whose creation was acknowledged
+//! before, with the labels it has. A new key of a series concerns nothing
+//! here: the index knows series by id.
+//!
+//! Invariant: the changes of one series reach the index in the order they
+//! happened. They stand in one queue in that order, and only the holder of
+//! `indexer` takes from queues.
+//!
+//! Lock order: a state shard, then `indexer`, then a queue or `inverted`,
+//! never both. Whoever holds one of these takes no lock of a shard.
+//!
+//! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
+mod inverted;
+mod listing;
+mod order;
+mod packed;
+mod posting;
+mod queue;
+mod select;
+pub(crate) mod symbols;
+
+use crate::core::Core;
 use crate::db::Db;
+use inverted::Inverted;
 use latewood_model::{Labels, Matcher, SeriesId};
+pub use listing::MaySee;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use queue::Queue;
+use roaring::RoaringBitmap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Changes in one queue that are worth waking the background thread for.
+const WORTH_WAKING: usize = 512;
+/// Changes in one queue, and bytes of labels, beyond which writers help.
+const QUEUE_MAX: usize = 8 * 1024;
+const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Changes applied before readers of the index get their turn.
+const APPLY_MAX: usize = 256;
+/// Series looked up before the shard's lock is given back.
+const LOOKS_MAX: usize = 256;
+
+/// The label index of a database, with what waits to get into it.
+pub(crate) struct Index {
+    /// One of each shard.
+    queues: Box<[Mutex<Queue>]>,
+    /// Some queue is longer than it should be.
+    overfull: AtomicBool,
+    /// Held by whoever brings changes into the index.
+    indexer: Mutex<()>,
+    inverted: RwLock<Inverted>,
+    seed: u64,
+}
 
 /// A series a query found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,39 +67,148 @@ pub struct SeriesRef {
     pub key: Arc<[u8]>,
 }
 
-impl Db {
-    /// The series that pass all `matchers`, in the order of their keys' bytes.
-    /// Without a matcher, all series.
-    pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
-        let core = &self.core;
-        let mut found = Vec::new();
-        for (shard, state) in core.shards.iter().enumerate() {
-            let places = state.lock().slab.places();
-            for place in 0..places {
-                let state = state.lock();
-                let Some(series) = state.slab.get(place) else {
-                    continue;
-                };
-                let labels = series.labels();
-                if matchers.iter().all(|matcher| matcher.matches(&labels)) {
-                    let number = place * core.shards.len() + shard;
-                    found.push(SeriesRef {
-                        // Ids were checked to fit when the series was created.
-                        id: SeriesId(number as u32),
-                        key: series.key.clone(),
-                    });
+impl Index {
+    /// An empty index. `seed` makes hashes differ from process to process.
+    pub(crate) fn new(shards: usize, seed: u64) -> Self {
+        Self {
+            queues: (0..shards).map(|_| Mutex::default()).collect(),
+            overfull: AtomicBool::new(false),
+            indexer: Mutex::new(()),
+            inverted: RwLock::new(Inverted::new(seed)),
+            seed,
+        }
+    }
+
+    /// Notes that a series has these labels now, or is gone. True when the
+    /// background thread should hear of it. The shard's lock is held.
+    fn note(&self, shard: usize, id: SeriesId, labels: Option<&Labels>) -> bool {
+        let mut queue = self.queues[shard].lock();
+        let waiting = &mut queue.waiting;
+        waiting.push(id.0, labels);
+        if waiting.len() > QUEUE_MAX || waiting.len_bytes() > QUEUE_BYTES_MAX {
+            self.overfull.store(true, Ordering::Relaxed);
+        }
+        waiting.len() == WORTH_WAKING
+    }
+
+    /// Brings changes into the index if too many wait. Writers call it, best
+    /// without a lock.
+    #[inline]
+    pub(crate) fn relieve(&self) {
+        if self.overfull.load(Ordering::Relaxed) {
+            self.apply();
+        }
+    }
+
+    /// Brings all changes that happened before into the index.
+    pub(crate) fn apply(&self) {
+        let _indexer = self.indexer.lock();
+        self.overfull.store(false, Ordering::Relaxed);
+        for queue in &self.queues {
+            let Some(batch) = queue.lock().begin() else {
+                continue;
+            };
+            for start in (0..batch.len()).step_by(APPLY_MAX) {
+                let mut inverted = self.inverted.write();
+                let end = batch.len().min(start + APPLY_MAX);
+                for (id, labels) in batch.changes(start..end) {
+                    match labels {
+                        Some(labels) => inverted.put(id, labels),
+                        None => inverted.remove(id),
+                    }
                 }
             }
+            queue.lock().finish(batch);
         }
-        found.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+    }
+
+    /// The labels of a series, in the order its client gave them; `None` of
+    /// one that does not exist.
+    pub(crate) fn labels(&self, shard: usize, id: SeriesId) -> Option<Labels> {
+        let queued = self.queues[shard].lock().find(id.0);
+        // What the queue no longer holds is in the index.
+        queued.unwrap_or_else(|| self.inverted.read().labels(id.0))
+    }
+
+    /// Forgets everything. The locks of all shards are held.
+    pub(crate) fn clear(&self) {
+        let _indexer = self.indexer.lock();
+        for queue in &self.queues {
+            *queue.lock() = Queue::default();
+        }
+        let old = std::mem::replace(&mut *self.inverted.write(), Inverted::new(self.seed));
+        drop(old);
+    }
+
+    /// The index as of now.
+    fn current(&self) -> RwLockReadGuard<'_, Inverted> {
+        self.apply();
+        self.inverted.read()
+    }
+
+    /// The number of label pairs, each counted once.
+    pub(crate) fn pair_count(&self) -> usize {
+        self.current().pair_count()
+    }
+
+    /// Bytes of memory it holds. Linear in the label pairs.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let queued = self.queues.iter().map(|queue| queue.lock().memory_bytes());
+        queued.sum::<usize>() + self.inverted.read().memory_bytes()
+    }
+}
+
+impl Core {
+    /// Tells the index that a series has these labels now, or is gone. The
+    /// lock of its shard is held.
+    pub(crate) fn index_labels(&self, id: SeriesId, labels: Option<&Labels>) {
+        if self.index.note(self.shard_of(id), id, labels) {
+            self.wake_indexer();
+        }
+    }
+
+    /// The labels of a series; none of one that does not exist.
+    pub(crate) fn labels_of(&self, id: SeriesId) -> Labels {
+        let labels = self.index.labels(self.shard_of(id), id);
+        labels.unwrap_or_default()
+    }
+
+    /// Those of `ids` that still exist, with their keys.
+    fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
+        let mut by_shard = vec![Vec::new(); self.shards.len()];
+        for id in ids {
+            by_shard[self.shard_of(SeriesId(id))].push(SeriesId(id));
+        }
+        let mut found = Vec::with_capacity(ids.len() as usize);
+        for (shard, ids) in self.shards.iter().zip(by_shard) {
+            for some in ids.chunks(LOOKS_MAX) {
+                let state = shard.lock();
+                found.extend(some.iter().filter_map(|&id| {
+                    let series = state.slab.get(self.place_of(id))?;
+                    let key = series.key.clone();
+                    Some(SeriesRef { id, key })
+                }));
+            }
+        }
+        found
+    }
+}
+
+impl Db {
+    /// The series that pass all `matchers`, in the order of their keys' bytes.
+    /// Without a matcher, all series. Exact for everything acknowledged before
+    /// the call. Linear in the series found and the label values asked for.
+    pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
+        let ids = self.core.index.current().select(matchers);
+        let mut found = self.core.resolve(&ids);
+        order::sort_by_key(&mut found);
         found
     }
 
     /// The labels of a series, in the order the client gave them; `None` once
     /// it is gone.
     pub fn labels(&self, series: &SeriesRef) -> Option<Labels> {
-        let state = self.core.shards[self.core.shard_of(series.id)].lock();
-        let series = state.slab.get(self.core.place_of(series.id))?;
-        Some(series.labels())
+        let shard = self.core.shard_of(series.id);
+        self.core.index.labels(shard, series.id)
     }
 }

@@ -1,9 +1,9 @@
-//! What goes on behind the writers: settling late samples, syncing the log,
-//! preparing its next segment.
+//! What goes on behind the writers: settling late samples, indexing labels,
+//! syncing the log, preparing its next segment.
 //!
-//! Two threads, so that a long settle never delays a sync and a slow disk
-//! never delays a settle. A database opened without background threads has
-//! neither and is driven by [`crate::Db::maintain`], step by step, as the
+//! Three threads, so that a long settle never delays a sync, a slow disk never
+//! a settle, and neither the labels of new series. A database opened without background threads has
+//! none and is driven by [`crate::Db::maintain`], step by step, as the
 //! simulation does. Tested through the database.
 
 mod settle;
@@ -34,6 +34,7 @@ pub(crate) struct Signals {
 struct SignalState {
     stop: bool,
     settle: bool,
+    index: bool,
 }
 
 /// The background threads of a database.
@@ -44,6 +45,7 @@ impl Workers {
     pub(crate) fn start(core: &Arc<Core>) -> Result<Self> {
         let mut workers = Self::default();
         workers.spawn("latewood-settle", core, settle::run)?;
+        workers.spawn("latewood-index", core, run_index)?;
         if core.wal.is_some() {
             workers.spawn("latewood-log", core, run_log)?;
         }
@@ -88,6 +90,17 @@ impl Signals {
         !state.stop
     }
 
+    /// Waits until there is much to index, `limit` passes or the database
+    /// closes; false then.
+    fn wait_index(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.stop && !state.index {
+            self.changed.wait_for(&mut state, limit);
+        }
+        state.index = false;
+        !state.stop
+    }
+
     /// Sleeps for `limit`, or until the database closes; false then.
     fn sleep(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
@@ -104,6 +117,19 @@ impl Core {
     pub(crate) fn wake_settler(&self) {
         self.signals.state.lock().settle = true;
         self.signals.changed.notify_all();
+    }
+
+    /// Tells the indexing thread that much waits for it.
+    pub(crate) fn wake_indexer(&self) {
+        self.signals.state.lock().index = true;
+        self.signals.changed.notify_all();
+    }
+}
+
+/// Brings the labels of new series into the index.
+fn run_index(core: &Core) {
+    while core.signals.wait_index(IDLE_TURN) {
+        core.index.apply();
     }
 }
 

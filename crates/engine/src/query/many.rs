@@ -112,7 +112,7 @@ impl Db {
         let found = series.iter().filter_map(|series| {
             self.look(series, |held| Found {
                 key: series.key.clone(),
-                labels: labels_of(held, with_labels),
+                labels: self.labels_if(with_labels, series),
                 view: View::of(held, query),
             })
         });
@@ -129,7 +129,7 @@ impl Db {
             self.look(series, |held| {
                 Ok(Latest {
                     key: series.key.clone(),
-                    labels: labels_of(held, with_labels),
+                    labels: self.labels_if(with_labels, series),
                     sample: held.last_sample()?,
                 })
             })
@@ -137,18 +137,17 @@ impl Db {
         found.collect()
     }
 
+    fn labels_if(&self, wanted: bool, series: &SeriesRef) -> Labels {
+        match wanted {
+            true => self.core.labels_of(series.id),
+            false => Labels::default(),
+        }
+    }
+
     /// Reads a series under its shard's lock; `None` where it is gone.
     pub(super) fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&Series) -> T) -> Option<T> {
         let state = self.core.shards[self.core.shard_of(series.id)].lock();
         state.slab.get(self.core.place_of(series.id)).map(read)
-    }
-}
-
-fn labels_of(series: &Series, wanted: bool) -> Labels {
-    if wanted {
-        series.labels()
-    } else {
-        Labels::default()
     }
 }
 

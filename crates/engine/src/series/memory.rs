@@ -16,7 +16,7 @@ impl Series {
                     .map(|chunk| chunk.memory_bytes() + 16)
                     .sum::<usize>(),
             late_bytes: self.late.as_ref().map_or(0, |late| late.memory_bytes()),
-            other_bytes: size_of::<Self>() + self.key.len() + self.labels.as_bytes().len(),
+            other_bytes: size_of::<Self>() + self.key.len(),
         }
     }
 }
@@ -30,7 +30,7 @@ pub struct Memory {
     pub chunk_bytes: usize,
     /// Late samples on their way into chunks.
     pub late_bytes: usize,
-    /// Keys, labels and bookkeeping.
+    /// Keys and bookkeeping.
     pub other_bytes: usize,
 }
 

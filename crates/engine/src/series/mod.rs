@@ -22,7 +22,6 @@ pub(crate) mod late;
 mod memory;
 mod rewrite;
 pub(crate) mod settle;
-pub(crate) mod slab;
 mod snapshot;
 mod sort;
 #[cfg(test)]
@@ -92,11 +91,11 @@ pub(crate) struct Series {
     settles_begun: u64,
     settling: bool,
     pub(crate) key: Arc<[u8]>,
-    labels: Labels,
 }
 
 impl Series {
-    pub(crate) fn new(key: Arc<[u8]>, options: SeriesOptions) -> Self {
+    /// An empty series. The index holds its labels.
+    pub(crate) fn new(key: Arc<[u8]>, options: &SeriesOptions) -> Self {
         let shape = Shape {
             encoding: options.encoding,
             chunk_size_bytes: options.chunk_size_bytes,
@@ -121,31 +120,25 @@ impl Series {
             settles_begun: 0,
             settling: false,
             key,
-            labels: options.labels,
         }
     }
 
-    /// The options as CREATE would take them.
-    pub(crate) fn options(&self) -> SeriesOptions {
+    /// The options as CREATE would take them, with the labels the index has.
+    pub(crate) fn options(&self, labels: Labels) -> SeriesOptions {
         SeriesOptions {
             retention_ms: self.retention_ms,
             chunk_size_bytes: self.shape.chunk_size_bytes,
             encoding: self.shape.encoding,
             duplicate_policy: self.policy,
             ignore: self.ignore,
-            labels: self.labels.clone(),
+            labels,
         }
     }
 
-    /// The labels, in the order the client gave them.
-    pub(crate) fn labels(&self) -> Labels {
-        self.labels.clone()
-    }
-
-    /// Sets all options; what is already encoded stays as it is.
+    /// Sets all options but the labels; what is already encoded stays as it is.
     pub(crate) fn set_options(
         &mut self,
-        options: SeriesOptions,
+        options: &SeriesOptions,
         sealer: &mut Sealer,
     ) -> Result<()> {
         if options.retention_ms != self.retention_ms {
@@ -160,7 +153,6 @@ impl Series {
         self.retention_ms = options.retention_ms;
         self.policy = options.duplicate_policy;
         self.ignore = options.ignore;
-        self.labels = options.labels;
         self.drop_expired();
         Ok(())
     }

@@ -112,7 +112,7 @@ impl Run {
         };
         Self {
             rng,
-            series: Series::new(b"key"[..].into(), options),
+            series: Series::new(b"key"[..].into(), &options),
             sealer: Sealer::default(),
             naive,
             settling: None,
@@ -239,7 +239,7 @@ fn random_operations_read_like_a_map() {
 fn late_load(late_of_100: u64) -> (Series, Sealer) {
     let mut rng = Rng(7);
     let (mut series, mut sealer) = (
-        Series::new(b"key"[..].into(), SeriesOptions::default()),
+        Series::new(b"key"[..].into(), &SeriesOptions::default()),
         Sealer::default(),
     );
     let mut newest = 100_000;
@@ -327,7 +327,7 @@ fn samples_that_expire_do_not_undo_a_settle() {
         ..SeriesOptions::default()
     };
     let mut sealer = Sealer::default();
-    let mut series = Series::new(b"key"[..].into(), options);
+    let mut series = Series::new(b"key"[..].into(), &options);
     let mut append = |series: &mut Series, timestamp: i64| {
         let sample = Sample::new(timestamp, (timestamp % 997) as f64);
         series

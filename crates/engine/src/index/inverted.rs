@@ -1,0 +1,266 @@
+//! The index itself: labels by series and series by label.
+//!
+//! A label pair is one interned string (the number of its name, then its
+//! value) whose number leads to a posting list. A name leads to the set of
+//! series that carry it and the set of its pairs. A series has the numbers of
+//! its pairs in the order its client gave them, repetitions included.
+//!
+//! Invariants:
+//! 1. A pair exists as long as some series carries it, a name as long as some
+//!    pair has it; their numbers are used again afterwards.
+//! 2. `series` holds exactly the ids put and not removed, labelled or not.
+//! 3. A series is in the posting list of each of its pairs, in the set of each
+//!    of its names, and in no other.
+
+use super::packed::Packed;
+use super::posting::{Posting, bitmap_bytes};
+use super::symbols::Symbols;
+use crate::slab::Slab;
+use latewood_model::Labels;
+use roaring::RoaringBitmap;
+
+/// Bytes of a number in stored strings.
+const NUMBER_BYTES: usize = 4;
+
+/// What one label name leads to.
+#[derive(Default)]
+pub(crate) struct Name {
+    /// The series that carry it.
+    pub(crate) series: RoaringBitmap,
+    /// The pairs it is the name of.
+    pub(crate) pairs: RoaringBitmap,
+}
+
+/// See the module's invariants.
+pub(crate) struct Inverted {
+    names: Symbols,
+    named: Slab<Name>,
+    pairs: Symbols,
+    postings: Slab<Posting>,
+    /// The numbers of each series' pairs.
+    labels: Packed,
+    series: RoaringBitmap,
+    scratch: Vec<u8>,
+}
+
+impl Inverted {
+    /// Nothing. `seed` makes hashes differ from process to process.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            names: Symbols::new(seed),
+            named: Slab::default(),
+            pairs: Symbols::new(seed),
+            postings: Slab::default(),
+            labels: Packed::default(),
+            series: RoaringBitmap::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Sets the labels of a series, given as [`Labels::as_bytes`] has them.
+    pub(crate) fn put(&mut self, id: u32, labels: &[u8]) {
+        if !self.series.insert(id) {
+            if self.has(id, labels) {
+                return;
+            }
+            self.unlink(id);
+        }
+        let mut numbers = Vec::with_capacity(6 * NUMBER_BYTES);
+        for (name, value) in Labels::pairs_in(labels) {
+            let number = self.link(id, name, value);
+            numbers.extend_from_slice(&number.to_le_bytes());
+        }
+        self.labels.set(id, &numbers);
+    }
+
+    /// Forgets a series.
+    pub(crate) fn remove(&mut self, id: u32) {
+        if self.series.remove(id) {
+            self.unlink(id);
+            self.labels.set(id, &[]);
+        }
+    }
+
+    /// The labels of a series, in the order its client gave them; `None` of
+    /// one that is not here.
+    pub(crate) fn labels(&self, id: u32) -> Option<Labels> {
+        if !self.series.contains(id) {
+            return None;
+        }
+        let pairs = self.pairs_of(id).map(|pair| self.pair(pair));
+        // They were labels before, so they are within the limits.
+        Some(Labels::new(pairs).unwrap_or_default())
+    }
+
+    /// All series.
+    pub(crate) fn series(&self) -> &RoaringBitmap {
+        &self.series
+    }
+
+    /// What the label name leads to.
+    pub(crate) fn name(&self, name: &[u8]) -> Option<&Name> {
+        let number = self.names.find(name)?;
+        self.named.get(number as usize)
+    }
+
+    /// All names with what they lead to.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&[u8], &Name)> {
+        (0..self.named.places()).filter_map(|number| {
+            let name = self.named.get(number)?;
+            Some((self.names.string(number as u32), name))
+        })
+    }
+
+    /// The series that carry a pair.
+    pub(crate) fn posting(&self, name: &[u8], value: &[u8]) -> Option<&Posting> {
+        let number = self.names.find(name)?;
+        let pair = self.pairs.find(&[&number.to_le_bytes(), value].concat())?;
+        self.postings.get(pair as usize)
+    }
+
+    /// The series that carry pair `number`.
+    pub(crate) fn posting_of(&self, number: u32) -> Option<&Posting> {
+        self.postings.get(number as usize)
+    }
+
+    /// The numbers of a series' pairs, in their order.
+    pub(crate) fn pairs_of(&self, id: u32) -> impl Iterator<Item = u32> {
+        let (numbers, _) = self.labels.get(id).as_chunks::<NUMBER_BYTES>();
+        numbers.iter().map(|number| u32::from_le_bytes(*number))
+    }
+
+    /// Name and value of pair `number`; both empty where there is none.
+    pub(crate) fn pair(&self, number: u32) -> (&[u8], &[u8]) {
+        match self.pairs.string(number).split_first_chunk() {
+            Some((name, value)) => (self.names.string(u32::from_le_bytes(*name)), value),
+            None => (&[], &[]),
+        }
+    }
+
+    /// The number of label pairs, each counted once.
+    pub(crate) fn pair_count(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Bytes of memory it holds. Linear in the pairs.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let name_sets = |name: &Name| bitmap_bytes(&name.series) + bitmap_bytes(&name.pairs);
+        let names = (0..self.named.pages()).flat_map(|page| self.named.page(page));
+        let postings = (0..self.postings.pages()).flat_map(|page| self.postings.page(page));
+        self.names.memory_bytes()
+            + self.named.memory_bytes()
+            + names.map(name_sets).sum::<usize>()
+            + self.pairs.memory_bytes()
+            + self.postings.memory_bytes()
+            + postings.map(Posting::memory_bytes).sum::<usize>()
+            + self.labels.memory_bytes()
+            + bitmap_bytes(&self.series)
+    }
+
+    /// Whether a series has just these labels.
+    fn has(&self, id: u32, labels: &[u8]) -> bool {
+        let held = self.pairs_of(id).map(|pair| self.pair(pair));
+        held.eq(Labels::pairs_in(labels))
+    }
+
+    /// Enters a series under one pair; the pair's number.
+    fn link(&mut self, id: u32, name: &[u8], value: &[u8]) -> u32 {
+        let name_number = self.names.intern(name);
+        self.scratch.clear();
+        self.scratch.extend_from_slice(&name_number.to_le_bytes());
+        self.scratch.extend_from_slice(value);
+        let pair = self.pairs.intern(&self.scratch);
+        if self.named.get(name_number as usize).is_none() {
+            self.named.insert(name_number as usize, Name::default());
+        }
+        if let Some(name) = self.named.get_mut(name_number as usize) {
+            name.series.insert(id);
+            match self.postings.get_mut(pair as usize) {
+                Some(posting) => posting.insert(id),
+                None => {
+                    name.pairs.insert(pair);
+                    self.postings.insert(pair as usize, Posting::One(id));
+                }
+            }
+        }
+        pair
+    }
+
+    /// Takes a series from everything its labels lead to.
+    fn unlink(&mut self, id: u32) {
+        let mut pairs: Vec<u32> = self.pairs_of(id).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        for pair in pairs {
+            let Some((name, _)) = self.pairs.string(pair).split_first_chunk() else {
+                continue;
+            };
+            let name_number = u32::from_le_bytes(*name);
+            let posting = self.postings.get_mut(pair as usize);
+            let pair_empty = posting.is_some_and(|posting| posting.remove(id));
+            if pair_empty {
+                self.postings.remove(pair as usize);
+                self.pairs.release(pair);
+            }
+            if let Some(name) = self.named.get_mut(name_number as usize) {
+                name.series.remove(id);
+                if pair_empty {
+                    name.pairs.remove(pair);
+                }
+                if name.pairs.is_empty() {
+                    self.named.remove(name_number as usize);
+                    self.names.release(name_number);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        Labels::new(pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()))).unwrap()
+    }
+
+    #[test]
+    fn symbols_live_as_long_as_a_series_carries_them() {
+        let mut index = Inverted::new(1);
+        let twice = labels(&[("x", "1"), ("x", "1"), ("x", "2")]);
+        index.put(7, twice.as_bytes());
+        index.put(9, labels(&[("y", "1"), ("x", "2")]).as_bytes());
+        assert_eq!(index.labels(7), Some(twice));
+        assert_eq!(index.pair_count(), 3);
+        assert_eq!(index.names().count(), 2);
+        assert_eq!(index.posting(b"x", b"2").map(Posting::len), Some(2));
+        index.put(7, &[]);
+        assert_eq!(index.labels(7), Some(Labels::default()));
+        assert!(index.posting(b"x", b"1").is_none());
+        assert_eq!(index.name(b"x").map(|name| name.series.len()), Some(1));
+        index.remove(9);
+        assert_eq!((index.pair_count(), index.names().count()), (0, 0));
+        assert_eq!(index.labels(9), None);
+        assert!(index.series().iter().eq([7]));
+    }
+
+    #[test]
+    fn churn_leaves_no_memory_behind() {
+        let mut index = Inverted::new(1);
+        let mut first_bytes = 0;
+        for round in 0..20u32 {
+            for id in 0..1_000 {
+                let host = format!("host-{round}-{id}");
+                let labels = labels(&[("host", &host), ("region", "eu"), (&host, "x")]);
+                index.put(round * 1_000 + id, labels.as_bytes());
+            }
+            let bytes = index.memory_bytes();
+            match round {
+                0 => first_bytes = bytes,
+                _ => assert!(bytes < first_bytes * 3 / 2, "{bytes} in round {round}"),
+            }
+            (0..1_000).for_each(|id| index.remove(round * 1_000 + id));
+        }
+        assert_eq!(index.pair_count(), 0);
+    }
+}

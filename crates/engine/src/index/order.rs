@@ -1,0 +1,72 @@
+//! Sorting many series by key.
+//!
+//! Keys lie all over the memory and often begin alike, so comparing them costs
+//! two cache misses. Here the eight bytes behind what all keys begin with are
+//! copied beside each series first, and decide nearly every comparison.
+
+use super::SeriesRef;
+
+/// Sorts by the bytes of the keys.
+pub(super) fn sort_by_key(series: &mut Vec<SeriesRef>) {
+    let common = common_prefix(series);
+    let mut marked: Vec<(u64, SeriesRef)> = series
+        .drain(..)
+        .map(|one| (mark(&one.key[common..]), one))
+        .collect();
+    marked.sort_unstable_by(|(a_mark, a), (b_mark, b)| {
+        // Marks alike say nothing: one key may go on where the other ends.
+        a_mark.cmp(b_mark).then_with(|| a.key.cmp(&b.key))
+    });
+    series.extend(marked.into_iter().map(|(_, one)| one));
+}
+
+/// How many bytes all keys begin with.
+fn common_prefix(series: &[SeriesRef]) -> usize {
+    let Some((first, rest)) = series.split_first() else {
+        return 0;
+    };
+    rest.iter().fold(first.key.len(), |common, one| {
+        let alike = first.key[..common].iter().zip(&*one.key);
+        alike.take_while(|(a, b)| a == b).count()
+    })
+}
+
+/// The first eight bytes as a number that sorts as they do.
+fn mark(key: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    let length = key.len().min(8);
+    bytes[..length].copy_from_slice(&key[..length]);
+    u64::from_be_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latewood_model::SeriesId;
+
+    #[test]
+    fn order_is_that_of_the_bytes() {
+        let keys: [&[u8]; 9] = [
+            b"ab\0",
+            b"ab",
+            b"abz",
+            b"ab\0\0",
+            b"ab\xff",
+            b"ab12345678b",
+            b"ab12345678a",
+            b"ab12345678",
+            b"ab1",
+        ];
+        for count in 0..keys.len() {
+            let series = |key: &&[u8]| SeriesRef {
+                id: SeriesId(0),
+                key: (*key).into(),
+            };
+            let mut sorted: Vec<_> = keys[..count].iter().map(series).collect();
+            sort_by_key(&mut sorted);
+            let mut expected = keys[..count].to_vec();
+            expected.sort_unstable();
+            assert!(sorted.iter().map(|one| &*one.key).eq(expected));
+        }
+    }
+}

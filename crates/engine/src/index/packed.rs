@@ -1,0 +1,136 @@
+//! Byte strings by number, close together.
+//!
+//! A million short strings in boxes of their own cost more in pointers and in
+//! the allocator's headers than in bytes. Here 256 strings of neighbouring
+//! numbers share one buffer; only where each ends is kept beside it. A change
+//! moves what follows in its page: a few KiB at most where strings are short.
+//!
+//! A string that was never set, or was cleared, is empty. A page whose strings
+//! are all empty holds no memory.
+
+const PAGE_STRINGS: usize = 256;
+
+/// A growing array of byte strings.
+#[derive(Default)]
+pub(crate) struct Packed {
+    pages: Vec<Page>,
+}
+
+#[derive(Default)]
+struct Page {
+    /// Where each string ends; empty while every string is.
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+impl Packed {
+    /// String `number`.
+    pub(crate) fn get(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        match self.pages.get(number / PAGE_STRINGS) {
+            Some(page) => page.get(number % PAGE_STRINGS),
+            None => &[],
+        }
+    }
+
+    /// Sets string `number`. Linear in the bytes of its page.
+    pub(crate) fn set(&mut self, number: u32, string: &[u8]) {
+        let number = number as usize;
+        let index = number / PAGE_STRINGS;
+        if self.pages.len() <= index {
+            if string.is_empty() {
+                return;
+            }
+            self.pages.resize_with(index + 1, Page::default);
+        }
+        self.pages[index].set(number % PAGE_STRINGS, string);
+    }
+
+    /// Bytes of memory it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let own = |page: &Page| page.ends.capacity() * 4 + page.bytes.capacity();
+        self.pages.capacity() * size_of::<Page>() + self.pages.iter().map(own).sum::<usize>()
+    }
+}
+
+impl Page {
+    fn get(&self, place: usize) -> &[u8] {
+        if self.ends.is_empty() {
+            return &[];
+        }
+        &self.bytes[self.start(place)..self.ends[place] as usize]
+    }
+
+    fn start(&self, place: usize) -> usize {
+        place
+            .checked_sub(1)
+            .map_or(0, |before| self.ends[before] as usize)
+    }
+
+    fn set(&mut self, place: usize, string: &[u8]) {
+        if self.ends.is_empty() {
+            self.ends = vec![0; PAGE_STRINGS];
+        }
+        let (start, end) = (self.start(place), self.ends[place] as usize);
+        let after = self.bytes.len() - end;
+        if after == 0 {
+            self.bytes.truncate(start);
+            self.bytes.extend_from_slice(string);
+        } else {
+            self.bytes.splice(start..end, string.iter().copied());
+        }
+        // A page holds 256 strings of at most 256 KiB: its ends fit 32 bits.
+        let moved = (self.bytes.len() - after) as u32;
+        let delta = moved.wrapping_sub(end as u32);
+        for end in &mut self.ends[place..] {
+            *end = end.wrapping_add(delta);
+        }
+        self.give_back();
+    }
+
+    /// Gives memory back that the page does not need, now and then.
+    fn give_back(&mut self) {
+        if self.bytes.is_empty() {
+            *self = Self::default();
+            return;
+        }
+        let full = self.start(PAGE_STRINGS - 1) < self.bytes.len()
+            && self.bytes.capacity() - self.bytes.len() > self.bytes.len() / 8;
+        if full || self.bytes.capacity() > 4 * self.bytes.len() {
+            self.bytes.shrink_to_fit();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::sim::SimRandom;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn random_changes_match_a_map() {
+        let random = SimRandom::new(7);
+        let (mut packed, mut map) = (Packed::default(), BTreeMap::new());
+        for step in 0..20_000u32 {
+            let number = random.below(700) as u32;
+            let mut string = vec![step as u8; random.below(40) as usize];
+            if random.below(3) == 0 || step > 19_000 {
+                string.clear();
+            }
+            packed.set(number, &string);
+            map.insert(number, string);
+            let other = random.below(1_000) as u32;
+            let held = map.get(&other).map_or(&[][..], Vec::as_slice);
+            assert_eq!(packed.get(other), held, "string {other} after {step}");
+        }
+        for number in 0..700 {
+            packed.set(number, &[]);
+        }
+        assert_eq!(
+            packed.memory_bytes(),
+            packed.pages.capacity() * size_of::<Page>(),
+            "empty pages hold nothing"
+        );
+    }
+}

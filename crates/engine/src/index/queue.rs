@@ -1,0 +1,155 @@
+//! Changes of labels on their way into the index.
+//!
+//! A writer only leaves the labels here, a copy of a few bytes under its
+//! shard's lock; the index itself is brought up to date in batches, on another
+//! thread where there is one. A batch stays readable while it is applied, so
+//! that the labels of a series can be had at any moment.
+
+use latewood_model::Labels;
+use std::sync::Arc;
+
+/// Bytes of labels a batch keeps the memory of for the next one.
+const KEPT_BYTES: usize = 1024 * 1024;
+/// Changes it keeps the memory of.
+const KEPT_CHANGES: usize = 8 * 1024;
+
+/// Changes in the order they happened.
+#[derive(Default)]
+pub(crate) struct Batch {
+    changes: Vec<Change>,
+    /// The labels of all changes, one behind the other.
+    bytes: Vec<u8>,
+}
+
+struct Change {
+    id: u32,
+    /// The series is gone.
+    gone: bool,
+    /// Where its labels end in `bytes`; they begin where those before end.
+    end: usize,
+}
+
+impl Batch {
+    /// Notes that a series has these labels, or is gone.
+    pub(crate) fn push(&mut self, id: u32, labels: Option<&Labels>) {
+        if let Some(labels) = labels {
+            self.bytes.extend_from_slice(labels.as_bytes());
+        }
+        self.changes.push(Change {
+            id,
+            gone: labels.is_none(),
+            end: self.bytes.len(),
+        });
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    pub(crate) fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Changes `range`, each a series and its labels, `None` if it is gone.
+    pub(crate) fn changes(
+        &self,
+        range: std::ops::Range<usize>,
+    ) -> impl Iterator<Item = (u32, Option<&[u8]>)> {
+        range.map(|at| (self.changes[at].id, self.labels_at(at)))
+    }
+
+    /// What the newest change of a series says, if there is one.
+    fn find(&self, id: u32) -> Option<Option<Labels>> {
+        let at = self.changes.iter().rposition(|change| change.id == id)?;
+        let labels = self.labels_at(at);
+        // They were labels when they came.
+        Some(labels.map(|bytes| Labels::from_bytes(bytes).unwrap_or_default()))
+    }
+
+    fn labels_at(&self, at: usize) -> Option<&[u8]> {
+        let change = &self.changes[at];
+        let start = at
+            .checked_sub(1)
+            .map_or(0, |before| self.changes[before].end);
+        (!change.gone).then(|| &self.bytes[start..change.end])
+    }
+
+    /// Empties it, keeping some of its memory.
+    fn clear(&mut self) {
+        self.changes.clear();
+        self.changes.shrink_to(KEPT_CHANGES);
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+    }
+}
+
+/// The changes of one shard that the index does not hold yet.
+#[derive(Default)]
+pub(crate) struct Queue {
+    pub(crate) waiting: Batch,
+    /// What somebody brings into the index just now; older than `waiting`.
+    applying: Arc<Batch>,
+    /// An empty batch with memory.
+    spare: Batch,
+}
+
+impl Queue {
+    /// Takes what waits, to bring it into the index. Only for whoever holds
+    /// the lock of those who do.
+    pub(crate) fn begin(&mut self) -> Option<Arc<Batch>> {
+        if self.waiting.changes.is_empty() {
+            return None;
+        }
+        let spare = std::mem::take(&mut self.spare);
+        self.applying = Arc::new(std::mem::replace(&mut self.waiting, spare));
+        Some(self.applying.clone())
+    }
+
+    /// The batch taken last is in the index.
+    pub(crate) fn finish(&mut self, batch: Arc<Batch>) {
+        self.applying = Arc::default();
+        if let Ok(mut batch) = Arc::try_unwrap(batch) {
+            batch.clear();
+            self.spare = batch;
+        }
+    }
+
+    /// What the newest change of a series says, if there is one.
+    pub(crate) fn find(&self, id: u32) -> Option<Option<Labels>> {
+        self.waiting.find(id).or_else(|| self.applying.find(id))
+    }
+
+    /// Bytes of memory it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        [&self.waiting, &*self.applying, &self.spare]
+            .iter()
+            .map(|batch| batch.bytes.capacity() + batch.changes.capacity() * size_of::<Change>())
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(value: &str) -> Labels {
+        Labels::new([(&b"x"[..], value.as_bytes())]).unwrap()
+    }
+
+    #[test]
+    fn the_newest_change_counts_while_a_batch_is_applied() {
+        let mut queue = Queue::default();
+        queue.waiting.push(1, Some(&labels("old")));
+        queue.waiting.push(2, Some(&labels("two")));
+        let batch = queue.begin().unwrap();
+        queue.waiting.push(1, None);
+        assert_eq!(queue.find(1), Some(None));
+        assert_eq!(queue.find(2), Some(Some(labels("two"))));
+        assert_eq!(queue.find(3), None);
+        let told: Vec<_> = batch.changes(0..2).collect();
+        assert_eq!(told[0], (1, Some(labels("old").as_bytes())));
+        queue.finish(batch);
+        assert_eq!(queue.find(2), None);
+        assert_eq!(queue.find(1), Some(None));
+    }
+}

@@ -1,0 +1,121 @@
+//! Values by number, in pages.
+//!
+//! A value stays where it was put: the slab grows by whole pages, so that
+//! growth never copies what is there and never pauses a writer. A page whose
+//! last value goes gives its memory back.
+
+const PAGE_PLACES: usize = 256;
+
+/// A growing array of places for values.
+pub(crate) struct Slab<T> {
+    pages: Vec<Page<T>>,
+}
+
+/// Places side by side; no memory while none is filled.
+struct Page<T> {
+    places: Vec<Option<T>>,
+    filled: usize,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { pages: Vec::new() }
+    }
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self {
+            places: Vec::new(),
+            filled: 0,
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    /// One more than the highest place there is.
+    pub(crate) fn places(&self) -> usize {
+        self.pages.len() * PAGE_PLACES
+    }
+
+    pub(crate) fn get(&self, place: usize) -> Option<&T> {
+        let page = self.pages.get(place / PAGE_PLACES)?;
+        page.places.get(place % PAGE_PLACES)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
+        let page = self.pages.get_mut(place / PAGE_PLACES)?;
+        page.places.get_mut(place % PAGE_PLACES)?.as_mut()
+    }
+
+    /// Puts `value` at `place`; what stood there comes back.
+    pub(crate) fn insert(&mut self, place: usize, value: T) -> Option<T> {
+        let index = place / PAGE_PLACES;
+        if self.pages.len() <= index {
+            self.pages.resize_with(index + 1, Page::default);
+        }
+        let page = &mut self.pages[index];
+        if page.places.is_empty() {
+            page.places.resize_with(PAGE_PLACES, || None);
+        }
+        let old = page.places[place % PAGE_PLACES].replace(value);
+        page.filled += usize::from(old.is_none());
+        old
+    }
+
+    pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
+        let page = self.pages.get_mut(place / PAGE_PLACES)?;
+        let old = page.places.get_mut(place % PAGE_PLACES)?.take()?;
+        page.filled -= 1;
+        if page.filled == 0 {
+            page.places = Vec::new();
+        }
+        Some(old)
+    }
+
+    /// The number of pages.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    /// The values of one page; none of a page that is no longer there.
+    pub(crate) fn page(&self, page: usize) -> impl Iterator<Item = &T> {
+        let page = self.pages.get(page).into_iter();
+        page.flat_map(|page| page.places.iter().flatten())
+    }
+
+    /// Bytes of memory of the pages, what the values own aside.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let filled = self.pages.iter().filter(|page| page.filled > 0).count();
+        self.pages.capacity() * size_of::<Page<T>>() + filled * PAGE_PLACES * size_of::<Option<T>>()
+    }
+
+    /// Forgets all values.
+    pub(crate) fn clear(&mut self) {
+        self.pages.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_fill_in_any_order() {
+        let mut slab = Slab::default();
+        for place in [700, 3, 0, 256] {
+            assert!(slab.insert(place, place.to_string()).is_none());
+        }
+        let held = |slab: &Slab<String>| -> Vec<String> {
+            let all = (0..slab.pages()).flat_map(|page| slab.page(page));
+            all.cloned().collect()
+        };
+        assert_eq!(held(&slab), ["0", "3", "256", "700"]);
+        let full = slab.memory_bytes();
+        assert_eq!(slab.remove(256).unwrap(), "256");
+        assert!(slab.memory_bytes() < full, "an empty page holds nothing");
+        assert!(slab.get(256).is_none() && slab.remove(9_999).is_none());
+        assert!(slab.insert(3, "again".to_owned()).is_some());
+        assert_eq!(held(&slab), ["0", "again", "700"]);
+    }
+}
