@@ -54,6 +54,8 @@ pub(crate) struct Info {
     pub(crate) shape: Shape,
     pub(crate) rules: Vec<Rule>,
     pub(crate) samples: i64,
+    /// Milliseconds; 0 when there is no sample.
+    pub(crate) last_timestamp: i64,
 }
 
 impl Rule {
@@ -115,6 +117,7 @@ impl Info {
             known += 1;
             match bytes(&pair[0])? {
                 b"totalSamples" => info.samples = integer(value)?,
+                b"lastTimestamp" => info.last_timestamp = integer(value)?,
                 b"retentionTime" => shape.retention_ms = Some(integer(value)?),
                 b"chunkSize" => shape.chunk_size_bytes = Some(integer(value)?),
                 b"chunkType" => shape.uncompressed = Some(bytes(value)? == b"uncompressed"),
@@ -139,8 +142,13 @@ impl Info {
 /// When the connection breaks or the answer is not understood.
 pub(crate) fn expiry(link: &mut Link, key: &[u8]) -> Result<Option<i64>> {
     // Redis before 7 knows only how long is left.
-    let left = link.run(&redis::cmd("PTTL").arg(key).take())?;
-    let left = integer(&left).ok_or_else(|| link.strange("PTTL"))?;
+    let left = match link.ask(&redis::cmd("PTTL").arg(key).take())? {
+        // A server that knows no expiry has none to carry over.
+        Err(text) if text.contains("unknown command") => return Ok(None),
+        left => left.ok(),
+    };
+    let left = left.as_ref().and_then(integer);
+    let left = left.ok_or_else(|| link.strange("PTTL"))?;
     if left < 0 {
         return Ok(None);
     }

@@ -3,6 +3,9 @@
 //! Both sides are read in ascending order, side by side, and every difference is mended as it
 //! is met. Writes go behind the reading position, so they never change what is still to be
 //! read. A fresh series is the same walk with nothing on the target's side.
+//!
+//! The source is read up to what was its last timestamp when the walk began: a writer that is
+//! faster than the walk would never let it end. What came behind that is the next walk's.
 
 use super::Import;
 use crate::connect::Link;
@@ -99,16 +102,21 @@ impl Writes {
 }
 
 impl Import<'_> {
-    /// Walks over `key` on both sides and mends the target.
+    /// Walks over `key` on both sides, on the source up to `end`, and mends the target.
     ///
     /// # Errors
     /// [`Stop::SeriesGone`] when either side no longer has it.
-    pub(crate) fn mend(&mut self, key: &[u8], begin: Begin) -> std::result::Result<Compared, Stop> {
+    pub(crate) fn mend(
+        &mut self,
+        key: &[u8],
+        begin: Begin,
+        end: i64,
+    ) -> std::result::Result<Compared, Stop> {
         let (start, mut theirs) = match begin {
             Begin::Fresh => (0, Cursor::empty()),
             Begin::At(start) => (start, Cursor::new(key, start, i64::MAX)),
         };
-        let mut ours = Cursor::new(key, start, i64::MAX);
+        let mut ours = Cursor::new(key, start, end);
         let mut writes = Writes {
             pipe: redis::pipe(),
             refused: None,

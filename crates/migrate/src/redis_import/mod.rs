@@ -232,7 +232,7 @@ impl Import<'_> {
                     (false, true) => Begin::At(self.last_timestamp(key)?),
                     (false, false) => Begin::At(0),
                 };
-                match self.mend(key, begin) {
+                match self.mend(key, begin, info.last_timestamp) {
                     Ok(compared) => self.verdict(key, copy, compared)?,
                     Err(Stop::SeriesGone) => return self.gone(key),
                     Err(Stop::Error(error)) => return Err(error),

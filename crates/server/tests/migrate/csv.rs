@@ -1,0 +1,150 @@
+//! CSV files: there and back, by standard input, and files that are wrong.
+
+use crate::harness::Server;
+use crate::{assert_same, contents, latewood, outcome, run};
+use std::io::Write;
+use std::process::Stdio;
+
+fn filled() -> Server {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        (
+            "TS.CREATE empty RETENTION 5000 CHUNK_SIZE 128 ENCODING UNCOMPRESSED",
+            "+OK\r\n",
+        ),
+        (
+            "TS.CREATE a DUPLICATE_POLICY BLOCK IGNORE 10 5 LABELS site north a=b c",
+            "+OK\r\n",
+        ),
+        ("TS.ADD a 1700000000000 0.1", ":1700000000000\r\n"),
+        ("TS.ADD a 1 -0.0", ":1\r\n"),
+        ("TS.ADD a 2 nan", ":2\r\n"),
+        ("TS.ADD a 3 1e300", ":3\r\n"),
+        (
+            "TS.ADD a 9223372036854775807 5e-324",
+            ":9223372036854775807\r\n",
+        ),
+    ]);
+    let odd = [&b"TS.ADD"[..], b"key,\"with\"\r\n \xff bytes", b"7", b"7"];
+    assert_eq!(client.ask_words(&odd), ":7\r\n");
+    server
+}
+
+#[test]
+fn a_file_brings_everything_back() {
+    let (server, other) = (filled(), Server::start());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("all.csv");
+    let file = file.to_str().unwrap();
+    let (status, _, errors) = run(&["export", "csv", "--from", server.address(), file]);
+    assert_eq!(status, Some(0), "{errors}");
+    let (status, _, errors) = run(&["import", "csv", "--to", other.address(), file]);
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(
+        errors.contains("6 samples written, 3 series made"),
+        "{errors}"
+    );
+    let all = contents(server.address());
+    assert_same(&all, &contents(other.address()));
+    assert_same(&all, &std::fs::read_to_string(file).unwrap_or(all.clone()));
+
+    // A second export does not overwrite the first.
+    let (status, _, errors) = run(&["export", "csv", "--from", server.address(), file]);
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("exists already"), "{errors}");
+}
+
+fn import(server: &Server, options: &[&str], lines: &[u8]) -> (Option<i32>, String, String) {
+    let mut child = latewood(&["import", "csv", "--to", server.address()])
+        .args(options)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(lines).unwrap();
+    outcome(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn standard_input_with_labels_on_the_samples() {
+    let server = Server::start();
+    let lines =
+        b"key,timestamp,value\nk,2,2.5,site=north,@policy=last\nk,1,1.5,site=north\nplain,5,5\n";
+    let (status, _, errors) = import(&server, &[], lines);
+    assert_eq!(status, Some(0), "{errors}");
+    let all = contents(server.address());
+    assert!(all.contains("k,,,site=north,@retention=0"), "{all}");
+    assert!(all.contains("@policy=last"), "{all}");
+    assert!(all.contains("\nk,1,1.5\nk,2,2.5\n"), "{all}");
+    assert!(all.ends_with("plain,5,5\n"), "{all}");
+    // The series are there now: samples are added, options are kept and that is said.
+    let (status, _, errors) = import(&server, &["--on-duplicate", "sum"], b"k,2,1,site=south\n");
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(errors.contains("1 series were there and kept"), "{errors}");
+    server
+        .client()
+        .expect(&[("TS.GET k", "*2\r\n:2\r\n+3.5\r\n")]);
+}
+
+const BAD: &[u8] = b"k,1,1\nk,two,2\nk,3,3\nk,1,9\nother,4\nk,5,5\n";
+
+#[test]
+fn the_first_bad_line_stops_an_import() {
+    let server = Server::start();
+    let (status, _, errors) = import(&server, &[], BAD);
+    assert_eq!(status, Some(1));
+    assert!(
+        errors.contains("- line 2, key k: two is no timestamp"),
+        "{errors}"
+    );
+    server
+        .client()
+        .expect(&[("TS.RANGE k - +", "*1\r\n*2\r\n:1\r\n+1\r\n")]);
+}
+
+#[test]
+fn bad_lines_are_left_out_named_and_counted() {
+    let server = Server::start();
+    let (status, _, errors) = import(&server, &["--skip-bad"], BAD);
+    assert_eq!(status, Some(3));
+    for words in [
+        "- line 2, key k: two is no timestamp",
+        "- line 4, key k: ERR TSDB: Error at upsert",
+        "- line 5, key other: no value",
+        "3 samples written",
+        "3 lines were left out",
+    ] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
+}
+
+#[test]
+fn a_refusal_of_the_server_names_its_line() {
+    let server = Server::start();
+    let (status, _, errors) = import(&server, &[], b"k,1,1\nk,2,2\nk,1,9\nk,3,3\n");
+    assert_eq!(status, Some(1));
+    assert!(
+        errors.contains("- line 3, key k: ERR TSDB: Error at upsert"),
+        "{errors}"
+    );
+    assert!(errors.contains("(3 samples were written)"), "{errors}");
+    let (status, _, errors) = run(&["import", "csv", "--to", server.address(), "/nowhere.csv"]);
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("open /nowhere.csv"), "{errors}");
+}
+
+#[test]
+fn samples_dropped_by_ignore_are_counted() {
+    let server = Server::start();
+    server
+        .client()
+        .expect(&[("TS.CREATE k DUPLICATE_POLICY LAST IGNORE 10 10", "+OK\r\n")]);
+    let (status, _, errors) = import(&server, &[], b"k,1,1\nk,2,1\nk,50,1\n");
+    assert_eq!(status, Some(0), "{errors}");
+    assert!(
+        errors.contains("1 samples were dropped by the IGNORE rule"),
+        "{errors}"
+    );
+}

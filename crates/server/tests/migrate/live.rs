@@ -1,0 +1,340 @@
+//! Copies of a RedisTimeSeries that others write to.
+
+use crate::harness::{Client, Server};
+use crate::peer::Peer;
+use crate::{assert_same, contents, latewood, outcome, run};
+use latewood_wire::resp::encode_command;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Writes samples in one pipeline and reads all replies.
+fn add(client: &mut Client, key: &str, samples: impl Iterator<Item = (u64, f64)>) {
+    let mut bytes = Vec::new();
+    let mut count = 0;
+    for (timestamp, value) in samples {
+        let (timestamp, value) = (timestamp.to_string(), value.to_string());
+        encode_command(
+            &mut bytes,
+            &["TS.ADD", key, &timestamp, &value, "ON_DUPLICATE", "LAST"],
+        );
+        count += 1;
+    }
+    client.send(&bytes);
+    for _ in 0..count {
+        let reply = client.reply();
+        assert_eq!(reply[0], b':', "{}", String::from_utf8_lossy(&reply));
+    }
+}
+
+/// Series of every kind: empty, of the length of one, two and a bit more than two pages, with
+/// options, labels, late samples, odd names.
+fn fill(client: &mut Client) {
+    client.expect(&[
+        ("TS.CREATE empty LABELS site north", "+OK\r\n"),
+        (
+            "TS.CREATE blocked DUPLICATE_POLICY BLOCK CHUNK_SIZE 128 LABELS a=b c",
+            "+OK\r\n",
+        ),
+        (
+            "TS.CREATE kept RETENTION 50000 ENCODING UNCOMPRESSED",
+            "+OK\r\n",
+        ),
+        ("TS.CREATE ignoring DUPLICATE_POLICY LAST", "+OK\r\n"),
+        ("SET text 1", "+OK\r\n"),
+        ("SADD set 1", ":1\r\n"),
+    ]);
+    for (key, length) in [("one-page", 5_000), ("two-pages", 10_000), ("more", 10_001)] {
+        add(client, key, (0..length).map(|at| (at * 3, at as f64 / 7.0)));
+    }
+    add(
+        client,
+        "blocked",
+        (0..3_000).map(|at| (90_000 - at * 30, -1.0 / (at + 1) as f64)),
+    );
+    add(
+        client,
+        "kept",
+        (0..1_000).map(|at| (at * 100, f64::MAX / (at + 1) as f64)),
+    );
+    // Too close to each other for the IGNORE rule that follows.
+    add(client, "ignoring", (0..100).map(|at| (at, 1.0)));
+    client.expect(&[("TS.ALTER ignoring IGNORE 50 5", "+OK\r\n")]);
+    for room in 0..20_u64 {
+        let key = format!("room:{room} \u{e4}\u{1F600}");
+        let create = [
+            "TS.CREATE",
+            &key,
+            "LABELS",
+            "room",
+            &room.to_string(),
+            "note",
+            "x \"y\" z",
+        ];
+        assert_eq!(client.ask_words(&create), "+OK\r\n");
+        add(
+            client,
+            &key,
+            (0..500).map(|at| (at * 7919 % 500 * 10, at as f64)),
+        );
+    }
+}
+
+/// Writes new samples, late ones and corrections, deletes some, makes a new series now and
+/// then, until told to stop.
+fn disturb(client: &mut Client, stop: &AtomicBool) {
+    let mut round = 0_u64;
+    while !stop.load(Ordering::Relaxed) {
+        round += 1;
+        add(
+            client,
+            "more",
+            (0..10).map(|at| (40_000 + round * 10 + at, 0.5)),
+        );
+        add(
+            client,
+            "more",
+            (0..10).map(|at| (round * 97 % 30_000 + at, round as f64)),
+        );
+        add(
+            client,
+            "two-pages",
+            (0..5).map(|at| (round * 89 % 30_000 + at, round as f64)),
+        );
+        let from = (round * 31 % 30_000).to_string();
+        let to = (round * 31 % 30_000 + 20).to_string();
+        client.ask_words(&["TS.DEL", "one-page", &from, &to]);
+        if round.is_multiple_of(50) {
+            add(
+                client,
+                &format!("new:{}", round % 1_000),
+                (0..3).map(|at| (at, 1.0)),
+            );
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_source_at_rest_is_copied_whole() {
+    let (peer, target) = (Peer::start(), Server::start());
+    fill(&mut peer.client());
+    let words = [
+        "import",
+        "redis",
+        "--from",
+        peer.address(),
+        "--to",
+        target.address(),
+    ];
+    let (status, summary, errors) = run(&words);
+    assert_eq!(status, Some(0), "{summary}{errors}");
+    assert!(summary.contains("27 of 27 series agree"), "{summary}");
+    assert!(summary.contains("skipped, string: text\n"), "{summary}");
+    assert!(summary.contains("skipped, set: set\n"), "{summary}");
+    assert_same(&contents(peer.address()), &contents(target.address()));
+    // The IGNORE rule is at work again.
+    target
+        .client()
+        .expect(&[("TS.ADD ignoring 120 2", ":99\r\n")]);
+}
+
+#[test]
+fn following_a_writer_ends_with_both_sides_equal() {
+    let (peer, target) = (Peer::start(), Server::start());
+    fill(&mut peer.client());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| disturb(&mut peer.client(), &stop));
+        let words = [
+            "import",
+            "redis",
+            "--from",
+            peer.address(),
+            "--to",
+            target.address(),
+        ];
+        let mut import = latewood(&words)
+            .args(["--follow", "--delete"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(import.stderr.take().unwrap()).lines();
+        let mut told = Vec::new();
+        for line in lines.map_while(Result::ok) {
+            // Two passes found something: the writer was followed.
+            if line.starts_with("pass 2:") {
+                assert!(!line.starts_with("pass 2: 0 of"), "{line}");
+                stop.store(true, Ordering::Relaxed);
+            }
+            told.push(line);
+        }
+        stop.store(true, Ordering::Relaxed);
+        let (status, summary, _) = outcome(&import.wait_with_output().unwrap());
+        assert_eq!(status, Some(0), "{summary}{told:?}");
+    });
+    assert_same(&contents(peer.address()), &contents(target.address()));
+}
+
+#[test]
+fn a_series_that_never_rests_is_named() {
+    let (peer, target) = (Peer::start(), Server::start());
+    add(&mut peer.client(), "still", (0..100).map(|at| (at, 1.0)));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut client = peer.client();
+            add(&mut client, "hot", (0..2_000).map(|at| (at, 0.0)));
+            for at in 2_000.. {
+                add(&mut client, "hot", std::iter::once((at, at as f64)));
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut reader = peer.client();
+        while reader.ask("EXISTS hot") != ":1\r\n" {}
+        // The rate makes every walk last, so that the writer gets ahead of it.
+        let words = [
+            "import",
+            "redis",
+            "--from",
+            peer.address(),
+            "--to",
+            target.address(),
+        ];
+        let options = ["--rate", "5000", "--passes", "2"];
+        let (status, summary, errors) = run(&[&words[..], &options].concat());
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(status, Some(3), "{summary}{errors}");
+        assert!(summary.contains("1 of 2 series agree"), "{summary}");
+        assert!(summary.contains("hot: still moves"), "{summary}");
+    });
+}
+
+#[test]
+fn a_killed_import_goes_on_where_it_was() {
+    let (peer, target) = (Peer::start(), Server::start());
+    fill(&mut peer.client());
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let state = state.to_str().unwrap();
+    let words = [
+        "import",
+        "redis",
+        "--from",
+        peer.address(),
+        "--to",
+        target.address(),
+    ];
+    let words = [&words[..], &["--resume", state]].concat();
+    let mut import = latewood(&words)
+        .args(["--rate", "10000"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let copied = || {
+        let text = std::fs::read_to_string(state).unwrap_or_default();
+        text.lines()
+            .filter(|line| line.starts_with("copied"))
+            .count()
+    };
+    while copied() < 4 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    import.kill().unwrap();
+    import.wait().unwrap();
+    assert!(copied() < 27, "it was killed on its way");
+
+    // Without its state the import does not know the series as its own.
+    let (status, summary, _) = run(&[&words[..6], &["--match", "blocked"]].concat());
+    assert_eq!(status, Some(3));
+    assert!(
+        summary.contains("the target has a series of this name"),
+        "{summary}"
+    );
+    // What is lost meanwhile is copied again.
+    target.client().expect(&[("DEL blocked", ":1\r\n")]);
+    let (status, summary, errors) = run(&words);
+    assert_eq!(status, Some(0), "{summary}{errors}");
+    assert_same(&contents(peer.address()), &contents(target.address()));
+
+    // A state of another import is refused, whatever else is right.
+    let (status, _, errors) = run(&[&words[..], &["--match", "room:*"]].concat());
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("belongs to another import"), "{errors}");
+}
+
+#[test]
+fn a_broken_connection_is_an_error_and_the_rest_can_follow() {
+    let (mut peer, target) = (Peer::start(), Server::start());
+    fill(&mut peer.client());
+    let words = [
+        "import",
+        "redis",
+        "--from",
+        peer.address(),
+        "--to",
+        target.address(),
+    ];
+    let import = latewood(&words)
+        .args(["--rate", "10000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while target.client().ask("DBSIZE") == ":0\r\n" {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    peer.kill();
+    let (status, summary, errors) = outcome(&import.wait_with_output().unwrap());
+    assert_eq!(status, Some(1), "{summary}");
+    assert!(errors.contains("the connection to the source"), "{errors}");
+}
+
+#[test]
+fn series_that_are_there_are_kept_unless_told_otherwise() {
+    let (peer, target) = (Peer::start(), Server::start());
+    add(&mut peer.client(), "k", (10..20).map(|at| (at, 1.0)));
+    target.client().expect(&[
+        ("TS.CREATE k LABELS mine yes", "+OK\r\n"),
+        ("TS.ADD k 5 5", ":5\r\n"),
+        ("TS.ADD k 15 5", ":15\r\n"),
+    ]);
+    let before = contents(target.address());
+    let words = [
+        "import",
+        "redis",
+        "--from",
+        peer.address(),
+        "--to",
+        target.address(),
+    ];
+    let (status, summary, _) = run(&words);
+    assert_eq!(status, Some(3));
+    assert!(
+        summary.contains("k: not copied: the target has"),
+        "{summary}"
+    );
+    assert_same(&contents(target.address()), &before);
+
+    // Overwriting alone deletes nothing.
+    let (status, summary, _) = run(&[&words[..], &["--overwrite"]].concat());
+    assert_eq!(status, Some(3));
+    assert!(
+        summary.contains("1 are not on the source (--delete deletes them)"),
+        "{summary}"
+    );
+    target.client().expect(&[(
+        "TS.RANGE k 0 10",
+        "*2\r\n*2\r\n:5\r\n+5\r\n*2\r\n:10\r\n+1\r\n",
+    )]);
+
+    let (status, summary, _) = run(&[&words[..], &["--overwrite", "--delete"]].concat());
+    assert_eq!(status, Some(0), "{summary}");
+    assert_same(&contents(peer.address()), &contents(target.address()));
+}

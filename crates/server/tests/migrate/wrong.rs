@@ -1,0 +1,77 @@
+//! Ends that are not what they should be.
+
+use crate::harness::Server;
+use crate::peer::Peer;
+use crate::run;
+use std::io::Write;
+use std::net::TcpListener;
+
+#[test]
+fn a_source_that_is_no_server_is_named() {
+    let target = Server::start();
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = unused.local_addr().unwrap().to_string();
+    drop(unused);
+    let web = TcpListener::bind("127.0.0.1:0").unwrap();
+    let web_address = web.local_addr().unwrap().to_string();
+    let answers = std::thread::spawn(move || {
+        let (mut stream, _) = web.accept().unwrap();
+        // The other end may hang up first.
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        stream
+    });
+    for from in [
+        nobody.as_str(),
+        &web_address,
+        "127.0.0.1:port",
+        "/nowhere/redis.sock",
+    ] {
+        let (status, _, errors) =
+            run(&["import", "redis", "--from", from, "--to", target.address()]);
+        assert_eq!(status, Some(1), "{from}: {errors}");
+        let words = format!("cannot talk to the source {from}: ");
+        assert!(errors.contains(&words), "{errors}");
+    }
+    drop(answers.join().unwrap());
+    assert_eq!(target.client().ask("DBSIZE"), ":0\r\n");
+}
+
+#[test]
+fn passwords_open_both_ends_and_wrong_ones_do_not() {
+    let peer = Peer::with(&["--requirepass", "from-secret"]);
+    let target = Server::with(&["--wal", "off", "--requirepass", "to-secret"]);
+    let import = |from: &str, to: &str| {
+        let ends = [
+            "import",
+            "redis",
+            "--from",
+            peer.address(),
+            "--to",
+            target.address(),
+        ];
+        run(&[&ends[..], &["--password", from, "--to-password", to]].concat())
+    };
+    for (from, to, at) in [
+        ("wrong", "to-secret", "the source"),
+        ("from-secret", "wrong", "the target"),
+    ] {
+        let (status, _, errors) = import(from, to);
+        assert_eq!(status, Some(1));
+        assert!(errors.contains(&format!("cannot talk to {at}")), "{errors}");
+        assert!(errors.contains("WRONGPASS"), "{errors}");
+        assert!(!errors.contains("secret"), "{errors}");
+    }
+    let (status, summary, errors) = import("from-secret", "to-secret");
+    assert_eq!(status, Some(0), "{summary}{errors}");
+    let ends = [
+        "import",
+        "redis",
+        "--from",
+        peer.address(),
+        "--to",
+        target.address(),
+    ];
+    let (status, _, errors) = run(&ends);
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("NOAUTH"), "{errors}");
+}
