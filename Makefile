@@ -11,6 +11,8 @@ TIME ?= 600
 FUZZ_SECONDS ?= 5
 VENV := target/venv
 RELEASE := target/release
+# Where Go's own installer puts it, not always on the path.
+export PATH := $(PATH):/usr/local/go/bin
 
 .PHONY: demo test check soak bench build clients fuzz
 
@@ -31,12 +33,17 @@ test: check build
 	$(MAKE) clients
 	$(MAKE) fuzz
 
-clients: build $(VENV)/ready
+# redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries.
+clients: build $(VENV)/ready tests/clients/node/node_modules
 	$(VENV)/bin/python -m pytest -q tests/clients
 
 $(VENV)/ready: tests/clients/requirements.txt
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
+
+tests/clients/node/node_modules: tests/clients/node/package-lock.json
+	npm ci --prefix tests/clients/node --silent
 	touch $@
 
 fuzz:

@@ -3,21 +3,16 @@
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import time
 
 import pytest
 import redis
 
+from peer import Peer, free_port
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/release/latewood"))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Server:
@@ -67,4 +62,18 @@ def server(tmp_path):
 @pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
 def client(request, server):
     with server.client(protocol=request.param) as connection:
+        yield connection
+
+
+@pytest.fixture(params=["latewood", "redistimeseries"])
+def either(request, tmp_path):
+    """Latewood and the original, one after the other: what holds for both is the original's."""
+    running = Server(tmp_path / "data") if request.param == "latewood" else Peer(tmp_path)
+    yield running
+    running.kill()
+
+
+@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
+def store(request, either):
+    with redis.Redis(port=either.port, decode_responses=True, protocol=request.param) as connection:
         yield connection
