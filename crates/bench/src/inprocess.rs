@@ -183,7 +183,7 @@ fn once(
         began.elapsed().as_secs_f64(),
         own_cpu_seconds() - cpu_before,
     );
-    let stats = db.stats();
+    let (stats, memory) = (db.stats(), db.memory());
     let mut stored = 0;
     for key in &keys {
         stored += db.info(key.as_bytes()).map_err(failed)?.total_samples;
@@ -198,6 +198,6 @@ fn once(
         stored,
         seconds,
         cpu_seconds,
-        memory_bytes_per_sample: stats.memory.total_bytes() as f64 / stored.max(1) as f64,
+        memory_bytes_per_sample: memory.series.total_bytes() as f64 / stored.max(1) as f64,
     })
 }

@@ -11,6 +11,8 @@ use crate::index::Index;
 use crate::io::Env;
 use crate::keys::Keys;
 use crate::maintain::Signals;
+use crate::memory::KeptMemory;
+use crate::observe::Observer;
 use crate::options::{Defaults, Options};
 use crate::query::spread::Readers;
 use crate::series::Series;
@@ -19,7 +21,7 @@ use crate::wal::Wal;
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// What the threads of a database share.
 pub(crate) struct Core {
@@ -32,6 +34,12 @@ pub(crate) struct Core {
     pub(crate) wal: Option<Wal>,
     pub(crate) signals: Signals,
     pub(crate) readers: Readers,
+    pub(crate) observer: Observer,
+    pub(crate) kept_memory: KeptMemory,
+    /// Reads of one series whose key was there.
+    pub(crate) reads_found: AtomicU64,
+    /// Reads of one series whose key was not.
+    pub(crate) reads_missed: AtomicU64,
     /// Held by whoever settles outside a shard's lock: one at a time.
     pub(crate) settler: Mutex<()>,
     defaults: RwLock<Arc<Defaults>>,
@@ -58,6 +66,10 @@ impl Core {
             wal: None,
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),
+            observer: Observer::default(),
+            kept_memory: KeptMemory::default(),
+            reads_found: AtomicU64::new(0),
+            reads_missed: AtomicU64::new(0),
             settler: Mutex::new(()),
             default_policy: AtomicU8::new(0),
             defaults: RwLock::default(),
@@ -135,7 +147,14 @@ impl Core {
         key: &[u8],
         read: impl FnOnce(&Series, SeriesId) -> T,
     ) -> Result<T> {
-        let (state, id) = self.lock_series(key)?;
+        let found = self.lock_series(key);
+        let counter = if found.is_ok() {
+            &self.reads_found
+        } else {
+            &self.reads_missed
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let (state, id) = found?;
         match state.slab.get(self.place_of(id)) {
             Some(series) => Ok(read(series, id)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),

@@ -51,7 +51,7 @@ impl Db {
             let replayer = Replayer::new(&core);
             let (wal, report) = Wal::open(env, &guard.wal_dir(), &wal_options, &replayer)?;
             recovery = replayer.summary(report, env.clock.monotonic_ns() - begun_ns);
-            core.wal = Some(wal);
+            core.wal = Some(wal.observed_by(core.observer.clone()));
         }
         let core = Arc::new(core);
         let workers = if core.options.background {
@@ -268,6 +268,7 @@ impl Db {
             state.queue.clear();
         }
         core.index.clear();
+        core.kept_memory.forget();
         let Some(wal) = &core.wal else {
             return Ok(Position::default());
         };

@@ -8,6 +8,7 @@ use crate::query::merge::MergeSource;
 use crate::series::{Memory, Snapshot};
 use crate::wal::WalStats;
 use latewood_model::{SeriesOptions, Timestamp};
+use std::sync::atomic::Ordering;
 
 /// Figures of a whole database. Counters begin at zero when it is opened;
 /// what recovery replayed is in [`crate::RecoverySummary`].
@@ -37,14 +38,12 @@ pub struct Stats {
     pub samples_settled: u64,
     /// Samples encoded by settles.
     pub samples_rewritten: u64,
-    /// Bytes of memory of all series.
-    pub memory: Memory,
-    /// Bytes of memory of the map of keys.
-    pub key_map_bytes: u64,
     /// Label pairs, each counted once.
     pub label_pairs: u64,
-    /// Bytes of memory of the label index.
-    pub index_bytes: u64,
+    /// Reads of one series whose key was there.
+    pub reads_found: u64,
+    /// Reads of one series whose key was not.
+    pub reads_missed: u64,
     /// The log, if there is one.
     pub wal: Option<WalStats>,
 }
@@ -106,15 +105,15 @@ impl Db {
         Ok(info)
     }
 
-    /// Figures of the whole database. Linear in its series for the memory, a
-    /// few of them at a time, so that no writer waits for it.
+    /// Figures of the whole database but its memory, for which see
+    /// [`Db::memory`]. Linear in the number of shards.
     pub fn stats(&self) -> Stats {
         let core = &self.core;
         let mut stats = Stats {
             series: core.keys.len() as u64,
-            key_map_bytes: core.keys.memory_bytes() as u64,
             label_pairs: core.index.pair_count() as u64,
-            index_bytes: core.index.memory_bytes() as u64,
+            reads_found: core.reads_found.load(Ordering::Relaxed),
+            reads_missed: core.reads_missed.load(Ordering::Relaxed),
             wal: core.wal.as_ref().map(|wal| wal.stats()),
             ..Stats::default()
         };
@@ -140,14 +139,6 @@ impl Core {
         stats.samples_settled += counters.settled;
         stats.samples_rewritten += counters.rewritten;
         stats.late_samples_pending += state.queue.held as u64;
-        let pages = state.slab.pages();
-        drop(state);
-        for page in 0..pages {
-            let state = self.shards[shard].lock();
-            for series in state.slab.page(page) {
-                stats.memory += series.memory();
-            }
-        }
     }
 }
 

@@ -14,6 +14,7 @@ mod config;
 mod events;
 mod glob;
 mod net;
+mod observe;
 mod server;
 mod session;
 mod shared;

@@ -3,6 +3,7 @@
 //! A session belongs to one event loop and is never shared; the few facts that
 //! other connections may ask for (CLIENT LIST) live in [`ClientInfo`].
 
+use crate::command::registry::Spec;
 use crate::stream::Stream;
 use latewood_engine::{Durability, Position};
 use latewood_wire::resp::Protocol;
@@ -44,6 +45,8 @@ pub(crate) struct Session {
     pub(crate) stream: Option<Box<dyn Stream>>,
     /// Close the connection once its replies are sent.
     pub(crate) closing: bool,
+    /// The last command that ran: the one whose reply `stream` is.
+    pub(crate) streaming: Option<&'static Spec>,
     /// What others may see.
     pub(crate) info: Arc<ClientInfo>,
 }
@@ -84,6 +87,7 @@ impl Session {
             unsynced: None,
             stream: None,
             closing: false,
+            streaming: None,
             info,
         }
     }

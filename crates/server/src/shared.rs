@@ -6,6 +6,7 @@
 
 use crate::config::Settings;
 use crate::events::{Class, Events};
+use crate::observe::{Event, Observe, Reading};
 use crate::session::ClientInfo;
 use latewood_engine::Db;
 use parking_lot::{Mutex, RwLock};
@@ -36,6 +37,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// Who wants to know what happens to keys.
     pub(crate) events: Arc<Events>,
+    /// Figures of commands, errors and delays.
+    pub(crate) observe: Observe,
     /// When the process began.
     pub(crate) started: Instant,
     /// Seconds since the epoch of the last SAVE, or of the start.
@@ -72,8 +75,6 @@ pub(crate) struct Counters {
     pub(crate) bytes_in: AtomicU64,
     /// Bytes written to sockets.
     pub(crate) bytes_out: AtomicU64,
-    /// Error replies of ordinary commands.
-    pub(crate) errors: AtomicU64,
     /// Connections closed for idling or for a command that never ended.
     pub(crate) timeouts: AtomicU64,
 }
@@ -81,8 +82,12 @@ pub(crate) struct Counters {
 impl Shared {
     /// The state at start.
     pub(crate) fn new(db: Db, settings: Settings, events: Arc<Events>, stop: Sender<Stop>) -> Self {
+        let observe = Observe::new();
+        let latency = Arc::clone(&observe.latency);
+        db.observe(move |work, duration_ns| latency.note(Event::Engine(work), duration_ns));
         Self {
             db,
+            observe,
             runtime: Runtime::new(
                 settings.connections_max,
                 settings.idle_timeout_s,
@@ -106,6 +111,16 @@ impl Shared {
     #[inline]
     pub(crate) fn changed(&self, class: Class, event: &'static str, key: &[u8]) {
         self.events.changed(class, event, key);
+    }
+
+    /// The counters that rates are made of, now.
+    pub(crate) fn reading(&self) -> Reading {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Reading {
+            commands: count(&self.counters.commands),
+            bytes_in: count(&self.counters.bytes_in),
+            bytes_out: count(&self.counters.bytes_out),
+        }
     }
 
     /// Asks the main thread to stop the server.
@@ -191,7 +206,6 @@ impl Counters {
             &self.connections_rejected,
             &self.bytes_in,
             &self.bytes_out,
-            &self.errors,
             &self.timeouts,
         ] {
             counter.store(0, Ordering::Relaxed);

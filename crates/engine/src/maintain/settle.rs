@@ -8,6 +8,7 @@
 use super::IDLE_TURN;
 use crate::core::Core;
 use crate::error::Result;
+use crate::observe::Work;
 use crate::shard::{ShardState, Waiting};
 use latewood_codec::Encoder;
 use parking_lot::MutexGuard;
@@ -90,7 +91,10 @@ impl Core {
             };
             (place, job)
         };
+        let begun_ns = self.env.clock.monotonic_ns();
         let settled = job.run(encoder);
+        let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        self.observer.note(Work::Settle, took_ns);
         let mut guard = self.shards[shard].lock();
         let state = &mut *guard;
         let settled = match settled {

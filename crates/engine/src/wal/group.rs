@@ -101,6 +101,11 @@ impl GroupBuilder {
         self.end == HEADER_BYTES
     }
 
+    /// Bytes of memory it holds, used or not.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// Bytes of the records, without the header.
     pub fn len_bytes(&self) -> usize {
         self.end - HEADER_BYTES

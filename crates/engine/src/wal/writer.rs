@@ -14,6 +14,7 @@ use super::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, SegmentHeader, payload_byte
 use super::store::{Prepared, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
+use crate::observe::{Observer, Work};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -81,6 +82,7 @@ pub struct Wal {
     halted: OnceLock<String>,
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
+    observer: Observer,
 }
 
 /// Where the next group goes.
@@ -186,8 +188,15 @@ impl Wal {
             halted: OnceLock::new(),
             syncs: AtomicU64::new(0),
             last_sync_us: AtomicU64::new(0),
+            observer: Observer::default(),
         };
         Ok((wal, recovered.report))
+    }
+
+    /// Tells `observer` how long syncs take.
+    pub(crate) fn observed_by(mut self, observer: Observer) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// The longest group this log takes, in bytes of records.
@@ -396,6 +405,7 @@ impl Wal {
         }
         let took_ns = self.env.clock.monotonic_ns() - started_ns;
         self.last_sync_us.store(took_ns / 1000, Ordering::Relaxed);
+        self.observer.note(Work::WalSync, took_ns);
         self.durable.store(newest, Ordering::Release);
         Ok(())
     }

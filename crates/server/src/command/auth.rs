@@ -37,7 +37,7 @@ const WRONG: Fault = Fault::line("WRONGPASS invalid username-password pair or us
 /// what they send by it.
 pub(crate) const REDIS_VERSION: &str = "7.4.1";
 /// The version of RedisTimeSeries, as clients read it from the module list.
-const MODULE_VERSION: i64 = 11_202;
+pub(crate) const MODULE_VERSION: i64 = 11_202;
 
 fn auth(call: &mut Call<'_>) -> Outcome {
     let args = call.args;

@@ -5,6 +5,7 @@
 //! is set, if it can be. CONFIG SET checks all its pairs before it applies
 //! the first, so that a wrong one changes nothing.
 
+mod observing;
 mod parameters;
 
 use super::registry::{Action, Keys, Spec};
@@ -75,7 +76,7 @@ fn get(call: &mut Call<'_>) -> Outcome {
         args.from(2)
             .any(|pattern| glob::matches_ignoring_case(pattern, parameter.name.as_bytes()))
     };
-    let found: Vec<_> = PARAMETERS.iter().filter(is_wanted).collect();
+    let found: Vec<_> = parameters().filter(is_wanted).collect();
     let mut reply = call.reply();
     reply.map(found.len());
     for parameter in found {
@@ -93,8 +94,7 @@ fn set(call: &mut Call<'_>) -> Outcome {
     let mut changes = Vec::new();
     for at in (2..args.len()).step_by(2) {
         let name = args.word(at);
-        let parameter = PARAMETERS
-            .iter()
+        let parameter = parameters()
             .find(|parameter| name.eq_ignore_ascii_case(parameter.name.as_bytes()))
             .ok_or_else(|| unknown(name))?;
         let failed = |reason: &str| {
@@ -124,6 +124,11 @@ fn set(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
+/// Every parameter.
+fn parameters() -> impl Iterator<Item = &'static Parameter> {
+    PARAMETERS.iter().chain(observing::PARAMETERS)
+}
+
 fn unknown(name: &[u8]) -> Fault {
     let name = String::from_utf8_lossy(name);
     let line = format!("ERR Unknown option or number of arguments for CONFIG SET - '{name}'");
@@ -132,6 +137,7 @@ fn unknown(name: &[u8]) -> Fault {
 
 fn reset_statistics(call: &mut Call<'_>) -> Outcome {
     call.shared.counters.reset();
+    call.shared.observe.reset();
     call.reply().ok();
     Ok(())
 }

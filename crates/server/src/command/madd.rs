@@ -11,6 +11,8 @@ use crate::events::Class;
 use crate::shared::now_ms;
 use latewood_engine::{Append, Create, Scratch};
 use latewood_model::limits::APPEND_BATCH_MAX;
+use latewood_wire::resp::Reply;
+use std::borrow::Cow;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.madd",
@@ -81,16 +83,22 @@ fn answer(
         Err(error) => Some(engine_text(&error)),
     };
     let mut outcomes = scratch.outcomes().iter();
+    let errors = &call.shared.observe.errors;
+    let mut reply = Reply::new(call.out, call.session.protocol);
     for parsed in parsed {
-        let mut reply = call.reply();
-        match (parsed, &failed) {
-            (Err(line), _) => reply.error(line),
-            (Ok(()), Some(line)) => reply.error(line.as_bytes()),
+        let refused: Cow<'_, str> = match (parsed, &failed) {
+            (Err(line), _) => (*line).into(),
+            (Ok(()), Some(line)) => line.as_ref().into(),
             (Ok(()), None) => match outcomes.next() {
-                Some(Ok(timestamp)) => reply.integer(*timestamp),
-                Some(Err(refusal)) => reply.error(refusal_text(refusal).as_bytes()),
-                None => reply.error("ERR TSDB: the sample has no outcome"),
+                Some(Ok(timestamp)) => {
+                    reply.integer(*timestamp);
+                    continue;
+                }
+                Some(Err(refusal)) => refusal_text(refusal),
+                None => "ERR TSDB: the sample has no outcome".into(),
             },
-        }
+        };
+        errors.note(&refused, 1);
+        reply.error(refused.as_bytes());
     }
 }

@@ -27,15 +27,18 @@ mod info;
 )]
 mod keys;
 mod keyspace;
+mod latency;
 mod latewood;
 mod madd;
+mod memory;
 mod persistence;
 mod range;
 mod range_options;
-mod registry;
+pub(crate) mod registry;
 mod scan;
 mod series_info;
 mod series_options;
+mod slowlog;
 mod time;
 
 pub(crate) use add::{EVENT as ADD_EVENT, sample};
@@ -45,7 +48,7 @@ use crate::session::{ReplyMode, Session};
 use crate::shared::Shared;
 use latewood_wire::resp::{Command, Reply};
 use registry::{Action, Spec};
-use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// What a command ends with.
 pub(crate) type Outcome = Result<(), Fault>;
@@ -130,8 +133,8 @@ pub(crate) fn execute(call: &mut Call<'_>) {
     if let Err(text) = dispatch(call) {
         call.out.truncate(start);
         call.session.stream = None;
+        call.shared.observe.errors.note(&text, 1);
         call.reply().error(text);
-        call.shared.counters.errors.fetch_add(1, Ordering::Relaxed);
     }
     if (muted && !call.session.reply_turned_on) || call.session.reply_mode != ReplyMode::On {
         call.session.stream = None;
@@ -148,6 +151,7 @@ fn dispatch(call: &mut Call<'_>) -> Result<(), String> {
         Action::Either(apply, _) if args.len() == 1 => run(call, spec, spec.name, apply),
         Action::Container(subcommands) | Action::Either(_, subcommands) => {
             let Some(name) = args.get(1) else {
+                call.shared.observe.rejected(spec);
                 return Err(Fault::Arity.text(spec.name).into_owned());
             };
             let sub = registry::find_in(subcommands, name)
@@ -161,14 +165,34 @@ fn dispatch(call: &mut Call<'_>) -> Result<(), String> {
     }
 }
 
-fn run(call: &mut Call<'_>, spec: &Spec, name: &str, apply: registry::Apply) -> Result<(), String> {
+fn run(
+    call: &mut Call<'_>,
+    spec: &'static Spec,
+    name: &str,
+    apply: registry::Apply,
+) -> Result<(), String> {
+    if let Err(text) = admit(call, spec, name) {
+        call.shared.observe.rejected(spec);
+        return Err(text);
+    }
+    let begun = Instant::now();
+    let outcome = apply(call).map_err(|fault| fault.text(name).into_owned());
+    let ended = (begun.elapsed(), outcome.is_err());
+    let observe = &call.shared.observe;
+    observe.ran(spec, name, call.args, &call.session.info, ended);
+    call.session.streaming = Some(spec);
+    outcome
+}
+
+/// What all commands have in common; `Err` holds why this one may not run.
+fn admit(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
     if !spec.takes(call.args.len()) {
         return Err(Fault::Arity.text(name).into_owned());
     }
     if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
         return Err("NOAUTH Authentication required.".to_owned());
     }
-    apply(call).map_err(|fault| fault.text(name).into_owned())
+    Ok(())
 }
 
 /// Bytes of a name or of all arguments that an error repeats.

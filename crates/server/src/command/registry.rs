@@ -31,6 +31,12 @@ pub(crate) struct Spec {
     pub(crate) action: Action,
 }
 
+impl std::fmt::Debug for Spec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 /// How a command is run.
 #[derive(Clone, Copy)]
 pub(crate) enum Action {
@@ -85,6 +91,9 @@ pub(crate) static COMMANDS: &[&[Spec]] = &[
     super::command_info::SPECS,
     super::config::SPECS,
     super::info::SPECS,
+    super::slowlog::SPECS,
+    super::latency::SPECS,
+    super::memory::SPECS,
     super::time::SPECS,
     super::persistence::SPECS,
     super::latewood::SPECS,

@@ -117,9 +117,11 @@ impl EventLoop {
             self.serve(shared, &round);
             self.send(shared, &round);
             round.clear();
-            if Instant::now() >= next_sweep {
+            let now = Instant::now();
+            if now >= next_sweep {
                 self.sweep(shared);
-                next_sweep = Instant::now() + SWEEP;
+                shared.observe.rates.tick(now, || shared.reading());
+                next_sweep = now + SWEEP;
             }
         }
         Ok(())

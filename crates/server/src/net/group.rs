@@ -10,20 +10,24 @@
 use super::fast::{Fast, Words};
 use crate::command::{ADD_EVENT, engine_text, refusal_text, sample};
 use crate::events::Class;
+use crate::observe::GroupWork;
 use crate::session::Session;
 use crate::shared::{Shared, now_ms};
 use latewood_engine::{Append, Create, Scratch};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// One piece of the replies of a group.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// The header of a TS.MADD reply for so many samples.
     Array(u32),
-    /// The outcome of the next sample.
-    Sample,
+    /// The outcome of the next sample, which is all of a TS.ADD.
+    Add,
+    /// The outcome of the next sample, which is one of a TS.MADD.
+    Item,
 }
 
 /// Samples that were read and not yet applied.
@@ -31,7 +35,10 @@ enum Step {
 pub(super) struct Group<'a> {
     appends: Vec<Append<'a>>,
     steps: Vec<Step>,
+    /// All commands of the group.
     commands: u64,
+    /// Those that are TS.MADD.
+    madds: u64,
 }
 
 impl<'a> Group<'a> {
@@ -48,7 +55,7 @@ impl<'a> Group<'a> {
                 on_duplicate,
             } => {
                 let (timestamp, value) = sample(timestamp, value, now_ms).ok()?;
-                self.steps.push(Step::Sample);
+                self.steps.push(Step::Add);
                 self.appends.push(Append {
                     key,
                     timestamp,
@@ -57,7 +64,10 @@ impl<'a> Group<'a> {
                     create: Create::Defaults,
                 });
             }
-            Fast::Madd(samples) => self.take_samples(&mut words, samples)?,
+            Fast::Madd(samples) => {
+                self.take_samples(&mut words, samples)?;
+                self.madds += 1;
+            }
         }
         self.commands += 1;
         Some(buffer.len() - words.len_bytes())
@@ -79,7 +89,7 @@ impl<'a> Group<'a> {
                 self.steps.truncate(steps);
                 return None;
             };
-            self.steps.push(Step::Sample);
+            self.steps.push(Step::Item);
             self.appends.push(Append {
                 key,
                 timestamp,
@@ -109,8 +119,13 @@ impl<'a> Group<'a> {
         if self.steps.is_empty() {
             return;
         }
-        let mut steps = self.steps.iter();
-        let mut reply = Reply::new(out, session.protocol);
+        let begun = Instant::now();
+        let mut replies = Replies {
+            steps: self.steps.iter(),
+            reply: Reply::new(out, session.protocol),
+            adds_failed: 0,
+        };
+        let mut refused = 0;
         for batch in self.appends.chunks(APPEND_BATCH_MAX) {
             match shared.db.append(batch, scratch) {
                 Ok(position) => {
@@ -119,26 +134,40 @@ impl<'a> Group<'a> {
                         tell(shared, batch, scratch);
                     }
                     for outcome in scratch.outcomes() {
-                        write_to_next_sample(&mut steps, &mut reply);
                         match outcome {
-                            Ok(timestamp) => reply.integer(*timestamp),
-                            Err(refusal) => reply.error(refusal_text(refusal).as_bytes()),
+                            Ok(timestamp) => replies.next().integer(*timestamp),
+                            Err(refusal) => {
+                                replies.refuse(&refusal_text(refusal));
+                                refused += 1;
+                            }
                         }
                     }
                 }
                 Err(error) => {
                     let text = engine_text(&error);
-                    for _ in batch {
-                        write_to_next_sample(&mut steps, &mut reply);
-                        reply.error(text.as_bytes());
-                    }
+                    batch.iter().for_each(|_| replies.refuse(&text));
+                    shared.observe.errors.note(&text, batch.len() as u64);
                 }
             }
         }
-        write_to_next_sample(&mut steps, &mut reply);
+        replies.skip_to_sample();
+        let adds_failed = replies.adds_failed;
+        if refused > 0 {
+            // The texts of refusals all begin so.
+            shared.observe.errors.note("ERR", refused);
+        }
         let commands = &shared.counters.commands;
         commands.fetch_add(self.commands, Ordering::Relaxed);
+        let work = GroupWork {
+            adds: self.commands - self.madds,
+            adds_failed,
+            madds: self.madds,
+            key: self.appends.first().map_or(&[], |append| append.key),
+            duration_ns: begun.elapsed().as_nanos() as u64,
+        };
+        shared.observe.ran_group(work, &session.info);
         self.commands = 0;
+        self.madds = 0;
         self.appends.clear();
         self.steps.clear();
     }
@@ -157,6 +186,7 @@ impl<'a> Group<'a> {
                 .collect(),
             steps: self.steps,
             commands: 0,
+            madds: 0,
         }
     }
 }
@@ -173,14 +203,40 @@ fn tell(shared: &Shared, batch: &[Append<'_>], scratch: &Scratch) {
     }
 }
 
-/// Writes steps up to and without the next sample, whose step is passed over.
-#[inline]
-fn write_to_next_sample(steps: &mut std::slice::Iter<'_, Step>, reply: &mut Reply<'_>) {
-    for step in steps {
-        match step {
-            Step::Sample => return,
-            Step::Array(samples) => reply.array(*samples as usize),
+/// The replies of a group being written, and how many of them are errors.
+struct Replies<'a> {
+    steps: std::slice::Iter<'a, Step>,
+    reply: Reply<'a>,
+    adds_failed: u64,
+}
+
+impl<'a> Replies<'a> {
+    /// Where the reply to the next sample goes.
+    #[inline]
+    fn next(&mut self) -> &mut Reply<'a> {
+        self.skip_to_sample();
+        &mut self.reply
+    }
+
+    /// Answers the next sample with an error.
+    fn refuse(&mut self, text: &str) {
+        let is_add = self.skip_to_sample();
+        self.adds_failed += u64::from(is_add);
+        self.reply.error(text);
+    }
+
+    /// Writes steps up to and without the next sample, whose step is passed
+    /// over; whether it is a whole TS.ADD.
+    #[inline]
+    fn skip_to_sample(&mut self) -> bool {
+        for step in self.steps.by_ref() {
+            match step {
+                Step::Add => return true,
+                Step::Item => return false,
+                Step::Array(samples) => self.reply.array(*samples as usize),
+            }
         }
+        false
     }
 }
 

@@ -15,6 +15,7 @@ use latewood_model::limits::{
 };
 use latewood_wire::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 const LIMITS: Limits = Limits {
     arguments_max: COMMAND_ARGUMENTS_MAX,
@@ -65,7 +66,12 @@ impl Client {
             if self.output.len() > REPLY_BACKLOG_BYTES {
                 return false;
             }
-            if !stream.more(shared, self.session.protocol, &mut self.output) {
+            let begun = Instant::now();
+            let has_more = stream.more(shared, self.session.protocol, &mut self.output);
+            shared
+                .observe
+                .streamed(self.session.streaming, begun.elapsed());
+            if !has_more {
                 self.session.stream = None;
             }
         }

@@ -11,6 +11,7 @@ mod fast_path;
 mod harness;
 mod keyspace;
 mod limits;
+mod observe;
 mod protocol;
 mod ts_change;
 mod ts_info;

@@ -40,7 +40,7 @@ const fn fixed(name: &'static str, get: fn(&Shared) -> String) -> Parameter {
     }
 }
 
-const fn settable(
+pub(super) const fn settable(
     name: &'static str,
     get: fn(&Shared) -> String,
     set: fn(&str) -> Result<Change, String>,
@@ -165,7 +165,7 @@ pub(crate) fn first_port(shared: &Shared) -> String {
     port.map_or_else(|| "0".to_owned(), |(_, port)| port.to_owned())
 }
 
-fn yes_or_no(value: bool) -> String {
+pub(super) fn yes_or_no(value: bool) -> String {
     if value { "yes" } else { "no" }.to_owned()
 }
 
@@ -178,7 +178,7 @@ fn change_defaults(change: impl FnOnce(&mut Defaults) + 'static) -> Change {
     })
 }
 
-fn integer(text: &str, min: i64, max: i64) -> Result<i64, String> {
+pub(super) fn integer(text: &str, min: i64, max: i64) -> Result<i64, String> {
     let value: i64 = text
         .parse()
         .map_err(|_| "argument couldn't be parsed into an integer")?;
@@ -286,12 +286,16 @@ fn set_password(text: &str) -> Result<Change, String> {
     }))
 }
 
+pub(super) fn yes_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("argument must be 'yes' or 'no'".to_owned()),
+    }
+}
+
 fn set_protected_mode(text: &str) -> Result<Change, String> {
-    let on = match text.to_ascii_lowercase().as_str() {
-        "yes" => true,
-        "no" => false,
-        _ => return Err("argument must be 'yes' or 'no'".to_owned()),
-    };
+    let on = yes_no(text)?;
     Ok(Box::new(move |shared| {
         shared.runtime.protected_mode.store(on, Ordering::Relaxed);
         Ok(())

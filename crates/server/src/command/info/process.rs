@@ -5,25 +5,25 @@
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of all threads since the start, in seconds.
-pub(super) struct Cpu {
+pub(in crate::command) struct Cpu {
     /// In this program.
-    pub(super) user_s: f64,
+    pub(in crate::command) user_s: f64,
     /// In the kernel on its behalf.
-    pub(super) system_s: f64,
+    pub(in crate::command) system_s: f64,
 }
 
 /// Memory that is in RAM.
-pub(super) struct Resident {
+pub(in crate::command) struct Resident {
     /// At this moment.
-    pub(super) now_bytes: u64,
+    pub(in crate::command) now_bytes: u64,
     /// At most so far.
-    pub(super) peak_bytes: u64,
+    pub(in crate::command) peak_bytes: u64,
 }
 
 /// The process clock is exact to the nanosecond but knows only the sum; the
 /// kernel's own user and system times are that sum divided in the ratio of
 /// clock ticks, and so are these.
-pub(super) fn cpu() -> Cpu {
+pub(in crate::command) fn cpu() -> Cpu {
     let total = clock_gettime(ClockId::ProcessCPUTime);
     let total_s = total.tv_sec as f64 + total.tv_nsec as f64 / 1e9;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn cpu() -> Cpu {
     }
 }
 
-pub(super) fn resident() -> Resident {
+pub(in crate::command) fn resident() -> Resident {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     Resident {
         now_bytes: kibibytes(&status, "VmRSS:") * 1024,
@@ -53,12 +53,12 @@ pub(super) fn resident() -> Resident {
     }
 }
 
-pub(super) fn machine_memory_bytes() -> u64 {
+pub(in crate::command) fn machine_memory_bytes() -> u64 {
     let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     kibibytes(&memory, "MemTotal:") * 1024
 }
 
-pub(super) fn system_name() -> String {
+pub(in crate::command) fn system_name() -> String {
     let name = rustix::system::uname();
     format!(
         "{} {} {}",

@@ -1,12 +1,11 @@
-//! Which sections ask the engine for its figures, and how often.
+//! What the sections of INFO ask of the engine.
 
-use super::{SECTIONS, report};
+use super::{SECTIONS, Source, human, report};
 use crate::cli::ServeOptions;
 use crate::config::Settings;
 use crate::shared::Shared;
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Db, Defaults, Options, Stats};
-use std::cell::Cell;
+use latewood_engine::{Db, Defaults, Options};
 use std::path::Path;
 use std::sync::mpsc::channel;
 
@@ -22,39 +21,42 @@ fn shared() -> Shared {
     Shared::new(db, settings, Default::default(), channel().0)
 }
 
-/// The reply for these sections, and how often the figures were collected.
-fn asked(shared: &Shared, names: &[&str]) -> (String, usize) {
-    let times = Cell::new(0);
-    let collect = || {
-        times.set(times.get() + 1);
-        Stats {
-            series: times.get() * 100,
-            ..Stats::default()
-        }
-    };
-    let text = report(shared, |name| names.contains(&name), collect);
-    (text, times.get() as usize)
+/// The sections called so, and whether the memory of series was summed.
+fn asked(shared: &Shared, names: &[&str]) -> (String, bool) {
+    let source = Source::new(shared);
+    let text = report(&source, |section| names.contains(&section.name));
+    (text, source.memory.get().is_some())
 }
 
 #[test]
-fn figures_are_collected_once_for_a_whole_reply() {
+fn only_figures_of_memory_look_at_every_series() {
     let shared = shared();
-    let all: Vec<&str> = SECTIONS.iter().map(|(name, ..)| *name).collect();
-    let (text, times) = asked(&shared, &all);
-    assert_eq!(times, 1);
-    assert!(text.contains("db0:keys=100,") && text.contains("\r\nseries:100\r\n"));
-    for name in ["memory", "persistence", "keyspace", "latewood"] {
-        assert_eq!(asked(&shared, &[name]).1, 1, "{name}");
+    for section in SECTIONS {
+        let (text, summed) = asked(&shared, &[section.name]);
+        assert!(text.starts_with(&format!("# {}\r\n", section.title)));
+        let expected = ["memory", "latewood"].contains(&section.name);
+        assert_eq!(summed, expected, "{}", section.name);
     }
+    assert_eq!(asked(&shared, &["nosuch"]), (String::new(), false));
 }
 
 #[test]
-fn sections_without_figures_collect_none() {
+fn the_sections_of_a_reply_agree() {
     let shared = shared();
-    for name in ["server", "clients", "stats", "cpu"] {
-        let (text, times) = asked(&shared, &[name]);
-        assert!(text.starts_with("# "), "{name}");
-        assert_eq!(times, 0, "{name}");
-    }
-    assert_eq!(asked(&shared, &["nosuch"]), (String::new(), 0));
+    let create = |key: &str| shared.db.create(key.as_bytes(), &Default::default());
+    create("a").unwrap();
+    let source = Source::new(&shared);
+    assert_eq!(source.stats().series, 1);
+    create("b").unwrap();
+    let text = report(&source, |_| true);
+    assert!(text.contains("db0:keys=1,") && text.contains("\r\nseries:1\r\n"));
+}
+
+#[test]
+fn bytes_are_said_for_people() {
+    let said: Vec<String> = [0, 1023, 1024, 1536 << 10, 5 << 40]
+        .into_iter()
+        .map(human)
+        .collect();
+    assert_eq!(said, ["0B", "1023B", "1.00K", "1.50M", "5.00T"]);
 }

@@ -1,0 +1,61 @@
+//! Telling the program that embeds the database how long its work behind the
+//! writers took.
+//!
+//! The engine measures and says; what is worth keeping is for the observer to
+//! decide. Without an observer nothing is called.
+
+use crate::db::Db;
+use std::sync::{Arc, OnceLock};
+
+/// Work of the engine that others may have to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Bringing the log to disk.
+    WalSync,
+    /// Folding the late samples of one series into its chunks.
+    Settle,
+}
+
+impl Work {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::WalSync, Self::Settle];
+
+    /// The name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WalSync => "wal-sync",
+            Self::Settle => "settle",
+        }
+    }
+}
+
+type Notice = Box<dyn Fn(Work, u64) + Send + Sync>;
+
+/// Who is told; shared by the database and its log.
+#[derive(Clone, Default)]
+pub(crate) struct Observer(Arc<OnceLock<Notice>>);
+
+impl Observer {
+    /// Says that `work` took `duration_ns`.
+    pub(crate) fn note(&self, work: Work, duration_ns: u64) {
+        if let Some(notice) = self.0.get() {
+            notice(work, duration_ns);
+        }
+    }
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").finish_non_exhaustive()
+    }
+}
+
+impl Db {
+    /// From now on calls `notice` with each piece of [`Work`] and the
+    /// nanoseconds it took, on the thread that did it. It must be quick and
+    /// not call the database. Only the first call has an effect; the answer
+    /// is whether this was it.
+    pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
+        self.core.observer.0.set(Box::new(notice)).is_ok()
+    }
+}

@@ -1,0 +1,68 @@
+//! The section `latewood` of INFO: ingest, settling, the log, recovery.
+
+use super::{Source, field};
+use crate::shared::Shared;
+use latewood_engine::Stats;
+
+pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
+    let (shared, stats) = (source.shared, source.stats());
+    let samples = stats.samples_in_order + stats.samples_late + stats.samples_duplicate;
+    field(text, "durability", shared.settings.durability.name());
+    field(text, "sync_interval_ms", shared.settings.sync_interval_ms);
+    field(text, "series", stats.series);
+    field(text, "series_created", stats.series_created);
+    field(text, "samples_appended", samples);
+    field(text, "samples_in_order", stats.samples_in_order);
+    field(text, "samples_late", stats.samples_late);
+    field(text, "samples_duplicate", stats.samples_duplicate);
+    field(text, "samples_ignored", stats.samples_ignored);
+    field(text, "samples_refused", stats.samples_refused);
+    field(text, "late_samples_pending", stats.late_samples_pending);
+    field(text, "settles", stats.settles);
+    field(text, "settles_failed", stats.settles_failed);
+    field(text, "samples_settled", stats.samples_settled);
+    field(text, "samples_rewritten", stats.samples_rewritten);
+    let memory = source.memory();
+    field(text, "memory_tail_bytes", memory.series.tail_bytes);
+    field(text, "memory_chunk_bytes", memory.series.chunk_bytes);
+    field(text, "memory_late_bytes", memory.series.late_bytes);
+    field(text, "memory_other_bytes", memory.series.other_bytes);
+    field(text, "memory_key_map_bytes", memory.key_map_bytes);
+    field(text, "memory_index_bytes", memory.index_bytes);
+    field(text, "label_pairs", stats.label_pairs);
+    log(text, shared, stats);
+    recovery(text, shared);
+}
+
+fn log(text: &mut String, shared: &Shared, stats: &Stats) {
+    field(text, "wal", if stats.wal.is_some() { "on" } else { "off" });
+    let Some(wal) = &stats.wal else {
+        return field(text, "halted", "no");
+    };
+    field(text, "wal_bytes_written", wal.bytes_written);
+    field(text, "wal_groups", wal.groups);
+    field(text, "wal_syncs", wal.syncs);
+    field(text, "wal_last_sync_us", wal.last_sync_us);
+    field(text, "wal_segments", wal.segments);
+    field(text, "wal_bytes_on_disk", wal.bytes_on_disk);
+    field(text, "wal_position", shared.db.position().0);
+    field(text, "wal_durable_position", shared.db.durable_position().0);
+    match &wal.halted {
+        Some(reason) => field(text, "halted", reason.replace(['\r', '\n'], " ")),
+        None => field(text, "halted", "no"),
+    }
+}
+
+fn recovery(text: &mut String, shared: &Shared) {
+    let recovery = shared.db.recovery();
+    field(text, "recovery_samples", recovery.samples);
+    field(text, "recovery_series", recovery.series);
+    field(text, "recovery_groups", recovery.log.groups);
+    field(text, "recovery_groups_dropped", recovery.log.groups_dropped);
+    field(text, "recovery_clean", u8::from(recovery.log.clean));
+    field(
+        text,
+        "recovery_duration_ms",
+        recovery.duration_ns / 1_000_000,
+    );
+}

@@ -1,0 +1,217 @@
+//! `LATENCY LATEST|HISTORY|RESET|GRAPH|DOCTOR|HISTOGRAM|HELP`: delays that
+//! were noticed, and how long commands take.
+//!
+//! The events are those of [`Event`]; they are kept from
+//! `latency-monitor-threshold` milliseconds on. HISTOGRAM needs no threshold:
+//! it counts every command.
+
+mod graph;
+mod histogram;
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use crate::observe::{Event, History};
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+
+const SUB: Spec = Spec {
+    name: "help",
+    arity: 2,
+    flags: &["loading", "stale"],
+    keys: Keys::NONE,
+    group: "server",
+    syntax: "",
+    summary: "Lists these subcommands.",
+    action: Action::Apply(help),
+};
+
+const ADMIN: Spec = Spec {
+    flags: &["admin", "noscript", "loading", "stale"],
+    ..SUB
+};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "latency",
+    arity: -2,
+    flags: &[],
+    syntax: "subcommand [argument ...]",
+    summary: "Delays, and how long commands take.",
+    action: Action::Container(SUBCOMMANDS),
+    ..SUB
+}];
+
+const SUBCOMMANDS: &[Spec] = &[
+    Spec {
+        name: "latest",
+        summary: "Gives the latest and the longest delay of each event.",
+        action: Action::Apply(latest),
+        ..ADMIN
+    },
+    Spec {
+        name: "history",
+        arity: 3,
+        syntax: "event",
+        summary: "Gives the delays of an event, at most 160.",
+        action: Action::Apply(history),
+        ..ADMIN
+    },
+    Spec {
+        name: "reset",
+        arity: -2,
+        syntax: "[event ...]",
+        summary: "Forgets the delays of these events, or of all.",
+        action: Action::Apply(reset),
+        ..ADMIN
+    },
+    Spec {
+        name: "graph",
+        arity: 3,
+        syntax: "event",
+        summary: "Draws the delays of an event.",
+        action: Action::Apply(graph),
+        ..ADMIN
+    },
+    Spec {
+        name: "doctor",
+        summary: "Says in words which delays there were and what to look at.",
+        action: Action::Apply(doctor),
+        ..ADMIN
+    },
+    Spec {
+        name: "histogram",
+        arity: -2,
+        syntax: "[command ...]",
+        summary: "Gives how many calls of commands took at most how long.",
+        action: Action::Apply(histogram::apply),
+        ..ADMIN
+    },
+    SUB,
+];
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn seen(call: &Call<'_>) -> Vec<(Event, History)> {
+    let latency = &call.shared.observe.latency;
+    Event::all()
+        .map(|event| (event, latency.history(event)))
+        .filter(|(_, history)| !history.delays.is_empty())
+        .collect()
+}
+
+fn latest(call: &mut Call<'_>) -> Outcome {
+    let seen = seen(call);
+    let mut reply = call.reply();
+    reply.array(seen.len());
+    for (event, history) in seen {
+        let Some(last) = history.delays.back() else {
+            continue;
+        };
+        reply.array(4);
+        reply.bulk(event.name());
+        reply.integer(last.time_s);
+        reply.integer(signed(last.duration_ms));
+        reply.integer(signed(history.longest_ms));
+    }
+    Ok(())
+}
+
+fn history(call: &mut Call<'_>) -> Outcome {
+    let latency = &call.shared.observe.latency;
+    let event = Event::parse(call.args.word(2));
+    let history = event.map_or_else(History::default, |event| latency.history(event));
+    let mut reply = call.reply();
+    reply.array(history.delays.len());
+    for delay in history.delays {
+        reply.array(2);
+        reply.integer(delay.time_s);
+        reply.integer(signed(delay.duration_ms));
+    }
+    Ok(())
+}
+
+fn reset(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let latency = &call.shared.observe.latency;
+    let forgotten = if args.len() == 2 {
+        Event::all().filter(|event| latency.reset(*event)).count()
+    } else {
+        let named = args.from(2).filter_map(Event::parse);
+        named.filter(|event| latency.reset(*event)).count()
+    };
+    call.reply().integer(signed(forgotten as u64));
+    Ok(())
+}
+
+fn graph(call: &mut Call<'_>) -> Outcome {
+    let name = call.args.word(2);
+    let latency = &call.shared.observe.latency;
+    let found = Event::parse(name).map(|event| (event, latency.history(event)));
+    match found.filter(|(_, history)| !history.delays.is_empty()) {
+        Some((event, history)) => {
+            let text = graph::draw(event.name(), &history, crate::shared::now_ms() / 1000);
+            call.reply().verbatim(*b"txt", text);
+            Ok(())
+        }
+        None => {
+            let name = String::from_utf8_lossy(name);
+            let line = format!("ERR No samples available for event '{name}'");
+            Err(Fault::Line(line.into()))
+        }
+    }
+}
+
+fn doctor(call: &mut Call<'_>) -> Outcome {
+    let threshold_ms = call
+        .shared
+        .observe
+        .latency
+        .threshold_ms
+        .load(Ordering::Relaxed);
+    let mut text = String::new();
+    let seen = seen(call);
+    if threshold_ms == 0 {
+        text.push_str(
+            "Delays are not watched. CONFIG SET latency-monitor-threshold <milliseconds> keeps \
+             those that take so long or longer.\n",
+        );
+    } else if seen.is_empty() {
+        let _ = writeln!(text, "Nothing took {threshold_ms} ms or longer.");
+    }
+    for (event, history) in seen {
+        let (count, longest_ms) = (history.delays.len(), history.longest_ms);
+        let sum_ms: u64 = history.delays.iter().map(|delay| delay.duration_ms).sum();
+        let mean_ms = sum_ms / count.max(1) as u64;
+        let name = event.name();
+        let _ = writeln!(
+            text,
+            "{name}: {count} seconds with a delay, {mean_ms} ms on average, {longest_ms} ms at most. {}",
+            advice(event)
+        );
+    }
+    call.reply().verbatim(*b"txt", text);
+    Ok(())
+}
+
+/// What to look at when an event takes long.
+fn advice(event: Event) -> &'static str {
+    match event {
+        Event::Command | Event::FastCommand => {
+            "SLOWLOG GET names the commands; long ranges and KEYS are the usual ones."
+        }
+        Event::Engine(work) => match work {
+            latewood_engine::Work::WalSync => {
+                "The disk is slow to sync: writes under durability sync wait for it, others do not."
+            }
+            latewood_engine::Work::Settle => {
+                "Merging late samples works beside the writers; it takes a core, not their time."
+            }
+        },
+    }
+}
+
+fn help(call: &mut Call<'_>) -> Outcome {
+    super::docs::reply_help(call, "latency");
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! `SLOWLOG GET [count]`, `SLOWLOG LEN`, `SLOWLOG RESET`, `SLOWLOG HELP`: the
+//! commands that took long.
+//!
+//! What an entry holds is said in `observe/slowlog.rs`; a group of samples
+//! that were applied together has one entry.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use latewood_wire::resp::number::parse_i64;
+
+const SUB: Spec = Spec {
+    name: "help",
+    arity: 2,
+    flags: &["loading", "stale"],
+    keys: Keys::NONE,
+    group: "server",
+    syntax: "",
+    summary: "Lists these subcommands.",
+    action: Action::Apply(help),
+};
+
+const ADMIN: Spec = Spec {
+    flags: &["admin", "loading", "stale"],
+    ..SUB
+};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "slowlog",
+    arity: -2,
+    flags: &[],
+    syntax: "subcommand [argument ...]",
+    summary: "The commands that took long.",
+    action: Action::Container(&[
+        Spec {
+            name: "get",
+            arity: -2,
+            syntax: "[count]",
+            summary: "Gives the newest slow commands, 10 if not said, all with -1.",
+            action: Action::Apply(get),
+            ..ADMIN
+        },
+        Spec {
+            name: "len",
+            summary: "Counts the entries.",
+            action: Action::Apply(len),
+            ..ADMIN
+        },
+        Spec {
+            name: "reset",
+            summary: "Forgets the entries.",
+            action: Action::Apply(reset),
+            ..ADMIN
+        },
+        SUB,
+    ]),
+    ..SUB
+}];
+
+/// Entries without a count.
+const COUNT: usize = 10;
+
+fn get(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let count = match args.get(2) {
+        _ if args.len() > 3 => {
+            return Err(Fault::line(
+                "ERR unknown subcommand or wrong number of arguments for 'GET'. Try SLOWLOG HELP.",
+            ));
+        }
+        None => COUNT,
+        Some(word) => match parse_i64(word) {
+            Some(-1) => usize::MAX,
+            Some(count) if count >= 0 => usize::try_from(count).unwrap_or(usize::MAX),
+            _ => {
+                return Err(Fault::line(
+                    "ERR count should be greater than or equal to -1",
+                ));
+            }
+        },
+    };
+    let entries = call.shared.observe.slowlog.newest(count);
+    let mut reply = call.reply();
+    reply.array(entries.len());
+    for entry in entries {
+        reply.array(6);
+        reply.integer(entry.id);
+        reply.integer(entry.time_s);
+        reply.integer(entry.duration_us);
+        reply.array(entry.words.len());
+        for word in &entry.words {
+            reply.bulk(word);
+        }
+        reply.bulk(&entry.peer);
+        reply.bulk(&entry.name);
+    }
+    Ok(())
+}
+
+fn len(call: &mut Call<'_>) -> Outcome {
+    let len = call.shared.observe.slowlog.len();
+    call.reply().integer(i64::try_from(len).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+fn reset(call: &mut Call<'_>) -> Outcome {
+    call.shared.observe.slowlog.reset();
+    call.reply().ok();
+    Ok(())
+}
+
+fn help(call: &mut Call<'_>) -> Outcome {
+    super::docs::reply_help(call, "slowlog");
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! What the server knows about its own work: commands by count, time and
+//! outcome, errors by code, slow commands, long delays, rates.
+//!
+//! Fed by dispatch for each command and by the groups of samples off the
+//! wire, which are timed as a whole; read by INFO, SLOWLOG and LATENCY.
+//! Nothing here locks on the path of a command that is neither slow nor
+//! wrong.
+
+mod commands;
+mod errors;
+mod histogram;
+mod latency;
+mod rates;
+mod slowlog;
+
+pub(crate) use commands::{CommandRow, Commands};
+pub(crate) use errors::Errors;
+#[cfg(test)]
+pub(crate) use latency::Delay;
+pub(crate) use latency::{Event, History, Latency};
+pub(crate) use rates::{Rates, Reading};
+pub(crate) use slowlog::{SlowEntry, SlowLog};
+
+use crate::command::Args;
+use crate::command::registry::Spec;
+use crate::session::ClientInfo;
+use crate::shared::now_ms;
+use parking_lot::RwLock;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// All that is observed.
+#[derive(Debug)]
+pub(crate) struct Observe {
+    /// Names this run of the process: 40 hexadecimal digits.
+    pub(crate) run_id: String,
+    /// Each command's figures.
+    pub(crate) commands: Commands,
+    /// Error replies.
+    pub(crate) errors: Errors,
+    /// Slow commands.
+    pub(crate) slowlog: SlowLog,
+    /// Long delays; the engine's threads note theirs too.
+    pub(crate) latency: Arc<Latency>,
+    /// What a second brings.
+    pub(crate) rates: Rates,
+    /// Whether durations of commands are counted in histograms.
+    pub(crate) tracks_durations: AtomicBool,
+    /// The percentiles of INFO latencystats.
+    pub(crate) percentiles: RwLock<Vec<f64>>,
+}
+
+/// Samples off the wire that were applied together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct GroupWork<'a> {
+    /// TS.ADD commands.
+    pub(crate) adds: u64,
+    /// Those answered with an error.
+    pub(crate) adds_failed: u64,
+    /// TS.MADD commands.
+    pub(crate) madds: u64,
+    /// A key of the group, to know it by.
+    pub(crate) key: &'a [u8],
+    /// How long it all took.
+    pub(crate) duration_ns: u64,
+}
+
+impl Observe {
+    /// Nothing observed yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            run_id: run_id(),
+            commands: Commands::default(),
+            errors: Errors::default(),
+            slowlog: SlowLog::default(),
+            latency: Arc::default(),
+            rates: Rates::new(Instant::now()),
+            tracks_durations: AtomicBool::new(true),
+            percentiles: RwLock::new(vec![50.0, 99.0, 99.9]),
+        }
+    }
+
+    /// Notes a command that ran.
+    pub(crate) fn ran(
+        &self,
+        spec: &Spec,
+        name: &str,
+        args: Args<'_>,
+        client: &ClientInfo,
+        (took, failed): (Duration, bool),
+    ) {
+        let duration_ns = nanoseconds(took);
+        if let Some(row) = self.commands.row(spec) {
+            row.ran(duration_ns, 1, failed.into(), self.tracks());
+        }
+        let event = if spec.flags.contains(&"fast") {
+            Event::FastCommand
+        } else {
+            Event::Command
+        };
+        self.latency.note(event, duration_ns);
+        if self.slowlog.is_slow(duration_ns) {
+            self.keep_slow(duration_ns, slowlog::shown_words(name, args), client);
+        }
+    }
+
+    /// Notes the time that a part of a command's long reply took.
+    pub(crate) fn streamed(&self, spec: Option<&Spec>, took: Duration) {
+        if let Some(row) = spec.and_then(|spec| self.commands.row(spec)) {
+            row.ran_on(nanoseconds(took));
+        }
+    }
+
+    /// Notes a command that was refused before it ran.
+    #[cold]
+    pub(crate) fn rejected(&self, spec: &Spec) {
+        if let Some(row) = self.commands.row(spec) {
+            row.rejected();
+        }
+    }
+
+    /// Notes a group of samples. Its time is shared out evenly: commands that
+    /// are applied together have none of their own.
+    #[inline]
+    pub(crate) fn ran_group(&self, work: GroupWork<'_>, client: &ClientInfo) {
+        let commands = (work.adds + work.madds).max(1);
+        let each_ns = work.duration_ns / commands;
+        let tracked = self.tracks();
+        let (add, madd) = (self.commands.add(), self.commands.madd());
+        add.ran(each_ns * work.adds, work.adds, work.adds_failed, tracked);
+        madd.ran(each_ns * work.madds, work.madds, 0, tracked);
+        self.latency.note(Event::Command, work.duration_ns);
+        if self.slowlog.is_slow(work.duration_ns) {
+            self.keep_slow(work.duration_ns, group_words(&work), client);
+        }
+    }
+
+    #[inline]
+    fn tracks(&self) -> bool {
+        self.tracks_durations.load(Ordering::Relaxed)
+    }
+
+    #[cold]
+    fn keep_slow(&self, duration_ns: u64, words: Vec<Vec<u8>>, client: &ClientInfo) {
+        self.slowlog.add(SlowEntry {
+            id: 0,
+            time_s: now_ms() / 1000,
+            duration_us: i64::try_from(duration_ns / 1000).unwrap_or(i64::MAX),
+            words,
+            peer: client.peer.clone(),
+            name: client.name(),
+        });
+    }
+
+    /// Sets all counters to zero. The slow log and the delays have resets of
+    /// their own, as in Redis.
+    pub(crate) fn reset(&self) {
+        self.commands.reset();
+        self.errors.reset();
+        self.rates.reset(Instant::now());
+    }
+}
+
+/// Random digits: each state has keys of its own, seeded by the system.
+fn run_id() -> String {
+    let digits: String = (0..3)
+        .map(|_| format!("{:016x}", RandomState::new().build_hasher().finish()))
+        .collect();
+    digits[..40].to_owned()
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// How a group stands in the slow log.
+fn group_words(work: &GroupWork<'_>) -> Vec<Vec<u8>> {
+    let name: &[u8] = if work.adds > 0 { b"TS.ADD" } else { b"TS.MADD" };
+    let mut words = vec![name.to_vec(), slowlog::cut(work.key)];
+    let more = (work.adds + work.madds).saturating_sub(1);
+    if more > 0 {
+        let note = format!("... ({more} more commands of the pipeline, applied together)");
+        words.push(note.into_bytes());
+    }
+    words
+}
