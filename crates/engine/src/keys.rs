@@ -8,6 +8,7 @@
 //! Lock order: a shard of the map is locked inside the lock of a state shard
 //! or alone, never around one. Tested through the database.
 
+use crate::tag::{self, spread};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use latewood_model::SeriesId;
@@ -19,9 +20,10 @@ const SHARDS: usize = 16;
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
 
 struct Entry {
-    hash: u64,
     key: Arc<[u8]>,
     id: SeriesId,
+    /// Of the key.
+    tag: u32,
 }
 
 /// All keys of a database.
@@ -54,21 +56,23 @@ impl Keys {
     /// The series under `key`.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<SeriesId> {
+        let tag = tag::of(hash);
         let shard = self.shard(hash).read();
         shard
-            .find(hash, |entry| entry.hash == hash && *entry.key == *key)
+            .find(spread(tag), |entry| entry.tag == tag && *entry.key == *key)
             .map(|entry| entry.id)
     }
 
     /// Puts `id` under `key`, in place of what was there.
     pub(crate) fn insert(&self, hash: u64, key: Arc<[u8]>, id: SeriesId) {
         let mut shard = self.shard(hash).write();
-        let same = |entry: &Entry| entry.hash == hash && entry.key == key;
-        match shard.find_mut(hash, same) {
+        let tag = tag::of(hash);
+        let same = |entry: &Entry| entry.tag == tag && entry.key == key;
+        match shard.find_mut(spread(tag), same) {
             Some(entry) => entry.id = id,
             None => {
-                let entry = Entry { hash, key, id };
-                shard.insert_unique(hash, entry, |entry| entry.hash);
+                let entry = Entry { key, id, tag };
+                shard.insert_unique(spread(tag), entry, |entry| spread(entry.tag));
             }
         }
     }
@@ -76,8 +80,8 @@ impl Keys {
     /// Takes `key` away if `id` is under it.
     pub(crate) fn remove(&self, hash: u64, key: &[u8], id: SeriesId) {
         let mut shard = self.shard(hash).write();
-        let same = |entry: &Entry| entry.hash == hash && entry.id == id && *entry.key == *key;
-        if let Ok(entry) = shard.find_entry(hash, same) {
+        let same = |entry: &Entry| entry.id == id && *entry.key == *key;
+        if let Ok(entry) = shard.find_entry(spread(tag::of(hash)), same) {
             entry.remove();
         }
     }

@@ -44,6 +44,7 @@ mod series;
 mod shard;
 mod slab;
 mod stats;
+mod tag;
 pub mod wal;
 
 pub use append::{Append, Create, Outcome, Refusal, Scratch};

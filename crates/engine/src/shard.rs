@@ -72,13 +72,15 @@ pub(crate) struct Waiting {
 impl SettleQueue {
     /// Notes how much a series holds now; call it whenever that changed.
     pub(crate) fn note(&mut self, series: &mut Series) {
-        let held = series.late_pending();
-        self.held = self.held + held - std::mem::replace(&mut series.late_noted, held);
+        // All series of a database hold far fewer: LATE_HELD_MAX and a batch.
+        let held = series.late_pending() as u32;
+        let noted = std::mem::replace(&mut series.late_noted, held);
+        self.held = self.held + held as usize - noted as usize;
     }
 
     /// Stops counting what a removed series held.
     pub(crate) fn forget(&mut self, series: &Series) {
-        self.held -= series.late_noted;
+        self.held -= series.late_noted as usize;
     }
 
     /// Notes a series with little to settle.

@@ -23,7 +23,7 @@ mod packed;
 mod posting;
 mod queue;
 mod select;
-pub(crate) mod symbols;
+mod symbols;
 
 use crate::core::Core;
 use crate::db::Db;

@@ -4,6 +4,7 @@
 //! kept by number stays dense while labels come and go.
 
 use super::packed::Packed;
+use crate::tag::{self, spread};
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use std::hash::BuildHasher;
@@ -19,7 +20,7 @@ pub(crate) struct Symbols {
 }
 
 struct Entry {
-    /// Half of the string's hash, so that growing the table reads no string.
+    /// Of the string.
     tag: u32,
     number: u32,
 }
@@ -90,13 +91,8 @@ impl Symbols {
     }
 
     fn tag(&self, string: &[u8]) -> u32 {
-        self.state.hash_one(string) as u32
+        tag::of(self.state.hash_one(string))
     }
-}
-
-/// A hash for the table, which uses its lowest and its topmost bits.
-pub(crate) fn spread(tag: u32) -> u64 {
-    u64::from(tag).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

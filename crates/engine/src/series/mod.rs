@@ -69,7 +69,8 @@ pub(crate) struct Series {
     newest: Option<Timestamp>,
     sealed_last: Option<Timestamp>,
     tail: Vec<Sample>,
-    frame_samples: usize,
+    /// Samples of a full tail.
+    frame_samples: u16,
     retention_ms: u64,
     policy: Option<DuplicatePolicy>,
     /// Some value may be NaN.
@@ -81,14 +82,15 @@ pub(crate) struct Series {
     /// The series stands in its shard's list of those to settle next.
     pub(crate) ready: bool,
     /// Late operations its shard has counted.
-    pub(crate) late_noted: usize,
-    ignore: Ignore,
+    pub(crate) late_noted: u32,
+    /// Rare, so it takes no room in a series without.
+    ignore: Option<Box<Ignore>>,
     hint: Hint,
     late: Option<Box<Late>>,
     chunks: Vec<Held>,
     shape: Shape,
     /// Settles begun so far; a result with another number is out of date.
-    settles_begun: u64,
+    settles_begun: u32,
     settling: bool,
     pub(crate) key: Arc<[u8]>,
 }
@@ -104,7 +106,7 @@ impl Series {
             newest: None,
             sealed_last: None,
             tail: Vec::new(),
-            frame_samples: shape.frame_samples(),
+            frame_samples: tail_max(shape),
             retention_ms: options.retention_ms,
             policy: options.duplicate_policy,
             holds_nan: false,
@@ -112,7 +114,7 @@ impl Series {
             queued: false,
             ready: false,
             late_noted: 0,
-            ignore: options.ignore,
+            ignore: boxed(options.ignore),
             hint: Hint::default(),
             late: None,
             chunks: Vec::new(),
@@ -130,7 +132,7 @@ impl Series {
             chunk_size_bytes: self.shape.chunk_size_bytes,
             encoding: self.shape.encoding,
             duplicate_policy: self.policy,
-            ignore: self.ignore,
+            ignore: self.ignore.as_deref().copied().unwrap_or_default(),
             labels,
         }
     }
@@ -149,10 +151,10 @@ impl Series {
             encoding: self.shape.encoding,
             chunk_size_bytes: options.chunk_size_bytes,
         };
-        self.frame_samples = self.shape.frame_samples();
+        self.frame_samples = tail_max(self.shape);
         self.retention_ms = options.retention_ms;
         self.policy = options.duplicate_policy;
-        self.ignore = options.ignore;
+        self.ignore = boxed(options.ignore);
         self.drop_expired();
         Ok(())
     }
@@ -192,20 +194,20 @@ impl Series {
     #[inline]
     fn push_tail(&mut self, sample: Sample, sealer: &mut Sealer) -> Result<()> {
         self.tail.push(sample);
-        if self.tail.len() >= self.frame_samples {
+        if self.tail.len() >= usize::from(self.frame_samples) {
             self.seal_tail(sealer)?;
         }
         Ok(())
     }
 
     fn ignores(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
-        let Ignore {
+        let Some(Ignore {
             max_time_diff_ms,
             max_value_diff,
-        } = self.ignore;
-        if max_time_diff_ms == 0 && max_value_diff == 0.0 {
+        }) = self.ignore.as_deref().copied()
+        else {
             return Ok(false);
-        }
+        };
         if sample.timestamp < newest || sample.timestamp.abs_diff(newest) > max_time_diff_ms {
             return Ok(false);
         }
@@ -252,7 +254,7 @@ impl Series {
         }
         self.holds_nan |= sample.value.is_nan();
         self.tail.insert(place, sample);
-        if self.tail.len() >= self.frame_samples {
+        if self.tail.len() >= usize::from(self.frame_samples) {
             self.seal_tail(sealer)?;
         }
         Ok(Fate::Late)
@@ -395,4 +397,14 @@ impl Series {
             self.last_open &= !self.chunks.is_empty();
         }
     }
+}
+
+fn tail_max(shape: Shape) -> u16 {
+    // At most FRAME_SAMPLES_MAX.
+    shape.frame_samples() as u16
+}
+
+/// The rule where there is one.
+fn boxed(ignore: Ignore) -> Option<Box<Ignore>> {
+    (ignore != Ignore::default()).then(|| Box::new(ignore))
 }

@@ -49,7 +49,7 @@ pub(crate) struct SettleJob {
     /// Where those chunks stand in the series.
     pub(crate) place: Range<usize>,
     /// Which settle of the series this is.
-    pub(crate) number: u64,
+    pub(crate) number: u32,
     /// Operations before this are past the retention and dropped.
     pub(crate) floor: Timestamp,
     pub(crate) shape: Shape,
@@ -60,7 +60,7 @@ pub(crate) struct SettleJob {
 pub(crate) struct Settled {
     pub(crate) chunks: Vec<Arc<Chunk>>,
     pub(crate) place: Range<usize>,
-    pub(crate) number: u64,
+    pub(crate) number: u32,
     pub(crate) hint: Hint,
     pub(crate) work: SettleWork,
 }
@@ -181,7 +181,7 @@ impl Series {
             // What is sealed meanwhile starts a new chunk.
             self.last_open = false;
         }
-        self.settles_begun += 1;
+        self.settles_begun = self.settles_begun.wrapping_add(1);
         self.settling = true;
         Some(SettleJob {
             runs,
