@@ -4,7 +4,7 @@
 //! version does not have take the value that version behaved by. Written with TS.CREATE and
 //! TS.ALTER. IGNORE is held back until the samples are in, because it would drop some of them.
 
-use crate::connect::{Link, bytes, integer, items};
+use crate::connect::{Answer, Link, bytes, float, integer, items};
 use crate::error::Result;
 use crate::samples::says_no_such_key;
 use redis::{Cmd, Value};
@@ -161,6 +161,29 @@ pub(crate) fn expiry(link: &mut Link, key: &[u8]) -> Result<Option<i64>> {
             Some(now.saturating_add(left))
         }
     })
+}
+
+/// Writes the newest sample of `key` once more, so that its new rules count the bucket it lies
+/// in as theirs: without a write they would leave out the bucket that was open when they were
+/// made.
+///
+/// # Errors
+/// When the connection breaks.
+pub(crate) fn touch(link: &mut Link, key: &[u8]) -> Result<Answer> {
+    let newest = match link.ask(&redis::cmd("TS.GET").arg(key).take())? {
+        Ok(newest) => newest,
+        refused => return Ok(refused),
+    };
+    let Some([timestamp, value]) = items(&newest) else {
+        return Ok(Ok(Value::Nil));
+    };
+    let (timestamp, value) = (integer(timestamp), float(value));
+    let (Some(timestamp), Some(value)) = (timestamp, value) else {
+        return Err(link.strange("TS.GET"));
+    };
+    let mut add = redis::cmd("TS.ADD");
+    add.arg(key).arg(timestamp).arg(value);
+    link.ask(add.arg("ON_DUPLICATE").arg("LAST"))
 }
 
 /// The command that lets `key` expire at `at_ms`, milliseconds since 1970.

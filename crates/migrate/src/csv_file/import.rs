@@ -11,7 +11,7 @@ use crate::connect::{Answer, Link, integer};
 use crate::error::{Doing, Error, Result, shown};
 use crate::progress::Progress;
 use crate::rate::Rate;
-use crate::series::expire;
+use crate::series::{expire, touch};
 use csv::ByteRecord;
 use redis::{Cmd, Pipeline};
 use std::collections::{BTreeMap, HashSet};
@@ -196,29 +196,40 @@ impl Import<'_> {
         ))
     }
 
+    /// Sends one of the last commands; a refusal goes to `left`.
+    fn last(&mut self, key: &[u8], command: &Cmd, left: &mut Vec<String>) -> Result<()> {
+        if let Err(text) = self.target.ask(command)? {
+            let words = command.args_iter().map(|word| match word {
+                redis::Arg::Simple(word) => shown(word),
+                _ => String::new(),
+            });
+            let words: Vec<_> = words.collect();
+            left.push(format!("{}: {}: {text}", shown(key), words.join(" ")));
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<Outcome> {
         let mut left = Vec::new();
         let described = std::mem::take(&mut self.described);
-        // Rules after all that would have them recompute, expiry at the very end.
-        let ignores = described
-            .iter()
-            .filter_map(|(key, it)| Some((key, it.shape.alter_ignore(key)?)));
-        let rules = described
-            .iter()
-            .flat_map(|(key, it)| it.rules.iter().map(move |rule| (key, rule.create(key))));
-        let expiries = described
-            .iter()
-            .filter_map(|(key, it)| Some((key, expire(key, it.expires_ms?))));
-        for (key, command) in ignores.chain(rules).chain(expiries) {
-            if let Err(text) = self.target.ask(&command)? {
-                let words: Vec<_> = command
-                    .args_iter()
-                    .map(|word| match word {
-                        redis::Arg::Simple(word) => shown(word),
-                        _ => String::new(),
-                    })
-                    .collect();
-                left.push(format!("{}: {}: {text}", shown(key), words.join(" ")));
+        // In this order: rules must not see the samples of the file, but the open buckets are
+        // theirs; IGNORE would drop the write that says so; expiry may end a series at once.
+        for (key, it) in &described {
+            for rule in &it.rules {
+                self.last(key, &rule.create(key), &mut left)?;
+            }
+            if !it.rules.is_empty()
+                && let Err(text) = touch(&mut self.target, key)?
+            {
+                let line = format!("{}: the open buckets of its rules: {text}", shown(key));
+                left.push(line);
+            }
+        }
+        for (key, it) in &described {
+            let ignore = it.shape.alter_ignore(key);
+            let expire = it.expires_ms.map(|at| expire(key, at));
+            for command in ignore.into_iter().chain(expire) {
+                self.last(key, &command, &mut left)?;
             }
         }
         self.progress.finish();

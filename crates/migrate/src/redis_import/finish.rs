@@ -5,7 +5,7 @@
 
 use super::{Import, Verdict};
 use crate::error::{Result, shown};
-use crate::series::{Info, Rule, expire, expiry};
+use crate::series::{Info, Rule, expire, expiry, touch};
 
 /// What the last step did.
 #[derive(Debug, Default)]
@@ -27,14 +27,20 @@ impl Import<'_> {
         let mut finished = Finished::default();
         let keys: Vec<_> = self.series.keys().cloned().collect();
         for key in &keys {
-            if self.agrees(key) {
-                self.finish_series(key, &mut finished)?;
+            let rules = self.series.get(key).map(|entry| entry.rules.clone());
+            let mut made = false;
+            for rule in rules.unwrap_or_default() {
+                made |= self.finish_rule(key, &rule, &mut finished)?;
+            }
+            if made && let Err(text) = touch(&mut self.target, key)? {
+                let line = format!("{}: the open buckets of its rules: {text}", shown(key));
+                finished.left.push(line);
             }
         }
+        // After the rules: IGNORE would keep the open buckets from being counted.
         for key in &keys {
-            let rules = self.series.get(key).map(|entry| entry.rules.clone());
-            for rule in rules.unwrap_or_default() {
-                self.finish_rule(key, &rule, &mut finished)?;
+            if self.agrees(key) {
+                self.finish_series(key, &mut finished)?;
             }
         }
         Ok(finished)
@@ -69,7 +75,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn finish_rule(&mut self, key: &[u8], rule: &Rule, finished: &mut Finished) -> Result<()> {
+    /// Whether the rule was made now.
+    fn finish_rule(&mut self, key: &[u8], rule: &Rule, finished: &mut Finished) -> Result<bool> {
         let name = format!("rule {} -> {}", shown(key), shown(&rule.destination));
         for end in [key, &rule.destination] {
             if !self.agrees(end) {
@@ -78,18 +85,23 @@ impl Import<'_> {
                     false => "is not among the imported series",
                 };
                 finished.left.push(format!("{name}: {} {why}", shown(end)));
-                return Ok(());
+                return Ok(false);
             }
         }
         let there = Info::ask(&mut self.target, key)?.unwrap_or_default();
         if there.rules.iter().any(|other| other.same(rule)) {
             finished.rules += 1;
-            return Ok(());
+            return Ok(false);
         }
         match self.target.ask(&rule.create(key))? {
-            Ok(_) => finished.rules += 1,
-            Err(text) => finished.left.push(format!("{name}: {text}")),
+            Ok(_) => {
+                finished.rules += 1;
+                Ok(true)
+            }
+            Err(text) => {
+                finished.left.push(format!("{name}: {text}"));
+                Ok(false)
+            }
         }
-        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! 2. Compare: every series is read on both sides, counted, summed up and mended. What was
 //!    written to the source since it was copied shows here; series that differed are compared
 //!    again, up to `--passes` times, with `--follow` until a whole pass finds nothing.
-//! 3. Finish, for series that agree: IGNORE, expiry and compaction rules. These come last,
+//! 3. Finish, for series that agree: compaction rules, IGNORE and expiry. These come last,
 //!    because IGNORE would drop samples, an expiry could end a series half copied, and rules
 //!    would write into destinations whose samples are copied as they are.
 //!
@@ -28,7 +28,7 @@ use crate::samples::Stop;
 use crate::series::{Info, Rule, Shape};
 use compare::{Begin, Compared, Differences};
 use state::{State, Step};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Rest between two passes of `--follow`, so that few series are not read without a pause.
@@ -153,7 +153,7 @@ impl Import<'_> {
         let mut pass = 1;
         let mut whole = first.series.clone();
         loop {
-            let mut differing = self.compare(pass, whole.into_iter().collect())?;
+            let mut differing = self.compare(pass, whole)?;
             if !self.options.follow {
                 for again in 1..self.options.passes {
                     if differing.is_empty() {
@@ -186,7 +186,7 @@ impl Import<'_> {
     }
 
     /// Compares these series; returns those that differed.
-    fn compare(&mut self, pass: u32, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
+    fn compare(&mut self, pass: u32, keys: BTreeSet<Vec<u8>>) -> Result<BTreeSet<Vec<u8>>> {
         let count = keys.len();
         let total = keys
             .iter()
@@ -196,20 +196,23 @@ impl Import<'_> {
             });
         let total = total.sum();
         self.begin(&format!("pass {pass}: comparing {count} series"), total);
-        let mut differing = Vec::new();
-        let mut mended = 0;
+        let mut differing = BTreeSet::new();
+        let (mut moved, mut mended) = (0, 0);
         for key in keys {
             self.visit(&key, false)?;
             if let Some(entry) = self.series.get(&key)
                 && let Verdict::Differs(found) = &entry.verdict
             {
+                moved += 1;
                 mended += found.missing + found.other_value + found.extra;
-                differing.push(key);
+                // Where the target has rules already, mending a source wrote to these.
+                let rules = entry.rules.iter().map(|rule| rule.destination.clone());
+                differing.extend(rules.filter(|key| self.series.contains_key(key)));
+                differing.insert(key);
             }
         }
         self.progress.say(&format!(
-            "pass {pass}: {} of {count} series differed, by {mended} samples",
-            differing.len()
+            "pass {pass}: {moved} of {count} series differed, by {mended} samples"
         ));
         Ok(differing)
     }
