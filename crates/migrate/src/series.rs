@@ -192,7 +192,7 @@ pub(crate) fn expire(key: &[u8], at_ms: i64) -> Cmd {
 }
 
 impl Shape {
-    /// TS.CREATE with everything but IGNORE, which is off until [`Shape::ignore_words`].
+    /// TS.CREATE with everything but IGNORE, which is off until [`Shape::alter_ignore`].
     pub(crate) fn create(&self, key: &[u8]) -> Cmd {
         let mut command = redis::cmd("TS.CREATE");
         command.arg(key);

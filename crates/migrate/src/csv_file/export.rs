@@ -73,7 +73,9 @@ impl Export<'_> {
             expires_ms: expiry(&mut self.source, key)?,
         };
         self.write(&described.record(key))?;
-        let mut cursor = Cursor::new(key, self.options.start, self.options.end);
+        // Not behind what was the end when it began: a fast writer would never let it end.
+        let end = self.options.end.min(info.last_timestamp);
+        let mut cursor = Cursor::new(key, self.options.start, end);
         let mut record = ByteRecord::new();
         while let Some(sample) = cursor.peek(&mut self.source)? {
             let fetched = cursor.take_fetched();

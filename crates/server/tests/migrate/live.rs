@@ -197,6 +197,10 @@ fn a_series_that_never_rests_is_named() {
         });
         let mut reader = peer.client();
         while reader.ask("EXISTS hot") != ":1\r\n" {}
+        reader.expect(&[
+            ("TS.CREATE mean", "+OK\r\n"),
+            ("TS.CREATERULE hot mean AGGREGATION avg 1000000", "+OK\r\n"),
+        ]);
         // The rate makes every walk last, so that the writer gets ahead of it.
         let words = [
             "import",
@@ -210,8 +214,11 @@ fn a_series_that_never_rests_is_named() {
         let (status, summary, errors) = run(&[&words[..], &options].concat());
         stop.store(true, Ordering::Relaxed);
         assert_eq!(status, Some(3), "{summary}{errors}");
-        assert!(summary.contains("1 of 2 series agree"), "{summary}");
+        assert!(summary.contains("2 of 3 series agree"), "{summary}");
         assert!(summary.contains("hot: still moves"), "{summary}");
+        // Making the rule would write into a destination that is still copied.
+        let rule = "rule hot -> mean: hot does not agree yet";
+        assert!(summary.contains(rule), "{summary}");
     });
 }
 
