@@ -97,6 +97,21 @@ pub(crate) struct ServeOptions {
     )]
     pub(crate) requirepass: Option<String>,
 
+    /// File of the users of ACL SETUSER, read at start and by ACL LOAD,
+    /// written by ACL SAVE
+    #[arg(long, value_name = "FILE", env = "LATEWOOD_ACLFILE")]
+    pub(crate) aclfile: Option<PathBuf>,
+
+    /// A user: its name and its ACL rules; may be given several times, not
+    /// beside --aclfile
+    #[arg(
+        long,
+        value_name = "NAME RULES",
+        env = "LATEWOOD_USER",
+        hide_env_values = true
+    )]
+    pub(crate) user: Option<Vec<String>>,
+
     /// Without a password, serve this machine only [default: on]
     #[arg(long, value_name = "on|off", env = "LATEWOOD_PROTECTED_MODE")]
     pub(crate) protected_mode: Option<Switch>,
@@ -208,6 +223,8 @@ impl ServeOptions {
             listen: self.listen.or(fallback.listen),
             unixsocket: self.unixsocket.or(fallback.unixsocket),
             requirepass: self.requirepass.or(fallback.requirepass),
+            aclfile: self.aclfile.or(fallback.aclfile),
+            user: self.user.or(fallback.user),
             protected_mode: self.protected_mode.or(fallback.protected_mode),
             durability: self.durability.or(fallback.durability),
             sync_interval: self.sync_interval.or(fallback.sync_interval),

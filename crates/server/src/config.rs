@@ -22,6 +22,10 @@ pub(crate) struct Settings {
     pub(crate) unixsocket: Option<PathBuf>,
     /// The password; empty means none.
     pub(crate) requirepass: String,
+    /// The file of users, if there is one.
+    pub(crate) aclfile: Option<PathBuf>,
+    /// Users as lines of that file.
+    pub(crate) users: Vec<String>,
     /// Without a password only loopback peers are served.
     pub(crate) protected_mode: bool,
     /// What a reply to a write promises unless the connection asks otherwise.
@@ -107,6 +111,8 @@ impl Settings {
             listen: listen.into_iter().filter(|l| !l.is_empty()).collect(),
             unixsocket: options.unixsocket,
             requirepass: options.requirepass.unwrap_or_default(),
+            aclfile: options.aclfile,
+            users: options.user.unwrap_or_default(),
             protected_mode: options.protected_mode != Some(Switch::Off),
             durability: options
                 .durability
@@ -221,6 +227,8 @@ mod tests {
             listen = ["127.0.0.1:1", "[::1]:2"]
             unixsocket = "/s"
             requirepass = "p"
+            aclfile = "/users.acl"
+            user = ["a on +@read ~*"]
             protected-mode = "off"
             durability = "sync"
             sync-interval = 5
@@ -242,6 +250,8 @@ mod tests {
             listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
             unixsocket: Some("/s".into()),
             requirepass: "p".into(),
+            aclfile: Some("/users.acl".into()),
+            users: vec!["a on +@read ~*".into()],
             protected_mode: false,
             durability: Durability::Sync,
             sync_interval_ms: 5,

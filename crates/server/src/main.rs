@@ -8,6 +8,7 @@
 //! Tested as a whole: `tests/` starts the built binary and speaks to its
 //! socket, byte for byte.
 
+mod acl;
 mod cli;
 mod command;
 mod config;

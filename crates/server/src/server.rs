@@ -1,5 +1,6 @@
 //! Starts and stops the server: addresses, data, threads, signals.
 
+use crate::acl::{self, User};
 use crate::config::Settings;
 use crate::events::Events;
 use crate::net::{Acceptor, EventLoop, Inbox, bind};
@@ -25,12 +26,18 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     raise_descriptor_limit();
     let (sender, receiver) = channel();
     watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
+    let users = first_users(&settings)?;
     let listeners = bind(&settings)?;
     let addresses: Vec<String> = listeners.iter().map(|l| l.address()).collect();
     let events = Arc::new(Events::default());
     let db = open(&settings)?;
     let threads = settings.threads;
     let shared = Arc::new(Shared::new(db, settings, events, sender));
+
+    if let Some(users) = users {
+        let password = &shared.settings.requirepass;
+        shared.runtime.users.replace(users, password);
+    }
 
     let mut loops = Vec::new();
     for _ in 0..threads {
@@ -59,6 +66,22 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         return Err(format!("cannot wake the acceptor: {error}"));
     }
     finish(why, shared, handles)
+}
+
+/// The users of the ACL file or of the configuration.
+fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
+    match &settings.aclfile {
+        None if settings.users.is_empty() => Ok(None),
+        None => {
+            let lines = settings.users.iter().map(|user| format!("user {user}"));
+            let text = lines.collect::<Vec<_>>().join("\n");
+            acl::file::parse(text.as_bytes(), "user").map(Some)
+        }
+        Some(_) if !settings.users.is_empty() => {
+            Err("aclfile and user: give users in one of them, not in both".to_owned())
+        }
+        Some(path) => acl::file::load(path).map(Some),
+    }
 }
 
 fn open(settings: &Settings) -> Result<Db, String> {

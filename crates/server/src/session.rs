@@ -3,7 +3,9 @@
 //! A session belongs to one event loop and is never shared; the few facts that
 //! other connections may ask for (CLIENT LIST) live in [`ClientInfo`].
 
+use crate::acl::{DEFAULT, Permit, User, Users};
 use crate::command::registry::Spec;
+use crate::shared::Shared;
 use crate::stream::Stream;
 use latewood_engine::{Durability, Position};
 use latewood_wire::resp::Protocol;
@@ -31,6 +33,8 @@ pub(crate) struct Session {
     pub(crate) protocol: Protocol,
     /// Whether commands other than AUTH and HELLO are served.
     pub(crate) authenticated: bool,
+    /// Who it is and what that allows.
+    pub(crate) permit: Permit,
     /// Whether replies are sent.
     pub(crate) reply_mode: ReplyMode,
     /// CLIENT REPLY ON was the last command: its own reply goes out.
@@ -71,15 +75,18 @@ struct Names {
     name: String,
     library: String,
     library_version: String,
+    user: String,
     resp3: bool,
 }
 
 impl Session {
     /// The state a connection begins with.
-    pub(crate) fn new(info: Arc<ClientInfo>, authenticated: bool, durability: Durability) -> Self {
+    pub(crate) fn new(info: Arc<ClientInfo>, users: &Users, durability: Durability) -> Self {
+        info.set_user(DEFAULT);
         Self {
             protocol: Protocol::Resp2,
-            authenticated,
+            authenticated: users.is_open(),
+            permit: Permit::new(users.default_user(), users),
             reply_mode: ReplyMode::On,
             reply_turned_on: false,
             durability,
@@ -107,10 +114,26 @@ impl Session {
         self.info.names.lock().resp3 = protocol == Protocol::Resp3;
     }
 
+    /// Takes over what changed of its user; ends when the user is gone.
+    #[inline]
+    pub(crate) fn renew_permit(&mut self, shared: &Shared) {
+        if !self.permit.refresh(&shared.runtime.users) {
+            self.closing = true;
+        }
+    }
+
+    /// Goes on as `user`, who gave the right password.
+    pub(crate) fn log_in(&mut self, user: Arc<User>, users: &Users) {
+        self.info.set_user(&user.name);
+        self.permit = Permit::new(user, users);
+        self.authenticated = true;
+    }
+
     /// Back to the state a connection begins with, but for its identity.
-    pub(crate) fn reset(&mut self, authenticated: bool, durability: Durability) {
+    pub(crate) fn reset(&mut self, users: &Users, durability: Durability) {
         self.set_protocol(Protocol::Resp2);
-        self.authenticated = authenticated;
+        self.log_in(users.default_user(), users);
+        self.authenticated = users.is_open();
         self.reply_mode = ReplyMode::On;
         self.durability = durability;
         self.info.set_name(String::new());
@@ -156,6 +179,11 @@ impl ClientInfo {
         self.names.lock().name = name;
     }
 
+    /// Notes who it logged in as.
+    pub(crate) fn set_user(&self, user: &[u8]) {
+        self.names.lock().user = String::from_utf8_lossy(user).into_owned();
+    }
+
     /// Sets the client library's name.
     pub(crate) fn set_library(&self, library: String) {
         self.names.lock().library = library;
@@ -173,13 +201,14 @@ impl ClientInfo {
         let _ = writeln!(
             text,
             "id={} addr={} laddr={} name={} age={} idle={} flags=N db=0 sub=0 psub=0 ssub=0 \
-             multi=-1 watch=0 user=default redir=-1 resp={} lib-name={} lib-ver={}",
+             multi=-1 watch=0 user={} redir=-1 resp={} lib-name={} lib-ver={}",
             self.id,
             self.peer,
             self.local,
             names.name,
             self.connected.elapsed().as_secs(),
             self.idle_s(),
+            names.user,
             if names.resp3 { 3 } else { 2 },
             names.library,
             names.library_version,

@@ -4,6 +4,7 @@
 //! Nothing here is locked on the path of a sample: counters are atomics that
 //! a loop adds to once per round, and the locks guard what changes rarely.
 
+use crate::acl::Users;
 use crate::config::Settings;
 use crate::events::{Class, Events};
 use crate::observe::{Event, Observe, Reading};
@@ -59,6 +60,8 @@ pub(crate) struct Runtime {
     pub(crate) idle_timeout_s: AtomicU64,
     /// Without a password only loopback peers are served.
     pub(crate) protected_mode: AtomicBool,
+    /// Who may do what.
+    pub(crate) users: Users,
     password: RwLock<String>,
 }
 
@@ -161,39 +164,27 @@ impl Runtime {
         protected_mode: bool,
         password: String,
     ) -> Self {
+        let users = Users::new();
+        users.set_default_password(&password);
         Self {
             connections_max: AtomicUsize::new(connections_max),
             idle_timeout_s: AtomicU64::new(idle_timeout_s),
             protected_mode: AtomicBool::new(protected_mode),
+            users,
             password: RwLock::new(password),
         }
     }
 
-    /// Whether clients must authenticate.
-    pub(crate) fn has_password(&self) -> bool {
-        !self.password.read().is_empty()
-    }
-
-    /// The password; empty without one.
+    /// The password that `requirepass` gave the default user; empty without one.
     pub(crate) fn password(&self) -> String {
         self.password.read().clone()
     }
 
-    /// Sets the password; empty takes it away.
+    /// Gives the default user this password alone; empty makes any right.
     pub(crate) fn set_password(&self, password: String) {
-        *self.password.write() = password;
-    }
-
-    /// Whether `given` is the password, in a time that does not depend on
-    /// where they differ.
-    pub(crate) fn is_password(&self, given: &[u8]) -> bool {
-        let password = self.password.read();
-        let password = password.as_bytes();
-        let differences = given
-            .iter()
-            .zip(password)
-            .fold(0, |differences, (a, b)| differences | (a ^ b));
-        given.len() == password.len() && differences == 0
+        let mut current = self.password.write();
+        self.users.set_default_password(&password);
+        *current = password;
     }
 }
 

@@ -1,12 +1,15 @@
 //! Who a client is: `AUTH [user] password` and
 //! `HELLO [2|3 [AUTH user password] [SETNAME name]]`.
 //!
-//! There is one user, `default`, with the password of `--requirepass`.
+//! Without a name the user is `default`, whose password `--requirepass` gives.
+//! Refused logins stand in ACL LOG.
 
 use super::client::checked_name;
 use super::fault::SYNTAX;
+use super::module::reply_modules;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
+use crate::acl::{DEFAULT, log::Event};
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -42,29 +45,40 @@ pub(crate) const MODULE_VERSION: i64 = 11_202;
 fn auth(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     match args.len() {
-        2 if !call.shared.runtime.has_password() => {
+        2 if call.shared.runtime.users.default_has_no_password() => {
             return Err(Fault::line(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
             ));
         }
-        2 => log_in(call, b"default", args.word(1))?,
-        3 => log_in(call, args.word(1), args.word(2))?,
+        2 => log_in(call, DEFAULT, args.word(1), "AUTH")?,
+        3 => log_in(call, args.word(1), args.word(2), "AUTH")?,
         _ => return Err(SYNTAX),
     }
     call.reply().ok();
     Ok(())
 }
 
-fn log_in(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Outcome {
-    let runtime = &call.shared.runtime;
-    // Without a password the default user takes any.
-    let is_right = !runtime.has_password() || runtime.is_password(password);
-    if user != b"default" || !is_right {
-        return Err(WRONG);
+fn log_in(call: &mut Call<'_>, name: &[u8], password: &[u8], command: &str) -> Outcome {
+    let users = &call.shared.runtime.users;
+    match users.get(name) {
+        Some(user) if user.accepts(password) => {
+            call.session.log_in(user, users);
+            Ok(())
+        }
+        _ => {
+            let event = Event {
+                what: None,
+                in_multi: false,
+                object: command.as_bytes().to_vec(),
+                user: name.to_vec(),
+            };
+            let mut client = String::new();
+            call.session.info.describe(&mut client);
+            users.log.note(event, client);
+            Err(WRONG)
+        }
     }
-    call.session.authenticated = true;
-    Ok(())
 }
 
 fn hello(call: &mut Call<'_>) -> Outcome {
@@ -98,7 +112,7 @@ fn hello(call: &mut Call<'_>) -> Outcome {
         }
     }
     if let Some((user, password)) = credentials {
-        log_in(call, user, password)?;
+        log_in(call, user, password, "HELLO")?;
     }
     if !call.session.authenticated {
         return Err(Fault::line(
@@ -137,14 +151,5 @@ fn greet(call: &mut Call<'_>) {
     reply.bulk("role");
     reply.bulk("master");
     reply.bulk("modules");
-    reply.array(1);
-    reply.map(4);
-    reply.bulk("name");
-    reply.bulk("timeseries");
-    reply.bulk("ver");
-    reply.integer(MODULE_VERSION);
-    reply.bulk("path");
-    reply.bulk("latewood");
-    reply.bulk("args");
-    reply.array(0);
+    reply_modules(&mut reply);
 }

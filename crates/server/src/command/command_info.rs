@@ -1,10 +1,11 @@
-//! `COMMAND` and its subcommands COUNT, LIST, INFO, DOCS, GETKEYS, HELP: the
-//! registry, as clients read it.
+//! `COMMAND` and its subcommands COUNT, LIST, INFO, DOCS, GETKEYS,
+//! GETKEYSANDFLAGS, HELP: the registry, as clients read it.
 
 use super::fault::SYNTAX;
-use super::keys::{Keys, Places, Run};
+use super::keys::{Access, Keys, Places, Run};
 use super::registry::{self, Action, Spec};
-use super::{Call, Fault, Outcome, docs};
+use super::{Args, Call, Fault, Outcome, docs};
+use crate::acl::category;
 use crate::glob;
 use latewood_wire::resp::Reply;
 
@@ -69,6 +70,14 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
                 ..SUB
             },
             Spec {
+                name: "getkeysandflags",
+                arity: -3,
+                syntax: "command [argument ...]",
+                summary: "Gives the keys of a whole command and what it does with them.",
+                action: Action::Apply(get_keys_and_flags),
+                ..SUB
+            },
+            Spec {
                 name: "help",
                 summary: "Lists these subcommands.",
                 ..SUB
@@ -82,7 +91,7 @@ fn all(call: &mut Call<'_>) -> Outcome {
     let mut reply = call.reply();
     reply.array(registry::all().count());
     for spec in registry::all() {
-        describe(&mut reply, spec, spec.name);
+        describe(&mut reply, spec, None, spec.name);
     }
     Ok(())
 }
@@ -104,10 +113,8 @@ fn list(call: &mut Call<'_>) -> Outcome {
                 let is_ours = text.eq_ignore_ascii_case(b"timeseries");
                 Box::new(move |spec| is_ours && spec.group == "timeseries")
             } else if args.is(3, "ACLCAT") {
-                Box::new(move |spec| {
-                    let mut categories = categories(spec).into_iter();
-                    categories.any(|category| category.as_bytes().strip_prefix(b"@") == Some(text))
-                })
+                let wanted = category::find(text).unwrap_or(0);
+                Box::new(move |spec| category::of(spec, None) & wanted != 0)
             } else if args.is(3, "PATTERN") {
                 Box::new(move |spec| glob::matches_ignoring_case(text, spec.name.as_bytes()))
             } else {
@@ -137,37 +144,44 @@ fn info(call: &mut Call<'_>) -> Outcome {
     reply.array(args.len() - 2);
     for name in args.from(2) {
         match find_full(name) {
-            Some((spec, name)) => describe(&mut reply, spec, &name),
+            Some((spec, container, name)) => describe(&mut reply, spec, container, &name),
             None => reply.null(),
         }
     }
     Ok(())
 }
 
+/// A command, its container if it is a subcommand, and its full name.
+type Found = (&'static Spec, Option<&'static Spec>, String);
+
 /// Finds `command` or `command|subcommand`.
-fn find_full(name: &[u8]) -> Option<(&'static Spec, String)> {
+fn find_full(name: &[u8]) -> Option<Found> {
     let mut parts = name.splitn(2, |byte| *byte == b'|');
     let spec = registry::find(parts.next()?)?;
     match parts.next() {
-        None => Some((spec, spec.name.to_owned())),
+        None => Some((spec, None, spec.name.to_owned())),
         Some(sub) => {
             let sub = registry::find_in(spec.subcommands(), sub)?;
-            Some((sub, format!("{}|{}", spec.name, sub.name)))
+            Some((sub, Some(spec), format!("{}|{}", spec.name, sub.name)))
         }
     }
 }
 
 /// The ten fields of COMMAND INFO.
-fn describe(reply: &mut Reply<'_>, spec: &Spec, name: &str) {
+fn describe(reply: &mut Reply<'_>, spec: &Spec, container: Option<&Spec>, name: &str) {
     reply.array(10);
     reply.bulk(name);
     reply.integer(spec.arity);
-    simple_set(reply, spec.flags);
+    let mut flags = spec.flags.to_vec();
+    if spec.keys.are_movable() {
+        flags.push("movablekeys");
+    }
+    simple_set(reply, &flags);
     let (first, last, step) = spec.keys.first_last_step();
     reply.integer(i64::try_from(first).unwrap_or(0));
     reply.integer(last);
     reply.integer(i64::try_from(step).unwrap_or(0));
-    simple_set(reply, &categories(spec));
+    simple_set(reply, &categories(spec, container));
     reply.set(0);
     reply.set(spec.keys.0.len());
     for run in spec.keys.0 {
@@ -175,7 +189,12 @@ fn describe(reply: &mut Reply<'_>, spec: &Spec, name: &str) {
     }
     reply.set(spec.subcommands().len());
     for sub in spec.subcommands() {
-        describe(reply, sub, &format!("{}|{}", spec.name, sub.name));
+        describe(
+            reply,
+            sub,
+            Some(spec),
+            &format!("{}|{}", spec.name, sub.name),
+        );
     }
 }
 
@@ -214,73 +233,78 @@ fn describe_search(reply: &mut Reply<'_>, kind: &str, fields: &[(&str, i64)]) {
     }
 }
 
-/// The ACL categories, from the group and the flags.
-fn categories(spec: &Spec) -> Vec<&'static str> {
-    let has = |flag| spec.flags.contains(&flag);
-    let mut categories = Vec::new();
-    match spec.group {
-        "timeseries" => categories.push("@timeseries"),
-        "keyspace" => categories.push("@keyspace"),
-        "connection" => categories.push("@connection"),
-        _ => {}
-    }
-    if has("write") {
-        categories.push("@write");
-    }
-    if has("readonly") {
-        categories.push("@read");
-    }
-    if has("admin") {
-        categories.extend(["@admin", "@dangerous"]);
-    }
-    categories.push(if has("fast") { "@fast" } else { "@slow" });
-    categories
+/// The ACL categories as COMMAND INFO writes them.
+fn categories(spec: &Spec, container: Option<&Spec>) -> Vec<String> {
+    let names = category::names(category::of(spec, container));
+    names.map(|name| format!("@{name}")).collect()
 }
 
-fn simple_set(reply: &mut Reply<'_>, words: &[&str]) {
+fn simple_set<W: AsRef<str>>(reply: &mut Reply<'_>, words: &[W]) {
     reply.set(words.len());
     for word in words {
-        reply.simple(word);
+        reply.simple(word.as_ref());
     }
 }
 
 fn documentation(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
-    let wanted: Vec<(&Spec, String)> = if args.len() == 2 {
+    let wanted: Vec<Found> = if args.len() == 2 {
         registry::all()
-            .map(|spec| (spec, spec.name.to_owned()))
+            .map(|spec| (spec, None, spec.name.to_owned()))
             .collect()
     } else {
         args.from(2).filter_map(find_full).collect()
     };
     let mut reply = call.reply();
     reply.map(wanted.len());
-    for (spec, name) in wanted {
+    for (spec, _, name) in wanted {
         docs::reply_documentation(&mut reply, spec, &name);
     }
     Ok(())
 }
 
 fn get_keys(call: &mut Call<'_>) -> Outcome {
+    let keys = keys_of(call.args)?;
     let args = call.args;
-    let spec = registry::find(args.word(2)).ok_or(Fault::line("ERR Invalid command specified"))?;
-    if spec.keys == Keys::NONE {
-        return Err(Fault::line("ERR The command has no key arguments"));
-    }
-    let words = args.len() - 2;
-    if !spec.takes(words) {
-        return Err(Fault::line(
-            "ERR Invalid number of arguments specified for command",
-        ));
-    }
-    let keys = spec.keys.places(args, 2, spec.flags);
-    let keys = keys.ok_or(Fault::line("ERR Invalid arguments specified for command"))?;
     let mut reply = call.reply();
     reply.array(keys.len());
     for (at, _) in keys {
         reply.bulk(args.word(at));
     }
     Ok(())
+}
+
+fn get_keys_and_flags(call: &mut Call<'_>) -> Outcome {
+    let keys = keys_of(call.args)?;
+    let args = call.args;
+    let mut reply = call.reply();
+    reply.array(keys.len());
+    for (at, access) in keys {
+        reply.array(2);
+        reply.bulk(args.word(at));
+        simple_set(&mut reply, access.words());
+    }
+    Ok(())
+}
+
+/// The keys of the command that begins at word 2.
+fn keys_of(args: Args<'_>) -> Result<Vec<(usize, Access)>, Fault> {
+    let invalid = || Fault::line("ERR Invalid command specified");
+    let spec = registry::find(args.word(2)).ok_or_else(invalid)?;
+    let spec = match (args.get(3), spec.subcommands()) {
+        (None, _) | (_, []) => spec,
+        (Some(sub), subcommands) => registry::find_in(subcommands, sub).ok_or_else(invalid)?,
+    };
+    if spec.keys == Keys::NONE {
+        return Err(Fault::line("ERR The command has no key arguments"));
+    }
+    if !spec.takes(args.len() - 2) {
+        return Err(Fault::line(
+            "ERR Invalid number of arguments specified for command",
+        ));
+    }
+    let keys = spec.keys.places(args, 2, spec.flags);
+    keys.ok_or(Fault::line("ERR Invalid arguments specified for command"))
 }
 
 fn help(call: &mut Call<'_>) -> Outcome {

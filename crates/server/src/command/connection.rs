@@ -85,8 +85,9 @@ fn quit(call: &mut Call<'_>) -> Outcome {
 }
 
 fn reset(call: &mut Call<'_>) -> Outcome {
-    let open = !call.shared.runtime.has_password();
-    call.session.reset(open, call.shared.settings.durability);
+    let shared = call.shared;
+    let users = &shared.runtime.users;
+    call.session.reset(users, shared.settings.durability);
     call.reply().simple("RESET");
     Ok(())
 }

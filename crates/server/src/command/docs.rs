@@ -3,6 +3,7 @@
 
 use super::Call;
 use super::registry::{self, Spec};
+use super::{arguments, facts};
 use latewood_wire::resp::Reply;
 
 /// One entry of COMMAND DOCS: the name and a map.
@@ -10,14 +11,34 @@ pub(crate) fn reply_documentation(reply: &mut Reply<'_>, spec: &Spec, name: &str
     let subcommands = spec.subcommands();
     let is_module = spec.group == "timeseries";
     reply.bulk(name);
-    reply.map(2 + usize::from(is_module) + usize::from(!subcommands.is_empty()));
+    let parsed = arguments::parse(spec.syntax);
+    let has_arguments = subcommands.is_empty() && !parsed.is_empty();
+    let facts = facts::of(name);
+    let optional = [
+        is_module,
+        facts.is_some(),
+        facts.is_some(),
+        has_arguments,
+        !subcommands.is_empty(),
+    ];
+    reply.map(2 + optional.iter().filter(|is| **is).count());
     reply.bulk("summary");
     reply.bulk(spec.summary);
+    if let Some((since, complexity)) = facts {
+        reply.bulk("since");
+        reply.bulk(since);
+        reply.bulk("complexity");
+        reply.bulk(complexity);
+    }
     reply.bulk("group");
     reply.bulk(if is_module { "module" } else { spec.group });
     if is_module {
         reply.bulk("module");
         reply.bulk("timeseries");
+    }
+    if has_arguments {
+        reply.bulk("arguments");
+        arguments::reply(reply, &parsed);
     }
     if !subcommands.is_empty() {
         reply.bulk("subcommands");

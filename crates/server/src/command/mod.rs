@@ -7,16 +7,21 @@
 //! A command that fails leaves no part of a reply behind: what it had written
 //! is taken back and the error stands in its place.
 
+pub(crate) mod absent;
+mod acl;
 mod add;
 mod alter;
+mod arguments;
 mod auth;
 mod client;
+mod cluster;
 mod command_info;
 mod config;
 mod connection;
 mod create;
 mod delete;
 mod docs;
+mod facts;
 mod fault;
 mod get;
 mod increment;
@@ -31,6 +36,8 @@ mod latency;
 mod latewood;
 mod madd;
 mod memory;
+mod module;
+pub(crate) mod permission;
 mod persistence;
 mod range;
 mod range_options;
@@ -47,7 +54,8 @@ pub(crate) use fault::{Fault, engine_text, refusal_text};
 use crate::session::{ReplyMode, Session};
 use crate::shared::Shared;
 use latewood_wire::resp::{Command, Reply};
-use registry::{Action, Spec};
+use registry::Action;
+pub(crate) use registry::Spec;
 use std::time::Instant;
 
 /// What a command ends with.
@@ -100,7 +108,7 @@ impl<'a> Args<'a> {
     }
 
     /// The words from `from` on.
-    pub(crate) fn from(&self, from: usize) -> impl Iterator<Item = &'a [u8]> {
+    pub(crate) fn from(&self, from: usize) -> impl Iterator<Item = &'a [u8]> + Clone {
         let args = *self;
         (from..self.len()).map(move |i| args.word(i))
     }
@@ -181,6 +189,8 @@ fn run(
     let observe = &call.shared.observe;
     observe.ran(spec, name, call.args, &call.session.info, ended);
     call.session.streaming = Some(spec);
+    // What the command changed of its own user holds from the next one on.
+    call.session.renew_permit(call.shared);
     outcome
 }
 
@@ -192,7 +202,7 @@ fn admit(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
     if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
         return Err("NOAUTH Authentication required.".to_owned());
     }
-    Ok(())
+    permission::require(call, spec, name)
 }
 
 /// Bytes of a name or of all arguments that an error repeats.
@@ -211,7 +221,12 @@ fn unknown_command(args: Args<'_>) -> String {
         shown.push_str("' ");
     }
     let name = beginning(args.word(0), REPEATED_BYTES_MAX);
-    format!("ERR unknown command '{name}', with args beginning with: {shown}")
+    let why = if absent::is_known(args.word(0)) {
+        "(Latewood keeps time series only)"
+    } else {
+        ""
+    };
+    format!("ERR unknown command '{name}', with args beginning with: {shown}{why}")
 }
 
 #[cold]

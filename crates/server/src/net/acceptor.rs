@@ -122,7 +122,7 @@ impl Acceptor {
 
 /// What a new connection is told instead of being served.
 fn refusal(runtime: &Runtime, connected: usize, is_local: bool) -> Option<&'static [u8]> {
-    let is_open = is_local || runtime.has_password();
+    let is_open = is_local || !runtime.users.default_has_no_password();
     if connected >= runtime.connections_max.load(Ordering::Relaxed) {
         Some(TOO_MANY)
     } else if !is_open && runtime.protected_mode.load(Ordering::Relaxed) {

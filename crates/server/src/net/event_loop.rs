@@ -140,8 +140,8 @@ impl EventLoop {
                 self.free.push(slot);
                 continue;
             }
-            let open = !shared.runtime.has_password();
-            let session = Session::new(info, open, shared.settings.durability);
+            let users = &shared.runtime.users;
+            let session = Session::new(info, users, shared.settings.durability);
             let connection = Some(Box::new(Connection::new(socket, session)));
             match self.connections.get_mut(slot) {
                 Some(place) => *place = connection,

@@ -83,6 +83,7 @@ impl Client {
     fn may_group(&self) -> bool {
         self.missing_bytes == 0
             && self.session.authenticated
+            && self.session.permit.user().adds_anywhere
             && self.session.reply_mode == ReplyMode::On
     }
 }
@@ -93,6 +94,7 @@ impl Executor {
         let mut group: Group<'_> = std::mem::take(&mut self.group);
         let mut at = 0;
         client.has_more = false;
+        client.session.renew_permit(shared);
         loop {
             if !client.continue_stream(shared) {
                 client.has_more = true;

@@ -5,6 +5,7 @@ use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;
 use super::pipeline::Executor;
 use super::socket::Socket;
+use crate::acl::Users;
 use crate::cli::ServeOptions;
 use crate::config::Settings;
 use crate::events::Events;
@@ -148,7 +149,7 @@ fn a_failed_sync_closes_without_an_acknowledgement() {
 fn the_time_of_an_unfinished_command_begins_with_that_command() {
     let shared = shared(&SimDisk::new());
     let (mut client, socket, info) = connected(&shared);
-    let session = Session::new(info, true, Durability::Interval);
+    let session = Session::new(info, &Users::new(), Durability::Interval);
     let mut connection = Connection::new(socket, session);
     let mut workspace = Workspace {
         executor: Executor::default(),

@@ -7,7 +7,7 @@ fn command_describes_the_commands() {
     let server = Server::start();
     let mut client = server.client();
     let ts_get = "*10\r\n$6\r\nts.get\r\n:-2\r\n*2\r\n+readonly\r\n+module\r\n:1\r\n:1\r\n:1\r\n\
-        *3\r\n+@timeseries\r\n+@read\r\n+@slow\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n\
+        *3\r\n+@read\r\n+@slow\r\n+@timeseries\r\n*0\r\n*1\r\n*6\r\n$5\r\nflags\r\n*2\r\n+RO\r\n\
         +access\r\n$12\r\nbegin_search\r\n*4\r\n$4\r\ntype\r\n$5\r\nindex\r\n$4\r\nspec\r\n*2\r\n\
         $5\r\nindex\r\n:1\r\n$9\r\nfind_keys\r\n*4\r\n$4\r\ntype\r\n$5\r\nrange\r\n$4\r\nspec\r\n\
         *6\r\n$7\r\nlastkey\r\n:0\r\n$7\r\nkeystep\r\n:1\r\n$5\r\nlimit\r\n:0\r\n*0\r\n";
@@ -19,8 +19,8 @@ fn command_describes_the_commands() {
         ("COMMAND DOCS nosuch", "*0\r\n"),
         (
             "COMMAND DOCS time",
-            "*2\r\n$4\r\ntime\r\n*4\r\n$7\r\nsummary\r\n$51\r\nGives the server's clock: seconds \
-             and microseconds.\r\n$5\r\ngroup\r\n$6\r\nserver\r\n",
+            "*2\r\n$4\r\ntime\r\n*8\r\n$7\r\nsummary\r\n$51\r\nGives the server's clock: seconds \
+             and microseconds.\r\n$5\r\nsince\r\n$5\r\n2.6.0\r\n$10\r\ncomplexity\r\n$4\r\nO(1)\r\n$5\r\ngroup\r\n$6\r\nserver\r\n",
         ),
         ("COMMAND GETKEYS ts.add k 1 2", "*1\r\n$1\r\nk\r\n"),
         (
@@ -36,6 +36,16 @@ fn command_describes_the_commands() {
             "*1\r\n$6\r\nts.add\r\n",
         ),
         ("COMMAND LIST FILTERBY ACLCAT nosuch", "*0\r\n"),
+        (
+            "COMMAND GETKEYSANDFLAGS del a",
+            "*1\r\n*2\r\n$1\r\na\r\n*2\r\n+RM\r\n+delete\r\n",
+        ),
+        (
+            "MODULE LIST",
+            "*1\r\n*8\r\n$4\r\nname\r\n$10\r\ntimeseries\r\n$3\r\nver\r\n:11202\r\n$4\r\npath\r\n\
+             $8\r\nlatewood\r\n$4\r\nargs\r\n*0\r\n",
+        ),
+        ("CLUSTER KEYSLOT a{foo}b", ":12182\r\n"),
     ]);
 }
 

@@ -23,7 +23,7 @@ fn ping_echo_select() {
         ("SELECT -1", "ERR DB index is out of range"),
         (
             "GET k",
-            "ERR unknown command 'GET', with args beginning with: 'k' ",
+            "ERR unknown command 'GET', with args beginning with: 'k' (Latewood keeps time series only)",
         ),
         (
             "foo a b",

@@ -4,6 +4,7 @@
 //! what `docs/compatibility.md` lists as different.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod acl;
 mod admin;
 mod client_state;
 mod durability;

@@ -1,0 +1,270 @@
+//! One user: a switch, passwords and permissions.
+//!
+//! A user never changes: a rule makes a new one out of it, which the sessions
+//! of the old one take over ([`super::users`]).
+
+use super::catalogue::CATALOGUE;
+use super::denied::{Denied, Refusal};
+use super::password::Hash;
+use super::selector::{Reason, Request, SYNTAX, Selector};
+use std::sync::LazyLock;
+
+/// A user.
+#[derive(Clone, Debug)]
+pub(crate) struct User {
+    /// Its name: any bytes but spaces and zeros.
+    pub(crate) name: Box<[u8]>,
+    /// The same for all versions of a user, of another one after it was removed.
+    pub(crate) identity: u64,
+    /// Whether it may log in.
+    pub(crate) enabled: bool,
+    /// Whether any password is right.
+    pub(crate) nopass: bool,
+    /// Whether RESTORE checks its payload deeply; kept for Redis' sake, the
+    /// payload is always checked.
+    sanitizes: bool,
+    passwords: Vec<Hash>,
+    root: Selector,
+    selectors: Vec<Selector>,
+    /// TS.ADD and TS.MADD are allowed on every key.
+    pub(crate) adds_anywhere: bool,
+    /// Nothing is forbidden.
+    pub(crate) is_unrestricted: bool,
+}
+
+/// Why rules are refused: the word and the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum BadRule {
+    /// This word, for this reason.
+    Word(Vec<u8>, Reason),
+    /// A selector that begins with this word never ends.
+    Unmatched(Vec<u8>),
+}
+
+const NO_SUCH_PASSWORD: Reason =
+    "The password you are trying to remove from the user does not exist";
+const WRONG_HASH: Reason = "The password hash must be exactly 64 characters and contain only \
+    lowercase hexadecimal characters";
+
+impl User {
+    /// A user that may do nothing.
+    pub(crate) fn new(name: &[u8], identity: u64) -> Self {
+        Self {
+            name: name.into(),
+            identity,
+            enabled: false,
+            nopass: false,
+            sanitizes: true,
+            passwords: Vec::new(),
+            root: Selector::default(),
+            selectors: Vec::new(),
+            adds_anywhere: false,
+            is_unrestricted: false,
+        }
+    }
+
+    /// The user after `rules`, in their order.
+    ///
+    /// # Errors
+    /// The first rule that is none.
+    pub(crate) fn with(&self, rules: &[Vec<u8>]) -> Result<Self, BadRule> {
+        let mut user = self.clone();
+        for rule in rules {
+            let refused = |reason| BadRule::Word(rule.clone(), reason);
+            user.apply(rule).map_err(refused)?;
+        }
+        let is_unrestricted = user.all_selectors().any(Selector::allows_everything);
+        let adds_anywhere = ADDS.iter().all(|number| {
+            let mut selectors = user.all_selectors();
+            selectors.any(|selector| selector.allows_on_all_keys(*number))
+        });
+        user.is_unrestricted = is_unrestricted;
+        user.adds_anywhere = adds_anywhere;
+        Ok(user)
+    }
+
+    fn apply(&mut self, rule: &[u8]) -> Result<(), Reason> {
+        match rule.to_ascii_lowercase().as_slice() {
+            b"on" => self.enabled = true,
+            b"off" => self.enabled = false,
+            b"nopass" => {
+                self.nopass = true;
+                self.passwords.clear();
+            }
+            b"resetpass" => {
+                self.nopass = false;
+                self.passwords.clear();
+            }
+            b"sanitize-payload" => self.sanitizes = true,
+            b"skip-sanitize-payload" => self.sanitizes = false,
+            b"reset" => *self = Self::new(&self.name, self.identity),
+            b"clearselectors" => self.selectors.clear(),
+            [b'>', ..] => self.add_password(Hash::of(&rule[1..])),
+            [b'#', ..] => self.add_password(Hash::parse(&rule[1..]).ok_or(WRONG_HASH)?),
+            [b'<', ..] => self.remove_password(Hash::of(&rule[1..]))?,
+            [b'!', ..] => self.remove_password(Hash::parse(&rule[1..]).ok_or(WRONG_HASH)?)?,
+            [b'(', ..] => {
+                let inner = rule[1..].strip_suffix(b")").ok_or(SYNTAX)?;
+                let mut selector = Selector::default();
+                for word in split(inner) {
+                    selector.apply(word)?;
+                }
+                self.selectors.push(selector);
+            }
+            _ => self.root.apply(rule)?,
+        }
+        Ok(())
+    }
+
+    fn add_password(&mut self, hash: Hash) {
+        self.nopass = false;
+        if !self.passwords.contains(&hash) {
+            self.passwords.push(hash);
+        }
+    }
+
+    fn remove_password(&mut self, hash: Hash) -> Result<(), Reason> {
+        let before = self.passwords.len();
+        self.passwords.retain(|known| *known != hash);
+        if self.passwords.len() == before {
+            return Err(NO_SUCH_PASSWORD);
+        }
+        Ok(())
+    }
+
+    /// Whether the user may log in with this password.
+    pub(crate) fn accepts(&self, password: &[u8]) -> bool {
+        let given = Hash::of(password);
+        // All are looked at, so that the time says nothing of which fits.
+        let matches = self.passwords.iter().map(|known| known.matches(&given));
+        let is_known = matches.fold(false, |found, is| found | is);
+        self.enabled && (self.nopass || is_known)
+    }
+
+    /// Whether the command may run.
+    ///
+    /// # Errors
+    /// What the selector that comes nearest to allowing it does not allow.
+    pub(crate) fn check(&self, request: &Request<'_>) -> Result<(), Refusal> {
+        let mut nearest = (Denied::Command, 0);
+        for selector in self.all_selectors() {
+            match selector.check(request) {
+                Ok(()) => return Ok(()),
+                Err(denied) => nearest = nearest.max(denied),
+            }
+        }
+        let (what, at) = nearest;
+        let object = match what {
+            Denied::Command => CATALOGUE.entries()[request.number].name.as_bytes(),
+            Denied::Key => request.keys[at].0,
+            Denied::Channel => request.channels[at],
+        };
+        let object = object.to_vec();
+        Err(Refusal { what, object })
+    }
+
+    /// Whether some command may read this key.
+    pub(crate) fn may_read(&self, key: &[u8]) -> bool {
+        let mut selectors = self.all_selectors();
+        self.is_unrestricted || selectors.any(|selector| selector.allows_key(key, true, false))
+    }
+
+    /// Whether the channel, or the pattern as it is written, may be listened to.
+    pub(crate) fn may_listen(&self, channel: &[u8], is_pattern: bool) -> bool {
+        let mut selectors = self.all_selectors();
+        selectors.any(|selector| selector.allows_channel(channel, is_pattern))
+    }
+
+    /// The permissions beside the selectors.
+    pub(crate) fn root(&self) -> &Selector {
+        &self.root
+    }
+
+    /// The further selectors.
+    pub(crate) fn selectors(&self) -> &[Selector] {
+        &self.selectors
+    }
+
+    fn all_selectors(&self) -> impl Iterator<Item = &Selector> {
+        std::iter::once(&self.root).chain(&self.selectors)
+    }
+
+    /// Its switches as ACL GETUSER shows them.
+    pub(crate) fn flags(&self) -> Vec<&'static str> {
+        let mut flags = vec![if self.enabled { "on" } else { "off" }];
+        if self.nopass {
+            flags.push("nopass");
+        }
+        flags.push(if self.sanitizes {
+            "sanitize-payload"
+        } else {
+            "skip-sanitize-payload"
+        });
+        flags
+    }
+
+    /// The hashes of its passwords.
+    pub(crate) fn password_hashes(&self) -> impl Iterator<Item = String> + '_ {
+        self.passwords.iter().map(Hash::hex)
+    }
+
+    /// The line of ACL LIST and of the ACL file, without a line break.
+    pub(crate) fn describe(&self) -> Vec<u8> {
+        let mut line = [b"user ", &self.name[..], b" "].concat();
+        line.extend_from_slice(self.flags().join(" ").as_bytes());
+        for hash in self.password_hashes() {
+            line.extend_from_slice(b" #");
+            line.extend_from_slice(hash.as_bytes());
+        }
+        line.push(b' ');
+        line.extend_from_slice(&self.root.describe());
+        for selector in &self.selectors {
+            line.extend_from_slice(b" (");
+            line.extend_from_slice(&selector.describe());
+            line.push(b')');
+        }
+        line
+    }
+}
+
+/// The numbers of TS.ADD and TS.MADD.
+static ADDS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let names = ["ts.add", "ts.madd"].into_iter();
+    names.filter_map(|name| CATALOGUE.number(name)).collect()
+});
+
+/// The words of `text` between spaces.
+pub(crate) fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty())
+}
+
+/// Puts the words of selectors together: `(~a`, `+get)` is one rule.
+///
+/// # Errors
+/// A parenthesis that is never closed.
+pub(crate) fn join_selectors<'a>(
+    words: impl Iterator<Item = &'a [u8]>,
+) -> Result<Vec<Vec<u8>>, BadRule> {
+    let mut rules: Vec<Vec<u8>> = Vec::new();
+    let mut open: Option<Vec<u8>> = None;
+    let mut opened_with = Vec::new();
+    for word in words {
+        let mut rule = match open.take() {
+            Some(before) => [&before[..], b" ", word].concat(),
+            None => {
+                opened_with = word.to_vec();
+                word.to_vec()
+            }
+        };
+        if rule.first() == Some(&b'(') && rule.last() != Some(&b')') {
+            open = Some(std::mem::take(&mut rule));
+        } else {
+            rules.push(rule);
+        }
+    }
+    match open {
+        Some(_) => Err(BadRule::Unmatched(opened_with)),
+        None => Ok(rules),
+    }
+}

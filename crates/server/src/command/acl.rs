@@ -1,0 +1,271 @@
+//! `ACL subcommand`: users and what each may do.
+//!
+//! SETUSER name [rule...], GETUSER name, DELUSER name..., LIST, USERS, WHOAMI,
+//! CAT [category], LOG [count|RESET], GENPASS [bits], DRYRUN name command...,
+//! SAVE, LOAD, HELP. The rules are those of Redis 7.4; `docs/compatibility.md`
+//! lists what differs.
+
+mod reports;
+
+use super::fault::NOT_AN_INTEGER;
+use super::permission;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use crate::acl::{BadRule, DEFAULT, file, join_selectors, password};
+use latewood_wire::resp::number::parse_i64;
+
+const SUB: Spec = Spec {
+    name: "",
+    arity: 2,
+    flags: &["admin", "noscript", "loading", "stale"],
+    keys: Keys::NONE,
+    group: "server",
+    syntax: "",
+    summary: "",
+    action: Action::Apply(help),
+};
+
+/// Subcommands that tell nothing of other users.
+const HARMLESS: Spec = Spec {
+    flags: &["noscript", "loading", "stale"],
+    ..SUB
+};
+
+pub(crate) const SPECS: &[Spec] = &[Spec {
+    name: "acl",
+    arity: -2,
+    flags: &[],
+    keys: Keys::NONE,
+    group: "server",
+    syntax: "subcommand [argument ...]",
+    summary: "Users and what each may do.",
+    action: Action::Container(&[
+        Spec {
+            name: "cat",
+            arity: -2,
+            syntax: "[category]",
+            summary: "Lists the categories, or the commands of one.",
+            action: Action::Apply(reports::cat),
+            ..HARMLESS
+        },
+        Spec {
+            name: "deluser",
+            arity: -3,
+            syntax: "username [username ...]",
+            summary: "Removes users and ends their connections.",
+            action: Action::Apply(delete_user),
+            ..SUB
+        },
+        Spec {
+            name: "dryrun",
+            arity: -4,
+            syntax: "username command [argument ...]",
+            summary: "Says whether a user may run a command, without running it.",
+            action: Action::Apply(dry_run),
+            ..SUB
+        },
+        Spec {
+            name: "genpass",
+            arity: -2,
+            syntax: "[bits]",
+            summary: "Makes a random password.",
+            action: Action::Apply(generate_password),
+            ..HARMLESS
+        },
+        Spec {
+            name: "getuser",
+            arity: 3,
+            syntax: "username",
+            summary: "Describes a user.",
+            action: Action::Apply(reports::get_user),
+            ..SUB
+        },
+        Spec {
+            name: "list",
+            summary: "Describes all users, each as a line of the ACL file.",
+            action: Action::Apply(reports::list),
+            ..SUB
+        },
+        Spec {
+            name: "load",
+            summary: "Reads all users from the ACL file; a wrong line changes nothing.",
+            action: Action::Apply(load),
+            ..SUB
+        },
+        Spec {
+            name: "log",
+            arity: -2,
+            syntax: "[count|RESET]",
+            summary: "Shows who was refused what, or forgets it.",
+            action: Action::Apply(reports::log),
+            ..SUB
+        },
+        Spec {
+            name: "save",
+            summary: "Writes all users to the ACL file.",
+            action: Action::Apply(save),
+            ..SUB
+        },
+        Spec {
+            name: "setuser",
+            arity: -3,
+            syntax: "username [rule ...]",
+            summary: "Makes a user or changes it, by all rules or by none.",
+            action: Action::Apply(set_user),
+            ..SUB
+        },
+        Spec {
+            name: "users",
+            summary: "Lists the names of all users.",
+            action: Action::Apply(reports::users),
+            ..SUB
+        },
+        Spec {
+            name: "whoami",
+            summary: "Gives the name of the connection's user.",
+            action: Action::Apply(who_am_i),
+            ..HARMLESS
+        },
+        Spec {
+            name: "help",
+            summary: "Lists these subcommands.",
+            flags: &["loading", "stale"],
+            ..SUB
+        },
+    ]),
+}];
+
+fn who_am_i(call: &mut Call<'_>) -> Outcome {
+    let name = call.session.permit.user().name.clone();
+    call.reply().bulk(name);
+    Ok(())
+}
+
+fn set_user(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let name = args.word(2);
+    if name
+        .iter()
+        .any(|byte| byte.is_ascii_whitespace() || *byte == 0)
+    {
+        return Err(Fault::line(
+            "ERR Usernames can't contain spaces or null characters",
+        ));
+    }
+    let rules = join_selectors(args.from(3)).map_err(refused)?;
+    let users = &call.shared.runtime.users;
+    users.set(name, &rules).map_err(refused)?;
+    call.reply().ok();
+    Ok(())
+}
+
+fn refused(bad: BadRule) -> Fault {
+    let line = match bad {
+        BadRule::Word(word, reason) => {
+            let word = String::from_utf8_lossy(&word);
+            format!("ERR Error in ACL SETUSER modifier '{word}': {reason}")
+        }
+        BadRule::Unmatched(word) => {
+            let word = String::from_utf8_lossy(&word);
+            format!("ERR Unmatched parenthesis in acl selector starting at '{word}'.")
+        }
+    };
+    Fault::Line(line.into())
+}
+
+fn delete_user(call: &mut Call<'_>) -> Outcome {
+    let names = call.args.from(2);
+    if names.clone().any(|name| name == DEFAULT) {
+        return Err(Fault::line("ERR The 'default' user cannot be removed"));
+    }
+    let users = &call.shared.runtime.users;
+    let removed = names.filter(|name| users.remove(name)).count();
+    call.reply()
+        .integer(i64::try_from(removed).unwrap_or(i64::MAX));
+    Ok(())
+}
+
+fn dry_run(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let name = args.word(2);
+    let user = call.shared.runtime.users.get(name).ok_or_else(|| {
+        let name = String::from_utf8_lossy(name);
+        Fault::Line(format!("ERR User '{name}' not found").into())
+    })?;
+    let refusal = permission::dry_run(&user, args, 3)?;
+    match refusal {
+        None => call.reply().ok(),
+        Some(refusal) => {
+            let text = refusal.dry_run_text(&user.name);
+            call.reply().bulk(text);
+        }
+    }
+    Ok(())
+}
+
+/// Bits of a password unless asked otherwise, and at most.
+const PASSWORD_BITS: i64 = 256;
+const PASSWORD_BITS_MAX: i64 = 4096;
+
+fn generate_password(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let bits = match args.get(2) {
+        _ if args.len() > 3 => return Err(wrong_words("GENPASS")),
+        None => PASSWORD_BITS,
+        Some(word) => parse_i64(word).ok_or(NOT_AN_INTEGER)?,
+    };
+    let bits = usize::try_from(bits)
+        .ok()
+        .filter(|_| (1..=PASSWORD_BITS_MAX).contains(&bits))
+        .ok_or(Fault::line(
+            "ERR ACL GENPASS argument must be the number of bits for the output password, a \
+             positive number up to 4096",
+        ))?;
+    let password = password::generate(bits).map_err(|error| {
+        Fault::Line(format!("ERR the system gives no random numbers: {error}").into())
+    })?;
+    call.reply().bulk(password);
+    Ok(())
+}
+
+/// For words that the arity lets through.
+fn wrong_words(subcommand: &str) -> Fault {
+    let line = format!(
+        "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try ACL HELP."
+    );
+    Fault::Line(line.into())
+}
+
+const NO_FILE: Fault = Fault::line(
+    "ERR This Redis instance is not configured to use an ACL file. You may want to specify users \
+     with the option --user or its line in the configuration file",
+);
+
+fn load(call: &mut Call<'_>) -> Outcome {
+    let shared = call.shared;
+    let path = shared.settings.aclfile.as_ref().ok_or(NO_FILE)?;
+    let users = file::load(path).map_err(|text| Fault::Line(format!("ERR {text}").into()))?;
+    let password = shared.runtime.password();
+    shared.runtime.users.replace(users, &password);
+    call.reply().ok();
+    Ok(())
+}
+
+fn save(call: &mut Call<'_>) -> Outcome {
+    let shared = call.shared;
+    let path = shared.settings.aclfile.as_ref().ok_or(NO_FILE)?;
+    let users = shared.runtime.users.all();
+    file::save(path, users.iter().map(AsRef::as_ref)).map_err(|error| {
+        let path = path.display();
+        Fault::Line(
+            format!("ERR There was an error trying to save the ACLs to {path}: {error}").into(),
+        )
+    })?;
+    call.reply().ok();
+    Ok(())
+}
+
+fn help(call: &mut Call<'_>) -> Outcome {
+    super::docs::reply_help(call, "acl");
+    Ok(())
+}

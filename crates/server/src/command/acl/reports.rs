@@ -1,0 +1,155 @@
+//! What ACL tells: GETUSER, LIST, USERS, CAT, LOG.
+
+use super::wrong_words;
+use crate::acl::catalogue::CATALOGUE;
+use crate::acl::{category, log};
+use crate::command::fault::NOT_AN_INTEGER;
+use crate::command::{Call, Fault, Outcome};
+use crate::shared::now_ms;
+use latewood_wire::resp::{Protocol, number::parse_i64};
+
+pub(crate) fn get_user(call: &mut Call<'_>) -> Outcome {
+    let Some(user) = call.shared.runtime.users.get(call.args.word(2)) else {
+        call.reply().null();
+        return Ok(());
+    };
+    let mut reply = call.reply();
+    reply.map(6);
+    reply.bulk("flags");
+    let flags = user.flags();
+    reply.set(flags.len());
+    for flag in flags {
+        reply.bulk(flag);
+    }
+    reply.bulk("passwords");
+    let passwords: Vec<String> = user.password_hashes().collect();
+    reply.array(passwords.len());
+    for password in passwords {
+        reply.bulk(password);
+    }
+    let root = std::iter::once(user.root());
+    for (at, selector) in root.chain(user.selectors()).enumerate() {
+        if at == 1 {
+            reply.bulk("selectors");
+            reply.array(user.selectors().len());
+        }
+        if at > 0 {
+            reply.map(3);
+        }
+        reply.bulk("commands");
+        reply.bulk(selector.describe_commands());
+        reply.bulk("keys");
+        reply.bulk(selector.describe_keys());
+        reply.bulk("channels");
+        reply.bulk(selector.describe_channels());
+    }
+    if user.selectors().is_empty() {
+        reply.bulk("selectors");
+        reply.array(0);
+    }
+    Ok(())
+}
+
+pub(crate) fn list(call: &mut Call<'_>) -> Outcome {
+    let users = call.shared.runtime.users.all();
+    let mut reply = call.reply();
+    reply.array(users.len());
+    for user in users {
+        reply.bulk(user.describe());
+    }
+    Ok(())
+}
+
+pub(crate) fn users(call: &mut Call<'_>) -> Outcome {
+    let users = call.shared.runtime.users.all();
+    let mut reply = call.reply();
+    reply.array(users.len());
+    for user in users {
+        reply.bulk(&user.name);
+    }
+    Ok(())
+}
+
+pub(crate) fn cat(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let names: Vec<&str> = match args.get(2) {
+        _ if args.len() > 3 => return Err(wrong_words("CAT")),
+        None => category::NAMES.to_vec(),
+        Some(name) => {
+            let wanted = category::find(name).ok_or_else(|| {
+                let name = String::from_utf8_lossy(name);
+                Fault::Line(format!("ERR Unknown category '{name}'").into())
+            })?;
+            let entries = CATALOGUE.entries().iter();
+            entries
+                .filter(|entry| entry.categories & wanted != 0)
+                .map(|entry| entry.name.as_str())
+                .collect()
+        }
+    };
+    let mut reply = call.reply();
+    reply.array(names.len());
+    for name in names {
+        reply.bulk(name);
+    }
+    Ok(())
+}
+
+/// Entries that ACL LOG shows unless asked otherwise.
+const SHOWN: usize = 10;
+
+pub(crate) fn log(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let users = &call.shared.runtime.users;
+    let count = match args.get(2) {
+        _ if args.len() > 3 => return Err(wrong_words("LOG")),
+        None => SHOWN,
+        Some(_) if args.is(2, "RESET") => {
+            users.log.clear();
+            call.reply().ok();
+            return Ok(());
+        }
+        Some(word) => {
+            let count = parse_i64(word).ok_or(NOT_AN_INTEGER)?;
+            usize::try_from(count).unwrap_or(0)
+        }
+    };
+    let entries = users.log.newest(count);
+    let now = now_ms();
+    let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let mut reply = call.reply();
+    reply.array(entries.len());
+    for entry in entries {
+        reply.map(10);
+        reply.bulk("count");
+        reply.integer(int(entry.count));
+        reply.bulk("reason");
+        reply.bulk(entry.event.what.map_or("auth", |what| what.name()));
+        reply.bulk("context");
+        reply.bulk(log_context(&entry.event));
+        reply.bulk("object");
+        reply.bulk(&entry.event.object);
+        reply.bulk("username");
+        reply.bulk(&entry.event.user);
+        reply.bulk("age-seconds");
+        let age_ms = now.saturating_sub(entry.created_ms).max(0);
+        let age_s = age_ms as f64 / 1000.0;
+        match reply.protocol() {
+            Protocol::Resp2 => reply.bulk(age_s.to_string()),
+            Protocol::Resp3 => reply.double(age_s),
+        }
+        reply.bulk("client-info");
+        reply.bulk(entry.client.trim_end());
+        reply.bulk("entry-id");
+        reply.integer(int(entry.id));
+        reply.bulk("timestamp-created");
+        reply.integer(entry.created_ms);
+        reply.bulk("timestamp-last-updated");
+        reply.integer(entry.updated_ms);
+    }
+    Ok(())
+}
+
+fn log_context(event: &log::Event) -> &'static str {
+    if event.in_multi { "multi" } else { "toplevel" }
+}
