@@ -134,6 +134,13 @@ fn rules_that_are_none_are_refused_and_change_nothing() {
             format!("-ERR Error in ACL SETUSER modifier '{wrong}': {reason}\r\n")
         );
     }
+    assert_eq!(client.ask("ACL GETUSER u"), before);
+}
+
+#[test]
+fn wrong_words_of_acl_are_named() {
+    let server = Server::start();
+    let mut client = server.client();
     client.expect_errors(&[
         (
             "ACL SETUSER u (+get",
@@ -160,7 +167,6 @@ fn rules_that_are_none_are_refused_and_change_nothing() {
         client.ask_words(&["ACL", "SETUSER", "a b"]),
         "-ERR Usernames can't contain spaces or null characters\r\n"
     );
-    assert_eq!(client.ask("ACL GETUSER u"), before);
 }
 
 #[test]
