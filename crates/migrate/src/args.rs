@@ -24,9 +24,10 @@ const CSV_FORMAT: &str = "\
 Each line is a sample: key,timestamp,value - milliseconds since 1970 and a
 number or nan. Further fields describe the series and are used when it is
 created: labels as name=value, options as @retention=MS, @policy=NAME,
-@encoding=NAME, @chunk-size=BYTES, @ignore=MS:DIFF, @expires=MS. A line with an
-empty timestamp and value declares a series without a sample. A backslash
-before '=', '@' or a backslash takes its meaning away.
+@encoding=NAME, @chunk-size=BYTES, @ignore=MS:DIFF, @expires=MS and
+@rule=AGGREGATOR:BUCKET_MS:ALIGN_MS:DESTINATION. A line with an empty timestamp
+and value declares a series without a sample. A backslash before '=', '@' or a
+backslash takes its meaning away.
 
   room:1,,,site=north,unit=celsius,@retention=86400000
   room:1,1700000000000,20.5
