@@ -15,6 +15,19 @@ pub(crate) fn require(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), St
     })
 }
 
+/// Checks once more, at EXEC, a command that was allowed when it was queued.
+///
+/// # Errors
+/// The error that stands in its place in the reply of EXEC.
+#[allow(dead_code, reason = "for transactions")]
+pub(crate) fn require_at_exec(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
+    let user = call.session.permit.user();
+    acl::check(user, spec, name, call.args, 0).map_err(|refusal| {
+        note(call, &refusal, true);
+        refusal.exec_text()
+    })
+}
+
 /// Notes a refusal in ACL LOG.
 #[cold]
 fn note(call: &Call<'_>, refusal: &Refusal, in_multi: bool) {

@@ -427,6 +427,52 @@ fn users_survive_in_the_acl_file() {
 }
 
 #[test]
+fn a_cluster_client_finds_one_node() {
+    let server = Server::start();
+    let mut client = server.client();
+    let (host, port) = server.address().rsplit_once(':').unwrap();
+    let slots = client.ask("CLUSTER SLOTS");
+    let expected = format!(
+        "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n{}:{port}\r\n$40\r\n",
+        bulk(host)
+    );
+    assert!(slots.starts_with(&expected), "{slots}");
+    let id = client.ask("CLUSTER MYID");
+    let id = id.lines().nth(1).unwrap();
+    let nodes = client.ask("CLUSTER NODES");
+    let line = format!("{id} {host}:{port}@0 myself,master - 0 0 0 connected 0-16383\n");
+    assert!(nodes.contains(&line), "{nodes}");
+    assert!(client.ask("CLUSTER SHARDS").contains(id));
+    assert!(client.ask("CLUSTER INFO").contains("cluster_state:ok\r\n"));
+}
+
+#[test]
+fn parameters_of_the_start_cannot_be_set() {
+    let server = Server::start();
+    let mut client = server.client();
+    for name in [
+        "ts-num-threads",
+        "ts-libmr-protocol",
+        "ts-topology-events",
+        "aclfile",
+    ] {
+        let refused = format!(
+            "-ERR CONFIG SET failed (possibly related to argument '{name}') - can't set immutable \
+             config\r\n"
+        );
+        // The good one beside it is not set either.
+        let line = format!("CONFIG SET timeout 77 {name} 1");
+        assert_eq!(client.ask(&line), refused);
+        client.expect(&[("CONFIG GET timeout", "*2\r\n$7\r\ntimeout\r\n$1\r\n0\r\n")]);
+        assert!(
+            client
+                .ask(&format!("CONFIG GET {name}"))
+                .starts_with("*2\r\n")
+        );
+    }
+}
+
+#[test]
 fn without_an_acl_file_nothing_is_saved() {
     let server = Server::with(&[
         "--wal",

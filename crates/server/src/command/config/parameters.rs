@@ -128,6 +128,19 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         let path = shared.settings.unixsocket.as_ref();
         path.map_or_else(String::new, |path| path.display().to_string())
     }),
+    fixed("aclfile", |shared| {
+        let path = shared.settings.aclfile.as_ref();
+        path.map_or_else(String::new, |path| path.display().to_string())
+    }),
+    fixed("acl-pubsub-default", |_| "resetchannels".to_owned()),
+    fixed("acllog-max-len", |_| {
+        crate::acl::log::ENTRIES_MAX.to_string()
+    }),
+    fixed("ts-num-threads", |shared| {
+        shared.settings.threads.to_string()
+    }),
+    fixed("ts-libmr-protocol", |_| "INTERNAL".to_owned()),
+    fixed("ts-topology-events", |_| "yes".to_owned()),
     fixed("databases", |_| "1".to_owned()),
     fixed("save", |_| String::new()),
     fixed("appendonly", |shared| yes_or_no(shared.settings.wal)),
