@@ -1,6 +1,7 @@
 //! What one lock guards: the series of a shard and what writing them needs.
 //!
-//! Lock order: shards ascending, then one shard of the key map, then the log.
+//! Lock order: shards ascending, then one shard of the key map, then the index
+//! ([`crate::index`]), then the log.
 //! A thread that holds several shards took them in ascending order.
 
 use crate::series::{Sealer, Series, SettleWork};
