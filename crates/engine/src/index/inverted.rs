@@ -21,6 +21,8 @@ use roaring::RoaringBitmap;
 
 /// Bytes of a number in stored strings.
 const NUMBER_BYTES: usize = 4;
+/// Places whose last name is remembered.
+const RECENT_MAX: usize = 32;
 
 /// What one label name leads to.
 #[derive(Default)]
@@ -41,6 +43,9 @@ pub(crate) struct Inverted {
     labels: Packed,
     series: RoaringBitmap,
     scratch: Vec<u8>,
+    /// The names of the series put last, by their places: the next series
+    /// often has the same. Only names that exist.
+    recent: Vec<(Box<[u8]>, u32)>,
 }
 
 impl Inverted {
@@ -54,6 +59,7 @@ impl Inverted {
             labels: Packed::default(),
             series: RoaringBitmap::new(),
             scratch: Vec::new(),
+            recent: Vec::new(),
         }
     }
 
@@ -66,7 +72,8 @@ impl Inverted {
             self.unlink(id);
         }
         let mut numbers = Vec::with_capacity(6 * NUMBER_BYTES);
-        for (name, value) in Labels::pairs_in(labels) {
+        for (place, (name, value)) in Labels::pairs_in(labels).enumerate() {
+            let name = self.intern_name(place, name);
             let number = self.link(id, name, value);
             numbers.extend_from_slice(&number.to_le_bytes());
         }
@@ -163,16 +170,31 @@ impl Inverted {
         held.eq(Labels::pairs_in(labels))
     }
 
+    /// The number of a name that stands at `place` among a series' labels.
+    fn intern_name(&mut self, place: usize, name: &[u8]) -> u32 {
+        if let Some((recent, number)) = self.recent.get(place)
+            && **recent == *name
+        {
+            return *number;
+        }
+        let number = self.names.intern(name);
+        if self.named.get(number as usize).is_none() {
+            self.named.insert(number as usize, Name::default());
+        }
+        match self.recent.get_mut(place) {
+            Some(recent) => *recent = (name.into(), number),
+            None if place < RECENT_MAX => self.recent.push((name.into(), number)),
+            None => {}
+        }
+        number
+    }
+
     /// Enters a series under one pair; the pair's number.
-    fn link(&mut self, id: u32, name: &[u8], value: &[u8]) -> u32 {
-        let name_number = self.names.intern(name);
+    fn link(&mut self, id: u32, name_number: u32, value: &[u8]) -> u32 {
         self.scratch.clear();
         self.scratch.extend_from_slice(&name_number.to_le_bytes());
         self.scratch.extend_from_slice(value);
         let pair = self.pairs.intern(&self.scratch);
-        if self.named.get(name_number as usize).is_none() {
-            self.named.insert(name_number as usize, Name::default());
-        }
         if let Some(name) = self.named.get_mut(name_number as usize) {
             name.series.insert(id);
             match self.postings.get_mut(pair as usize) {
@@ -210,6 +232,7 @@ impl Inverted {
                 if name.pairs.is_empty() {
                     self.named.remove(name_number as usize);
                     self.names.release(name_number);
+                    self.recent.clear();
                 }
             }
         }

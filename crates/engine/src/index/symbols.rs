@@ -39,22 +39,19 @@ impl Symbols {
 
     /// The number of `string`, if it is known.
     pub(crate) fn find(&self, string: &[u8]) -> Option<u32> {
-        let tag = self.tag(string);
-        let strings = &self.strings;
-        let same = |entry: &Entry| entry.tag == tag && strings.get(entry.number) == string;
-        self.table.find(spread(tag), same).map(|entry| entry.number)
+        self.find_tagged(self.tag(string), string)
     }
 
     /// The number of `string`, which is not empty; a new one if it is unknown.
     pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
         debug_assert!(!string.is_empty());
-        if let Some(number) = self.find(string) {
+        let tag = self.tag(string);
+        if let Some(number) = self.find_tagged(tag, string) {
             return number;
         }
         let number = self.free.pop().unwrap_or(self.next);
         self.next = self.next.max(number + 1);
         self.strings.set(number, string);
-        let tag = self.tag(string);
         let entry = Entry { tag, number };
         self.table
             .insert_unique(spread(tag), entry, |entry| spread(entry.tag));
@@ -88,6 +85,12 @@ impl Symbols {
     /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.table.allocation_size() + self.strings.memory_bytes() + self.free.capacity() * 4
+    }
+
+    fn find_tagged(&self, tag: u32, string: &[u8]) -> Option<u32> {
+        let strings = &self.strings;
+        let same = |entry: &Entry| entry.tag == tag && strings.get(entry.number) == string;
+        self.table.find(spread(tag), same).map(|entry| entry.number)
     }
 
     fn tag(&self, string: &[u8]) -> u32 {
