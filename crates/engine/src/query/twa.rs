@@ -64,12 +64,17 @@ impl Twa {
             return;
         }
         let width_ms = high.abs_diff(low) as f64;
-        let middle = (low.abs_diff(left.timestamp) as f64 + width_ms / 2.0) / span_ms;
+        let after_left = (low.abs_diff(left.timestamp) as f64 + width_ms / 2.0) / span_ms;
+        let before_right = (right.timestamp.abs_diff(high) as f64 + width_ms / 2.0) / span_ms;
         let rise = right.value - left.value;
-        self.point = if rise.is_finite() {
-            left.value + rise * middle
+        // From the nearer end: at a sample the line has its very value,
+        // however far away its neighbour is.
+        self.point = if !rise.is_finite() {
+            left.value * before_right + right.value * after_left
+        } else if after_left <= before_right {
+            left.value + rise * after_left
         } else {
-            left.value * (1.0 - middle) + right.value * middle
+            right.value - rise * before_right
         };
         self.area.add(self.point * width_ms);
         self.width_ms += width_ms;

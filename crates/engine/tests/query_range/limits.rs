@@ -177,3 +177,18 @@ fn an_error_of_the_source_is_the_error_of_the_query() {
         assert!(sink.rows.is_empty());
     }
 }
+
+#[test]
+fn the_line_of_a_time_weighted_average_meets_its_samples_exactly() {
+    let samples = [Sample::new(0, 1e15), Sample::new(10, 59.32)];
+    for command in [
+        "REVRANGE 10 20 AGGREGATION twa 1",
+        "RANGE 10 20 AGGREGATION twa 1",
+    ] {
+        assert_eq!(
+            rows(&query(command), &samples, 2),
+            [(10, vec![59.32])],
+            "{command}"
+        );
+    }
+}
