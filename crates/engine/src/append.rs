@@ -20,6 +20,9 @@ use crate::shard::ShardState;
 use crate::wal::{Position, Wal};
 use latewood_model::limits::{KEY_BYTES_MAX, LATE_HELD_MAX, SERIES_MAX};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What to do when a sample's key holds no series.
 #[derive(Clone, Copy, Debug)]
@@ -160,6 +163,7 @@ impl Core {
     /// See [`crate::Db::append`].
     pub(crate) fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
         self.check_writable()?;
+        let renames = self.renames.load(Ordering::Acquire);
         scratch.locate(batch, &self.keys, self.shards.len());
         let default_policy = self.default_policy();
         let mut position = Position::default();
@@ -169,9 +173,11 @@ impl Core {
                 continue;
             }
             let mut state = self.shards[shard].lock();
+            let is_stale = self.renames.load(Ordering::Acquire) != renames;
+            let expired = self.expire_found(&mut state, scratch, start..end)?;
             for place in start..end {
                 let index = scratch.order[place as usize] as usize;
-                let found = scratch.ids[index];
+                let found = scratch.ids[index].filter(|_| !is_stale);
                 let hash = scratch.hashes[index];
                 let append = &batch[index];
                 let outcome = match self.find_in(&mut state, shard, append, found, hash) {
@@ -188,6 +194,8 @@ impl Core {
                 }
             }
             position = position.max(self.log_group(&mut state)?);
+            drop(state);
+            self.tell_expired(expired);
         }
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;
@@ -210,10 +218,11 @@ impl Core {
         default_policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
         loop {
+            self.purge(append.key)?;
             let found = self.keys.find(hash, append.key);
             let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
             let mut state = self.shards[shard].lock();
-            let outcome = match self.find_in(&mut state, shard, append, found, hash) {
+            let outcome = match self.find_in(&mut state, shard, append, None, hash) {
                 Found::Here(id) => self.append_to(&mut state, append, id, default_policy),
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,
@@ -222,8 +231,32 @@ impl Core {
         }
     }
 
+    /// Removes those of the series a batch found in a shard whose time has
+    /// come; their keys.
+    #[inline]
+    fn expire_found(
+        &self,
+        state: &mut ShardState,
+        scratch: &Scratch,
+        places: Range<u32>,
+    ) -> Result<Vec<Arc<[u8]>>> {
+        let mut expired = Vec::new();
+        if let Some(now_ms) = self.overdue_ms(state) {
+            for place in places {
+                let index = scratch.order[place as usize] as usize;
+                if let Some(id) = scratch.ids[index]
+                    && state.expiries.is_due(self.place_of(id), now_ms)
+                {
+                    expired.extend(self.expire_in(state, id)?);
+                }
+            }
+        }
+        Ok(expired)
+    }
+
     /// The series for a sample in the shard whose lock is held. `found` is
-    /// what the look before the lock saw; it may be out of date.
+    /// what the look before the lock saw, if nothing was renamed since; it may
+    /// be gone.
     #[inline]
     pub(crate) fn find_in(
         &self,
@@ -325,6 +358,8 @@ impl Core {
     ) -> Found {
         match self.keys.find(hash, append.key) {
             Some(id) if self.shard_of(id) != shard => return Found::Elsewhere,
+            // Whoever comes back for it removes it first.
+            Some(id) if self.is_expired(state, self.place_of(id)) => return Found::Elsewhere,
             Some(id) => return Found::Here(id),
             None => {}
         }
@@ -359,7 +394,7 @@ impl Core {
             Ok(number) if number < SERIES_MAX => SeriesId(number),
             _ => return Err(Refusal::Limit("the database is full of series")),
         };
-        let key = std::sync::Arc::<[u8]>::from(key);
+        let key = Arc::<[u8]>::from(key);
         if self.wal.is_some() {
             state.group.create(id, &key, options);
         }

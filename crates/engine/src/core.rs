@@ -21,7 +21,7 @@ use crate::wal::Wal;
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// What the threads of a database share.
 pub(crate) struct Core {
@@ -42,6 +42,10 @@ pub(crate) struct Core {
     pub(crate) reads_missed: AtomicU64,
     /// Held by whoever settles outside a shard's lock: one at a time.
     pub(crate) settler: Mutex<()>,
+    /// Renames so far; see [`crate::rename`].
+    pub(crate) renames: AtomicU64,
+    /// Series with an expiry time.
+    pub(crate) expiring: AtomicUsize,
     defaults: RwLock<Arc<Defaults>>,
     /// `defaults.duplicate_policy` again, for the write path.
     default_policy: AtomicU8,
@@ -71,6 +75,8 @@ impl Core {
             reads_found: AtomicU64::new(0),
             reads_missed: AtomicU64::new(0),
             settler: Mutex::new(()),
+            renames: AtomicU64::new(0),
+            expiring: AtomicUsize::new(0),
             default_policy: AtomicU8::new(0),
             defaults: RwLock::default(),
             options,
@@ -121,17 +127,28 @@ impl Core {
         id.0 as usize >> self.stride_log2()
     }
 
+    /// The id of the series at `place` of a shard; places that are in use fit.
+    pub(crate) fn id_of(&self, shard: usize, place: usize) -> SeriesId {
+        SeriesId((place << self.stride_log2() | shard) as u32)
+    }
+
     /// Locks the shard of the series under `key`.
     pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(MutexGuard<'_, ShardState>, SeriesId)> {
+        match self.lock_slot(key) {
+            Some((state, id)) if !self.is_expired(&state, self.place_of(id)) => Ok((state, id)),
+            _ => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
+        }
+    }
+
+    /// The same, be it expired or not.
+    pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(MutexGuard<'_, ShardState>, SeriesId)> {
         let hash = self.keys.hash(key);
         loop {
-            let Some(id) = self.keys.find(hash, key) else {
-                return Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist"));
-            };
+            let id = self.keys.find(hash, key)?;
             let state = self.shards[self.shard_of(id)].lock();
             // Between the look and the lock the key may have gone elsewhere.
             if self.keys.find(hash, key) == Some(id) {
-                return Ok((state, id));
+                return Some((state, id));
             }
         }
     }

@@ -21,6 +21,7 @@ use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Sample, SeriesOptions, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A database in a directory of its own.
 pub struct Db {
@@ -145,6 +146,7 @@ impl Db {
         }
         let core = &self.core;
         core.check_writable()?;
+        core.purge(key)?;
         let hash = core.keys.hash(key);
         let mut state = core.shards[core.shard_of_hash(hash)].lock();
         if core.keys.find(hash, key).is_some() {
@@ -237,18 +239,7 @@ impl Db {
             let Ok((mut state, id)) = core.lock_series(key) else {
                 continue;
             };
-            if let Some(series) = state.slab.remove(core.place_of(id)) {
-                state.queue.forget(&series);
-                core.index_labels(id, None);
-            }
-            if core.wal.is_some() {
-                state.group.delete_series(id);
-            }
-            let logged = core.log_group(&mut state);
-            // Only now may another shard create the key again: its record must
-            // follow this one.
-            core.keys.remove(core.keys.hash(key), key, id);
-            position = position.max(logged?);
+            position = position.max(core.remove_in(&mut state, key, id)?);
             removed += 1;
         }
         Ok((removed, position))
@@ -266,9 +257,11 @@ impl Db {
         for state in &mut states {
             state.slab.clear();
             state.queue.clear();
+            state.expiries.clear();
         }
         core.index.clear();
         core.kept_memory.forget();
+        core.expiring.store(0, Ordering::Relaxed);
         let Some(wal) = &core.wal else {
             return Ok(Position::default());
         };
@@ -283,12 +276,18 @@ impl Db {
 
     /// Whether `key` holds a series.
     pub fn contains(&self, key: &[u8]) -> bool {
-        self.core.keys.find(self.core.keys.hash(key), key).is_some()
+        match self.core.expiring.load(Ordering::Relaxed) {
+            0 => self.core.find(key).is_some(),
+            _ => self.core.lock_series(key).is_ok(),
+        }
     }
 
     /// The number of series.
     pub fn len(&self) -> usize {
-        self.core.keys.len()
+        self.core
+            .keys
+            .len()
+            .saturating_sub(self.core.overdue_count())
     }
 
     /// Whether there is no series.
@@ -321,12 +320,17 @@ impl Db {
         let mut left = count.max(1);
         while let Some(state) = self.core.shards.get(shard) {
             let state = state.lock();
+            let overdue_ms = self.core.overdue_ms(&state);
+            let is_expired =
+                |place| overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms));
             let places = state.slab.places();
             while place < places {
                 if left == 0 {
                     return (shard as u64) << 32 | place as u64;
                 }
-                if let Some(series) = state.slab.get(place) {
+                if let Some(series) = state.slab.get(place)
+                    && !is_expired(place)
+                {
                     visit(&series.key);
                     left -= 1;
                 }
@@ -347,14 +351,15 @@ impl Db {
     }
 
     /// One step of maintenance, for a database without background threads:
-    /// indexes new labels, settles what waits, syncs under [`Durability::Interval`], prepares the
-    /// log's next segment.
+    /// indexes new labels, settles what waits, removes what expired, syncs under
+    /// [`Durability::Interval`], prepares the log's next segment.
     ///
     /// # Errors
     /// Those of [`Db::settle`] and of the log.
     pub fn maintain(&self) -> Result<()> {
         self.core.index.apply();
         self.core.settle_all()?;
+        self.core.sweep_expired()?;
         if let Some(wal) = &self.core.wal {
             if self.core.options.durability == Durability::Interval {
                 wal.sync_to(wal.written())?;

@@ -38,6 +38,7 @@ impl Db {
         core.check_writable()?;
         let hash = core.keys.hash(key);
         loop {
+            core.purge(key)?;
             let found = core.keys.find(hash, key);
             let shard = found.map_or(core.shard_of_hash(hash), |id| core.shard_of(id));
             let mut state = core.shards[shard].lock();
@@ -50,7 +51,7 @@ impl Db {
                 on_duplicate: Some(DuplicatePolicy::Last),
                 create,
             };
-            let outcome = match core.find_in(&mut state, shard, &append, found, hash) {
+            let outcome = match core.find_in(&mut state, shard, &append, None, hash) {
                 Found::Here(id) => core.increment_in(&mut state, append, id),
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,

@@ -69,7 +69,7 @@ impl Keys {
         let tag = tag::of(hash);
         let same = |entry: &Entry| entry.tag == tag && entry.key == key;
         match shard.find_mut(spread(tag), same) {
-            Some(entry) => entry.id = id,
+            Some(entry) => (entry.key, entry.id) = (key, id),
             None => {
                 let entry = Entry { key, id, tag };
                 shard.insert_unique(spread(tag), entry, |entry| spread(entry.tag));

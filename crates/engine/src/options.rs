@@ -1,6 +1,8 @@
 //! How a database is opened and what its users get by default.
 
 use latewood_model::{DuplicatePolicy, SeriesOptions};
+use std::fmt;
+use std::sync::Arc;
 
 /// When a write is acknowledged, seen from the disk. `docs/durability.md`
 /// says what each mode can lose.
@@ -54,6 +56,32 @@ pub struct Options {
     /// Threads that share the work of one large query; 0 takes as many as
     /// there are cores, 1 leaves it to the thread that asks.
     pub query_threads: usize,
+    /// Hears the key of each series that expired, once it is gone; under no
+    /// lock, from the thread that removed it.
+    pub on_expired: Option<KeyHook>,
+}
+
+/// What is called with a key that something happened to.
+#[derive(Clone)]
+pub struct KeyHook(Arc<Hear>);
+
+type Hear = dyn Fn(&[u8]) + Send + Sync;
+
+impl KeyHook {
+    /// A hook that calls `hear`, from any thread.
+    pub fn new(hear: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    pub(crate) fn tell(&self, key: &[u8]) {
+        (self.0)(key);
+    }
+}
+
+impl fmt::Debug for KeyHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyHook")
+    }
 }
 
 impl Default for Options {
@@ -65,6 +93,7 @@ impl Default for Options {
             segment_bytes: 64 * 1024 * 1024,
             shards: 0,
             background: true,
+            on_expired: None,
             query_threads: 0,
         }
     }

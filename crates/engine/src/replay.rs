@@ -92,9 +92,7 @@ impl<'a> Replayer<'a> {
                 }
             }
             Record::DeleteSeries { id } => {
-                if let Some(series) = state.slab.remove(core.place_of(id)) {
-                    state.queue.forget(&series);
-                    core.index_labels(id, None);
+                if let Some(series) = core.take_out(state, id) {
                     core.keys
                         .remove(core.keys.hash(&series.key), &series.key, id);
                 }
@@ -106,6 +104,11 @@ impl<'a> Replayer<'a> {
                     series.key = key.into();
                     core.keys
                         .insert(core.keys.hash(key), series.key.clone(), id);
+                }
+            }
+            Record::Expire { id, at_ms } => {
+                if state.slab.get(core.place_of(id)).is_some() {
+                    core.note_expiry(state, id, at_ms);
                 }
             }
             // Handled by the caller: it concerns every shard.
@@ -120,8 +123,10 @@ impl<'a> Replayer<'a> {
             let mut state = shard.lock();
             state.slab.clear();
             state.queue.clear();
+            state.expiries.clear();
         }
         self.core.index.clear();
+        self.core.expiring.store(0, Ordering::Relaxed);
     }
 }
 
@@ -132,7 +137,8 @@ fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Alter { id, .. }
         | Record::DeleteRange { id, .. }
         | Record::DeleteSeries { id }
-        | Record::Rename { id, .. } => Some(id),
+        | Record::Rename { id, .. }
+        | Record::Expire { id, .. } => Some(id),
         Record::FlushAll => None,
     }
 }

@@ -4,6 +4,7 @@
 //! ([`crate::index`]), then the log.
 //! A thread that holds several shards took them in ascending order.
 
+use crate::expiry::Times;
 use crate::series::{Sealer, Series, SettleWork};
 use crate::slab::Slab;
 use crate::wal::GroupBuilder;
@@ -19,6 +20,8 @@ pub(crate) struct ShardState {
     /// Where the next new series goes.
     pub(crate) next_place: usize,
     pub(crate) queue: SettleQueue,
+    /// When series expire, those that do.
+    pub(crate) expiries: Times,
     pub(crate) counters: Counters,
 }
 
@@ -31,6 +34,7 @@ pub(crate) struct Counters {
     pub(crate) ignored: u64,
     pub(crate) refused: u64,
     pub(crate) created: u64,
+    pub(crate) expired: u64,
     pub(crate) settles: u64,
     pub(crate) settles_failed: u64,
     pub(crate) settled: u64,

@@ -28,6 +28,12 @@ pub struct Stats {
     pub samples_refused: u64,
     /// Series created.
     pub series_created: u64,
+    /// Series that expired.
+    pub series_expired: u64,
+    /// Series with an expiry time.
+    pub series_expiring: u64,
+    /// Milliseconds that those have left, on average.
+    pub average_ttl_ms: u64,
     /// Late samples that no chunk holds yet.
     pub late_samples_pending: u64,
     /// Settles done.
@@ -110,7 +116,7 @@ impl Db {
     pub fn stats(&self) -> Stats {
         let core = &self.core;
         let mut stats = Stats {
-            series: core.keys.len() as u64,
+            series: self.len() as u64,
             label_pairs: core.index.pair_count() as u64,
             reads_found: core.reads_found.load(Ordering::Relaxed),
             reads_missed: core.reads_missed.load(Ordering::Relaxed),
@@ -120,6 +126,7 @@ impl Db {
         for shard in 0..core.shards.len() {
             core.add_shard_stats(shard, &mut stats);
         }
+        (stats.series_expiring, stats.average_ttl_ms) = core.expiry_stats();
         stats
     }
 }
@@ -134,6 +141,7 @@ impl Core {
         stats.samples_ignored += counters.ignored;
         stats.samples_refused += counters.refused;
         stats.series_created += counters.created;
+        stats.series_expired += counters.expired;
         stats.settles += counters.settles;
         stats.settles_failed += counters.settles_failed;
         stats.samples_settled += counters.settled;

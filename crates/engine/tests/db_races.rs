@@ -4,7 +4,7 @@
 
 mod db_support;
 
-use db_support::{append, last_wins, sample};
+use db_support::{append, last_wins, sample, timestamps};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Options};
 use latewood_model::SeriesOptions;
@@ -83,6 +83,23 @@ fn race(remove: impl Fn(&Db, &[Vec<u8>], usize) + Sync) {
 fn keys_removed_under_writers_never_mix() {
     race(|db, keys, step| {
         db.remove(&[&keys[step]]).unwrap();
+    });
+}
+
+#[test]
+fn keys_renamed_under_writers_never_mix() {
+    race(|db, keys, step| {
+        // The writers may not have come to it yet.
+        append(db, &[sample(&keys[step], 1_000, step as f64)]).unwrap();
+        assert!(db.rename(&keys[step], b"away", true).unwrap().0);
+        // Nobody writes to this key: who looked the old one up before must
+        // not reach the series that has gone from it.
+        let held = timestamps(db, b"away");
+        thread::sleep(Duration::from_micros(300));
+        assert_eq!(timestamps(db, b"away"), held);
+        if step % 2 == 0 {
+            assert!(db.rename(b"away", &keys[step], true).unwrap().0);
+        }
     });
 }
 

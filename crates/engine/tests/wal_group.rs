@@ -17,6 +17,7 @@ enum Entry {
     DeleteRange(u32, i64, i64),
     DeleteSeries(u32),
     Rename(u32, Vec<u8>),
+    Expire(u32, Option<i64>),
     FlushAll,
 }
 
@@ -31,6 +32,7 @@ impl Entry {
             Self::DeleteRange(id, from, to) => group.delete_range(SeriesId(*id), *from, *to),
             Self::DeleteSeries(id) => group.delete_series(SeriesId(*id)),
             Self::Rename(id, key) => group.rename(SeriesId(*id), key),
+            Self::Expire(id, at_ms) => group.expire(SeriesId(*id), *at_ms),
             Self::FlushAll => group.flush_all(),
         }
     }
@@ -61,6 +63,10 @@ impl Entry {
             Self::Rename(id, _) => Record::Rename {
                 id: SeriesId(id),
                 key: self.key(),
+            },
+            Self::Expire(id, at_ms) => Record::Expire {
+                id: SeriesId(id),
+                at_ms,
             },
             Self::FlushAll => Record::FlushAll,
         }
@@ -129,6 +135,8 @@ fn entries() -> impl Strategy<Value = Entry> {
         1 => (ids(), any::<i64>(), any::<i64>()).prop_map(|(i, f, t)| Entry::DeleteRange(i, f, t)),
         1 => ids().prop_map(Entry::DeleteSeries),
         1 => (ids(), keys()).prop_map(|(id, key)| Entry::Rename(id, key)),
+        1 => (ids(), proptest::option::of(1..=i64::MAX))
+            .prop_map(|(id, at_ms)| Entry::Expire(id, at_ms)),
         1 => Just(Entry::FlushAll),
     ]
 }

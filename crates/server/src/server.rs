@@ -2,11 +2,11 @@
 
 use crate::acl::{self, User};
 use crate::config::Settings;
-use crate::events::Events;
+use crate::events::{Class, Events};
 use crate::net::{Acceptor, EventLoop, Inbox, bind};
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
-use latewood_engine::{Db, Defaults, Options, RecoverySummary};
+use latewood_engine::{Db, Defaults, KeyHook, Options, RecoverySummary};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -30,7 +30,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let listeners = bind(&settings)?;
     let addresses: Vec<String> = listeners.iter().map(|l| l.address()).collect();
     let events = Arc::new(Events::default());
-    let db = open(&settings)?;
+    let db = open(&settings, &events)?;
     let threads = settings.threads;
     let shared = Arc::new(Shared::new(db, settings, events, sender));
 
@@ -84,11 +84,15 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
     }
 }
 
-fn open(settings: &Settings) -> Result<Db, String> {
+fn open(settings: &Settings, events: &Arc<Events>) -> Result<Db, String> {
+    let hearing = Arc::clone(events);
     let options = Options {
         wal: settings.wal,
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,
+        on_expired: Some(KeyHook::new(move |key| {
+            hearing.changed(Class::Expired, "expired", key);
+        })),
         ..Options::default()
     };
     let defaults = Defaults::from(settings.ts.clone());

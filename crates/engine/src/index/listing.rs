@@ -30,6 +30,9 @@ impl Db {
 
     /// The series that count; `None` if all do.
     fn among(&self, matchers: &[Matcher], may_see: Option<MaySee<'_>>) -> Option<RoaringBitmap> {
+        // What has expired has no labels. A failure halts the log, which tells
+        // every writer.
+        let _ = self.core.sweep_expired();
         if matchers.is_empty() && may_see.is_none() {
             return None;
         }

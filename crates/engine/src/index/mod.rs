@@ -183,8 +183,13 @@ impl Core {
         for (shard, ids) in self.shards.iter().zip(by_shard) {
             for some in ids.chunks(LOOKS_MAX) {
                 let state = shard.lock();
+                let overdue_ms = self.overdue_ms(&state);
                 found.extend(some.iter().filter_map(|&id| {
-                    let series = state.slab.get(self.place_of(id))?;
+                    let place = self.place_of(id);
+                    if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
+                        return None;
+                    }
+                    let series = state.slab.get(place)?;
                     let key = series.key.clone();
                     Some(SeriesRef { id, key })
                 }));

@@ -1,10 +1,11 @@
 //! What goes on behind the writers: settling late samples, indexing labels,
 //! syncing the log, preparing its next segment.
 //!
-//! Three threads, so that a long settle never delays a sync, a slow disk never
-//! a settle, and neither the labels of new series. A database opened without background threads has
-//! none and is driven by [`crate::Db::maintain`], step by step, as the
-//! simulation does. Tested through the database.
+//! A thread for each, so that a long settle never delays a sync, a slow disk
+//! never a settle, and neither the labels of new series; and one that removes
+//! series that expired. A database opened without background threads has none
+//! and is driven by [`crate::Db::maintain`], step by step, as the simulation
+//! does. Tested through the database.
 
 mod settle;
 
@@ -20,6 +21,8 @@ use std::time::Duration;
 /// How long a late sample that is not worth a settle waits for one, at least;
 /// at most twice as long.
 const IDLE_TURN: Duration = Duration::from_millis(1_000);
+/// How long a series may be there after its time has come, unseen.
+const EXPIRY_TICK: Duration = Duration::from_millis(100);
 /// How often the log's background work is looked at.
 const LOG_TICK: Duration = Duration::from_millis(20);
 
@@ -46,6 +49,7 @@ impl Workers {
         let mut workers = Self::default();
         workers.spawn("latewood-settle", core, settle::run)?;
         workers.spawn("latewood-index", core, run_index)?;
+        workers.spawn("latewood-expire", core, run_expiry)?;
         if core.wal.is_some() {
             workers.spawn("latewood-log", core, run_log)?;
         }
@@ -131,6 +135,11 @@ fn run_index(core: &Core) {
     while core.signals.wait_index(IDLE_TURN) {
         core.index.apply();
     }
+}
+
+/// Removes what expired. An error halts the log, which tells every writer.
+fn run_expiry(core: &Core) {
+    while core.signals.sleep(EXPIRY_TICK) && core.sweep_expired().is_ok() {}
 }
 
 /// Keeps the log ready and, under [`Durability::Interval`], on disk.

@@ -146,8 +146,12 @@ impl Db {
 
     /// Reads a series under its shard's lock; `None` where it is gone.
     pub(super) fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&Series) -> T) -> Option<T> {
+        let place = self.core.place_of(series.id);
         let state = self.core.shards[self.core.shard_of(series.id)].lock();
-        state.slab.get(self.core.place_of(series.id)).map(read)
+        match self.core.is_expired(&state, place) {
+            true => None,
+            false => state.slab.get(place).map(read),
+        }
     }
 }
 

@@ -193,6 +193,14 @@ impl GroupBuilder {
         self.barrier = true;
     }
 
+    /// Adds a series' new expiry time, milliseconds since the Unix epoch and
+    /// above 0; `None` takes it away.
+    pub fn expire(&mut self, id: SeriesId, at_ms: Option<i64>) {
+        self.control(kind::EXPIRE, id);
+        self.put_varint(at_ms.map_or(0, i64::unsigned_abs));
+        self.note_id(id);
+    }
+
     /// Adds the deletion of everything; the group becomes a barrier.
     pub fn flush_all(&mut self) {
         self.reserve(1);

@@ -66,6 +66,7 @@ pub(crate) mod kind {
     pub(crate) const FLUSH_ALL: u8 = 5;
     /// The duplicate policy of the samples that follow.
     pub(crate) const POLICY: u8 = 6;
+    pub(crate) const EXPIRE: u8 = 11;
 }
 
 /// The tag of a record that sets the policy.
@@ -121,6 +122,13 @@ pub enum Record<'a> {
         id: SeriesId,
         /// Its key from now on.
         key: &'a [u8],
+    },
+    /// A series expires at another time than before, or not at all.
+    Expire {
+        /// The series.
+        id: SeriesId,
+        /// Milliseconds since the Unix epoch, above 0; `None` for never.
+        at_ms: Option<i64>,
     },
     /// Every series is gone.
     FlushAll,
@@ -216,6 +224,13 @@ impl<'a> RecordIter<'a> {
             kind::RENAME => Record::Rename {
                 id,
                 key: take_key(&mut self.bytes)?,
+            },
+            kind::EXPIRE => Record::Expire {
+                id,
+                at_ms: match i64::try_from(take(&mut self.bytes)?).ok()? {
+                    0 => None,
+                    at_ms => Some(at_ms),
+                },
             },
             _ => return None,
         })

@@ -84,6 +84,8 @@ pub(crate) static COMMANDS: &[&[Spec]] = &[
         super::series_info::SPEC,
     ],
     super::keyspace::SPECS,
+    super::rename::SPECS,
+    super::expire::SPECS,
     super::scan::SPECS,
     super::connection::SPECS,
     super::auth::SPECS,

@@ -11,6 +11,7 @@ mod durability;
 mod fast_path;
 mod harness;
 mod keyspace;
+mod lifetime;
 mod limits;
 mod observe;
 mod protocol;

@@ -114,7 +114,9 @@ pub(super) fn cluster(text: &mut String, _: &Source<'_>) {
 pub(super) fn keyspace(text: &mut String, source: &Source<'_>) {
     let keys = source.stats().series;
     if keys > 0 {
-        let line = format!("keys={keys},expires=0,avg_ttl=0");
+        let stats = source.stats();
+        let (expires, avg_ttl) = (stats.series_expiring, stats.average_ttl_ms);
+        let line = format!("keys={keys},expires={expires},avg_ttl={avg_ttl}");
         field(text, "db0", line);
     }
 }

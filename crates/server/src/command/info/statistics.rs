@@ -32,7 +32,7 @@ pub(super) fn statistics(text: &mut String, source: &Source<'_>) {
     let stats = source.stats();
     field(text, "keyspace_hits", stats.reads_found);
     field(text, "keyspace_misses", stats.reads_missed);
-    field(text, "expired_keys", 0);
+    field(text, "expired_keys", stats.series_expired);
     field(text, "evicted_keys", 0);
     field(text, "total_error_replies", observe.errors.total());
 }

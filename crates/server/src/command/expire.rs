@@ -1,0 +1,220 @@
+//! Keys with a time to live.
+//!
+//! ```text
+//! EXPIRE key seconds [NX|XX|GT|LT ...]     TTL key   PTTL key
+//! PEXPIRE key milliseconds [...]           EXPIRETIME key   PEXPIRETIME key
+//! EXPIREAT key unix-seconds [...]          PERSIST key
+//! PEXPIREAT key unix-milliseconds [...]
+//! ```
+//!
+//! A time that has passed removes the series at once. TTL and its like answer
+//! -2 for no key and -1 for a series that stays.
+
+use super::fault::NOT_AN_INTEGER;
+use super::keys::{Access, Keys, Run};
+use super::registry::{Action, Apply, Spec};
+use super::{Args, Call, Fault, Outcome};
+use crate::events::Class;
+use crate::shared::now_ms;
+use latewood_engine::{ErrorKind, ExpireIf, Expiry};
+use latewood_wire::resp::number::parse_i64;
+
+pub(crate) const SPECS: &[Spec] = &[
+    expiring(
+        "expire",
+        "key seconds [NX|XX|GT|LT]",
+        "Lets a series expire after seconds.",
+        |call| expire(call, "expire", Unit::Seconds, now_ms()),
+    ),
+    expiring(
+        "pexpire",
+        "key milliseconds [NX|XX|GT|LT]",
+        "Lets a series expire after milliseconds.",
+        |call| expire(call, "pexpire", Unit::Milliseconds, now_ms()),
+    ),
+    expiring(
+        "expireat",
+        "key unix-seconds [NX|XX|GT|LT]",
+        "Lets a series expire at a time in seconds.",
+        |call| expire(call, "expireat", Unit::Seconds, 0),
+    ),
+    expiring(
+        "pexpireat",
+        "key unix-milliseconds [NX|XX|GT|LT]",
+        "Lets a series expire at a time in milliseconds.",
+        |call| expire(call, "pexpireat", Unit::Milliseconds, 0),
+    ),
+    asking("ttl", "Says how many seconds a series has left.", |call| {
+        left(call, Unit::Seconds)
+    }),
+    asking(
+        "pttl",
+        "Says how many milliseconds a series has left.",
+        |call| left(call, Unit::Milliseconds),
+    ),
+    asking(
+        "expiretime",
+        "Says when a series expires, in seconds.",
+        |call| answer(call, |at_ms| rounded(at_ms, Unit::Seconds)),
+    ),
+    asking(
+        "pexpiretime",
+        "Says when a series expires, in milliseconds.",
+        |call| answer(call, |at_ms| at_ms),
+    ),
+    Spec {
+        name: "persist",
+        arity: 2,
+        flags: &["write", "fast"],
+        keys: UPDATED,
+        group: "keyspace",
+        syntax: "key",
+        summary: "Lets a series stay for ever.",
+        action: Action::Apply(persist),
+    },
+];
+
+const UPDATED: Keys = Keys(&[Run::at(1, Access::Update)]);
+const LOOKED_AT: Keys = Keys(&[Run::at(1, Access::Look)]);
+
+const fn expiring(
+    name: &'static str,
+    syntax: &'static str,
+    summary: &'static str,
+    apply: Apply,
+) -> Spec {
+    Spec {
+        name,
+        arity: -3,
+        flags: &["write", "fast"],
+        keys: UPDATED,
+        group: "keyspace",
+        syntax,
+        summary,
+        action: Action::Apply(apply),
+    }
+}
+
+const fn asking(name: &'static str, summary: &'static str, apply: Apply) -> Spec {
+    Spec {
+        name,
+        arity: 2,
+        flags: &["readonly", "fast"],
+        keys: LOOKED_AT,
+        group: "keyspace",
+        syntax: "key",
+        summary,
+        action: Action::Apply(apply),
+    }
+}
+
+/// What a number counts.
+#[derive(Clone, Copy)]
+enum Unit {
+    Seconds = 1000,
+    Milliseconds = 1,
+}
+
+fn expire(call: &mut Call<'_>, name: &'static str, unit: Unit, since_ms: i64) -> Outcome {
+    let args = call.args;
+    let only = conditions(args)?;
+    let time = parse_i64(args.word(2)).ok_or(NOT_AN_INTEGER)?;
+    let at_ms = time
+        .checked_mul(unit as i64)
+        .and_then(|time_ms| time_ms.checked_add(since_ms))
+        .ok_or_else(|| {
+            Fault::Line(format!("ERR invalid expire time in '{name}' command").into())
+        })?;
+    let key = args.word(1);
+    let done = match call.shared.db.expire(key, at_ms, only) {
+        Ok((expiry, position)) => {
+            call.session.wrote(position);
+            expiry
+        }
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => Expiry::Kept,
+        Err(error) => return Err(error.into()),
+    };
+    match done {
+        Expiry::Set => call.shared.changed(Class::Generic, "expire", key),
+        Expiry::Removed => call.shared.changed(Class::Generic, "del", key),
+        Expiry::Kept => {}
+    }
+    call.reply().integer(i64::from(done != Expiry::Kept));
+    Ok(())
+}
+
+/// Reads the words behind the time.
+fn conditions(args: Args<'_>) -> Result<ExpireIf, Fault> {
+    let mut only = ExpireIf::default();
+    for (at, word) in (3..).zip(args.from(3)) {
+        if args.is(at, "NX") {
+            only.unset = true;
+        } else if args.is(at, "XX") {
+            only.set = true;
+        } else if args.is(at, "GT") {
+            only.later = true;
+        } else if args.is(at, "LT") {
+            only.sooner = true;
+        } else {
+            let word = String::from_utf8_lossy(&word[..word.len().min(super::REPEATED_BYTES_MAX)]);
+            return Err(Fault::Line(format!("ERR Unsupported option {word}").into()));
+        }
+    }
+    if only.unset && (only.set || only.later || only.sooner) {
+        return Err(Fault::line(
+            "ERR NX and XX, GT or LT options at the same time are not compatible",
+        ));
+    }
+    if only.later && only.sooner {
+        return Err(Fault::line(
+            "ERR GT and LT options at the same time are not compatible",
+        ));
+    }
+    Ok(only)
+}
+
+fn left(call: &mut Call<'_>, unit: Unit) -> Outcome {
+    let now_ms = now_ms();
+    answer(call, |at_ms| {
+        rounded(at_ms.saturating_sub(now_ms).max(0), unit)
+    })
+}
+
+/// To the nearest unit, as Redis rounds.
+fn rounded(time_ms: i64, unit: Unit) -> i64 {
+    let unit = unit as i128;
+    let rounded = (i128::from(time_ms) + unit / 2) / unit;
+    i64::try_from(rounded).unwrap_or(i64::MAX)
+}
+
+/// Answers with what `show` makes of the expiry time.
+fn answer(call: &mut Call<'_>, show: impl FnOnce(i64) -> i64) -> Outcome {
+    let key = call.args.word(1);
+    let number = match call.shared.db.expires_at(key) {
+        Ok(Some(at_ms)) => show(at_ms),
+        Ok(None) => -1,
+        Err(_) => {
+            call.shared.events.missed(key);
+            -2
+        }
+    };
+    call.reply().integer(number);
+    Ok(())
+}
+
+fn persist(call: &mut Call<'_>) -> Outcome {
+    let key = call.args.word(1);
+    let persisted = match call.shared.db.persist(key) {
+        Ok((persisted, position)) => {
+            call.session.wrote(position);
+            persisted
+        }
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => false,
+        Err(error) => return Err(error.into()),
+    };
+    if persisted {
+        call.shared.changed(Class::Generic, "persist", key);
+    }
+    call.reply().integer(i64::from(persisted));
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! `RENAME key newkey` and `RENAMENX key newkey`: a series under another key.
+//!
+//! RENAME replaces what stood there; RENAMENX leaves it and answers 0.
+
+use super::keys::{Access, Keys, Run};
+use super::registry::{Action, Spec};
+use super::{Call, Fault, Outcome};
+use crate::events::Class;
+use latewood_engine::ErrorKind;
+
+const RENAME: Spec = Spec {
+    name: "rename",
+    arity: 3,
+    flags: &["write"],
+    keys: Keys(&[Run::at(1, Access::Take), Run::at(2, Access::Overwrite)]),
+    group: "keyspace",
+    syntax: "key newkey",
+    summary: "Gives a series another key, in place of what stood there.",
+    action: Action::Apply(rename),
+};
+
+pub(crate) const SPECS: &[Spec] = &[
+    RENAME,
+    Spec {
+        name: "renamenx",
+        flags: &["write", "fast"],
+        keys: Keys(&[Run::at(1, Access::Take), Run::at(2, Access::Insert)]),
+        summary: "Gives a series another key if nothing stands there.",
+        action: Action::Apply(rename_to_free),
+        ..RENAME
+    },
+];
+
+/// What commands for keys of any type answer where there is none.
+pub(crate) const NO_SUCH_KEY: Fault = Fault::line("ERR no such key");
+
+fn rename(call: &mut Call<'_>) -> Outcome {
+    apply(call, true)?;
+    call.reply().ok();
+    Ok(())
+}
+
+fn rename_to_free(call: &mut Call<'_>) -> Outcome {
+    let renamed = apply(call, false)?;
+    call.reply().integer(i64::from(renamed));
+    Ok(())
+}
+
+fn apply(call: &mut Call<'_>, replace: bool) -> Result<bool, Fault> {
+    let (from, to) = (call.args.word(1), call.args.word(2));
+    let renamed = call.shared.db.rename(from, to, replace);
+    let (renamed, position) = renamed.map_err(|error| match error.kind() {
+        ErrorKind::NoSuchKey => NO_SUCH_KEY,
+        _ => error.into(),
+    })?;
+    call.session.wrote(position);
+    if renamed && from != to {
+        call.shared.changed(Class::Generic, "rename_from", from);
+        call.shared.changed(Class::Generic, "rename_to", to);
+    }
+    Ok(renamed)
+}
