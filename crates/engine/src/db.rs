@@ -13,7 +13,7 @@ use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::maintain::Workers;
 use crate::options::{Defaults, Durability, Options};
-use crate::query::{RangeQuery, Sink, View};
+use crate::query::{RangeQuery, Sink};
 use crate::replay::{RecoverySummary, Replayer};
 use crate::series::Series;
 use crate::wal::{Position, Wal, WalOptions};
@@ -308,8 +308,7 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`, `Invalid` for a query out of its ranges.
     pub fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
-        let view = self.core.read(key, |series| View::of(series, query))?;
-        view.run(query, sink)
+        self.view(key, query)?.run(query, sink)
     }
 
     /// Calls `visit` with the keys of about `count` series from `cursor` on.

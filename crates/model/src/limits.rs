@@ -32,6 +32,8 @@ pub const LOG_GROUP_BYTES_MAX: usize = 4 * 1024 * 1024;
 pub const FILTER_BY_TS_MAX: usize = 128;
 /// Aggregators of one query.
 pub const AGGREGATORS_MAX: usize = 16;
+/// Names of one SELECTED_LABELS.
+pub const SELECTED_LABELS_MAX: usize = 50;
 /// Connections at a time, unless configured otherwise.
 pub const CONNECTIONS_DEFAULT: usize = 10_000;
 /// Arguments of one command.

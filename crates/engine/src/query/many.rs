@@ -107,6 +107,22 @@ impl View {
 }
 
 impl Db {
+    /// A view of the series under `key`.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
+        self.core.read(key, |series| View::of(series, query))
+    }
+
+    /// About how many samples `query` reads of all `series`, at most.
+    pub fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
+        let samples = series.iter().filter_map(|series| {
+            self.look(series, |held| held.samples_about(query.from, query.to))
+        });
+        samples.sum()
+    }
+
     /// Views of those of `series` that are still there, in their order.
     pub fn views(&self, series: &[SeriesRef], query: &RangeQuery, with_labels: bool) -> Vec<Found> {
         let found = series.iter().filter_map(|series| {

@@ -31,6 +31,11 @@ pub struct Spread {
 }
 
 impl Spread {
+    /// Whether they are.
+    pub fn is_parallel(self) -> bool {
+        self.parallel
+    }
+
     /// Both results, maybe made at the same time.
     pub fn both<A: Send, B: Send>(
         self,

@@ -32,6 +32,15 @@ impl Snapshot {
 }
 
 impl Series {
+    /// About how many samples a snapshot of `from..=to` has, at most.
+    pub(crate) fn samples_about(&self, from: Timestamp, to: Timestamp) -> u64 {
+        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
+        let inside = self.chunks[start..].iter();
+        let inside = inside.take_while(|held| held.first <= to);
+        let sealed: usize = inside.map(|held| held.chunk.count()).sum();
+        (sealed + self.late_pending() + self.tail.len()) as u64
+    }
+
     /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in
     /// the chunks of the span, the runs, and what is staged and in the tail.
     pub(crate) fn snapshot(&self, from: Timestamp, to: Timestamp) -> Snapshot {

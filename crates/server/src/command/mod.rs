@@ -24,6 +24,7 @@ mod docs;
 mod expire;
 mod facts;
 mod fault;
+mod filter;
 mod get;
 mod increment;
 mod info;
@@ -33,17 +34,24 @@ mod info;
 )]
 mod keys;
 mod keyspace;
+mod label_options;
 mod latency;
 mod latewood;
 mod madd;
 mod memory;
+mod mget;
 mod module;
+mod mrange;
+mod nrange;
 pub(crate) mod permission;
 mod persistence;
+mod query_index;
+mod query_labels;
 mod range;
 mod range_options;
 pub(crate) mod registry;
 mod rename;
+mod rows;
 mod scan;
 mod series_info;
 mod series_options;
@@ -80,17 +88,27 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Args<'a> {
     command: &'a Command,
     buffer: &'a [u8],
+    len: usize,
 }
 
 impl<'a> Args<'a> {
     /// The words of `command`, which was parsed from the start of `buffer`.
     pub(crate) fn new(command: &'a Command, buffer: &'a [u8]) -> Self {
-        Self { command, buffer }
+        Self {
+            command,
+            buffer,
+            len: command.len(),
+        }
     }
 
     /// How many words there are, the name included.
     pub(crate) fn len(&self) -> usize {
-        self.command.len()
+        self.len
+    }
+
+    /// The first `len` words, of which there must be as many.
+    pub(crate) fn first(self, len: usize) -> Self {
+        Self { len, ..self }
     }
 
     /// Word `i`, which must exist.

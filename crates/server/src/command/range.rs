@@ -1,17 +1,9 @@
 //! `TS.RANGE key from to RANGE-OPTS` and `TS.REVRANGE`, the same newest first.
 //! Reply: an array of rows, each a timestamp and its values.
-//!
-//! Rows become reply bytes as the engine makes them; nothing is held but the
-//! reply. How many rows there are is known at the end, so the array's header
-//! is put in front of them then. A reply that grows over its limit ends the
-//! query and becomes an error.
 
 use super::registry::{Action, Keys, Spec};
+use super::rows::{self, Shape};
 use super::{Call, Fault, Outcome, range_options};
-use latewood_engine::query::Sink;
-use latewood_model::limits::REPLY_BYTES_MAX;
-use latewood_wire::resp::{Protocol, Reply};
-use std::ops::ControlFlow;
 
 const SYNTAX: &str = "key from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE min max] \
                       [COUNT n] [[ALIGN start|end|ms] AGGREGATION agg[,agg...] bucket-ms \
@@ -41,52 +33,8 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
         return Err(Fault::line("ERR TSDB: the key does not exist"));
     }
     let query = range_options::parse(call.args, 2, reverse)?;
-    let start = call.out.len();
-    let mut rows = Rows {
-        start,
-        count: 0,
-        overflowed: false,
-        protocol: call.session.protocol,
-        out: call.out,
-    };
-    call.shared.db.range(key, &query, &mut rows)?;
-    let (count, overflowed) = (rows.count, rows.overflowed);
-    if overflowed {
-        return Err(Fault::line(
-            "ERR TSDB: the reply is longer than 1 GiB; ask for a shorter span or use COUNT",
-        ));
-    }
-    let mut header = Vec::new();
-    Reply::new(&mut header, call.session.protocol).array(count);
-    call.out.splice(start..start, header);
-    Ok(())
-}
-
-/// Writes rows to a reply.
-struct Rows<'a> {
-    out: &'a mut Vec<u8>,
-    /// Where the reply begins.
-    start: usize,
-    count: usize,
-    overflowed: bool,
-    protocol: Protocol,
-}
-
-impl Sink for Rows<'_> {
-    fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
-        let mut reply = Reply::new(self.out, self.protocol);
-        for (timestamp, values) in timestamps.iter().zip(values.chunks_exact(width.max(1))) {
-            reply.array(1 + width);
-            reply.integer(*timestamp);
-            for value in values {
-                reply.double(*value);
-            }
-        }
-        self.count += timestamps.len();
-        if self.out.len() - self.start > REPLY_BYTES_MAX {
-            self.overflowed = true;
-            return ControlFlow::Break(());
-        }
-        ControlFlow::Continue(())
-    }
+    let (db, protocol) = (&call.shared.db, call.session.protocol);
+    rows::append(call.out, protocol, Shape::Flat, |sink| {
+        db.range(key, &query, sink)
+    })
 }

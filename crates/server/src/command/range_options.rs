@@ -20,17 +20,61 @@ use latewood_wire::resp::number::{parse_float, parse_i64, parse_timestamp};
 
 /// Reads `from to RANGE-OPTS`, beginning at word `at`.
 pub(crate) fn parse(args: Args<'_>, at: usize, reverse: bool) -> Result<RangeQuery, Fault> {
+    let (mut query, aggregators) = parse_several(args, at, reverse, 1)?;
+    if let (Some(aggregation), Some(aggregators)) =
+        (&mut query.aggregation, aggregators.into_iter().next())
+    {
+        aggregation.aggregators = aggregators;
+    }
+    Ok(query)
+}
+
+/// Reads `from to RANGE-OPTS` for `keys` keys, of which each has a word of
+/// aggregators of its own behind AGGREGATION; one query for each.
+pub(crate) fn parse_each(
+    args: Args<'_>,
+    at: usize,
+    reverse: bool,
+    keys: usize,
+) -> Result<Vec<RangeQuery>, Fault> {
+    let (query, aggregators) = parse_several(args, at, reverse, keys)?;
+    if query.aggregation.is_none() {
+        return Ok(vec![query; keys]);
+    }
+    let with = |aggregators| {
+        let mut query = query.clone();
+        if let Some(aggregation) = &mut query.aggregation {
+            aggregation.aggregators = aggregators;
+        }
+        query
+    };
+    Ok(aggregators.into_iter().map(with).collect())
+}
+
+/// The aggregators of each key.
+type EachKeys = Vec<Vec<Aggregator>>;
+
+/// The query of all keys, its aggregators aside, and those of each key.
+fn parse_several(
+    args: Args<'_>,
+    at: usize,
+    reverse: bool,
+    keys: usize,
+) -> Result<(RangeQuery, EachKeys), Fault> {
     let from = from_timestamp(args.word(at))?;
     let to = to_timestamp(args.word(at + 1))?;
     let options = at + 2;
-    let count = count(args, options)?;
-    let mut aggregation = aggregation(args, options)?;
+    let count = count(args, options, keys)?;
+    let (mut aggregation, aggregators) = match aggregation(args, options, keys)? {
+        Some((aggregation, aggregators)) => (Some(aggregation), aggregators),
+        None => (None, Vec::new()),
+    };
     let align = align(args, at, (from, to), aggregation.is_some())?;
     if let (Some(aggregation), Some(align)) = (&mut aggregation, align) {
         aggregation.align = align;
     }
     let filter_by_value = filter_by_value(args, options)?;
-    Ok(RangeQuery {
+    let query = RangeQuery {
         from,
         to,
         filter_by_timestamps: filter_by_timestamps(args, options)?,
@@ -38,7 +82,8 @@ pub(crate) fn parse(args: Args<'_>, at: usize, reverse: bool) -> Result<RangeQue
         count,
         aggregation,
         reverse,
-    })
+    };
+    Ok((query, aggregators))
 }
 
 /// The oldest timestamp of a span: milliseconds, or `-` for the beginning.
@@ -57,12 +102,15 @@ pub(crate) fn to_timestamp(word: &[u8]) -> Result<i64, Fault> {
     }
 }
 
-fn count(args: Args<'_>, from: usize) -> Result<Option<u64>, Fault> {
+/// `keys` words behind AGGREGATION are aggregators, whatever they are called.
+fn count(args: Args<'_>, from: usize, keys: usize) -> Result<Option<u64>, Fault> {
     let Some(mut at) = args.find("COUNT", from) else {
         return Ok(None);
     };
-    if args.find("AGGREGATION", from) == Some(at - 1) {
-        match args.find("COUNT", at + 1) {
+    if let Some(aggregation) = args.find("AGGREGATION", from)
+        && (1..=keys).contains(&at.saturating_sub(aggregation))
+    {
+        match args.find("COUNT", aggregation + keys + 1) {
             Some(next) => at = next,
             None => return Ok(None),
         }
@@ -77,27 +125,47 @@ fn count(args: Args<'_>, from: usize) -> Result<Option<u64>, Fault> {
     }
 }
 
-fn aggregation(args: Args<'_>, from: usize) -> Result<Option<Aggregation>, Fault> {
+/// The aggregation without its aggregators, and those of each of `keys` keys.
+fn aggregation(
+    args: Args<'_>,
+    from: usize,
+    keys: usize,
+) -> Result<Option<(Aggregation, EachKeys)>, Fault> {
     const BAD: Fault = Fault::line("ERR TSDB: Couldn't parse AGGREGATION");
     let Some(at) = args.find("AGGREGATION", from) else {
         return Ok(None);
     };
-    let names = args.get(at + 1).ok_or(BAD)?;
-    let bucket_ms = args.get(at + 2).and_then(parse_i64).ok_or(BAD)?;
-    let aggregators = aggregators(names)?;
+    // The last word of aggregators.
+    let last = at + keys;
+    if keys > 1 {
+        let words = args.from(at + 1);
+        let named = words.take_while(|word| parse_i64(word).is_none()).count();
+        if named != keys {
+            return Err(Fault::line(
+                "ERR TSDB: the number of AGGREGATION arguments must be equal to numkeys",
+            ));
+        }
+    }
+    if args.len() <= last {
+        return Err(BAD);
+    }
+    let bucket_ms = args.get(last + 1).and_then(parse_i64).ok_or(BAD)?;
+    let names = (at + 1..=last).map(|i| aggregators(args.word(i)));
+    let names = names.collect::<Result<Vec<_>, _>>()?;
     if bucket_ms <= 0 {
         return Err(Fault::line(
             "ERR TSDB: bucketDuration must be greater than zero",
         ));
     }
-    let empty = empty(args, from, at)?;
-    Ok(Some(Aggregation {
-        aggregators,
+    let empty = empty(args, from, last - 1)?;
+    let aggregation = Aggregation {
+        aggregators: Vec::new(),
         bucket_ms,
         align: 0,
-        stamp: bucket_stamp(args, from, at)?,
+        stamp: bucket_stamp(args, from, last - 1)?,
         empty,
-    }))
+    };
+    Ok(Some((aggregation, names)))
 }
 
 fn aggregators(names: &[u8]) -> Result<Vec<Aggregator>, Fault> {

@@ -13,6 +13,7 @@ mod harness;
 mod keyspace;
 mod lifetime;
 mod limits;
+mod many;
 mod observe;
 mod protocol;
 mod ts_change;

@@ -1,0 +1,40 @@
+//! FILTER: which series a query over many of them is about.
+//!
+//! The conditions are read by [`latewood_wire::filter`]; here are what
+//! RedisTimeSeries asks of all of them together, in its order and its words,
+//! and what the connection's user may read.
+
+use super::{Call, Fault};
+use latewood_engine::SeriesRef;
+use latewood_model::Matcher;
+use latewood_wire::filter;
+
+/// Reads the conditions of a FILTER, one a word.
+pub(crate) fn matchers<'a>(words: impl Iterator<Item = &'a [u8]>) -> Result<Vec<Matcher>, Fault> {
+    let matchers: Option<Vec<Matcher>> = words.map(filter::parse).collect();
+    let matchers = matchers.ok_or(Fault::line("ERR TSDB: failed parsing labels"))?;
+    if !matchers.iter().any(Matcher::is_positive) {
+        return Err(Fault::line("ERR TSDB: please provide at least one matcher"));
+    }
+    Ok(matchers)
+}
+
+impl Call<'_> {
+    /// Whether the connection's user may read `key`.
+    pub(crate) fn readable(&self, key: &[u8]) -> bool {
+        self.session.permit.user().may_read(key)
+    }
+
+    /// The series that pass `matchers`, by key; refused where the user may not
+    /// read one of them.
+    pub(crate) fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, Fault> {
+        let series = self.shared.db.select(matchers);
+        if series.iter().all(|series| self.readable(&series.key)) {
+            return Ok(series);
+        }
+        Err(Fault::line(
+            "NOPERM TSDB: current user doesn't have read permission to one or more keys \
+             that match the specified filter",
+        ))
+    }
+}

@@ -1,0 +1,88 @@
+//! `TS.MGET [LATEST] [WITHLABELS | SELECTED_LABELS name...] FILTER expr...`
+//! gives the newest sample of each series that passes the filter, by key.
+//!
+//! Reply: an array of `[key, labels, sample]`, in RESP3 a map from key to
+//! `[labels, sample]`. The sample is `[timestamp, value]`, empty where the
+//! series has none. All samples are taken before the first is sent.
+
+use super::label_options::{self, Shown};
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome, filter};
+use crate::shared::Shared;
+use crate::stream::{self, Stream};
+use latewood_engine::query::Latest;
+use latewood_wire::resp::{Protocol, Reply};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.mget",
+    arity: -3,
+    flags: &["readonly", "module"],
+    keys: Keys::NONE,
+    group: "timeseries",
+    syntax: "[LATEST] [WITHLABELS | SELECTED_LABELS name ...] FILTER expression ...",
+    summary: "Gives the newest sample of each series that passes a filter.",
+    action: Action::Apply(apply),
+};
+
+/// Series of one part of the reply.
+const PART_SERIES: usize = 512;
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let at = args.find("FILTER", 1).ok_or(Fault::Arity)?;
+    let shown = label_options::parse(args, 1)?;
+    let matchers = filter::matchers(args.from(at + 1))?;
+    let series = call.select(&matchers)?;
+    let found = call.shared.db.latest(&series, shown.any())?;
+    begin(&mut call.reply(), found.len());
+    let found = found.into_iter();
+    stream::begin(call, Newest { found, shown });
+    Ok(())
+}
+
+/// The newest samples that are not written yet.
+struct Newest {
+    found: std::vec::IntoIter<Latest>,
+    shown: Shown,
+}
+
+impl Stream for Newest {
+    fn more(&mut self, _: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+        let mut reply = Reply::new(out, protocol);
+        for series in self.found.by_ref().take(PART_SERIES) {
+            entry(&mut reply, &series.key, 2);
+            self.shown.write(&mut reply, &series.labels);
+            match series.sample {
+                Some(sample) => {
+                    reply.array(2);
+                    reply.integer(sample.timestamp);
+                    reply.double(sample.value);
+                }
+                None => reply.array(0),
+            }
+        }
+        self.found.len() > 0
+    }
+}
+
+/// The header of a reply about `len` series.
+pub(crate) fn begin(reply: &mut Reply<'_>, len: usize) {
+    match reply.protocol() {
+        Protocol::Resp2 => reply.array(len),
+        Protocol::Resp3 => reply.map(len),
+    }
+}
+
+/// The name of a series in such a reply, before the `parts` that it has.
+pub(crate) fn entry(reply: &mut Reply<'_>, name: &[u8], parts: usize) {
+    match reply.protocol() {
+        Protocol::Resp2 => {
+            reply.array(1 + parts);
+            reply.bulk(name);
+        }
+        Protocol::Resp3 => {
+            reply.bulk(name);
+            reply.array(parts);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The reply to TS.MRANGE with GROUPBY: one entry for each value of a label,
+//! in the order of the values' bytes, called `label=value`.
+//!
+//! A series without the label is in no group; one that carries it several
+//! times is in that of its first value. In RESP2 a group's labels are the one
+//! it is made by, `__reducer__` and `__source__`, the keys joined by commas; in
+//! RESP3 reducers and sources have places of their own and the last two labels
+//! are only shown where they are selected.
+
+use super::or_error;
+use super::parse::GroupBy;
+use crate::command::label_options::Shown;
+use crate::command::rows::{self, Shape};
+use crate::command::{Call, Outcome, mget};
+use crate::shared::Shared;
+use crate::stream::{self, Stream};
+use latewood_engine::query::Spread;
+use latewood_engine::{Db, RangeQuery, SeriesRef};
+use latewood_wire::resp::{Protocol, Reply};
+use std::collections::BTreeMap;
+
+/// Series that are read for one part of a reply, unless one group has more.
+const PART_SERIES: usize = 512;
+/// Groups of one part of a reply.
+const PART_GROUPS: usize = 64;
+
+/// Groups `series` and begins the reply.
+pub(super) fn apply(
+    call: &mut Call<'_>,
+    series: &[SeriesRef],
+    query: RangeQuery,
+    shown: Shown,
+    by: GroupBy,
+) -> Outcome {
+    let mut groups: BTreeMap<Box<[u8]>, Vec<SeriesRef>> = BTreeMap::new();
+    for series in series {
+        // It may have gone meanwhile.
+        let labels = call.shared.db.labels(series).unwrap_or_default();
+        let found = labels.iter().find(|label| *label.0 == *by.label);
+        let Some((_, value)) = found else {
+            continue;
+        };
+        match groups.get_mut(value) {
+            Some(group) => group.push(series.clone()),
+            None => {
+                groups.insert(value.into(), vec![series.clone()]);
+            }
+        }
+    }
+    mget::begin(&mut call.reply(), groups.len());
+    let groups = groups.into_iter();
+    let question = Question { query, shown, by };
+    stream::begin(call, Grouped { groups, question });
+    Ok(())
+}
+
+/// The groups that are not written yet.
+struct Grouped {
+    groups: std::collections::btree_map::IntoIter<Box<[u8]>, Vec<SeriesRef>>,
+    question: Question,
+}
+
+/// What is asked of every group.
+struct Question {
+    query: RangeQuery,
+    shown: Shown,
+    by: GroupBy,
+}
+
+impl Stream for Grouped {
+    fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+        let (mut part, mut series, mut samples) = (Vec::new(), 0, 0);
+        while part.len() < PART_GROUPS && series < PART_SERIES {
+            let Some(group) = self.groups.next() else {
+                break;
+            };
+            series += group.1.len();
+            samples += shared.db.samples_about(&group.1, &self.question.query);
+            part.push(group);
+        }
+        let question = &self.question;
+        let replies = shared.db.spread(samples, |spread| {
+            spread.map(part, |(value, series)| {
+                let mut reply = Vec::new();
+                question.append(&mut reply, protocol, &value, &series, &shared.db, spread);
+                reply
+            })
+        });
+        for reply in replies {
+            out.extend_from_slice(&reply);
+        }
+        self.groups.len() > 0
+    }
+}
+
+impl Question {
+    /// Appends the group of the series that have the label's `value`.
+    fn append(
+        &self,
+        out: &mut Vec<u8>,
+        protocol: Protocol,
+        value: &[u8],
+        series: &[SeriesRef],
+        db: &Db,
+        spread: Spread,
+    ) {
+        let (label, reducer) = (&*self.by.label, self.by.reducer);
+        let mut reply = Reply::new(out, protocol);
+        let resp3 = protocol == Protocol::Resp3;
+        let name = [label, b"=", value].concat();
+        mget::entry(&mut reply, &name, if resp3 { 4 } else { 2 });
+        let keys: Vec<&[u8]> = series.iter().map(|series| &*series.key).collect();
+        let sources = if self.shown.any() {
+            keys.join(&b","[..])
+        } else {
+            Vec::new()
+        };
+        let pairs = [
+            (label, value),
+            (b"__reducer__", reducer.name().as_bytes()),
+            (b"__source__", &sources),
+        ];
+        let all = if resp3 { 1 } else { pairs.len() };
+        self.shown.write_pairs(&mut reply, &pairs, all);
+        if resp3 {
+            reply.map(1);
+            reply.bulk("reducers");
+            reply.array(1);
+            reply.bulk(reducer.name());
+            reply.map(1);
+            reply.bulk("sources");
+            reply.array(keys.len());
+            for key in keys {
+                reply.bulk(key);
+            }
+        }
+        let start = out.len();
+        let written = rows::append(out, protocol, Shape::Flat, |sink| {
+            let rows = db.reduce(series, &self.query, reducer, spread)?;
+            // A sink that has enough is no error.
+            let _ = sink.rows(&rows.timestamps, &rows.values, 1);
+            Ok(())
+        });
+        or_error(out, start, protocol, written);
+    }
+}

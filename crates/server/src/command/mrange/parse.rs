@@ -1,0 +1,77 @@
+//! The words of TS.MRANGE, checked in the order of RedisTimeSeries: span and
+//! range options, the presence of FILTER, labels, the place of GROUPBY, the
+//! filter, the group.
+
+use crate::command::label_options::{self, Shown};
+use crate::command::{Args, Fault, filter, range_options};
+use latewood_engine::RangeQuery;
+use latewood_model::{Aggregator, Matcher};
+
+/// What one TS.MRANGE asks.
+pub(super) struct Request {
+    pub(super) query: RangeQuery,
+    pub(super) shown: Shown,
+    pub(super) exclude_empty: bool,
+    pub(super) matchers: Vec<Matcher>,
+    pub(super) group_by: Option<GroupBy>,
+}
+
+/// `GROUPBY label REDUCE reducer`.
+pub(super) struct GroupBy {
+    pub(super) label: Box<[u8]>,
+    pub(super) reducer: Aggregator,
+}
+
+/// Reads all words.
+pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
+    let group_at = args.find("GROUPBY", 3);
+    // A label to group by may be called like an option.
+    let ungrouped = args.first(group_at.unwrap_or(args.len()));
+    let query = range_options::parse(ungrouped, 1, reverse)?;
+    let filter_at = args
+        .find("FILTER", 3)
+        .ok_or(Fault::line("ERR TSDB: missing FILTER argument"))?;
+    let shown = label_options::parse(ungrouped, 3)?;
+    if group_at.is_some_and(|at| at < filter_at) {
+        return Err(Fault::line(
+            "ERR TSDB: GROUPBY should always come after filter",
+        ));
+    }
+    if filter_at + 1 == ungrouped.len() {
+        return Err(Fault::line("ERR TSDB: missing labels for filter argument"));
+    }
+    let matchers = filter::matchers(ungrouped.from(filter_at + 1))?;
+    let group_by = group_at.map(|at| group_by(args, at)).transpose()?;
+    let exclude_empty = args.first(filter_at).find("EXCLUDEEMPTY", 3).is_some();
+    if group_by.is_some() {
+        let aggregation = query.aggregation.as_ref();
+        if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
+            return Err(Fault::line(
+                "ERR TSDB: GROUPBY is not allowed when multiple aggregators are specified",
+            ));
+        }
+        if exclude_empty {
+            return Err(Fault::line(
+                "ERR TSDB: EXCLUDEEMPTY is not allowed with GROUPBY",
+            ));
+        }
+    }
+    Ok(Request {
+        query,
+        shown,
+        exclude_empty,
+        matchers,
+        group_by,
+    })
+}
+
+fn group_by(args: Args<'_>, at: usize) -> Result<GroupBy, Fault> {
+    if args.len() != at + 4 || !args.is(at + 2, "REDUCE") {
+        return Err(Fault::Arity);
+    }
+    let reducer = Aggregator::parse(args.word(at + 3)).filter(|reducer| reducer.reduces());
+    Ok(GroupBy {
+        label: args.word(at + 1).into(),
+        reducer: reducer.ok_or(Fault::line("ERR TSDB: Invalid reducer type"))?,
+    })
+}

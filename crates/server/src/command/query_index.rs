@@ -1,0 +1,44 @@
+//! `TS.QUERYINDEX expr...` gives the keys of the series that pass the filter,
+//! in the order of their bytes. Reply: an array, in RESP3 a set.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Outcome, filter};
+use crate::shared::Shared;
+use crate::stream::{self, Stream};
+use latewood_engine::SeriesRef;
+use latewood_wire::resp::{Protocol, Reply};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.queryindex",
+    arity: -2,
+    flags: &["readonly", "module"],
+    keys: Keys::NONE,
+    group: "timeseries",
+    syntax: "expression ...",
+    summary: "Gives the keys of the series that pass a filter.",
+    action: Action::Apply(apply),
+};
+
+/// Keys of one part of the reply.
+const PART_KEYS: usize = 2048;
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let matchers = filter::matchers(call.args.from(1))?;
+    let series = call.select(&matchers)?;
+    call.reply().set(series.len());
+    stream::begin(call, Found(series.into_iter()));
+    Ok(())
+}
+
+/// The series whose keys are not written yet.
+struct Found(std::vec::IntoIter<SeriesRef>);
+
+impl Stream for Found {
+    fn more(&mut self, _: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+        let mut reply = Reply::new(out, protocol);
+        for series in self.0.by_ref().take(PART_KEYS) {
+            reply.bulk(&*series.key);
+        }
+        self.0.len() > 0
+    }
+}

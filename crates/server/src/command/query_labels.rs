@@ -1,0 +1,68 @@
+//! `TS.QUERYLABELS LABELS | VALUES label [FILTER expr...]` gives the names of
+//! the labels there are, or the values that one label has, in the order of
+//! their bytes; with FILTER only those of the series that pass it. Series that
+//! the user may not read are passed over. Reply: an array, in RESP3 a set.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome, filter};
+use std::collections::BTreeSet;
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.querylabels",
+    arity: -2,
+    flags: &["readonly", "module"],
+    keys: Keys::NONE,
+    group: "timeseries",
+    syntax: "LABELS | VALUES label [FILTER expression ...]",
+    summary: "Gives the names of labels, or the values of one label.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    let (wanted, at) = if args.is(1, "LABELS") {
+        (None, 2)
+    } else if args.is(1, "VALUES") {
+        (Some(args.get(2).ok_or(Fault::Arity)?), 3)
+    } else {
+        return Err(Fault::line(
+            "ERR TSDB: unknown subtype, must be one of LABELS|VALUES",
+        ));
+    };
+    let matchers = match args.get(at) {
+        None => Vec::new(),
+        Some(_) if !args.is(at, "FILTER") => {
+            return Err(Fault::line("ERR TSDB: unknown argument, expected FILTER"));
+        }
+        Some(_) if args.len() == at + 1 => {
+            return Err(Fault::line(
+                "ERR TSDB: FILTER given with no filter expressions",
+            ));
+        }
+        Some(_) => filter::matchers(args.from(at + 1))?,
+    };
+    let mut answers: BTreeSet<Box<[u8]>> = BTreeSet::new();
+    for series in call.shared.db.select(&matchers) {
+        if !call.readable(&series.key) {
+            continue;
+        }
+        // It may have gone meanwhile.
+        let labels = call.shared.db.labels(&series).unwrap_or_default();
+        for (name, value) in labels.iter() {
+            let answer = match wanted {
+                None => name,
+                Some(wanted) if wanted == name => value,
+                Some(_) => continue,
+            };
+            if !answers.contains(answer) {
+                answers.insert(answer.into());
+            }
+        }
+    }
+    let mut reply = call.reply();
+    reply.set(answers.len());
+    for answer in &answers {
+        reply.bulk(answer);
+    }
+    Ok(())
+}
