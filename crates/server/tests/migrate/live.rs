@@ -42,6 +42,7 @@ fn fill(client: &mut Client) {
             "+OK\r\n",
         ),
         ("TS.CREATE ignoring DUPLICATE_POLICY LAST", "+OK\r\n"),
+        ("PEXPIREAT empty 33000000000000", ":1\r\n"),
         ("SET text 1", "+OK\r\n"),
         ("SADD set 1", ":1\r\n"),
     ]);
@@ -133,6 +134,7 @@ fn a_source_at_rest_is_copied_whole() {
     assert!(summary.contains("27 of 27 series agree"), "{summary}");
     assert!(summary.contains("skipped, string: text\n"), "{summary}");
     assert!(summary.contains("skipped, set: set\n"), "{summary}");
+    assert!(summary.contains(" 1 expiries"), "{summary}");
     assert_same(&contents(peer.address()), &contents(target.address()));
     // The IGNORE rule is at work again.
     target
