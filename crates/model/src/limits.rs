@@ -42,6 +42,8 @@ pub const COMMAND_ARGUMENTS_MAX: usize = 1024 * 1024;
 pub const ARGUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one command, all arguments together.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of the commands between MULTI and EXEC.
+pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of one inline command.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of replies one connection may leave unread before its commands wait.

@@ -144,6 +144,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "SECONDS", env = "LATEWOOD_TIMEOUT")]
     pub(crate) timeout: Option<u64>,
 
+    /// Which keyspace events are published, by the letters of Redis
+    /// [default: none]
+    #[arg(long, value_name = "LETTERS", env = "LATEWOOD_NOTIFY_KEYSPACE_EVENTS")]
+    pub(crate) notify_keyspace_events: Option<String>,
+
     /// How much is logged to standard error [default: info]
     #[arg(long, value_name = "LEVEL", env = "LATEWOOD_LOG_LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
@@ -232,6 +237,9 @@ impl ServeOptions {
             threads: self.threads.or(fallback.threads),
             maxclients: self.maxclients.or(fallback.maxclients),
             timeout: self.timeout.or(fallback.timeout),
+            notify_keyspace_events: self
+                .notify_keyspace_events
+                .or(fallback.notify_keyspace_events),
             log_level: self.log_level.or(fallback.log_level),
             ts_duplicate_policy: self.ts_duplicate_policy.or(fallback.ts_duplicate_policy),
             ts_encoding: self.ts_encoding.or(fallback.ts_encoding),

@@ -6,6 +6,7 @@
 //! all. Tested below and by `tests/config.rs` on the real process.
 
 use crate::cli::{LogLevel, ServeOptions, Switch};
+use crate::events::Notify;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::CONNECTIONS_DEFAULT;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, SeriesOptions};
@@ -40,6 +41,8 @@ pub(crate) struct Settings {
     pub(crate) connections_max: usize,
     /// Idle seconds after which a connection is closed; 0 never.
     pub(crate) idle_timeout_s: u64,
+    /// Which keyspace events are published.
+    pub(crate) notify: Notify,
     /// How much is logged.
     pub(crate) log_level: LogLevel,
     /// The options of series that a write creates.
@@ -122,10 +125,24 @@ impl Settings {
             threads,
             connections_max: options.maxclients.unwrap_or(CONNECTIONS_DEFAULT).max(1),
             idle_timeout_s: options.timeout.unwrap_or(0),
+            notify: notify(options.notify_keyspace_events.as_deref())?,
             log_level: options.log_level.unwrap_or(LogLevel::Info),
             ts,
         })
     }
+}
+
+fn notify(letters: Option<&str>) -> Result<Notify, ConfigError> {
+    let letters = letters.unwrap_or_default();
+    Notify::parse(letters.as_bytes()).ok_or_else(|| {
+        value(
+            "notify-keyspace-events",
+            format!(
+                "{letters:?} holds a letter that is none of {}",
+                Notify::LETTERS
+            ),
+        )
+    })
 }
 
 /// More event loops than any machine has cores for.
@@ -237,6 +254,7 @@ mod tests {
             maxclients = 4
             timeout = 6
             log-level = "warn"
+            notify-keyspace-events = "KEA"
             ts-duplicate-policy = "last"
             ts-encoding = "uncompressed"
             ts-chunk-size-bytes = 128
@@ -259,6 +277,7 @@ mod tests {
             threads: 3,
             connections_max: 4,
             idle_timeout_s: 6,
+            notify: Notify::parse(b"KEA").unwrap(),
             log_level: LogLevel::Warn,
             ts: TsDefaults {
                 duplicate_policy: DuplicatePolicy::Last,
@@ -283,6 +302,7 @@ mod tests {
             "mxclients = 5",
             "config = \"x\"",
             "durability = \"maybe\"",
+            "notify-keyspace-events = \"KEq\"",
             "ts-encoding = \"zip\"",
             "ts-duplicate-policy = \"newest\"",
             "ts-chunk-size-bytes = 49",

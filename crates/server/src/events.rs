@@ -9,31 +9,40 @@
 //!
 //! Tested by `tests/resp/events.rs`.
 
-#![allow(dead_code)]
-
 mod class;
 mod listeners;
 
 pub(crate) use class::{Class, Notify};
 pub(crate) use listeners::Listener;
 
+use crate::channels::Channels;
 use listeners::Listeners;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Everyone who wants to know of changes.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Events {
     /// The letters of `notify-keyspace-events` below, the number of listeners above
     /// [`LISTENER`]. 0: nobody asks.
     interest: AtomicU64,
     listeners: Listeners,
+    /// Where notifications go.
+    pub(crate) channels: Channels,
 }
 
 /// One listener in [`Events::interest`].
 const LISTENER: u64 = 1 << 32;
 
 impl Events {
+    /// Nobody asks for anything yet; notifications go through `channels`.
+    pub(crate) fn new(channels: Channels) -> Self {
+        Self {
+            channels,
+            ..Self::default()
+        }
+    }
+
     /// Tells everyone who asked that `event` happened to `key`.
     #[inline]
     pub(crate) fn changed(&self, class: Class, event: &'static str, key: &[u8]) {
@@ -43,26 +52,17 @@ impl Events {
         }
     }
 
-    /// Tells subscribers that `event` was tried on `key` and changed nothing: a
-    /// TS.ADD that failed is published like one that did not.
-    #[inline]
-    pub(crate) fn tried(&self, class: Class, event: &'static str, key: &[u8]) {
-        if self.wants(class) {
-            self.publish(event, key);
-        }
-    }
-
     /// Tells subscribers of new keys that `key` is one. The command says as
     /// well what it did.
     #[inline]
     pub(crate) fn created(&self, key: &[u8]) {
-        self.tried(Class::New, "new", key);
+        self.notify_only(Class::New, "new", key);
     }
 
     /// Tells subscribers of missed keys that `key` was read and not there.
     #[inline]
     pub(crate) fn missed(&self, key: &[u8]) {
-        self.tried(Class::Miss, "keymiss", key);
+        self.notify_only(Class::Miss, "keymiss", key);
     }
 
     /// Whether anybody asks for anything.
@@ -113,14 +113,38 @@ impl Events {
         self.listeners.of_all(is_there)
     }
 
-    #[cold]
-    fn tell(&self, interest: u64, class: Class, event: &'static str, key: &[u8]) {
-        if interest >= LISTENER {
-            self.listeners.touch(key);
+    /// Tells of the end of every key that had one of these listeners.
+    pub(crate) fn flushed(&self, listeners: &[Arc<Listener>]) {
+        for listener in listeners {
+            listener.touch(self.channels.office());
         }
-        self.tried(class, event, key);
     }
 
     #[cold]
-    fn publish(&self, _event: &'static str, _key: &[u8]) {}
+    fn tell(&self, interest: u64, class: Class, event: &'static str, key: &[u8]) {
+        if interest >= LISTENER {
+            self.listeners.touch(key, self.channels.office());
+        }
+        self.notify_only(class, event, key);
+    }
+
+    #[inline]
+    fn notify_only(&self, class: Class, event: &'static str, key: &[u8]) {
+        let notify = self.notify();
+        if notify.has(class) {
+            self.publish(notify, event, key);
+        }
+    }
+
+    #[cold]
+    fn publish(&self, notify: Notify, event: &'static str, key: &[u8]) {
+        if notify.by_key() {
+            let channel = [b"__keyspace@0__:", key].concat();
+            self.channels.publish(&channel, event.as_bytes());
+        }
+        if notify.by_event() {
+            let channel = format!("__keyevent@0__:{event}");
+            self.channels.publish(channel.as_bytes(), key);
+        }
+    }
 }

@@ -9,17 +9,24 @@
 //! socket, byte for byte.
 
 mod acl;
+mod channels;
 mod cli;
+mod client_info;
 mod command;
 mod config;
 mod events;
+mod gate;
 mod glob;
 mod net;
 mod observe;
+mod pause;
 mod server;
 mod session;
 mod shared;
 mod stream;
+mod subscriptions;
+mod waiting;
+mod watches;
 
 use clap::Parser;
 use cli::{Cli, Command};

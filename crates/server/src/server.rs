@@ -1,9 +1,10 @@
 //! Starts and stops the server: addresses, data, threads, signals.
 
 use crate::acl::{self, User};
+use crate::channels::Channels;
 use crate::config::Settings;
 use crate::events::{Class, Events};
-use crate::net::{Acceptor, EventLoop, Inbox, bind};
+use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, KeyHook, Options, RecoverySummary};
@@ -29,21 +30,22 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let users = first_users(&settings)?;
     let listeners = bind(&settings)?;
     let addresses: Vec<String> = listeners.iter().map(|l| l.address()).collect();
-    let events = Arc::new(Events::default());
+    let mut loops = Vec::new();
+    for number in 0..settings.threads {
+        let event_loop = EventLoop::new(number);
+        loops.push(event_loop.map_err(|error| format!("cannot poll events: {error}"))?);
+    }
+    let inboxes: Vec<Arc<Inbox>> = loops.iter().map(EventLoop::inbox).collect();
+    let channels = Channels::new(Arc::new(Office::new(inboxes.clone())));
+    let events = Arc::new(Events::new(channels));
+    events.set_notify(settings.notify);
     let db = open(&settings, &events)?;
-    let threads = settings.threads;
     let shared = Arc::new(Shared::new(db, settings, events, sender));
-
     if let Some(users) = users {
         let password = &shared.settings.requirepass;
         shared.runtime.users.replace(users, password);
     }
 
-    let mut loops = Vec::new();
-    for _ in 0..threads {
-        loops.push(EventLoop::new().map_err(|error| format!("cannot poll events: {error}"))?);
-    }
-    let inboxes: Vec<Arc<Inbox>> = loops.iter().map(EventLoop::inbox).collect();
     let acceptor = Acceptor::new(listeners, inboxes.clone())
         .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
     let acceptor_waker = acceptor.waker();

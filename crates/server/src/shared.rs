@@ -5,10 +5,13 @@
 //! a loop adds to once per round, and the locks guard what changes rarely.
 
 use crate::acl::Users;
+use crate::channels::Channels;
+use crate::client_info::ClientInfo;
 use crate::config::Settings;
 use crate::events::{Class, Events};
+use crate::gate::Gate;
 use crate::observe::{Event, Observe, Reading};
-use crate::session::ClientInfo;
+use crate::pause::Pause;
 use latewood_engine::Db;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
@@ -40,6 +43,12 @@ pub(crate) struct Shared {
     pub(crate) events: Arc<Events>,
     /// Figures of commands, errors and delays.
     pub(crate) observe: Observe,
+    /// What keeps EXEC to itself.
+    pub(crate) gate: Gate,
+    /// CLIENT PAUSE.
+    pub(crate) pause: Pause,
+    /// Clients that wait.
+    pub(crate) blocked: AtomicUsize,
     /// When the process began.
     pub(crate) started: Instant,
     /// Seconds since the epoch of the last SAVE, or of the start.
@@ -97,6 +106,9 @@ impl Shared {
                 settings.protected_mode,
                 settings.requirepass.clone(),
             ),
+            gate: Gate::new(settings.threads),
+            pause: Pause::default(),
+            blocked: AtomicUsize::new(0),
             settings,
             counters: Counters::default(),
             events,
@@ -126,6 +138,18 @@ impl Shared {
         }
     }
 
+    /// Subscriptions.
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.events.channels
+    }
+
+    /// Whether samples may go past the dispatcher: nobody monitors, there is no
+    /// pause, and nobody asks which keys are new.
+    #[inline]
+    pub(crate) fn allows_fast_path(&self) -> bool {
+        !self.pause.is_on() && !self.channels().has_monitors() && !self.events.wants(Class::New)
+    }
+
     /// Asks the main thread to stop the server.
     pub(crate) fn stop(&self, why: Stop) {
         // The receiver is gone only when the server is stopping already.
@@ -133,11 +157,16 @@ impl Shared {
     }
 
     /// Enters a new connection in the list of clients.
-    pub(crate) fn register(&self, peer: String, local: String) -> Arc<ClientInfo> {
+    pub(crate) fn register(&self, info: impl FnOnce(u64) -> ClientInfo) -> Arc<ClientInfo> {
         let id = self.next_client.fetch_add(1, Ordering::Relaxed);
-        let info = Arc::new(ClientInfo::new(id, peer, local));
+        let info = Arc::new(info(id));
         self.clients.lock().insert(id, Arc::clone(&info));
         info
+    }
+
+    /// The connection with this number.
+    pub(crate) fn client(&self, id: u64) -> Option<Arc<ClientInfo>> {
+        self.clients.lock().get(&id).cloned()
     }
 
     /// Takes a connection out of the list of clients.

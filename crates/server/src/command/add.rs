@@ -34,11 +34,9 @@ pub(crate) const SPEC: Spec = Spec {
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let outcome = add(call);
-    let (events, key) = (&call.shared.events, call.args.word(1));
-    match outcome {
-        Ok(()) => events.changed(Class::Module, EVENT, key),
-        Err(_) => events.tried(Class::Module, EVENT, key),
-    }
+    // RedisTimeSeries tells of a sample that was refused, too.
+    let key = call.args.word(1);
+    call.shared.changed(Class::Module, EVENT, key);
     outcome
 }
 

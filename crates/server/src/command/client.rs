@@ -1,16 +1,21 @@
 //! `CLIENT subcommand`: what a connection says and learns about itself.
 //!
-//! GETNAME, SETNAME name, ID, INFO, LIST, SETINFO LIB-NAME|LIB-VER text,
+//! Here: GETNAME, SETNAME name, ID, INFO, SETINFO LIB-NAME|LIB-VER text,
 //! REPLY ON|OFF|SKIP, NO-EVICT ON|OFF, NO-TOUCH ON|OFF, HELP, and Latewood's
 //! own `DURABILITY [sync|interval|none]`: what a reply to a write promises on
-//! this connection; without a word it answers the mode.
+//! this connection; without a word it answers the mode. What concerns other
+//! connections has files of its own.
+
+mod hold;
+mod select;
+mod tracking;
 
 use super::fault::SYNTAX;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
+use crate::client_info::Flag;
 use crate::session::ReplyMode;
 use latewood_engine::Durability;
-use latewood_wire::resp::number::parse_i64;
 
 const SUB: Spec = Spec {
     name: "",
@@ -61,9 +66,73 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         Spec {
             name: "list",
             arity: -2,
-            syntax: "[TYPE normal] [ID id ...]",
+            flags: &["admin", "noscript", "loading", "stale"],
+            syntax: "[TYPE normal|master|replica|pubsub] [ID id ...]",
             summary: "Describes all connections, one a line.",
-            action: Action::Apply(list),
+            action: Action::Apply(select::list),
+            ..SUB
+        },
+        Spec {
+            name: "kill",
+            arity: -3,
+            flags: &["admin", "noscript", "loading", "stale"],
+            syntax: "addr:port | [ID id] [ADDR addr:port] [LADDR addr:port] [USER name] \
+                     [TYPE normal|master|replica|pubsub] [MAXAGE seconds] [SKIPME yes|no]",
+            summary: "Closes connections.",
+            action: Action::Apply(select::kill),
+            ..SUB
+        },
+        Spec {
+            name: "pause",
+            arity: -3,
+            flags: &["admin", "noscript", "loading", "stale"],
+            syntax: "milliseconds [WRITE|ALL]",
+            summary: "Makes writes, or all commands, wait for some time.",
+            action: Action::Apply(hold::pause),
+            ..SUB
+        },
+        Spec {
+            name: "unpause",
+            flags: &["admin", "noscript", "loading", "stale"],
+            summary: "Ends CLIENT PAUSE.",
+            action: Action::Apply(hold::unpause),
+            ..SUB
+        },
+        Spec {
+            name: "unblock",
+            arity: -3,
+            flags: &["admin", "noscript", "loading", "stale"],
+            syntax: "id [TIMEOUT|ERROR]",
+            summary: "Lets a connection go on that waits for samples.",
+            action: Action::Apply(hold::unblock),
+            ..SUB
+        },
+        Spec {
+            name: "tracking",
+            arity: -3,
+            syntax: "ON|OFF",
+            summary: "Refused: there is no client-side caching. OFF is accepted.",
+            action: Action::Apply(tracking::tracking),
+            ..SUB
+        },
+        Spec {
+            name: "caching",
+            arity: 3,
+            syntax: "YES|NO",
+            summary: "Refused: there is no client-side caching.",
+            action: Action::Apply(tracking::caching),
+            ..SUB
+        },
+        Spec {
+            name: "trackinginfo",
+            summary: "Says that client-side caching is off.",
+            action: Action::Apply(tracking::info),
+            ..SUB
+        },
+        Spec {
+            name: "getredir",
+            summary: "Says that client-side caching sends nothing anywhere: -1.",
+            action: Action::Apply(tracking::redirection),
             ..SUB
         },
         Spec {
@@ -94,16 +163,17 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "no-evict",
             arity: 3,
             syntax: "ON|OFF",
-            summary: "Accepted; connections are never evicted.",
-            action: Action::Apply(accept_switch),
+            flags: &["admin", "noscript", "loading", "stale"],
+            summary: "Noted; connections are never evicted.",
+            action: Action::Apply(|call| switch(call, Flag::NoEvict)),
             ..SUB
         },
         Spec {
             name: "no-touch",
             arity: 3,
             syntax: "ON|OFF",
-            summary: "Accepted; reads change nothing.",
-            action: Action::Apply(accept_switch),
+            summary: "Noted; reads change nothing.",
+            action: Action::Apply(|call| switch(call, Flag::NoTouch)),
             ..SUB
         },
         Spec {
@@ -152,33 +222,6 @@ fn info(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-fn list(call: &mut Call<'_>) -> Outcome {
-    let args = call.args;
-    let mut ids = None;
-    if args.is(2, "TYPE") && args.len() == 4 {
-        if !args.is(3, "normal") {
-            let kind = String::from_utf8_lossy(args.word(3));
-            return Err(Fault::Line(
-                format!("ERR Unknown client type '{kind}'").into(),
-            ));
-        }
-    } else if args.is(2, "ID") && args.len() > 3 {
-        let parsed = args.from(3).map(parse_i64).collect::<Option<Vec<_>>>();
-        ids = Some(parsed.ok_or(Fault::line("ERR Invalid client ID"))?);
-    } else if args.len() > 2 {
-        return Err(SYNTAX);
-    }
-    let mut text = String::new();
-    for client in call.shared.clients() {
-        let is_wanted = |ids: &Vec<i64>| ids.iter().any(|id| u64::try_from(*id) == Ok(client.id));
-        if ids.as_ref().is_none_or(is_wanted) {
-            client.describe(&mut text);
-        }
-    }
-    call.reply().verbatim(*b"txt", text);
-    Ok(())
-}
-
 fn set_info(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     let info = &call.session.info;
@@ -198,6 +241,10 @@ fn set_info(call: &mut Call<'_>) -> Outcome {
 
 fn reply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
+    if call.session.in_exec {
+        // The array that EXEC has begun must be filled.
+        return Err(Fault::line("ERR CLIENT REPLY is not allowed inside EXEC"));
+    }
     if args.is(2, "ON") {
         call.session.reply_mode = ReplyMode::On;
         call.session.reply_turned_on = true;
@@ -232,10 +279,12 @@ fn durability(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-fn accept_switch(call: &mut Call<'_>) -> Outcome {
-    if !call.args.is(2, "ON") && !call.args.is(2, "OFF") {
+fn switch(call: &mut Call<'_>, flag: Flag) -> Outcome {
+    let is_on = call.args.is(2, "ON");
+    if !is_on && !call.args.is(2, "OFF") {
         return Err(SYNTAX);
     }
+    call.session.info.figures.set(flag, is_on);
     call.reply().ok();
     Ok(())
 }

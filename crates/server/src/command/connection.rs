@@ -4,6 +4,7 @@
 use super::fault::NOT_AN_INTEGER;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
+use latewood_wire::resp::Protocol;
 use latewood_wire::resp::number::parse_i64;
 
 const PING: Spec = Spec {
@@ -55,6 +56,15 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn ping(call: &mut Call<'_>) -> Outcome {
+    if call.session.protocol == Protocol::Resp2 && call.session.is_subscriber() {
+        // A message among messages.
+        let text = call.args.get(1).unwrap_or_default();
+        let mut reply = call.reply();
+        reply.array(2);
+        reply.bulk("pong");
+        reply.bulk(text);
+        return Ok(());
+    }
     match call.args.len() {
         1 => call.reply().simple("PONG"),
         2 => return echo(call),
@@ -85,9 +95,7 @@ fn quit(call: &mut Call<'_>) -> Outcome {
 }
 
 fn reset(call: &mut Call<'_>) -> Outcome {
-    let shared = call.shared;
-    let users = &shared.runtime.users;
-    call.session.reset(users, shared.settings.durability);
+    call.session.reset(call.shared);
     call.reply().simple("RESET");
     Ok(())
 }

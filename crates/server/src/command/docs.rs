@@ -121,6 +121,8 @@ mod tests {
             "timeseries" => "Time series",
             "keyspace" => "Keys",
             "connection" => "Connection",
+            "transactions" => "Transactions",
+            "pubsub" => "Channels",
             "server" => "Server",
             "latewood" => "Latewood's own",
             other => other,

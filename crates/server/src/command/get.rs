@@ -23,7 +23,11 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     if args.len() > 3 {
         return Err(Fault::Arity);
     }
-    let last = call.shared.db.last_sample(args.word(1))?;
+    let last = call.shared.db.last_sample(args.word(1));
+    if last.is_err() {
+        call.shared.events.missed(args.word(1));
+    }
+    let last = last?;
     if args.len() == 3 && !args.is(2, "LATEST") {
         return Err(Fault::line("ERR TSDB: wrong 3rd argument"));
     }

@@ -136,7 +136,7 @@ fn flush(call: &mut Call<'_>) -> Outcome {
     let (db, events) = (&call.shared.db, &call.shared.events);
     let listeners = events.flushing(|key| db.contains(key));
     let position = db.flush_all()?;
-    listeners.iter().for_each(|listener| listener.touch());
+    events.flushed(&listeners);
     call.session.wrote(position);
     call.reply().ok();
     Ok(())

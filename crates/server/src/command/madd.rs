@@ -54,13 +54,10 @@ fn apply(call: &mut Call<'_>) -> Outcome {
             }
         }
         answer(call, &parsed, &appends, &mut scratch);
-        let mut outcomes = scratch.outcomes().iter();
-        let events = &call.shared.events;
-        for (parsed, i) in parsed.iter().zip(start..) {
-            let key = args.word(1 + 3 * i);
-            match parsed.and_then(|()| Ok(outcomes.next())) {
-                Ok(Some(Ok(_))) => events.changed(Class::Module, add::EVENT, key),
-                _ => events.tried(Class::Module, add::EVENT, key),
+        if call.shared.events.is_listening() {
+            for i in start..start + parsed.len() {
+                let key = args.word(1 + 3 * i);
+                call.shared.changed(Class::Module, add::EVENT, key);
             }
         }
     }

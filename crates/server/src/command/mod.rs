@@ -10,6 +10,7 @@
 pub(crate) mod absent;
 mod acl;
 mod add;
+mod admit;
 mod alter;
 mod arguments;
 mod auth;
@@ -41,14 +42,17 @@ mod madd;
 mod memory;
 mod mget;
 mod module;
+mod monitor;
 mod mrange;
 mod nrange;
 pub(crate) mod permission;
 mod persistence;
+mod pubsub;
 mod query_index;
 mod query_labels;
 mod range;
 mod range_options;
+mod read;
 pub(crate) mod registry;
 mod rename;
 mod rows;
@@ -57,15 +61,20 @@ mod series_info;
 mod series_options;
 mod slowlog;
 mod time;
+mod transaction;
 
 pub(crate) use add::{EVENT as ADD_EVENT, sample};
+pub(crate) use admit::is_write;
 pub(crate) use fault::{Fault, engine_text, refusal_text};
+pub(crate) use read::SampleReader;
+pub(crate) use transaction::Transaction;
 
 use crate::session::{ReplyMode, Session};
 use crate::shared::Shared;
+use admit::admit;
 use latewood_wire::resp::{Command, Reply};
-use registry::Action;
 pub(crate) use registry::Spec;
+use registry::{Action, Keys};
 use std::time::Instant;
 
 /// What a command ends with.
@@ -149,7 +158,8 @@ impl Call<'_> {
 /// Executes one command; its reply goes to the end of `call.out`.
 pub(crate) fn execute(call: &mut Call<'_>) {
     let start = call.out.len();
-    let muted = match call.session.reply_mode {
+    let reply_mode = call.session.reply_mode;
+    let muted = match reply_mode {
         ReplyMode::On => false,
         ReplyMode::Off => true,
         ReplyMode::SkipNext => {
@@ -164,6 +174,14 @@ pub(crate) fn execute(call: &mut Call<'_>) {
         call.shared.observe.errors.note(&text, 1);
         call.reply().error(text);
     }
+    if call.session.is_paused() {
+        // It will be run again.
+        call.session.reply_mode = reply_mode;
+        return;
+    }
+    if let Some(waiting) = &mut call.session.waiting {
+        waiting.is_muted = muted;
+    }
     if (muted && !call.session.reply_turned_on) || call.session.reply_mode != ReplyMode::On {
         call.session.stream = None;
         call.out.truncate(start);
@@ -173,20 +191,36 @@ pub(crate) fn execute(call: &mut Call<'_>) {
 /// Finds and runs the command; `Err` holds the text of its error reply.
 fn dispatch(call: &mut Call<'_>) -> Result<(), String> {
     let args = call.args;
-    let spec = registry::find(args.word(0)).ok_or_else(|| unknown_command(args))?;
+    let Some(spec) = registry::find(args.word(0)) else {
+        call.session.fail_transaction();
+        return Err(unknown_command(args));
+    };
+    let info = &call.session.info;
     match spec.action {
-        Action::Apply(apply) => run(call, spec, spec.name, apply),
-        Action::Either(apply, _) if args.len() == 1 => run(call, spec, spec.name, apply),
+        Action::Apply(apply) => {
+            info.set_command(spec.name, None);
+            run(call, spec, spec.name, apply)
+        }
+        Action::Either(apply, _) if args.len() == 1 => {
+            info.set_command(spec.name, None);
+            run(call, spec, spec.name, apply)
+        }
         Action::Container(subcommands) | Action::Either(_, subcommands) => {
             let Some(name) = args.get(1) else {
                 call.shared.observe.rejected(spec);
+                call.session.fail_transaction();
                 return Err(Fault::Arity.text(spec.name).into_owned());
             };
-            let sub = registry::find_in(subcommands, name)
-                .ok_or_else(|| unknown_subcommand(spec, name))?;
-            let Action::Apply(apply) = sub.action else {
+            let sub = registry::find_in(subcommands, name);
+            let found = sub.and_then(|sub| match sub.action {
+                Action::Apply(apply) => Some((sub, apply)),
+                _ => None,
+            });
+            let Some((sub, apply)) = found else {
+                call.session.fail_transaction();
                 return Err(unknown_subcommand(spec, name));
             };
+            info.set_command(spec.name, Some(sub.name));
             let full_name = format!("{}|{}", spec.name, sub.name);
             run(call, sub, &full_name, apply)
         }
@@ -199,9 +233,12 @@ fn run(
     name: &str,
     apply: registry::Apply,
 ) -> Result<(), String> {
-    if let Err(text) = admit(call, spec, name) {
+    let admitted = admit(call, spec, name);
+    if admitted.is_err() {
         call.shared.observe.rejected(spec);
-        return Err(text);
+    }
+    if !admitted? {
+        return Ok(());
     }
     let begun = Instant::now();
     let outcome = apply(call).map_err(|fault| fault.text(name).into_owned());
@@ -212,17 +249,6 @@ fn run(
     // What the command changed of its own user holds from the next one on.
     call.session.renew_permit(call.shared);
     outcome
-}
-
-/// What all commands have in common; `Err` holds why this one may not run.
-fn admit(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
-    if !spec.takes(call.args.len()) {
-        return Err(Fault::Arity.text(name).into_owned());
-    }
-    if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
-        return Err("NOAUTH Authentication required.".to_owned());
-    }
-    permission::require(call, spec, name)
 }
 
 /// Bytes of a name or of all arguments that an error repeats.

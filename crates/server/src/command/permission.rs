@@ -19,7 +19,6 @@ pub(crate) fn require(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), St
 ///
 /// # Errors
 /// The error that stands in its place in the reply of EXEC.
-#[allow(dead_code, reason = "for transactions")]
 pub(crate) fn require_at_exec(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
     let user = call.session.permit.user();
     acl::check(user, spec, name, call.args, 0).map_err(|refusal| {

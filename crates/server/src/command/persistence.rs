@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 const SAVE: Spec = Spec {
     name: "save",
     arity: 1,
-    flags: &["admin", "noscript"],
+    flags: &["admin", "noscript", "no_multi"],
     keys: Keys::NONE,
     group: "server",
     syntax: "",
@@ -28,6 +28,7 @@ pub(crate) const SPECS: &[Spec] = &[
     SAVE,
     Spec {
         name: "bgsave",
+        flags: &["admin", "noscript"],
         arity: -1,
         syntax: "[SCHEDULE]",
         summary: "The same as SAVE, with the reply of BGSAVE.",
@@ -62,7 +63,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "shutdown",
         arity: -1,
-        flags: &["admin", "noscript", "loading", "stale"],
+        flags: &["admin", "noscript", "loading", "stale", "no_multi"],
         syntax: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
         summary: "Stops the server; what was acknowledged is kept.",
         action: Action::Apply(shutdown),

@@ -30,6 +30,7 @@ pub(crate) const REVRANGE: Spec = Spec {
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let key = call.args.word(1);
     if !call.shared.db.contains(key) {
+        call.shared.events.missed(key);
         return Err(Fault::line("ERR TSDB: the key does not exist"));
     }
     let query = range_options::parse(call.args, 2, reverse)?;

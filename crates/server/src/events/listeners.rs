@@ -4,18 +4,22 @@
 //! [`Listener::take`]. So a reader that is slow to look is woken once, however
 //! many samples arrive meanwhile.
 
+use crate::client_info::{ClientInfo, Flag};
+use crate::net::{Mail, Office};
+use crate::waiting::Why;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Somebody who waits for changes of one or more keys.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Listener {
     changed: AtomicBool,
+    client: Arc<ClientInfo>,
+    /// Whether its event loop is to be woken.
+    wakes: bool,
 }
-
-type ByKey = HashMap<Box<[u8]>, Vec<Arc<Listener>>>;
 
 /// The listeners of every key.
 #[derive(Debug, Default)]
@@ -23,7 +27,26 @@ pub(super) struct Listeners {
     by_key: Mutex<ByKey>,
 }
 
+type ByKey = HashMap<Box<[u8]>, Vec<Arc<Listener>>>;
+
 impl Listener {
+    /// One that is asked, by EXEC.
+    pub(crate) fn of_watch(client: Arc<ClientInfo>) -> Self {
+        Self {
+            changed: AtomicBool::new(false),
+            client,
+            wakes: false,
+        }
+    }
+
+    /// One that is woken, by a letter to its event loop.
+    pub(crate) fn of_reader(client: Arc<ClientInfo>) -> Self {
+        Self {
+            wakes: true,
+            ..Self::of_watch(client)
+        }
+    }
+
     /// Whether there was a change since the last [`Listener::take`].
     pub(crate) fn has_changed(&self) -> bool {
         self.changed.load(Ordering::Acquire)
@@ -36,8 +59,16 @@ impl Listener {
     }
 
     /// Tells of a change.
-    pub(crate) fn touch(&self) {
-        self.changed.store(true, Ordering::Release);
+    pub(super) fn touch(&self, office: &Office) {
+        if self.changed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if self.wakes {
+            let mail = Mail::Resume(self.client.id, Why::News);
+            office.send(self.client.event_loop, mail);
+        } else {
+            self.client.figures.set(Flag::Dirty, true);
+        }
     }
 }
 
@@ -66,9 +97,9 @@ impl Listeners {
         place.is_some()
     }
 
-    pub(super) fn touch(&self, key: &[u8]) {
+    pub(super) fn touch(&self, key: &[u8], office: &Office) {
         if let Some(listeners) = self.by_key.lock().get(key) {
-            listeners.iter().for_each(|listener| listener.touch());
+            listeners.iter().for_each(|listener| listener.touch(office));
         }
     }
 

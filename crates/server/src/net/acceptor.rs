@@ -3,8 +3,9 @@
 //! It also turns away what must not be served: more connections than
 //! `maxclients`, and in protected mode peers on other machines.
 
-use crate::net::event_loop::Inbox;
+use crate::client_info::ClientInfo;
 use crate::net::listener::{Accepted, Listener};
+use crate::net::mail::{Inbox, Mail};
 use crate::shared::{Runtime, Shared};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io::{self, ErrorKind, Write};
@@ -114,8 +115,11 @@ impl Acceptor {
             let _ = accepted.socket.write(text);
             return;
         }
-        let info = shared.register(accepted.peer, accepted.local);
-        self.inboxes[self.next].put(accepted.socket, info);
+        let info = shared.register(|id| {
+            let info = ClientInfo::new(id, accepted.peer, accepted.local);
+            info.served_by(self.next, &accepted.socket)
+        });
+        self.inboxes[self.next].put(Mail::Connection(accepted.socket, info));
         self.next = (self.next + 1) % self.inboxes.len();
     }
 }

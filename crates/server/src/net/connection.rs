@@ -7,11 +7,15 @@
 
 use super::pipeline::{Client, Executor};
 use super::socket::Socket;
+use crate::channels::{BufferLimit, Message};
+use crate::client_info::Flag;
 use crate::session::Session;
 use crate::shared::Shared;
+use crate::waiting::Why;
 use latewood_engine::Position;
 use latewood_model::limits::REPLY_BACKLOG_BYTES;
 use std::io::{self, ErrorKind, Read, Write};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Bytes read from one connection in one round.
@@ -39,6 +43,10 @@ pub(super) struct Connection {
     is_broken: bool,
     /// Since when a command is unfinished, or the last replies wait.
     pub(super) unfinished_since: Option<Instant>,
+    /// The timer that its loop has set for it.
+    pub(super) timer: Option<Instant>,
+    /// Since when it is owed more than the soft limit of subscribers.
+    unread_since: Option<Instant>,
 }
 
 /// What an event loop lends to the connection it serves.
@@ -68,6 +76,8 @@ impl Connection {
             is_read_closed: false,
             is_broken: false,
             unfinished_since: None,
+            timer: None,
+            unread_since: None,
         }
     }
 
@@ -85,7 +95,8 @@ impl Connection {
     /// Whether there is more to do without waiting for the peer.
     pub(super) fn wants_service(&self) -> bool {
         let is_reading = self.is_readable && !self.client.session.closing;
-        (is_reading || self.client.has_more) && !self.is_full()
+        let is_waiting = self.client.session.waiting.is_some();
+        (is_reading || self.client.has_more) && !is_waiting && !self.is_full()
     }
 
     /// Whether nothing more will come of it.
@@ -110,11 +121,75 @@ impl Connection {
     }
 
     fn unsent(&self) -> usize {
-        self.client.output.len() - self.sent
+        self.client.output.len() - self.sent + self.client.deferred.len()
     }
 
     fn is_full(&self) -> bool {
         self.unsent() > REPLY_BACKLOG_BYTES
+    }
+
+    /// When its wait ends by itself.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.client.session.waiting.as_ref()?.deadline
+    }
+
+    /// Whether it waits for the end of a pause.
+    pub(super) fn is_paused(&self) -> bool {
+        self.client.session.is_paused()
+    }
+
+    /// Looks whether its wait is over; then its next commands are run.
+    pub(super) fn resume(&mut self, shared: &Shared, why: Why) {
+        let _pass = shared.gate.enter(self.client.session.info.event_loop);
+        let client = &mut self.client;
+        if client.session.resume(shared, &mut client.output, why) {
+            client.has_more = true;
+        }
+    }
+
+    /// Appends a message to its replies, if it still subscribes.
+    pub(super) fn deliver(&mut self, message: &Message) {
+        self.client.deliver(message);
+        let figures = &self.client.session.info.figures;
+        figures.unsent_bytes.store(self.unsent(), Ordering::Relaxed);
+        figures.received(message.len_bytes());
+    }
+
+    /// Closes it if its user is gone: one that only listens or waits sends no
+    /// command that would show it.
+    pub(super) fn check_user(&mut self, shared: &Shared) {
+        self.client.session.renew_permit(shared);
+    }
+
+    /// Closes it if it has been owed more than the soft limit for too long.
+    pub(super) fn check_unread(&mut self, shared: &Shared, limit: &BufferLimit) {
+        let session = &self.client.session;
+        let is_receiver = session.is_subscriber() || session.is_monitor();
+        if !is_receiver || limit.soft_bytes == 0 || self.unsent() <= limit.soft_bytes {
+            self.unread_since = None;
+            return;
+        }
+        let since = *self.unread_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > Duration::from_secs(limit.soft_s) {
+            shared.channels().cut_off(&self.client.session.info);
+        }
+    }
+
+    /// Shows its buffers to CLIENT LIST.
+    pub(super) fn show_figures(&self) {
+        let (client, figures) = (&self.client, &self.client.session.info.figures);
+        let memory = size_of::<Self>() + self.input.capacity() + client.output.capacity();
+        figures
+            .input_bytes
+            .store(self.input.len(), Ordering::Relaxed);
+        figures.unsent_bytes.store(self.unsent(), Ordering::Relaxed);
+        figures.memory_bytes.store(memory, Ordering::Relaxed);
+        figures.set(Flag::Closing, client.session.closing);
+    }
+
+    /// Takes it out of all that others hold of it.
+    pub(super) fn leave(&mut self, shared: &Shared) {
+        self.client.session.leave(shared);
     }
 
     /// Reads once and runs what has arrived; replies stay in the buffer.
@@ -173,6 +248,8 @@ impl Connection {
         // Until the missing bytes are there, a look would find nothing new.
         let used = if read >= self.client.missing_bytes.max(1) {
             let executor = &mut workspace.executor;
+            let figures = &self.client.session.info.figures;
+            figures.input_bytes.store(filled, Ordering::Relaxed);
             executor.run(shared, &mut self.client, &buffer[..filled])
         } else {
             self.client.missing_bytes -= read;
@@ -230,7 +307,7 @@ impl Connection {
     /// Sends what the socket takes; the bytes.
     pub(super) fn send(&mut self, workspace: &mut Workspace) -> u64 {
         let mut bytes_out = 0;
-        while self.unsent() > 0 && !self.is_broken {
+        while self.sent < self.client.output.len() && !self.is_broken {
             match self.write_once() {
                 Ok(0) => self.is_broken = true,
                 Ok(written) => {
@@ -267,6 +344,12 @@ impl Connection {
         let is_stuck = self
             .unfinished_since
             .is_some_and(|since| since.elapsed() > UNFINISHED_MAX);
-        is_stuck || (idle_timeout_s > 0 && self.client.session.info.idle_s() >= idle_timeout_s)
+        // Who waits for samples or messages is silent by right.
+        let session = &self.client.session;
+        let may_idle = session.waiting.is_some() || session.is_subscriber() || session.is_monitor();
+        is_stuck
+            || (idle_timeout_s > 0
+                && !may_idle
+                && self.client.session.info.idle_s() >= idle_timeout_s)
     }
 }

@@ -5,14 +5,18 @@
 //! last, after one sync for all of them; if that sync fails they are closed
 //! without a reply, because nothing may be acknowledged that is not durable.
 
+mod receive;
+
 use super::connection::{Connection, READ_BYTES, Workspace};
+use super::mail::Inbox;
 use super::pipeline::Executor;
 use super::socket::Socket;
-use crate::session::{ClientInfo, Session};
+use crate::client_info::ClientInfo;
+use crate::session::Session;
 use crate::shared::Shared;
 use latewood_engine::Position;
 use mio::{Events, Interest, Poll, Token, Waker};
-use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,27 +28,6 @@ const SWEEP: Duration = Duration::from_secs(1);
 /// Events taken from the kernel at a time.
 const EVENTS: usize = 1024;
 
-/// Where the acceptor leaves new connections for a loop.
-pub(crate) struct Inbox {
-    waker: Waker,
-    sockets: Mutex<Vec<(Socket, Arc<ClientInfo>)>>,
-}
-
-impl Inbox {
-    /// Leaves a connection and wakes the loop.
-    pub(crate) fn put(&self, socket: Socket, info: Arc<ClientInfo>) {
-        self.sockets.lock().push((socket, info));
-        self.wake();
-    }
-
-    /// Wakes the loop.
-    pub(crate) fn wake(&self) {
-        if let Err(error) = self.waker.wake() {
-            tracing::error!(%error, "cannot wake an event loop");
-        }
-    }
-}
-
 /// One event loop and its connections.
 pub(crate) struct EventLoop {
     poll: Poll,
@@ -53,28 +36,31 @@ pub(crate) struct EventLoop {
     free: Vec<usize>,
     /// Connections to serve in the next round.
     ready: Vec<usize>,
+    /// Where the connection of each client is.
+    slots: HashMap<u64, usize>,
+    /// When which client has waited long enough.
+    timers: BTreeSet<(Instant, u64)>,
     workspace: Workspace,
 }
 
 impl EventLoop {
-    /// A loop without connections.
+    /// Loop number `number`, without connections.
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(number: usize) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
         Ok(Self {
             poll,
-            inbox: Arc::new(Inbox {
-                waker,
-                sockets: Mutex::default(),
-            }),
+            inbox: Arc::new(Inbox::new(waker)),
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
+            slots: HashMap::new(),
+            timers: BTreeSet::new(),
             workspace: Workspace {
-                executor: Executor::default(),
+                executor: Executor::new(number),
                 spare: Vec::with_capacity(READ_BYTES),
                 pool: Vec::new(),
             },
@@ -96,7 +82,9 @@ impl EventLoop {
         let mut next_sweep = Instant::now() + SWEEP;
         while !shared.stopping.load(Ordering::Acquire) {
             let wait = if self.ready.is_empty() {
-                next_sweep.saturating_duration_since(Instant::now())
+                let next_timer = self.timers.first().map_or(next_sweep, |timer| timer.0);
+                let next = next_sweep.min(next_timer);
+                next.saturating_duration_since(Instant::now())
             } else {
                 Duration::ZERO
             };
@@ -106,12 +94,15 @@ impl EventLoop {
             }
             for event in &events {
                 match event.token() {
-                    WAKE => self.adopt(shared),
+                    WAKE => self.receive(shared),
                     Token(slot) => {
                         let is_readable = event.is_readable() || event.is_error();
                         self.note(slot, is_readable, event.is_read_closed());
                     }
                 }
+            }
+            if !self.timers.is_empty() {
+                self.end_waits(shared);
             }
             std::mem::swap(&mut round, &mut self.ready);
             self.serve(shared, &round);
@@ -127,26 +118,26 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Takes over the connections that were left for this loop.
-    fn adopt(&mut self, shared: &Shared) {
-        let sockets = std::mem::take(&mut *self.inbox.sockets.lock());
-        for (mut socket, info) in sockets {
-            let slot = self.free.pop().unwrap_or(self.connections.len());
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            let registry = self.poll.registry();
-            if let Err(error) = registry.register(&mut socket, Token(slot), interest) {
-                tracing::warn!(%error, "cannot watch a new connection");
-                shared.unregister(info.id);
-                self.free.push(slot);
-                continue;
-            }
-            let users = &shared.runtime.users;
-            let session = Session::new(info, users, shared.settings.durability);
-            let connection = Some(Box::new(Connection::new(socket, session)));
-            match self.connections.get_mut(slot) {
-                Some(place) => *place = connection,
-                None => self.connections.push(connection),
-            }
+    /// Takes over a new connection.
+    fn adopt(&mut self, shared: &Shared, mut socket: Socket, info: Arc<ClientInfo>) {
+        let slot = self.free.pop().unwrap_or(self.connections.len());
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        let registry = self.poll.registry();
+        if let Err(error) = registry.register(&mut socket, Token(slot), interest) {
+            tracing::warn!(%error, "cannot watch a new connection");
+            shared.unregister(info.id);
+            self.free.push(slot);
+            return;
+        }
+        self.slots.insert(info.id, slot);
+        let users = &shared.runtime.users;
+        let session = Session::new(info, users, shared.settings.durability);
+        let connection = Connection::new(socket, session);
+        connection.show_figures();
+        let connection = Some(Box::new(connection));
+        match self.connections.get_mut(slot) {
+            Some(place) => *place = connection,
+            None => self.connections.push(connection),
         }
     }
 
@@ -157,7 +148,14 @@ impl EventLoop {
         if is_readable || is_read_closed {
             connection.note_readable(is_read_closed);
         }
-        if !connection.is_queued {
+        self.queue(slot);
+    }
+
+    /// Has a connection served in the next round.
+    fn queue(&mut self, slot: usize) {
+        if let Some(Some(connection)) = self.connections.get_mut(slot)
+            && !connection.is_queued
+        {
             connection.is_queued = true;
             self.ready.push(slot);
         }
@@ -227,20 +225,30 @@ impl EventLoop {
         let Some(Some(connection)) = self.connections.get_mut(slot) else {
             return;
         };
+        connection.show_figures();
         if connection.is_finished() {
             self.close(shared, slot);
-        } else if connection.wants_service() && !connection.is_queued {
-            connection.is_queued = true;
-            self.ready.push(slot);
+            return;
         }
+        if connection.wants_service() {
+            self.queue(slot);
+        }
+        self.set_timer(slot);
     }
 
     fn sweep(&mut self, shared: &Shared) {
         let idle_timeout_s = shared.runtime.idle_timeout_s.load(Ordering::Relaxed);
+        let limit = *shared.channels().limit.read();
         for slot in 0..self.connections.len() {
-            let Some(connection) = &self.connections[slot] else {
+            let Some(connection) = &mut self.connections[slot] else {
                 continue;
             };
+            connection.check_unread(shared, &limit);
+            connection.check_user(shared);
+            if connection.is_finished() {
+                self.close(shared, slot);
+                continue;
+            }
             if connection.is_overdue(idle_timeout_s) {
                 shared.counters.timeouts.fetch_add(1, Ordering::Relaxed);
                 self.close(shared, slot);
@@ -254,6 +262,11 @@ impl EventLoop {
         };
         // The socket is closed in a moment, which takes it out as well.
         let _ = self.poll.registry().deregister(&mut connection.socket);
+        connection.leave(shared);
+        if let Some(deadline) = connection.timer {
+            self.timers.remove(&(deadline, connection.id()));
+        }
+        self.slots.remove(&connection.id());
         shared.unregister(connection.id());
         self.free.push(slot);
     }

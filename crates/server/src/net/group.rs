@@ -119,6 +119,11 @@ impl<'a> Group<'a> {
         if self.steps.is_empty() {
             return;
         }
+        let is_madd = self
+            .appends
+            .last()
+            .map(|last| matches!(last.create, Create::Never));
+        session.info.figures.set_fast_command(is_madd);
         let begun = Instant::now();
         let mut replies = Replies {
             steps: self.steps.iter(),
@@ -131,7 +136,7 @@ impl<'a> Group<'a> {
                 Ok(position) => {
                     session.wrote(position);
                     if shared.events.is_listening() {
-                        tell(shared, batch, scratch);
+                        tell(shared, batch);
                     }
                     for outcome in scratch.outcomes() {
                         match outcome {
@@ -191,15 +196,11 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Tells what became of the samples of a batch.
+/// Tells of the samples of a batch, refused ones too, as RedisTimeSeries does.
 #[cold]
-fn tell(shared: &Shared, batch: &[Append<'_>], scratch: &Scratch) {
-    let events = &shared.events;
-    for (append, outcome) in batch.iter().zip(scratch.outcomes()) {
-        match outcome {
-            Ok(_) => events.changed(Class::Module, ADD_EVENT, append.key),
-            Err(_) => events.tried(Class::Module, ADD_EVENT, append.key),
-        }
+fn tell(shared: &Shared, batch: &[Append<'_>]) {
+    for append in batch {
+        shared.changed(Class::Module, ADD_EVENT, append.key);
     }
 }
 

@@ -16,11 +16,14 @@ mod event_loop;
 mod fast;
 mod group;
 mod listener;
+mod mail;
 mod pipeline;
 mod socket;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use acceptor::Acceptor;
-pub(crate) use event_loop::{EventLoop, Inbox};
+pub(crate) use event_loop::EventLoop;
 pub(crate) use listener::bind;
+pub(crate) use mail::{Inbox, Mail, Office};
+pub(crate) use socket::Socket;

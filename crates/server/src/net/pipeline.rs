@@ -5,7 +5,9 @@
 //! stops early when more replies wait than a connection may leave unread.
 
 use super::group::Group;
+use crate::channels::Message;
 use crate::command::{self, Args, Call};
+use crate::gate::Pass;
 use crate::session::{ReplyMode, Session};
 use crate::shared::Shared;
 use latewood_engine::Scratch;
@@ -32,6 +34,8 @@ pub(super) struct Client {
     pub(super) session: Session,
     /// Replies that are not sent yet.
     pub(super) output: Vec<u8>,
+    /// Messages that wait for the end of a long reply.
+    pub(super) deferred: Vec<u8>,
     parser: Parser,
     /// Bytes that the command at the start of the input still lacks; 0 when
     /// no command has begun.
@@ -43,6 +47,7 @@ pub(super) struct Client {
 /// What an event loop keeps between buffers to run commands without allocating.
 #[derive(Default)]
 pub(super) struct Executor {
+    event_loop: usize,
     group: Group<'static>,
     scratch: Scratch,
 }
@@ -52,6 +57,7 @@ impl Client {
         Self {
             session,
             output: Vec::new(),
+            deferred: Vec::new(),
             parser: Parser::new(),
             missing_bytes: 0,
             has_more: false,
@@ -73,34 +79,62 @@ impl Client {
                 .streamed(self.session.streaming, begun.elapsed());
             if !has_more {
                 self.session.stream = None;
+                self.output.append(&mut self.deferred);
             }
         }
         true
     }
 
+    /// Appends a message to the replies, behind the end of the one that is
+    /// being written.
+    pub(super) fn deliver(&mut self, message: &Message) {
+        let subscriptions = self.session.subscriptions.as_ref();
+        if subscriptions.is_some_and(|own| own.has(message.kind, &message.name)) {
+            let out = match self.session.stream {
+                Some(_) => &mut self.deferred,
+                None => &mut self.output,
+            };
+            message.write(self.session.protocol, out);
+        }
+    }
+
     /// The fast path leaves out what these states would change.
     #[inline]
-    fn may_group(&self) -> bool {
-        self.missing_bytes == 0
-            && self.session.authenticated
-            && self.session.permit.user().adds_anywhere
-            && self.session.reply_mode == ReplyMode::On
+    fn may_group(&self, shared: &Shared) -> bool {
+        let session = &self.session;
+        session.authenticated
+            && session.permit.user().adds_anywhere
+            && session.reply_mode == ReplyMode::On
+            && session.transaction.is_none()
+            && session.subscriptions.is_none()
+            && shared.allows_fast_path()
     }
 }
 
 impl Executor {
+    /// For loop number `event_loop`.
+    pub(super) fn new(event_loop: usize) -> Self {
+        Self {
+            event_loop,
+            ..Self::default()
+        }
+    }
+
     /// Runs the whole commands at the start of `input`; their bytes.
     pub(super) fn run(&mut self, shared: &Shared, client: &mut Client, input: &[u8]) -> usize {
         let mut group: Group<'_> = std::mem::take(&mut self.group);
         let mut at = 0;
+        let mut pass = None;
         client.has_more = false;
         client.session.renew_permit(shared);
+        let mut may_group = client.may_group(shared);
         loop {
             if !client.continue_stream(shared) {
                 client.has_more = true;
                 break;
             }
-            if client.session.closing || at == input.len() {
+            let session = &client.session;
+            if session.closing || session.waiting.is_some() || at == input.len() {
                 break;
             }
             if client.output.len() > REPLY_BACKLOG_BYTES {
@@ -108,7 +142,9 @@ impl Executor {
                 break;
             }
             let rest = &input[at..];
-            if client.may_group()
+            pass.get_or_insert_with(|| shared.gate.enter(self.event_loop));
+            if may_group
+                && client.missing_bytes == 0
                 && let Some(bytes) = group.take(rest)
             {
                 at += bytes;
@@ -118,10 +154,11 @@ impl Executor {
                 continue;
             }
             self.apply(&mut group, shared, client);
-            match next(shared, client, rest) {
+            match next(shared, client, rest, &mut pass) {
                 Some(bytes) => at += bytes,
                 None => break,
             }
+            may_group = client.may_group(shared);
         }
         self.apply(&mut group, shared, client);
         self.group = group.recycle();
@@ -140,8 +177,13 @@ impl Executor {
 }
 
 /// Runs the command at the start of `input`; its bytes, or `None` when it is
-/// not whole or the connection must close.
-fn next(shared: &Shared, client: &mut Client, input: &[u8]) -> Option<usize> {
+/// not whole, the connection must close or the command must wait.
+fn next<'a>(
+    shared: &'a Shared,
+    client: &mut Client,
+    input: &[u8],
+    pass: &mut Option<Pass<'a>>,
+) -> Option<usize> {
     let limits = if client.session.authenticated {
         LIMITS
     } else {
@@ -150,13 +192,20 @@ fn next(shared: &Shared, client: &mut Client, input: &[u8]) -> Option<usize> {
     client.missing_bytes = 0;
     match client.parser.parse(input, &limits) {
         Ok(Parsed::Command { consumed }) => {
-            let mut call = Call {
-                args: Args::new(client.parser.command(), input),
+            let args = Args::new(client.parser.command(), input);
+            let _alone = (client.session.transaction.is_some() && args.is(0, "EXEC")).then(|| {
+                *pass = None;
+                shared.gate.alone()
+            });
+            command::execute(&mut Call {
+                args,
                 out: &mut client.output,
                 session: &mut client.session,
                 shared,
-            };
-            command::execute(&mut call);
+            });
+            if client.session.is_paused() {
+                return None;
+            }
             shared.counters.commands.fetch_add(1, Ordering::Relaxed);
             Some(consumed)
         }

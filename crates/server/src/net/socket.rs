@@ -4,6 +4,7 @@ use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 
 /// A connected, non-blocking stream.
 #[derive(Debug)]
@@ -15,6 +16,19 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
+    /// The number of its file descriptor.
+    pub(crate) fn descriptor(&self) -> i32 {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
+        }
+    }
+
+    /// Whether it is a unix socket.
+    pub(crate) fn is_unix(&self) -> bool {
+        matches!(self, Self::Unix(_))
+    }
+
     fn source(&mut self) -> &mut dyn Source {
         match self {
             Self::Tcp(stream) => stream,

@@ -3,13 +3,16 @@
 
 use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;
+use super::mail::{Mail, Office};
 use super::pipeline::Executor;
 use super::socket::Socket;
 use crate::acl::Users;
+use crate::channels::Channels;
 use crate::cli::ServeOptions;
+use crate::client_info::ClientInfo;
 use crate::config::Settings;
 use crate::events::Events;
-use crate::session::{ClientInfo, Session};
+use crate::session::Session;
 use crate::shared::Shared;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::{Db, Defaults, Durability, Options};
@@ -30,7 +33,7 @@ struct Harness {
 }
 
 /// A server's state over a simulated disk.
-fn shared(disk: &SimDisk) -> Arc<Shared> {
+fn shared(disk: &SimDisk, office: Office) -> Arc<Shared> {
     let options = Options {
         segment_bytes: 1 << 20,
         background: false,
@@ -38,7 +41,7 @@ fn shared(disk: &SimDisk) -> Arc<Shared> {
     };
     let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
     let settings = Settings::resolve(ServeOptions::default()).unwrap();
-    let events = Arc::new(Events::default());
+    let events = Arc::new(Events::new(Channels::new(Arc::new(office))));
     Arc::new(Shared::new(db, settings, events, channel().0))
 }
 
@@ -48,7 +51,7 @@ fn connected(shared: &Shared) -> (TcpStream, Socket, Arc<ClientInfo>) {
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (accepted, peer) = listener.accept().unwrap();
     accepted.set_nonblocking(true).unwrap();
-    let info = shared.register(peer.to_string(), String::new());
+    let info = shared.register(|id| ClientInfo::new(id, peer.to_string(), String::new()));
     let socket = Socket::Tcp(mio::net::TcpStream::from_std(accepted));
     (client, socket, info)
 }
@@ -56,9 +59,9 @@ fn connected(shared: &Shared) -> (TcpStream, Socket, Arc<ClientInfo>) {
 impl Harness {
     fn start() -> Self {
         let disk = SimDisk::new();
-        let shared = shared(&disk);
-        let event_loop = EventLoop::new().unwrap();
+        let event_loop = EventLoop::new(0).unwrap();
         let inbox = event_loop.inbox();
+        let shared = shared(&disk, Office::new(vec![Arc::clone(&inbox)]));
         let for_loop = Arc::clone(&shared);
         let thread = std::thread::spawn(move || event_loop.run(&for_loop));
         Self {
@@ -71,7 +74,7 @@ impl Harness {
 
     fn client(&self) -> TcpStream {
         let (client, socket, info) = connected(&self.shared);
-        self.inbox.put(socket, info);
+        self.inbox.put(Mail::Connection(socket, info));
         client
     }
 
@@ -147,7 +150,7 @@ fn a_failed_sync_closes_without_an_acknowledgement() {
 
 #[test]
 fn the_time_of_an_unfinished_command_begins_with_that_command() {
-    let shared = shared(&SimDisk::new());
+    let shared = shared(&SimDisk::new(), Office::default());
     let (mut client, socket, info) = connected(&shared);
     let session = Session::new(info, &Users::new(), Durability::Interval);
     let mut connection = Connection::new(socket, session);

@@ -21,9 +21,9 @@ pub(crate) use latency::{Event, History, Latency};
 pub(crate) use rates::{Rates, Reading};
 pub(crate) use slowlog::{SlowEntry, SlowLog};
 
+use crate::client_info::ClientInfo;
 use crate::command::Args;
 use crate::command::registry::Spec;
-use crate::session::ClientInfo;
 use crate::shared::now_ms;
 use parking_lot::RwLock;
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -3,7 +3,9 @@
 //! `ts-*` are those of RedisTimeSeries; the rest are what clients and tools
 //! ask a Redis server for, answered truthfully, and Latewood's own settings.
 
+use crate::channels::BufferLimit;
 use crate::command::Fault;
+use crate::events::Notify;
 use crate::shared::Shared;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::{ARGUMENT_BYTES_MAX, CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN};
@@ -102,6 +104,16 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
             runtime.idle_timeout_s.load(Ordering::Relaxed).to_string()
         },
         set_idle_timeout,
+    ),
+    settable(
+        "notify-keyspace-events",
+        |shared| shared.events.notify().letters(),
+        set_notify,
+    ),
+    settable(
+        "client-output-buffer-limit",
+        |shared| shared.channels().limit.read().to_string(),
+        set_buffer_limit,
     ),
     settable(
         "requirepass",
@@ -287,6 +299,28 @@ fn set_idle_timeout(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         let cell = &shared.runtime.idle_timeout_s;
         cell.store(seconds.unsigned_abs(), Ordering::Relaxed);
+        Ok(())
+    }))
+}
+
+fn set_notify(text: &str) -> Result<Change, String> {
+    let letters = Notify::LETTERS;
+    let notify = Notify::parse(text.as_bytes())
+        .ok_or_else(|| format!("Invalid event class character. Use {letters}."))?;
+    Ok(Box::new(move |shared| {
+        shared.events.set_notify(notify);
+        Ok(())
+    }))
+}
+
+fn set_buffer_limit(text: &str) -> Result<Change, String> {
+    BufferLimit::default().changed_by(text)?;
+    let text = text.to_owned();
+    Ok(Box::new(move |shared| {
+        let mut limit = shared.channels().limit.write();
+        *limit = limit
+            .changed_by(&text)
+            .map_err(|text| Fault::Line(text.into()))?;
         Ok(())
     }))
 }

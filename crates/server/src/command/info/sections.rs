@@ -2,9 +2,11 @@
 
 use super::process::{self, Cpu};
 use super::{Source, bytes_field, field};
+use crate::client_info::{ClientInfo, Flag};
 use crate::command::auth::{MODULE_VERSION, REDIS_VERSION};
 use crate::command::config::first_port;
 use crate::shared::now_ms;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub(super) fn server(text: &mut String, source: &Source<'_>) {
@@ -32,7 +34,25 @@ pub(super) fn clients(text: &mut String, source: &Source<'_>) {
     let limit = shared.runtime.connections_max.load(Ordering::Relaxed);
     field(text, "connected_clients", shared.connected());
     field(text, "maxclients", limit);
-    field(text, "blocked_clients", 0);
+    field(
+        text,
+        "blocked_clients",
+        shared.blocked.load(Ordering::Relaxed),
+    );
+    let clients = shared.clients();
+    let count = |flag| {
+        clients
+            .iter()
+            .filter(|client| client.figures.has(flag))
+            .count()
+    };
+    field(text, "pubsub_clients", count(Flag::Subscriber));
+    let watched = |client: &&Arc<ClientInfo>| client.figures.watched.load(Ordering::Relaxed) > 0;
+    field(
+        text,
+        "watching_clients",
+        clients.iter().filter(watched).count(),
+    );
 }
 
 pub(super) fn memory(text: &mut String, source: &Source<'_>) {

@@ -1,6 +1,7 @@
 //! The section `stats` of INFO: what connections and commands did.
 
 use super::{Source, field};
+use crate::channels::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -28,6 +29,15 @@ pub(super) fn statistics(text: &mut String, source: &Source<'_>) {
         text,
         "instantaneous_output_kbps",
         format_args!("{kib_out:.2}"),
+    );
+    let channels = shared.channels();
+    field(text, "pubsub_channels", channels.len(Kind::Channel));
+    field(text, "pubsub_patterns", channels.len(Kind::Pattern));
+    field(text, "pubsubshard_channels", channels.len(Kind::Shard));
+    field(
+        text,
+        "client_output_buffer_limit_disconnections",
+        channels.cut_off.load(Ordering::Relaxed),
     );
     let stats = source.stats();
     field(text, "keyspace_hits", stats.reads_found);

@@ -1,0 +1,78 @@
+//! What stands between a command that was found and its running: the checks
+//! that all commands have in common, a pause, a transaction that queues.
+
+use super::registry::Spec;
+use super::{Call, Fault, Keys, monitor, permission, transaction};
+use crate::waiting::What;
+use latewood_wire::resp::Protocol;
+
+/// What RESP2 lets a subscriber send: its replies have no place among messages.
+const OF_SUBSCRIBERS: &[&str] = &[
+    "subscribe",
+    "psubscribe",
+    "ssubscribe",
+    "unsubscribe",
+    "punsubscribe",
+    "sunsubscribe",
+    "ping",
+    "quit",
+    "reset",
+];
+
+/// Whether a command may change data or be heard by other clients: what CLIENT
+/// PAUSE WRITE holds up.
+pub(crate) fn is_write(spec: &Spec) -> bool {
+    spec.flags.contains(&"write") || matches!(spec.name, "publish" | "spublish")
+}
+
+/// Checks a command called `name`. True: it is to be run now. False: it was
+/// queued, or it waits for the end of a pause.
+///
+/// # Errors
+/// The text of the error reply; the transaction, if there is one, has failed.
+pub(super) fn admit(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
+    let admitted = check(call, spec, name);
+    match &admitted {
+        Ok(true) => monitor::tell(call, spec),
+        Ok(false) => {}
+        Err(_) => call.session.fail_transaction(),
+    }
+    admitted
+}
+
+fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
+    if !spec.takes(call.args.len()) {
+        let text = Fault::Arity.text(name).into_owned();
+        return Err(transaction::refused(call, spec, text));
+    }
+    if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
+        return Err("NOAUTH Authentication required.".to_owned());
+    }
+    match call.session.in_exec {
+        true => permission::require_at_exec(call, spec, name)?,
+        false => permission::require(call, spec, name)?,
+    }
+    if call.session.protocol == Protocol::Resp2
+        && call.session.is_subscriber()
+        && !OF_SUBSCRIBERS.contains(&spec.name)
+    {
+        return Err(format!(
+            "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
+             RESET are allowed in this context"
+        ));
+    }
+    if call.session.is_monitor() && spec.keys != Keys::NONE {
+        return Err("ERR Replica can't interact with the keyspace".to_owned());
+    }
+    let writes = is_write(spec) || (spec.name == "exec" && call.session.transaction_writes());
+    if !call.session.in_exec
+        && let Some(until) = call.shared.pause.holds(writes)
+    {
+        call.session.wait(call.shared, Some(until), What::PauseEnd);
+        return Ok(false);
+    }
+    let queued = transaction::queue(call, spec);
+    queued
+        .map(|queued| !queued)
+        .map_err(|fault| fault.text(name).into_owned())
+}

@@ -1,0 +1,46 @@
+//! Client-side caching, which is refused: `CLIENT TRACKING ON|OFF`,
+//! `CLIENT CACHING YES|NO`, `CLIENT TRACKINGINFO`, `CLIENT GETREDIR`.
+//!
+//! A cache that is told of every sample gains nothing, so there is no
+//! tracking: it is off, and cannot be turned on.
+
+use crate::command::fault::SYNTAX;
+use crate::command::{Call, Fault, Outcome};
+
+pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
+    if call.args.is(2, "ON") {
+        return Err(Fault::line(
+            "ERR Latewood has no client-side caching: CLIENT TRACKING cannot be turned on",
+        ));
+    }
+    if !call.args.is(2, "OFF") || call.args.len() > 3 {
+        return Err(SYNTAX);
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+pub(super) fn caching(_: &mut Call<'_>) -> Outcome {
+    Err(Fault::line(
+        "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or \
+         OPTOUT mode enabled",
+    ))
+}
+
+pub(super) fn info(call: &mut Call<'_>) -> Outcome {
+    let mut reply = call.reply();
+    reply.map(3);
+    reply.bulk("flags");
+    reply.set(1);
+    reply.bulk("off");
+    reply.bulk("redirect");
+    reply.integer(-1);
+    reply.bulk("prefixes");
+    reply.array(0);
+    Ok(())
+}
+
+pub(super) fn redirection(call: &mut Call<'_>) -> Outcome {
+    call.reply().integer(-1);
+    Ok(())
+}

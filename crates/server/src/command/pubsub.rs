@@ -1,0 +1,256 @@
+//! Channels: `SUBSCRIBE channel...`, `PSUBSCRIBE pattern...`,
+//! `SSUBSCRIBE channel...`, their opposites `UNSUBSCRIBE`, `PUNSUBSCRIBE` and
+//! `SUNSUBSCRIBE` (without a word: all), `PUBLISH channel message`,
+//! `SPUBLISH channel message`, `PUBSUB subcommand`.
+//!
+//! Each name has a reply of its own, which in RESP3 is a push. A message is
+//! sent to the clients of this server; the reply says to how many.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use crate::channels::Kind;
+use crate::glob;
+
+const SUBSCRIBE: Spec = Spec {
+    name: "subscribe",
+    arity: -2,
+    flags: &["pubsub", "noscript", "loading", "stale"],
+    keys: Keys::NONE,
+    group: "pubsub",
+    syntax: "channel [channel ...]",
+    summary: "Receives what is published to channels.",
+    action: Action::Apply(|call| subscribe(call, Kind::Channel, "subscribe")),
+};
+
+const UNSUBSCRIBE: Spec = Spec {
+    name: "unsubscribe",
+    arity: -1,
+    syntax: "[channel ...]",
+    summary: "Receives nothing of these channels any more, or of none.",
+    action: Action::Apply(|call| unsubscribe(call, Kind::Channel, "unsubscribe")),
+    ..SUBSCRIBE
+};
+
+const PUBLISH: Spec = Spec {
+    name: "publish",
+    arity: 3,
+    flags: &["pubsub", "loading", "stale", "fast"],
+    syntax: "channel message",
+    summary: "Sends a message to a channel's subscribers and says how many they are.",
+    action: Action::Apply(publish),
+    ..SUBSCRIBE
+};
+
+const SUB: Spec = Spec {
+    name: "",
+    arity: -2,
+    flags: &["pubsub", "loading", "stale"],
+    keys: Keys::NONE,
+    group: "pubsub",
+    syntax: "",
+    summary: "",
+    action: Action::Apply(help),
+};
+
+pub(crate) const SPECS: &[Spec] = &[
+    SUBSCRIBE,
+    Spec {
+        name: "psubscribe",
+        syntax: "pattern [pattern ...]",
+        summary: "Receives what is published to channels that match glob patterns.",
+        action: Action::Apply(|call| subscribe(call, Kind::Pattern, "psubscribe")),
+        ..SUBSCRIBE
+    },
+    Spec {
+        name: "ssubscribe",
+        summary: "Receives what is published to shard channels.",
+        action: Action::Apply(|call| subscribe(call, Kind::Shard, "ssubscribe")),
+        ..SUBSCRIBE
+    },
+    UNSUBSCRIBE,
+    Spec {
+        name: "punsubscribe",
+        syntax: "[pattern ...]",
+        summary: "Receives nothing of these patterns any more, or of none.",
+        action: Action::Apply(|call| unsubscribe(call, Kind::Pattern, "punsubscribe")),
+        ..UNSUBSCRIBE
+    },
+    Spec {
+        name: "sunsubscribe",
+        summary: "Receives nothing of these shard channels any more, or of none.",
+        action: Action::Apply(|call| unsubscribe(call, Kind::Shard, "sunsubscribe")),
+        ..UNSUBSCRIBE
+    },
+    PUBLISH,
+    Spec {
+        name: "spublish",
+        summary: "Sends a message to a shard channel's subscribers and says how many they are.",
+        action: Action::Apply(publish_to_shard),
+        ..PUBLISH
+    },
+    Spec {
+        name: "pubsub",
+        arity: -2,
+        flags: &[],
+        keys: Keys::NONE,
+        group: "pubsub",
+        syntax: "subcommand [argument ...]",
+        summary: "Says what is subscribed to.",
+        action: Action::Container(&[
+            Spec {
+                name: "channels",
+                syntax: "[pattern]",
+                summary: "Lists the channels with subscribers.",
+                action: Action::Apply(|call| channels(call, Kind::Channel)),
+                ..SUB
+            },
+            Spec {
+                name: "numsub",
+                syntax: "[channel ...]",
+                summary: "Says how many subscribers the channels have, patterns not counted.",
+                action: Action::Apply(|call| subscribers(call, Kind::Channel)),
+                ..SUB
+            },
+            Spec {
+                name: "numpat",
+                arity: 2,
+                summary: "Says how many patterns have subscribers.",
+                action: Action::Apply(patterns),
+                ..SUB
+            },
+            Spec {
+                name: "shardchannels",
+                syntax: "[pattern]",
+                summary: "Lists the shard channels with subscribers.",
+                action: Action::Apply(|call| channels(call, Kind::Shard)),
+                ..SUB
+            },
+            Spec {
+                name: "shardnumsub",
+                syntax: "[channel ...]",
+                summary: "Says how many subscribers the shard channels have.",
+                action: Action::Apply(|call| subscribers(call, Kind::Shard)),
+                ..SUB
+            },
+            Spec {
+                name: "help",
+                arity: 2,
+                flags: &["loading", "stale"],
+                summary: "Lists these subcommands.",
+                ..SUB
+            },
+        ]),
+    },
+];
+
+fn subscribe(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
+    let args = call.args;
+    for name in args.from(1) {
+        call.session.subscribe(call.shared, kind, name);
+        confirm(call, kind, word, Some(name));
+    }
+    Ok(())
+}
+
+fn unsubscribe(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
+    let args = call.args;
+    for name in args.from(1) {
+        call.session.unsubscribe(call.shared, kind, name);
+        confirm(call, kind, word, Some(name));
+    }
+    if call.args.len() == 1 {
+        let own = call.session.subscriptions.as_ref();
+        let names = own.map(|own| own.names(kind)).unwrap_or_default();
+        for name in &names {
+            call.session.unsubscribe(call.shared, kind, name);
+            confirm(call, kind, word, Some(name));
+        }
+        if names.is_empty() {
+            confirm(call, kind, word, None);
+        }
+    }
+    Ok(())
+}
+
+/// The reply for one name: what was done to it, and what is left.
+fn confirm(call: &mut Call<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
+    let own = call.session.subscriptions.as_ref();
+    let left = |kind| own.map_or(0, |own| own.len(kind));
+    let left = match kind {
+        Kind::Shard => left(Kind::Shard),
+        _ => left(Kind::Channel) + left(Kind::Pattern),
+    };
+    let mut reply = call.reply();
+    reply.push(3);
+    reply.bulk(word);
+    match name {
+        Some(name) => reply.bulk(name),
+        None => reply.null(),
+    }
+    reply.integer(i64::try_from(left).unwrap_or(i64::MAX));
+}
+
+fn publish(call: &mut Call<'_>) -> Outcome {
+    let (channel, message) = (call.args.word(1), call.args.word(2));
+    let receivers = call.shared.channels().publish(channel, message);
+    count(call, receivers);
+    Ok(())
+}
+
+fn publish_to_shard(call: &mut Call<'_>) -> Outcome {
+    let (channel, message) = (call.args.word(1), call.args.word(2));
+    let receivers = call.shared.channels().publish_to_shard(channel, message);
+    count(call, receivers);
+    Ok(())
+}
+
+fn channels(call: &mut Call<'_>, kind: Kind) -> Outcome {
+    let args = call.args;
+    if args.len() > 3 {
+        let sub = String::from_utf8_lossy(args.word(1));
+        return Err(Fault::Line(
+            format!(
+                "ERR unknown subcommand or wrong number of arguments for '{sub}'. Try PUBSUB HELP."
+            )
+            .into(),
+        ));
+    }
+    let is_wanted = |name: &[u8]| {
+        args.get(2)
+            .is_none_or(|pattern| glob::matches(pattern, name))
+    };
+    let names = call.shared.channels().names(kind, is_wanted);
+    let mut reply = call.reply();
+    reply.array(names.len());
+    for name in names {
+        reply.bulk(name);
+    }
+    Ok(())
+}
+
+fn subscribers(call: &mut Call<'_>, kind: Kind) -> Outcome {
+    let args = call.args;
+    call.reply().array((args.len() - 2) * 2);
+    for name in args.from(2) {
+        call.reply().bulk(name);
+        let subscribers = call.shared.channels().subscribers(kind, name);
+        count(call, subscribers);
+    }
+    Ok(())
+}
+
+fn patterns(call: &mut Call<'_>) -> Outcome {
+    let patterns = call.shared.channels().len(Kind::Pattern);
+    count(call, patterns);
+    Ok(())
+}
+
+fn count(call: &mut Call<'_>, number: usize) {
+    call.reply()
+        .integer(i64::try_from(number).unwrap_or(i64::MAX));
+}
+
+fn help(call: &mut Call<'_>) -> Outcome {
+    super::docs::reply_help(call, "pubsub");
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! `TS.READ key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]`
+//! gives the samples from a cursor on: `-` all, `+` from the newest on, `$`
+//! those that are newer. Reply: an array of samples.
+//!
+//! With BLOCK it waits until there are `min-count` of them, for ever with 0
+//! milliseconds; when the time is up, or the key goes away, it answers what
+//! there is. The cursor is fixed when the command comes in. A key that is not
+//! there has no samples.
+
+use super::fault::SYNTAX;
+use super::registry::{Action, Keys, Spec};
+use super::rows::{self, Shape};
+use super::{Call, Fault, Outcome};
+use crate::events::Listener;
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::waiting::{What, Why};
+use latewood_engine::ErrorKind;
+use latewood_engine::query::{RangeQuery, Sink};
+use latewood_wire::resp::number::{parse_i64, parse_timestamp};
+use latewood_wire::resp::{Protocol, Reply};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub(crate) const SPEC: Spec = Spec {
+    name: "ts.read",
+    arity: -3,
+    flags: &["readonly", "module", "blocking"],
+    keys: Keys::ONE,
+    group: "timeseries",
+    syntax: "key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]",
+    summary: "Gives the samples from a timestamp on, and waits for them if asked.",
+    action: Action::Apply(apply),
+};
+
+/// A read that waits for samples.
+#[derive(Debug)]
+pub(crate) struct SampleReader {
+    key: Box<[u8]>,
+    query: RangeQuery,
+    min_count: u64,
+    /// The key was there when it was last looked at.
+    was_there: bool,
+    listener: Arc<Listener>,
+}
+
+/// The words behind the cursor.
+#[derive(Default)]
+struct ReadOptions {
+    /// Milliseconds and samples to wait for.
+    block: Option<(u64, u64)>,
+    max_count: Option<u64>,
+}
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let (key, word) = (call.args.word(1), call.args.word(2));
+    let is_timestamp = parse_timestamp(word).is_some() || [&b"-"[..], b"+", b"$"].contains(&word);
+    if !is_timestamp {
+        return Err(Fault::line("TSDB: invalid timestamp"));
+    }
+    let options = parse(call)?;
+    let query = RangeQuery {
+        from: cursor(call.shared, key, word)?,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: options.max_count,
+        aggregation: None,
+        reverse: false,
+    };
+    let Some((block_ms, min_count)) = options.block else {
+        return write(call.shared, key, &query, call.session.protocol, call.out);
+    };
+    let reader = SampleReader {
+        key: key.into(),
+        query,
+        min_count,
+        was_there: false,
+        listener: Arc::new(Listener::of_reader(Arc::clone(&call.session.info))),
+    };
+    block(call, reader, block_ms)
+}
+
+/// Answers at once where that can be done; otherwise waits.
+fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcome {
+    if call.session.in_exec {
+        return Err(Fault::line(
+            "TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a \
+             deny-blocking context",
+        ));
+    }
+    let shared = call.shared;
+    // From here on nothing is missed that the look below does not see.
+    shared.events.listen(&reader.key, &reader.listener);
+    reader.was_there = shared.db.contains(&reader.key);
+    let found = reader.has_enough(shared);
+    if !matches!(found, Ok(false)) {
+        reader.forget(shared);
+        found?;
+        let (key, query) = (&reader.key, &reader.query);
+        return write(shared, key, query, call.session.protocol, call.out);
+    }
+    // A time beyond what the clock can hold is for ever.
+    let wait = Duration::from_millis(block_ms);
+    let deadline = Instant::now().checked_add(wait);
+    let deadline = deadline.filter(|_| block_ms > 0);
+    let what = What::Samples(Box::new(reader));
+    call.session.wait(shared, deadline, what);
+    Ok(())
+}
+
+fn parse(call: &Call<'_>) -> Result<ReadOptions, Fault> {
+    let args = call.args;
+    let mut options = ReadOptions::default();
+    let number = |i: usize| args.get(i).and_then(parse_i64);
+    let mut at = 3;
+    while at < args.len() {
+        if args.is(at, "BLOCK") {
+            let wait = number(at + 1).and_then(|wait| u64::try_from(wait).ok());
+            let wait = wait.ok_or(Fault::line(
+                "TSDB: BLOCK milliseconds must be a non-negative integer",
+            ))?;
+            let count = positive(number(at + 2)).ok_or(Fault::line(
+                "TSDB: BLOCK min_count must be a positive integer",
+            ))?;
+            options.block = Some((wait, count));
+            at += 3;
+        } else if args.is(at, "MAX_COUNT") {
+            let count = positive(number(at + 1))
+                .ok_or(Fault::line("TSDB: MAX_COUNT must be a positive integer"))?;
+            options.max_count = Some(count);
+            at += 2;
+        } else {
+            return Err(SYNTAX);
+        }
+    }
+    match (options.block, options.max_count) {
+        (Some((_, min)), Some(max)) if min > max => {
+            Err(Fault::line("TSDB: BLOCK min_count must be <= MAX_COUNT"))
+        }
+        _ => Ok(options),
+    }
+}
+
+fn positive(number: Option<i64>) -> Option<u64> {
+    number
+        .and_then(|number| u64::try_from(number).ok())
+        .filter(|number| *number > 0)
+}
+
+/// The oldest timestamp asked for.
+fn cursor(shared: &Shared, key: &[u8], word: &[u8]) -> Result<i64, Fault> {
+    if let Some(timestamp) = parse_timestamp(word) {
+        return Ok(timestamp);
+    }
+    if word == b"-" {
+        return Ok(0);
+    }
+    let last = match shared.db.last_sample(key) {
+        Ok(last) => last.map(|sample| sample.timestamp),
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => None,
+        Err(error) => return Err(error.into()),
+    };
+    let beyond = i64::from(word == b"$");
+    Ok(last.map_or(0, |last| last.saturating_add(beyond)))
+}
+
+fn write(
+    shared: &Shared,
+    key: &[u8],
+    query: &RangeQuery,
+    protocol: Protocol,
+    out: &mut Vec<u8>,
+) -> Outcome {
+    let written = rows::append(out, protocol, Shape::Flat, |sink| {
+        shared.db.range(key, query, sink)
+    });
+    match written {
+        Err(Fault::Engine(error)) if error.kind() == ErrorKind::NoSuchKey => {
+            Reply::new(out, protocol).array(0);
+            Ok(())
+        }
+        written => written,
+    }
+}
+
+impl SampleReader {
+    /// Looks again; if the wait is over writes the reply.
+    pub(crate) fn resume(
+        &mut self,
+        shared: &Shared,
+        session: &Session,
+        out: &mut Vec<u8>,
+        why: Why,
+    ) -> bool {
+        let protocol = session.protocol;
+        if why == Why::Refused {
+            let text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+            Reply::new(out, protocol).error(text);
+            return true;
+        }
+        if why == Why::News && !self.is_answered(shared) {
+            return false;
+        }
+        if why != Why::Unblocked && !session.info.figures.claim_unblock() {
+            // CLIENT UNBLOCK was first; its letter is on the way.
+            return false;
+        }
+        let start = out.len();
+        if let Err(fault) = write(shared, &self.key, &self.query, protocol, out) {
+            out.truncate(start);
+            Reply::new(out, protocol).error(&*fault.text("ts.read"));
+        }
+        true
+    }
+
+    /// Ends listening.
+    pub(crate) fn forget(&self, shared: &Shared) {
+        shared.events.unlisten(&self.key, &self.listener);
+    }
+
+    /// Whether a change ends the wait: enough samples, a key that is gone, or
+    /// a failure to be told.
+    fn is_answered(&mut self, shared: &Shared) -> bool {
+        self.listener.take();
+        let was_there = self.was_there;
+        self.was_there = shared.db.contains(&self.key);
+        (was_there && !self.was_there) || !matches!(self.has_enough(shared), Ok(false))
+    }
+
+    /// Whether there are as many samples as it waits for.
+    fn has_enough(&self, shared: &Shared) -> Result<bool, Fault> {
+        let mut counted = Counted(0);
+        let query = RangeQuery {
+            count: Some(self.min_count),
+            ..self.query.clone()
+        };
+        match shared.db.range(&self.key, &query, &mut counted) {
+            Ok(()) => Ok(counted.0 >= self.min_count),
+            Err(error) if error.kind() == ErrorKind::NoSuchKey => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Counts rows.
+struct Counted(u64);
+
+impl Sink for Counted {
+    fn rows(&mut self, timestamps: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
+        self.0 += timestamps.len() as u64;
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,236 @@
+//! `MULTI`, `EXEC`, `DISCARD`, `WATCH key...`, `UNWATCH`.
+//!
+//! After MULTI commands are checked, answered with QUEUED and kept as bytes;
+//! EXEC parses and runs them one after the other, with no command of another
+//! connection between them (`gate.rs`). Where a check failed EXEC runs none,
+//! and neither where a watched key has changed. A command that fails while
+//! EXEC runs has an error in its place and the others run all the same.
+
+use super::registry::{Action, Keys, Spec};
+use super::{Args, Call, Fault, Outcome, execute, monitor};
+use crate::client_info::Flag;
+use crate::session::Session;
+use latewood_model::limits::{COMMAND_BYTES_MAX, TRANSACTION_BYTES_MAX};
+use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
+use std::sync::atomic::Ordering;
+
+const UNWATCH: Spec = Spec {
+    name: "unwatch",
+    arity: 1,
+    flags: &["noscript", "loading", "stale", "fast", "allow_busy"],
+    keys: Keys::NONE,
+    group: "transactions",
+    syntax: "",
+    summary: "Forgets what was watched.",
+    action: Action::Apply(unwatch),
+};
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "multi",
+        summary: "Begins a transaction: the next commands are queued.",
+        action: Action::Apply(multi),
+        ..UNWATCH
+    },
+    Spec {
+        name: "exec",
+        flags: &["noscript", "loading", "stale", "skip_slowlog"],
+        summary: "Runs what was queued, with nothing of other clients in between.",
+        action: Action::Apply(exec),
+        ..UNWATCH
+    },
+    Spec {
+        name: "discard",
+        summary: "Forgets what was queued.",
+        action: Action::Apply(discard),
+        ..UNWATCH
+    },
+    Spec {
+        name: "watch",
+        arity: -2,
+        keys: Keys::ALL,
+        syntax: "key [key ...]",
+        summary: "Makes the next EXEC run only if none of the keys changes before.",
+        action: Action::Apply(watch),
+        ..UNWATCH
+    },
+    UNWATCH,
+];
+
+/// What was queued since MULTI.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    /// The commands, encoded one behind the other.
+    bytes: Vec<u8>,
+    commands: usize,
+    /// A command was refused: EXEC will run none.
+    has_failed: bool,
+    /// One of them writes.
+    has_write: bool,
+}
+
+impl Session {
+    /// Begins or ends a transaction.
+    pub(crate) fn set_transaction(&mut self, transaction: Option<Box<Transaction>>) {
+        self.transaction = transaction;
+        self.show_transaction();
+    }
+
+    /// Makes EXEC refuse the transaction, if there is one.
+    pub(crate) fn fail_transaction(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.has_failed = true;
+        }
+    }
+
+    /// Whether EXEC would write.
+    pub(crate) fn transaction_writes(&self) -> bool {
+        let transaction = self.transaction.as_ref();
+        transaction.is_some_and(|transaction| transaction.has_write)
+    }
+
+    fn show_transaction(&self) {
+        let (figures, transaction) = (&self.info.figures, self.transaction.as_ref());
+        let queued =
+            transaction.map_or(-1, |each| i64::try_from(each.commands).unwrap_or(i64::MAX));
+        figures.queued.store(queued, Ordering::Relaxed);
+        let bytes = transaction.map_or(0, |transaction| transaction.bytes.capacity());
+        figures.queued_bytes.store(bytes, Ordering::Relaxed);
+        figures.set(Flag::Transaction, transaction.is_some());
+    }
+}
+
+/// Queues a checked command, if it is one to queue; whether it was.
+///
+/// # Errors
+/// Where it cannot be queued; the transaction has failed then.
+pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
+    let Some(transaction) = &mut call.session.transaction else {
+        return Ok(false);
+    };
+    if ["multi", "exec", "discard", "watch", "quit", "reset"].contains(&spec.name) {
+        return Ok(false);
+    }
+    let words: Vec<&[u8]> = call.args.from(0).collect();
+    let bytes: usize = words.iter().map(|word| word.len() + 16).sum();
+    if spec.flags.contains(&"no_multi") {
+        transaction.has_failed = true;
+        return Err(Fault::line("ERR Command not allowed inside a transaction"));
+    }
+    if transaction.bytes.len() + bytes > TRANSACTION_BYTES_MAX {
+        transaction.has_failed = true;
+        return Err(Fault::Line(
+            format!("ERR a transaction is longer than {TRANSACTION_BYTES_MAX} bytes").into(),
+        ));
+    }
+    encode_command(&mut transaction.bytes, &words);
+    transaction.commands += 1;
+    transaction.has_write |= super::is_write(spec);
+    call.session.show_transaction();
+    call.reply().simple("QUEUED");
+    Ok(true)
+}
+
+/// The error text for a command with a wrong number of words: a wrong EXEC ends
+/// its transaction.
+pub(crate) fn refused(call: &mut Call<'_>, spec: &Spec, text: String) -> String {
+    if spec.name != "exec" {
+        return text;
+    }
+    call.session.set_transaction(None);
+    call.session.unwatch(&call.shared.events);
+    let reason = text.strip_prefix("ERR ").unwrap_or(&text);
+    format!("EXECABORT Transaction discarded because of: {reason}")
+}
+
+fn multi(call: &mut Call<'_>) -> Outcome {
+    if call.session.transaction.is_some() {
+        return Err(Fault::line("ERR MULTI calls can not be nested"));
+    }
+    call.session.set_transaction(Some(Box::default()));
+    call.reply().ok();
+    Ok(())
+}
+
+fn discard(call: &mut Call<'_>) -> Outcome {
+    if call.session.transaction.is_none() {
+        return Err(Fault::line("ERR DISCARD without MULTI"));
+    }
+    call.session.set_transaction(None);
+    call.session.unwatch(&call.shared.events);
+    call.reply().ok();
+    Ok(())
+}
+
+fn watch(call: &mut Call<'_>) -> Outcome {
+    if call.session.transaction.is_some() {
+        return Err(Fault::line("ERR WATCH inside MULTI is not allowed"));
+    }
+    for key in call.args.from(1) {
+        call.session.watch(&call.shared.events, key);
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+fn unwatch(call: &mut Call<'_>) -> Outcome {
+    call.session.unwatch(&call.shared.events);
+    call.reply().ok();
+    Ok(())
+}
+
+fn exec(call: &mut Call<'_>) -> Outcome {
+    let Some(transaction) = call.session.transaction.take() else {
+        return Err(Fault::line("ERR EXEC without MULTI"));
+    };
+    call.session.set_transaction(None);
+    let has_changed = call.session.unwatch(&call.shared.events);
+    if transaction.has_failed {
+        return Err(Fault::line(
+            "EXECABORT Transaction discarded because of previous errors.",
+        ));
+    }
+    if has_changed {
+        call.reply().null_array();
+        return Ok(());
+    }
+    call.reply().array(transaction.commands);
+    call.session.in_exec = true;
+    let outcome = run(call, &transaction.bytes);
+    call.session.in_exec = false;
+    monitor::tell_of_exec(call);
+    outcome
+}
+
+/// What queueing let through fits these.
+const LIMITS: Limits = Limits {
+    arguments_max: usize::MAX,
+    argument_bytes_max: COMMAND_BYTES_MAX,
+    command_bytes_max: usize::MAX,
+    inline_bytes_max: 0,
+    authenticated: true,
+};
+
+fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
+    let mut parser = Parser::new();
+    let commands = &call.shared.counters.commands;
+    while !bytes.is_empty() {
+        let Ok(Parsed::Command { consumed }) = parser.parse(bytes, &LIMITS) else {
+            return Err(Fault::line("ERR a queued command cannot be read again"));
+        };
+        execute(&mut Call {
+            args: Args::new(parser.command(), bytes),
+            out: call.out,
+            session: call.session,
+            shared: call.shared,
+        });
+        while let Some(mut stream) = call.session.stream.take() {
+            if stream.more(call.shared, call.session.protocol, call.out) {
+                call.session.stream = Some(stream);
+            }
+        }
+        commands.fetch_add(1, Ordering::Relaxed);
+        bytes = &bytes[consumed..];
+    }
+    Ok(())
+}
