@@ -101,7 +101,10 @@ impl Connection {
 
     /// Whether nothing more will come of it.
     pub(super) fn is_finished(&self) -> bool {
+        // Nobody is there to read what a waiting command would answer.
+        let has_left = self.is_read_closed && self.client.session.waiting.is_some();
         self.is_broken
+            || has_left
             || (self.client.session.closing && !self.client.has_more && self.unsent() == 0)
     }
 

@@ -41,8 +41,16 @@ fn the_list_shows_what_connections_do() {
     assert_eq!(field(&mut other, &id, "sub"), "1");
     assert_eq!(field(&mut other, &id, "psub"), "1");
     assert_eq!(field(&mut other, &id, "flags"), "P");
-    assert!(other.ask("CLIENT LIST TYPE pubsub").contains(&format!("id={id} ")));
-    assert!(!other.ask("CLIENT LIST TYPE normal").contains(&format!("id={id} ")));
+    assert!(
+        other
+            .ask("CLIENT LIST TYPE pubsub")
+            .contains(&format!("id={id} "))
+    );
+    assert!(
+        !other
+            .ask("CLIENT LIST TYPE normal")
+            .contains(&format!("id={id} "))
+    );
     assert_eq!(other.ask("CLIENT LIST TYPE replica"), "$0\r\n\r\n");
     assert_eq!(other.info("pubsub_clients"), 1);
     // Half a command is in the buffer.
@@ -74,7 +82,10 @@ fn connections_can_be_closed() {
         ("CLIENT KILL LADDR 1.2.3.4:5", ":0\r\n"),
     ]);
     other.expect_errors(&[
-        ("CLIENT KILL", "ERR wrong number of arguments for 'client|kill' command"),
+        (
+            "CLIENT KILL",
+            "ERR wrong number of arguments for 'client|kill' command",
+        ),
         ("CLIENT KILL 1.2.3.4:5", "ERR No such client"),
         ("CLIENT KILL ID 0", "ERR client-id should be greater than 0"),
         ("CLIENT KILL FOO 1", "ERR syntax error"),
@@ -82,8 +93,14 @@ fn connections_can_be_closed() {
         ("CLIENT KILL TYPE foo", "ERR Unknown client type 'foo'"),
         ("CLIENT KILL USER nobody", "ERR No such user 'nobody'"),
         ("CLIENT KILL ID 1 SKIPME maybe", "ERR syntax error"),
-        ("CLIENT KILL MAXAGE x", "ERR maxage is not an integer or out of range"),
-        ("CLIENT KILL MAXAGE 0", "ERR maxage should be greater than 0"),
+        (
+            "CLIENT KILL MAXAGE x",
+            "ERR maxage is not an integer or out of range",
+        ),
+        (
+            "CLIENT KILL MAXAGE 0",
+            "ERR maxage should be greater than 0",
+        ),
     ]);
     // Who closes itself reads the reply first.
     other.expect(&[(&*format!("CLIENT KILL ADDR {address} SKIPME no"), ":1\r\n")]);
@@ -108,12 +125,27 @@ fn a_pause_holds_commands_and_loses_none() {
     client.expect(&[("TS.ADD k 2 2", ":2\r\n")]);
     assert_eq!(other.info("blocked_clients"), 0);
     other.expect_errors(&[
-        ("CLIENT PAUSE x", "ERR timeout is not an integer or out of range"),
+        (
+            "CLIENT PAUSE x",
+            "ERR timeout is not an integer or out of range",
+        ),
         ("CLIENT PAUSE -1", "ERR timeout is negative"),
-        ("CLIENT PAUSE 9223372036854775807", "ERR timeout is out of range"),
-        ("CLIENT PAUSE 1 FOO", "ERR CLIENT PAUSE mode must be WRITE or ALL"),
-        ("CLIENT UNBLOCK x", "ERR value is not an integer or out of range"),
-        ("CLIENT UNBLOCK 1 FOO", "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+        (
+            "CLIENT PAUSE 9223372036854775807",
+            "ERR timeout is out of range",
+        ),
+        (
+            "CLIENT PAUSE 1 FOO",
+            "ERR CLIENT PAUSE mode must be WRITE or ALL",
+        ),
+        (
+            "CLIENT UNBLOCK x",
+            "ERR value is not an integer or out of range",
+        ),
+        (
+            "CLIENT UNBLOCK 1 FOO",
+            "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR",
+        ),
     ]);
 }
 
@@ -131,7 +163,11 @@ fn there_is_no_client_side_caching() {
     ]);
     let refused = client.ask("CLIENT TRACKING ON");
     assert!(refused.starts_with("-ERR Latewood has no client-side caching"));
-    assert!(client.ask("CLIENT CACHING yes").starts_with("-ERR CLIENT CACHING"));
+    assert!(
+        client
+            .ask("CLIENT CACHING yes")
+            .starts_with("-ERR CLIENT CACHING")
+    );
 }
 
 #[test]
@@ -141,7 +177,15 @@ fn monitor_shows_commands_and_no_secrets() {
     let id = id(&mut monitor);
     monitor.expect(&[("MONITOR", "+OK\r\n")]);
     assert_eq!(field(&mut client, &id, "flags"), "O");
-    for line in ["TS.ADD k 1 1", "AUTH secret", "CONFIG GET x", "nosuch", "MULTI", "PING", "EXEC"] {
+    for line in [
+        "TS.ADD k 1 1",
+        "AUTH secret",
+        "CONFIG GET x",
+        "nosuch",
+        "MULTI",
+        "PING",
+        "EXEC",
+    ] {
         client.ask(line);
     }
     client.send(b"TS.ADD k 2 2\r\n");
@@ -155,7 +199,10 @@ fn monitor_shows_commands_and_no_secrets() {
         r#""TS.ADD" "k" "2" "2""#,
     ] {
         let line = text(&monitor.reply());
-        assert!(line.ends_with(&format!(" [0 {peer}] {shown}\r\n")), "{line}");
+        assert!(
+            line.ends_with(&format!(" [0 {peer}] {shown}\r\n")),
+            "{line}"
+        );
     }
     monitor.send(&encoded("TS.GET k"));
     let refused = text(&monitor.reply());

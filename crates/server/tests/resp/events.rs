@@ -88,7 +88,9 @@ fn ten_thousand_samples_of_a_pipeline_are_ten_thousand_events() {
     let (mut writer, mut listener) = (server.client(), server.client());
     listener.ask("SUBSCRIBE __keyevent@0__:ts.add");
     let samples = 10_000;
-    let pipeline: String = (0..samples).map(|i| format!("TS.ADD k {i} 1\r\n")).collect();
+    let pipeline: String = (0..samples)
+        .map(|i| format!("TS.ADD k {i} 1\r\n"))
+        .collect();
     writer.send(pipeline.as_bytes());
     for _ in 0..samples {
         let message = text(&listener.reply());

@@ -13,7 +13,11 @@ fn commands_are_queued_and_run_together() {
         ("TS.MADD k 3 3 k 4 4", "+QUEUED\r\n"),
         ("TS.GET k", "+QUEUED\r\n"),
     ]);
-    assert!(other.ask("TS.GET k").starts_with("-ERR TSDB: the key does not exist"));
+    assert!(
+        other
+            .ask("TS.GET k")
+            .starts_with("-ERR TSDB: the key does not exist")
+    );
     client.expect(&[
         (
             "EXEC",
@@ -44,9 +48,18 @@ fn what_cannot_be_queued_aborts() {
     let mut client = server.client();
     let aborted = "EXECABORT Transaction discarded because of previous errors.";
     for (line, refusal) in [
-        ("nosuch a", "ERR unknown command 'nosuch', with args beginning with: 'a' "),
-        ("TS.ADD k", "ERR wrong number of arguments for 'ts.add' command"),
-        ("CLIENT FOO", "ERR unknown subcommand 'FOO'. Try CLIENT HELP."),
+        (
+            "nosuch a",
+            "ERR unknown command 'nosuch', with args beginning with: 'a' ",
+        ),
+        (
+            "TS.ADD k",
+            "ERR wrong number of arguments for 'ts.add' command",
+        ),
+        (
+            "CLIENT FOO",
+            "ERR unknown subcommand 'FOO'. Try CLIENT HELP.",
+        ),
         ("SAVE", "ERR Command not allowed inside a transaction"),
     ] {
         client.expect(&[("MULTI", "+OK\r\n"), ("TS.ADD k 1 1", "+QUEUED\r\n")]);
@@ -57,7 +70,11 @@ fn what_cannot_be_queued_aborts() {
         ("MULTI", "ERR MULTI calls can not be nested"),
         ("WATCH k", "ERR WATCH inside MULTI is not allowed"),
     ]);
-    client.expect(&[("PING", "+QUEUED\r\n"), ("EXEC", "*1\r\n+PONG\r\n"), ("MULTI", "+OK\r\n")]);
+    client.expect(&[
+        ("PING", "+QUEUED\r\n"),
+        ("EXEC", "*1\r\n+PONG\r\n"),
+        ("MULTI", "+OK\r\n"),
+    ]);
     client.expect_errors(&[
         (
             "EXEC x",

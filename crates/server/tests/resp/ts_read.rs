@@ -15,23 +15,52 @@ fn reading_from_a_cursor() {
         ("TS.READ k - MAX_COUNT 1", "*1\r\n*2\r\n:1\r\n+1\r\n"),
         ("TS.READ k +", "*1\r\n*2\r\n:3\r\n+3\r\n"),
         ("TS.READ k $", "*0\r\n"),
-        ("TS.READ k 1 block 0 2 max_count 2", "*2\r\n*2\r\n:1\r\n+1\r\n*2\r\n:2\r\n+2\r\n"),
+        (
+            "TS.READ k 1 block 0 2 max_count 2",
+            "*2\r\n*2\r\n:1\r\n+1\r\n*2\r\n:2\r\n+2\r\n",
+        ),
         ("TS.READ nokey -", "*0\r\n"),
         ("TS.READ nokey $ BLOCK 10 1", "*0\r\n"),
-        ("TS.READ k 2 BLOCK 10 5", "*2\r\n*2\r\n:2\r\n+2\r\n*2\r\n:3\r\n+3\r\n"),
+        (
+            "TS.READ k 2 BLOCK 10 5",
+            "*2\r\n*2\r\n:2\r\n+2\r\n*2\r\n:3\r\n+3\r\n",
+        ),
     ]);
-    server.client3().expect(&[("TS.READ k +", "*1\r\n*2\r\n:3\r\n,3\r\n")]);
+    server
+        .client3()
+        .expect(&[("TS.READ k +", "*1\r\n*2\r\n:3\r\n,3\r\n")]);
     client.expect_errors(&[
         ("TS.READ k x", "TSDB: invalid timestamp"),
         ("TS.READ k -1", "TSDB: invalid timestamp"),
-        ("TS.READ k - BLOCK", "TSDB: BLOCK milliseconds must be a non-negative integer"),
-        ("TS.READ k - BLOCK -1 1", "TSDB: BLOCK milliseconds must be a non-negative integer"),
-        ("TS.READ k - BLOCK 1", "TSDB: BLOCK min_count must be a positive integer"),
-        ("TS.READ k - BLOCK 1 0", "TSDB: BLOCK min_count must be a positive integer"),
-        ("TS.READ k - MAX_COUNT 0", "TSDB: MAX_COUNT must be a positive integer"),
-        ("TS.READ k - BLOCK 1 5 MAX_COUNT 4", "TSDB: BLOCK min_count must be <= MAX_COUNT"),
+        (
+            "TS.READ k - BLOCK",
+            "TSDB: BLOCK milliseconds must be a non-negative integer",
+        ),
+        (
+            "TS.READ k - BLOCK -1 1",
+            "TSDB: BLOCK milliseconds must be a non-negative integer",
+        ),
+        (
+            "TS.READ k - BLOCK 1",
+            "TSDB: BLOCK min_count must be a positive integer",
+        ),
+        (
+            "TS.READ k - BLOCK 1 0",
+            "TSDB: BLOCK min_count must be a positive integer",
+        ),
+        (
+            "TS.READ k - MAX_COUNT 0",
+            "TSDB: MAX_COUNT must be a positive integer",
+        ),
+        (
+            "TS.READ k - BLOCK 1 5 MAX_COUNT 4",
+            "TSDB: BLOCK min_count must be <= MAX_COUNT",
+        ),
         ("TS.READ k - FOO", "ERR syntax error"),
-        ("TS.READ k", "ERR wrong number of arguments for 'ts.read' command"),
+        (
+            "TS.READ k",
+            "ERR wrong number of arguments for 'ts.read' command",
+        ),
     ]);
 }
 
@@ -57,11 +86,15 @@ fn samples_that_arrive_wake_a_reader() {
     ] {
         block(&mut reader, &mut writer, "TS.READ k $ BLOCK 0 1");
         // One that is older than the cursor wakes nobody.
-        writer.ask("TS.ADD k 2 2 ON_DUPLICATE LAST");
+        writer.ask("TS.ADD k 1 2 ON_DUPLICATE LAST");
         writer.ask(write);
         assert_eq!(text(&reader.reply()), expected, "after {write}");
     }
-    block(&mut reader, &mut writer, "TS.READ new - BLOCK 0 3 MAX_COUNT 4");
+    block(
+        &mut reader,
+        &mut writer,
+        "TS.READ new - BLOCK 0 3 MAX_COUNT 4",
+    );
     writer.send(b"TS.ADD new 1 1\r\nTS.ADD new 2 1\r\nTS.ADD new 3 1\r\n");
     assert!(text(&reader.reply()).starts_with("*3\r\n"));
     assert_eq!(writer.info("blocked_clients"), 0);
@@ -84,7 +117,11 @@ fn commands_behind_a_blocked_one_wait() {
     let server = Server::start();
     let (mut reader, mut writer) = (server.client(), server.client());
     writer.ask("TS.CREATE k");
-    let pipeline = [encoded("TS.READ k - BLOCK 0 1"), encoded("TS.ADD own 1 1"), encoded("PING")];
+    let pipeline = [
+        encoded("TS.READ k - BLOCK 0 1"),
+        encoded("TS.ADD own 1 1"),
+        encoded("PING"),
+    ];
     reader.send(&pipeline.concat());
     while writer.info("blocked_clients") == 0 {
         std::thread::yield_now();
@@ -98,7 +135,11 @@ fn commands_behind_a_blocked_one_wait() {
 fn a_blocked_reader_can_be_let_go_or_leave() {
     let server = Server::start();
     let (mut reader, mut other) = (server.client(), server.client());
-    let id = reader.ask("CLIENT ID").trim_start_matches(':').trim().to_owned();
+    let id = reader
+        .ask("CLIENT ID")
+        .trim_start_matches(':')
+        .trim()
+        .to_owned();
     assert_eq!(other.ask(&format!("CLIENT UNBLOCK {id}")), ":0\r\n");
     block(&mut reader, &mut other, "TS.READ k - BLOCK 0 1");
     assert!(other.ask("CLIENT LIST").contains(" flags=b "));
