@@ -173,11 +173,13 @@ fn write(
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) -> Outcome {
+    let start = out.len();
     let written = rows::append(out, protocol, Shape::Flat, |sink| {
         shared.db.range(key, query, sink)
     });
     match written {
         Err(Fault::Engine(error)) if error.kind() == ErrorKind::NoSuchKey => {
+            out.truncate(start);
             Reply::new(out, protocol).array(0);
             Ok(())
         }
