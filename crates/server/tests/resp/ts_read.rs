@@ -97,6 +97,7 @@ fn samples_that_arrive_wake_a_reader() {
     );
     writer.send(b"TS.ADD new 1 1\r\nTS.ADD new 2 1\r\nTS.ADD new 3 1\r\n");
     assert!(text(&reader.reply()).starts_with("*3\r\n"));
+    (0..3).for_each(|_| drop(writer.reply()));
     assert_eq!(writer.info("blocked_clients"), 0);
 }
 
