@@ -103,13 +103,11 @@ impl Listeners {
         }
     }
 
-    /// The listeners of all keys that `is_wanted` takes.
+    /// The listeners of all keys that `is_wanted` takes, which is asked without
+    /// a lock.
     pub(super) fn of_all(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Arc<Listener>> {
-        let by_key = self.by_key.lock();
-        let wanted = by_key.iter().filter(|(key, _)| is_wanted(key));
-        wanted
-            .flat_map(|(_, listeners)| listeners)
-            .cloned()
-            .collect()
+        let all = self.by_key.lock().clone();
+        let wanted = all.into_iter().filter(|(key, _)| is_wanted(key));
+        wanted.flat_map(|(_, listeners)| listeners).collect()
     }
 }
