@@ -55,6 +55,7 @@ fn apply(call: &mut Call<'_>, replace: bool) -> Result<bool, Fault> {
     })?;
     call.session.wrote(position);
     if renamed && from != to {
+        call.shared.events.created(to);
         call.shared.changed(Class::Generic, "rename_from", from);
         call.shared.changed(Class::Generic, "rename_to", to);
     }
