@@ -154,6 +154,8 @@ impl Scratch {
 /// Where the series of a sample is, seen from one shard.
 pub(crate) enum Found {
     Here(SeriesId),
+    /// In this shard, and rules write to it: they must not have work left.
+    Destination(SeriesId),
     /// In another shard, or to be created there.
     Elsewhere,
     Refused(Refusal),
@@ -183,7 +185,7 @@ impl Core {
                 let outcome = match self.find_in(&mut state, shard, append, found, hash) {
                     Found::Here(id) => self.append_to(&mut state, append, id, default_policy),
                     Found::Refused(refusal) => Err(refusal),
-                    Found::Elsewhere => {
+                    Found::Elsewhere | Found::Destination(_) => {
                         scratch.moved.push(index as u32);
                         continue;
                     }
@@ -220,10 +222,13 @@ impl Core {
         loop {
             self.purge(append.key)?;
             let found = self.keys.find(hash, append.key);
+            self.freshen_key(append.key)?;
             let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
             let mut state = self.shards[shard].lock();
             let outcome = match self.find_in(&mut state, shard, append, None, hash) {
-                Found::Here(id) => self.append_to(&mut state, append, id, default_policy),
+                Found::Here(id) | Found::Destination(id) => {
+                    self.append_to(&mut state, append, id, default_policy)
+                }
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,
             };
@@ -270,6 +275,9 @@ impl Core {
             return Found::Refused(Refusal::InvalidTimestamp);
         }
         match found {
+            Some(id) if state.destinations > 0 && self.is_destination(state, id) => {
+                Found::Destination(id)
+            }
             Some(id) if state.slab.get(self.place_of(id)).is_some() => Found::Here(id),
             _ => self.find_or_create(state, shard, append, hash),
         }
@@ -297,6 +305,7 @@ impl Core {
             Ok(fate) => fate,
             Err(_) => return Err(Refusal::Damaged),
         };
+        let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
             Fate::Late => counters.late += 1,
@@ -317,6 +326,9 @@ impl Core {
         }
         if fate == Fate::Late {
             self.after_late(state, place);
+        }
+        if linked {
+            self.note_rules(state, place);
         }
         Ok(append.timestamp)
     }
@@ -343,6 +355,7 @@ impl Core {
                     Err(_) => state.counters.settles_failed += 1,
                 }
                 state.queue.note(series);
+                self.note_rules(state, place);
             }
         }
     }
@@ -406,6 +419,20 @@ impl Core {
             .insert(self.place_of(id), Series::new(key, options));
         self.index_labels(id, Some(&options.labels));
         Ok(id)
+    }
+
+    #[cold]
+    fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
+        let series = state.slab.get(self.place_of(id));
+        series.is_some_and(|series| series.source().is_some())
+    }
+
+    /// Hands the shard's group to the log once it is long.
+    pub(crate) fn log_long_group(&self, state: &mut ShardState) -> Result<()> {
+        if state.group.len_bytes() > self.group_bytes_max() / 4 {
+            self.log_group(state)?;
+        }
+        Ok(())
     }
 
     /// The longest group the log takes.

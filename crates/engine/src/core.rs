@@ -23,6 +23,9 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
+/// Sources that can be worked on at a time.
+const TURNS: usize = 64;
+
 /// What the threads of a database share.
 pub(crate) struct Core {
     pub(crate) env: Env,
@@ -46,6 +49,13 @@ pub(crate) struct Core {
     pub(crate) renames: AtomicU64,
     /// Series with an expiry time.
     pub(crate) expiring: AtomicUsize,
+    /// Held by whoever works on a source, by its number; never asked for while
+    /// a shard is locked.
+    pub(crate) turns: Box<[Mutex<()>]>,
+    /// Rules ever made.
+    pub(crate) rules_made: AtomicU64,
+    /// Times the marks of a source could not be worked off.
+    pub(crate) rules_failed: AtomicU64,
     defaults: RwLock<Arc<Defaults>>,
     /// `defaults.duplicate_policy` again, for the write path.
     default_policy: AtomicU8,
@@ -77,6 +87,9 @@ impl Core {
             settler: Mutex::new(()),
             renames: AtomicU64::new(0),
             expiring: AtomicUsize::new(0),
+            turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
+            rules_made: AtomicU64::new(0),
+            rules_failed: AtomicU64::new(0),
             default_policy: AtomicU8::new(0),
             defaults: RwLock::default(),
             options,
@@ -153,7 +166,8 @@ impl Core {
         }
     }
 
-    /// Reads the series under `key` under its shard's lock.
+    /// Reads the series under `key` under its shard's lock. What rules write to
+    /// it is there.
     pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&Series) -> T) -> Result<T> {
         self.read_numbered(key, |series, _| read(series))
     }
@@ -171,7 +185,13 @@ impl Core {
             &self.reads_missed
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        let (state, id) = found?;
+        let (mut state, mut id) = found?;
+        let series = state.slab.get(self.place_of(id));
+        if let Some(source) = series.and_then(Series::source) {
+            drop(state);
+            self.freshen_for_reader(source)?;
+            (state, id) = self.lock_series(key)?;
+        }
         match state.slab.get(self.place_of(id)) {
             Some(series) => Ok(read(series, id)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),

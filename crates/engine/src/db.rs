@@ -179,6 +179,7 @@ impl Db {
         change: impl FnOnce(&mut SeriesOptions),
     ) -> Result<Position> {
         self.core.check_writable()?;
+        self.core.freshen_key(key)?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
         let place = self.core.place_of(id);
@@ -196,13 +197,15 @@ impl Db {
                 state.group.alter(id, &options);
             }
         }
+        self.core.note_rules(state, place);
         self.core.log_group(state)
     }
 
     /// Removes the samples of `from..=to`; how many there were.
     ///
     /// # Errors
-    /// `NoSuchKey` and those of the log.
+    /// `NoSuchKey`, `Invalid` where rules need what the retention has taken
+    /// already, and those of the log.
     pub fn delete_range(
         &self,
         key: &[u8],
@@ -210,11 +213,13 @@ impl Db {
         to: Timestamp,
     ) -> Result<(u64, Position)> {
         self.core.check_writable()?;
+        self.core.freshen_key(key)?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
         let place = self.core.place_of(id);
         let deleted = match state.slab.get_mut(place) {
             Some(series) => {
+                series.check_rules_keep(from)?;
                 let deleted = series.delete_range(from, to, &mut state.sealer)?;
                 state.queue.note(series);
                 deleted
@@ -224,6 +229,7 @@ impl Db {
         if self.core.wal.is_some() {
             state.group.delete_range(id, from, to);
         }
+        self.core.note_rules(state, place);
         Ok((deleted, self.core.log_group(state)?))
     }
 
@@ -236,6 +242,9 @@ impl Db {
         core.check_writable()?;
         let (mut removed, mut position) = (0, Position::default());
         for &key in keys {
+            // What closed before its source goes is in the destination. Samples
+            // that cannot be read are no reason to keep a series.
+            let _ = core.freshen_key(key);
             let Ok((mut state, id)) = core.lock_series(key) else {
                 continue;
             };
@@ -255,9 +264,7 @@ impl Db {
         let mut states: Vec<_> = core.shards.iter().map(|shard| shard.lock()).collect();
         core.keys.clear();
         for state in &mut states {
-            state.slab.clear();
-            state.queue.clear();
-            state.expiries.clear();
+            state.clear_series();
         }
         core.index.clear();
         core.kept_memory.forget();
@@ -341,11 +348,15 @@ impl Db {
         0
     }
 
-    /// Folds every late sample into chunks and waits for it.
+    /// Folds every late sample into chunks, brings what rules write up to date
+    /// and waits for it.
     ///
     /// # Errors
     /// `Corrupt` where stored samples do not decode.
     pub fn settle(&self) -> Result<()> {
+        self.core.settle_all()?;
+        self.core.freshen_all()?;
+        // What rules wrote late.
         self.core.settle_all()
     }
 
@@ -357,7 +368,7 @@ impl Db {
     /// Those of [`Db::settle`] and of the log.
     pub fn maintain(&self) -> Result<()> {
         self.core.index.apply();
-        self.core.settle_all()?;
+        self.settle()?;
         self.core.sweep_expired()?;
         if let Some(wal) = &self.core.wal {
             if self.core.options.durability == Durability::Interval {

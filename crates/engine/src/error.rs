@@ -28,6 +28,8 @@ pub enum ErrorKind {
     NoSuchKey,
     /// The key already holds a series.
     KeyExists,
+    /// There is no such compaction rule.
+    NoSuchRule,
     /// The request makes no sense.
     Invalid,
 }

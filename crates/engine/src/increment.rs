@@ -40,6 +40,7 @@ impl Db {
         loop {
             core.purge(key)?;
             let found = core.keys.find(hash, key);
+            core.freshen_key(key)?;
             let shard = found.map_or(core.shard_of_hash(hash), |id| core.shard_of(id));
             let mut state = core.shards[shard].lock();
             let append = Append {
@@ -52,7 +53,9 @@ impl Db {
                 create,
             };
             let outcome = match core.find_in(&mut state, shard, &append, None, hash) {
-                Found::Here(id) => core.increment_in(&mut state, append, id),
+                Found::Here(id) | Found::Destination(id) => {
+                    core.increment_in(&mut state, append, id)
+                }
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,
             };

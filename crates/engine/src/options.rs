@@ -36,7 +36,7 @@ impl Durability {
 }
 
 /// How a database is opened.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// Keep a log. Without one a restart begins empty; it exists to measure
     /// what the log costs.
@@ -59,6 +59,9 @@ pub struct Options {
     /// Hears the key of each series that expired, once it is gone; under no
     /// lock, from the thread that removed it.
     pub on_expired: Option<KeyHook>,
+    /// Hears the key of each series that compaction rules wrote to; under no
+    /// lock. It must not call back into the database.
+    pub on_rule_write: Option<KeyHook>,
 }
 
 /// What is called with a key that something happened to.
@@ -95,6 +98,7 @@ impl Default for Options {
             background: true,
             on_expired: None,
             query_threads: 0,
+            on_rule_write: None,
         }
     }
 }

@@ -13,6 +13,7 @@ impl Core {
     /// key still names it and nothing is logged: both are the caller's.
     pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
         let series = state.slab.remove(self.place_of(id))?;
+        state.destinations -= usize::from(series.source().is_some());
         state.queue.forget(&series);
         self.note_expiry(state, id, None);
         self.index_labels(id, None);

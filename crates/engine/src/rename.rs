@@ -36,6 +36,8 @@ impl Db {
         }
         core.purge(from)?;
         core.purge(to)?;
+        // What closed before a source goes is in its destinations.
+        let _ = core.freshen_key(to);
         loop {
             let (source, target) = (core.keys.find(core.keys.hash(from), from), core.find(to));
             let Some(source) = source else {

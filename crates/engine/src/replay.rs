@@ -9,10 +9,10 @@
 
 use crate::core::Core;
 use crate::error::Result;
-use crate::series::Series;
+use crate::series::{Fate, Series};
 use crate::shard::ShardState;
 use crate::wal::{Record, RecordIter, RecoveryReport, Replay};
-use latewood_model::{Sample, SeriesId};
+use latewood_model::{DuplicatePolicy, Sample, SeriesId};
 use parking_lot::MutexGuard;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -60,14 +60,7 @@ impl<'a> Replayer<'a> {
                 value,
                 policy,
             } => {
-                let place = core.place_of(id);
-                if let Some(series) = state.slab.get_mut(place) {
-                    let sample = Sample::new(timestamp, value);
-                    let fate = series.append(sample, policy, &mut state.sealer)?;
-                    if fate == crate::series::Fate::Late {
-                        core.after_late(state, place);
-                    }
-                }
+                core.replay_sample(state, id, Sample::new(timestamp, value), policy)?;
             }
             Record::Create { id, key, options } => {
                 let place = core.place_of(id);
@@ -83,12 +76,14 @@ impl<'a> Replayer<'a> {
                     series.set_options(&options, &mut state.sealer)?;
                     state.queue.note(series);
                     core.index_labels(id, Some(&options.labels));
+                    core.note_rules(state, core.place_of(id));
                 }
             }
             Record::DeleteRange { id, from, to } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.delete_range(from, to, &mut state.sealer)?;
                     state.queue.note(series);
+                    core.note_rules(state, core.place_of(id));
                 }
             }
             Record::DeleteSeries { id } => {
@@ -106,28 +101,79 @@ impl<'a> Replayer<'a> {
                         .insert(core.keys.hash(key), series.key.clone(), id);
                 }
             }
-            Record::Expire { id, at_ms } => {
-                if state.slab.get(core.place_of(id)).is_some() {
-                    core.note_expiry(state, id, at_ms);
-                }
+            Record::Expire { id, at_ms } if state.slab.get(core.place_of(id)).is_some() => {
+                core.note_expiry(state, id, at_ms);
             }
-            // Handled by the caller: it concerns every shard.
-            Record::FlushAll => {}
+            Record::RuleTake { id, all } => core.replay_take(state, id, all),
+            Record::RuleDone { id } => core.replay_done(state, id),
+            // Times of series that are gone count for nothing; the others concern
+            // more than one shard, and the caller sees to them.
+            Record::Expire { .. }
+            | Record::CreateRule { .. }
+            | Record::DeleteRule { .. }
+            | Record::FlushAll => {}
         }
         Ok(())
+    }
+
+    /// What a record does to rules; no lock may be held.
+    fn apply_to_rules(&self, record: &Record<'_>) {
+        match *record {
+            Record::CreateRule {
+                id,
+                destination,
+                spec,
+            } => self.core.replay_create_rule(id, destination, spec),
+            Record::DeleteRule { id, destination } => {
+                self.core.replay_delete_rule(id, destination);
+            }
+            _ => {}
+        }
     }
 
     fn flush_all(&self) {
         self.core.keys.clear();
         for shard in &self.core.shards {
             let mut state = shard.lock();
-            state.slab.clear();
-            state.queue.clear();
-            state.expiries.clear();
+            state.clear_series();
         }
         self.core.index.clear();
         self.core.expiring.store(0, Ordering::Relaxed);
     }
+}
+
+impl Core {
+    /// Applies a sample. What the log holds was accepted: no IGNORE rule is
+    /// asked.
+    #[inline]
+    fn replay_sample(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        sample: Sample,
+        policy: DuplicatePolicy,
+    ) -> Result<()> {
+        let place = self.place_of(id);
+        let Some(series) = state.slab.get_mut(place) else {
+            return Ok(());
+        };
+        let linked = series.links().is_some();
+        if series.put(sample, policy, &mut state.sealer)? == Fate::Late {
+            self.after_late(state, place);
+        }
+        if linked {
+            self.note_rules(state, place);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a record may tie series together or apart.
+fn concerns_rules(record: &Record<'_>) -> bool {
+    matches!(
+        record,
+        Record::CreateRule { .. } | Record::DeleteRule { .. }
+    )
 }
 
 fn id_of(record: &Record<'_>) -> Option<SeriesId> {
@@ -137,6 +183,10 @@ fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::Alter { id, .. }
         | Record::DeleteRange { id, .. }
         | Record::DeleteSeries { id }
+        | Record::CreateRule { id, .. }
+        | Record::DeleteRule { id, .. }
+        | Record::RuleTake { id, .. }
+        | Record::RuleDone { id }
         | Record::Rename { id, .. }
         | Record::Expire { id, .. } => Some(id),
         Record::FlushAll => None,
@@ -159,6 +209,10 @@ impl Replay for Replayer<'_> {
                 self.flush_all();
                 continue;
             };
+            if concerns_rules(&record) {
+                held = None;
+                self.apply_to_rules(&record);
+            }
             let shard = self.core.shard_of(id);
             if held.as_ref().is_some_and(|(number, _)| *number != shard) {
                 held = None;

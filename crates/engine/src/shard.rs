@@ -1,7 +1,7 @@
 //! What one lock guards: the series of a shard and what writing them needs.
 //!
-//! Lock order: shards ascending, then one shard of the key map, then the index
-//! ([`crate::index`]), then the log.
+//! Lock order: a source's turn, shards ascending, then one shard of the key map,
+//! then the index ([`crate::index`]), then the log.
 //! A thread that holds several shards took them in ascending order.
 
 use crate::expiry::Times;
@@ -22,7 +22,22 @@ pub(crate) struct ShardState {
     pub(crate) queue: SettleQueue,
     /// When series expire, those that do.
     pub(crate) expiries: Times,
+    /// Places of series with marks for the thread behind the writers.
+    pub(crate) sources: Vec<u32>,
+    /// How many series of the shard are a rule's destination.
+    pub(crate) destinations: usize,
     pub(crate) counters: Counters,
+}
+
+impl ShardState {
+    /// Forgets all series.
+    pub(crate) fn clear_series(&mut self) {
+        self.slab.clear();
+        self.queue.clear();
+        self.expiries.clear();
+        self.sources.clear();
+        self.destinations = 0;
+    }
 }
 
 /// What happened in a shard since the start.

@@ -71,6 +71,11 @@ impl Aggregator {
         !matches!(self, Self::First | Self::Last | Self::Twa)
     }
 
+    /// The aggregator stored as `number`.
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
     /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {

@@ -88,12 +88,16 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
 
 fn open(settings: &Settings, events: &Arc<Events>) -> Result<Db, String> {
     let hearing = Arc::clone(events);
+    let events = Arc::clone(events);
     let options = Options {
         wal: settings.wal,
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,
         on_expired: Some(KeyHook::new(move |key| {
             hearing.changed(Class::Expired, "expired", key);
+        })),
+        on_rule_write: Some(KeyHook::new(move |key| {
+            events.changed(Class::Module, "ts.add:dest", key);
         })),
         ..Options::default()
     };

@@ -17,6 +17,7 @@ pub(crate) use times::Times;
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
+use crate::rules::Take;
 use crate::shard::ShardState;
 use crate::wal::Position;
 use latewood_model::SeriesId;
@@ -159,10 +160,19 @@ impl Core {
         if self.expiring.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
-        let Some((mut state, id)) = self.lock_slot(key) else {
+        let Some((state, id)) = self.lock_slot(key) else {
             return Ok(());
         };
         if !self.is_expired(&state, self.place_of(id)) {
+            return Ok(());
+        }
+        drop(state);
+        // What closed before a source goes is in its destinations.
+        let _ = self.freshen(id, Take::All);
+        let Some((mut state, again)) = self.lock_slot(key) else {
+            return Ok(());
+        };
+        if again != id || !self.is_expired(&state, self.place_of(id)) {
             return Ok(());
         }
         let gone = self.expire_in(&mut state, id)?;
@@ -224,14 +234,23 @@ impl Core {
 
     /// Removes some series of a shard; whether there may be more.
     fn sweep_shard(&self, number: usize) -> Result<bool> {
-        let mut state = self.shards[number].lock();
+        let state = self.shards[number].lock();
         let Some(now_ms) = self.overdue_ms(&state) else {
             return Ok(false);
         };
         let places: Vec<usize> = state.expiries.due(now_ms).take(SWEEP_MAX).collect();
+        drop(state);
+        for place in &places {
+            // What closed before a source goes is in its destinations.
+            let _ = self.freshen(self.id_of(number, *place), Take::All);
+        }
+        let mut state = self.shards[number].lock();
         let mut gone = Vec::with_capacity(places.len());
         for place in &places {
             let id = self.id_of(number, *place);
+            if !state.expiries.is_due(*place, now_ms) {
+                continue;
+            }
             gone.extend(self.expire_in(&mut state, id)?);
         }
         drop(state);

@@ -1,5 +1,6 @@
-//! What goes on behind the writers: settling late samples, indexing labels,
-//! syncing the log, preparing its next segment.
+//! What goes on behind the writers: settling late samples, bringing what
+//! compaction rules write up to date, indexing labels, syncing the log,
+//! preparing its next segment.
 //!
 //! A thread for each, so that a long settle never delays a sync, a slow disk
 //! never a settle, and neither the labels of new series; and one that removes
@@ -23,6 +24,8 @@ use std::time::Duration;
 const IDLE_TURN: Duration = Duration::from_millis(1_000);
 /// How long a series may be there after its time has come, unseen.
 const EXPIRY_TICK: Duration = Duration::from_millis(100);
+/// How often what rules have to write is looked at.
+const RULES_TICK: Duration = Duration::from_millis(50);
 /// How often the log's background work is looked at.
 const LOG_TICK: Duration = Duration::from_millis(20);
 
@@ -50,6 +53,7 @@ impl Workers {
         workers.spawn("latewood-settle", core, settle::run)?;
         workers.spawn("latewood-index", core, run_index)?;
         workers.spawn("latewood-expire", core, run_expiry)?;
+        workers.spawn("latewood-rules", core, run_rules)?;
         if core.wal.is_some() {
             workers.spawn("latewood-log", core, run_log)?;
         }
@@ -140,6 +144,15 @@ fn run_index(core: &Core) {
 /// Removes what expired. An error halts the log, which tells every writer.
 fn run_expiry(core: &Core) {
     while core.signals.sleep(EXPIRY_TICK) && core.sweep_expired().is_ok() {}
+}
+
+/// Brings destinations up to date that nobody reads meanwhile.
+fn run_rules(core: &Core) {
+    while core.signals.sleep(RULES_TICK) {
+        if core.check_writable().is_ok() {
+            core.freshen_noted();
+        }
+    }
 }
 
 /// Keeps the log ready and, under [`Durability::Interval`], on disk.

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::observe::Work;
 use crate::shard::{ShardState, Waiting};
 use latewood_codec::Encoder;
+use latewood_model::SeriesId;
 use parking_lot::MutexGuard;
 
 /// Turns a series may get late samples before it is settled all the same.
@@ -70,26 +71,47 @@ impl Core {
         }
     }
 
+    /// Settles one series, unless somebody is settling.
+    pub(crate) fn settle_one(&self, id: SeriesId) -> Result<()> {
+        let Some(settler) = self.settler.try_lock() else {
+            return Ok(());
+        };
+        let (shard, place) = (self.shard_of(id), self.place_of(id));
+        self.settle_at(&settler, shard, place, &mut Encoder::new())
+    }
+
     /// Settles one series of `shard`; false when none is ready.
     fn settle_next(
         &self,
-        _settler: &MutexGuard<'_, ()>,
+        settler: &MutexGuard<'_, ()>,
         shard: usize,
         encoder: &mut Encoder,
     ) -> Result<bool> {
-        let (place, job) = {
+        let Some(place) = self.shards[shard].lock().queue.pop() else {
+            return Ok(false);
+        };
+        self.settle_at(settler, shard, place, encoder)?;
+        Ok(true)
+    }
+
+    /// Settles the series at `place`, if there is anything to settle.
+    fn settle_at(
+        &self,
+        _settler: &MutexGuard<'_, ()>,
+        shard: usize,
+        place: usize,
+        encoder: &mut Encoder,
+    ) -> Result<()> {
+        let job = {
             let mut state = self.shards[shard].lock();
-            let Some(place) = state.queue.pop() else {
-                return Ok(false);
-            };
             let Some(series) = state.slab.get_mut(place) else {
-                return Ok(true);
+                return Ok(());
             };
             series.ready = false;
-            let Some(job) = series.begin_settle() else {
-                return Ok(true);
-            };
-            (place, job)
+            match series.begin_settle() {
+                Some(job) => job,
+                None => return Ok(()),
+            }
         };
         let begun_ns = self.env.clock.monotonic_ns();
         let settled = job.run(encoder);
@@ -110,13 +132,14 @@ impl Core {
         };
         let work = settled.work;
         let Some(series) = state.slab.get_mut(place) else {
-            return Ok(true);
+            return Ok(());
         };
         if series.finish_settle(settled) {
             state.counters.note_settle(work);
         }
         state.queue.note(series);
-        Ok(true)
+        self.note_rules(state, place);
+        Ok(())
     }
 }
 

@@ -61,6 +61,18 @@ impl View {
         }
     }
 
+    /// The same with the open bucket of a rule's destination as one more sample.
+    pub fn with_open(mut self, open: Option<Sample>) -> Self {
+        if let Some(open) = open {
+            self.snapshot.add_open(open);
+            if let Some(outside) = &mut self.outside {
+                outside.0.add_open(open);
+                outside.1.add_open(open);
+            }
+        }
+        self
+    }
+
     /// About how many samples [`View::run`] reads, at most.
     pub fn samples(&self) -> u64 {
         self.snapshot.samples()
@@ -163,7 +175,14 @@ impl Db {
     /// Reads a series under its shard's lock; `None` where it is gone.
     pub(super) fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&Series) -> T) -> Option<T> {
         let place = self.core.place_of(series.id);
-        let state = self.core.shards[self.core.shard_of(series.id)].lock();
+        let shard = &self.core.shards[self.core.shard_of(series.id)];
+        let mut state = shard.lock();
+        if let Some(source) = state.slab.get(place)?.source() {
+            drop(state);
+            // Samples that cannot be read are reported by who reads them.
+            let _ = self.core.freshen_for_reader(source);
+            state = shard.lock();
+        }
         match self.core.is_expired(&state, place) {
             true => None,
             false => state.slab.get(place).map(read),

@@ -103,6 +103,23 @@ impl MergeSource {
         }
     }
 
+    /// Bounds of the batch that comes next in a walk forwards: none of its
+    /// samples lies outside. Nothing is decoded.
+    pub(crate) fn upcoming_span(&self) -> Option<(Timestamp, Timestamp)> {
+        let first_of = |index: usize| match self.units.get(index)?.0 {
+            Unit::Frame { chunk, frame } => Some(self.snapshot.chunks[chunk].frame_first(frame)),
+            Unit::Tail => self.snapshot.tail.first().map(|sample| sample.timestamp),
+        };
+        let index = self.upcoming()?;
+        // The first unit also has the operations before it.
+        let low = first_of(index).filter(|_| index > 0);
+        let high = first_of(index + 1).map(|next| next.saturating_sub(1));
+        Some((
+            low.unwrap_or(Timestamp::MIN),
+            high.unwrap_or(Timestamp::MAX),
+        ))
+    }
+
     /// Where the late operations of unit `index` stand.
     fn ops_of(&self, index: usize) -> std::ops::Range<usize> {
         let start = index

@@ -28,7 +28,7 @@ mod run;
 pub(crate) mod spread;
 mod sums;
 mod twa;
-mod window;
+pub(crate) mod window;
 
 pub use columns::Columns;
 pub use join::join;

@@ -9,25 +9,25 @@ use super::{Aggregation, BucketStamp};
 
 /// The milliseconds from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bucket {
-    pub(super) first: i64,
-    pub(super) last: i64,
+pub(crate) struct Bucket {
+    pub(crate) first: i64,
+    pub(crate) last: i64,
 }
 
 impl Bucket {
-    pub(super) fn contains(&self, timestamp: i64) -> bool {
+    pub(crate) fn contains(&self, timestamp: i64) -> bool {
         self.first <= timestamp && timestamp <= self.last
     }
 
     /// Where the next bucket begins: the edge lines are cut at.
-    pub(super) fn end(&self) -> i64 {
+    pub(crate) fn end(&self) -> i64 {
         self.last.saturating_add(1)
     }
 }
 
 /// The division of time into buckets, walked in one direction.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(crate) struct Window {
     bucket_ms: i64,
     /// The boundary in `0..bucket_ms`.
     offset_ms: i64,
@@ -37,7 +37,7 @@ pub(super) struct Window {
 
 impl Window {
     /// Buckets of `aggregation`, whose `bucket_ms` must be above 0.
-    pub(super) fn new(aggregation: &Aggregation, reverse: bool) -> Self {
+    pub(crate) fn new(aggregation: &Aggregation, reverse: bool) -> Self {
         Self {
             bucket_ms: aggregation.bucket_ms,
             offset_ms: aggregation.align.rem_euclid(aggregation.bucket_ms),
@@ -46,8 +46,19 @@ impl Window {
         }
     }
 
+    /// Buckets of `bucket_ms` (above 0) with a boundary at `align`, stamped
+    /// with their beginnings and walked forwards.
+    pub(crate) fn grid(bucket_ms: i64, align: i64) -> Self {
+        Self {
+            bucket_ms,
+            offset_ms: align.rem_euclid(bucket_ms),
+            stamp: BucketStamp::Start,
+            reverse: false,
+        }
+    }
+
     /// The bucket that holds `timestamp`.
-    pub(super) fn containing(&self, timestamp: i64) -> Bucket {
+    pub(crate) fn containing(&self, timestamp: i64) -> Bucket {
         let mut past = timestamp.rem_euclid(self.bucket_ms) - self.offset_ms;
         if past < 0 {
             past += self.bucket_ms;
@@ -60,7 +71,7 @@ impl Window {
 
     /// The neighbour of `bucket` in the direction of the walk; `None` at the
     /// end of time.
-    pub(super) fn after(&self, bucket: Bucket) -> Option<Bucket> {
+    pub(crate) fn after(&self, bucket: Bucket) -> Option<Bucket> {
         let reach = self.bucket_ms - 1;
         if self.reverse {
             let last = bucket.first.checked_sub(1)?;
@@ -74,7 +85,7 @@ impl Window {
     }
 
     /// Whether the walk meets `bucket` before `other`.
-    pub(super) fn precedes(&self, bucket: Bucket, other: Bucket) -> bool {
+    pub(crate) fn precedes(&self, bucket: Bucket, other: Bucket) -> bool {
         if self.reverse {
             bucket.last > other.last
         } else {
@@ -84,7 +95,7 @@ impl Window {
 
     /// The timestamp of the bucket's row. The bucket that time begins in
     /// counts as beginning at 0: clients know no negative timestamps.
-    pub(super) fn stamp(&self, bucket: Bucket) -> i64 {
+    pub(crate) fn stamp(&self, bucket: Bucket) -> i64 {
         let start = if bucket.contains(0) { 0 } else { bucket.first };
         match self.stamp {
             BucketStamp::Start => start,

@@ -22,9 +22,15 @@ impl Series {
         to: Timestamp,
         sealer: &mut Sealer,
     ) -> Result<u64> {
-        // What is past the retention must not come back when the newest
-        // sample goes and takes the limit back with it.
-        self.delete_expired(sealer)?;
+        let newest = self.newest;
+        if self.source_mut().is_some() && newest.is_some_and(|newest| to < newest) {
+            // Rules may still need what is past the retention.
+            self.settle_now(sealer)?;
+        } else {
+            // What is past the retention must not come back when the newest
+            // sample goes and takes the limit back with it.
+            self.delete_expired(sealer)?;
+        }
         let deleted = self.delete_span(from, to, sealer)?;
         self.sealed_last = self.chunks.last().map(|chunk| chunk.last());
         self.newest = self
@@ -32,6 +38,12 @@ impl Series {
             .last()
             .map(|sample| sample.timestamp)
             .or(self.sealed_last);
+        let newest_left = self.newest;
+        if let Some(source) = self.source_mut()
+            && from <= to
+        {
+            source.deleted(from, to, newest, newest_left);
+        }
         Ok(deleted)
     }
 
@@ -40,6 +52,9 @@ impl Series {
         self.settle_now(sealer)?;
         if let Some(expired_to) = self.retention_floor().checked_sub(1) {
             self.delete_span(Timestamp::MIN, expired_to, sealer)?;
+            if let Some(source) = self.source_mut() {
+                source.lost(expired_to.saturating_add(1));
+            }
         }
         Ok(())
     }

@@ -295,6 +295,23 @@ impl SharedLate {
         self.runs.is_empty() && self.staged.is_empty()
     }
 
+    /// The operations of `from..=to` as a single run, for several readers.
+    pub(crate) fn gathered(self, from: Timestamp, to: Timestamp) -> Self {
+        if self.is_empty() {
+            return self;
+        }
+        let ops = Arc::new(self.collect(from, to));
+        Self {
+            runs: vec![Run { tier: 0, ops }],
+            staged: Vec::new(),
+        }
+    }
+
+    /// Adds an operation that came after all others.
+    pub(crate) fn push(&mut self, op: LateOp) {
+        self.staged.push(op);
+    }
+
     /// All operations of `from..=to`, sorted as in a run.
     pub(crate) fn collect(self, from: Timestamp, to: Timestamp) -> Vec<LateOp> {
         if from > to {

@@ -16,7 +16,9 @@ impl Series {
                     .map(|chunk| chunk.memory_bytes() + 16)
                     .sum::<usize>(),
             late_bytes: self.late.as_ref().map_or(0, |late| late.memory_bytes()),
-            other_bytes: size_of::<Self>() + self.key.len(),
+            other_bytes: size_of::<Self>()
+                + self.key.len()
+                + self.links.as_ref().map_or(0, |links| links.memory_bytes()),
         }
     }
 }

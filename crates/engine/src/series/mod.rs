@@ -34,6 +34,7 @@ pub(crate) use snapshot::Snapshot;
 
 use crate::append::Refusal;
 use crate::error::Result;
+use crate::rules::{Links, Source};
 use chunk::{Chunk, Held, Shape};
 use late::{Late, LateOp};
 use latewood_codec::{Encoder, Hint};
@@ -92,6 +93,8 @@ pub(crate) struct Series {
     /// Settles begun so far; a result with another number is out of date.
     settles_begun: u32,
     settling: bool,
+    /// The rules it is part of; most series pay a null pointer.
+    links: Option<Box<Links>>,
     pub(crate) key: Arc<[u8]>,
 }
 
@@ -121,6 +124,7 @@ impl Series {
             shape,
             settles_begun: 0,
             settling: false,
+            links: None,
             key,
         }
     }
@@ -164,6 +168,32 @@ impl Series {
         self.newest
     }
 
+    /// The rules it is part of.
+    pub(crate) fn links(&self) -> Option<&Links> {
+        self.links.as_deref()
+    }
+
+    /// Sets the rules it is part of.
+    pub(crate) fn set_links(&mut self, links: Option<Links>) {
+        self.links = links.map(Box::new);
+    }
+
+    /// Its rules, where it has some.
+    pub(crate) fn source_mut(&mut self) -> Option<&mut Source> {
+        match self.links.as_deref_mut() {
+            Some(Links::Source(source)) => Some(source),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn note_touched(&mut self, timestamp: Timestamp) {
+        let sealed = self.sealed_last.is_some_and(|last| timestamp <= last);
+        if let Some(source) = self.source_mut() {
+            source.touched(timestamp, sealed);
+        }
+    }
+
     /// The policy for a sample that brings none of its own.
     pub(crate) fn policy_or(&self, default: DuplicatePolicy) -> DuplicatePolicy {
         self.policy.unwrap_or(default)
@@ -177,13 +207,36 @@ impl Series {
         policy: DuplicatePolicy,
         sealer: &mut Sealer,
     ) -> Result<Fate> {
-        if let Some(newest) = self.newest {
-            if policy == DuplicatePolicy::Last && self.ignores(sample, newest)? {
-                return Ok(Fate::Ignored(newest));
+        if let Some(newest) = self.newest
+            && policy == DuplicatePolicy::Last
+            && self.ignores(sample, newest)?
+        {
+            return Ok(Fate::Ignored(newest));
+        }
+        self.put(sample, policy, sealer)
+    }
+
+    /// Takes a sample whatever the IGNORE rule says.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        sample: Sample,
+        policy: DuplicatePolicy,
+        sealer: &mut Sealer,
+    ) -> Result<Fate> {
+        if let Some(newest) = self.newest
+            && sample.timestamp <= newest
+        {
+            let fate = self.append_late(sample, policy, newest, sealer)?;
+            if self.links.is_some() && matches!(fate, Fate::Late | Fate::Duplicate) {
+                self.note_touched(sample.timestamp);
             }
-            if sample.timestamp <= newest {
-                return self.append_late(sample, policy, newest, sealer);
-            }
+            return Ok(fate);
+        }
+        if let Some(links) = &mut self.links
+            && let Links::Source(source) = &mut **links
+        {
+            source.in_order(sample.timestamp);
         }
         self.newest = Some(sample.timestamp);
         self.holds_nan |= sample.value.is_nan();
@@ -342,7 +395,17 @@ impl Series {
         }
     }
 
-    fn retention_floor(&self) -> Timestamp {
+    /// The oldest timestamp that is kept for readers and rules.
+    pub(crate) fn held_floor(&self) -> Timestamp {
+        let floor = self.retention_floor();
+        match self.links() {
+            Some(Links::Source(source)) => source.hold(floor),
+            _ => floor,
+        }
+    }
+
+    /// The oldest timestamp a reader sees.
+    pub(crate) fn retention_floor(&self) -> Timestamp {
         self.newest
             .map_or(Timestamp::MIN, |newest| self.floor(newest))
     }
@@ -389,7 +452,7 @@ impl Series {
     }
 
     fn drop_expired(&mut self) {
-        let floor = self.retention_floor();
+        let floor = self.held_floor();
         let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
         // A settle under way keeps its chunks; what expired goes when it ends.
         if expired > 0 && !self.settling {

@@ -188,7 +188,7 @@ impl Series {
             chunks: shared(&self.chunks[place.clone()]),
             place,
             number: self.settles_begun,
-            floor: self.retention_floor(),
+            floor: self.held_floor(),
             shape: self.shape,
             hint: self.hint,
         })
@@ -215,6 +215,9 @@ impl Series {
             self.hint = settled.hint;
         }
         self.drop_expired();
+        if let Some(source) = self.source_mut() {
+            source.settled();
+        }
         true
     }
 

@@ -44,7 +44,11 @@ impl Series {
     /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in
     /// the chunks of the span, the runs, and what is staged and in the tail.
     pub(crate) fn snapshot(&self, from: Timestamp, to: Timestamp) -> Snapshot {
-        let from = from.max(self.retention_floor());
+        self.snapshot_held(from.max(self.retention_floor()), to)
+    }
+
+    /// The same with what is past the retention and still held.
+    pub(crate) fn snapshot_held(&self, from: Timestamp, to: Timestamp) -> Snapshot {
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);
         let end = self
             .chunks
@@ -65,6 +69,53 @@ impl Series {
             chunks: shared(&self.chunks[start..end]),
             late,
             tail: self.tail[tail_start..tail_end].to_vec(),
+        }
+    }
+
+    /// No later than the newest sample older than `timestamp`, where there is
+    /// one, and not much earlier.
+    pub(crate) fn reach_before(&self, timestamp: Timestamp) -> Timestamp {
+        let in_tail = self.tail.partition_point(|held| held.timestamp < timestamp);
+        if let Some(place) = in_tail.checked_sub(1) {
+            return self.tail[place].timestamp;
+        }
+        // Every chunk has a sample at its first timestamp.
+        let chunks = self.chunks.partition_point(|held| held.first < timestamp);
+        let before = chunks.checked_sub(1).map(|index| self.chunks[index].first);
+        before.unwrap_or(Timestamp::MIN)
+    }
+
+    /// No earlier than the oldest sample newer than `timestamp`, where there
+    /// is one, and not much later.
+    pub(crate) fn reach_after(&self, timestamp: Timestamp) -> Timestamp {
+        let chunks = self
+            .chunks
+            .partition_point(|chunk| chunk.last() <= timestamp);
+        if let Some(chunk) = self.chunks.get(chunks) {
+            return chunk.last();
+        }
+        let in_tail = self
+            .tail
+            .partition_point(|held| held.timestamp <= timestamp);
+        let after = self.tail.get(in_tail).map(|held| held.timestamp);
+        after.unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl Snapshot {
+    /// The part of it in `from..=to`.
+    pub(crate) fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
+        let (from, to) = (from.max(self.from), to.min(self.to));
+        let start = self.chunks.partition_point(|chunk| chunk.last() < from);
+        let end = self.chunks.partition_point(|chunk| chunk.first() <= to);
+        let tail_start = self.tail.partition_point(|held| held.timestamp < from);
+        let tail_end = self.tail.partition_point(|held| held.timestamp <= to);
+        Self {
+            from,
+            to,
+            chunks: self.chunks[start..end.max(start)].to_vec(),
+            late: self.late.clone(),
+            tail: self.tail[tail_start..tail_end.max(tail_start)].to_vec(),
         }
     }
 }

@@ -20,6 +20,7 @@ use super::record::{
 };
 use super::value::{FORM_RAW, put_value};
 use super::varint::{put, zigzag};
+use crate::rules::RuleSpec;
 use crc_fast::crc32_iscsi;
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions, Timestamp};
 
@@ -198,6 +199,38 @@ impl GroupBuilder {
     pub fn expire(&mut self, id: SeriesId, at_ms: Option<i64>) {
         self.control(kind::EXPIRE, id);
         self.put_varint(at_ms.map_or(0, i64::unsigned_abs));
+        self.note_id(id);
+    }
+
+    /// Adds a compaction rule; the group becomes a barrier.
+    pub fn create_rule(&mut self, id: SeriesId, destination: SeriesId, spec: RuleSpec) {
+        self.control(kind::CREATE_RULE, id);
+        self.put_varint(u64::from(destination.0));
+        self.put_varint(spec.aggregator as u64);
+        self.put_varint(zigzag(spec.bucket_ms));
+        self.put_varint(zigzag(spec.align));
+        self.note_id(id);
+        self.barrier = true;
+    }
+
+    /// Adds the end of a compaction rule; the group becomes a barrier.
+    pub fn delete_rule(&mut self, id: SeriesId, destination: SeriesId) {
+        self.control(kind::DELETE_RULE, id);
+        self.put_varint(u64::from(destination.0));
+        self.note_id(id);
+        self.barrier = true;
+    }
+
+    /// Adds that the marks of a source are being worked off.
+    pub fn rule_take(&mut self, id: SeriesId, all: bool) {
+        self.control(kind::RULE_TAKE, id);
+        self.put_varint(u64::from(all));
+        self.note_id(id);
+    }
+
+    /// Adds that they have been.
+    pub fn rule_done(&mut self, id: SeriesId) {
+        self.control(kind::RULE_DONE, id);
         self.note_id(id);
     }
 

@@ -13,9 +13,10 @@
 use super::value::take_value;
 use super::varint::{take, unzigzag};
 use crate::error::{Error, ErrorKind, Result};
+use crate::rules::RuleSpec;
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
-    DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
+    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
 };
 
 /// The tag bit of control records; their kind stands above it.
@@ -66,6 +67,10 @@ pub(crate) mod kind {
     pub(crate) const FLUSH_ALL: u8 = 5;
     /// The duplicate policy of the samples that follow.
     pub(crate) const POLICY: u8 = 6;
+    pub(crate) const CREATE_RULE: u8 = 7;
+    pub(crate) const DELETE_RULE: u8 = 8;
+    pub(crate) const RULE_TAKE: u8 = 9;
+    pub(crate) const RULE_DONE: u8 = 10;
     pub(crate) const EXPIRE: u8 = 11;
 }
 
@@ -129,6 +134,34 @@ pub enum Record<'a> {
         id: SeriesId,
         /// Milliseconds since the Unix epoch, above 0; `None` for never.
         at_ms: Option<i64>,
+    },
+    /// A compaction rule came to be.
+    CreateRule {
+        /// The series it reads.
+        id: SeriesId,
+        /// The series it writes.
+        destination: SeriesId,
+        /// What it does.
+        spec: RuleSpec,
+    },
+    /// A compaction rule ended.
+    DeleteRule {
+        /// The series it read.
+        id: SeriesId,
+        /// The series it wrote.
+        destination: SeriesId,
+    },
+    /// Somebody began to work off the marks of a source.
+    RuleTake {
+        /// The source.
+        id: SeriesId,
+        /// Late marks, too.
+        all: bool,
+    },
+    /// What was taken last is in the destinations.
+    RuleDone {
+        /// The source.
+        id: SeriesId,
     },
     /// Every series is gone.
     FlushAll,
@@ -204,7 +237,7 @@ impl<'a> RecordIter<'a> {
         if kind == kind::FLUSH_ALL {
             return Some(Record::FlushAll);
         }
-        let id = SeriesId(u32::try_from(take(&mut self.bytes)?).ok()?);
+        let id = take_id(&mut self.bytes)?;
         Some(match kind {
             kind::CREATE => Record::Create {
                 id,
@@ -225,6 +258,20 @@ impl<'a> RecordIter<'a> {
                 id,
                 key: take_key(&mut self.bytes)?,
             },
+            kind::CREATE_RULE => Record::CreateRule {
+                id,
+                destination: take_id(&mut self.bytes)?,
+                spec: take_rule(&mut self.bytes)?,
+            },
+            kind::DELETE_RULE => Record::DeleteRule {
+                id,
+                destination: take_id(&mut self.bytes)?,
+            },
+            kind::RULE_TAKE => Record::RuleTake {
+                id,
+                all: take_flag(&mut self.bytes)?,
+            },
+            kind::RULE_DONE => Record::RuleDone { id },
             kind::EXPIRE => Record::Expire {
                 id,
                 at_ms: match i64::try_from(take(&mut self.bytes)?).ok()? {
@@ -265,6 +312,27 @@ fn damaged() -> Error {
         ErrorKind::Corrupt,
         "a log group passes its checksum but holds no known records",
     )
+}
+
+fn take_id(bytes: &mut &[u8]) -> Option<SeriesId> {
+    Some(SeriesId(u32::try_from(take(bytes)?).ok()?))
+}
+
+fn take_flag(bytes: &mut &[u8]) -> Option<bool> {
+    match take(bytes)? {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
+    }
+}
+
+fn take_rule(bytes: &mut &[u8]) -> Option<RuleSpec> {
+    let spec = RuleSpec {
+        aggregator: Aggregator::from_number(u8::try_from(take(bytes)?).ok()?)?,
+        bucket_ms: unzigzag(take(bytes)?),
+        align: unzigzag(take(bytes)?),
+    };
+    (spec.bucket_ms > 0).then_some(spec)
 }
 
 fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {

@@ -55,7 +55,9 @@ pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
              mend the disk and restart the server"
         )
         .into(),
-        ErrorKind::Limit | ErrorKind::Invalid => format!("ERR TSDB: {error}").into(),
+        ErrorKind::Limit | ErrorKind::Invalid | ErrorKind::NoSuchRule => {
+            format!("ERR TSDB: {error}").into()
+        }
         _ => format!("ERR {error}").into(),
     }
 }

@@ -1,8 +1,8 @@
 //! `TS.GET key [LATEST]` gives the newest sample of a series. Reply: its
 //! timestamp and value, or an empty array where the series has none.
 //!
-//! LATEST asks for the open bucket of a compaction; it is accepted and changes
-//! nothing where there is none.
+//! LATEST asks for the open bucket of a compaction; it changes nothing where
+//! there is none.
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
@@ -23,7 +23,12 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     if args.len() > 3 {
         return Err(Fault::Arity);
     }
-    let last = call.shared.db.last_sample(args.word(1));
+    let db = &call.shared.db;
+    let last = if args.is(2, "LATEST") {
+        db.last_sample_latest(args.word(1))
+    } else {
+        db.last_sample(args.word(1))
+    };
     if last.is_err() {
         call.shared.events.missed(args.word(1));
     }

@@ -56,6 +56,7 @@ mod read;
 pub(crate) mod registry;
 mod rename;
 mod rows;
+mod rules;
 mod scan;
 mod series_info;
 mod series_options;

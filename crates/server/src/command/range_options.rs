@@ -126,7 +126,7 @@ fn count(args: Args<'_>, from: usize, keys: usize) -> Result<Option<u64>, Fault>
 }
 
 /// The aggregation without its aggregators, and those of each of `keys` keys.
-fn aggregation(
+pub(crate) fn aggregation(
     args: Args<'_>,
     from: usize,
     keys: usize,

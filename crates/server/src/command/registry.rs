@@ -89,6 +89,8 @@ pub(crate) static COMMANDS: &[&[Spec]] = &[
         super::query_index::SPEC,
         super::query_labels::SPEC,
         super::series_info::SPEC,
+        super::rules::CREATERULE,
+        super::rules::DELETERULE,
     ],
     &[super::read::SPEC],
     super::keyspace::SPECS,

@@ -6,7 +6,7 @@
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
-use latewood_engine::{ChunkInfo, SeriesInfo};
+use latewood_engine::{ChunkInfo, RuleInfo, SeriesInfo};
 use latewood_model::Labels;
 use latewood_wire::resp::{Protocol, Reply};
 
@@ -27,11 +27,13 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         return Err(Fault::Arity);
     }
     let key = args.word(1);
-    let info = call.shared.db.info(key)?;
+    let db = &call.shared.db;
+    let info = db.info(key)?;
+    let (source, rules) = (db.source_of(key)?, db.rules_of(key)?);
     let debug = args.is(2, "DEBUG");
     let mut reply = call.reply();
     reply.map(if debug { 16 } else { 14 });
-    fields(&mut reply, &info);
+    fields(&mut reply, &info, source.as_deref(), &rules);
     if debug {
         reply.simple("keySelfName");
         reply.bulk(key);
@@ -44,7 +46,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-fn fields(reply: &mut Reply<'_>, info: &SeriesInfo) {
+fn fields(reply: &mut Reply<'_>, info: &SeriesInfo, source: Option<&[u8]>, rules: &[RuleInfo]) {
     let options = &info.options;
     let number = |reply: &mut Reply<'_>, name: &str, value: i64| {
         reply.simple(name);
@@ -71,9 +73,12 @@ fn fields(reply: &mut Reply<'_>, info: &SeriesInfo) {
     reply.simple("labels");
     describe_labels(reply, &options.labels);
     reply.simple("sourceKey");
-    reply.null();
+    match source {
+        Some(key) => reply.bulk(key),
+        None => reply.null(),
+    }
     reply.simple("rules");
-    reply.map(0);
+    describe_rules(reply, rules);
     number(
         reply,
         "ignoreMaxTimeDiff",
@@ -97,6 +102,28 @@ fn describe_labels(reply: &mut Reply<'_>, labels: &Labels) {
         }
         reply.bulk(name);
         reply.bulk(value);
+    }
+}
+
+/// RESP3: a map by destination; RESP2: an array of rules.
+fn describe_rules(reply: &mut Reply<'_>, rules: &[RuleInfo]) {
+    let as_map = reply.protocol() == Protocol::Resp3;
+    if as_map {
+        reply.map(rules.len());
+    } else {
+        reply.array(rules.len());
+    }
+    for rule in rules {
+        if !as_map {
+            reply.array(4);
+        }
+        reply.bulk(&rule.destination);
+        if as_map {
+            reply.array(3);
+        }
+        reply.integer(rule.spec.bucket_ms);
+        reply.simple(rule.spec.aggregator.name().to_uppercase());
+        reply.integer(rule.spec.align);
     }
 }
 

@@ -24,4 +24,5 @@ mod ts_change;
 mod ts_info;
 mod ts_range;
 mod ts_read;
+mod ts_rules;
 mod ts_write;

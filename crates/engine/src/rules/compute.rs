@@ -1,0 +1,261 @@
+//! From a snapshot of a source to what a rule's marked buckets hold now.
+//!
+//! All marked buckets of a rule are one walk over the snapshot that passes
+//! over frames without any; frames inside one bucket give their statistics.
+//! The time-weighted average also changes in the buckets with samples next to
+//! a marked one, and needs the samples next to those: it is computed group of
+//! buckets by group of buckets.
+//!
+//! Pure; tested by `tests/db_rules.rs` and the model test.
+
+use super::Rule;
+use crate::error::Result;
+use crate::query::merge::MergeSource;
+use crate::query::window::{Bucket, Window};
+use crate::query::{self, Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink};
+use crate::series::Snapshot;
+use latewood_model::{Aggregator, Sample, Timestamp};
+use std::ops::ControlFlow;
+
+/// Groups of buckets nearer to each other than so many buckets are one.
+const NEAR_BUCKETS: i64 = 16;
+
+/// What rows are made of.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    /// Nothing older counts.
+    pub(super) since: Timestamp,
+    /// Buckets that begin before this are complete only if marked.
+    pub(super) complete_from: Timestamp,
+    /// Buckets that begin here or later are still open.
+    pub(super) open_from: Timestamp,
+}
+
+/// What the marked buckets of a rule hold.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    /// One sample for each closed bucket with samples, ascending.
+    pub(super) rows: Vec<Sample>,
+    /// Where marked buckets have none, by their first and last timestamp.
+    pub(super) gaps: Vec<(Timestamp, Timestamp)>,
+}
+
+impl<'a> Part<'a> {
+    /// All of a snapshot.
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        Self {
+            snapshot,
+            since: Timestamp::MIN,
+            complete_from: Timestamp::MIN,
+            open_from: Timestamp::MAX,
+        }
+    }
+}
+
+/// Computes the buckets in `dirty`, which ascends without meeting.
+pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<Output> {
+    let window = rule.window();
+    let (Some(first), Some(last)) = (dirty.first(), dirty.last()) else {
+        return Ok(Output::default());
+    };
+    let mut rows = Vec::new();
+    if rule.spec.aggregator == Aggregator::Twa {
+        for group in groups(dirty, rule.spec.bucket_ms) {
+            twa_rows(rule, group, part, &mut rows)?;
+        }
+        // A bucket between two groups is in both.
+        rows.dedup_by_key(|row: &mut Sample| row.timestamp);
+    } else {
+        let mut picked = Picked {
+            source: MergeSource::new(part.snapshot.clone(), false),
+            dirty,
+            place: 0,
+        };
+        let query = query_of(rule, first.first.max(part.since), last.last);
+        let mut sink = Rows::default();
+        query::run(&query, Neighbours::default(), &mut picked, &mut sink)?;
+        rows = sink.0;
+        let mut place = 0;
+        rows.retain(|row| {
+            while dirty[place].last < row.timestamp && place + 1 < dirty.len() {
+                place += 1;
+            }
+            dirty[place].contains(row.timestamp)
+        });
+    }
+    rows.retain(|row| window.containing(row.timestamp).first < part.open_from);
+    let gaps = gaps(window, dirty, &rows);
+    Ok(Output { rows, gaps })
+}
+
+fn query_of(rule: &Rule, from: Timestamp, to: Timestamp) -> RangeQuery {
+    RangeQuery {
+        from,
+        to,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: None,
+        aggregation: Some(Aggregation {
+            aggregators: vec![rule.spec.aggregator],
+            bucket_ms: rule.spec.bucket_ms,
+            align: rule.spec.align,
+            stamp: BucketStamp::Start,
+            empty: false,
+        }),
+        reverse: false,
+    }
+}
+
+/// Cuts `dirty` where little is marked between two.
+fn groups(dirty: &[Bucket], bucket_ms: i64) -> impl Iterator<Item = &[Bucket]> {
+    let near_ms = bucket_ms.saturating_mul(NEAR_BUCKETS);
+    dirty.chunk_by(move |a, b| b.first.saturating_sub(a.last) <= near_ms)
+}
+
+fn twa_rows(rule: &Rule, group: &[Bucket], part: &Part<'_>, rows: &mut Vec<Sample>) -> Result<()> {
+    let (Some(first), Some(last)) = (group.first(), group.last()) else {
+        return Ok(());
+    };
+    let window = rule.window();
+    let oldest = part.since.max(part.complete_from.min(first.first));
+    let older = |than: Timestamp| -> Result<Option<Sample>> {
+        let Some(to) = than.checked_sub(1) else {
+            return Ok(None);
+        };
+        MergeSource::new(part.snapshot.narrow(oldest, to), true).last_sample()
+    };
+    let newer = |than: Timestamp| -> Result<Option<Sample>> {
+        let Some(from) = than.checked_add(1) else {
+            return Ok(None);
+        };
+        MergeSource::new(part.snapshot.narrow(from, Timestamp::MAX), false).first_sample()
+    };
+    let from = match older(first.first)? {
+        Some(before) => window.containing(before.timestamp).first,
+        None => first.first,
+    };
+    let to = match newer(last.last)? {
+        Some(after) => window.containing(after.timestamp).end(),
+        None => last.end(),
+    };
+    let from = from.max(oldest);
+    let neighbours = Neighbours {
+        before: older(from)?,
+        after: newer(to)?,
+    };
+    let query = query_of(rule, from, to);
+    let mut source = MergeSource::new(part.snapshot.narrow(from, to), false);
+    let mut sink = Rows::default();
+    query::run(&query, neighbours, &mut source, &mut sink)?;
+    let all = sink.0;
+    for (index, row) in all.iter().enumerate() {
+        let bucket = window.containing(row.timestamp);
+        let before = index.checked_sub(1).map(|index| all[index].timestamp);
+        let after = all
+            .get(index + 1)
+            .map(|row| window.containing(row.timestamp).last);
+        let reach = Bucket {
+            first: before.unwrap_or(Timestamp::MIN),
+            last: after.unwrap_or(Timestamp::MAX),
+        };
+        let meets = |span: &Bucket| span.first <= reach.last && span.last >= reach.first;
+        let marked = group.iter().any(|span| span.contains(row.timestamp));
+        if marked || bucket.first >= part.complete_from && group.iter().any(meets) {
+            rows.push(*row);
+        }
+    }
+    Ok(())
+}
+
+/// Where `dirty` has no rows.
+fn gaps(window: Window, dirty: &[Bucket], rows: &[Sample]) -> Vec<(Timestamp, Timestamp)> {
+    let mut gaps = Vec::new();
+    let mut rest = rows;
+    for span in dirty {
+        let mut first = span.first;
+        let inside = rest.partition_point(|row| row.timestamp <= span.last);
+        for row in &rest[..inside] {
+            let bucket = window.containing(row.timestamp);
+            if bucket.last < first {
+                continue;
+            }
+            if bucket.first > first {
+                gaps.push((first, bucket.first - 1));
+            }
+            first = bucket.end();
+        }
+        rest = &rest[inside..];
+        if first <= span.last {
+            gaps.push((first, span.last));
+        }
+    }
+    // A destination holds buckets by their first timestamp.
+    let stamp = |at: Timestamp| window.stamp(window.containing(at));
+    gaps.into_iter()
+        .map(|(first, last)| (stamp(first), stamp(last)))
+        .collect()
+}
+
+#[derive(Default)]
+struct Rows(Vec<Sample>);
+
+impl Sink for Rows {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], _width: usize) -> ControlFlow<()> {
+        let rows = timestamps.iter().zip(values);
+        self.0
+            .extend(rows.map(|(&at, &value)| Sample::new(at, value)));
+        ControlFlow::Continue(())
+    }
+}
+
+/// The batches of a source that reach into marked buckets.
+struct Picked<'a> {
+    source: MergeSource,
+    dirty: &'a [Bucket],
+    place: usize,
+}
+
+impl Picked<'_> {
+    /// Passes over batches without marked buckets; false at the end.
+    fn seek(&mut self) -> bool {
+        while let Some((low, high)) = self.source.upcoming_span() {
+            while self
+                .dirty
+                .get(self.place)
+                .is_some_and(|span| span.last < low)
+            {
+                self.place += 1;
+            }
+            match self.dirty.get(self.place) {
+                None => return false,
+                Some(span) if span.first <= high => return true,
+                Some(_) => query::Source::skip(&mut self.source),
+            }
+        }
+        false
+    }
+}
+
+impl query::Source for Picked<'_> {
+    fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool> {
+        if !self.seek() {
+            timestamps.clear();
+            values.clear();
+            return Ok(false);
+        }
+        self.source.next(timestamps, values)
+    }
+
+    fn peek_stats(&mut self) -> Option<BatchStats> {
+        if self.seek() {
+            self.source.peek_stats()
+        } else {
+            None
+        }
+    }
+
+    fn skip(&mut self) {
+        self.source.skip();
+    }
+}

@@ -1,0 +1,395 @@
+//! Working off marks: take them, compute, write the destinations, forget them.
+//!
+//! One thread at a time works on a source, which its *turn* says: a lock that
+//! is never asked for while a shard is locked. A crash in between leaves the
+//! marks in flight, so the work is done again; doing it twice is no harm.
+
+use super::compute::{Output, Part, rows_of};
+use super::marks::{Marks, join};
+use super::{Link, Links, Rule};
+use crate::core::Core;
+use crate::error::{ErrorKind, Result};
+use crate::query::window::Bucket;
+use crate::series::{Fate, Series, Snapshot};
+use crate::shard::ShardState;
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Rows written before the lock of a destination's shard is given back.
+const ROWS_MAX: usize = 4096;
+/// Late samples that are settled before marks among them are worked off.
+const SETTLE_FIRST: usize = 4096;
+
+/// Which marks to work off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Take {
+    /// Those near the newest samples, and what is in flight.
+    Prompt,
+    /// All.
+    All,
+}
+
+/// What is to be done for a source, detached from it.
+struct Work {
+    rules: Vec<(Rule, Vec<Bucket>)>,
+    snapshot: Snapshot,
+    newest: Option<Timestamp>,
+    floor: Timestamp,
+}
+
+impl Core {
+    /// Works off the marks of a source; afterwards its destinations hold
+    /// whatever samples acknowledged before the call come to.
+    ///
+    /// # Errors
+    /// `Corrupt`, and those of the log; the marks stay.
+    pub(crate) fn freshen(&self, source: SeriesId, take: Take) -> Result<()> {
+        let written = self.work_off(source, take)?;
+        if let Some(tell) = &self.options.on_rule_write {
+            for key in written {
+                tell.tell(&key);
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of the destinations written.
+    fn work_off(&self, source: SeriesId, take: Take) -> Result<Vec<Arc<[u8]>>> {
+        let mut written = Vec::new();
+        let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
+        let settles = {
+            let state = self.shards[self.shard_of(source)].lock();
+            match state.slab.get(self.place_of(source)) {
+                Some(series) if series.has_rule_work(take) => {
+                    take == Take::All && series.late_pending() >= SETTLE_FIRST
+                }
+                _ => return Ok(written),
+            }
+        };
+        if settles {
+            // Chunks are cheaper to read; where another thread settles, late
+            // samples are merged as they are read.
+            self.settle_one(source)?;
+        }
+        let Some(work) = self.take_marks(source, take)? else {
+            return Ok(written);
+        };
+        for (rule, dirty) in &work.rules {
+            let rows = rows_of(rule, dirty, &work.part(rule))?;
+            written.extend(self.write_rows(source, rule, &rows)?);
+        }
+        self.forget_marks(source)?;
+        Ok(written)
+    }
+
+    /// The same for somebody who reads: once the log has failed nothing can be
+    /// written any more, and what destinations hold is read as it is.
+    pub(crate) fn freshen_for_reader(&self, source: SeriesId) -> Result<()> {
+        if self.check_writable().is_err() {
+            return Ok(());
+        }
+        match self.freshen(source, Take::All) {
+            Err(error) if error.kind() != ErrorKind::Corrupt => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// Works off what concerns the series under `key`: its own marks, or those
+    /// of its source. Nothing where there is no such series.
+    pub(crate) fn freshen_key(&self, key: &[u8]) -> Result<()> {
+        let Ok((state, id)) = self.lock_series(key) else {
+            return Ok(());
+        };
+        let series = state.slab.get(self.place_of(id));
+        let source = match series.and_then(Series::links) {
+            Some(Links::Source(_)) => id,
+            Some(Links::Destination(link)) => link.source,
+            None => return Ok(()),
+        };
+        drop(state);
+        if source == id {
+            self.prune_rules(id);
+        }
+        self.freshen(source, Take::All)
+    }
+
+    /// Works off what is marked in any source.
+    pub(crate) fn freshen_all(&self) -> Result<()> {
+        for shard in 0..self.shards.len() {
+            let places = self.shards[shard].lock().slab.places();
+            for place in 0..places {
+                let works = {
+                    let state = self.shards[shard].lock();
+                    let series = state.slab.get(place);
+                    series.is_some_and(|series| series.has_rule_work(Take::All))
+                };
+                if works {
+                    self.freshen(self.id_of(shard, place), Take::All)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Works off what was noted since the last call, of each shard.
+    pub(crate) fn freshen_noted(&self) {
+        for shard in 0..self.shards.len() {
+            let noted = std::mem::take(&mut self.shards[shard].lock().sources);
+            for place in noted {
+                let take = {
+                    let mut state = self.shards[shard].lock();
+                    let series = state.slab.get_mut(place as usize);
+                    let Some(source) = series.and_then(Series::source_mut) else {
+                        continue;
+                    };
+                    source.queued = false;
+                    if source.late_due {
+                        Take::All
+                    } else {
+                        Take::Prompt
+                    }
+                };
+                if self
+                    .freshen(self.id_of(shard, place as usize), take)
+                    .is_err()
+                {
+                    self.rules_failed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Notes that a series has work for the thread behind the writers.
+    #[inline]
+    pub(crate) fn note_rules(&self, state: &mut ShardState, place: usize) {
+        let Some(series) = state.slab.get_mut(place) else {
+            return;
+        };
+        if let Some(source) = series.source_mut()
+            && !source.queued
+            && source.has_prompt_work()
+        {
+            source.queued = true;
+            state.sources.push(place as u32);
+        }
+    }
+
+    fn take_marks(&self, id: SeriesId, take: Take) -> Result<Option<Work>> {
+        let mut guard = self.shards[self.shard_of(id)].lock();
+        let state = &mut *guard;
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            return Ok(None);
+        };
+        let newest = series.newest();
+        let Some(source) = series.source_mut() else {
+            return Ok(None);
+        };
+        source.take(take, newest);
+        let work = series.rule_work();
+        if self.wal.is_some() {
+            state.group.rule_take(id, take == Take::All);
+        }
+        self.log_group(state)?;
+        drop(guard);
+        Ok(work)
+    }
+
+    fn forget_marks(&self, id: SeriesId) -> Result<()> {
+        let mut guard = self.shards[self.shard_of(id)].lock();
+        let state = &mut *guard;
+        let series = state.slab.get_mut(self.place_of(id));
+        if let Some(source) = series.and_then(Series::source_mut) {
+            source.done();
+            if self.wal.is_some() {
+                state.group.rule_done(id);
+            }
+        }
+        self.log_group(state).map(drop)
+    }
+
+    /// Writes what a rule came to; the destination's key, if anything changed.
+    fn write_rows(
+        &self,
+        source: SeriesId,
+        rule: &Rule,
+        output: &Output,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let link = Link {
+            source,
+            number: rule.number,
+        };
+        let mut changed = None;
+        for &(from, to) in &output.gaps {
+            let deleted = self.with_destination(rule.destination, link, |core, state| {
+                core.delete_rows(state, rule.destination, from, to)
+            })?;
+            changed = deleted.flatten().or(changed);
+        }
+        for rows in output.rows.chunks(ROWS_MAX) {
+            let put = self.with_destination(rule.destination, link, |core, state| {
+                core.put_rows(state, rule.destination, rows)
+            })?;
+            changed = put.or(changed);
+        }
+        Ok(changed)
+    }
+
+    /// Runs `write` under the lock of a destination that is still one; what it
+    /// logged is handed over.
+    fn with_destination<T>(
+        &self,
+        id: SeriesId,
+        link: Link,
+        write: impl FnOnce(&Self, &mut ShardState) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut state = self.shards[self.shard_of(id)].lock();
+        let series = state.slab.get(self.place_of(id));
+        match series.and_then(Series::links) {
+            Some(Links::Destination(held)) if *held == link => {}
+            _ => return Ok(None),
+        }
+        let written = write(self, &mut state)?;
+        self.log_group(&mut state)?;
+        Ok(Some(written))
+    }
+
+    fn put_rows(&self, state: &mut ShardState, id: SeriesId, rows: &[Sample]) -> Result<Arc<[u8]>> {
+        let place = self.place_of(id);
+        for row in rows {
+            if row.value.is_nan() {
+                // LAST prefers a number to NaN; this is to be NaN all the same.
+                self.delete_rows(state, id, row.timestamp, row.timestamp)?;
+            }
+            let Some(series) = state.slab.get_mut(place) else {
+                break;
+            };
+            let fate = series.put(*row, DuplicatePolicy::Last, &mut state.sealer)?;
+            if let Fate::Refused(_) = fate {
+                // Past the destination's retention: nobody could see it.
+                continue;
+            }
+            if self.wal.is_some() {
+                let (at, value) = (row.timestamp, row.value);
+                state.group.sample(id, at, value, DuplicatePolicy::Last);
+            }
+            if fate == Fate::Late {
+                self.after_late(state, place);
+            }
+            self.log_long_group(state)?;
+        }
+        let series = state.slab.get(place);
+        Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
+    }
+
+    /// Removes the rows from `from` to `to`; the key, if there were any.
+    fn delete_rows(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            return Ok(None);
+        };
+        if !series.holds_any(from, to)? {
+            return Ok(None);
+        }
+        series.delete_range(from, to, &mut state.sealer)?;
+        state.queue.note(series);
+        let key = series.key.clone();
+        if self.wal.is_some() {
+            state.group.delete_range(id, from, to);
+        }
+        Ok(Some(key))
+    }
+}
+
+impl Work {
+    fn part(&self, rule: &Rule) -> Part<'_> {
+        let window = rule.window();
+        let first_of = |at: Timestamp| window.containing(at).first;
+        Part {
+            snapshot: &self.snapshot,
+            since: rule.since,
+            complete_from: match self.floor {
+                Timestamp::MIN => Timestamp::MIN,
+                floor => first_of(floor),
+            },
+            open_from: self.newest.map_or(Timestamp::MAX, first_of),
+        }
+    }
+}
+
+impl Series {
+    fn has_rule_work(&self, take: Take) -> bool {
+        match (self.links(), take) {
+            (Some(Links::Source(source)), Take::All) => source.has_work(),
+            (Some(Links::Source(source)), Take::Prompt) => source.has_prompt_work(),
+            _ => false,
+        }
+    }
+
+    /// Whether a reader finds a sample in `from..=to`.
+    fn holds_any(&self, from: Timestamp, to: Timestamp) -> Result<bool> {
+        let source = crate::query::merge::MergeSource::new(self.snapshot(from, to), false);
+        Ok(source.first_sample()?.is_some())
+    }
+
+    /// The marks in flight, and the samples they are about.
+    fn rule_work(&mut self) -> Option<Work> {
+        let newest = self.newest();
+        let floor = self.retention_floor();
+        let rules = self.source_mut()?.work(newest);
+        let starts = rules.iter().filter_map(|(_, dirty)| dirty.first());
+        let ends = rules.iter().filter_map(|(_, dirty)| dirty.last());
+        let span = starts
+            .map(|span| span.first)
+            .min()
+            .zip(ends.map(|span| span.last).max());
+        let (mut from, mut to) = span.unwrap_or((Timestamp::MAX, Timestamp::MIN));
+        for (rule, dirty) in &rules {
+            if let (Some(first), Some(last)) = (dirty.first(), dirty.last()) {
+                let window = rule.window();
+                let first = window.containing(self.reach_before(first.first)).first;
+                from = from.min(self.reach_before(first));
+                let last = window.containing(self.reach_after(last.last)).last;
+                to = to.max(self.reach_after(last));
+            }
+        }
+        let mut snapshot = self.snapshot_held(from, to.max(from));
+        let late = std::mem::take(&mut snapshot.late);
+        snapshot.late = late.gathered(snapshot.from, snapshot.to);
+        Some(Work {
+            rules,
+            snapshot,
+            newest,
+            floor,
+        })
+    }
+}
+
+impl super::Source {
+    /// Each rule with the marked spans of its time.
+    fn work(&mut self, newest: Option<Timestamp>) -> Vec<(Rule, Vec<Bucket>)> {
+        let mut work = Vec::with_capacity(self.rules.len());
+        for rule in &self.rules {
+            let window = rule.window();
+            let mut dirty = Vec::new();
+            self.in_flight.spans(window, newest, &mut dirty);
+            let marked = dirty.len();
+            dirty.retain(|span| span.first >= self.lost_to);
+            self.kept += (marked - dirty.len()) as u64;
+            rule.own_in_flight.spans(window, newest, &mut dirty);
+            join(&mut dirty);
+            let light = Rule {
+                own: Marks::default(),
+                own_in_flight: Marks::default(),
+                ..*rule
+            };
+            work.push((light, dirty));
+        }
+        work
+    }
+}

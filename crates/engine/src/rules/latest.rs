@@ -1,0 +1,102 @@
+//! LATEST: a destination with the bucket that is still open.
+
+use super::compute::{Part, rows_of};
+use super::{Links, Rule};
+use crate::core::Core;
+use crate::db::Db;
+use crate::error::Result;
+use crate::query::window::Bucket;
+use crate::query::{RangeQuery, Sink, View};
+use crate::series::Snapshot;
+use crate::series::late::LateOp;
+use latewood_model::{DuplicatePolicy, Sample, SeriesId};
+
+impl Db {
+    /// [`Db::last_sample`] as LATEST has it: of a rule's destination, the open
+    /// bucket.
+    ///
+    /// # Errors
+    /// As [`Db::last_sample`].
+    pub fn last_sample_latest(&self, key: &[u8]) -> Result<Option<Sample>> {
+        match self.open_bucket(key)? {
+            Some(open) => Ok(Some(open)),
+            None => self.last_sample(key),
+        }
+    }
+
+    /// [`Db::range`] as LATEST has it: of a rule's destination, with the open
+    /// bucket, which counts as one more sample.
+    ///
+    /// # Errors
+    /// As [`Db::range`].
+    pub fn range_latest(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
+        let open = self.open_bucket(key)?;
+        let view = self.core.read(key, |series| View::of(series, query))?;
+        view.with_open(open).run(query, sink)
+    }
+
+    /// The open bucket of the rule to the series under `key`, as the sample it
+    /// would be if it closed now. `None` where there is no such rule, or no
+    /// sample came in since it was made.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn open_bucket(&self, key: &[u8]) -> Result<Option<Sample>> {
+        self.core.open_bucket(key)
+    }
+}
+
+impl Core {
+    /// See [`Db::open_bucket`].
+    fn open_bucket(&self, key: &[u8]) -> Result<Option<Sample>> {
+        let (destination, source) = {
+            let (state, id) = self.lock_series(key)?;
+            let series = state.slab.get(self.place_of(id));
+            match series.and_then(|series| series.source()) {
+                Some(source) => (id, source),
+                None => return Ok(None),
+            }
+        };
+        self.freshen_for_reader(source)?;
+        let Some((rule, bucket, snapshot)) = self.open_of(destination, source) else {
+            return Ok(None);
+        };
+        let part = Part {
+            since: rule.since,
+            ..Part::new(&snapshot)
+        };
+        let rows = rows_of(&rule, &[bucket], &part)?.rows;
+        Ok(rows.last().copied())
+    }
+
+    fn open_of(&self, destination: SeriesId, source: SeriesId) -> Option<(Rule, Bucket, Snapshot)> {
+        let state = self.shards[self.shard_of(source)].lock();
+        let series = state.slab.get(self.place_of(source))?;
+        let Some(Links::Source(links)) = series.links() else {
+            return None;
+        };
+        let mut rules = links.rules().iter();
+        let rule = rules.find(|rule| rule.destination == destination)?;
+        let bucket = rule.open?;
+        let from = series.reach_before(
+            rule.window()
+                .containing(series.reach_before(bucket.first))
+                .first,
+        );
+        let snapshot = series.snapshot_held(from, i64::MAX);
+        Some((rule.clone(), bucket, snapshot))
+    }
+}
+
+impl Snapshot {
+    /// Adds the open bucket, unless a sample is stored at its timestamp.
+    pub(crate) fn add_open(&mut self, open: Sample) {
+        if (self.from..=self.to).contains(&open.timestamp) {
+            self.late.push(LateOp {
+                timestamp: open.timestamp,
+                value: open.value,
+                policy: DuplicatePolicy::First,
+            });
+        }
+    }
+}

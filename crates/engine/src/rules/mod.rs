@@ -1,0 +1,358 @@
+//! Compaction rules: buckets of one series kept as samples of another.
+//!
+//! Writing to a source costs one comparison: whether the sample leaves the
+//! buckets that are open. What changed a closed bucket leaves a mark
+//! ([`marks`]); marked buckets are computed anew from the source's samples, in
+//! batches ([`freshen`], [`compute`]): by a thread behind the writers, before
+//! every read of a destination and before every write of a user to one. So one
+//! late sample computes one bucket for each rule, and computing twice is no
+//! harm.
+//!
+//! Invariants:
+//! 1. A series is a source, a destination or neither, never both. A
+//!    destination has one source.
+//! 2. A bucket is *open* while it holds the source's newest sample. Once no
+//!    mark is left, a destination holds for every closed bucket touched since
+//!    its rule was made what a range query over all samples of that bucket
+//!    gives, and nothing for buckets without samples.
+//! 3. Samples of a bucket stay in memory while it may still be marked, also
+//!    past the retention ([`Source::hold`]).
+//! 4. Marks are a function of the source's records in the log, so replay makes
+//!    them again; a TAKE record moves them to those in flight and a DONE record
+//!    forgets these.
+//!
+//! Tested by `tests/db_rules.rs` and the model test.
+
+mod compute;
+mod freshen;
+mod latest;
+mod link;
+pub(crate) mod marks;
+mod replay;
+
+pub(crate) use freshen::Take;
+
+use crate::query::window::{Bucket, Window};
+use latewood_model::{Aggregator, SeriesId, Timestamp};
+use marks::Marks;
+use std::sync::Arc;
+
+/// Late marks that are worked off though their source still gets late samples.
+const LATE_MARKS_MAX: usize = 64 * 1024;
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleSpec {
+    /// How the samples of a bucket become one.
+    pub aggregator: Aggregator,
+    /// Width of a bucket in milliseconds, above 0.
+    pub bucket_ms: i64,
+    /// Any boundary between two buckets, in milliseconds.
+    pub align: i64,
+}
+
+/// A rule as its source tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleInfo {
+    /// The key of the destination.
+    pub destination: Arc<[u8]>,
+    /// What it does.
+    pub spec: RuleSpec,
+}
+
+/// How a series is tied to others.
+#[derive(Debug)]
+pub(crate) enum Links {
+    Source(Box<Source>),
+    Destination(Link),
+}
+
+impl Links {
+    /// Bytes of memory of it and what is behind it.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let behind = match self {
+            Self::Source(source) => source.memory_bytes(),
+            Self::Destination(_) => 0,
+        };
+        size_of::<Self>() + behind
+    }
+}
+
+/// A destination's end of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) source: SeriesId,
+    /// Tells the rule from others between the same two.
+    pub(crate) number: u64,
+}
+
+/// A source's end of a rule.
+#[derive(Clone, Debug)]
+pub(crate) struct Rule {
+    pub(crate) destination: SeriesId,
+    pub(crate) number: u64,
+    pub(crate) spec: RuleSpec,
+    /// Nothing older counts: it was past the retention when the rule was made.
+    pub(crate) since: Timestamp,
+    /// The bucket of the newest sample, once one came in since the rule was made.
+    pub(crate) open: Option<Bucket>,
+    /// Marks of this rule alone.
+    own: Marks,
+    own_in_flight: Marks,
+}
+
+impl Rule {
+    pub(crate) fn window(&self) -> Window {
+        Window::grid(self.spec.bucket_ms, self.spec.align)
+    }
+
+    #[cfg(test)]
+    fn sample(bucket_ms: i64, align: i64) -> Self {
+        let spec = RuleSpec {
+            aggregator: Aggregator::Sum,
+            bucket_ms,
+            align,
+        };
+        Self::new(SeriesId(0), 0, spec, Timestamp::MIN)
+    }
+
+    fn new(destination: SeriesId, number: u64, spec: RuleSpec, since: Timestamp) -> Self {
+        Self {
+            destination,
+            number,
+            spec,
+            since,
+            open: None,
+            own: Marks::default(),
+            own_in_flight: Marks::default(),
+        }
+    }
+}
+
+/// The rules of a source and what they have yet to do.
+#[derive(Debug)]
+pub(crate) struct Source {
+    rules: Vec<Rule>,
+    /// The timestamps that lie inside the open buckets of all rules.
+    open: (Timestamp, Timestamp),
+    /// Marks near the newest samples: cheap to work off.
+    prompt: Marks,
+    /// Marks among what is sealed: they wait for the late samples to settle.
+    late: Marks,
+    /// Marks somebody is working off, or was when the process ended.
+    in_flight: Marks,
+    /// The late marks should be worked off, too.
+    pub(crate) late_due: bool,
+    /// It stands in its shard's list of sources with work.
+    pub(crate) queued: bool,
+    /// Samples older than this may be gone, deleted as expired.
+    lost_to: Timestamp,
+    /// Marked buckets left alone because some of their samples had expired.
+    pub(crate) kept: u64,
+}
+
+/// Nothing is inside the open buckets of all rules.
+const NONE_OPEN: (Timestamp, Timestamp) = (Timestamp::MAX, Timestamp::MIN);
+
+impl Default for Source {
+    fn default() -> Self {
+        Self {
+            rules: Vec::new(),
+            open: NONE_OPEN,
+            prompt: Marks::default(),
+            late: Marks::default(),
+            in_flight: Marks::default(),
+            late_due: false,
+            queued: false,
+            lost_to: Timestamp::MIN,
+            kept: 0,
+        }
+    }
+}
+
+impl Source {
+    pub(crate) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// A sample newer than all before came; `before` was the newest.
+    #[inline]
+    pub(crate) fn in_order(&mut self, timestamp: Timestamp) {
+        if timestamp > self.open.1 {
+            self.leave(timestamp);
+        }
+    }
+
+    /// Opens the buckets of `timestamp` and marks those it left.
+    #[cold]
+    fn leave(&mut self, timestamp: Timestamp) {
+        for rule in &mut self.rules {
+            match rule.open {
+                Some(open) if open.contains(timestamp) => continue,
+                Some(open) => rule.own.push(open.first),
+                None => {}
+            }
+            rule.open = Some(rule.window().containing(timestamp));
+        }
+        self.note_open();
+    }
+
+    fn note_open(&mut self) {
+        self.open =
+            self.rules
+                .iter()
+                .fold((Timestamp::MIN, Timestamp::MAX), |open, rule| {
+                    match rule.open {
+                        Some(bucket) => (open.0.max(bucket.first), open.1.min(bucket.last)),
+                        None => NONE_OPEN,
+                    }
+                });
+        if self.rules.iter().any(|rule| rule.open.is_none()) {
+            self.open = NONE_OPEN;
+        }
+    }
+
+    /// A sample no newer than the newest was kept or changed one. `sealed`
+    /// says that it lies among what is sealed.
+    #[inline]
+    pub(crate) fn touched(&mut self, timestamp: Timestamp, sealed: bool) {
+        if timestamp >= self.open.0 {
+            return;
+        }
+        let marks = if sealed {
+            &mut self.late
+        } else {
+            &mut self.prompt
+        };
+        marks.push(timestamp);
+        if marks.is_long() {
+            marks.compact(&self.rules);
+            self.late_due |= self.late.len() > LATE_MARKS_MAX;
+        }
+    }
+
+    /// The samples of `from..=to` were deleted; `newest` is left, `newest_before` was.
+    pub(crate) fn deleted(
+        &mut self,
+        from: Timestamp,
+        to: Timestamp,
+        newest_before: Option<Timestamp>,
+        newest: Option<Timestamp>,
+    ) {
+        self.prompt.push_span(from, to);
+        if newest == newest_before {
+            return;
+        }
+        // The bucket that is open now was closed before.
+        if let Some(newest) = newest {
+            self.prompt.push_span(newest, newest);
+        }
+        for rule in &mut self.rules {
+            let reopened = newest.map(|newest| rule.window().containing(newest));
+            rule.open = rule.open.and(reopened);
+        }
+        self.note_open();
+    }
+
+    /// What is older than `floor` was deleted as expired.
+    pub(crate) fn lost(&mut self, floor: Timestamp) {
+        self.lost_to = self.lost_to.max(floor);
+    }
+
+    /// The late samples became part of chunks: looking at them is cheap now.
+    pub(crate) fn settled(&mut self) {
+        self.late_due |= !self.late.is_empty();
+    }
+
+    /// Whether there is work for the thread behind the writers.
+    pub(crate) fn has_prompt_work(&self) -> bool {
+        let own = |rule: &Rule| !rule.own.is_empty() || !rule.own_in_flight.is_empty();
+        self.late_due
+            || !self.prompt.is_empty()
+            || !self.in_flight.is_empty()
+            || self.rules.iter().any(own)
+    }
+
+    /// Whether there is any mark.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.late.is_empty() || self.has_prompt_work()
+    }
+
+    /// The oldest timestamp whose sample some rule may still need where those
+    /// from `floor` on are kept for readers.
+    pub(crate) fn hold(&self, floor: Timestamp) -> Timestamp {
+        if floor == Timestamp::MIN {
+            return floor;
+        }
+        let shared = [&self.prompt, &self.late, &self.in_flight];
+        let oldest_of = |marks: &Marks| marks.oldest().unwrap_or(Timestamp::MAX);
+        let oldest = shared
+            .into_iter()
+            .map(oldest_of)
+            .fold(floor, Timestamp::min);
+        let needed = self.rules.iter().map(|rule| {
+            let own = oldest_of(&rule.own).min(oldest_of(&rule.own_in_flight));
+            let open = rule.open.map_or(Timestamp::MAX, |open| open.first);
+            rule.window().containing(oldest.min(own)).first.min(open)
+        });
+        needed.fold(floor, Timestamp::min)
+    }
+
+    /// Moves marks to those in flight: all of them, or those near the newest.
+    pub(crate) fn take(&mut self, take: Take, newest: Option<Timestamp>) {
+        self.in_flight.append(&mut self.prompt);
+        if take == Take::All {
+            self.in_flight.append(&mut self.late);
+            self.late_due = false;
+        }
+        for rule in &mut self.rules {
+            rule.own_in_flight.append(&mut rule.own);
+            if rule.open.is_none()
+                && let Some(newest) = newest
+            {
+                let bucket = rule.window().containing(newest);
+                rule.open = self.in_flight.touches(bucket).then_some(bucket);
+            }
+        }
+        self.note_open();
+    }
+
+    /// Forgets the marks in flight.
+    pub(crate) fn done(&mut self) {
+        self.in_flight = Marks::default();
+        for rule in &mut self.rules {
+            rule.own_in_flight = Marks::default();
+        }
+    }
+
+    /// Adds a rule. Marks there are do not concern it.
+    pub(crate) fn add(&mut self, rule: Rule) {
+        for old in &mut self.rules {
+            old.own.extend(&self.prompt);
+            old.own.extend(&self.late);
+            old.own_in_flight.extend(&self.in_flight);
+        }
+        self.prompt = Marks::default();
+        self.late = Marks::default();
+        self.in_flight = Marks::default();
+        self.rules.push(rule);
+        self.note_open();
+    }
+
+    /// Takes the rule to `destination` away.
+    pub(crate) fn remove(&mut self, destination: SeriesId) {
+        self.rules.retain(|rule| rule.destination != destination);
+        self.note_open();
+    }
+
+    /// Bytes of memory of it and what is behind it.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let shared = [&self.prompt, &self.late, &self.in_flight];
+        let own = self
+            .rules
+            .iter()
+            .flat_map(|rule| [&rule.own, &rule.own_in_flight]);
+        let marks: usize = shared.into_iter().chain(own).map(Marks::memory_bytes).sum();
+        self.rules.capacity() * size_of::<Rule>() + marks
+    }
+}

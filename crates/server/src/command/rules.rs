@@ -1,0 +1,82 @@
+//! `TS.CREATERULE source destination AGGREGATION aggregator bucket-ms [align]`
+//! and `TS.DELETERULE source destination`: compaction rules. Reply: OK.
+//!
+//! The words are checked before the keys, as in RedisTimeSeries.
+
+use super::keys::{Access, Run};
+use super::range_options;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use crate::events::Class;
+use latewood_engine::RuleSpec;
+use latewood_wire::resp::number::parse_timestamp;
+
+const BOTH: Keys = Keys(&[
+    Run::at(1, Access::ReadUpdate),
+    Run::at(2, Access::ReadUpdate),
+]);
+
+pub(crate) const CREATERULE: Spec = Spec {
+    name: "ts.createrule",
+    arity: -6,
+    flags: &["write", "denyoom", "module"],
+    keys: BOTH,
+    group: "timeseries",
+    syntax: "source-key destination-key AGGREGATION aggregator bucket-ms [align-ms]",
+    summary: "Keeps buckets of one series as samples of another from now on.",
+    action: Action::Apply(create),
+};
+
+pub(crate) const DELETERULE: Spec = Spec {
+    name: "ts.deleterule",
+    arity: 3,
+    flags: &["write", "module"],
+    keys: BOTH,
+    group: "timeseries",
+    syntax: "source-key destination-key",
+    summary: "Ends a compaction rule; what the destination holds stays.",
+    action: Action::Apply(delete),
+};
+
+fn create(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
+    if args.len() > 7 {
+        return Err(Fault::Arity);
+    }
+    let (aggregation, each) = range_options::aggregation(args, 1, 1)?.ok_or(Fault::Arity)?;
+    let Some(&[aggregator]) = each.first().map(Vec::as_slice) else {
+        return Err(Fault::line(
+            "ERR TSDB: CREATERULE requires exactly one aggregation type",
+        ));
+    };
+    let align = match args.get(6) {
+        Some(word) => {
+            parse_timestamp(word).ok_or(Fault::line("ERR TSDB: Couldn't parse alignTimestamp"))?
+        }
+        None => 0,
+    };
+    let (source, destination) = (args.word(1), args.word(2));
+    let spec = RuleSpec {
+        aggregator,
+        bucket_ms: aggregation.bucket_ms,
+        align,
+    };
+    let position = call.shared.db.create_rule(source, destination, spec)?;
+    call.session.wrote(position);
+    let shared = call.shared;
+    shared.changed(Class::Module, "ts.createrule:src", source);
+    shared.changed(Class::Module, "ts.createrule:dest", destination);
+    call.reply().ok();
+    Ok(())
+}
+
+fn delete(call: &mut Call<'_>) -> Outcome {
+    let (source, destination) = (call.args.word(1), call.args.word(2));
+    let position = call.shared.db.delete_rule(source, destination)?;
+    call.session.wrote(position);
+    let shared = call.shared;
+    shared.changed(Class::Module, "ts.deleterule:src", source);
+    shared.changed(Class::Module, "ts.deleterule:dest", destination);
+    call.reply().ok();
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! TS.CREATERULE, TS.DELETERULE, LATEST, and what TS.INFO says of rules.
+
+use crate::harness::Server;
+
+const ARITY: &str = "ERR wrong number of arguments for 'ts.createrule' command";
+const SAMPLES: &str = "*2\r\n*2\r\n:0\r\n+3\r\n*2\r\n:10\r\n+1\r\n";
+
+#[test]
+fn createrule_checks_its_words_before_the_keys() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect_errors(&[
+        ("TS.CREATERULE s d AGGREGATION avg", ARITY),
+        ("TS.CREATERULE s d FOO avg 10", ARITY),
+        ("TS.CREATERULE s d AGGREGATION avg 10 5 6", ARITY),
+        (
+            "TS.CREATERULE s d AGGREGATION bogus 0",
+            "ERR TSDB: Unknown aggregation type",
+        ),
+        (
+            "TS.CREATERULE s d AGGREGATION bogus x",
+            "ERR TSDB: Couldn't parse AGGREGATION",
+        ),
+        (
+            "TS.CREATERULE s d avg AGGREGATION 10",
+            "ERR TSDB: Couldn't parse AGGREGATION",
+        ),
+        (
+            "TS.CREATERULE s d AGGREGATION avg 0 -4",
+            "ERR TSDB: bucketDuration must be greater than zero",
+        ),
+        (
+            "TS.CREATERULE s d AGGREGATION avg 10 -4",
+            "ERR TSDB: Couldn't parse alignTimestamp",
+        ),
+        (
+            "TS.CREATERULE s d AGGREGATION avg,min 10",
+            "ERR TSDB: CREATERULE requires exactly one aggregation type",
+        ),
+        (
+            "TS.CREATERULE s s AGGREGATION avg 10",
+            "ERR TSDB: the source key and destination key should be different",
+        ),
+        (
+            "TS.CREATERULE s d AGGREGATION avg 10",
+            "ERR TSDB: the key does not exist",
+        ),
+        ("TS.DELETERULE s d", "ERR TSDB: the key does not exist"),
+    ]);
+}
+
+#[test]
+fn rules_tie_each_series_once() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATE t", "+OK\r\n"),
+        ("TS.CREATERULE s d AGGREGATION std.p 10 33", "+OK\r\n"),
+    ]);
+    client.expect_errors(&[
+        (
+            "TS.CREATERULE d t AGGREGATION sum 10",
+            "ERR TSDB: the source key already has a source rule",
+        ),
+        (
+            "TS.CREATERULE t s AGGREGATION sum 10",
+            "ERR TSDB: the destination key already has a dst rule",
+        ),
+        (
+            "TS.CREATERULE s d AGGREGATION max 100",
+            "ERR TSDB: the destination key already has a src rule",
+        ),
+        (
+            "TS.DELETERULE s t",
+            "ERR TSDB: compaction rule does not exist",
+        ),
+        (
+            "TS.DELETERULE s nope",
+            "ERR TSDB: compaction rule does not exist",
+        ),
+    ]);
+    let rules = "rules\r\n*1\r\n*4\r\n$1\r\nd\r\n:10\r\n+STD.P\r\n:33\r\n";
+    assert!(client.ask("TS.INFO s").contains(rules));
+    assert!(client.ask("TS.INFO d").contains("sourceKey\r\n$1\r\ns\r\n"));
+    let mut client3 = server.client3();
+    let rules = "rules\r\n%1\r\n$1\r\nd\r\n*3\r\n:10\r\n+STD.P\r\n:33\r\n";
+    assert!(client3.ask("TS.INFO s").contains(rules));
+    client.expect(&[("TS.DELETERULE s d", "+OK\r\n")]);
+    assert!(client.ask("TS.INFO s").contains("rules\r\n*0\r\n"));
+    assert!(client.ask("TS.INFO d").contains("sourceKey\r\n$-1\r\n"));
+}
+
+#[test]
+fn latest_adds_the_open_bucket() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATERULE s d AGGREGATION sum 10", "+OK\r\n"),
+        ("TS.GET d LATEST", "*0\r\n"),
+        ("TS.ADD s 5 1", ":5\r\n"),
+        ("TS.ADD s 6 2", ":6\r\n"),
+        ("TS.RANGE d - +", "*0\r\n"),
+        ("TS.ADD s 12 1", ":12\r\n"),
+        ("TS.GET d", "*2\r\n:0\r\n+3\r\n"),
+        ("TS.GET d LATEST", "*2\r\n:10\r\n+1\r\n"),
+        ("TS.RANGE d - + LATEST", SAMPLES),
+        ("TS.RANGE d 11 20 LATEST", "*0\r\n"),
+        (
+            "TS.REVRANGE d - + LATEST COUNT 1",
+            "*1\r\n*2\r\n:10\r\n+1\r\n",
+        ),
+        (
+            "TS.RANGE d - + LATEST AGGREGATION sum 100",
+            "*1\r\n*2\r\n:0\r\n+4\r\n",
+        ),
+        (
+            "TS.RANGE d - + LATEST FILTER_BY_VALUE 1 1",
+            "*1\r\n*2\r\n:10\r\n+1\r\n",
+        ),
+        ("TS.GET s LATEST", "*2\r\n:12\r\n+1\r\n"),
+        ("TS.DEL s 6 6", ":1\r\n"),
+        ("TS.GET d", "*2\r\n:0\r\n+1\r\n"),
+        ("DEL s", ":1\r\n"),
+        ("TS.GET d LATEST", "*2\r\n:0\r\n+1\r\n"),
+    ]);
+}
+
+#[test]
+fn samples_past_the_retention_of_a_source_stay() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE s RETENTION 22", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATERULE s d AGGREGATION sum 10", "+OK\r\n"),
+        (
+            "TS.MADD s 14 2 s 25 2 s 38 3",
+            "*3\r\n:14\r\n:25\r\n:38\r\n",
+        ),
+        ("TS.DEL s 20 20", ":0\r\n"),
+    ]);
+    for span in ["17 17", "19 20", "10 16", "12 10"] {
+        client.expect_errors(&[(
+            &format!("TS.DEL s {span}"),
+            "ERR TSDB: When a series has compactions, deleting samples or compaction buckets \
+             beyond the series retention period is not possible",
+        )]);
+    }
+}
