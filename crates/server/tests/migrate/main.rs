@@ -12,6 +12,7 @@ mod csv;
 mod harness;
 mod live;
 mod peer;
+mod rules;
 mod wrong;
 
 use std::process::{Command, Output, Stdio};
