@@ -402,11 +402,7 @@ impl Core {
             return Err(Refusal::Limit("a key is longer than 65536 bytes"));
         }
         self.check_fits_log(key, options)?;
-        let number = state.next_place * self.shards.len() + self.shard_of_hash(hash);
-        let id = match u32::try_from(number) {
-            Ok(number) if number < SERIES_MAX => SeriesId(number),
-            _ => return Err(Refusal::Limit("the database is full of series")),
-        };
+        let id = self.next_id(state, self.shard_of_hash(hash))?;
         let key = Arc::<[u8]>::from(key);
         if self.wal.is_some() {
             state.group.create(id, &key, options);
@@ -435,8 +431,20 @@ impl Core {
         Ok(())
     }
 
+    /// The number of the next new series of a shard.
+    pub(crate) fn next_id(
+        &self,
+        state: &ShardState,
+        shard: usize,
+    ) -> std::result::Result<SeriesId, Refusal> {
+        match u32::try_from(state.next_place * self.shards.len() + shard) {
+            Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
+            _ => Err(Refusal::Limit("the database is full of series")),
+        }
+    }
+
     /// The longest group the log takes.
-    fn group_bytes_max(&self) -> usize {
+    pub(crate) fn group_bytes_max(&self) -> usize {
         self.wal.as_ref().map_or(usize::MAX, Wal::group_bytes_max)
     }
 

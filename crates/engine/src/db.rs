@@ -51,6 +51,7 @@ impl Db {
             let begun_ns = env.clock.monotonic_ns();
             let replayer = Replayer::new(&core);
             let (wal, report) = Wal::open(env, &guard.wal_dir(), &wal_options, &replayer)?;
+            core.drop_unnamed();
             recovery = replayer.summary(report, env.clock.monotonic_ns() - begun_ns);
             core.wal = Some(wal.observed_by(core.observer.clone()));
         }
@@ -336,6 +337,7 @@ impl Db {
                 }
                 if let Some(series) = state.slab.get(place)
                     && !is_expired(place)
+                    && !state.unnamed.contains(&self.core.id_of(shard, place))
                 {
                     visit(&series.key);
                     left -= 1;

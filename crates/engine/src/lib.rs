@@ -26,6 +26,7 @@
 //! ```
 
 mod append;
+mod copy;
 mod core;
 mod db;
 mod error;
@@ -52,6 +53,7 @@ mod tag;
 pub mod wal;
 
 pub use append::{Append, Create, Outcome, Refusal, Scratch};
+pub use copy::{Dump, DumpFault};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};

@@ -15,6 +15,7 @@ impl Core {
         let series = state.slab.remove(self.place_of(id))?;
         state.destinations -= usize::from(series.source().is_some());
         state.queue.forget(&series);
+        state.unnamed.retain(|&unnamed| unnamed != id);
         self.note_expiry(state, id, None);
         self.index_labels(id, None);
         Some(series)

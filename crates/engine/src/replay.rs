@@ -92,7 +92,12 @@ impl<'a> Replayer<'a> {
                         .remove(core.keys.hash(&series.key), &series.key, id);
                 }
             }
+            Record::Build { id, options } => {
+                state.next_place = state.next_place.max(core.place_of(id) + 1);
+                core.insert_unnamed(state, id, &options);
+            }
             Record::Rename { id, key } => {
+                state.unnamed.retain(|&unnamed| unnamed != id);
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     core.keys
                         .remove(core.keys.hash(&series.key), &series.key, id);
@@ -188,6 +193,7 @@ fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::RuleTake { id, .. }
         | Record::RuleDone { id }
         | Record::Rename { id, .. }
+        | Record::Build { id, .. }
         | Record::Expire { id, .. } => Some(id),
         Record::FlushAll => None,
     }

@@ -8,6 +8,7 @@ use crate::expiry::Times;
 use crate::series::{Sealer, Series, SettleWork};
 use crate::slab::Slab;
 use crate::wal::GroupBuilder;
+use latewood_model::SeriesId;
 use std::collections::VecDeque;
 
 /// The state of one shard.
@@ -26,6 +27,8 @@ pub(crate) struct ShardState {
     pub(crate) sources: Vec<u32>,
     /// How many series of the shard are a rule's destination.
     pub(crate) destinations: usize,
+    /// Series that are being built and have no key yet; see [`crate::copy`].
+    pub(crate) unnamed: Vec<SeriesId>,
     pub(crate) counters: Counters,
 }
 
@@ -35,6 +38,7 @@ impl ShardState {
         self.slab.clear();
         self.queue.clear();
         self.expiries.clear();
+        self.unnamed.clear();
         self.sources.clear();
         self.destinations = 0;
     }

@@ -18,6 +18,7 @@ enum Entry {
     DeleteSeries(u32),
     Rename(u32, Vec<u8>),
     Expire(u32, Option<i64>),
+    Build(u32, SeriesOptions),
     FlushAll,
 }
 
@@ -33,6 +34,7 @@ impl Entry {
             Self::DeleteSeries(id) => group.delete_series(SeriesId(*id)),
             Self::Rename(id, key) => group.rename(SeriesId(*id), key),
             Self::Expire(id, at_ms) => group.expire(SeriesId(*id), *at_ms),
+            Self::Build(id, options) => group.build(SeriesId(*id), options),
             Self::FlushAll => group.flush_all(),
         }
     }
@@ -67,6 +69,10 @@ impl Entry {
             Self::Expire(id, at_ms) => Record::Expire {
                 id: SeriesId(id),
                 at_ms,
+            },
+            Self::Build(id, options) => Record::Build {
+                id: SeriesId(id),
+                options: Box::new(options),
             },
             Self::FlushAll => Record::FlushAll,
         }
@@ -137,6 +143,7 @@ fn entries() -> impl Strategy<Value = Entry> {
         1 => (ids(), keys()).prop_map(|(id, key)| Entry::Rename(id, key)),
         1 => (ids(), proptest::option::of(1..=i64::MAX))
             .prop_map(|(id, at_ms)| Entry::Expire(id, at_ms)),
+        1 => (ids(), options()).prop_map(|(id, options)| Entry::Build(id, options)),
         1 => Just(Entry::FlushAll),
     ]
 }

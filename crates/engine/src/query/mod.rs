@@ -33,6 +33,7 @@ pub(crate) mod window;
 pub use columns::Columns;
 pub use join::join;
 pub use many::{Found, Latest, View};
+pub(crate) use merge::MergeSource;
 pub use range::{Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink, Source};
 pub use run::run;
 pub use spread::Spread;

@@ -234,6 +234,13 @@ impl GroupBuilder {
         self.note_id(id);
     }
 
+    /// Adds the coming of a series that has no key yet.
+    pub fn build(&mut self, id: SeriesId, options: &SeriesOptions) {
+        self.control(kind::BUILD, id);
+        self.put_options(options);
+        self.note_id(id);
+    }
+
     /// Adds the deletion of everything; the group becomes a barrier.
     pub fn flush_all(&mut self) {
         self.reserve(1);

@@ -28,7 +28,7 @@ mod segment;
 mod store;
 mod table;
 mod value;
-mod varint;
+pub(crate) mod varint;
 mod writer;
 
 pub use group::GroupBuilder;

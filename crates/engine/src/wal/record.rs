@@ -72,6 +72,7 @@ pub(crate) mod kind {
     pub(crate) const RULE_TAKE: u8 = 9;
     pub(crate) const RULE_DONE: u8 = 10;
     pub(crate) const EXPIRE: u8 = 11;
+    pub(crate) const BUILD: u8 = 12;
 }
 
 /// The tag of a record that sets the policy.
@@ -162,6 +163,14 @@ pub enum Record<'a> {
     RuleDone {
         /// The source.
         id: SeriesId,
+    },
+    /// A series without a key came to be. It takes samples, and is there for
+    /// readers once a rename gives it a key; one that never gets one is dropped.
+    Build {
+        /// Its number from now on.
+        id: SeriesId,
+        /// Its options and labels.
+        options: Box<SeriesOptions>,
     },
     /// Every series is gone.
     FlushAll,
@@ -272,6 +281,10 @@ impl<'a> RecordIter<'a> {
                 all: take_flag(&mut self.bytes)?,
             },
             kind::RULE_DONE => Record::RuleDone { id },
+            kind::BUILD => Record::Build {
+                id,
+                options: take_options(&mut self.bytes)?,
+            },
             kind::EXPIRE => Record::Expire {
                 id,
                 at_ms: match i64::try_from(take(&mut self.bytes)?).ok()? {

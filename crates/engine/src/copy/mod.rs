@@ -1,0 +1,160 @@
+//! A series made whole from another one or from bytes: COPY, DUMP, RESTORE.
+//!
+//! The new series is built without a key ([`build`]), a few hundred samples
+//! under each lock, and gets its key when it is complete, in one group of the
+//! log. So nobody sees half of it, before a crash or after, and no writer
+//! waits for a long copy. Samples come from a snapshot of the source: writes
+//! that arrive meanwhile are not in the copy.
+//!
+//! The bytes of DUMP are this database's own ([`dump`]).
+//!
+//! Tested by `tests/db_copy.rs`, `tests/dump.rs` and the model test.
+
+mod build;
+mod dump;
+
+pub use dump::{Dump, DumpFault};
+
+use crate::core::check_options;
+use crate::db::Db;
+use crate::error::{Error, ErrorKind, Result};
+use crate::query::{MergeSource, Source};
+use crate::series::Snapshot;
+use crate::wal::Position;
+use build::Build;
+use latewood_model::limits::{FRAME_SAMPLES_MAX, KEY_BYTES_MAX};
+use latewood_model::{SeriesOptions, Timestamp};
+
+/// A series as a copy takes it.
+struct Original {
+    options: SeriesOptions,
+    snapshot: Snapshot,
+    expires_at_ms: Option<i64>,
+}
+
+impl Db {
+    /// Copies the series under `from` to `to`: its samples, options, labels and
+    /// expiry. With `replace` a series under `to` goes; without, nothing
+    /// happens then. Whether there is a copy now. Linear in the samples.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Limit`, `Corrupt`, and those of the log. There is no copy
+    /// then, and `to` is as it was.
+    pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+        self.core.check_writable()?;
+        check_key(to)?;
+        let original = self.original(from)?;
+        if !replace && self.contains(to) {
+            return Ok((false, Position::default()));
+        }
+        let mut build = Build::begin(&self.core, to, &original.options)?;
+        each_batch(original.snapshot, |timestamps, values| {
+            build.push(timestamps, values)
+        })?;
+        build.publish(to, original.options, original.expires_at_ms, replace)
+    }
+
+    /// The series under `key` as bytes that [`Db::restore`] takes: its samples,
+    /// options and labels, not its expiry. Linear in the samples.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
+        let original = self.original(key)?;
+        let mut writer = dump::Writer::new(&original.options);
+        each_batch(original.snapshot, |timestamps, values| {
+            writer.samples(timestamps, values)
+        })?;
+        Ok(writer.finish())
+    }
+
+    /// Makes `dump` a series under `to` that expires at `expires_at_ms`,
+    /// milliseconds since the Unix epoch. One whose time has passed is not
+    /// made, but replaces what was there all the same. Otherwise as
+    /// [`Db::copy`].
+    ///
+    /// # Errors
+    /// `Corrupt` where the samples do not decode, `Limit`, and those of the
+    /// log. There is no new series then, and `to` is as it was.
+    pub fn restore(
+        &self,
+        to: &[u8],
+        mut dump: Dump<'_>,
+        expires_at_ms: Option<i64>,
+        replace: bool,
+    ) -> Result<(bool, Position)> {
+        self.core.check_writable()?;
+        check_key(to)?;
+        let options = dump.options().clone();
+        check_options(&options)?;
+        if !replace && self.contains(to) {
+            return Ok((false, Position::default()));
+        }
+        let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.env.clock.now_ms());
+        let mut build = match is_past {
+            true => None,
+            false => Some(Build::begin(&self.core, to, &options)?),
+        };
+        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+        while dump.next(&mut timestamps, &mut values).map_err(damaged)? {
+            if let Some(build) = &mut build {
+                build.push(&timestamps, &values)?;
+            }
+        }
+        match build {
+            Some(build) => build.publish(to, options, expires_at_ms, replace),
+            None => Ok((true, self.remove(&[to])?.1)),
+        }
+    }
+
+    fn original(&self, key: &[u8]) -> Result<Original> {
+        let core = &self.core;
+        loop {
+            let (id, snapshot, options) = core.read_numbered(key, |series, id| {
+                let snapshot = series.snapshot(Timestamp::MIN, Timestamp::MAX);
+                (id, snapshot, series.options(core.labels_of(id)))
+            })?;
+            let state = core.shards[core.shard_of(id)].lock();
+            let place = core.place_of(id);
+            // Gone already: whether it would have expired is not known any more.
+            if state.slab.get(place).is_some() {
+                return Ok(Original {
+                    options,
+                    snapshot,
+                    expires_at_ms: state.expiries.get(place),
+                });
+            }
+        }
+    }
+}
+
+fn check_key(key: &[u8]) -> Result<()> {
+    if key.len() > KEY_BYTES_MAX {
+        let text = format!("a key is longer than {KEY_BYTES_MAX} bytes");
+        return Err(Error::new(ErrorKind::Limit, text));
+    }
+    Ok(())
+}
+
+/// Gives the samples of a snapshot to `take`, ascending, at most a frame's
+/// worth at a time.
+fn each_batch(
+    snapshot: Snapshot,
+    mut take: impl FnMut(&[Timestamp], &[f64]) -> Result<()>,
+) -> Result<()> {
+    let from = snapshot.from;
+    let mut source = MergeSource::new(snapshot, false);
+    let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+    while source.next(&mut timestamps, &mut values)? {
+        let start = timestamps.partition_point(|&at| at < from);
+        let timestamps = timestamps[start..].chunks(FRAME_SAMPLES_MAX);
+        for (timestamps, values) in timestamps.zip(values[start..].chunks(FRAME_SAMPLES_MAX)) {
+            take(timestamps, values)?;
+        }
+    }
+    Ok(())
+}
+
+fn damaged(fault: DumpFault) -> Error {
+    Error::new(ErrorKind::Corrupt, fault.to_string())
+}
