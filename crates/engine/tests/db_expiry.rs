@@ -95,6 +95,7 @@ fn nobody_sees_a_series_once_its_time_has_come() {
     world.clock.advance_ms(1);
     assert_gone(&db);
     let whole = latewood_engine::RangeQuery {
+        latest: false,
         from: 0,
         to: 9,
         filter_by_timestamps: None,

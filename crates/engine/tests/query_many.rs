@@ -38,6 +38,7 @@ fn open(query_threads: usize) -> Db {
 
 fn all(reverse: bool) -> RangeQuery {
     RangeQuery {
+        latest: false,
         from: 0,
         to: i64::MAX,
         filter_by_timestamps: None,

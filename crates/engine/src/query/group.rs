@@ -9,7 +9,7 @@
 //! Tested by `tests/query_many.rs`.
 
 use super::reduce::{Counts, Extremes, Reduction, State, Total};
-use super::{Columns, RangeQuery, Spread, View, reduce};
+use super::{Columns, RangeQuery, Spread, reduce};
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::SeriesRef;
@@ -86,7 +86,7 @@ impl Group<'_> {
         let mut reduction = Reduction::default();
         let mut rows = Columns::default();
         for series in series {
-            let Some(view) = self.db.look(series, |held| View::of(held, self.query)) else {
+            let Some(view) = self.db.view_of(series, self.query) else {
                 continue;
             };
             rows.clear();

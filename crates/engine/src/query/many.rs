@@ -62,7 +62,7 @@ impl View {
     }
 
     /// The same with the open bucket of a rule's destination as one more sample.
-    pub fn with_open(mut self, open: Option<Sample>) -> Self {
+    fn with_open(mut self, open: Option<Sample>) -> Self {
         if let Some(open) = open {
             self.snapshot.add_open(open);
             if let Some(outside) = &mut self.outside {
@@ -124,7 +124,12 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`.
     pub fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
-        self.core.read(key, |series| View::of(series, query))
+        let open = match query.latest {
+            true => self.open_bucket(key)?,
+            false => None,
+        };
+        let view = self.core.read(key, |series| View::of(series, query))?;
+        Ok(view.with_open(open))
     }
 
     /// About how many samples `query` reads of all `series`, at most.
@@ -138,10 +143,10 @@ impl Db {
     /// Views of those of `series` that are still there, in their order.
     pub fn views(&self, series: &[SeriesRef], query: &RangeQuery, with_labels: bool) -> Vec<Found> {
         let found = series.iter().filter_map(|series| {
-            self.look(series, |held| Found {
+            Some(Found {
+                view: self.view_of(series, query)?,
                 key: series.key.clone(),
                 labels: self.labels_if(with_labels, series),
-                view: View::of(held, query),
             })
         });
         found.collect()
@@ -163,6 +168,17 @@ impl Db {
             })
         });
         found.collect()
+    }
+
+    /// A view of one series; `None` where it is gone.
+    pub(super) fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
+        let open = match query.latest {
+            // Samples that cannot be read are reported by who reads them.
+            true => self.core.open_bucket(series.id).unwrap_or_default(),
+            false => None,
+        };
+        let view = self.look(series, |held| View::of(held, query))?;
+        Some(view.with_open(open))
     }
 
     fn labels_if(&self, wanted: bool, series: &SeriesRef) -> Labels {

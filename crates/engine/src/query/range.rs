@@ -21,6 +21,8 @@ pub struct RangeQuery {
     pub aggregation: Option<Aggregation>,
     /// Newest row first.
     pub reverse: bool,
+    /// Of a compaction rule's destination, the open bucket counts as a sample.
+    pub latest: bool,
 }
 
 /// How samples become buckets and buckets become rows.

@@ -14,7 +14,7 @@ use crate::query::merge::MergeSource;
 use crate::query::window::{Bucket, Window};
 use crate::query::{self, Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink};
 use crate::series::Snapshot;
-use latewood_model::{Aggregator, Sample, Timestamp};
+use latewood_model::{Sample, Timestamp};
 use std::ops::ControlFlow;
 
 /// Groups of buckets nearer to each other than so many buckets are one.
@@ -60,7 +60,7 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<
         return Ok(Output::default());
     };
     let mut rows = Vec::new();
-    if rule.spec.aggregator == Aggregator::Twa {
+    if rule.interpolates() {
         for group in groups(dirty, rule.spec.bucket_ms) {
             twa_rows(rule, group, part, &mut rows)?;
         }
@@ -91,6 +91,7 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<
 
 fn query_of(rule: &Rule, from: Timestamp, to: Timestamp) -> RangeQuery {
     RangeQuery {
+        latest: false,
         from,
         to,
         filter_by_timestamps: None,

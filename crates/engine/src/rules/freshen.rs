@@ -377,11 +377,16 @@ impl super::Source {
         for rule in &self.rules {
             let window = rule.window();
             let mut dirty = Vec::new();
-            self.in_flight.spans(window, newest, &mut dirty);
+            // What happened in the open bucket concerns the one before, if a line
+            // leads from one to the other.
+            let open = newest
+                .filter(|_| !rule.interpolates())
+                .map_or(Timestamp::MAX, |newest| window.containing(newest).first);
+            self.in_flight.spans(window, open, &mut dirty);
             let marked = dirty.len();
             dirty.retain(|span| span.first >= self.lost_to);
             self.kept += (marked - dirty.len()) as u64;
-            rule.own_in_flight.spans(window, newest, &mut dirty);
+            rule.own_in_flight.spans(window, open, &mut dirty);
             join(&mut dirty);
             let light = Rule {
                 own: Marks::default(),

@@ -6,9 +6,8 @@ use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
 use crate::query::window::Bucket;
-use crate::query::{RangeQuery, Sink, View};
-use crate::series::Snapshot;
 use crate::series::late::LateOp;
+use crate::series::{Series, Snapshot};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId};
 
 impl Db {
@@ -24,17 +23,6 @@ impl Db {
         }
     }
 
-    /// [`Db::range`] as LATEST has it: of a rule's destination, with the open
-    /// bucket, which counts as one more sample.
-    ///
-    /// # Errors
-    /// As [`Db::range`].
-    pub fn range_latest(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
-        let open = self.open_bucket(key)?;
-        let view = self.core.read(key, |series| View::of(series, query))?;
-        view.with_open(open).run(query, sink)
-    }
-
     /// The open bucket of the rule to the series under `key`, as the sample it
     /// would be if it closed now. `None` where there is no such rule, or no
     /// sample came in since it was made.
@@ -42,18 +30,20 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn open_bucket(&self, key: &[u8]) -> Result<Option<Sample>> {
-        self.core.open_bucket(key)
+        let (state, id) = self.core.lock_series(key)?;
+        drop(state);
+        self.core.open_bucket(id)
     }
 }
 
 impl Core {
     /// See [`Db::open_bucket`].
-    fn open_bucket(&self, key: &[u8]) -> Result<Option<Sample>> {
-        let (destination, source) = {
-            let (state, id) = self.lock_series(key)?;
-            let series = state.slab.get(self.place_of(id));
-            match series.and_then(|series| series.source()) {
-                Some(source) => (id, source),
+    pub(crate) fn open_bucket(&self, destination: SeriesId) -> Result<Option<Sample>> {
+        let source = {
+            let state = self.shards[self.shard_of(destination)].lock();
+            let series = state.slab.get(self.place_of(destination));
+            match series.and_then(Series::source) {
+                Some(source) => source,
                 None => return Ok(None),
             }
         };

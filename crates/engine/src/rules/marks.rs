@@ -95,11 +95,9 @@ impl Marks {
         size_of::<Timestamp>() * (self.timestamps.capacity() + 2 * self.spans.capacity())
     }
 
-    /// The buckets of `window` that are marked, as ascending spans with
-    /// something unmarked between them. A timestamp in the bucket of `newest`
-    /// or later marks nothing: that bucket is marked when it closes.
-    pub(crate) fn spans(&self, window: Window, newest: Option<Timestamp>, out: &mut Vec<Bucket>) {
-        let open = newest.map_or(Timestamp::MAX, |newest| window.containing(newest).first);
+    /// The buckets of `window` that are marked. Timestamps from `open` on mark
+    /// nothing: their bucket is marked when it closes.
+    pub(crate) fn spans(&self, window: Window, open: Timestamp, out: &mut Vec<Bucket>) {
         let closed = self.timestamps.iter().filter(|&&at| at < open);
         out.extend(closed.map(|&at| window.containing(at)));
         out.extend(self.spans.iter().map(|&(from, to)| Bucket {
@@ -144,7 +142,7 @@ mod tests {
         marks.compact(&rules);
         assert_eq!(marks.timestamps, [3, 11, 16, 29, 30]);
         let mut spans = Vec::new();
-        marks.spans(rules[0].window(), Some(35), &mut spans);
+        marks.spans(rules[0].window(), 30, &mut spans);
         join(&mut spans);
         assert_eq!(spans, [Bucket { first: 0, last: 29 }]);
     }

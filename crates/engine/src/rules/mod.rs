@@ -106,6 +106,11 @@ impl Rule {
         Window::grid(self.spec.bucket_ms, self.spec.align)
     }
 
+    /// Whether a bucket depends on samples outside of it.
+    fn interpolates(&self) -> bool {
+        self.spec.aggregator == Aggregator::Twa
+    }
+
     #[cfg(test)]
     fn sample(bucket_ms: i64, align: i64) -> Self {
         let spec = RuleSpec {
@@ -133,7 +138,8 @@ impl Rule {
 #[derive(Debug)]
 pub(crate) struct Source {
     rules: Vec<Rule>,
-    /// The timestamps that lie inside the open buckets of all rules.
+    /// The oldest timestamp that changes open buckets only, and the newest one
+    /// inside the open buckets of all rules.
     open: (Timestamp, Timestamp),
     /// Marks near the newest samples: cheap to work off.
     prompt: Marks,
@@ -209,6 +215,10 @@ impl Source {
                 });
         if self.rules.iter().any(|rule| rule.open.is_none()) {
             self.open = NONE_OPEN;
+        }
+        // A late sample in an open bucket may change the line to the one before.
+        if self.rules.iter().any(Rule::interpolates) {
+            self.open.0 = Timestamp::MAX;
         }
     }
 

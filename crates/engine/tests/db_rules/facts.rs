@@ -214,6 +214,8 @@ fn the_time_weighted_average_follows_its_neighbours() {
     assert_eq!(kept(&db), closed(&db));
     add(&db, &[(26, 9.0)]);
     assert_eq!(kept(&db), closed(&db));
+    add(&db, &[(51, 4.0)]);
+    assert_eq!(kept(&db), closed(&db), "the line of 45 now leads to 51");
 }
 
 #[test]

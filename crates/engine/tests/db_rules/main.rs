@@ -4,4 +4,5 @@
 #[path = "../db_support/mod.rs"]
 mod db_support;
 mod facts;
+mod random;
 mod support;

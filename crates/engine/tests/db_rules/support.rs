@@ -45,6 +45,7 @@ impl Sink for Rows {
 
 pub(crate) fn everything(aggregation: Option<RuleSpec>) -> RangeQuery {
     RangeQuery {
+        latest: false,
         from: 0,
         to: i64::MAX,
         filter_by_timestamps: None,
@@ -79,9 +80,11 @@ pub(crate) fn kept(db: &Db) -> Vec<(i64, f64)> {
 
 /// All samples of the destination and the open bucket.
 pub(crate) fn latest(db: &Db, key: &[u8]) -> Vec<(i64, f64)> {
-    let mut rows = Rows::default();
-    db.range_latest(key, &everything(None), &mut rows).unwrap();
-    rows.0
+    let latest = RangeQuery {
+        latest: true,
+        ..everything(None)
+    };
+    query(db, key, &latest).unwrap()
 }
 
 pub(crate) fn last(db: &Db, key: &[u8]) -> Option<(i64, f64)> {

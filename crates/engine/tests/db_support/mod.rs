@@ -65,6 +65,7 @@ impl Sink for Rows {
 /// All samples of a series.
 pub(crate) fn read(db: &Db, key: &[u8]) -> Result<Vec<Sample>> {
     let query = RangeQuery {
+        latest: false,
         from: i64::MIN,
         to: i64::MAX,
         filter_by_timestamps: None,

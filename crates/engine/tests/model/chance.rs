@@ -208,6 +208,7 @@ impl Chance {
         });
         let least = self.below(50) as f64 - 3.0;
         RangeQuery {
+            latest: false,
             from,
             to,
             filter_by_timestamps: timestamps,

@@ -25,6 +25,7 @@ impl Sink for Rows {
 /// A query for every sample of a series.
 pub(crate) fn everything() -> RangeQuery {
     RangeQuery {
+        latest: false,
         from: i64::MIN,
         to: i64::MAX,
         filter_by_timestamps: None,

@@ -119,6 +119,7 @@ pub(crate) fn query(command: &str) -> RangeQuery {
     let mut number = |otherwise: i64| words.next().unwrap().parse().unwrap_or(otherwise);
     let (from, to) = (number(0), number(i64::MAX));
     let mut query = RangeQuery {
+        latest: false,
         from,
         to,
         filter_by_timestamps: None,

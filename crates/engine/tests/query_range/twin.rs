@@ -59,6 +59,7 @@ fn random_query(random: &mut Random, span: i64) -> RangeQuery {
         empty: random.one_in(2),
     });
     RangeQuery {
+        latest: false,
         from: a.min(b),
         to: a.max(b),
         filter_by_timestamps: timestamps,

@@ -33,7 +33,15 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let shown = label_options::parse(args, 1)?;
     let matchers = filter::matchers(args.from(at + 1))?;
     let series = call.select(&matchers)?;
-    let found = call.shared.db.latest(&series, shown.any())?;
+    let db = &call.shared.db;
+    let mut found = db.latest(&series, shown.any())?;
+    if args.first(at).find("LATEST", 1).is_some() {
+        for series in &mut found {
+            // A series that went meanwhile has no open bucket.
+            let open = db.open_bucket(&series.key).unwrap_or_default();
+            series.sample = open.or(series.sample);
+        }
+    }
     begin(&mut call.reply(), found.len());
     let found = found.into_iter();
     stream::begin(call, Newest { found, shown });

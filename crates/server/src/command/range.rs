@@ -34,10 +34,8 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
         return Err(Fault::line("ERR TSDB: the key does not exist"));
     }
     let query = range_options::parse(call.args, 2, reverse)?;
-    let latest = call.args.find("LATEST", 4).is_some();
     let (db, protocol) = (&call.shared.db, call.session.protocol);
-    rows::append(call.out, protocol, Shape::Flat, |sink| match latest {
-        true => db.range_latest(key, &query, sink),
-        false => db.range(key, &query, sink),
+    rows::append(call.out, protocol, Shape::Flat, |sink| {
+        db.range(key, &query, sink)
     })
 }

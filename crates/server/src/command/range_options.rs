@@ -75,6 +75,7 @@ fn parse_several(
     }
     let filter_by_value = filter_by_value(args, options)?;
     let query = RangeQuery {
+        latest: args.find("LATEST", options).is_some(),
         from,
         to,
         filter_by_timestamps: filter_by_timestamps(args, options)?,

@@ -61,6 +61,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     }
     let options = parse(call)?;
     let query = RangeQuery {
+        latest: false,
         from: cursor(call.shared, key, word)?,
         to: i64::MAX,
         filter_by_timestamps: None,

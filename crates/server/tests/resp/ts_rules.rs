@@ -124,6 +124,19 @@ fn latest_adds_the_open_bucket() {
         ("TS.GET s LATEST", "*2\r\n:12\r\n+1\r\n"),
         ("TS.DEL s 6 6", ":1\r\n"),
         ("TS.GET d", "*2\r\n:0\r\n+1\r\n"),
+        ("TS.ALTER d LABELS a b", "+OK\r\n"),
+        (
+            "TS.MGET LATEST FILTER a=b",
+            "*1\r\n*3\r\n$1\r\nd\r\n*0\r\n*2\r\n:10\r\n+1\r\n",
+        ),
+        (
+            "TS.MRANGE - + LATEST FILTER a=b",
+            "*1\r\n*3\r\n$1\r\nd\r\n*0\r\n*2\r\n*2\r\n:0\r\n+1\r\n*2\r\n:10\r\n+1\r\n",
+        ),
+        (
+            "TS.MRANGE - + LATEST COUNT 1 FILTER a=b GROUPBY a REDUCE sum",
+            "*1\r\n*3\r\n$3\r\na=b\r\n*0\r\n*1\r\n*2\r\n:0\r\n+1\r\n",
+        ),
         ("DEL s", ":1\r\n"),
         ("TS.GET d LATEST", "*2\r\n:0\r\n+1\r\n"),
     ]);
