@@ -102,6 +102,25 @@ fn samples_that_arrive_wake_a_reader() {
 }
 
 #[test]
+fn a_compaction_wakes_a_reader_and_stops_exec() {
+    let server = Server::start();
+    let (mut reader, mut writer) = (server.client(), server.client());
+    for line in [
+        "TS.CREATE s",
+        "TS.CREATE d",
+        "TS.CREATERULE s d AGGREGATION sum 10",
+    ] {
+        assert_eq!(writer.ask(line), "+OK\r\n");
+    }
+    let mut watcher = server.client();
+    watcher.ask("WATCH d");
+    block(&mut reader, &mut writer, "TS.READ d - BLOCK 0 1");
+    writer.expect(&[("TS.ADD s 1 2", ":1\r\n"), ("TS.ADD s 25 1", ":25\r\n")]);
+    assert_eq!(text(&reader.reply()), "*1\r\n*2\r\n:0\r\n+2\r\n");
+    watcher.expect(&[("MULTI", "+OK\r\n"), ("EXEC", "*-1\r\n")]);
+}
+
+#[test]
 fn a_key_that_goes_ends_the_wait() {
     let server = Server::start();
     let (mut reader, mut writer) = (server.client(), server.client());
