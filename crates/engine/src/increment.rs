@@ -76,12 +76,11 @@ impl Core {
             Some(series) => series.last_sample().map_err(|_| Refusal::Damaged)?,
             None => return Err(Refusal::NoSuchKey),
         };
-        if let Some(newest) = newest {
-            if append.timestamp < newest.timestamp {
-                return Err(Refusal::OlderThanNewest);
-            }
-            append.value += newest.value;
+        if newest.is_some_and(|newest| append.timestamp < newest.timestamp) {
+            return Err(Refusal::OlderThanNewest);
         }
+        // Nothing counts as 0, to which even -0 adds up to 0.
+        append.value += newest.map_or(0.0, |newest| newest.value);
         if append.value.is_nan() {
             return Err(Refusal::SumIsNan);
         }

@@ -17,6 +17,8 @@ fn increments_add_to_the_newest_value_and_refuse_the_past() {
     let disk = SimDisk::new();
     let db = open(&disk).unwrap();
     let by = |delta, timestamp| db.increment(b"k", delta, Some(timestamp), PLAIN).unwrap().0;
+    assert_eq!(by(-0.0, 5), Ok(5));
+    assert!(read(&db, b"k").unwrap()[0].value.is_sign_positive());
     assert_eq!(by(5.0, 10), Ok(10));
     assert_eq!(by(2.0, 10), Ok(10), "the same time takes its place");
     assert_eq!(by(-3.0, 20), Ok(20));
@@ -24,7 +26,8 @@ fn increments_add_to_the_newest_value_and_refuse_the_past() {
     assert_eq!(by(1.0, -1), Err(Refusal::InvalidTimestamp));
     assert_eq!(by(f64::INFINITY, 30), Ok(30));
     assert_eq!(by(f64::NEG_INFINITY, 30), Err(Refusal::SumIsNan));
-    let held = [(10, 7.0), (20, 4.0), (30, f64::INFINITY)].map(|(t, v)| Sample::new(t, v));
+    let held =
+        [(5, 0.0), (10, 7.0), (20, 4.0), (30, f64::INFINITY)].map(|(t, v)| Sample::new(t, v));
     assert_eq!(read(&db, b"k").unwrap(), held);
     db.sync().unwrap();
     drop(db);

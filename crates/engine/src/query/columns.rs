@@ -20,13 +20,6 @@ impl Columns {
         self.timestamps.clear();
         self.values.clear();
     }
-
-    /// Turns the order of rows of one value round.
-    pub(super) fn reverse(&mut self) {
-        debug_assert!(self.width <= 1);
-        self.timestamps.reverse();
-        self.values.reverse();
-    }
 }
 
 impl Sink for Columns {

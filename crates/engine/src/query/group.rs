@@ -41,9 +41,17 @@ impl Db {
         if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
             return invalid("a group is reduced from one aggregator");
         }
+        // As in RedisTimeSeries FIRST and LAST go by time here, not by the
+        // direction of the query. The newest rows are the last of all.
+        let forward = RangeQuery {
+            reverse: false,
+            count: query.count.filter(|_| !query.reverse),
+            ..query.clone()
+        };
         let group = Group {
             db: self,
             query,
+            forward: &forward,
             spread,
         };
         match reducer {
@@ -62,6 +70,8 @@ impl Db {
 struct Group<'a> {
     db: &'a Db,
     query: &'a RangeQuery,
+    /// What each series is asked.
+    forward: &'a RangeQuery,
     spread: Spread,
 }
 
@@ -86,14 +96,11 @@ impl Group<'_> {
         let mut reduction = Reduction::default();
         let mut rows = Columns::default();
         for series in series {
-            let Some(view) = self.db.view_of(series, self.query) else {
+            let Some(view) = self.db.view_of(series, self.forward) else {
                 continue;
             };
             rows.clear();
-            view.run(self.query, &mut rows)?;
-            if self.query.reverse {
-                rows.reverse();
-            }
+            view.run(self.forward, &mut rows)?;
             reduction.add(&rows.timestamps, &rows.values);
         }
         Ok(reduction)

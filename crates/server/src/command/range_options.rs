@@ -10,7 +10,7 @@
 //! unknown words are passed over. Options are checked in one order: COUNT,
 //! AGGREGATION with EMPTY and BUCKETTIMESTAMP, ALIGN, FILTER_BY_VALUE,
 //! FILTER_BY_TS. A word that follows AGGREGATION is its aggregator, so that
-//! `AGGREGATION COUNT 10` counts.
+//! `AGGREGATION COUNT 10` counts, and one that follows REDUCE a reducer.
 
 use super::{Args, Fault};
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery};
@@ -103,19 +103,19 @@ pub(crate) fn to_timestamp(word: &[u8]) -> Result<i64, Fault> {
     }
 }
 
-/// `keys` words behind AGGREGATION are aggregators, whatever they are called.
+/// `keys` words behind AGGREGATION are aggregators, whatever they are called,
+/// and one behind REDUCE is a reducer.
 fn count(args: Args<'_>, from: usize, keys: usize) -> Result<Option<u64>, Fault> {
-    let Some(mut at) = args.find("COUNT", from) else {
+    let aggregation = args.find("AGGREGATION", from);
+    let reduce = args.find("REDUCE", from);
+    let is_option = |&at: &usize| {
+        let names_aggregators =
+            aggregation.is_some_and(|word| (word + 1..=word + keys).contains(&at));
+        args.is(at, "COUNT") && !names_aggregators && reduce != Some(at - 1)
+    };
+    let Some(at) = (from..args.len()).find(is_option) else {
         return Ok(None);
     };
-    if let Some(aggregation) = args.find("AGGREGATION", from)
-        && (1..=keys).contains(&at.saturating_sub(aggregation))
-    {
-        match args.find("COUNT", aggregation + keys + 1) {
-            Some(next) => at = next,
-            None => return Ok(None),
-        }
-    }
     let word = args
         .get(at + 1)
         .ok_or(Fault::line("ERR TSDB: COUNT argument is missing"))?;

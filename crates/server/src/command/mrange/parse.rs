@@ -25,22 +25,21 @@ pub(super) struct GroupBy {
 /// Reads all words.
 pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
     let group_at = args.find("GROUPBY", 3);
-    // A label to group by may be called like an option.
-    let ungrouped = args.first(group_at.unwrap_or(args.len()));
-    let query = range_options::parse(ungrouped, 1, reverse)?;
+    let query = range_options::parse(args, 1, reverse)?;
     let filter_at = args
         .find("FILTER", 3)
         .ok_or(Fault::line("ERR TSDB: missing FILTER argument"))?;
-    let shown = label_options::parse(ungrouped, 3)?;
+    let shown = label_options::parse(args, 3)?;
     if group_at.is_some_and(|at| at < filter_at) {
         return Err(Fault::line(
             "ERR TSDB: GROUPBY should always come after filter",
         ));
     }
-    if filter_at + 1 == ungrouped.len() {
+    let filters = args.first(group_at.unwrap_or(args.len()));
+    if filter_at + 1 == filters.len() {
         return Err(Fault::line("ERR TSDB: missing labels for filter argument"));
     }
-    let matchers = filter::matchers(ungrouped.from(filter_at + 1))?;
+    let matchers = filter::matchers(filters.from(filter_at + 1))?;
     let group_by = group_at.map(|at| group_by(args, at)).transpose()?;
     let exclude_empty = args.first(filter_at).find("EXCLUDEEMPTY", 3).is_some();
     if group_by.is_some() {
@@ -65,11 +64,15 @@ pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
     })
 }
 
+/// Three words, the first of which is the label; REDUCE is looked for among
+/// them all, as RedisTimeSeries does.
 fn group_by(args: Args<'_>, at: usize) -> Result<GroupBy, Fault> {
-    if args.len() != at + 4 || !args.is(at + 2, "REDUCE") {
-        return Err(Fault::Arity);
-    }
-    let reducer = Aggregator::parse(args.word(at + 3)).filter(|reducer| reducer.reduces());
+    let reduce = args.find("REDUCE", at + 1);
+    let reduce = reduce
+        .filter(|_| args.len() == at + 4)
+        .ok_or(Fault::Arity)?;
+    let reducer = args.get(reduce + 1).and_then(Aggregator::parse);
+    let reducer = reducer.filter(|reducer| reducer.reduces());
     Ok(GroupBy {
         label: args.word(at + 1).into(),
         reducer: reducer.ok_or(Fault::line("ERR TSDB: Invalid reducer type"))?,

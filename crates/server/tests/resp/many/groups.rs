@@ -82,3 +82,27 @@ fn groups_are_reduced_in_resp3() {
     ];
     expect(&mut server.client3(), &exchanges);
 }
+
+#[test]
+fn first_and_last_of_a_group_go_by_time_in_both_directions() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE a LABELS g x", "+OK\r\n"),
+        (
+            "TS.MADD a 1 1 a 5 5 a 12 12 a 17 17",
+            "*4\r\n:1\r\n:5\r\n:12\r\n:17\r\n",
+        ),
+    ]);
+    let exchanges = [
+        (
+            "TS.MREVRANGE - + AGGREGATION first 10 FILTER g=x GROUPBY g REDUCE min",
+            "*1 *3 $3 g=x *0 *2 *2 :10 +12 *2 :0 +1",
+        ),
+        (
+            "TS.MREVRANGE - + COUNT 1 AGGREGATION last 10 FILTER g=x GROUPBY g REDUCE min",
+            "*1 *3 $3 g=x *0 *1 *2 :10 +17",
+        ),
+    ];
+    expect(&mut client, &exchanges);
+}

@@ -190,17 +190,3 @@ fn nan_samples_of_a_group() {
         );
     }
 }
-
-#[test]
-fn labels_to_group_by_may_be_called_like_options() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect(&[("TS.CREATE k LABELS a b COUNT c", "+OK\r\n")]);
-    expect(
-        &mut client,
-        &[(
-            "TS.MRANGE - + FILTER a=b GROUPBY COUNT REDUCE sum",
-            "*1 *3 $7 COUNT=c *0 *0",
-        )],
-    );
-}

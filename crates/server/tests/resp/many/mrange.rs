@@ -162,5 +162,17 @@ fn mrange_errors_of_filters_and_groups() {
             "TS.MRANGE - + FILTER mu=1 GROUPBY a REDUCE nope",
             "ERR TSDB: Invalid reducer type",
         ),
+        (
+            "TS.MRANGE - + FILTER mu=1 GROUPBY REDUCE a max",
+            "ERR TSDB: Invalid reducer type",
+        ),
+        (
+            "TS.MRANGE - + FILTER mu=1 GROUPBY COUNT REDUCE max",
+            "ERR TSDB: Couldn't parse COUNT",
+        ),
+        (
+            "TS.MRANGE - + COUNT FILTER mu=1",
+            "ERR TSDB: Couldn't parse COUNT",
+        ),
     ]);
 }
