@@ -41,6 +41,7 @@ pub mod names;
 mod observe;
 mod options;
 pub mod query;
+mod random_key;
 mod removal;
 mod rename;
 mod replay;
@@ -53,7 +54,7 @@ mod tag;
 pub mod wal;
 
 pub use append::{Append, Create, Outcome, Refusal, Scratch};
-pub use copy::{Dump, DumpFault};
+pub use copy::{Dump, DumpFault, Restored};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};

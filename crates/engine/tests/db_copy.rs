@@ -6,7 +6,7 @@ mod db_support;
 
 use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
-use latewood_engine::{Db, Dump, ErrorKind, ExpireIf};
+use latewood_engine::{Db, Dump, ErrorKind, ExpireIf, Restored};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Matcher, SeriesOptions, Test};
 use std::io;
 use std::path::Path;
@@ -111,18 +111,20 @@ fn a_dump_is_restored_whole() {
     db.expire(b"src", FAR_MS, ExpireIf::default()).unwrap();
     let bytes = db.dump(b"src").unwrap();
     let dump = || Dump::parse(&bytes).unwrap();
-    assert!(!db.restore(b"dst", dump(), None, false).unwrap().0);
+    let restore = |at_ms, replace| db.restore(b"dst", dump(), at_ms, replace).unwrap().0;
+    assert_eq!(restore(None, false), Restored::Taken);
     assert_eq!(timestamps(&db, b"dst"), [7]);
-    assert!(db.restore(b"dst", dump(), None, true).unwrap().0);
+    assert_eq!(restore(None, true), Restored::Made);
     check_copied(&db);
     assert_eq!(db.expires_at(b"dst").unwrap(), None, "a dump has no expiry");
-    assert!(db.restore(b"dst", dump(), Some(FAR_MS), true).unwrap().0);
+    assert_eq!(restore(Some(FAR_MS), true), Restored::Made);
     db.close().unwrap();
     let db = open(&disk).unwrap();
     check_copied(&db);
     assert_eq!(db.expires_at(b"dst").unwrap(), Some(FAR_MS));
     // A time that has passed: what was there goes, nothing comes.
-    assert!(db.restore(b"dst", dump(), Some(1), true).unwrap().0);
+    let past = db.restore(b"dst", dump(), Some(1), true).unwrap();
+    assert_eq!(past.0, Restored::Past);
     assert!(!db.contains(b"dst") && db.len() == 1);
 }
 

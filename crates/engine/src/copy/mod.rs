@@ -25,6 +25,17 @@ use build::Build;
 use latewood_model::limits::{FRAME_SAMPLES_MAX, KEY_BYTES_MAX};
 use latewood_model::{SeriesOptions, Timestamp};
 
+/// What [`Db::restore`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// The series is there.
+    Made,
+    /// Its time had passed already: nothing is there.
+    Past,
+    /// Another series is there and stays.
+    Taken,
+}
+
 /// A series as a copy takes it.
 struct Original {
     options: SeriesOptions,
@@ -70,8 +81,7 @@ impl Db {
 
     /// Makes `dump` a series under `to` that expires at `expires_at_ms`,
     /// milliseconds since the Unix epoch. One whose time has passed is not
-    /// made, but replaces what was there all the same. Otherwise as
-    /// [`Db::copy`].
+    /// made; with `replace` what was there goes all the same.
     ///
     /// # Errors
     /// `Corrupt` where the samples do not decode, `Limit`, and those of the
@@ -82,13 +92,13 @@ impl Db {
         mut dump: Dump<'_>,
         expires_at_ms: Option<i64>,
         replace: bool,
-    ) -> Result<(bool, Position)> {
+    ) -> Result<(Restored, Position)> {
         self.core.check_writable()?;
         check_key(to)?;
         let options = dump.options().clone();
         check_options(&options)?;
         if !replace && self.contains(to) {
-            return Ok((false, Position::default()));
+            return Ok((Restored::Taken, Position::default()));
         }
         let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.env.clock.now_ms());
         let mut build = match is_past {
@@ -101,9 +111,13 @@ impl Db {
                 build.push(&timestamps, &values)?;
             }
         }
-        match build {
-            Some(build) => build.publish(to, options, expires_at_ms, replace),
-            None => Ok((true, self.remove(&[to])?.1)),
+        let Some(build) = build else {
+            return Ok((Restored::Past, self.remove(&[to])?.1));
+        };
+        let (is_made, position) = build.publish(to, options, expires_at_ms, replace)?;
+        match is_made {
+            true => Ok((Restored::Made, position)),
+            false => Ok((Restored::Taken, position)),
         }
     }
 

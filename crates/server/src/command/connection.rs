@@ -1,11 +1,9 @@
-//! The connection itself: `PING [message]`, `ECHO message`, `SELECT 0`,
-//! `QUIT`, `RESET`.
+//! The connection itself: `PING [message]`, `ECHO message`, `QUIT`,
+//! `RESET`.
 
-use super::fault::NOT_AN_INTEGER;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
 use latewood_wire::resp::Protocol;
-use latewood_wire::resp::number::parse_i64;
 
 const PING: Spec = Spec {
     name: "ping",
@@ -26,14 +24,6 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "message",
         summary: "Answers the message.",
         action: Action::Apply(echo),
-        ..PING
-    },
-    Spec {
-        name: "select",
-        arity: 2,
-        syntax: "index",
-        summary: "Selects a database; there is one, 0.",
-        action: Action::Apply(select),
         ..PING
     },
     Spec {
@@ -76,15 +66,6 @@ fn ping(call: &mut Call<'_>) -> Outcome {
 fn echo(call: &mut Call<'_>) -> Outcome {
     let message = call.args.word(1);
     call.reply().bulk(message);
-    Ok(())
-}
-
-fn select(call: &mut Call<'_>) -> Outcome {
-    match parse_i64(call.args.word(1)) {
-        Some(0) => call.reply().ok(),
-        Some(_) => return Err(Fault::line("ERR DB index is out of range")),
-        None => return Err(NOT_AN_INTEGER),
-    }
     Ok(())
 }
 

@@ -1,5 +1,5 @@
 //! Keys as such: `DEL key...`, `UNLINK key...`, `EXISTS key...`, `TYPE key`,
-//! `DBSIZE`, `FLUSHALL [ASYNC|SYNC]`, `FLUSHDB [ASYNC|SYNC]`.
+//! `DBSIZE`, `TOUCH key...`, `RANDOMKEY`, `FLUSHALL [ASYNC|SYNC]`, `FLUSHDB [ASYNC|SYNC]`.
 //!
 //! Every key is a series, so TYPE says `TSDB-TYPE` or `none`. ASYNC and SYNC
 //! are the same here.
@@ -47,6 +47,26 @@ pub(crate) const SPECS: &[Spec] = &[
         syntax: "key [key ...]",
         summary: "Says how many of the keys are there; a key named twice counts twice.",
         action: Action::Apply(exists),
+    },
+    Spec {
+        name: "touch",
+        arity: -2,
+        flags: &["readonly", "fast"],
+        keys: Keys(&[Run::from(1, 1, Access::Look)]),
+        group: "keyspace",
+        syntax: "key [key ...]",
+        summary: "As EXISTS: there is no time of last access to change.",
+        action: Action::Apply(exists),
+    },
+    Spec {
+        name: "randomkey",
+        arity: 1,
+        flags: &["readonly"],
+        keys: Keys::NONE,
+        group: "keyspace",
+        syntax: "",
+        summary: "Names some series.",
+        action: Action::Apply(random),
     },
     Spec {
         name: "type",
@@ -117,6 +137,14 @@ fn kind(call: &mut Call<'_>) -> Outcome {
     }
     call.reply()
         .simple(if is_there { TYPE_NAME } else { "none" });
+    Ok(())
+}
+
+fn random(call: &mut Call<'_>) -> Outcome {
+    match call.shared.db.random_key() {
+        Some(key) => call.reply().bulk(key),
+        None => call.reply().null(),
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod acl;
 mod admin;
 mod client_state;
 mod clients;
+mod copies;
 mod durability;
 mod events;
 mod fast_path;

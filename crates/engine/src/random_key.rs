@@ -1,0 +1,37 @@
+//! The key of some series, for RANDOMKEY.
+
+use crate::db::Db;
+
+/// Places looked at before the walk; with a quarter of them in use, all but
+/// one call in ten thousand end before it.
+const TRIES: usize = 32;
+
+impl Db {
+    /// The key of some series, every one about as likely; `None` where there
+    /// is none. Constant time unless most series ever created are gone.
+    pub fn random_key(&self) -> Option<Box<[u8]>> {
+        let random = || self.core.env.random.next_u64() as usize;
+        let shards = self.core.shards.len();
+        let mut cursor = 0;
+        for _ in 0..TRIES {
+            let shard = random() % shards;
+            let state = self.core.shards[shard].lock();
+            let place = random() % state.next_place.max(1);
+            cursor = (shard as u64) << 32 | place as u64;
+            if let Some(series) = state.slab.get(place)
+                && !self.core.is_expired(&state, place)
+                && !state.unnamed.contains(&self.core.id_of(shard, place))
+            {
+                return Some((*series.key).into());
+            }
+        }
+        // Few are left: the next one from here, or from the start.
+        let mut found = None;
+        for cursor in [cursor, 0] {
+            if found.is_none() {
+                self.scan(cursor, 1, &mut |key| found = Some(key.into()));
+            }
+        }
+        found
+    }
+}

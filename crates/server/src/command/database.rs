@@ -1,0 +1,77 @@
+//! Databases by number, of which there is one: `SELECT 0`, `MOVE key 0`,
+//! `SWAPDB 0 0`.
+
+use super::fault::NOT_AN_INTEGER;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Fault, Outcome};
+use latewood_wire::resp::number::parse_i64;
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "select",
+        arity: 2,
+        flags: &["fast"],
+        keys: Keys::NONE,
+        group: "connection",
+        syntax: "index",
+        summary: "Selects a database; there is one, 0.",
+        action: Action::Apply(select),
+    },
+    Spec {
+        name: "move",
+        arity: 3,
+        flags: &["write", "fast"],
+        keys: Keys::ONE,
+        group: "keyspace",
+        syntax: "key index",
+        summary: "Refused: there is no other database to move a series to.",
+        action: Action::Apply(move_key),
+    },
+    Spec {
+        name: "swapdb",
+        arity: 3,
+        flags: &["write", "fast"],
+        keys: Keys::NONE,
+        group: "server",
+        syntax: "index1 index2",
+        summary: "Swaps database 0 with itself; there is no other.",
+        action: Action::Apply(swap),
+    },
+];
+
+/// A key was to go where it is.
+pub(crate) const SAME: Fault = Fault::line("ERR source and destination objects are the same");
+
+/// Refuses every database but 0.
+pub(crate) fn check(index: &[u8]) -> Result<(), Fault> {
+    let index = parse_i64(index).ok_or(NOT_AN_INTEGER)?;
+    match i32::try_from(index) {
+        Ok(0) => Ok(()),
+        Ok(_) => Err(Fault::line("ERR DB index is out of range")),
+        Err(_) => Err(Fault::line(
+            "ERR value is out of range, value must between -2147483648 and 2147483647",
+        )),
+    }
+}
+
+fn select(call: &mut Call<'_>) -> Outcome {
+    check(call.args.word(1))?;
+    call.reply().ok();
+    Ok(())
+}
+
+fn move_key(call: &mut Call<'_>) -> Outcome {
+    check(call.args.word(2))?;
+    Err(SAME)
+}
+
+fn swap(call: &mut Call<'_>) -> Outcome {
+    let number = |at| parse_i64(call.args.word(at)).and_then(|index| i32::try_from(index).ok());
+    let first = number(1).ok_or(Fault::line("ERR invalid first DB index"))?;
+    let second = number(2).ok_or(Fault::line("ERR invalid second DB index"))?;
+    if (first, second) != (0, 0) {
+        return Err(Fault::line("ERR DB index is out of range"));
+    }
+    call.reply().ok();
+    Ok(())
+}

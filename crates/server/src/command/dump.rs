@@ -1,0 +1,141 @@
+//! `DUMP key`: a series as bytes, and
+//! `RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ n]`:
+//! a series from them.
+//!
+//! The bytes are of a format of their own (`docs/format/dump.md`). IDLETIME and
+//! FREQ are checked and mean nothing here.
+
+use super::fault::{NOT_AN_INTEGER, SYNTAX};
+use super::keys::{Access, Keys, Run};
+use super::registry::{Action, Spec};
+use super::{Args, Call, Fault, Outcome};
+use crate::events::Class;
+use crate::shared::now_ms;
+use latewood_engine::{Dump, DumpFault, ErrorKind, Restored};
+use latewood_wire::resp::number::parse_i64;
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "dump",
+        arity: 2,
+        flags: &["readonly"],
+        keys: Keys::ONE,
+        group: "keyspace",
+        syntax: "key",
+        summary: "Gives a series as bytes for RESTORE.",
+        action: Action::Apply(dump),
+    },
+    Spec {
+        name: "restore",
+        arity: -4,
+        flags: &["write", "denyoom"],
+        keys: Keys(&[Run::at(1, Access::Overwrite)]),
+        group: "keyspace",
+        syntax: "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
+        summary: "Makes a series of the bytes that DUMP gave.",
+        action: Action::Apply(restore),
+    },
+];
+
+fn dump(call: &mut Call<'_>) -> Outcome {
+    let key = call.args.word(1);
+    match call.shared.db.dump(key) {
+        Ok(bytes) => call.reply().bulk(bytes),
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => {
+            call.shared.events.missed(key);
+            call.reply().null();
+        }
+        Err(error) => return Err(error.into()),
+    }
+    Ok(())
+}
+
+fn restore(call: &mut Call<'_>) -> Outcome {
+    const BUSY: Fault = Fault::line("BUSYKEY Target key name already exists.");
+    let options = RestoreOptions::parse(call.args)?;
+    let (shared, key) = (call.shared, call.args.word(1));
+    let was_there = shared.db.contains(key);
+    if was_there && !options.replace {
+        return Err(BUSY);
+    }
+    let expires_at_ms = expiry(call.args.word(2), options.is_absolute)?;
+    let dump = Dump::parse(call.args.word(3)).map_err(|fault| refusal(&fault))?;
+    let restored = shared
+        .db
+        .restore(key, dump, expires_at_ms, options.replace)
+        .map_err(|error| match error.kind() {
+            ErrorKind::Corrupt => refusal(&DumpFault::Malformed),
+            _ => error.into(),
+        })?;
+    call.session.wrote(restored.1);
+    match restored.0 {
+        Restored::Taken => return Err(BUSY),
+        Restored::Made => {
+            shared.events.created(key);
+            shared.changed(Class::Generic, "restore", key);
+        }
+        Restored::Past if was_there => shared.changed(Class::Generic, "del", key),
+        Restored::Past => {}
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+fn refusal(fault: &DumpFault) -> Fault {
+    Fault::Line(format!("ERR {fault}").into())
+}
+
+/// When the series expires, milliseconds since the Unix epoch.
+fn expiry(ttl: &[u8], is_absolute: bool) -> Result<Option<i64>, Fault> {
+    let ttl_ms = parse_i64(ttl).ok_or(NOT_AN_INTEGER)?;
+    match ttl_ms {
+        0 => Ok(None),
+        ..0 => Err(Fault::line("ERR Invalid TTL value, must be >= 0")),
+        _ if is_absolute => Ok(Some(ttl_ms)),
+        _ => match ttl_ms.checked_add(now_ms()) {
+            Some(at_ms) => Ok(Some(at_ms)),
+            None => Err(Fault::line("ERR invalid expire time in 'restore' command")),
+        },
+    }
+}
+
+struct RestoreOptions {
+    replace: bool,
+    is_absolute: bool,
+}
+
+impl RestoreOptions {
+    fn parse(args: Args<'_>) -> Result<Self, Fault> {
+        let mut options = Self {
+            replace: false,
+            is_absolute: false,
+        };
+        let (mut has_idle_time, mut has_frequency) = (false, false);
+        let mut at = 4;
+        while at < args.len() {
+            if args.is(at, "REPLACE") {
+                options.replace = true;
+            } else if args.is(at, "ABSTTL") {
+                options.is_absolute = true;
+            } else if args.is(at, "IDLETIME") && at + 1 < args.len() && !has_frequency {
+                has_idle_time = true;
+                at += 1;
+                if parse_i64(args.word(at)).ok_or(NOT_AN_INTEGER)? < 0 {
+                    return Err(Fault::line("ERR Invalid IDLETIME value, must be >= 0"));
+                }
+            } else if args.is(at, "FREQ") && at + 1 < args.len() && !has_idle_time {
+                has_frequency = true;
+                at += 1;
+                if !(0..=255).contains(&parse_i64(args.word(at)).ok_or(NOT_AN_INTEGER)?) {
+                    return Err(Fault::line(
+                        "ERR Invalid FREQ value, must be >= 0 and <= 255",
+                    ));
+                }
+            } else {
+                return Err(SYNTAX);
+            }
+            at += 1;
+        }
+        Ok(options)
+    }
+}

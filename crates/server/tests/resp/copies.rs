@@ -1,0 +1,257 @@
+//! COPY, DUMP, RESTORE, OBJECT, TOUCH, RANDOMKEY, SELECT, MOVE, SWAPDB.
+
+use crate::harness::{Client, Server, text};
+use latewood_wire::resp::encode_command;
+use std::collections::BTreeSet;
+
+const NOT_AN_INTEGER: &str = "ERR value is not an integer or out of range";
+const SAME: &str = "ERR source and destination objects are the same";
+const OUT_OF_RANGE: &str = "ERR DB index is out of range";
+
+#[test]
+fn copies_are_whole_and_their_errors_those_of_redis() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.ADD a 1 1 RETENTION 500 LABELS x y", ":1\r\n"),
+        ("TS.ADD a 2 2", ":2\r\n"),
+        ("EXPIRE a 100", ":1\r\n"),
+        ("COPY a b", ":1\r\n"),
+        ("TTL b", ":100\r\n"),
+        (
+            "TS.RANGE b - +",
+            "*2\r\n*2\r\n:1\r\n+1\r\n*2\r\n:2\r\n+2\r\n",
+        ),
+        ("TS.QUERYINDEX x=y", "*2\r\n$1\r\na\r\n$1\r\nb\r\n"),
+        ("TS.ADD a 3 3", ":3\r\n"),
+        ("COPY a b DB 0", ":0\r\n"),
+        ("TS.GET b", "*2\r\n:2\r\n+2\r\n"),
+        ("COPY a b replace db 0", ":1\r\n"),
+        ("TS.GET b", "*2\r\n:3\r\n+3\r\n"),
+        ("COPY nokey b REPLACE", ":0\r\n"),
+        ("EXISTS a b", ":2\r\n"),
+    ]);
+    client.expect_errors(&[
+        ("COPY a", "ERR wrong number of arguments for 'copy' command"),
+        ("COPY a a", SAME),
+        ("COPY nokey nokey REPLACE", SAME),
+        ("COPY a a DB x", NOT_AN_INTEGER),
+        ("COPY a b FOO", "ERR syntax error"),
+        ("COPY a b DB", "ERR syntax error"),
+        ("COPY a b DB 1", OUT_OF_RANGE),
+        ("COPY a b DB 99", OUT_OF_RANGE),
+    ]);
+}
+
+#[test]
+fn a_copy_has_no_rules() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d", "+OK\r\n"),
+        ("TS.CREATERULE s d AGGREGATION sum 10", "+OK\r\n"),
+        ("TS.MADD s 1 1 s 2 2 s 11 5", "*3\r\n:1\r\n:2\r\n:11\r\n"),
+        // What the rule owes is in the copy of its destination.
+        ("COPY d d2", ":1\r\n"),
+        ("TS.RANGE d2 - +", "*1\r\n*2\r\n:0\r\n+3\r\n"),
+        ("COPY s s2", ":1\r\n"),
+        ("TS.MADD s 21 1 s2 31 7", "*2\r\n:21\r\n:31\r\n"),
+        (
+            "TS.RANGE d - +",
+            "*2\r\n*2\r\n:0\r\n+3\r\n*2\r\n:10\r\n+5\r\n",
+        ),
+        ("TS.RANGE d2 - +", "*1\r\n*2\r\n:0\r\n+3\r\n"),
+    ]);
+}
+
+/// The payload of DUMP.
+fn dump(client: &mut Client, key: &str) -> Vec<u8> {
+    let mut command = Vec::new();
+    encode_command(&mut command, &["DUMP", key]);
+    client.send(&command);
+    let reply = client.reply();
+    let line = reply.iter().position(|&byte| byte == b'\n').unwrap();
+    reply[line + 1..reply.len() - 2].to_vec()
+}
+
+/// Sends RESTORE of `payload`; the words after it are in `options`.
+fn restore(client: &mut Client, key: &str, ttl: &str, payload: &[u8], options: &str) -> String {
+    let options = options.split_whitespace().map(str::as_bytes);
+    let words = [b"RESTORE", key.as_bytes(), ttl.as_bytes(), payload];
+    let words: Vec<&[u8]> = words.into_iter().chain(options).collect();
+    let mut command = Vec::new();
+    encode_command(&mut command, &words);
+    client.send(&command);
+    text(&client.reply())
+}
+
+#[test]
+fn what_was_dumped_is_restored() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.ADD a 1 1.5 LABELS x y", ":1\r\n"),
+        ("TS.ADD a 1000 nan", ":1000\r\n"),
+        ("EXPIRE a 100", ":1\r\n"),
+        ("DUMP nokey", "$-1\r\n"),
+        ("CONFIG SET notify-keyspace-events KEA", "+OK\r\n"),
+    ]);
+    let mut listener = server.client();
+    listener.ask("PSUBSCRIBE __keyevent@0__:*");
+    let payload = dump(&mut client, "a");
+    let mut restored = |key, ttl, options| restore(&mut client, key, ttl, &payload, options);
+    assert_eq!(restored("b", "0", ""), "+OK\r\n");
+    let busy = "-BUSYKEY Target key name already exists.\r\n";
+    assert_eq!(restored("b", "0", ""), busy);
+    assert_eq!(restored("b", "100000", "REPLACE IDLETIME 5"), "+OK\r\n");
+    assert_eq!(restored("b", "1", "REPLACE ABSTTL"), "+OK\r\n");
+    assert_eq!(restored("b", "1", "ABSTTL"), "+OK\r\n");
+    assert_eq!(restored("c", "99999999999999", "absttl freq 9"), "+OK\r\n");
+    let overflow = "-ERR invalid expire time in 'restore' command\r\n";
+    assert_eq!(restored("d", "9223372036854775807", ""), overflow);
+    for event in ["restore", "restore", "del", "restore"] {
+        let message = text(&listener.reply());
+        assert!(message.contains(&format!(":{event}\r\n")), "{message}");
+    }
+    client.expect(&[
+        ("EXISTS b d", ":0\r\n"),
+        ("PEXPIRETIME c", ":99999999999999\r\n"),
+        (
+            "TS.RANGE c - +",
+            "*2\r\n*2\r\n:1\r\n+1.5\r\n*2\r\n:1000\r\n+NaN\r\n",
+        ),
+        ("TS.QUERYINDEX x=y", "*2\r\n$1\r\na\r\n$1\r\nc\r\n"),
+    ]);
+}
+
+#[test]
+fn payloads_and_options_are_checked_in_the_order_of_redis() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[("TS.ADD b 1 1", ":1\r\n")]);
+    let payload = dump(&mut client, "b");
+    let wrong = "ERR DUMP payload version or checksum are wrong";
+    client.expect_errors(&[
+        (
+            "RESTORE c 0",
+            "ERR wrong number of arguments for 'restore' command",
+        ),
+        ("RESTORE b x x", "BUSYKEY Target key name already exists."),
+        ("RESTORE c x x", NOT_AN_INTEGER),
+        (
+            "RESTORE b -1 x REPLACE",
+            "ERR Invalid TTL value, must be >= 0",
+        ),
+        ("RESTORE b 0 x BAD", "ERR syntax error"),
+        ("RESTORE c 0 x IDLETIME", "ERR syntax error"),
+        ("RESTORE c 0 x IDLETIME x", NOT_AN_INTEGER),
+        (
+            "RESTORE c 0 x IDLETIME -1",
+            "ERR Invalid IDLETIME value, must be >= 0",
+        ),
+        (
+            "RESTORE c 0 x FREQ 256",
+            "ERR Invalid FREQ value, must be >= 0 and <= 255",
+        ),
+        ("RESTORE c 0 x FREQ 1 IDLETIME 1", "ERR syntax error"),
+        ("RESTORE c 0 x IDLETIME 1 FREQ 1", "ERR syntax error"),
+        ("RESTORE c 0 x IDLETIME 1 IDLETIME 2", wrong),
+        ("RESTORE c 0 ''", wrong),
+        ("RESTORE c 1 x ABSTTL", wrong),
+    ]);
+    let mut later = payload.clone();
+    later[3] = 9;
+    let sum_at = later.len() - 4;
+    let sum = crc_fast::crc32_iscsi(&later[..sum_at]);
+    later[sum_at..].copy_from_slice(&sum.to_le_bytes());
+    let mut empty = b"LWD\x01".to_vec();
+    let sum = crc_fast::crc32_iscsi(&empty);
+    empty.extend_from_slice(&sum.to_le_bytes());
+    for (payload, error) in [
+        (&payload[1..], wrong),
+        (
+            b"\x00\x01v\x0c\x00Z~\xfar\xe3\x12\x14\x87",
+            "ERR the payload is a DUMP of Redis; Latewood restores its own only",
+        ),
+        (
+            &later,
+            "ERR the payload has version 9 of Latewood's DUMP format, this server reads 1",
+        ),
+        (&empty, "ERR Bad data format"),
+    ] {
+        let reply = restore(&mut client, "c", "0", payload, "");
+        assert_eq!(reply, format!("-{error}\r\n"));
+    }
+    client.expect(&[("DBSIZE", ":1\r\n")]);
+}
+
+#[test]
+fn objects_are_looked_at() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("RANDOMKEY", "$-1\r\n"),
+        ("TS.ADD a 1 1", ":1\r\n"),
+        ("RANDOMKEY", "$1\r\na\r\n"),
+        ("TOUCH a nokey a", ":2\r\n"),
+        ("OBJECT ENCODING a", "$3\r\nraw\r\n"),
+        ("OBJECT REFCOUNT a", ":1\r\n"),
+        ("OBJECT ENCODING nokey", "$-1\r\n"),
+        ("OBJECT REFCOUNT nokey", "$-1\r\n"),
+        ("OBJECT FREQ nokey", "$-1\r\n"),
+        ("OBJECT IDLETIME nokey", "$-1\r\n"),
+    ]);
+    assert!(client.ask("OBJECT HELP").contains("OBJECT <subcommand>"));
+    assert!(client.ask("OBJECT FREQ a").starts_with("-ERR An LFU"));
+    client.expect_errors(&[
+        (
+            "OBJECT IDLETIME a",
+            "ERR the time of the last access to a series is not tracked by Latewood",
+        ),
+        (
+            "OBJECT ENCODING a b",
+            "ERR wrong number of arguments for 'object|encoding' command",
+        ),
+        (
+            "OBJECT FOO a",
+            "ERR unknown subcommand 'FOO'. Try OBJECT HELP.",
+        ),
+    ]);
+}
+
+#[test]
+fn every_key_comes_up_at_random() {
+    let server = Server::start();
+    let mut client = server.client();
+    for n in 0..400 {
+        client.ask(&format!("TS.CREATE k{n}"));
+    }
+    // Few left among many places: the walk finds them too.
+    for n in 5..400 {
+        client.ask(&format!("DEL k{n}"));
+    }
+    let found: BTreeSet<String> = (0..2000).map(|_| client.ask("RANDOMKEY")).collect();
+    assert_eq!(found.len(), 5, "{found:?}");
+}
+
+#[test]
+fn there_is_one_database() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[("SELECT 0", "+OK\r\n"), ("SWAPDB 0 0", "+OK\r\n")]);
+    let too_long = "ERR value is out of range, value must between -2147483648 and 2147483647";
+    client.expect_errors(&[
+        ("SELECT 1", OUT_OF_RANGE),
+        ("SELECT -1", OUT_OF_RANGE),
+        ("SELECT x", NOT_AN_INTEGER),
+        ("SELECT 99999999999", too_long),
+        ("MOVE k 0", SAME),
+        ("MOVE k 1", OUT_OF_RANGE),
+        ("MOVE k x", NOT_AN_INTEGER),
+        ("MOVE k 99999999999", too_long),
+        ("SWAPDB x 0", "ERR invalid first DB index"),
+        ("SWAPDB 0 99999999999", "ERR invalid second DB index"),
+        ("SWAPDB 0 1", OUT_OF_RANGE),
+    ]);
+}
