@@ -176,7 +176,7 @@ impl Core {
             }
             let mut state = self.shards[shard].lock();
             let is_stale = self.renames.load(Ordering::Acquire) != renames;
-            let expired = self.expire_found(&mut state, scratch, start..end)?;
+            self.pass_over_expired(&state, scratch, start..end);
             for place in start..end {
                 let index = scratch.order[place as usize] as usize;
                 let found = scratch.ids[index].filter(|_| !is_stale);
@@ -196,8 +196,6 @@ impl Core {
                 }
             }
             position = position.max(self.log_group(&mut state)?);
-            drop(state);
-            self.tell_expired(expired);
         }
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;
@@ -236,27 +234,18 @@ impl Core {
         }
     }
 
-    /// Removes those of the series a batch found in a shard whose time has
-    /// come; their keys.
+    /// Forgets those of the series a batch found in a shard whose time has come:
+    /// their samples take the way of those whose series moved, on which they
+    /// are removed under no lock of a batch.
     #[inline]
-    fn expire_found(
-        &self,
-        state: &mut ShardState,
-        scratch: &Scratch,
-        places: Range<u32>,
-    ) -> Result<Vec<Arc<[u8]>>> {
-        let mut expired = Vec::new();
+    fn pass_over_expired(&self, state: &ShardState, scratch: &mut Scratch, places: Range<u32>) {
         if let Some(now_ms) = self.overdue_ms(state) {
             for place in places {
                 let index = scratch.order[place as usize] as usize;
-                if let Some(id) = scratch.ids[index]
-                    && state.expiries.is_due(self.place_of(id), now_ms)
-                {
-                    expired.extend(self.expire_in(state, id)?);
-                }
+                let is_due = |id| state.expiries.is_due(self.place_of(id), now_ms);
+                scratch.ids[index] = scratch.ids[index].filter(|&id| !is_due(id));
             }
         }
-        Ok(expired)
     }
 
     /// The series for a sample in the shard whose lock is held. `found` is
@@ -373,6 +362,7 @@ impl Core {
             Some(id) if self.shard_of(id) != shard => return Found::Elsewhere,
             // Whoever comes back for it removes it first.
             Some(id) if self.is_expired(state, self.place_of(id)) => return Found::Elsewhere,
+            Some(id) if self.is_destination(state, id) => return Found::Destination(id),
             Some(id) => return Found::Here(id),
             None => {}
         }

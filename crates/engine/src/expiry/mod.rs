@@ -70,6 +70,10 @@ impl Db {
     pub fn expire(&self, key: &[u8], at_ms: i64, only: ExpireIf) -> Result<(Expiry, Position)> {
         let core = &self.core;
         core.check_writable()?;
+        if at_ms <= core.env.clock.now_ms() {
+            // What closed before a source goes is in its destinations.
+            let _ = core.freshen_key(key);
+        }
         let (mut state, id) = core.lock_series(key)?;
         let place = core.place_of(id);
         if !only.allows(state.expiries.get(place), at_ms) {

@@ -67,6 +67,8 @@ impl Db {
     pub fn delete_rule(&self, source: &[u8], destination: &[u8]) -> Result<Position> {
         let core = &self.core;
         core.check_writable()?;
+        core.purge(source)?;
+        core.purge(destination)?;
         let id = core.find_key(source)?;
         // Buckets that closed before the rule ends belong to it.
         core.freshen(id, Take::All)?;
@@ -133,10 +135,9 @@ impl Core {
 
     fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
         let state = self.shards[self.shard_of(id)].lock();
-        state
-            .slab
-            .get(self.place_of(id))
-            .map(|series| series.key.clone())
+        let place = self.place_of(id);
+        let series = state.slab.get(place)?;
+        (!self.is_expired(&state, place)).then(|| series.key.clone())
     }
 
     fn links_in<'a>(&self, states: &'a AllShards<'_>, id: SeriesId) -> Option<&'a Links> {
@@ -151,8 +152,8 @@ impl Core {
         destination: SeriesId,
     ) -> Result<()> {
         let is_there = |id: SeriesId| {
-            let slab = &states[self.shard_of(id)].slab;
-            slab.get(self.place_of(id)).is_some()
+            let (state, place) = (&states[self.shard_of(id)], self.place_of(id));
+            state.slab.get(place).is_some() && !self.is_expired(state, place)
         };
         if let Some(Links::Destination(link)) = self.links_in(states, source)
             && is_there(link.source)
@@ -252,7 +253,8 @@ impl Series {
             return Ok(());
         };
         let begins = |rule: &Rule| rule.window().containing(from).first;
-        if floor > Timestamp::MIN && source.rules().iter().any(|rule| begins(rule) < floor) {
+        // Time begins at 0: before that nothing was taken.
+        if floor > 0 && source.rules().iter().any(|rule| begins(rule) < floor) {
             return Err(invalid(
                 "When a series has compactions, deleting samples or compaction buckets \
                  beyond the series retention period is not possible",

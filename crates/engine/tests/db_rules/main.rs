@@ -3,6 +3,8 @@
 
 #[path = "../db_support/mod.rs"]
 mod db_support;
+mod ends;
 mod facts;
 mod random;
 mod support;
+mod twins;

@@ -12,14 +12,14 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Random numbers of a seed (xorshift64*, Vigna 2016).
-struct Dice(Cell<u64>);
+pub(crate) struct Dice(Cell<u64>);
 
 impl Dice {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1))
     }
 
-    fn below(&self, end: u64) -> u64 {
+    pub(crate) fn below(&self, end: u64) -> u64 {
         let mut x = self.0.get();
         x ^= x >> 12;
         x ^= x << 25;
@@ -28,12 +28,12 @@ impl Dice {
         (x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % end
     }
 
-    fn one_in(&self, count: u64) -> bool {
+    pub(crate) fn one_in(&self, count: u64) -> bool {
         self.below(count) == 0
     }
 }
 
-fn seeds(count: u64) -> Vec<u64> {
+pub(crate) fn seeds(count: u64) -> Vec<u64> {
     match std::env::var("LATEWOOD_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
         Err(_) => (1..=count).collect(),

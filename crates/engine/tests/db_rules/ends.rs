@@ -1,0 +1,128 @@
+//! The two ends of a rule: what their going leaves, and expiry.
+
+use crate::db_support::{DIR, append, last_wins, open, options, sample};
+use crate::support::{DESTINATION, SOURCE, add, kept, spec, tie};
+use latewood_engine::io::sim::{SimClock, SimDisk};
+use latewood_engine::io::{Clock, Env};
+use latewood_engine::{Create, Db, ErrorKind, ExpireIf};
+use latewood_model::{Aggregator, SeriesOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+fn open_at(disk: &SimDisk, clock: &Arc<SimClock>) -> Db {
+    let env = Env {
+        clock: clock.clone(),
+        ..disk.env(1)
+    };
+    Db::open(&env, Path::new(DIR), options(2), last_wins()).unwrap()
+}
+
+/// However a source goes, what closed before is in its destination.
+#[test]
+fn a_source_that_goes_leaves_what_closed() {
+    type End = fn(&Db, &SimClock);
+    fn expire(db: &Db, clock: &SimClock) {
+        db.expire(SOURCE, clock.now_ms() + 10, ExpireIf::default())
+            .unwrap();
+        clock.advance_ms(10);
+    }
+    let ends: [(&str, End); 9] = [
+        ("removed", |db, _| {
+            assert_eq!(db.remove(&[SOURCE]).unwrap().0, 1);
+        }),
+        ("renamed onto", |db, _| {
+            append(db, &[sample(b"x", 1, 1.0)]).unwrap();
+            assert!(db.rename(b"x", SOURCE, true).unwrap().0);
+        }),
+        ("copied onto", |db, _| {
+            append(db, &[sample(b"x", 1, 1.0)]).unwrap();
+            assert!(db.copy(b"x", SOURCE, true).unwrap().0);
+        }),
+        ("expired at once", |db, _| {
+            db.expire(SOURCE, 0, ExpireIf::default()).unwrap();
+        }),
+        ("swept", |db, clock| {
+            expire(db, clock);
+            db.maintain().unwrap();
+        }),
+        ("expired and written to", |db, clock| {
+            expire(db, clock);
+            let batch = [sample(SOURCE, 7, 7.0), sample(SOURCE, 6, 8.0)];
+            let outcomes = append(db, &batch).unwrap();
+            assert_eq!(outcomes, [Ok(7), Ok(6)]);
+        }),
+        ("expired and incremented", |db, clock| {
+            expire(db, clock);
+            let outcome = db.increment(SOURCE, 1.0, Some(7), Create::Defaults);
+            assert_eq!(outcome.unwrap().0, Ok(7));
+        }),
+        ("expired and created", |db, clock| {
+            expire(db, clock);
+            db.create(SOURCE, &SeriesOptions::default()).unwrap();
+        }),
+        ("expired and copied onto", |db, clock| {
+            append(db, &[sample(b"x", 1, 1.0)]).unwrap();
+            expire(db, clock);
+            assert!(db.copy(b"x", SOURCE, false).unwrap().0);
+        }),
+    ];
+    for (name, end) in ends {
+        let (disk, clock) = (SimDisk::new(), Arc::default());
+        let db = open_at(&disk, &clock);
+        tie(&db);
+        add(&db, &[(5, 1.0), (15, 2.0), (25, 4.0)]);
+        end(&db, &clock);
+        assert_eq!(kept(&db), [(0, 1.0), (10, 2.0)], "{name}");
+        assert_eq!(db.source_of(DESTINATION).unwrap(), None, "{name}");
+        let db = open_at(&disk.kill(), &clock);
+        assert_eq!(kept(&db), [(0, 1.0), (10, 2.0)], "{name}, restarted");
+    }
+}
+
+/// An end that expired is not there, though nothing has removed it yet.
+#[test]
+fn an_end_that_expired_has_no_rule() {
+    let sums = spec(Aggregator::Sum, 10, 0);
+    for gone in [SOURCE, DESTINATION] {
+        let (disk, clock) = (SimDisk::new(), Arc::default());
+        let db = open_at(&disk, &clock);
+        tie(&db);
+        let at_ms = clock.now_ms() + 10;
+        db.expire(gone, at_ms, ExpireIf::default()).unwrap();
+        clock.advance_ms(10);
+        if gone == SOURCE {
+            assert_eq!(db.source_of(DESTINATION).unwrap(), None);
+            db.create(b"other", &SeriesOptions::default()).unwrap();
+            db.create_rule(b"other", DESTINATION, sums).unwrap();
+        } else {
+            assert_eq!(db.rules_of(SOURCE).unwrap(), []);
+        }
+        let error = db.delete_rule(SOURCE, DESTINATION).unwrap_err();
+        let expected = match gone == SOURCE {
+            true => ErrorKind::NoSuchKey,
+            false => ErrorKind::NoSuchRule,
+        };
+        assert_eq!(error.kind(), expected);
+    }
+}
+
+/// A retention that has taken nothing yet keeps nobody from deleting.
+#[test]
+fn deleting_the_first_bucket_waits_for_no_retention() {
+    let db = open(&SimDisk::new()).unwrap();
+    let source = SeriesOptions {
+        retention_ms: 1_000,
+        ..SeriesOptions::default()
+    };
+    db.create(SOURCE, &source).unwrap();
+    db.create(DESTINATION, &SeriesOptions::default()).unwrap();
+    // The first bucket begins long before time does.
+    let sums = spec(Aggregator::Sum, 5_000, 100);
+    db.create_rule(SOURCE, DESTINATION, sums).unwrap();
+    add(&db, &[(5, 1.0), (6, 2.0), (500, 4.0)]);
+    assert_eq!(db.delete_range(SOURCE, 0, 5).unwrap().0, 1);
+    assert_eq!(kept(&db), [(0, 2.0)]);
+    add(&db, &[(1_500, 1.0)]);
+    let error = db.delete_range(SOURCE, 0, 600).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+}
