@@ -10,7 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
 /// Name of the report and what is measured; `{late}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 8] = [
+const REPORTS: [(&str, &str); 9] = [
     (
         "late",
         "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
@@ -35,6 +35,7 @@ const REPORTS: [(&str, &str); 8] = [
     ),
     ("durable", "durable --repeats {repeats}"),
     ("recover", "recover --repeats 3"),
+    ("query", "query --repeats {repeats}"),
     (
         "inprocess",
         "inprocess --samples 4000000 --repeats {repeats}",

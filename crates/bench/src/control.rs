@@ -13,6 +13,8 @@ use crate::reply::ReplyExt;
 
 /// Commands of one pipeline of `run_all`: enough to hide the round trip, far from any buffer.
 const PIPELINE: usize = 512;
+/// Bytes read at a time where nobody looks into them.
+const ROOM_BYTES: usize = 256 * 1024;
 /// Longer than any command here may take; settling a hundred million samples is the longest.
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -21,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 pub(crate) struct Control {
     stream: Stream,
     input: Vec<u8>,
+    /// Where replies go that nobody looks into.
+    room: Vec<u8>,
 }
 
 /// The fields of an `INFO` answer, all sections together.
@@ -42,6 +46,7 @@ impl Control {
         Ok(Control {
             stream,
             input: Vec::new(),
+            room: Vec::new(),
         })
     }
 
@@ -107,6 +112,28 @@ impl Control {
         }
     }
 
+    /// Sends one command whose reply is known to be `len` bytes long, and reads those without
+    /// looking into them.
+    ///
+    /// # Errors
+    /// When the connection breaks or a reply of that length does not end with them.
+    pub(crate) fn ask_bytes(&mut self, parts: &[&[u8]], len: usize) -> Result<()> {
+        let mut out = Vec::new();
+        encode_command(&mut out, parts);
+        self.send(&out)?;
+        self.room.resize(ROOM_BYTES, 0);
+        let (mut read, mut last) = (0, 0);
+        while read < len {
+            let got = self.stream.read_some(&mut self.room)?;
+            last = self.room[got - 1];
+            read += got;
+        }
+        if read > len || last != b'\n' {
+            return Err(Error::new(format!("the reply is not {len} bytes long")));
+        }
+        Ok(())
+    }
+
     /// `INFO [section]`. A section the server does not have gives no fields.
     ///
     /// # Errors
@@ -142,16 +169,22 @@ impl Control {
         const READ_BYTES: usize = 256 * 1024;
         let held = self.input.len();
         self.input.resize(held + READ_BYTES, 0);
-        let room = &mut self.input[held..];
-        let read = match &mut self.stream {
+        let read = self.stream.read_some(&mut self.input[held..]);
+        self.input.truncate(held + *read.as_ref().unwrap_or(&0));
+        read.map(drop)
+    }
+}
+
+impl Stream {
+    /// Waits for bytes; at least one comes.
+    fn read_some(&mut self, room: &mut [u8]) -> Result<usize> {
+        let read = match self {
             Stream::Tcp(tcp) => tcp.read(room),
             Stream::Unix(unix) => unix.read(room),
         };
-        let got = *read.as_ref().unwrap_or(&0);
-        self.input.truncate(held + got);
         match read.doing("wait for a reply")? {
             0 => Err(Error::new("the server closed the connection")),
-            _ => Ok(()),
+            got => Ok(got),
         }
     }
 }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::cell::{Measured, check, cpu_seconds, measure, open, run_load};
+pub(crate) use self::cell::{Measured, check, cpu_seconds, measure, open, run_load, version};
 use self::matrix::Axes;
 use crate::address::Address;
 use crate::error::{Error, Result};

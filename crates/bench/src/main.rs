@@ -14,6 +14,7 @@ mod late;
 mod load;
 mod machine;
 mod progress;
+mod query;
 mod recover;
 mod reply;
 mod report;
@@ -39,6 +40,7 @@ enum Mode {
     Late(Box<late::LateArgs>),
     Durable(durable::DurableArgs),
     Recover(recover::RecoverArgs),
+    Query(query::QueryArgs),
     Inprocess(inprocess::InProcessArgs),
     All(all::AllArgs),
     Report(report::ReportArgs),
@@ -62,6 +64,7 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
         Mode::Late(args) => late::run(&args, command),
         Mode::Durable(args) => durable::run(&args, command),
         Mode::Recover(args) => recover::run(&args, command),
+        Mode::Query(args) => query::run(&args, command),
         Mode::Inprocess(args) => inprocess::run(&args, command),
         Mode::All(args) => all::run(&args),
         Mode::Report(args) => report::run(&args),

@@ -9,6 +9,7 @@ mod chart;
 mod durable;
 mod inprocess;
 mod late;
+mod query;
 mod recover;
 mod statistics;
 
@@ -75,6 +76,7 @@ fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
         }
         Measurement::Durable(report) => durable::page(report, name),
         Measurement::Recover(report) => recover::page(report, name),
+        Measurement::Query(report) => query::page(report, name),
         Measurement::InProcess(report) => inprocess::page(report, name),
     };
     let path = dir.join(format!("{name}.md"));

@@ -53,7 +53,7 @@ pub(crate) struct Ready {
     pub(crate) address: Address,
     /// How it was started, for the report.
     pub(crate) settings: String,
-    _process: Option<Process>,
+    process: Option<Process>,
 }
 
 impl Target {
@@ -95,7 +95,7 @@ impl Target {
                 return Ok(Ready {
                     address: address.clone(),
                     settings: format!("already running at {address}"),
-                    _process: None,
+                    process: None,
                 });
             }
             Target::Start(System::Latewood) => Latewood::default().start()?,
@@ -108,8 +108,15 @@ impl Target {
         Ok(Ready {
             address: process.address().clone(),
             settings,
-            _process: Some(process),
+            process: Some(process),
         })
+    }
+}
+
+impl Ready {
+    /// Its process, if this program started it.
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().and_then(Process::id)
     }
 }
 

@@ -176,6 +176,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "MS", env = "LATEWOOD_TS_IGNORE_MAX_TIME_DIFF")]
     pub(crate) ts_ignore_max_time_diff: Option<u64>,
 
+    /// Threads that share the work of one large query, 1 to 16 [default: one
+    /// per core]
+    #[arg(long, value_name = "N", env = "LATEWOOD_TS_NUM_THREADS")]
+    pub(crate) ts_num_threads: Option<usize>,
+
     /// IGNORE of new series: largest difference in value [default: 0]
     #[arg(long, value_name = "DIFF", env = "LATEWOOD_TS_IGNORE_MAX_VAL_DIFF")]
     pub(crate) ts_ignore_max_val_diff: Option<f64>,
@@ -248,6 +253,7 @@ impl ServeOptions {
             ts_ignore_max_time_diff: self
                 .ts_ignore_max_time_diff
                 .or(fallback.ts_ignore_max_time_diff),
+            ts_num_threads: self.ts_num_threads.or(fallback.ts_num_threads),
             ts_ignore_max_val_diff: self
                 .ts_ignore_max_val_diff
                 .or(fallback.ts_ignore_max_val_diff),

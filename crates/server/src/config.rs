@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) wal: bool,
     /// Number of event loops, at least 1.
     pub(crate) threads: usize,
+    /// Threads that share one large query, 1 to 16.
+    pub(crate) query_threads: usize,
     /// Connections at a time.
     pub(crate) connections_max: usize,
     /// Idle seconds after which a connection is closed; 0 never.
@@ -123,6 +125,7 @@ impl Settings {
             sync_interval_ms: options.sync_interval.unwrap_or(1000).max(1),
             wal: options.wal != Some(Switch::Off),
             threads,
+            query_threads: query_threads(options.ts_num_threads)?,
             connections_max: options.maxclients.unwrap_or(CONNECTIONS_DEFAULT).max(1),
             idle_timeout_s: options.timeout.unwrap_or(0),
             notify: notify(options.notify_keyspace_events.as_deref())?,
@@ -130,6 +133,21 @@ impl Settings {
             ts,
         })
     }
+}
+
+fn query_threads(wanted: Option<usize>) -> Result<usize, ConfigError> {
+    match wanted {
+        None => Ok(cores().min(QUERY_THREADS_MAX)),
+        Some(n @ 1..=QUERY_THREADS_MAX) => Ok(n),
+        Some(n) => Err(value(
+            "ts-num-threads",
+            format!("{n} is not between 1 and {QUERY_THREADS_MAX}"),
+        )),
+    }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn notify(letters: Option<&str>) -> Result<Notify, ConfigError> {
@@ -147,6 +165,8 @@ fn notify(letters: Option<&str>) -> Result<Notify, ConfigError> {
 
 /// More event loops than any machine has cores for.
 const THREADS_MAX: usize = 1024;
+/// As many as RedisTimeSeries allows.
+const QUERY_THREADS_MAX: usize = 16;
 
 impl TsDefaults {
     fn resolve(options: &ServeOptions) -> Result<Self, ConfigError> {
@@ -209,8 +229,7 @@ fn value(option: &'static str, reason: String) -> ConfigError {
 /// the kernel's share of the network need that one; with a loop on every core
 /// they make some connections wait for a turn of the scheduler.
 fn threads_default() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores.saturating_sub(1).max(1)
+    cores().saturating_sub(1).max(1)
 }
 
 #[cfg(test)]
@@ -261,6 +280,7 @@ mod tests {
             ts-retention-policy = 10
             ts-ignore-max-time-diff = 11
             ts-ignore-max-val-diff = 1.5
+            ts-num-threads = 2
         "#;
         let settings = with_file(text, ServeOptions::default()).unwrap();
         let expected = Settings {
@@ -275,6 +295,7 @@ mod tests {
             sync_interval_ms: 5,
             wal: false,
             threads: 3,
+            query_threads: 2,
             connections_max: 4,
             idle_timeout_s: 6,
             notify: Notify::parse(b"KEA").unwrap(),
@@ -308,6 +329,8 @@ mod tests {
             "ts-chunk-size-bytes = 49",
             "ts-ignore-max-val-diff = -1.0",
             "threads = 100000",
+            "ts-num-threads = 0",
+            "ts-num-threads = 17",
         ] {
             assert!(
                 with_file(text, ServeOptions::default()).is_err(),

@@ -93,6 +93,7 @@ fn open(settings: &Settings, events: &Arc<Events>) -> Result<Db, String> {
         wal: settings.wal,
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,
+        query_threads: settings.query_threads,
         on_expired: Some(KeyHook::new(move |key| {
             hearing.changed(Class::Expired, "expired", key);
         })),

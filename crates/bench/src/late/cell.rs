@@ -62,7 +62,7 @@ pub(crate) struct Measured {
 ///
 /// # Errors
 /// When it does not answer.
-pub(super) fn version(address: &Address) -> Result<String> {
+pub(crate) fn version(address: &Address) -> Result<String> {
     let mut control = Control::connect(address)?;
     let server = control.info("server")?;
     if let Some(version) = server.text("latewood_version") {

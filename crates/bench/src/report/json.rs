@@ -9,6 +9,7 @@ use crate::error::{Doing, Result};
 use crate::inprocess::InProcessRun;
 use crate::late::{Cell, Measured};
 use crate::machine::Machine;
+use crate::query::{IdleRun, QueryRun, Sizes};
 use crate::recover::Recovery;
 
 /// A measurement of any family.
@@ -21,6 +22,8 @@ pub(crate) enum Measurement {
     Durable(DurableReport),
     /// How fast a killed server comes back.
     Recover(RecoverReport),
+    /// What reads cost.
+    Query(QueryReport),
     /// What the engine takes without sockets.
     InProcess(InProcessReport),
 }
@@ -58,6 +61,23 @@ pub(crate) struct RecoverReport {
     pub(crate) settings: String,
     /// Every run.
     pub(crate) runs: Vec<Recovery>,
+}
+
+/// All rounds of a query benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct QueryReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// How much data was asked about.
+    pub(crate) sizes: Sizes,
+    /// Rounds of every question.
+    pub(crate) repeats: usize,
+    /// The servers.
+    pub(crate) targets: Vec<TargetInfo>,
+    /// Every round, in the order they were made.
+    pub(crate) runs: Vec<QueryRun>,
+    /// What idle series cost.
+    pub(crate) idle: Vec<IdleRun>,
 }
 
 /// All runs of an in-process benchmark.
@@ -108,6 +128,15 @@ pub(crate) struct Run {
     pub(crate) cell: Cell,
     /// What came out.
     pub(crate) measured: Measured,
+}
+
+impl QueryReport {
+    /// Remembers a server once.
+    pub(crate) fn note_target(&mut self, info: TargetInfo) {
+        if !self.targets.contains(&info) {
+            self.targets.push(info);
+        }
+    }
 }
 
 impl LateReport {

@@ -5,7 +5,7 @@
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome, filter};
-use std::collections::BTreeSet;
+use latewood_engine::MaySee;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.querylabels",
@@ -41,24 +41,16 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         }
         Some(_) => filter::matchers(args.from(at + 1))?,
     };
-    let mut answers: BTreeSet<Box<[u8]>> = BTreeSet::new();
-    for series in call.shared.db.select(&matchers) {
-        if !call.readable(&series.key) {
-            continue;
-        }
-        // It may have gone meanwhile.
-        let labels = call.shared.db.labels(&series).unwrap_or_default();
-        for (name, value) in labels.iter() {
-            let answer = match wanted {
-                None => name,
-                Some(wanted) if wanted == name => value,
-                Some(_) => continue,
-            };
-            if !answers.contains(answer) {
-                answers.insert(answer.into());
-            }
-        }
-    }
+    let readable = |key: &[u8]| call.readable(key);
+    let may_see: Option<MaySee<'_>> = match call.session.permit.user().is_unrestricted {
+        true => None,
+        false => Some(&readable),
+    };
+    let db = &call.shared.db;
+    let answers = match wanted {
+        None => db.label_names(&matchers, may_see),
+        Some(name) => db.label_values(name, &matchers, may_see),
+    };
     let mut reply = call.reply();
     reply.set(answers.len());
     for answer in &answers {

@@ -149,7 +149,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         crate::acl::log::ENTRIES_MAX.to_string()
     }),
     fixed("ts-num-threads", |shared| {
-        shared.settings.threads.to_string()
+        shared.settings.query_threads.to_string()
     }),
     fixed("ts-libmr-protocol", |_| "INTERNAL".to_owned()),
     fixed("ts-topology-events", |_| "yes".to_owned()),
