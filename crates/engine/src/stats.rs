@@ -153,7 +153,7 @@ impl Core {
 /// Samples inside the retention and the first of them, nothing late pending.
 fn count_settled(whole: &Snapshot) -> Result<(u64, Option<Timestamp>)> {
     let mut count = whole.tail.len() as u64;
-    let mut first = whole.tail.first().map(|sample| sample.timestamp);
+    let mut first = whole.tail.first();
     for chunk in whole.chunks.iter().rev() {
         let (visible, oldest) = chunk.count_from(whole.from)?;
         count += visible as u64;
@@ -185,10 +185,10 @@ fn chunks_of(whole: &Snapshot) -> Vec<ChunkInfo> {
     });
     let ends = whole.tail.first().zip(whole.tail.last());
     let tail = ends.map(|(first, last)| ChunkInfo {
-        start: first.timestamp,
-        end: last.timestamp,
+        start: first,
+        end: last,
         samples: whole.tail.len() as u64,
-        size_bytes: size_of_val(&*whole.tail) as u64,
+        size_bytes: (whole.tail.len() * size_of::<latewood_model::Sample>()) as u64,
     });
     sealed.chain(tail).collect()
 }

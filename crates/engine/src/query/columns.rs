@@ -14,14 +14,6 @@ pub struct Columns {
     pub width: usize,
 }
 
-impl Columns {
-    /// Forgets the rows and keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.timestamps.clear();
-        self.values.clear();
-    }
-}
-
 impl Sink for Columns {
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
         self.timestamps.extend_from_slice(timestamps);

@@ -3,8 +3,8 @@
 //! The series are halved until a few are left; those are read one after the
 //! other, and the halves' reductions are merged. That bounds the work where
 //! the series have no timestamp in common, gives threads their parts, and the
-//! same result whoever did them. Memory is the rows of one series and a few
-//! reductions for each thread.
+//! same result whoever did them. Memory is a few reductions for each
+//! thread.
 //!
 //! Tested by `tests/query_many.rs`.
 
@@ -94,14 +94,13 @@ impl Group<'_> {
 
     fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
         let mut reduction = Reduction::default();
-        let mut rows = Columns::default();
         for series in series {
             let Some(view) = self.db.view_of(series, self.forward) else {
                 continue;
             };
-            rows.clear();
-            view.run(self.forward, &mut rows)?;
-            reduction.add(&rows.timestamps, &rows.values);
+            let mut adding = reduction.adding();
+            view.run(self.forward, &mut adding)?;
+            adding.finish();
         }
         Ok(reduction)
     }

@@ -108,7 +108,7 @@ impl MergeSource {
     pub(crate) fn upcoming_span(&self) -> Option<(Timestamp, Timestamp)> {
         let first_of = |index: usize| match self.units.get(index)?.0 {
             Unit::Frame { chunk, frame } => Some(self.snapshot.chunks[chunk].frame_first(frame)),
-            Unit::Tail => self.snapshot.tail.first().map(|sample| sample.timestamp),
+            Unit::Tail => self.snapshot.tail.first(),
         };
         let index = self.upcoming()?;
         // The first unit also has the operations before it.
@@ -131,7 +131,7 @@ impl MergeSource {
 
 /// Cuts a snapshot into units and gives each its late operations.
 fn units_of(snapshot: &Snapshot, late: &[LateOp]) -> Vec<(Unit, usize)> {
-    let mut starts = Vec::new();
+    let mut starts = Vec::with_capacity(snapshot.chunks.len() + 1);
     for (chunk_index, chunk) in snapshot.chunks.iter().enumerate() {
         let first_frame = chunk.frame_at(snapshot.from).unwrap_or(0);
         for frame in first_frame..chunk.frame_count() {
@@ -147,7 +147,7 @@ fn units_of(snapshot: &Snapshot, late: &[LateOp]) -> Vec<(Unit, usize)> {
         }
     }
     if let Some(first) = snapshot.tail.first() {
-        starts.push((Unit::Tail, first.timestamp));
+        starts.push((Unit::Tail, first));
     }
     if starts.is_empty() && !late.is_empty() {
         // No frame is near: the operations stand for themselves.
@@ -188,9 +188,9 @@ impl Source for MergeSource {
                 .decode(into_timestamps, into_values)
                 .map_err(damaged)?,
             Unit::Tail => {
-                let tail = &self.snapshot.tail;
-                into_timestamps.extend(tail.iter().map(|sample| sample.timestamp));
-                into_values.extend(tail.iter().map(|sample| sample.value));
+                // It is read once.
+                let tail = std::mem::take(&mut self.snapshot.tail);
+                (*into_timestamps, *into_values) = (tail.timestamps, tail.values);
             }
         }
         if !plain {

@@ -10,9 +10,10 @@
 //!
 //! Tested by `tests/query_many.rs` against a naive twin.
 
-use super::Columns;
 use super::sums::{Moments, Sum};
+use super::{Columns, Sink};
 use latewood_model::Aggregator;
+use std::ops::ControlFlow;
 
 /// What a reducer remembers of the values at one timestamp.
 pub(super) trait State: Copy + Default + Send {
@@ -153,6 +154,55 @@ impl State for Spread {
     }
 }
 
+/// Adds rows of one series to a reduction, as they come.
+pub(super) struct Adding<'a, S: State> {
+    reduction: &'a mut Reduction<S>,
+    /// Where the next row belongs, or further back.
+    place: usize,
+    /// What is at timestamps that the reduction does not have.
+    strangers: Reduction<S>,
+}
+
+impl<S: State> Adding<'_, S> {
+    /// Ends it. Before that the reduction is in no state to be read.
+    pub(super) fn finish(self) {
+        if !self.strangers.timestamps.is_empty() {
+            *self.reduction = std::mem::take(self.reduction).merge(self.strangers);
+        }
+    }
+}
+
+impl<S: State> Sink for Adding<'_, S> {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
+        let Reduction {
+            timestamps: known,
+            states,
+        } = &mut *self.reduction;
+        let end = self.place + timestamps.len();
+        if known.get(self.place..end) == Some(timestamps) {
+            for (state, value) in states[self.place..end].iter_mut().zip(values) {
+                state.add(*value);
+            }
+            self.place = end;
+            return ControlFlow::Continue(());
+        }
+        for (&timestamp, &value) in timestamps.iter().zip(values) {
+            while known.get(self.place).is_some_and(|at| *at < timestamp) {
+                self.place += 1;
+            }
+            if known.get(self.place) == Some(&timestamp) {
+                states[self.place].add(value);
+                self.place += 1;
+            } else {
+                let mut state = S::default();
+                state.add(value);
+                self.strangers.push(timestamp, state);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// A state for each timestamp, ascending.
 #[derive(Default)]
 pub(super) struct Reduction<S> {
@@ -161,30 +211,14 @@ pub(super) struct Reduction<S> {
 }
 
 impl<S: State> Reduction<S> {
-    /// Adds the rows of a series, ascending in time. Linear in them and in
-    /// what is there.
-    pub(super) fn add(&mut self, timestamps: &[i64], values: &[f64]) {
-        if self.timestamps == timestamps {
-            for (state, value) in self.states.iter_mut().zip(values) {
-                state.add(*value);
-            }
-            return;
+    /// Begins to add the rows of a series, ascending in time. All of it is
+    /// linear in them and in what is there.
+    pub(super) fn adding(&mut self) -> Adding<'_, S> {
+        Adding {
+            reduction: self,
+            place: 0,
+            strangers: Self::default(),
         }
-        let mut strangers = Self::default();
-        let mut place = 0;
-        for (&timestamp, &value) in timestamps.iter().zip(values) {
-            while self.timestamps.get(place).is_some_and(|at| *at < timestamp) {
-                place += 1;
-            }
-            if self.timestamps.get(place) == Some(&timestamp) {
-                self.states[place].add(value);
-            } else {
-                let mut state = S::default();
-                state.add(value);
-                strangers.push(timestamp, state);
-            }
-        }
-        *self = std::mem::take(self).merge(strangers);
     }
 
     /// One reduction of both. Linear in them.

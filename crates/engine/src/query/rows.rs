@@ -8,6 +8,8 @@ use std::ops::ControlFlow;
 
 /// Values of one block; a row is at most 16 of them.
 const BLOCK_VALUES: usize = 2048;
+/// Rows that there is room for from the start.
+const FEW_ROWS: usize = 32;
 
 pub(super) struct Rows<'a> {
     sink: &'a mut dyn Sink,
@@ -24,8 +26,8 @@ impl<'a> Rows<'a> {
             sink,
             width,
             remaining: count.unwrap_or(u64::MAX),
-            timestamps: Vec::new(),
-            values: Vec::new(),
+            timestamps: Vec::with_capacity(FEW_ROWS),
+            values: Vec::with_capacity(FEW_ROWS * width),
         }
     }
 

@@ -31,29 +31,36 @@ pub(super) struct Compensated {
 impl Compensated {
     /// Sums a slice.
     fn of(values: &[f64]) -> Self {
-        let mut total = Self::default();
         let (chunks, rest) = values.as_chunks::<LANES>();
-        if !chunks.is_empty() {
-            let mut sums = [0.0; LANES];
-            let mut errors = [0.0; LANES];
-            for chunk in chunks {
-                for lane in 0..LANES {
-                    let (sum, error) = two_sum(sums[lane], chunk[lane]);
-                    sums[lane] = sum;
-                    errors[lane] += error;
-                }
-            }
+        let mut sums = [0.0; LANES];
+        let mut errors = [0.0; LANES];
+        let mut add = |chunk: &[f64; LANES]| {
             for lane in 0..LANES {
-                total.merge(Self {
-                    sum: sums[lane],
-                    error: errors[lane],
-                });
+                let (sum, error) = two_sum(sums[lane], chunk[lane]);
+                sums[lane] = sum;
+                errors[lane] += error;
+            }
+        };
+        chunks.iter().for_each(&mut add);
+        if !rest.is_empty() {
+            let mut last = [0.0; LANES];
+            last[..rest.len()].copy_from_slice(rest);
+            add(&last);
+        }
+        // Halves onto halves: three additions one after the other, not eight.
+        let mut lanes = LANES;
+        while lanes > 1 {
+            lanes /= 2;
+            for lane in 0..lanes {
+                let (sum, error) = two_sum(sums[lane], sums[lane + lanes]);
+                sums[lane] = sum;
+                errors[lane] += error + errors[lane + lanes];
             }
         }
-        for &value in rest {
-            total.add(value);
+        Self {
+            sum: sums[0],
+            error: errors[0],
         }
-        total
     }
 
     /// Adds one value.

@@ -20,7 +20,35 @@ pub(crate) struct Snapshot {
     /// Late operations, those of the span among them.
     pub(crate) late: SharedLate,
     /// Raw samples inside the span, newer than every chunk.
-    pub(crate) tail: Vec<Sample>,
+    pub(crate) tail: Tail,
+}
+
+/// Raw samples as a query wants them: copied once, never turned round again.
+#[derive(Clone, Default)]
+pub(crate) struct Tail {
+    pub(crate) timestamps: Vec<Timestamp>,
+    pub(crate) values: Vec<f64>,
+}
+
+impl Tail {
+    fn of(samples: &[Sample]) -> Self {
+        Self {
+            timestamps: samples.iter().map(|sample| sample.timestamp).collect(),
+            values: samples.iter().map(|sample| sample.value).collect(),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.timestamps.len()
+    }
+
+    pub(crate) fn first(&self) -> Option<Timestamp> {
+        self.timestamps.first().copied()
+    }
+
+    pub(crate) fn last(&self) -> Option<Timestamp> {
+        self.timestamps.last().copied()
+    }
 }
 
 impl Snapshot {
@@ -68,7 +96,7 @@ impl Series {
             to,
             chunks: shared(&self.chunks[start..end]),
             late,
-            tail: self.tail[tail_start..tail_end].to_vec(),
+            tail: Tail::of(&self.tail[tail_start..tail_end]),
         }
     }
 
@@ -108,14 +136,18 @@ impl Snapshot {
         let (from, to) = (from.max(self.from), to.min(self.to));
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);
         let end = self.chunks.partition_point(|chunk| chunk.first() <= to);
-        let tail_start = self.tail.partition_point(|held| held.timestamp < from);
-        let tail_end = self.tail.partition_point(|held| held.timestamp <= to);
+        let timestamps = &self.tail.timestamps;
+        let tail_start = timestamps.partition_point(|&at| at < from);
+        let tail_end = timestamps.partition_point(|&at| at <= to).max(tail_start);
         Self {
             from,
             to,
             chunks: self.chunks[start..end.max(start)].to_vec(),
             late: self.late.clone(),
-            tail: self.tail[tail_start..tail_end.max(tail_start)].to_vec(),
+            tail: Tail {
+                timestamps: timestamps[tail_start..tail_end].to_vec(),
+                values: self.tail.values[tail_start..tail_end].to_vec(),
+            },
         }
     }
 }

@@ -46,8 +46,12 @@ pub(crate) const MREVRANGE: Spec = Spec {
 
 /// Samples that are read for one part of a reply, unless one series has more.
 const PART_SAMPLES: u64 = 32 * 1024;
+/// The same where they become buckets, which are few.
+const PART_SAMPLES_IN_BUCKETS: u64 = 256 * 1024;
 /// Series of one part of a reply.
 const PART_SERIES: usize = 512;
+/// Series that a thread takes at a time.
+const PIECE_SERIES: usize = 16;
 
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let request = parse::request(call.args, reverse)?;
@@ -85,8 +89,12 @@ struct Ranges {
 
 impl Stream for Ranges {
     fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+        let samples_max = match self.query.aggregation {
+            Some(_) => PART_SAMPLES_IN_BUCKETS,
+            None => PART_SAMPLES,
+        };
         let (mut part, mut samples) = (Vec::new(), 0);
-        while part.len() < PART_SERIES && samples < PART_SAMPLES {
+        while part.len() < PART_SERIES && samples < samples_max {
             let Some(series) = self.found.next() else {
                 break;
             };
@@ -101,9 +109,16 @@ impl Stream for Ranges {
                 }
                 return;
             }
-            let replies = spread.map(part, |series| {
+            let mut part = part.into_iter();
+            let pieces = std::iter::from_fn(|| {
+                let piece: Vec<Found> = part.by_ref().take(PIECE_SERIES).collect();
+                (!piece.is_empty()).then_some(piece)
+            });
+            let replies = spread.map(pieces.collect(), |piece: Vec<Found>| {
                 let mut reply = Vec::new();
-                append(&mut reply, protocol, series, query, shown);
+                for series in piece {
+                    append(&mut reply, protocol, series, query, shown);
+                }
                 reply
             });
             for reply in replies {
