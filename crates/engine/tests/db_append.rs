@@ -6,6 +6,9 @@
 mod chance;
 mod db_support;
 #[allow(dead_code, reason = "shared with the model test")]
+#[path = "model/keyspace.rs"]
+mod keyspace;
+#[allow(dead_code, reason = "shared with the model test")]
 #[path = "model/ops.rs"]
 mod ops;
 #[allow(dead_code, reason = "shared with the model test")]

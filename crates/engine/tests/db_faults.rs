@@ -6,7 +6,7 @@ mod db_support;
 
 use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
-use latewood_engine::{Db, ErrorKind, Result};
+use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Result};
 use latewood_model::SeriesOptions;
 use std::io;
 use std::path::Path;
@@ -74,6 +74,9 @@ fn timestamps_or_none(db: &Db, n: i64) -> Vec<i64> {
 /// After a failure: writes are refused, reads are not.
 fn check_halted(db: &Db, reached: &Reached) {
     let plain = SeriesOptions::default();
+    let other = open(&SimDisk::new()).unwrap();
+    other.create(b"x", &plain).unwrap();
+    let dump = other.dump(b"x").unwrap();
     let refusals = [
         append(db, &[sample(b"k0", i64::MAX, 1.0)]).map(|_| ()),
         db.create(b"new", &plain).map(|_| ()),
@@ -81,6 +84,13 @@ fn check_halted(db: &Db, reached: &Reached) {
         db.delete_range(b"k0", 0, 10).map(|_| ()),
         db.remove(&[b"k0"]).map(|_| ()),
         db.flush_all().map(|_| ()),
+        db.increment(b"k0", 1.0, None, Create::Never).map(|_| ()),
+        db.rename(b"k0", b"new", true).map(|_| ()),
+        db.copy(b"k0", b"new", true).map(|_| ()),
+        db.restore(b"new", Dump::parse(&dump).unwrap(), None, true)
+            .map(|_| ()),
+        db.expire(b"k0", i64::MAX, ExpireIf::default()).map(|_| ()),
+        db.persist(b"k0").map(|_| ()),
     ];
     for refusal in refusals {
         let error = refusal.unwrap_err();

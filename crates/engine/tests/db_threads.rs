@@ -8,6 +8,9 @@
 mod chance;
 mod db_support;
 #[allow(dead_code, reason = "shared with the model test")]
+#[path = "model/keyspace.rs"]
+mod keyspace;
+#[allow(dead_code, reason = "shared with the model test")]
 #[path = "model/ops.rs"]
 mod ops;
 #[allow(dead_code, reason = "shared with the model test")]
@@ -16,6 +19,7 @@ mod oracle;
 
 use chance::Chance;
 use db_support::{append, last_wins, read, sample};
+use keyspace::Change;
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::SimRandom;
 use latewood_engine::{Db, Defaults, Options, Scratch};
@@ -67,8 +71,21 @@ fn own(op: Op, thread: u64) -> Option<Op> {
         Op::Alter(key, options) => Op::Alter(name(key), options),
         Op::DeleteRange(key, from, to) => Op::DeleteRange(name(key), from, to),
         Op::Remove(keys) => Op::Remove(keys.into_iter().map(name).collect()),
+        Op::Change(change) => Op::Change(renamed(change, name)),
         Op::FlushAll | Op::SetDefaults(_) => return None,
     })
+}
+
+/// `change` on other keys.
+fn renamed(change: Change, name: impl Fn(Vec<u8>) -> Vec<u8>) -> Change {
+    match change {
+        Change::Increment(key, delta, at) => Change::Increment(name(key), delta, at),
+        Change::Rename(from, to, replace) => Change::Rename(name(from), name(to), replace),
+        Change::Copy(from, to, replace) => Change::Copy(name(from), name(to), replace),
+        Change::Restore(from, to, replace) => Change::Restore(name(from), name(to), replace),
+        Change::Expire(key, at_ms) => Change::Expire(name(key), at_ms),
+        Change::Persist(key) => Change::Persist(name(key)),
+    }
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Chance {
     }
 
     /// A key that holds a series, where there is one.
-    fn held_key(&self, oracle: &Oracle) -> Vec<u8> {
+    pub(crate) fn held_key(&self, oracle: &Oracle) -> Vec<u8> {
         let key = oracle.series.keys().nth(self.below(KEYS) as usize);
         key.cloned().unwrap_or_else(|| self.key())
     }
@@ -175,7 +175,7 @@ impl Chance {
 
     /// A write of any kind.
     pub(crate) fn op(&self, oracle: &Oracle) -> Op {
-        match self.below(100) {
+        match self.below(115) {
             0..70 => Op::Append(self.writes(oracle)),
             70..76 => Op::Create(self.key(), self.options()),
             76..83 => Op::Alter(self.held_key(oracle), self.options()),
@@ -189,6 +189,7 @@ impl Chance {
                 }
             }
             92..95 => Op::Remove((0..=self.below(2)).map(|_| self.key()).collect()),
+            100.. => Op::Change(self.change(oracle)),
             95..96 if self.one_in(3) => Op::FlushAll,
             _ => Op::SetDefaults(self.defaults()),
         }

@@ -19,6 +19,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod chance;
+mod keyspace;
 mod ops;
 mod oracle;
 mod reads;

@@ -1,5 +1,6 @@
 //! Writes that can be applied to a database, to its oracle, or in part.
 
+use crate::keyspace::Change;
 use crate::oracle::Oracle;
 use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, Outcome, Result, Scratch};
 use latewood_model::{DuplicatePolicy, SeriesOptions};
@@ -48,6 +49,7 @@ pub(crate) enum Op {
     Remove(Vec<Vec<u8>>),
     FlushAll,
     SetDefaults(Defaults),
+    Change(Change),
 }
 
 /// What a call answered.
@@ -78,6 +80,7 @@ impl Op {
                 db.remove(&keys).map(|(count, _)| Answer::Count(count))
             }
             Self::FlushAll => db.flush_all().map(|_| Answer::Done),
+            Self::Change(change) => change.apply(db),
             Self::SetDefaults(defaults) => db.set_defaults(defaults.clone()).map(|()| Answer::Done),
         };
         match answer {
@@ -122,6 +125,7 @@ impl Op {
                 oracle.series.clear();
                 Answer::Done
             }
+            Self::Change(change) => change.foretell(oracle),
             Self::SetDefaults(defaults) => {
                 oracle.defaults = defaults.clone();
                 Answer::Done
@@ -151,6 +155,7 @@ impl Op {
             }
             Self::Remove(keys) => keys.clone(),
             Self::FlushAll => oracle.series.keys().cloned().collect(),
+            Self::Change(change) => change.keys(),
             Self::SetDefaults(_) => Vec::new(),
         };
         keys.sort_unstable();

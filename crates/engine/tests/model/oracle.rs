@@ -21,6 +21,7 @@ pub(crate) struct Oracle {
 pub(crate) struct Series {
     pub(crate) options: SeriesOptions,
     pub(crate) samples: BTreeMap<i64, f64>,
+    pub(crate) expires_at_ms: Option<i64>,
     /// A SUM made a NaN: whose bits it has is the processor's choice.
     pub(crate) summed_nan: bool,
 }
@@ -40,6 +41,28 @@ impl Oracle {
         let own = append.on_duplicate.or(series.options.duplicate_policy);
         let policy = own.unwrap_or(default_policy);
         series.append(append.timestamp, append.value, policy)
+    }
+
+    /// Appends the newest value and `delta`.
+    pub(crate) fn increment(&mut self, key: &[u8], delta: f64, timestamp: i64) -> Outcome {
+        let newest = self.series.get(key).and_then(|series| {
+            let newest = series.samples.last_key_value();
+            newest.map(|(&timestamp, &value)| (timestamp, value))
+        });
+        let (from, value) = newest.unwrap_or((0, 0.0));
+        if timestamp < from {
+            return Err(Refusal::OlderThanNewest);
+        }
+        if (value + delta).is_nan() {
+            return Err(Refusal::SumIsNan);
+        }
+        self.append(&Append {
+            key,
+            timestamp,
+            value: value + delta,
+            on_duplicate: Some(DuplicatePolicy::Last),
+            create: Create::Defaults,
+        })
     }
 
     pub(crate) fn insert(&mut self, key: &[u8], options: SeriesOptions) -> &mut Series {

@@ -145,7 +145,9 @@ pub(crate) fn check_buckets(db: &Db, key: &[u8], query: &RangeQuery, series: &Se
 pub(crate) fn is_same(db: &Db, key: &[u8], oracle: &Oracle) -> bool {
     match (samples(db, key, &everything()), oracle.series.get(key)) {
         (Ok(found), Some(series)) => {
-            series.holds(&found) && db.info(key).unwrap().options == series.options
+            series.holds(&found)
+                && db.info(key).unwrap().options == series.options
+                && db.expires_at(key).unwrap() == series.expires_at_ms
         }
         (Err(_), None) => !db.contains(key),
         _ => false,
@@ -158,6 +160,7 @@ pub(crate) fn check_all(db: &Db, oracle: &Oracle) {
     for (key, series) in &oracle.series {
         check_query(db, key, &everything(), series);
         check_last(db, key, series);
+        assert_eq!(db.expires_at(key).unwrap(), series.expires_at_ms, "{key:?}");
     }
 }
 

@@ -2,8 +2,8 @@
 //! add to the newest value of a series, which is created where it is missing.
 //! Reply: the timestamp.
 //!
-//! CREATE-OPTS are read only when the series is missing, before the number;
-//! the timestamp comes last. Unlike in RedisTimeSeries, a wrong number or
+//! CREATE-OPTS are read only when the series is missing, before the number,
+//! whose word may even be the first of them; the timestamp comes last. Unlike in RedisTimeSeries, a wrong number or
 //! timestamp creates nothing, and TIMESTAMP is looked for behind the number.
 
 use super::add::timestamp_or_star;
@@ -50,7 +50,7 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
     let create = if !is_new {
         Create::Defaults
     } else {
-        created = series_options::parse(args, 3, &db.defaults().series)?;
+        created = series_options::parse(args, 2, &db.defaults().series)?;
         Create::With(&created)
     };
     let delta = parse_float(args.word(2))

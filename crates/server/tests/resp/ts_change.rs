@@ -145,6 +145,16 @@ fn increments_by_the_clock_and_refused_ones() {
             "ERR TSDB: Couldn't parse RETENTION",
         ),
         ("TS.INCRBY n x TIMESTAMP x", BAD_NUMBER),
+        (
+            "TS.DECRBY n RETENTION TIMESTAMP 57",
+            "ERR TSDB: Couldn't parse RETENTION",
+        ),
+        ("TS.INCRBY n RETENTION 5", BAD_NUMBER),
+        ("TS.INCRBY n UNCOMPRESSED", BAD_NUMBER),
+        (
+            "TS.INCRBY n LABELS a (b)",
+            "ERR TSDB: Couldn't parse LABELS",
+        ),
         ("TS.INCRBY n 1 TIMESTAMP x", "ERR TSDB: invalid timestamp"),
         ("TS.INCRBY n 1 TIMESTAMP", "ERR TSDB: invalid timestamp"),
         (
