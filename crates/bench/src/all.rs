@@ -20,6 +20,10 @@ const REPORTS: [(&str, &str); 9] = [
         "{late} encoding=compressed chunk=4096 policy=BLOCK late=0,10,50,99 repeats={repeats}",
     ),
     (
+        "late-rules",
+        "{late} encoding=compressed chunk=4096 policy=LAST late=0,25,99 rules=0,1,5 repeats={repeats}",
+    ),
+    (
         "late-uncompressed",
         "{late} encoding=uncompressed chunk=4096 policy=LAST late=0,10,99 repeats={repeats}",
     ),

@@ -99,6 +99,7 @@ fn rate_run(system: System, repeat: usize, args: &DurableArgs) -> Result<Run> {
         policy: "LAST".to_owned(),
         series: 8,
         samples: args.samples,
+        rules: 0,
     };
     let fixed = Fixed::new(SEED, args.warmup);
     let ready = target.ready()?;

@@ -2,18 +2,19 @@
 //!
 //! One writer appends batches to known series, as the server does for a pipeline. Samples are made
 //! before the clock starts. Clock and processor time, of all threads of the process, run until
-//! late samples are settled. Settings alternate from run to run.
+//! late samples are settled and rules have written. Settings alternate from run to run.
 
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
 use latewood_engine::io::Env;
-use latewood_engine::{Append, Create, Db, Defaults, Options, Scratch};
+use latewood_engine::{Append, Create, Db, Defaults, Options, RuleSpec, Scratch};
 use latewood_model::DuplicatePolicy;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::late::{self, RULES};
 use crate::machine::{Machine, own_cpu_seconds};
 use crate::report;
 use crate::report::json::{InProcessReport, Measurement};
@@ -34,6 +35,9 @@ pub(crate) struct InProcessArgs {
     /// Shares of late samples of a hundred
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 10.0, 50.0, 99.0])]
     late: Vec<f64>,
+    /// Compaction rules of each series, those of the late benchmark
+    #[arg(long, default_value_t = 0, value_parser = late::rule_count)]
+    rules: usize,
     /// Runs of every setting, alternating
     #[arg(long, default_value_t = 5)]
     repeats: usize,
@@ -57,6 +61,9 @@ pub(crate) struct InProcessRun {
     pub(crate) policy: String,
     /// Late samples of a hundred.
     pub(crate) late_percent: f64,
+    /// Compaction rules of each series.
+    #[serde(default)]
+    pub(crate) rules: usize,
     /// Samples appended, refused ones included.
     pub(crate) samples: usize,
     /// Samples refused as duplicates.
@@ -163,6 +170,18 @@ fn once(
     let unlabelled = db.defaults().series.clone();
     for key in &keys {
         db.create(key.as_bytes(), &unlabelled).map_err(failed)?;
+        for (aggregator, bucket_ms) in &RULES[..args.rules] {
+            let destination = format!("{key}:{aggregator}:{bucket_ms}");
+            db.create(destination.as_bytes(), &unlabelled)
+                .map_err(failed)?;
+            let spec = RuleSpec {
+                aggregator: *aggregator,
+                bucket_ms: *bucket_ms,
+                align: 0,
+            };
+            db.create_rule(key.as_bytes(), destination.as_bytes(), spec)
+                .map_err(failed)?;
+        }
     }
     let mut scratch = Scratch::new();
     let mut batch = Vec::with_capacity(BATCH);
@@ -193,6 +212,7 @@ fn once(
         wal,
         policy: policy.name().to_uppercase(),
         late_percent,
+        rules: args.rules,
         samples: plan.len(),
         refused: stats.samples_refused,
         stored,

@@ -7,6 +7,7 @@
 
 mod cell;
 mod matrix;
+mod rules;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use self::cell::{Measured, check, cpu_seconds, measure, open, run_load, version};
 use self::matrix::Axes;
+pub(crate) use self::rules::RULES;
 use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
@@ -54,6 +56,9 @@ pub(crate) struct Cell {
     pub(crate) series: u64,
     /// Samples of each series, without the warm-up.
     pub(crate) samples: u64,
+    /// Compaction rules of each series.
+    #[serde(default)]
+    pub(crate) rules: usize,
 }
 
 /// Measure what late samples cost a RESP time-series server.
@@ -102,6 +107,9 @@ pub(crate) struct LateArgs {
     /// Connections; more series than connections share them [default: one for each series]
     #[arg(long, value_parser = positive)]
     connections: Option<usize>,
+    /// Compaction rules of each series, up to 5: avg/10, max/60, sum/100, min/600, count/1000
+    #[arg(long, default_value_t = 0, value_parser = rule_count)]
+    rules: usize,
     /// Seed of everything random
     #[arg(long, default_value_t = 12_345)]
     seed: u64,
@@ -119,7 +127,7 @@ pub(crate) struct LateArgs {
     key_prefix: String,
 
     /// Measure many cells: all, or those of axes such as late=0,99 encoding=compressed
-    /// chunk=256,4096 pipeline=1,50 connections=1,8,64 policy=LAST,BLOCK repeats=5
+    /// chunk=256,4096 pipeline=1,50 connections=1,8,64 policy=LAST,BLOCK rules=0,1,5 repeats=5
     #[arg(long, num_args = 0.., value_name = "AXIS=VALUES")]
     matrix: Option<Vec<String>>,
     /// Write every run to this file
@@ -250,11 +258,12 @@ impl LateArgs {
             policy: self.policy.clone().unwrap_or_default().to_uppercase(),
             series: self.series,
             samples: self.samples,
+            rules: self.rules,
         };
         match &self.matrix {
             None => Ok((vec![single], 1)),
             Some(words) => {
-                let axes = Axes::parse(words, &single.policy)?;
+                let axes = Axes::parse(words, &single)?;
                 Ok((axes.cells(&single), axes.repeats))
             }
         }
@@ -309,6 +318,12 @@ fn describe(name: &str, cell: &Cell, m: &Measured) -> String {
         m.sent,
         m.used_memory_bytes_per_sample,
     );
+    if let Some(held) = m.rules {
+        text += &format!(
+            "\n  {} rules per series: {} closed buckets, {} missing, {} different",
+            cell.rules, held.buckets, held.missing, held.different
+        );
+    }
     if m.blocked > 0 {
         text += &format!(
             "\n  {} duplicates refused under BLOCK, as expected",
@@ -325,6 +340,14 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
     match text.parse() {
         Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
         _ => Err("a number from 0 to 100".to_owned()),
+    }
+}
+
+/// Reads a number of rules.
+pub(crate) fn rule_count(text: &str) -> std::result::Result<usize, String> {
+    match text.parse() {
+        Ok(value) if value <= RULES.len() => Ok(value),
+        _ => Err(format!("a number from 0 to {}", RULES.len())),
     }
 }
 

@@ -123,6 +123,7 @@ fn once(args: &RecoverArgs, repeat: usize) -> Result<Recovery> {
         policy: "LAST".to_owned(),
         series: args.series,
         samples: args.samples.div_ceil(args.series),
+        rules: 0,
     };
     let fixed = Fixed::new(args.seed, 0);
     let (mut process, _) = Latewood::default().start()?;

@@ -61,6 +61,7 @@ pub(super) fn measure(clients: usize, repeat: usize, samples: u64) -> Result<Syn
         policy: "LAST".to_owned(),
         series: clients as u64,
         samples: each * TURNS,
+        rules: 0,
     };
     let mut control = Control::connect(process.address())?;
     let mut load = late::open(process.address(), &cell, &Fixed::new(super::SEED, 0))?;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Encoding, Fixed};
+use super::{Cell, Encoding, Fixed, rules};
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -54,6 +54,9 @@ pub(crate) struct Measured {
     pub(crate) used_memory_bytes_per_sample: f64,
     /// Duplicates refused under BLOCK.
     pub(crate) blocked: u64,
+    /// What rules have written, where there are any.
+    #[serde(default)]
+    pub(crate) rules: Option<rules::Held>,
     /// All other errors by text.
     pub(crate) errors: Vec<(String, u64)>,
 }
@@ -113,6 +116,11 @@ pub(crate) fn measure(
     let writers = load.into_sources();
     let held = check(&mut control, &writers)?;
     let memory_after = control.info("memory")?.number("used_memory");
+    let rules = match cell.rules {
+        0 => None,
+        rules => Some(rules::check(&mut control, &keys, rules)?),
+    };
+    delete(&mut control, &rules::destinations(&keys, cell.rules))?;
     delete(&mut control, &keys)?;
     let samples = outcome.answered as f64;
     let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
@@ -143,6 +151,7 @@ pub(crate) fn measure(
         bytes_per_sample: held.memory_bytes as f64 / held.samples as f64,
         used_memory_bytes_per_sample: grown / held.samples as f64,
         blocked: blocked.iter().map(|(_, count)| count).sum(),
+        rules,
         errors,
     })
 }
@@ -188,7 +197,8 @@ fn create(control: &mut Control, cell: &Cell, keys: &[String]) -> Result<()> {
         words.iter().map(|word| word.as_bytes().to_vec()).collect()
     };
     let commands: Vec<_> = keys.iter().map(command).collect();
-    control.run_all(&commands).map(|_| ())
+    control.run_all(&commands)?;
+    rules::create(control, keys, cell.rules)
 }
 
 fn delete(control: &mut Control, keys: &[String]) -> Result<()> {

@@ -12,24 +12,26 @@ pub(super) struct Axes {
     pipelines: Vec<usize>,
     connections: Vec<usize>,
     policies: Vec<String>,
+    rules: Vec<usize>,
     /// Runs of each cell.
     pub(super) repeats: usize,
 }
 
 impl Axes {
     /// Reads words such as `late=0,99`; an axis that is not named keeps its full range, the
-    /// policy keeps `policy`.
+    /// policy and the rules keep those of `base`.
     ///
     /// # Errors
     /// When an axis or a value is unknown.
-    pub(super) fn parse(words: &[String], policy: &str) -> Result<Self> {
+    pub(super) fn parse(words: &[String], base: &Cell) -> Result<Self> {
         let mut axes = Axes {
             late_percents: vec![0.0, 1.0, 5.0, 10.0, 25.0, 50.0, 99.0],
             encodings: vec![Encoding::Compressed, Encoding::Uncompressed],
             chunk_sizes: vec![256, 4096],
             pipelines: vec![1, 50],
             connections: vec![1, 8, 64],
-            policies: vec![policy.to_owned()],
+            policies: vec![base.policy.clone()],
+            rules: vec![base.rules],
             repeats: 5,
         };
         for word in words {
@@ -46,6 +48,9 @@ impl Axes {
                 "pipeline" => axes.pipelines = all(&values, count).ok_or_else(wrong)?,
                 "connections" => axes.connections = all(&values, count).ok_or_else(wrong)?,
                 "policy" => axes.policies = values.iter().map(|v| v.to_uppercase()).collect(),
+                "rules" => {
+                    axes.rules = all(&values, |v| super::rule_count(v).ok()).ok_or_else(wrong)?;
+                }
                 "repeats" => axes.repeats = count(values[0]).ok_or_else(wrong)?,
                 _ => return Err(wrong()),
             }
@@ -58,6 +63,7 @@ impl Axes {
     pub(super) fn cells(&self, base: &Cell) -> Vec<Cell> {
         let mut cells = vec![base.clone()];
         cells = vary(&cells, &self.policies, |cell, value| cell.policy = value);
+        cells = vary(&cells, &self.rules, |cell, value| cell.rules = value);
         cells = vary(&cells, &self.connections, |cell, value| {
             cell.connections = value;
             cell.series = base.series.max(value as u64);
@@ -117,6 +123,7 @@ mod tests {
             policy: String::new(),
             series: 8,
             samples: 1000,
+            rules: 0,
         }
     }
 
@@ -126,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_whole_matrix_is_that_of_the_public_comparison() {
-        let axes = Axes::parse(&[], "").unwrap();
+        let axes = Axes::parse(&[], &base()).unwrap();
         let cells = axes.cells(&base());
         assert_eq!(cells.len(), 7 * 2 * 2 * 2 * 3);
         assert_eq!(axes.repeats, 5);
@@ -141,7 +148,7 @@ mod tests {
     #[test]
     fn a_part_is_chosen_by_axes() {
         let text = "late=0,99 encoding=uncompressed chunk=256 pipeline=1 connections=64 policy=last,BLOCK repeats=2";
-        let axes = Axes::parse(&words(text), "").unwrap();
+        let axes = Axes::parse(&words(text), &base()).unwrap();
         let cells = axes.cells(&base());
         assert_eq!(cells.len(), 4);
         assert_eq!(axes.repeats, 2);
@@ -157,6 +164,14 @@ mod tests {
     }
 
     #[test]
+    fn rules_are_an_axis() {
+        let text = "late=0,99 encoding=compressed chunk=4096 pipeline=50 connections=8 rules=0,5";
+        let cells = Axes::parse(&words(text), &base()).unwrap().cells(&base());
+        let rules: Vec<_> = cells.iter().map(|c| (c.rules, c.late_percent)).collect();
+        assert_eq!(rules, [(0, 0.0), (0, 99.0), (5, 0.0), (5, 99.0)]);
+    }
+
+    #[test]
     fn unknown_words_are_refused() {
         for text in [
             "late",
@@ -165,8 +180,9 @@ mod tests {
             "pipeline=0",
             "color=red",
             "encoding=zip",
+            "rules=6",
         ] {
-            assert!(Axes::parse(&words(text), "").is_err(), "{text}");
+            assert!(Axes::parse(&words(text), &base()).is_err(), "{text}");
         }
     }
 }

@@ -5,24 +5,21 @@ use std::fmt::Write;
 use super::chart::{Chart, Line};
 use super::json::{LateReport, Run};
 use super::statistics::{bracketed, spread, thousands};
-use crate::late::{Cell, Encoding, Measured};
+use crate::late::{Cell, Encoding, Measured, RULES};
 
 /// Everything of a cell that a chart holds fixed: all but late share and encoding.
-type Group = (u32, usize, usize, String);
+type Group = (u32, usize, usize, String, usize);
 
 /// The charts of a report: ops/s and p50 against the late share, a pair for each group of cells.
 pub(super) fn charts(report: &LateReport, name: &str) -> Vec<Chart> {
     let mut charts = Vec::new();
     for group in groups(report) {
-        let (chunk, pipeline, connections, policy) = &group;
-        let policy_text = if policy.is_empty() { "default" } else { policy };
+        let (chunk, pipeline, connections, ..) = &group;
         let title = format!(
-            "chunk {chunk} B, pipeline {pipeline}, {connections} connections, policy {policy_text}"
+            "chunk {chunk} B, pipeline {pipeline}, {connections} connections, {}",
+            policy_and_rules(&group)
         );
-        let suffix = format!(
-            "c{chunk}-p{pipeline}-n{connections}-{}",
-            policy_text.to_lowercase()
-        );
+        let suffix = suffix(&group);
         charts.push(Chart {
             file: format!("{name}-rate-{suffix}.svg"),
             title: format!("TS.ADD per second: {title}"),
@@ -45,23 +42,77 @@ pub(super) fn charts(report: &LateReport, name: &str) -> Vec<Chart> {
 pub(super) fn page(report: &LateReport, name: &str, charts: &[Chart]) -> String {
     let mut page = head(report, name);
     for group in groups(report) {
-        let (chunk, pipeline, connections, policy) = &group;
-        let policy_text = if policy.is_empty() { "default" } else { policy };
+        let (chunk, pipeline, connections, ..) = &group;
         page += &format!(
-            "\n## Chunk {chunk}, pipeline {pipeline}, {connections} connections, policy {policy_text}\n"
+            "\n## Chunk {chunk}, pipeline {pipeline}, {connections} connections, {}\n",
+            policy_and_rules(&group)
         );
-        let suffix = format!(
-            "-c{chunk}-p{pipeline}-n{connections}-{}.svg",
-            policy_text.to_lowercase()
-        );
+        let suffix = format!("-{}.svg", suffix(&group));
         for chart in charts.iter().filter(|chart| chart.file.ends_with(&suffix)) {
             page += &format!("\n![{}]({})\n", chart.title, chart.file);
         }
         for encoding in [Encoding::Compressed, Encoding::Uncompressed] {
             page += &table(report, &group, encoding);
         }
+        page += &destinations(report, &group);
     }
     page
+}
+
+/// What a heading says of duplicates and rules.
+fn policy_and_rules((_, _, _, policy, rules): &Group) -> String {
+    let policy = if policy.is_empty() { "default" } else { policy };
+    match rules {
+        0 => format!("policy {policy}"),
+        1 => format!("policy {policy}, 1 rule per series"),
+        _ => format!("policy {policy}, {rules} rules per series"),
+    }
+}
+
+/// How the files of a group's charts end.
+fn suffix((chunk, pipeline, connections, policy, rules): &Group) -> String {
+    let policy = if policy.is_empty() { "default" } else { policy };
+    let rules = match rules {
+        0 => String::new(),
+        _ => format!("-r{rules}"),
+    };
+    format!(
+        "c{chunk}-p{pipeline}-n{connections}-{}{rules}",
+        policy.to_lowercase()
+    )
+}
+
+/// Which rules ran, and what the destinations of each server held; empty without rules.
+fn destinations(report: &LateReport, group: &Group) -> String {
+    let names: Vec<String> = RULES[..group.4.min(RULES.len())]
+        .iter()
+        .map(|(aggregator, bucket_ms)| format!("{aggregator} of {bucket_ms} ms"))
+        .collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("\nRules of every series: {}.", names.join(", "));
+    for target in targets(report) {
+        let of_target = report.runs.iter();
+        let of_target =
+            of_target.filter(|run| run.target == target && self::group(&run.cell) == *group);
+        let held = of_target.filter_map(|run| run.measured.rules);
+        let [mut buckets, mut missing, mut different] = [0_u64; 3];
+        for one in held {
+            buckets += one.buckets;
+            missing += one.missing;
+            different += one.different;
+        }
+        let [buckets, missing, different] =
+            [buckets, missing, different].map(|count| thousands(count as f64));
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            " {target}: of {buckets} closed buckets in all runs {missing} missing in their \
+             destinations, {different} different."
+        );
+    }
+    text + "\n"
 }
 
 fn head(report: &LateReport, name: &str) -> String {
@@ -202,6 +253,7 @@ fn group(cell: &Cell) -> Group {
         cell.pipeline,
         cell.connections,
         cell.policy.clone(),
+        cell.rules,
     )
 }
 
