@@ -170,18 +170,7 @@ fn once(
     let unlabelled = db.defaults().series.clone();
     for key in &keys {
         db.create(key.as_bytes(), &unlabelled).map_err(failed)?;
-        for (aggregator, bucket_ms) in &RULES[..args.rules] {
-            let destination = format!("{key}:{aggregator}:{bucket_ms}");
-            db.create(destination.as_bytes(), &unlabelled)
-                .map_err(failed)?;
-            let spec = RuleSpec {
-                aggregator: *aggregator,
-                bucket_ms: *bucket_ms,
-                align: 0,
-            };
-            db.create_rule(key.as_bytes(), destination.as_bytes(), spec)
-                .map_err(failed)?;
-        }
+        make_rules(&db, key, args.rules).map_err(failed)?;
     }
     let mut scratch = Scratch::new();
     let mut batch = Vec::with_capacity(BATCH);
@@ -220,4 +209,19 @@ fn once(
         cpu_seconds,
         memory_bytes_per_sample: memory.series.total_bytes() as f64 / stored.max(1) as f64,
     })
+}
+
+/// Gives a series the first `rules` of the late benchmark's rules.
+fn make_rules(db: &Db, key: &str, rules: usize) -> latewood_engine::Result<()> {
+    for (aggregator, bucket_ms) in &RULES[..rules] {
+        let destination = format!("{key}:{aggregator}:{bucket_ms}");
+        db.create(destination.as_bytes(), &db.defaults().series)?;
+        let spec = RuleSpec {
+            aggregator: *aggregator,
+            bucket_ms: *bucket_ms,
+            align: 0,
+        };
+        db.create_rule(key.as_bytes(), destination.as_bytes(), spec)?;
+    }
+    Ok(())
 }
