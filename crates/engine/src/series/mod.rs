@@ -382,6 +382,10 @@ impl Series {
         let Some(newest) = self.newest else {
             return Ok(None);
         };
+        // Nearly always it is the end of the tail.
+        if let Some(last) = self.tail.last().filter(|last| last.timestamp == newest) {
+            return Ok(Some(*last));
+        }
         let value = self.value_at(newest)?;
         Ok(value.map(|value| Sample::new(newest, value)))
     }
