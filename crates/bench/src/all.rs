@@ -10,7 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
 /// Name of the report and what is measured; `{late}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 9] = [
+const REPORTS: [(&str, &str); 10] = [
     (
         "late",
         "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
