@@ -220,7 +220,7 @@ impl Core {
         loop {
             self.purge(append.key)?;
             let found = self.keys.find(hash, append.key);
-            self.freshen_key(append.key)?;
+            self.freshen_destination(append.key)?;
             let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
             let mut state = self.shards[shard].lock();
             let outcome = match self.find_in(&mut state, shard, append, None, hash) {

@@ -40,7 +40,7 @@ impl Db {
         loop {
             core.purge(key)?;
             let found = core.keys.find(hash, key);
-            core.freshen_key(key)?;
+            core.freshen_destination(key)?;
             let shard = found.map_or(core.shard_of_hash(hash), |id| core.shard_of(id));
             let mut state = core.shards[shard].lock();
             let append = Append {

@@ -114,6 +114,19 @@ impl Core {
         self.freshen(source, Take::All)
     }
 
+    /// Works off what rules have yet to write to the series under `key`.
+    pub(crate) fn freshen_destination(&self, key: &[u8]) -> Result<()> {
+        let Ok((state, id)) = self.lock_series(key) else {
+            return Ok(());
+        };
+        let series = state.slab.get(self.place_of(id));
+        let Some(source) = series.and_then(Series::source) else {
+            return Ok(());
+        };
+        drop(state);
+        self.freshen(source, Take::All)
+    }
+
     /// Works off what is marked in any source.
     pub(crate) fn freshen_all(&self) -> Result<()> {
         for shard in 0..self.shards.len() {

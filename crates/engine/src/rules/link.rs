@@ -186,11 +186,15 @@ impl Core {
         let Some(series) = states[to].slab.get_mut(self.place_of(destination)) else {
             return;
         };
+        // Either may have been a destination of a series that is gone.
+        let was_destination = series.source().is_some();
         series.set_links(Some(Links::Destination(Link { source, number })));
-        states[to].destinations += 1;
+        states[to].destinations += usize::from(!was_destination);
         if let Some(series) = states[from].slab.get_mut(self.place_of(source)) {
+            let was_destination = series.source().is_some();
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
+            states[from].destinations -= usize::from(was_destination);
         }
     }
 

@@ -148,6 +148,19 @@ mod tests {
     }
 
     #[test]
+    fn marks_that_are_never_worked_off_stay_few() {
+        let mut source = crate::rules::Source::default();
+        source.add(Rule::sample(10, 0));
+        for round in 0..1_000 {
+            for at in 0..200 {
+                source.touched(at + round % 7, false);
+            }
+            source.take(crate::rules::Take::Prompt, Some(1_000));
+        }
+        assert!(source.has_work() && source.memory_bytes() < 256 * 1024);
+    }
+
+    #[test]
     fn spans_join_where_they_meet() {
         let of = |first, last| Bucket { first, last };
         let mut spans = vec![of(20, 29), of(0, 9), of(30, 39), of(60, 69), of(5, 6)];

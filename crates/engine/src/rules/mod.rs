@@ -315,6 +315,10 @@ impl Source {
             self.in_flight.append(&mut self.late);
             self.late_due = false;
         }
+        if self.in_flight.is_long() {
+            // Where they cannot be worked off, they come together here.
+            self.in_flight.compact(&self.rules);
+        }
         for rule in &mut self.rules {
             rule.own_in_flight.append(&mut rule.own);
             if rule.open.is_none()

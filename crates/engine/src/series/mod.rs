@@ -147,8 +147,13 @@ impl Series {
         options: &SeriesOptions,
         sealer: &mut Sealer,
     ) -> Result<()> {
-        if options.retention_ms != self.retention_ms {
-            // A longer retention must not bring back what a reader saw go.
+        let is_longer = match options.retention_ms {
+            0 => self.retention_ms != 0,
+            retention_ms => self.retention_ms != 0 && retention_ms > self.retention_ms,
+        };
+        if is_longer {
+            // It must not bring back what a reader saw go. A shorter one brings
+            // nothing back, and rules may still need what it hides.
             self.delete_expired(sealer)?;
         }
         self.shape = Shape {

@@ -1,7 +1,7 @@
 //! The two ends of a rule: what their going leaves, and expiry.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
-use crate::support::{DESTINATION, SOURCE, add, kept, spec, tie};
+use crate::support::{DESTINATION, SOURCE, add, held, kept, spec, tie};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::{Create, Db, ErrorKind, ExpireIf};
@@ -104,6 +104,49 @@ fn an_end_that_expired_has_no_rule() {
         };
         assert_eq!(error.kind(), expected);
     }
+}
+
+/// A shorter retention hides samples; the open bucket still counts them.
+#[test]
+fn a_shorter_retention_leaves_the_open_bucket_whole() {
+    for retention_ms in [0, 40] {
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        let source = |retention_ms| SeriesOptions {
+            retention_ms,
+            ..SeriesOptions::default()
+        };
+        db.create(SOURCE, &source(retention_ms)).unwrap();
+        db.create(DESTINATION, &SeriesOptions::default()).unwrap();
+        let sums = spec(Aggregator::Sum, 100, 0);
+        db.create_rule(SOURCE, DESTINATION, sums).unwrap();
+        add(&db, &[(5, 1.0), (50, 2.0), (90, 4.0)]);
+        db.alter(SOURCE, &source(20)).unwrap();
+        assert_eq!(held(&db, SOURCE), [(90, 4.0)]);
+        add(&db, &[(120, 8.0)]);
+        assert_eq!(kept(&db), [(0, 7.0)], "from {retention_ms}");
+        db.alter(SOURCE, &source(1_000)).unwrap();
+        assert_eq!(held(&db, SOURCE), [(120, 8.0)], "nothing comes back");
+        let db = open(&disk.kill()).unwrap();
+        assert_eq!(held(&db, SOURCE), [(120, 8.0)]);
+        assert_eq!(kept(&db), [(0, 7.0)]);
+    }
+}
+
+/// Adding to a source costs a record, not a walk over its buckets.
+#[test]
+fn an_increment_of_a_source_works_nothing_off() {
+    let db = open(&SimDisk::new()).unwrap();
+    tie(&db);
+    add(&db, &[(5, 1.0), (15, 2.0)]);
+    let before = db.position().0;
+    let outcome = db.increment(SOURCE, 1.0, Some(25), Create::Never);
+    assert_eq!(outcome.unwrap().0, Ok(25));
+    assert_eq!(db.position().0, before + 1);
+    assert_eq!(kept(&db), [(0, 1.0), (10, 2.0)]);
+    let outcome = db.increment(DESTINATION, 1.0, Some(10), Create::Never);
+    assert_eq!(outcome.unwrap().0, Ok(10));
+    assert_eq!(kept(&db), [(0, 1.0), (10, 3.0)]);
 }
 
 /// A retention that has taken nothing yet keeps nobody from deleting.
