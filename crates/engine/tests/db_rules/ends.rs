@@ -1,11 +1,12 @@
 //! The two ends of a rule: what their going leaves, and expiry.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
-use crate::support::{DESTINATION, SOURCE, add, held, kept, spec, tie};
+use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, spec, tie};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
+use latewood_engine::query::Columns;
 use latewood_engine::{Create, Db, ErrorKind, ExpireIf};
-use latewood_model::{Aggregator, SeriesOptions};
+use latewood_model::{Aggregator, Sample, SeriesOptions};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -168,4 +169,25 @@ fn deleting_the_first_bucket_waits_for_no_retention() {
     add(&db, &[(1_500, 1.0)]);
     let error = db.delete_range(SOURCE, 0, 600).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
+}
+
+/// Reads over many series find destinations as fresh as reads of one.
+#[test]
+fn reads_over_many_series_find_what_closed() {
+    let db = open(&SimDisk::new()).unwrap();
+    tie(&db);
+    let found: Vec<_> = db.select(&[]);
+    let destination = found
+        .iter()
+        .position(|one| *one.key == *DESTINATION)
+        .unwrap();
+    add(&db, &[(5, 1.0), (15, 2.0)]);
+    let newest = db.latest(&found, false).unwrap();
+    assert_eq!(newest[destination].sample, Some(Sample::new(0, 1.0)));
+    add(&db, &[(25, 4.0)]);
+    let views = db.views(&found, &everything(None), false);
+    let view = views[destination].view.clone();
+    let mut rows = Columns::default();
+    view.run(&everything(None), &mut rows).unwrap();
+    assert_eq!(rows.timestamps, [0, 10]);
 }
