@@ -14,17 +14,23 @@ pub enum Work {
     WalSync,
     /// Folding the late samples of one series into its chunks.
     Settle,
+    /// Bringing what rules come to into the destinations of one source.
+    Rules,
+    /// Removing the series whose time has come, once over all shards.
+    ExpireCycle,
 }
 
 impl Work {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 2] = [Self::WalSync, Self::Settle];
+    pub const ALL: [Self; 4] = [Self::WalSync, Self::Settle, Self::Rules, Self::ExpireCycle];
 
     /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Self::WalSync => "wal-sync",
             Self::Settle => "settle",
+            Self::Rules => "rules",
+            Self::ExpireCycle => "expire-cycle",
         }
     }
 }
@@ -57,5 +63,35 @@ impl Db {
     /// is whether this was it.
     pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
         self.core.observer.0.set(Box::new(notice)).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::sim::SimDisk;
+    use crate::{Defaults, ExpireIf, Options};
+    use latewood_model::SeriesOptions;
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_round_of_expiry_is_told_where_something_may_expire() {
+        let options = Options {
+            background: false,
+            ..Options::default()
+        };
+        let env = SimDisk::new().env(1);
+        let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let notes = heard.clone();
+        assert!(db.observe(move |work, _| notes.lock().unwrap().push(work)));
+        db.create(b"k", &SeriesOptions::default()).unwrap();
+        db.core.sweep_expired().unwrap();
+        assert!(heard.lock().unwrap().is_empty());
+        let later_ms = env.clock.now_ms() + 1000;
+        db.expire(b"k", later_ms, ExpireIf::default()).unwrap();
+        db.core.sweep_expired().unwrap();
+        assert_eq!(*heard.lock().unwrap(), [Work::ExpireCycle]);
     }
 }

@@ -44,6 +44,10 @@ pub struct Stats {
     pub samples_settled: u64,
     /// Samples encoded by settles.
     pub samples_rewritten: u64,
+    /// Rules made since the start, those of the log included.
+    pub rules_made: u64,
+    /// Times that what rules come to could not be brought into destinations.
+    pub rules_failed: u64,
     /// Label pairs, each counted once.
     pub label_pairs: u64,
     /// Reads of one series whose key was there.
@@ -118,6 +122,8 @@ impl Db {
         let mut stats = Stats {
             series: self.len() as u64,
             label_pairs: core.index.pair_count() as u64,
+            rules_made: core.rules_made.load(Ordering::Relaxed),
+            rules_failed: core.rules_failed.load(Ordering::Relaxed),
             reads_found: core.reads_found.load(Ordering::Relaxed),
             reads_missed: core.reads_missed.load(Ordering::Relaxed),
             wal: core.wal.as_ref().map(|wal| wal.stats()),

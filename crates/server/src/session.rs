@@ -3,12 +3,11 @@
 //! A session belongs to one event loop and is never shared; the few facts that
 //! other connections may ask for live in [`ClientInfo`].
 
-use crate::acl::{DEFAULT, Permit, User, Users};
+use crate::acl::{DEFAULT, Permit, Refreshed, User, Users};
 use crate::client_info::{ClientInfo, Flag};
 use crate::command::Transaction;
-use crate::command::registry::Spec;
 use crate::shared::Shared;
-use crate::stream::Stream;
+use crate::stream::{Stream, Streamed};
 use crate::subscriptions::Subscriptions;
 use crate::waiting::Waiting;
 use crate::watches::Watches;
@@ -60,8 +59,8 @@ pub(crate) struct Session {
     pub(crate) waiting: Option<Box<Waiting>>,
     /// Close the connection once its replies are sent.
     pub(crate) closing: bool,
-    /// The last command that ran: the one whose reply `stream` is.
-    pub(crate) streaming: Option<&'static Spec>,
+    /// The command whose reply `stream` is.
+    pub(crate) streamed: Option<Box<Streamed>>,
     /// What others may see.
     pub(crate) info: Arc<ClientInfo>,
 }
@@ -86,7 +85,7 @@ impl Session {
             subscriptions: None,
             waiting: None,
             closing: false,
-            streaming: None,
+            streamed: None,
             info,
         }
     }
@@ -107,11 +106,14 @@ impl Session {
         self.info.figures.set(Flag::Resp3, is_resp3);
     }
 
-    /// Takes over what changed of its user; ends when the user is gone.
+    /// Takes over what changed of its user; ends when the user is gone, or may
+    /// no longer listen to what the session subscribes to.
     #[inline]
     pub(crate) fn renew_permit(&mut self, shared: &Shared) {
-        if !self.permit.refresh(&shared.runtime.users) {
-            self.closing = true;
+        match self.permit.refresh(&shared.runtime.users) {
+            Refreshed::Same => {}
+            Refreshed::Changed => self.closing |= !self.may_keep_subscriptions(),
+            Refreshed::Gone => self.closing = true,
         }
     }
 
@@ -143,6 +145,6 @@ impl Session {
         self.unwatch(&shared.events);
         self.unsubscribe_all(shared);
         self.stop_waiting(shared);
-        self.stream = None;
+        self.end_stream(shared);
     }
 }

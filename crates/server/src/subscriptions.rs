@@ -70,6 +70,19 @@ impl Session {
         self.show_subscriptions();
     }
 
+    /// Whether its user may listen to all that it subscribes to.
+    pub(crate) fn may_keep_subscriptions(&self) -> bool {
+        let Some(own) = &self.subscriptions else {
+            return true;
+        };
+        let kinds = [Kind::Channel, Kind::Pattern, Kind::Shard];
+        kinds.into_iter().all(|kind| {
+            let mut names = own.by_kind[kind as usize].iter();
+            let user = self.permit.user();
+            names.all(|name| user.may_listen(name, kind == Kind::Pattern))
+        })
+    }
+
     /// Ends every subscription.
     pub(crate) fn unsubscribe_all(&mut self, shared: &Shared) {
         for kind in [Kind::Channel, Kind::Pattern, Kind::Shard, Kind::Monitor] {

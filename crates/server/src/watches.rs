@@ -3,6 +3,7 @@
 use crate::client_info::Flag;
 use crate::events::{Events, Listener};
 use crate::session::Session;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +11,7 @@ use std::sync::atomic::Ordering;
 #[derive(Debug)]
 pub(crate) struct Watches {
     listener: Arc<Listener>,
-    keys: Vec<Box<[u8]>>,
+    keys: HashSet<Box<[u8]>>,
 }
 
 impl Session {
@@ -20,12 +21,11 @@ impl Session {
             let listener = Arc::new(Listener::of_watch(Arc::clone(&self.info)));
             Box::new(Watches {
                 listener,
-                keys: Vec::new(),
+                keys: HashSet::new(),
             })
         });
-        if !watches.keys.iter().any(|watched| **watched == *key) {
+        if watches.keys.insert(key.into()) {
             events.listen(key, &watches.listener);
-            watches.keys.push(key.into());
         }
         let watched = watches.keys.len();
         self.info.figures.watched.store(watched, Ordering::Relaxed);

@@ -17,6 +17,7 @@ pub(crate) use times::Times;
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
+use crate::observe::Work;
 use crate::rules::Take;
 use crate::shard::ShardState;
 use crate::wal::Position;
@@ -230,9 +231,12 @@ impl Core {
             return Ok(());
         }
         self.check_writable()?;
+        let begun_ns = self.env.clock.monotonic_ns();
         for number in 0..self.shards.len() {
             while self.sweep_shard(number)? {}
         }
+        let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        self.observer.note(Work::ExpireCycle, took_ns);
         Ok(())
     }
 

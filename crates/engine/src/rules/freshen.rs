@@ -9,6 +9,7 @@ use super::marks::{Marks, join};
 use super::{Link, Links, Rule};
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
+use crate::observe;
 use crate::query::window::Bucket;
 use crate::series::{Fate, Series, Snapshot};
 use crate::shard::ShardState;
@@ -75,10 +76,13 @@ impl Core {
         let Some(work) = self.take_marks(source, take)? else {
             return Ok(written);
         };
+        let begun_ns = self.env.clock.monotonic_ns();
         for (rule, dirty) in &work.rules {
             let rows = rows_of(rule, dirty, &work.part(rule))?;
             written.extend(self.write_rows(source, rule, &rows)?);
         }
+        let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        self.observer.note(observe::Work::Rules, took_ns);
         self.forget_marks(source)?;
         Ok(written)
     }

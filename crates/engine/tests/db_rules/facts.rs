@@ -370,3 +370,14 @@ fn five_rules_over_one_series_agree_with_queries() {
         assert_eq!(held(&db, key), expected, "{spec:?}");
     }
 }
+
+#[test]
+fn an_observer_hears_of_work_on_rules() {
+    let db = tied();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let notes = heard.clone();
+    db.observe(move |work, _| notes.lock().unwrap().push(work));
+    add(&db, &[(5, 1.0), (15, 2.0)]);
+    assert_eq!(kept(&db), [(0, 1.0)]);
+    assert_eq!(*heard.lock().unwrap(), [latewood_engine::Work::Rules]);
+}

@@ -1,17 +1,21 @@
 //! ACL LOG: who was refused what.
 //!
 //! The newest entries come first. A refusal like one of the last minute is
-//! counted there instead of taking a line of its own.
+//! counted there instead of taking a line of its own. Names are cut to a bounded
+//! length: what a client sends must not fill the memory.
 
 use super::denied::Denied;
 use crate::shared::now_ms;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Entries kept.
 pub(crate) const ENTRIES_MAX: usize = 128;
 /// Refusals within so many milliseconds of the first are counted together.
 const SAME_MS: i64 = 60_000;
+/// Bytes kept of a name.
+const NAME_BYTES_MAX: usize = 1024;
 
 /// One line of ACL LOG.
 #[derive(Clone, Debug)]
@@ -47,6 +51,34 @@ pub(crate) struct Event {
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     inner: Mutex<Inner>,
+    /// Refusals since the start, by [`Refusals::of`].
+    refusals: [AtomicU64; Refusals::COUNT],
+}
+
+/// Refusals as INFO counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusals {
+    /// Logins.
+    Auth,
+    /// Commands.
+    Command,
+    /// Keys.
+    Key,
+    /// Channels.
+    Channel,
+}
+
+impl Refusals {
+    const COUNT: usize = 4;
+
+    fn of(what: Option<Denied>) -> Self {
+        match what {
+            None => Self::Auth,
+            Some(Denied::Command) => Self::Command,
+            Some(Denied::Key) => Self::Key,
+            Some(Denied::Channel) => Self::Channel,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +89,13 @@ struct Inner {
 
 impl Log {
     /// Notes a refusal.
-    pub(crate) fn note(&self, event: Event, client: String) {
+    pub(crate) fn note(&self, mut event: Event, client: String) {
+        let counter = &self.refusals[Refusals::of(event.what) as usize];
+        counter.fetch_add(1, Ordering::Relaxed);
+        for name in [&mut event.object, &mut event.user] {
+            name.truncate(NAME_BYTES_MAX);
+            name.shrink_to_fit();
+        }
         let now = now_ms();
         let mut inner = self.inner.lock();
         let known = inner
@@ -88,6 +126,17 @@ impl Log {
     pub(crate) fn newest(&self, count: usize) -> Vec<Entry> {
         let inner = self.inner.lock();
         inner.entries.iter().take(count).cloned().collect()
+    }
+
+    /// Refusals since the start or since [`Log::reset_counts`].
+    pub(crate) fn count(&self, which: Refusals) -> u64 {
+        self.refusals[which as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets the counts of refusals to zero; the entries stay.
+    pub(crate) fn reset_counts(&self) {
+        let counters = self.refusals.iter();
+        counters.for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 
     /// Forgets all entries.
@@ -123,7 +172,11 @@ mod tests {
             log.note(event(&format!("k{n}")), String::new());
         }
         assert_eq!(log.newest(1000).len(), ENTRIES_MAX);
+        assert_eq!(log.count(Refusals::Key), 203);
+        log.note(event(&"long".repeat(1 << 20)), String::new());
+        assert_eq!(log.newest(1)[0].event.object.len(), NAME_BYTES_MAX);
         log.clear();
-        assert!(log.newest(10).is_empty());
+        log.reset_counts();
+        assert!(log.newest(10).is_empty() && log.count(Refusals::Key) == 0);
     }
 }

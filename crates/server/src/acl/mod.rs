@@ -8,8 +8,6 @@
 //!
 //! Tested by `tests.rs` (against a naive evaluator) and `tests/resp/acl.rs`.
 
-#![allow(dead_code, reason = "transactions and label queries ask too")]
-
 pub(crate) mod catalogue;
 pub(crate) mod category;
 mod denied;
@@ -24,6 +22,6 @@ mod user;
 mod users;
 
 pub(crate) use denied::{Denied, Refusal};
-pub(crate) use permit::{Permit, check};
+pub(crate) use permit::{Permit, Refreshed, check};
 pub(crate) use user::{BadRule, User, join_selectors};
 pub(crate) use users::{DEFAULT, Users};

@@ -15,6 +15,17 @@ pub(crate) struct Permit {
     epoch: u64,
 }
 
+/// What a look at a session's user finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refreshed {
+    /// As it was.
+    Same,
+    /// It has other rules now.
+    Changed,
+    /// It was removed.
+    Gone,
+}
+
 impl Permit {
     /// Permission as `user` has it.
     pub(crate) fn new(user: Arc<User>, users: &Users) -> Self {
@@ -30,23 +41,28 @@ impl Permit {
         &self.user
     }
 
-    /// Takes over what changed; `false` when the user is gone.
+    /// Takes over what changed.
     #[inline]
-    pub(crate) fn refresh(&mut self, users: &Users) -> bool {
-        self.epoch == users.epoch() || self.reread(users)
+    pub(crate) fn refresh(&mut self, users: &Users) -> Refreshed {
+        if self.epoch == users.epoch() {
+            return Refreshed::Same;
+        }
+        self.reread(users)
     }
 
     #[cold]
-    fn reread(&mut self, users: &Users) -> bool {
+    fn reread(&mut self, users: &Users) -> Refreshed {
         let epoch = users.epoch();
-        match users.get(&self.user.name) {
-            Some(user) if user.identity == self.user.identity => {
-                self.user = user;
-                self.epoch = epoch;
-                true
-            }
-            _ => false,
+        let user = users.get(&self.user.name);
+        let Some(user) = user.filter(|user| user.identity == self.user.identity) else {
+            return Refreshed::Gone;
+        };
+        self.epoch = epoch;
+        if Arc::ptr_eq(&user, &self.user) {
+            return Refreshed::Same;
         }
+        self.user = user;
+        Refreshed::Changed
     }
 }
 

@@ -147,6 +147,12 @@ impl Figures {
         self.is_unblockable.swap(false, Ordering::AcqRel)
     }
 
+    /// Bytes of all that is held for it.
+    pub(crate) fn all_bytes(&self) -> usize {
+        let parts = [&self.memory_bytes, &self.queued_bytes, &self.owed_bytes];
+        parts.iter().map(|part| part.load(Ordering::Relaxed)).sum()
+    }
+
     /// Appends the fields of CLIENT LIST, with a blank behind each.
     pub(super) fn describe(&self, text: &mut String) {
         let letters = LETTERS.iter().filter(|(flag, _)| self.has(*flag));
@@ -170,7 +176,7 @@ impl Figures {
             get(&self.input_bytes),
             get(&self.queued_bytes),
             unsent + get(&self.owed_bytes),
-            get(&self.memory_bytes) + get(&self.queued_bytes) + get(&self.owed_bytes),
+            self.all_bytes(),
             if unsent > 0 { "rw" } else { "r" },
         );
     }

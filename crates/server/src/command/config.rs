@@ -13,6 +13,7 @@ use super::{Call, Fault, Outcome};
 use crate::glob;
 pub(crate) use parameters::first_port;
 use parameters::{PARAMETERS, Parameter, Set};
+use std::sync::atomic::Ordering;
 
 const SUB: Spec = Spec {
     name: "",
@@ -138,6 +139,9 @@ fn unknown(name: &[u8]) -> Fault {
 fn reset_statistics(call: &mut Call<'_>) -> Outcome {
     call.shared.counters.reset();
     call.shared.observe.reset();
+    call.shared.runtime.users.log.reset_counts();
+    let cut_off = &call.shared.channels().cut_off;
+    cut_off.store(0, Ordering::Relaxed);
     call.reply().ok();
     Ok(())
 }

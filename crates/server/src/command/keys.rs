@@ -136,8 +136,6 @@ impl Keys {
     pub(crate) const ONE: Self = Self(&[Run::at(1, Access::ByFlags)]);
     /// All words after the name.
     pub(crate) const ALL: Self = Self(&[Run::from(1, 1, Access::ByFlags)]);
-    /// The first word after a subcommand's name.
-    pub(crate) const ONE_OF_SUBCOMMAND: Self = Self(&[Run::at(2, Access::ByFlags)]);
 
     /// The first key, the last and the step between them as COMMAND shows
     /// them; all 0 for keys that these cannot say.

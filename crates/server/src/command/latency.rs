@@ -207,6 +207,13 @@ fn advice(event: Event) -> &'static str {
             latewood_engine::Work::Settle => {
                 "Merging late samples works beside the writers; it takes a core, not their time."
             }
+            latewood_engine::Work::Rules => {
+                "Compactions are brought up to date in the background and by who reads them: many \
+                 late samples in many buckets of one source take long."
+            }
+            latewood_engine::Work::ExpireCycle => {
+                "Many series expired at once; they are removed beside the readers and writers."
+            }
         },
     }
 }

@@ -10,6 +10,7 @@ use super::info::process;
 use super::keys::{Access, Run};
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
+use crate::shared::Shared;
 use latewood_engine::ErrorKind;
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::parse_i64;
@@ -103,6 +104,7 @@ enum Figure {
 
 fn stats(call: &mut Call<'_>) -> Outcome {
     let db = &call.shared.db;
+    let clients = clients_bytes(call.shared);
     let (memory, keys) = (db.memory(), db.len() as u64);
     let resident = process::resident();
     let used = memory.total_bytes() as u64;
@@ -115,6 +117,7 @@ fn stats(call: &mut Call<'_>) -> Outcome {
         ("total.allocated", Figure::Count(used)),
         ("replication.backlog", Figure::Count(0)),
         ("clients.slaves", Figure::Count(0)),
+        ("clients.normal", Figure::Count(clients)),
         ("aof.buffer", Figure::Count(memory.log_buffer_bytes as u64)),
         (
             "db.0",
@@ -157,6 +160,13 @@ fn stats(call: &mut Call<'_>) -> Outcome {
         write_figure(&mut reply, figure);
     }
     Ok(())
+}
+
+/// Bytes of the buffers of all connections.
+pub(super) fn clients_bytes(shared: &Shared) -> u64 {
+    let clients = shared.clients();
+    let bytes = clients.iter().map(|client| client.figures.all_bytes());
+    bytes.sum::<usize>() as u64
 }
 
 fn write_figure(reply: &mut Reply<'_>, figure: Figure) {

@@ -32,10 +32,6 @@ mod filter;
 mod get;
 mod increment;
 mod info;
-#[allow(
-    dead_code,
-    reason = "the families of commands take what they need of it"
-)]
 mod keys;
 mod keyspace;
 mod label_options;
@@ -74,8 +70,10 @@ pub(crate) use fault::{Fault, engine_text, refusal_text};
 pub(crate) use read::SampleReader;
 pub(crate) use transaction::Transaction;
 
+use crate::observe::shown_words;
 use crate::session::{ReplyMode, Session};
 use crate::shared::Shared;
+use crate::stream::Streamed;
 use admit::admit;
 use latewood_wire::resp::{Command, Reply};
 pub(crate) use registry::Spec;
@@ -175,7 +173,7 @@ pub(crate) fn execute(call: &mut Call<'_>) {
     call.session.reply_turned_on = false;
     if let Err(text) = dispatch(call) {
         call.out.truncate(start);
-        call.session.stream = None;
+        call.session.end_stream(call.shared);
         call.shared.observe.errors.note(&text, 1);
         call.reply().error(text);
     }
@@ -188,7 +186,7 @@ pub(crate) fn execute(call: &mut Call<'_>) {
         waiting.is_muted = muted;
     }
     if (muted && !call.session.reply_turned_on) || call.session.reply_mode != ReplyMode::On {
-        call.session.stream = None;
+        call.session.end_stream(call.shared);
         call.out.truncate(start);
     }
 }
@@ -247,10 +245,15 @@ fn run(
     }
     let begun = Instant::now();
     let outcome = apply(call).map_err(|fault| fault.text(name).into_owned());
-    let ended = (begun.elapsed(), outcome.is_err());
-    let observe = &call.shared.observe;
-    observe.ran(spec, name, call.args, &call.session.info, ended);
-    call.session.streaming = Some(spec);
+    let (took, failed) = (begun.elapsed(), outcome.is_err());
+    let words = || shown_words(name, call.args);
+    if call.session.stream.is_some() && !failed {
+        // Its reply is part of its work: it is noted at the end of that.
+        call.session.streamed = Some(Box::new(Streamed::new(spec, words(), took)));
+    } else {
+        let observe = &call.shared.observe;
+        observe.ran(spec, words, &call.session.info, (took, failed));
+    }
     // What the command changed of its own user holds from the next one on.
     call.session.renew_permit(call.shared);
     outcome

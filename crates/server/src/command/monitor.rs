@@ -7,6 +7,7 @@
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
 use crate::channels::Kind;
+use crate::observe::is_secret;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -65,14 +66,10 @@ fn line(call: &Call<'_>, spec: &Spec) -> String {
     let (seconds, rest_us) = (now_us / 1_000_000, now_us % 1_000_000);
     let peer = &call.session.info.peer;
     let mut line = format!("{seconds}.{rest_us:06} [0 {peer}]");
-    let mut secret_from = usize::MAX;
     for (i, word) in call.args.from(0).enumerate() {
-        if i >= secret_from {
+        if is_secret(spec.name, call.args, i) {
             line.push_str(" \"(redacted)\"");
             continue;
-        }
-        if (spec.name == "auth" && i == 0) || (spec.name == "hello" && call.args.is(i, "AUTH")) {
-            secret_from = i + 1;
         }
         line.push_str(" \"");
         quote(&mut line, word);

@@ -10,7 +10,7 @@ use crate::acl::{self, Refusal, User, log::Event};
 pub(crate) fn require(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
     let user = call.session.permit.user();
     acl::check(user, spec, name, call.args, 0).map_err(|refusal| {
-        note(call, &refusal, false);
+        note(call, &refusal);
         refusal.text(&user.name)
     })
 }
@@ -22,17 +22,18 @@ pub(crate) fn require(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), St
 pub(crate) fn require_at_exec(call: &Call<'_>, spec: &Spec, name: &str) -> Result<(), String> {
     let user = call.session.permit.user();
     acl::check(user, spec, name, call.args, 0).map_err(|refusal| {
-        note(call, &refusal, true);
+        note(call, &refusal);
         refusal.exec_text()
     })
 }
 
 /// Notes a refusal in ACL LOG.
 #[cold]
-fn note(call: &Call<'_>, refusal: &Refusal, in_multi: bool) {
+fn note(call: &Call<'_>, refusal: &Refusal) {
+    let session = &*call.session;
     let event = Event {
         what: Some(refusal.what),
-        in_multi,
+        in_multi: session.in_exec || session.transaction.is_some(),
         object: refusal.object.clone(),
         user: call.session.permit.user().name.to_vec(),
     };

@@ -224,11 +224,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
             session: call.session,
             shared: call.shared,
         });
-        while let Some(mut stream) = call.session.stream.take() {
-            if stream.more(call.shared, call.session.protocol, call.out) {
-                call.session.stream = Some(stream);
-            }
-        }
+        while call.session.continue_stream(call.shared, call.out) {}
         commands.fetch_add(1, Ordering::Relaxed);
         bytes = &bytes[consumed..];
     }

@@ -127,8 +127,10 @@ impl Connection {
         self.client.output.len() - self.sent + self.client.deferred.len()
     }
 
+    /// Whether its commands wait until the peer has read some replies. Messages
+    /// behind a long reply do not count: they go only when that reply ends.
     fn is_full(&self) -> bool {
-        self.unsent() > REPLY_BACKLOG_BYTES
+        self.client.output.len() - self.sent > REPLY_BACKLOG_BYTES
     }
 
     /// When its wait ends by itself.
@@ -181,7 +183,8 @@ impl Connection {
     /// Shows its buffers to CLIENT LIST.
     pub(super) fn show_figures(&self) {
         let (client, figures) = (&self.client, &self.client.session.info.figures);
-        let memory = size_of::<Self>() + self.input.capacity() + client.output.capacity();
+        let buffers = [&self.input, &client.output, &client.deferred];
+        let memory = size_of::<Self>() + buffers.iter().map(|each| each.capacity()).sum::<usize>();
         figures
             .input_bytes
             .store(self.input.len(), Ordering::Relaxed);

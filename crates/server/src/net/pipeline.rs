@@ -17,7 +17,6 @@ use latewood_model::limits::{
 };
 use latewood_wire::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 const LIMITS: Limits = Limits {
     arguments_max: COMMAND_ARGUMENTS_MAX,
@@ -68,17 +67,11 @@ impl Client {
     /// written.
     #[inline]
     fn continue_stream(&mut self, shared: &Shared) -> bool {
-        while let Some(stream) = &mut self.session.stream {
+        while self.session.stream.is_some() {
             if self.output.len() > REPLY_BACKLOG_BYTES {
                 return false;
             }
-            let begun = Instant::now();
-            let has_more = stream.more(shared, self.session.protocol, &mut self.output);
-            shared
-                .observe
-                .streamed(self.session.streaming, begun.elapsed());
-            if !has_more {
-                self.session.stream = None;
+            if !self.session.continue_stream(shared, &mut self.output) {
                 self.output.append(&mut self.deferred);
             }
         }
@@ -129,6 +122,8 @@ impl Executor {
         client.session.renew_permit(shared);
         let mut may_group = client.may_group(shared);
         loop {
+            // The parts of a long reply are read between EXECs like all else.
+            pass.get_or_insert_with(|| shared.gate.enter(self.event_loop));
             if !client.continue_stream(shared) {
                 client.has_more = true;
                 break;
@@ -142,7 +137,6 @@ impl Executor {
                 break;
             }
             let rest = &input[at..];
-            pass.get_or_insert_with(|| shared.gate.enter(self.event_loop));
             if may_group
                 && client.missing_bytes == 0
                 && let Some(bytes) = group.take(rest)

@@ -133,11 +133,6 @@ impl CommandRow {
         }
     }
 
-    /// Adds to the time of a call that was noted already.
-    pub(crate) fn ran_on(&self, duration_ns: u64) {
-        self.duration_ns.fetch_add(duration_ns, Ordering::Relaxed);
-    }
-
     /// Notes a call that was refused before it ran.
     pub(crate) fn rejected(&self) {
         self.rejected.fetch_add(1, Ordering::Relaxed);

@@ -19,10 +19,9 @@ pub(crate) use errors::Errors;
 pub(crate) use latency::Delay;
 pub(crate) use latency::{Event, History, Latency};
 pub(crate) use rates::{Rates, Reading};
-pub(crate) use slowlog::{SlowEntry, SlowLog};
+pub(crate) use slowlog::{SlowEntry, SlowLog, is_secret, shown_words};
 
 use crate::client_info::ClientInfo;
-use crate::command::Args;
 use crate::command::registry::Spec;
 use crate::shared::now_ms;
 use parking_lot::RwLock;
@@ -82,12 +81,12 @@ impl Observe {
         }
     }
 
-    /// Notes a command that ran.
+    /// Notes a command that ran, and how long that took; `words` gives it as
+    /// the slow log shows it.
     pub(crate) fn ran(
         &self,
         spec: &Spec,
-        name: &str,
-        args: Args<'_>,
+        words: impl FnOnce() -> Vec<Vec<u8>>,
         client: &ClientInfo,
         (took, failed): (Duration, bool),
     ) {
@@ -102,14 +101,7 @@ impl Observe {
         };
         self.latency.note(event, duration_ns);
         if self.slowlog.is_slow(duration_ns) {
-            self.keep_slow(duration_ns, slowlog::shown_words(name, args), client);
-        }
-    }
-
-    /// Notes the time that a part of a command's long reply took.
-    pub(crate) fn streamed(&self, spec: Option<&Spec>, took: Duration) {
-        if let Some(row) = spec.and_then(|spec| self.commands.row(spec)) {
-            row.ran_on(nanoseconds(took));
+            self.keep_slow(duration_ns, words(), client);
         }
     }
 

@@ -131,13 +131,12 @@ pub(crate) fn shown_words(name: &str, args: Args<'_>) -> Vec<Vec<u8>> {
     words
 }
 
-/// Whether word `i` must not be shown to others.
-fn is_secret(name: &str, args: Args<'_>, i: usize) -> bool {
+/// Whether word `i` of the command called `name` must not be shown to others.
+pub(crate) fn is_secret(name: &str, args: Args<'_>, i: usize) -> bool {
     match name {
         "auth" => i >= 1,
-        "hello" => args
-            .find("AUTH", 2)
-            .is_some_and(|at| i == at + 1 || i == at + 2),
+        // A name or password may be AUTH itself: rather one word too many.
+        "hello" => i >= 3 && (args.is(i - 1, "AUTH") || (i >= 4 && args.is(i - 2, "AUTH"))),
         "acl|setuser" => i >= 2,
         "config|set" => i % 2 == 1 && i >= 3 && args.is(i - 1, "requirepass"),
         _ => false,
@@ -201,6 +200,10 @@ mod tests {
             shown("hello", &["HELLO", "3", "auth", "u", "p", "SETNAME", "n"]),
             ["HELLO", "3", "auth", hidden, hidden, "SETNAME", "n"]
         );
+        let hello = ["HELLO", "3", "SETNAME", "AUTH", "AUTH", "u", "p"];
+        assert_eq!(shown("hello", &hello)[4..], [hidden; 3]);
+        let hello = ["HELLO", "3", "AUTH", "AUTH", "p", "AUTH", "u", "p2"];
+        assert_eq!(shown("hello", &hello)[3..], [hidden; 5]);
         assert_eq!(
             shown(
                 "config|set",

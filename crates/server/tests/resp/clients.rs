@@ -180,6 +180,7 @@ fn monitor_shows_commands_and_no_secrets() {
     for line in [
         "TS.ADD k 1 1",
         "AUTH secret",
+        "HELLO 2 SETNAME AUTH AUTH u secret",
         "CONFIG GET x",
         "nosuch",
         "MULTI",
@@ -193,6 +194,7 @@ fn monitor_shows_commands_and_no_secrets() {
     for shown in [
         r#""TS.ADD" "k" "1" "1""#,
         r#""AUTH" "(redacted)""#,
+        r#""HELLO" "2" "SETNAME" "AUTH" "(redacted)" "(redacted)" "(redacted)""#,
         r#""MULTI""#,
         r#""PING""#,
         r#""EXEC""#,

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod acl;
+mod acl_refusals;
 mod admin;
 mod client_state;
 mod clients;
@@ -20,6 +21,7 @@ mod many;
 mod observe;
 mod protocol;
 mod pubsub;
+mod slow_readers;
 mod transaction;
 mod ts_change;
 mod ts_info;

@@ -361,3 +361,18 @@ fn rates_are_measured() {
             .contains("instantaneous_input_kbps:")
     );
 }
+
+#[test]
+fn the_memory_of_clients_is_measured() {
+    let server = Server::start();
+    let (mut client, mut half) = (server.client(), server.client());
+    half.send(b"*2\r\n$4\r\nPING\r\n$8000000\r\n");
+    half.send(&[b'x'; 4_000_000]);
+    while client.info("mem_clients_normal") < 4_000_000 {}
+    let stats = client.ask("MEMORY STATS");
+    let clients = stats.split("clients.normal\r\n:").nth(1).unwrap();
+    assert!(clients.split("\r\n").next().unwrap().len() >= "4000000".len());
+    half.send(&[b'x'; 4_000_002]);
+    assert!(half.reply().len() > 8_000_000);
+    while client.info("mem_clients_normal") > 4_000_000 {}
+}

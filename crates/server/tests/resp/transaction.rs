@@ -192,3 +192,15 @@ fn reset_and_the_end_of_a_connection_end_a_transaction() {
     ]);
     server.client().expect(&[("EXISTS k", ":0\r\n")]);
 }
+
+#[test]
+fn many_keys_can_be_watched() {
+    let server = Server::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    let mut words = vec!["WATCH".to_owned()];
+    words.extend((0..300_000).map(|i| format!("k{i}")));
+    assert_eq!(client.ask_words(&words), "+OK\r\n");
+    other.ask("TS.ADD k299999 1 1");
+    client.expect(&[("MULTI", "+OK\r\n"), ("EXEC", "*-1\r\n")]);
+    assert_eq!(other.info("watching_clients"), 0);
+}

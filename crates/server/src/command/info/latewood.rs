@@ -22,6 +22,8 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "settles_failed", stats.settles_failed);
     field(text, "samples_settled", stats.samples_settled);
     field(text, "samples_rewritten", stats.samples_rewritten);
+    field(text, "rules_made", stats.rules_made);
+    field(text, "rules_failed", stats.rules_failed);
     let memory = source.memory();
     field(text, "memory_tail_bytes", memory.series.tail_bytes);
     field(text, "memory_chunk_bytes", memory.series.chunk_bytes);

@@ -5,6 +5,7 @@ use super::{Source, bytes_field, field};
 use crate::client_info::{ClientInfo, Flag};
 use crate::command::auth::{MODULE_VERSION, REDIS_VERSION};
 use crate::command::config::first_port;
+use crate::command::memory::clients_bytes;
 use crate::shared::now_ms;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -82,6 +83,7 @@ pub(super) fn memory(text: &mut String, source: &Source<'_>) {
     field(text, "mem_fragmentation_ratio", format_args!("{ratio:.2}"));
     let beyond = i128::from(resident.now_bytes) - i128::from(used);
     field(text, "mem_fragmentation_bytes", beyond);
+    field(text, "mem_clients_normal", clients_bytes(source.shared));
     field(text, "mem_aof_buffer", memory.log_buffer_bytes);
     field(text, "mem_allocator", "libc");
 }

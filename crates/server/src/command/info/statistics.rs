@@ -1,6 +1,7 @@
 //! The section `stats` of INFO: what connections and commands did.
 
 use super::{Source, field};
+use crate::acl::log::Refusals;
 use crate::channels::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -45,4 +46,13 @@ pub(super) fn statistics(text: &mut String, source: &Source<'_>) {
     field(text, "expired_keys", stats.series_expired);
     field(text, "evicted_keys", 0);
     field(text, "total_error_replies", observe.errors.total());
+    let log = &shared.runtime.users.log;
+    for (name, which) in [
+        ("auth", Refusals::Auth),
+        ("cmd", Refusals::Command),
+        ("key", Refusals::Key),
+        ("channel", Refusals::Channel),
+    ] {
+        field(text, &format!("acl_access_denied_{name}"), log.count(which));
+    }
 }

@@ -117,3 +117,41 @@ fn thousands_of_filters_values_and_names() {
         "-ERR TSDB: reached max size for SELECT_LABELS\r\n"
     );
 }
+
+#[test]
+fn the_time_of_a_long_reply_is_that_of_all_its_parts() {
+    let server = Server::start();
+    let mut client = filled(&server, 3);
+    client.expect(&[
+        ("CONFIG RESETSTAT", "+OK\r\n"),
+        ("CONFIG SET slowlog-log-slower-than 0", "+OK\r\n"),
+    ]);
+    for around in [["PING", "PING"], ["MULTI", "EXEC"]] {
+        client.ask("SLOWLOG RESET");
+        client.ask(around[0]);
+        client.ask("TS.MGET FILTER all=1");
+        client.ask(around[1]);
+        let slow = client.ask("SLOWLOG GET 9");
+        assert_eq!(slow.matches("TS.MGET").count(), 1, "{slow}");
+        let usec = |text: &str| {
+            let figures = text.split("cmdstat_ts.mget:").nth(1).unwrap();
+            let usec = figures.split("usec=").nth(1).unwrap();
+            usec.split(',').next().unwrap().parse::<u64>().unwrap()
+        };
+        let entry = &slow[..slow.find("TS.MGET").unwrap()];
+        let logged = entry.trim_end().rsplit("\r\n:").next().unwrap();
+        let logged: u64 = logged.split("\r\n").next().unwrap().parse().unwrap();
+        let stats = client.ask("INFO commandstats");
+        let calls = 1 + u64::from(around[0] == "MULTI");
+        assert!(
+            stats.contains(&format!("cmdstat_ts.mget:calls={calls},")),
+            "{stats}"
+        );
+        assert!(logged <= usec(&stats) && logged > 0);
+        let histogram = client.ask("LATENCY HISTOGRAM ts.mget");
+        assert!(
+            histogram.contains(&format!("calls\r\n:{calls}\r\n")),
+            "{histogram}"
+        );
+    }
+}
