@@ -15,10 +15,10 @@
 use crate::core::Core;
 use crate::error::Result;
 use crate::keys::Keys;
-use crate::series::{Fate, Pressure, Series};
+use crate::series::{Fate, Pressure};
 use crate::shard::ShardState;
 use crate::wal::{Position, Wal};
-use latewood_model::limits::{KEY_BYTES_MAX, LATE_HELD_MAX, SERIES_MAX};
+use latewood_model::limits::LATE_HELD_MAX;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::ops::Range;
 use std::sync::Arc;
@@ -184,6 +184,11 @@ impl Core {
                 let append = &batch[index];
                 let outcome = match self.find_in(&mut state, shard, append, found, hash) {
                     Found::Here(id) => self.append_to(&mut state, append, id, default_policy),
+                    // A sample before it may bring the series along.
+                    Found::Refused(Refusal::NoSuchKey) if self.compacts() => {
+                        scratch.moved.push(index as u32);
+                        continue;
+                    }
                     Found::Refused(refusal) => Err(refusal),
                     Found::Elsewhere | Found::Destination(_) => {
                         scratch.moved.push(index as u32);
@@ -197,6 +202,8 @@ impl Core {
             }
             position = position.max(self.log_group(&mut state)?);
         }
+        // One may create what the next is for.
+        scratch.moved.sort_unstable();
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;
             let (outcome, end) =
@@ -208,8 +215,9 @@ impl Core {
         Ok(position)
     }
 
-    /// Appends a sample whose series went or came while the batch was under
-    /// way, so that the lock taken for it was the wrong one.
+    /// Appends a sample for which the lock of one shard was not enough, or the
+    /// wrong one: its series went or came while the batch was under way, is a
+    /// destination, or brings compactions along.
     #[cold]
     fn append_moved(
         &self,
@@ -217,8 +225,15 @@ impl Core {
         hash: u64,
         default_policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
+        let mut position = Position::default();
         loop {
             self.purge(append.key)?;
+            if append.timestamp >= 0 {
+                match self.create_compacted(append.key, hash, append.create)? {
+                    Ok(end) => position = position.max(end),
+                    Err(refusal) => return Ok((Err(refusal), position)),
+                }
+            }
             let found = self.keys.find(hash, append.key);
             self.freshen_destination(append.key)?;
             let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
@@ -230,7 +245,7 @@ impl Core {
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,
             };
-            return Ok((outcome, self.log_group(&mut state)?));
+            return Ok((outcome, position.max(self.log_group(&mut state)?)));
         }
     }
 
@@ -370,6 +385,8 @@ impl Core {
             Create::Never => return Found::Refused(Refusal::NoSuchKey),
             // Only this shard's lock keeps others from creating it too.
             _ if self.shard_of_hash(hash) != shard => return Found::Elsewhere,
+            // What comes along with it lives in other shards, too.
+            _ if self.compacts() => return Found::Elsewhere,
             Create::Defaults => self.create_in(state, append.key, hash, &self.defaults().series),
             Create::With(options) => self.create_in(state, append.key, hash, options),
         };
@@ -377,34 +394,6 @@ impl Core {
             Ok(id) => Found::Here(id),
             Err(refusal) => Found::Refused(refusal),
         }
-    }
-
-    /// Creates a series in the shard its hash names, whose lock is held, and
-    /// puts the record of it into the shard's group.
-    pub(crate) fn create_in(
-        &self,
-        state: &mut ShardState,
-        key: &[u8],
-        hash: u64,
-        options: &SeriesOptions,
-    ) -> std::result::Result<SeriesId, Refusal> {
-        if key.len() > KEY_BYTES_MAX {
-            return Err(Refusal::Limit("a key is longer than 65536 bytes"));
-        }
-        self.check_fits_log(key, options)?;
-        let id = self.next_id(state, self.shard_of_hash(hash))?;
-        let key = Arc::<[u8]>::from(key);
-        if self.wal.is_some() {
-            state.group.create(id, &key, options);
-        }
-        state.next_place += 1;
-        state.counters.created += 1;
-        self.keys.insert(hash, key.clone(), id);
-        state
-            .slab
-            .insert(self.place_of(id), Series::new(key, options));
-        self.index_labels(id, Some(&options.labels));
-        Ok(id)
     }
 
     #[cold]
@@ -421,34 +410,9 @@ impl Core {
         Ok(())
     }
 
-    /// The number of the next new series of a shard.
-    pub(crate) fn next_id(
-        &self,
-        state: &ShardState,
-        shard: usize,
-    ) -> std::result::Result<SeriesId, Refusal> {
-        match u32::try_from(state.next_place * self.shards.len() + shard) {
-            Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
-            _ => Err(Refusal::Limit("the database is full of series")),
-        }
-    }
-
     /// The longest group the log takes.
     pub(crate) fn group_bytes_max(&self) -> usize {
         self.wal.as_ref().map_or(usize::MAX, Wal::group_bytes_max)
-    }
-
-    /// Refuses a series whose record might not fit behind a group that is
-    /// not long enough yet to be handed over. Only tiny segments refuse any.
-    pub(crate) fn check_fits_log(
-        &self,
-        key: &[u8],
-        options: &SeriesOptions,
-    ) -> std::result::Result<(), Refusal> {
-        if key.len() + options.labels.as_bytes().len() > self.group_bytes_max() / 2 {
-            return Err(Refusal::Limit("key and labels do not fit a log segment"));
-        }
-        Ok(())
     }
 
     /// Hands the shard's group to the log and begins the next.

@@ -21,7 +21,7 @@ use crate::wal::Wal;
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// Sources that can be worked on at a time.
 const TURNS: usize = 64;
@@ -59,6 +59,8 @@ pub(crate) struct Core {
     defaults: RwLock<Arc<Defaults>>,
     /// `defaults.duplicate_policy` again, for the write path.
     default_policy: AtomicU8,
+    /// Whether `defaults.compactions` has any, for the write path.
+    compacts: AtomicBool,
 }
 
 impl Core {
@@ -91,6 +93,7 @@ impl Core {
             rules_made: AtomicU64::new(0),
             rules_failed: AtomicU64::new(0),
             default_policy: AtomicU8::new(0),
+            compacts: AtomicBool::new(false),
             defaults: RwLock::default(),
             options,
             env,
@@ -106,9 +109,16 @@ impl Core {
     pub(crate) fn set_defaults(&self, defaults: Defaults) -> Result<()> {
         check_options(&defaults.series)?;
         let policy = defaults.duplicate_policy as u8;
+        let compacts = !defaults.compactions.compactions().is_empty();
         *self.defaults.write() = Arc::new(defaults);
         self.default_policy.store(policy, Ordering::Release);
+        self.compacts.store(compacts, Ordering::Release);
         Ok(())
+    }
+
+    /// Whether a series that a write creates brings compactions along.
+    pub(crate) fn compacts(&self) -> bool {
+        self.compacts.load(Ordering::Acquire)
     }
 
     pub(crate) fn default_policy(&self) -> DuplicatePolicy {

@@ -37,8 +37,15 @@ impl Db {
         let core = &self.core;
         core.check_writable()?;
         let hash = core.keys.hash(key);
+        let mut position = Position::default();
         loop {
             core.purge(key)?;
+            if timestamp.is_none_or(|timestamp| timestamp >= 0) {
+                match core.create_compacted(key, hash, create)? {
+                    Ok(end) => position = position.max(end),
+                    Err(refusal) => return Ok((Err(refusal), position)),
+                }
+            }
             let found = core.keys.find(hash, key);
             core.freshen_destination(key)?;
             let shard = found.map_or(core.shard_of_hash(hash), |id| core.shard_of(id));
@@ -59,7 +66,7 @@ impl Db {
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,
             };
-            return Ok((outcome, core.log_group(&mut state)?));
+            return Ok((outcome, position.max(core.log_group(&mut state)?)));
         }
     }
 }

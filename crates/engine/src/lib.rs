@@ -28,6 +28,7 @@
 mod append;
 mod copy;
 mod core;
+mod creation;
 mod db;
 mod error;
 mod expiry;

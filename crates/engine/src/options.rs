@@ -1,6 +1,6 @@
 //! How a database is opened and what its users get by default.
 
-use latewood_model::{DuplicatePolicy, SeriesOptions};
+use latewood_model::{CompactionPolicy, DuplicatePolicy, SeriesOptions};
 use std::fmt;
 use std::sync::Arc;
 
@@ -62,6 +62,13 @@ pub struct Options {
     /// Hears the key of each series that compaction rules wrote to; under no
     /// lock. It must not call back into the database.
     pub on_rule_write: Option<KeyHook>,
+    /// Hears the key of each series made where a compaction policy holds: the
+    /// one a write asked for, then its destinations; under no lock, before
+    /// the write.
+    pub on_created: Option<KeyHook>,
+    /// Hears the key of each destination of a compaction policy that was not
+    /// made, because it holds a series already or is over a limit; under no lock.
+    pub on_not_compacted: Option<KeyHook>,
 }
 
 /// What is called with a key that something happened to.
@@ -99,6 +106,8 @@ impl Default for Options {
             on_expired: None,
             query_threads: 0,
             on_rule_write: None,
+            on_created: None,
+            on_not_compacted: None,
         }
     }
 }
@@ -110,6 +119,8 @@ pub struct Defaults {
     pub duplicate_policy: DuplicatePolicy,
     /// The options of a series that a write creates.
     pub series: SeriesOptions,
+    /// The compactions of a series that a write creates.
+    pub compactions: CompactionPolicy,
 }
 
 impl Default for Defaults {
@@ -117,6 +128,7 @@ impl Default for Defaults {
         Self {
             duplicate_policy: DuplicatePolicy::Block,
             series: SeriesOptions::default(),
+            compactions: CompactionPolicy::default(),
         }
     }
 }

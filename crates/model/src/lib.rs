@@ -5,6 +5,7 @@
 //! and the limits that bound them all. Tested by unit tests beside each type.
 
 mod aggregator;
+mod compaction;
 mod labels;
 pub mod limits;
 mod matcher;
@@ -13,6 +14,7 @@ mod policy;
 mod sample;
 
 pub use aggregator::Aggregator;
+pub use compaction::{Compaction, CompactionPolicy};
 pub use labels::{LabelError, Labels};
 pub use matcher::{Matcher, Test};
 pub use options::{Encoding, Ignore, OptionsError, SeriesOptions};

@@ -9,6 +9,8 @@ pub const KEY_BYTES_MAX: usize = 64 * 1024;
 pub const LABELS_MAX: usize = 1024;
 /// Bytes of all label names and values of one series together.
 pub const LABEL_BYTES_MAX: usize = 256 * 1024;
+/// Compactions of one compaction policy: what one new series brings along.
+pub const COMPACTIONS_MAX: usize = 64;
 /// Smallest CHUNK_SIZE.
 pub const CHUNK_SIZE_BYTES_MIN: u32 = 48;
 /// Largest CHUNK_SIZE.

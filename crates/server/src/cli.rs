@@ -184,6 +184,12 @@ pub(crate) struct ServeOptions {
     /// IGNORE of new series: largest difference in value [default: 0]
     #[arg(long, value_name = "DIFF", env = "LATEWOOD_TS_IGNORE_MAX_VAL_DIFF")]
     pub(crate) ts_ignore_max_val_diff: Option<f64>,
+
+    /// Compactions of series that TS.ADD, TS.INCRBY and TS.DECRBY create, each
+    /// aggregator:bucket:retention[:align], joined by `;`, with the units m
+    /// (milliseconds), s, M (minutes), h and d [default: none]
+    #[arg(long, value_name = "POLICY", env = "LATEWOOD_TS_COMPACTION_POLICY")]
+    pub(crate) ts_compaction_policy: Option<String>,
 }
 
 /// On or off.
@@ -257,6 +263,7 @@ impl ServeOptions {
             ts_ignore_max_val_diff: self
                 .ts_ignore_max_val_diff
                 .or(fallback.ts_ignore_max_val_diff),
+            ts_compaction_policy: self.ts_compaction_policy.or(fallback.ts_compaction_policy),
         }
     }
 }

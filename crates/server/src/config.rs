@@ -9,7 +9,7 @@ use crate::cli::{LogLevel, ServeOptions, Switch};
 use crate::events::Notify;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::CONNECTIONS_DEFAULT;
-use latewood_model::{DuplicatePolicy, Encoding, Ignore, SeriesOptions};
+use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
 use std::path::{Path, PathBuf};
 
 /// Everything the server needs to know to start.
@@ -58,6 +58,8 @@ pub(crate) struct TsDefaults {
     pub(crate) duplicate_policy: DuplicatePolicy,
     /// Options of new series.
     pub(crate) series: SeriesOptions,
+    /// Compactions of new series.
+    pub(crate) compactions: CompactionPolicy,
 }
 
 /// Why the server does not start.
@@ -194,9 +196,17 @@ impl TsDefaults {
                 format!("there is no duplicate policy {policy:?}"),
             )
         })?;
+        let text = options.ts_compaction_policy.as_deref().unwrap_or_default();
+        let compactions = CompactionPolicy::parse(text).ok_or_else(|| {
+            value(
+                "ts-compaction-policy",
+                format!("Invalid compaction policy: {text}"),
+            )
+        })?;
         Ok(Self {
             duplicate_policy,
             series,
+            compactions,
         })
     }
 }
@@ -206,6 +216,7 @@ impl From<TsDefaults> for Defaults {
         Self {
             duplicate_policy: ts.duplicate_policy,
             series: ts.series,
+            compactions: ts.compactions,
         }
     }
 }
@@ -281,6 +292,7 @@ mod tests {
             ts-ignore-max-time-diff = 11
             ts-ignore-max-val-diff = 1.5
             ts-num-threads = 2
+            ts-compaction-policy = "avg:1m:2s"
         "#;
         let settings = with_file(text, ServeOptions::default()).unwrap();
         let expected = Settings {
@@ -312,6 +324,7 @@ mod tests {
                     },
                     ..SeriesOptions::default()
                 },
+                compactions: CompactionPolicy::parse("avg:1m:2s").unwrap(),
             },
         };
         assert_eq!(settings, expected);
@@ -327,6 +340,7 @@ mod tests {
             "ts-encoding = \"zip\"",
             "ts-duplicate-policy = \"newest\"",
             "ts-chunk-size-bytes = 49",
+            "ts-compaction-policy = \"avg:1:1\"",
             "ts-ignore-max-val-diff = -1.0",
             "threads = 100000",
             "ts-num-threads = 0",

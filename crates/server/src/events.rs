@@ -59,6 +59,15 @@ impl Events {
         self.notify_only(Class::New, "new", key);
     }
 
+    /// Tells everyone who asked that `key` is there now, where no command is
+    /// about to say what it did to it.
+    pub(crate) fn came_along(&self, key: &[u8]) {
+        if self.interest.load(Ordering::Relaxed) >= LISTENER {
+            self.listeners.touch(key, self.channels.office());
+        }
+        self.created(key);
+    }
+
     /// Tells subscribers of missed keys that `key` was read and not there.
     #[inline]
     pub(crate) fn missed(&self, key: &[u8]) {

@@ -87,8 +87,7 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
 }
 
 fn open(settings: &Settings, events: &Arc<Events>) -> Result<Db, String> {
-    let hearing = Arc::clone(events);
-    let events = Arc::clone(events);
+    let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {
         wal: settings.wal,
         durability: settings.durability,
@@ -99,6 +98,11 @@ fn open(settings: &Settings, events: &Arc<Events>) -> Result<Db, String> {
         })),
         on_rule_write: Some(KeyHook::new(move |key| {
             events.changed(Class::Module, "ts.add:dest", key);
+        })),
+        on_created: Some(KeyHook::new(move |key| creating.came_along(key))),
+        on_not_compacted: Some(KeyHook::new(|key| {
+            let key = String::from_utf8_lossy(key);
+            tracing::warn!(%key, "no compaction made: its key is taken or over a limit");
         })),
         ..Options::default()
     };

@@ -28,6 +28,7 @@ mod freshen;
 mod latest;
 mod link;
 pub(crate) mod marks;
+mod policy;
 mod replay;
 
 pub(crate) use freshen::Take;

@@ -82,6 +82,7 @@ impl Chance {
         Defaults {
             duplicate_policy: self.policy(),
             series: self.options(),
+            ..Defaults::default()
         }
     }
 

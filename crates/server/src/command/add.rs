@@ -66,7 +66,8 @@ fn add(call: &mut Call<'_>) -> Outcome {
     call.session.wrote(position);
     match scratch.outcomes().first() {
         Some(Ok(timestamp)) => {
-            if is_new {
+            // The engine tells of series that bring compactions along.
+            if is_new && db.defaults().compactions.compactions().is_empty() {
                 call.shared.events.created(key);
             }
             call.reply().integer(*timestamp);

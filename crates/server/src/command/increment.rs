@@ -63,7 +63,8 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
     call.session.wrote(position);
     match outcome {
         Ok(timestamp) => {
-            if is_new {
+            // The engine tells of series that bring compactions along.
+            if is_new && db.defaults().compactions.compactions().is_empty() {
                 call.shared.events.created(key);
             }
             call.shared.changed(Class::Generic, event, key);

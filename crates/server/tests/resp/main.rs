@@ -25,6 +25,7 @@ mod slow_readers;
 mod transaction;
 mod ts_change;
 mod ts_info;
+mod ts_policy;
 mod ts_range;
 mod ts_read;
 mod ts_rules;

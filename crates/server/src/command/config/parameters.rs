@@ -9,7 +9,7 @@ use crate::events::Notify;
 use crate::shared::Shared;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::{ARGUMENT_BYTES_MAX, CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN};
-use latewood_model::{DuplicatePolicy, Encoding};
+use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding};
 use std::sync::atomic::Ordering;
 
 /// A change that was parsed and checked.
@@ -88,6 +88,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         "ts-ignore-max-val-diff",
         |shared| format!("{:.6}", shared.db.defaults().series.ignore.max_value_diff),
         set_ignore_value,
+    ),
+    settable(
+        "ts-compaction-policy",
+        |shared| shared.db.defaults().compactions.as_str().to_owned(),
+        set_compaction_policy,
     ),
     settable(
         "maxclients",
@@ -281,6 +286,14 @@ fn set_ignore_value(text: &str) -> Result<Change, String> {
         .ok_or_else(|| out_of_range("ts-ignore-max-val-diff", 0, f64::MAX))?;
     Ok(change_defaults(move |defaults| {
         defaults.series.ignore.max_value_diff = value;
+    }))
+}
+
+fn set_compaction_policy(text: &str) -> Result<Change, String> {
+    let compactions = CompactionPolicy::parse(text)
+        .ok_or_else(|| format!("Invalid compaction policy: {text}"))?;
+    Ok(change_defaults(move |defaults| {
+        defaults.compactions = compactions;
     }))
 }
 

@@ -1,0 +1,78 @@
+//! The coming of a series: its number, its place, its record in the log.
+//!
+//! A new series lives in the shard its key's hash names, and only who holds
+//! that shard's lock may create it; so no key is created twice. Tested by
+//! the database's tests and the model test.
+
+use crate::append::Refusal;
+use crate::core::Core;
+use crate::series::Series;
+use crate::shard::ShardState;
+use latewood_model::limits::{KEY_BYTES_MAX, SERIES_MAX};
+use latewood_model::{SeriesId, SeriesOptions};
+use std::result::Result;
+use std::sync::Arc;
+
+impl Core {
+    /// Creates a series in the shard its hash names, whose lock is held, and
+    /// puts the record of it into the shard's group.
+    pub(crate) fn create_in(
+        &self,
+        state: &mut ShardState,
+        key: &[u8],
+        hash: u64,
+        options: &SeriesOptions,
+    ) -> Result<SeriesId, Refusal> {
+        let id = self.enter_in(state, key, hash, options)?;
+        if self.wal.is_some() {
+            state.group.create(id, key, options);
+        }
+        Ok(id)
+    }
+
+    /// The same without the record, which must come into the log before the
+    /// lock is given back.
+    pub(crate) fn enter_in(
+        &self,
+        state: &mut ShardState,
+        key: &[u8],
+        hash: u64,
+        options: &SeriesOptions,
+    ) -> Result<SeriesId, Refusal> {
+        if key.len() > KEY_BYTES_MAX {
+            return Err(Refusal::Limit("a key is longer than 65536 bytes"));
+        }
+        self.check_fits_log(key, options)?;
+        let id = self.next_id(state, self.shard_of_hash(hash))?;
+        let key = Arc::<[u8]>::from(key);
+        state.next_place += 1;
+        state.counters.created += 1;
+        self.keys.insert(hash, key.clone(), id);
+        state
+            .slab
+            .insert(self.place_of(id), Series::new(key, options));
+        self.index_labels(id, Some(&options.labels));
+        Ok(id)
+    }
+
+    /// The number of the next new series of a shard.
+    pub(crate) fn next_id(&self, state: &ShardState, shard: usize) -> Result<SeriesId, Refusal> {
+        match u32::try_from(state.next_place * self.shards.len() + shard) {
+            Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
+            _ => Err(Refusal::Limit("the database is full of series")),
+        }
+    }
+
+    /// Refuses a series whose record might not fit behind a group that is
+    /// not long enough yet to be handed over. Only tiny segments refuse any.
+    pub(crate) fn check_fits_log(
+        &self,
+        key: &[u8],
+        options: &SeriesOptions,
+    ) -> Result<(), Refusal> {
+        if key.len() + options.labels.as_bytes().len() > self.group_bytes_max() / 2 {
+            return Err(Refusal::Limit("key and labels do not fit a log segment"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! Creating a series together with the compactions of the policy.
+//!
+//! Series, destinations and rules come under the locks of all shards, for the
+//! same reason as a rule alone ([`super::link`]), and are one group in the
+//! log: after a crash all are there or none. Only where they are longer than
+//! a group may be, the series can come back with the first few of its
+//! destinations, each with its rule. The sample that asked for it all follows
+//! in a group of its own, as to any series that is there.
+//!
+//! Tested by `tests/db_rules/policy.rs`.
+
+use super::RuleSpec;
+use super::link::AllShards;
+use crate::append::{Create, Refusal};
+use crate::core::Core;
+use crate::error::Result;
+use crate::options::Defaults;
+use crate::wal::Position;
+use latewood_model::{Compaction, SeriesId, SeriesOptions};
+
+/// A compaction on its way to become a rule.
+struct Planned {
+    key: Vec<u8>,
+    spec: RuleSpec,
+    /// `None` where its labels are over the limits.
+    options: Option<SeriesOptions>,
+}
+
+impl Core {
+    /// Creates the series under `key` with its compactions, where it is
+    /// missing, may be created, and there is a policy; otherwise nothing
+    /// happens. A destination that cannot be made is left out: no reason to
+    /// refuse a sample. No lock may be held.
+    pub(crate) fn create_compacted(
+        &self,
+        key: &[u8],
+        hash: u64,
+        create: Create<'_>,
+    ) -> Result<std::result::Result<Position, Refusal>> {
+        if !self.compacts() || self.keys.find(hash, key).is_some() {
+            return Ok(Ok(Position::default()));
+        }
+        let defaults = self.defaults();
+        let options = match create {
+            Create::Never => return Ok(Ok(Position::default())),
+            Create::Defaults => &defaults.series,
+            Create::With(options) => options,
+        };
+        let plan = plan(key, options, &defaults);
+        for planned in &plan {
+            self.purge(&planned.key)?;
+        }
+        let mut states = self.lock_all();
+        // Somebody else was faster.
+        if self.keys.find(hash, key).is_some() {
+            return Ok(Ok(Position::default()));
+        }
+        let shard = self.shard_of_hash(hash);
+        let source = match self.enter_in(&mut states[shard], key, hash, options) {
+            Ok(source) => source,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        if self.wal.is_some() {
+            states[shard].group.create(source, key, options);
+        }
+        let mut made = vec![true; plan.len()];
+        for (planned, made) in plan.iter().zip(&mut made) {
+            self.log_long_group(&mut states[shard])?;
+            *made = self.add_compaction(&mut states, source, planned);
+        }
+        let position = self.log_group(&mut states[shard])?;
+        drop(states);
+        self.tell_compacted(key, &plan, &made);
+        Ok(Ok(position))
+    }
+
+    /// Makes a destination and its rule; false where it cannot be.
+    fn add_compaction(
+        &self,
+        states: &mut AllShards<'_>,
+        source: SeriesId,
+        planned: &Planned,
+    ) -> bool {
+        let Some(options) = &planned.options else {
+            return false;
+        };
+        let hash = self.keys.hash(&planned.key);
+        if self.keys.find(hash, &planned.key).is_some() {
+            return false;
+        }
+        let state = &mut states[self.shard_of_hash(hash)];
+        let Ok(destination) = self.enter_in(state, &planned.key, hash, options) else {
+            return false;
+        };
+        self.link(states, source, destination, planned.spec);
+        if self.wal.is_some() {
+            // All in the source's group, whichever shard the destination is in.
+            let group = &mut states[self.shard_of(source)].group;
+            group.create(destination, &planned.key, options);
+            group.create_rule(source, destination, planned.spec);
+        }
+        true
+    }
+
+    fn tell_compacted(&self, key: &[u8], plan: &[Planned], made: &[bool]) {
+        if let Some(hook) = &self.options.on_created {
+            hook.tell(key);
+        }
+        for (planned, &made) in plan.iter().zip(made) {
+            let hook = match made {
+                true => &self.options.on_created,
+                false => &self.options.on_not_compacted,
+            };
+            if let Some(hook) = hook {
+                hook.tell(&planned.key);
+            }
+        }
+    }
+}
+
+/// What the policy in force asks for beside a series with these options.
+fn plan(key: &[u8], options: &SeriesOptions, defaults: &Defaults) -> Vec<Planned> {
+    let planned = |compaction: &Compaction| {
+        let labels = compaction.labels(&options.labels);
+        Planned {
+            key: compaction.destination(key),
+            spec: RuleSpec {
+                aggregator: compaction.aggregator,
+                bucket_ms: compaction.bucket_ms,
+                align: compaction.align_ms,
+            },
+            // Chunks are as the server's defaults say, not as the source's.
+            options: labels.ok().map(|labels| SeriesOptions {
+                retention_ms: compaction.retention_ms,
+                chunk_size_bytes: defaults.series.chunk_size_bytes,
+                encoding: defaults.series.encoding,
+                labels,
+                ..SeriesOptions::default()
+            }),
+        }
+    };
+    let compactions = defaults.compactions.compactions();
+    compactions.iter().map(planned).collect()
+}
