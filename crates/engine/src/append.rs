@@ -21,7 +21,6 @@ use crate::wal::{Position, Wal};
 use latewood_model::limits::LATE_HELD_MAX;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What to do when a sample's key holds no series.
