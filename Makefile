@@ -14,7 +14,7 @@ RELEASE := target/release
 # Where Go's own installer puts it, not always on the path.
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: demo test check soak bench build clients fuzz
+.PHONY: demo test check soak bench build clients differential fuzz
 
 build:
 	$(CARGO) build --release --locked -p latewood-server -p latewood-bench
@@ -31,11 +31,16 @@ check:
 test: check build
 	$(CARGO) test --locked --workspace
 	$(MAKE) clients
+	$(MAKE) differential
 	$(MAKE) fuzz
 
 # redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries.
 clients: build $(VENV)/ready tests/clients/node/node_modules
 	$(VENV)/bin/python -m pytest -q tests/clients
+
+# The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
+differential: build $(VENV)/ready
+	$(VENV)/bin/python -m pytest -q tests/differential
 
 $(VENV)/ready: tests/clients/requirements.txt
 	python3 -m venv $(VENV)
@@ -51,6 +56,7 @@ fuzz:
 
 soak: build
 	LATEWOOD_SOAK_SECONDS=$(TIME) $(CARGO) test --release --locked --workspace -- --nocapture soak
+	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
 	fuzz/run.sh $(TIME)
 
 bench: build

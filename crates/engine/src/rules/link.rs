@@ -50,8 +50,9 @@ impl Db {
         }
         let mut states = core.lock_all();
         let source = core.find_key(source)?;
+        core.check_source(&states, source)?;
         let destination = core.find_key(destination)?;
-        core.check_rule(&states, source, destination)?;
+        core.check_destination(&states, destination)?;
         core.link(&mut states, source, destination, spec);
         let state = &mut states[core.shard_of(source)];
         if core.wal.is_some() {
@@ -145,29 +146,28 @@ impl Core {
         series.links()
     }
 
-    fn check_rule(
-        &self,
-        states: &AllShards<'_>,
-        source: SeriesId,
-        destination: SeriesId,
-    ) -> Result<()> {
-        let is_there = |id: SeriesId| {
-            let (state, place) = (&states[self.shard_of(id)], self.place_of(id));
-            state.slab.get(place).is_some() && !self.is_expired(state, place)
-        };
-        if let Some(Links::Destination(link)) = self.links_in(states, source)
-            && is_there(link.source)
-        {
-            return Err(invalid("the source key already has a source rule"));
+    fn check_source(&self, states: &AllShards<'_>, source: SeriesId) -> Result<()> {
+        match self.links_in(states, source) {
+            Some(Links::Destination(link)) if self.is_there(states, link.source) => {
+                Err(invalid("the source key already has a source rule"))
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn check_destination(&self, states: &AllShards<'_>, destination: SeriesId) -> Result<()> {
         match self.links_in(states, destination) {
-            Some(Links::Destination(link)) if is_there(link.source) => {
+            Some(Links::Destination(link)) if self.is_there(states, link.source) => {
                 Err(invalid("the destination key already has a src rule"))
             }
-            Some(Links::Destination(_)) => Ok(()),
             Some(Links::Source(_)) => Err(invalid("the destination key already has a dst rule")),
-            None => Ok(()),
+            _ => Ok(()),
         }
+    }
+
+    fn is_there(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
+        let (state, place) = (&states[self.shard_of(id)], self.place_of(id));
+        state.slab.get(place).is_some() && !self.is_expired(state, place)
     }
 
     /// Ties two series together. Nothing happens unless both are there.

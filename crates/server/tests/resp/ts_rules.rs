@@ -65,6 +65,10 @@ fn rules_tie_each_series_once() {
             "ERR TSDB: the source key already has a source rule",
         ),
         (
+            "TS.CREATERULE d missing AGGREGATION sum 10",
+            "ERR TSDB: the source key already has a source rule",
+        ),
+        (
             "TS.CREATERULE t s AGGREGATION sum 10",
             "ERR TSDB: the destination key already has a dst rule",
         ),

@@ -65,9 +65,9 @@ pub(super) fn request(args: Args<'_>, reverse: bool) -> Result<Request, Fault> {
 }
 
 /// Three words, the first of which is the label; REDUCE is looked for among
-/// them all, as RedisTimeSeries does.
+/// all words of the command, as RedisTimeSeries does.
 fn group_by(args: Args<'_>, at: usize) -> Result<GroupBy, Fault> {
-    let reduce = args.find("REDUCE", at + 1);
+    let reduce = args.find("REDUCE", 3);
     let reduce = reduce
         .filter(|_| args.len() == at + 4)
         .ok_or(Fault::Arity)?;

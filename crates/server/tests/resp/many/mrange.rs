@@ -167,6 +167,10 @@ fn mrange_errors_of_filters_and_groups() {
             "ERR TSDB: Invalid reducer type",
         ),
         (
+            "TS.MRANGE - + REDUCE FILTER mu=1 GROUPBY a REDUCE max",
+            "ERR TSDB: Invalid reducer type",
+        ),
+        (
             "TS.MRANGE - + FILTER mu=1 GROUPBY COUNT REDUCE max",
             "ERR TSDB: Couldn't parse COUNT",
         ),

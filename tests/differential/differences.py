@@ -1,0 +1,170 @@
+"""Where Latewood's reply may differ from RedisTimeSeries 1.12, and no further.
+
+Every entry names the sentence of docs/compatibility.md that tells users of it;
+a test sees that the sentence is there. An entry decides by the command and
+both replies, as narrowly as it can.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Callable
+
+from resp import Double, Error, Map, Set, Status
+
+SUMS = {"avg", "sum", "std.p", "std.s", "var.p", "var.s", "twa"}
+
+
+@dataclass
+class Difference:
+    name: str
+    documented: str
+    """Words of docs/compatibility.md."""
+    allows: Callable
+
+
+def same(real, ours, close):
+    """Equal in type and text; numbers of sums may differ in their last digits."""
+    if type(real) is not type(ours):
+        return False
+    if isinstance(real, (list, tuple)):
+        return len(real) == len(ours) and all(same(a, b, close) for a, b in zip(real, ours))
+    if real == ours:
+        return True
+    if isinstance(real, (Double, Status)):
+        return same_number(real, ours, close)
+    return False
+
+
+def same_number(real, ours, close):
+    try:
+        a, b = float(real), float(ours)
+    except ValueError:
+        return False
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return isinstance(real, Double) or close
+    return close and abs(a - b) <= 1e-6 * max(1.0, abs(a), abs(b))
+
+
+RANGES = ("TS.RANGE", "TS.REVRANGE", "TS.MRANGE", "TS.MREVRANGE")
+
+
+def computes_sums(words, is_ruled):
+    """Of a query, or of the rule that wrote what it reads."""
+    lower = [word.lower() for word in words]
+    return is_ruled or (words[0].upper() in RANGES and bool(SUMS & set(lower)))
+
+
+def unordered(words, reply):
+    """Sets have no order; nor have KEYS and QUERYINDEX in RESP2."""
+    if isinstance(reply, Set):
+        return Set(sorted(reply))
+    if words[0].upper() in ("TS.QUERYINDEX", "KEYS") and isinstance(reply, list):
+        return sorted(reply)
+    return reply
+
+
+def fields(reply):
+    if isinstance(reply, Map):
+        return dict(reply)
+    return dict(zip(reply[::2], reply[1::2]))
+
+
+STRUCTURE = ("memoryUsage", "chunkCount", "Chunks")
+
+
+def info_of_structures(words, real, ours):
+    if words[0].upper() != "TS.INFO" or isinstance(real, Error) or isinstance(ours, Error):
+        return False
+    a, b = fields(real), fields(ours)
+    return list(a) == list(b) and all(same(a[name], b[name], False) for name in a if name not in STRUCTURE)
+
+
+def block_text(words, real, ours):
+    short = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode"
+    long = short + ", or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM"
+    if isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
+        return all(same(a, b, False) or (a, b) == (short, long) for a, b in zip(real, ours))
+    return (real, ours) == (short, long)
+
+
+def rows_without_values(reply):
+    """The rows' timestamps and everything around them."""
+    if isinstance(reply, (list, tuple)):
+        if len(reply) == 2 and isinstance(reply[0], int) and isinstance(reply[1], (Double, Status)):
+            return reply[0]
+        return [rows_without_values(item) for item in reply]
+    return reply
+
+
+def filtered_twa(words, real, ours):
+    upper = [word.upper() for word in words]
+    filtered = {"FILTER_BY_VALUE", "FILTER_BY_TS"} & set(upper)
+    return "TWA" in upper and bool(filtered) and rows_without_values(real) == rows_without_values(ours)
+
+
+def newest_bucket(words, real, ours):
+    """1.12 goes on giving an older bucket as a destination's newest after a
+    late sample made a new one."""
+    name = words[0].upper()
+    if name == "TS.GET" and isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours) == 2:
+        return real[0] < ours[0]
+    if name == "TS.INFO" and not isinstance(real, Error) and not isinstance(ours, Error):
+        a, b = fields(real), fields(ours)
+        rest = [field for field in a if field not in (*STRUCTURE, "lastTimestamp")]
+        older = a.get("lastTimestamp", 0) < b.get("lastTimestamp", 0)
+        return list(a) == list(b) and older and all(same(a[field], b[field], False) for field in rest)
+    if name == "TS.MGET" and isinstance(real, (list, tuple)) and len(real) == len(ours):
+        a, b = [[stamps(entry) for entry in reply] for reply in (real, ours)]
+        return all(x[:-1] == y[:-1] and x[-1] <= y[-1] for x, y in zip(a, b))
+    return False
+
+
+def stamps(entry):
+    """An entry of TS.MGET, its value aside."""
+    key, *labels, sample = entry if len(entry) == 3 else (entry[0], *entry[1])
+    return key, *labels, sample[0] if sample else -1
+
+
+def latest_buckets(words, real, ours):
+    """1.12 loses rows where it goes backwards or weighs times over LATEST."""
+    upper = [word.upper() for word in words]
+    odd = "REV" in upper[0] or "TWA" in upper
+    return "LATEST" in upper and odd and loses_rows(real, ours)
+
+
+def loses_rows(real, ours):
+    """Whether the replies are the same but for rows of series."""
+    if is_rows(real) and is_rows(ours):
+        return True
+    if isinstance(real, (list, tuple)) and type(real) is type(ours) and len(real) == len(ours):
+        return all(loses_rows(a, b) for a, b in zip(real, ours))
+    return real == ours
+
+
+def is_rows(reply):
+    return isinstance(reply, list) and all(isinstance(row, list) and row and isinstance(row[0], int) for row in reply)
+
+
+# Differences of worlds with rules.
+RULED = [
+    Difference("latest buckets", "`LATEST` backwards", latest_buckets),
+    Difference("newest bucket", "gives the newest bucket", newest_bucket),
+]
+
+KNOWN = [
+    Difference("filtered twa", "`twa` behind a filter", filtered_twa),
+    Difference("structures", "describe Latewood's own structures", info_of_structures),
+    Difference("block text", "refuses a duplicate with is the long one", block_text),
+]
+
+
+def explain(words, real, ours, is_ruled=False):
+    """The name of the difference that allows these replies, "" where they are
+    equal, None where nothing allows them."""
+    real, ours = unordered(words, real), unordered(words, ours)
+    if same(real, ours, computes_sums(words, is_ruled)):
+        return ""
+    for difference in KNOWN + (RULED if is_ruled else []):
+        if difference.allows(words, real, ours):
+            return difference.name
+    return None
