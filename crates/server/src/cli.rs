@@ -186,7 +186,7 @@ pub(crate) struct ServeOptions {
     pub(crate) ts_ignore_max_val_diff: Option<f64>,
 
     /// Compactions of series that TS.ADD, TS.INCRBY and TS.DECRBY create, each
-    /// aggregator:bucket:retention[:align], joined by `;`, with the units m
+    /// `aggregator:bucket:retention[:align]`, joined by `;`, with the units m
     /// (milliseconds), s, M (minutes), h and d [default: none]
     #[arg(long, value_name = "POLICY", env = "LATEWOOD_TS_COMPACTION_POLICY")]
     pub(crate) ts_compaction_policy: Option<String>,

@@ -1,7 +1,7 @@
 //! `ACL subcommand`: users and what each may do.
 //!
 //! SETUSER name [rule...], GETUSER name, DELUSER name..., LIST, USERS, WHOAMI,
-//! CAT [category], LOG [count|RESET], GENPASS [bits], DRYRUN name command...,
+//! `CAT [category]`, `LOG [count|RESET]`, `GENPASS [bits]`, DRYRUN name command...,
 //! SAVE, LOAD, HELP. The rules are those of Redis 7.4; `docs/compatibility.md`
 //! lists what differs.
 
