@@ -35,6 +35,16 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         Record::DeleteRange { id, from, to } => group.delete_range(*id, *from, *to),
         Record::DeleteSeries { id } => group.delete_series(*id),
         Record::Rename { id, key } => group.rename(*id, key),
+        Record::Expire { id, at_ms } => group.expire(*id, *at_ms),
+        Record::CreateRule {
+            id,
+            destination,
+            spec,
+        } => group.create_rule(*id, *destination, *spec),
+        Record::DeleteRule { id, destination } => group.delete_rule(*id, *destination),
+        Record::RuleTake { id, all } => group.rule_take(*id, *all),
+        Record::RuleDone { id } => group.rule_done(*id),
+        Record::Build { id, options } => group.build(*id, options),
         Record::FlushAll => group.flush_all(),
     }
 }
