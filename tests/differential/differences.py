@@ -11,7 +11,9 @@ from typing import Callable
 
 from resp import Double, Error, Map, Set, Status
 
-SUMS = {"avg", "sum", "std.p", "std.s", "var.p", "var.s", "twa"}
+SUMS = {"avg", "sum", "twa"}
+# 1.12 cancels squares: of values of hundreds, four digits behind the point are left.
+SQUARES = {"std.p", "std.s", "var.p", "var.s"}
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Difference:
 
 
 def same(real, ours, close):
-    """Equal in type and text; numbers of sums may differ in their last digits."""
+    """Equal in type and text; numbers may differ by `close`, where it is not 0."""
     if type(real) is not type(ours):
         return False
     if isinstance(real, (list, tuple)):
@@ -41,17 +43,19 @@ def same_number(real, ours, close):
     except ValueError:
         return False
     if a == b or (math.isnan(a) and math.isnan(b)):
-        return isinstance(real, Double) or close
-    return close and abs(a - b) <= 1e-6 * max(1.0, abs(a), abs(b))
+        return isinstance(real, Double) or bool(close)
+    return bool(close) and abs(a - b) <= close * max(1.0, abs(a), abs(b))
 
 
 RANGES = ("TS.RANGE", "TS.REVRANGE", "TS.MRANGE", "TS.MREVRANGE")
 
 
-def computes_sums(words, is_ruled):
-    """Of a query, or of the rule that wrote what it reads."""
-    lower = [word.lower() for word in words]
-    return is_ruled or (words[0].upper() in RANGES and bool(SUMS & set(lower)))
+def closeness(words, is_ruled):
+    """How far numbers may differ, which a query or a rule computed."""
+    lower = {word.lower() for word in words}
+    if is_ruled or (words[0].upper() in RANGES and SQUARES & lower):
+        return 1e-4
+    return 1e-6 if words[0].upper() in RANGES and SUMS & lower else 0
 
 
 def unordered(words, reply):
@@ -76,14 +80,14 @@ def info_of_structures(words, real, ours):
     if words[0].upper() != "TS.INFO" or isinstance(real, Error) or isinstance(ours, Error):
         return False
     a, b = fields(real), fields(ours)
-    return list(a) == list(b) and all(same(a[name], b[name], False) for name in a if name not in STRUCTURE)
+    return list(a) == list(b) and all(same(a[name], b[name], 0) for name in a if name not in STRUCTURE)
 
 
 def block_text(words, real, ours):
     short = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode"
     long = short + ", or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM"
     if isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
-        return all(same(a, b, False) or (a, b) == (short, long) for a, b in zip(real, ours))
+        return all(same(a, b, 0) or (a, b) == (short, long) for a, b in zip(real, ours))
     return (real, ours) == (short, long)
 
 
@@ -112,7 +116,7 @@ def newest_bucket(words, real, ours):
         a, b = fields(real), fields(ours)
         rest = [field for field in a if field not in (*STRUCTURE, "lastTimestamp")]
         older = a.get("lastTimestamp", 0) < b.get("lastTimestamp", 0)
-        return list(a) == list(b) and older and all(same(a[field], b[field], False) for field in rest)
+        return list(a) == list(b) and older and all(same(a[field], b[field], 0) for field in rest)
     if name == "TS.MGET" and isinstance(real, (list, tuple)) and len(real) == len(ours):
         a, b = [[stamps(entry) for entry in reply] for reply in (real, ours)]
         return all(x[:-1] == y[:-1] and x[-1] <= y[-1] for x, y in zip(a, b))
@@ -162,7 +166,7 @@ def explain(words, real, ours, is_ruled=False):
     """The name of the difference that allows these replies, "" where they are
     equal, None where nothing allows them."""
     real, ours = unordered(words, real), unordered(words, ours)
-    if same(real, ours, computes_sums(words, is_ruled)):
+    if same(real, ours, closeness(words, is_ruled)):
         return ""
     for difference in KNOWN + (RULED if is_ruled else []):
         if difference.allows(words, real, ours):
