@@ -2,7 +2,7 @@
 
 use crate::harness::{Client, Server};
 use crate::peer::Peer;
-use crate::{assert_same, contents, latewood, outcome, run};
+use crate::{assert_same, contents, copying, latewood, outcome, run};
 use latewood_wire::resp::encode_command;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -121,14 +121,7 @@ fn disturb(client: &mut Client, stop: &AtomicBool) {
 fn a_source_at_rest_is_copied_whole() {
     let (peer, target) = (Peer::start(), Server::start());
     fill(&mut peer.client());
-    let words = [
-        "import",
-        "redis",
-        "--from",
-        peer.address(),
-        "--to",
-        target.address(),
-    ];
+    let words = copying(&peer, &target);
     let (status, summary, errors) = run(&words);
     assert_eq!(status, Some(0), "{summary}{errors}");
     assert!(summary.contains("27 of 27 series agree"), "{summary}");
@@ -149,14 +142,7 @@ fn following_a_writer_ends_with_both_sides_equal() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| disturb(&mut peer.client(), &stop));
-        let words = [
-            "import",
-            "redis",
-            "--from",
-            peer.address(),
-            "--to",
-            target.address(),
-        ];
+        let words = copying(&peer, &target);
         let mut import = latewood(&words)
             .args(["--follow", "--delete"])
             .stdout(Stdio::piped())
@@ -204,14 +190,7 @@ fn a_series_that_never_rests_is_named() {
             ("TS.CREATERULE hot mean AGGREGATION avg 1000000", "+OK\r\n"),
         ]);
         // The rate makes every walk last, so that the writer gets ahead of it.
-        let words = [
-            "import",
-            "redis",
-            "--from",
-            peer.address(),
-            "--to",
-            target.address(),
-        ];
+        let words = copying(&peer, &target);
         let options = ["--rate", "5000", "--passes", "2"];
         let (status, summary, errors) = run(&[&words[..], &options].concat());
         stop.store(true, Ordering::Relaxed);
@@ -231,14 +210,7 @@ fn a_killed_import_goes_on_where_it_was() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("state");
     let state = state.to_str().unwrap();
-    let words = [
-        "import",
-        "redis",
-        "--from",
-        peer.address(),
-        "--to",
-        target.address(),
-    ];
+    let words = copying(&peer, &target);
     let words = [&words[..], &["--resume", state]].concat();
     let mut import = latewood(&words)
         .args(["--rate", "10000"])
@@ -282,14 +254,7 @@ fn a_killed_import_goes_on_where_it_was() {
 fn a_broken_connection_is_an_error_and_the_rest_can_follow() {
     let (mut peer, target) = (Peer::start(), Server::start());
     fill(&mut peer.client());
-    let words = [
-        "import",
-        "redis",
-        "--from",
-        peer.address(),
-        "--to",
-        target.address(),
-    ];
+    let words = copying(&peer, &target);
     let import = latewood(&words)
         .args(["--rate", "10000"])
         .stdout(Stdio::piped())
@@ -315,14 +280,7 @@ fn series_that_are_there_are_kept_unless_told_otherwise() {
         ("TS.ADD k 15 5", ":15\r\n"),
     ]);
     let before = contents(target.address());
-    let words = [
-        "import",
-        "redis",
-        "--from",
-        peer.address(),
-        "--to",
-        target.address(),
-    ];
+    let words = copying(&peer, &target);
     let (status, summary, _) = run(&words);
     assert_eq!(status, Some(3));
     assert!(

@@ -15,6 +15,8 @@ mod peer;
 mod rules;
 mod wrong;
 
+use harness::Server;
+use peer::Peer;
 use std::process::{Command, Output, Stdio};
 
 /// The built binary with these words.
@@ -27,6 +29,12 @@ fn latewood(words: &[&str]) -> Command {
     }
     command.args(words).stdin(Stdio::null());
     command
+}
+
+/// The words that copy everything.
+fn copying<'a>(source: &'a Peer, target: &'a Server) -> [&'a str; 6] {
+    let (from, to) = (source.address(), target.address());
+    ["import", "redis", "--from", from, "--to", to]
 }
 
 /// Runs it to its end; exit status, standard output and standard error.

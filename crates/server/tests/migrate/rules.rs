@@ -2,7 +2,7 @@
 
 use crate::harness::Server;
 use crate::peer::Peer;
-use crate::{assert_same, contents, run};
+use crate::{assert_same, contents, copying, run};
 
 /// A source with two rules, late samples and a bucket that is still open.
 fn filled() -> Peer {
@@ -38,14 +38,7 @@ fn filled() -> Peer {
 #[test]
 fn rules_go_on_where_the_source_left_them() {
     let (peer, target) = (filled(), Server::start());
-    let words = [
-        "import",
-        "redis",
-        "--from",
-        peer.address(),
-        "--to",
-        target.address(),
-    ];
+    let words = copying(&peer, &target);
     let (status, summary, errors) = run(&words);
     assert_eq!(status, Some(0), "{summary}{errors}");
     assert!(
@@ -68,14 +61,7 @@ fn rules_go_on_where_the_source_left_them() {
 #[test]
 fn a_rule_to_a_series_left_out_is_named() {
     let (peer, target) = (filled(), Server::start());
-    let words = [
-        "import",
-        "redis",
-        "--from",
-        peer.address(),
-        "--to",
-        target.address(),
-    ];
+    let words = copying(&peer, &target);
     let (status, summary, errors) = run(&[&words[..], &["--match", "[rm]*"]].concat());
     assert_eq!(status, Some(3), "{summary}{errors}");
     let left = "rule raw -> total: total is not among the imported series";

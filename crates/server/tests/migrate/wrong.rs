@@ -2,7 +2,7 @@
 
 use crate::harness::Server;
 use crate::peer::Peer;
-use crate::run;
+use crate::{copying, run};
 use std::io::Write;
 use std::net::TcpListener;
 
@@ -41,14 +41,7 @@ fn passwords_open_both_ends_and_wrong_ones_do_not() {
     let peer = Peer::with(&["--requirepass", "from-secret"]);
     let target = Server::with(&["--wal", "off", "--requirepass", "to-secret"]);
     let import = |from: &str, to: &str| {
-        let ends = [
-            "import",
-            "redis",
-            "--from",
-            peer.address(),
-            "--to",
-            target.address(),
-        ];
+        let ends = copying(&peer, &target);
         run(&[&ends[..], &["--password", from, "--to-password", to]].concat())
     };
     for (from, to, at) in [
@@ -63,14 +56,7 @@ fn passwords_open_both_ends_and_wrong_ones_do_not() {
     }
     let (status, summary, errors) = import("from-secret", "to-secret");
     assert_eq!(status, Some(0), "{summary}{errors}");
-    let ends = [
-        "import",
-        "redis",
-        "--from",
-        peer.address(),
-        "--to",
-        target.address(),
-    ];
+    let ends = copying(&peer, &target);
     let (status, _, errors) = run(&ends);
     assert_eq!(status, Some(1));
     assert!(errors.contains("NOAUTH"), "{errors}");
