@@ -15,6 +15,8 @@ REDUCERS = "avg sum min max range count std.p std.s var.p var.s".split()
 LABELS = {"a": ["1", "2", "3"], "b": ["x", "y"], "room": ["kitchen", "hall"], "name": ["temp"]}
 JUNK = ["", "x", "-1", "0", "1.5", "1e400", "9223372036854775808", "+", "-", "(", "a=b", "LABELS", "FILTER",
         "AGGREGATION", "COUNT", "RETENTION", "EMPTY", "GROUPBY", "REDUCE", "WITHLABELS", "LATEST", "ALIGN", "4096", "50"]
+# What spoiling at random hardly ever brings about.
+MISTAKES = [["ENCODING", "x"], ["CHUNK_SIZE", "x"], ["DUPLICATE_POLICY"], ["LABELS", "a", "("]]
 SPAN = 3000
 
 
@@ -138,7 +140,7 @@ class Commands:
             words += ["IGNORE", random.choice([0, 5, 20]), random.choice([0, 1, 2.5])]
         if self.chance(0.6):
             words += ["LABELS", *self.labels()]
-        return words
+        return words + (random.choice(MISTAKES) if self.chance(0.03) else [])
 
     # Writes.
 
@@ -219,7 +221,7 @@ class Commands:
         if self.chance(0.2):
             words += ["LATEST"]
         if self.chance(0.15):
-            words += ["FILTER_BY_TS", *[self.time() for _ in range(random.randint(1, 6))]]
+            words += ["FILTER_BY_TS", *[self.time() for _ in range(random.randint(1, 6) if self.chance(0.98) else 0)]]
         if self.chance(0.15):
             words += ["FILTER_BY_VALUE", *sorted((round(random.uniform(-20, 20), 1), round(random.uniform(-20, 99), 1)))]
         if self.chance(0.3):
@@ -235,7 +237,7 @@ class Commands:
         aggregator = random.choice(self.aggregators)
         words += ["AGGREGATION", aggregator, random.choice([1, 7, 10, 50, 333, 100000] * 5 + [0])]
         if self.chance(0.3):
-            words += ["BUCKETTIMESTAMP", random.choice(["-", "+", "~", "start", "end", "mid"])]
+            words += ["BUCKETTIMESTAMP", random.choice(["-", "+", "~", "start", "end", "mid"] * 5 + ["x"])]
         if self.chance(0.3) and words[words.index("AGGREGATION") + 2] >= 7:
             words += ["EMPTY"]
         return words
@@ -272,7 +274,7 @@ class Commands:
         words = [self.random.choice(["TS.MRANGE", "TS.MREVRANGE"]), *self.range_options(), *self.labels_option()]
         words += ["FILTER", *self.filters()]
         if self.chance(0.35):
-            words += ["GROUPBY", self.random.choice(list(LABELS)), "REDUCE", self.random.choice(self.reducers)]
+            words += ["GROUPBY", self.random.choice(list(LABELS)), "REDUCE", self.random.choice(self.reducers * 5 + ["x"])]
         return words
 
     def queryindex(self):
