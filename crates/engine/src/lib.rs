@@ -26,6 +26,8 @@
 //! ```
 
 mod append;
+#[allow(dead_code, unused_imports)]
+mod block;
 mod copy;
 mod core;
 mod creation;

@@ -154,6 +154,41 @@ impl Chunk {
         Ok((count, first))
     }
 
+    /// A chunk from its bytes: frames end to end. Parses their headers.
+    ///
+    /// # Errors
+    /// `Corrupt` where the bytes are no frames, none at all, or frames that do
+    /// not ascend.
+    #[allow(dead_code)]
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Chunk> {
+        let mut chunk = Chunk::default();
+        let mut start = 0;
+        while start < bytes.len() {
+            let (frame, len_bytes) = Frame::parse(&bytes[start..]).map_err(damaged)?;
+            let (first, last) = (frame.first_timestamp(), frame.last_timestamp());
+            if !chunk.frames.is_empty() && first <= chunk.last {
+                return Err(no_chunk("its frames do not ascend"));
+            }
+            if u32::try_from(start).is_err() {
+                return Err(no_chunk("it is longer than 4 GiB"));
+            }
+            chunk.note_frame(start, first, last, frame.count());
+            start += len_bytes;
+        }
+        if chunk.is_empty() {
+            return Err(no_chunk("it is empty"));
+        }
+        chunk.frames.shrink_to_fit();
+        chunk.bytes = bytes;
+        Ok(chunk)
+    }
+
+    /// Its frames end to end, as [`Chunk::from_bytes`] takes them.
+    #[allow(dead_code)]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Bytes of samples as stored.
     pub(crate) fn size_bytes(&self) -> usize {
         self.bytes.len()
@@ -260,6 +295,11 @@ pub(crate) fn damaged(error: latewood_codec::Error) -> Error {
     Error::new(ErrorKind::Corrupt, format!("a chunk is damaged: {error}"))
 }
 
+#[cold]
+fn no_chunk(why: &str) -> Error {
+    Error::new(ErrorKind::Corrupt, format!("a chunk is damaged: {why}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,5 +351,25 @@ mod tests {
         assert_eq!(copy.count(), chunk.count());
         assert_eq!(copy.finish().last(), 41);
         assert!(copy.is_empty());
+    }
+    #[test]
+    fn a_chunk_comes_back_from_its_bytes() {
+        let chunk = chunk_of(&[&[10, 20, 35], &[40, 41], &[90]]);
+        let again = Chunk::from_bytes(chunk.bytes().to_vec()).unwrap();
+        assert_eq!((again.first(), again.last(), again.count()), (10, 90, 6));
+        assert_eq!(again.frame_count(), 3);
+        assert_eq!(again.value_at(41).unwrap(), Some(20.5));
+        let bytes = chunk.bytes();
+        let ends = [
+            bytes.len(),
+            again.frames[1].offset_bytes as usize,
+            again.frames[2].offset_bytes as usize,
+        ];
+        for cut in 0..bytes.len() {
+            let whole = Chunk::from_bytes(bytes[..cut].to_vec());
+            assert_eq!(whole.is_ok(), ends.contains(&cut), "{cut}");
+        }
+        let twice = [bytes, bytes].concat();
+        assert!(Chunk::from_bytes(twice).is_err());
     }
 }
