@@ -40,6 +40,7 @@ pub mod io;
 mod keys;
 mod maintain;
 mod memory;
+#[allow(dead_code)]
 pub mod names;
 mod observe;
 mod options;
@@ -53,6 +54,8 @@ mod series;
 mod shard;
 mod slab;
 mod stats;
+#[allow(dead_code, unused_imports)]
+mod store;
 mod tag;
 pub mod wal;
 

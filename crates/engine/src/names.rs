@@ -4,8 +4,14 @@
 //! DIR/LOCK                              held by the process that serves DIR
 //! DIR/FORMAT                            the version of the directory's layout
 //! DIR/FORMAT.new                        FORMAT while it is being written
+//! DIR/MANIFEST                          which blocks and series files there are
+//! DIR/MANIFEST.new                      MANIFEST while it is being written
 //! DIR/wal/segment-0000000000000001.wal  log segments by number, hexadecimal
+//! DIR/blocks/block-0000000000000001.blk blocks by number
+//! DIR/series/series-0000000000000002.cat series files by number
+//! DIR/quarantine/                       damaged files, moved out of the way
 //! ```
+//! Blocks and series files share one sequence of numbers.
 //! Parsing and building stand side by side and are tested as a round trip.
 
 use std::path::{Path, PathBuf};
@@ -19,27 +25,97 @@ pub(crate) const FORMAT_NEW: &str = "FORMAT.new";
 /// The folder of the log.
 pub(crate) const WAL: &str = "wal";
 
-const SEGMENT_PREFIX: &str = "segment-";
-const SEGMENT_SUFFIX: &str = ".wal";
+/// The file that says which blocks and series files there are.
+pub(crate) const MANIFEST: &str = "MANIFEST";
+/// The name MANIFEST has until it is whole.
+pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+/// The folder of the blocks.
+pub(crate) const BLOCKS: &str = "blocks";
+/// The folder of the series files.
+pub(crate) const SERIES: &str = "series";
+/// The folder of damaged files.
+pub(crate) const QUARANTINE: &str = "quarantine";
+
+/// How the names of one sort of numbered files begin and end.
+struct Numbered {
+    prefix: &'static str,
+    suffix: &'static str,
+}
+
+const SEGMENT_NAMES: Numbered = Numbered {
+    prefix: "segment-",
+    suffix: ".wal",
+};
+const BLOCK_NAMES: Numbered = Numbered {
+    prefix: "block-",
+    suffix: ".blk",
+};
+const SERIES_NAMES: Numbered = Numbered {
+    prefix: "series-",
+    suffix: ".cat",
+};
+
+impl Numbered {
+    fn name(&self, number: u64) -> String {
+        format!("{}{number:016x}{}", self.prefix, self.suffix)
+    }
+
+    fn parse(&self, name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(self.prefix)?.strip_suffix(self.suffix)?;
+        let number = u64::from_str_radix(digits, 16).ok()?;
+        // Only the spelling that `name` builds: no sign, no capitals, no gaps.
+        (self.name(number) == name).then_some(number)
+    }
+}
 
 /// The folder of the log inside the database directory `dir`.
 pub(crate) fn wal_dir(dir: &Path) -> PathBuf {
     dir.join(WAL)
 }
 
+/// The folder of the blocks inside the database directory `dir`.
+pub(crate) fn blocks_dir(dir: &Path) -> PathBuf {
+    dir.join(BLOCKS)
+}
+
+/// The folder of the series files inside the database directory `dir`.
+pub(crate) fn series_dir(dir: &Path) -> PathBuf {
+    dir.join(SERIES)
+}
+
+/// The folder of damaged files inside the database directory `dir`.
+pub(crate) fn quarantine_dir(dir: &Path) -> PathBuf {
+    dir.join(QUARANTINE)
+}
+
 /// The file name of log segment `number`.
 pub(crate) fn segment(number: u64) -> String {
-    format!("{SEGMENT_PREFIX}{number:016x}{SEGMENT_SUFFIX}")
+    SEGMENT_NAMES.name(number)
 }
 
 /// The number of the log segment that `name` names, if it names one.
 pub(crate) fn parse_segment(name: &str) -> Option<u64> {
-    let digits = name
-        .strip_prefix(SEGMENT_PREFIX)?
-        .strip_suffix(SEGMENT_SUFFIX)?;
-    let number = u64::from_str_radix(digits, 16).ok()?;
-    // Only the spelling that `segment` builds: no sign, no capitals, no gaps.
-    (segment(number) == name).then_some(number)
+    SEGMENT_NAMES.parse(name)
+}
+
+/// The file name of block `number`.
+pub(crate) fn block(number: u64) -> String {
+    BLOCK_NAMES.name(number)
+}
+
+/// The number of the block that `name` names, if it names one.
+pub(crate) fn parse_block(name: &str) -> Option<u64> {
+    BLOCK_NAMES.parse(name)
+}
+
+/// The file name of series file `number`.
+pub(crate) fn series_file(number: u64) -> String {
+    SERIES_NAMES.name(number)
+}
+
+/// The number of the series file that `name` names, if it names one.
+pub(crate) fn parse_series_file(name: &str) -> Option<u64> {
+    SERIES_NAMES.parse(name)
 }
 
 #[cfg(test)]
@@ -47,13 +123,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segment_names_round_trip_and_sort_by_number() {
-        let numbers = [0, 1, 9, 10, 15, 16, 255, 1 << 40, u64::MAX];
-        let names: Vec<String> = numbers.map(segment).to_vec();
-        assert!(names.is_sorted());
-        for (number, name) in numbers.into_iter().zip(&names) {
-            assert_eq!(parse_segment(name), Some(number));
+    fn numbered_names_round_trip_and_sort_by_number() {
+        for sort in [SEGMENT_NAMES, BLOCK_NAMES, SERIES_NAMES] {
+            let numbers = [0, 1, 9, 10, 15, 16, 255, 1 << 40, u64::MAX];
+            let names: Vec<String> = numbers.map(|number| sort.name(number)).to_vec();
+            assert!(names.is_sorted());
+            for (number, name) in numbers.into_iter().zip(&names) {
+                assert_eq!(sort.parse(name), Some(number));
+            }
         }
+    }
+
+    #[test]
+    fn a_name_is_of_one_sort() {
+        assert_eq!(block(255), "block-00000000000000ff.blk");
+        assert_eq!(series_file(2), "series-0000000000000002.cat");
+        let of = |name: &str| {
+            [
+                parse_segment(name),
+                parse_block(name),
+                parse_series_file(name),
+            ]
+        };
+        assert_eq!(of(&segment(1)), [Some(1), None, None]);
+        assert_eq!(of(&block(1)), [None, Some(1), None]);
+        assert_eq!(of(&series_file(1)), [None, None, Some(1)]);
     }
 
     #[test]

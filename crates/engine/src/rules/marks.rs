@@ -14,13 +14,13 @@ const COMPACT_MIN: usize = 4096;
 /// Timestamps and spans whose buckets are to be computed anew.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Marks {
-    timestamps: Vec<Timestamp>,
+    pub(super) timestamps: Vec<Timestamp>,
     /// Spans something was deleted from, ends included.
-    spans: Vec<(Timestamp, Timestamp)>,
+    pub(super) spans: Vec<(Timestamp, Timestamp)>,
     /// Timestamps left by the last compaction.
-    compacted: usize,
+    pub(super) compacted: usize,
     /// The oldest marked timestamp.
-    oldest: Option<Timestamp>,
+    pub(super) oldest: Option<Timestamp>,
 }
 
 impl Marks {

@@ -1,0 +1,86 @@
+//! The rules of a source on their way into a series file and back.
+//!
+//! A row holds all marks, so that a database opened from files and from the
+//! log behind them knows which buckets are still to be computed.
+
+use super::marks::Marks;
+use super::{Rule, Source};
+use crate::store::{MarksRow, RuleRow, SourceRow};
+use latewood_model::Timestamp;
+
+impl Source {
+    /// What a series file keeps of it.
+    pub(crate) fn row(&self) -> SourceRow {
+        SourceRow {
+            rules: self.rules.iter().map(Rule::row).collect(),
+            prompt: self.prompt.row(),
+            late: self.late.row(),
+            in_flight: self.in_flight.row(),
+            lost_to: self.lost_to,
+            kept: self.kept,
+        }
+    }
+
+    /// The source of a row. `number` gives each rule its own.
+    pub(crate) fn restore(row: SourceRow, mut number: impl FnMut() -> u64) -> Self {
+        let rules = row.rules.into_iter();
+        let mut source = Self {
+            rules: rules.map(|rule| Rule::restore(rule, number())).collect(),
+            prompt: Marks::restore(row.prompt),
+            late: Marks::restore(row.late),
+            in_flight: Marks::restore(row.in_flight),
+            lost_to: row.lost_to,
+            kept: row.kept,
+            ..Self::default()
+        };
+        source.note_open();
+        // Nothing of it stands among late operations in memory.
+        source.settled();
+        source
+    }
+}
+
+impl Rule {
+    fn row(&self) -> RuleRow {
+        RuleRow {
+            destination: self.destination,
+            spec: self.spec,
+            since: self.since,
+            open: self.open,
+            own: self.own.row(),
+            own_in_flight: self.own_in_flight.row(),
+        }
+    }
+
+    fn restore(row: RuleRow, number: u64) -> Self {
+        Self {
+            destination: row.destination,
+            number,
+            spec: row.spec,
+            since: row.since,
+            open: row.open,
+            own: Marks::restore(row.own),
+            own_in_flight: Marks::restore(row.own_in_flight),
+        }
+    }
+}
+
+impl Marks {
+    fn row(&self) -> MarksRow {
+        MarksRow {
+            timestamps: self.timestamps.clone(),
+            spans: self.spans.clone(),
+        }
+    }
+
+    fn restore(row: MarksRow) -> Self {
+        let spans = row.spans.iter().map(|&(from, _)| from);
+        let oldest: Option<Timestamp> = row.timestamps.iter().copied().chain(spans).min();
+        Self {
+            compacted: 0,
+            timestamps: row.timestamps,
+            spans: row.spans,
+            oldest,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The catalogue of what is on disk: the manifest and the series files.
+//!
+//! The *manifest* names every block and every series file of the database and
+//! is replaced as a whole: a crash shows the old one or the new one. A *series
+//! file* holds all series of one partition, their samples aside.
+
+mod row;
+
+pub(crate) use row::{MarksRow, RuleRow, SeriesRow, SourceRow};
