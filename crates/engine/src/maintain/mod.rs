@@ -8,6 +8,8 @@
 //! and is driven by [`crate::Db::maintain`], step by step, as the simulation
 //! does. Tested through the database.
 
+#[allow(dead_code)]
+mod compact;
 mod settle;
 
 use crate::core::Core;

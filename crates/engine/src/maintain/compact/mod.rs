@@ -1,0 +1,3 @@
+//! Compaction: fewer, longer blocks with nothing of no use in them.
+
+mod plan;
