@@ -18,6 +18,8 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 #[cfg(test)]
+mod history;
+#[cfg(test)]
 mod tests;
 
 /// Late bytes, in parts of 100 of a base block, that make a fold of it pay.
@@ -228,7 +230,7 @@ fn fold(lists: Lists<'_>, survey: &Survey, bounds: &Bounds) -> Option<Job> {
         return None;
     }
     if lists.base.is_empty() {
-        return Some(Job::Fold(vec![0..0]));
+        return Some(Job::Fold(std::iter::once(0..0).collect()));
     }
     let late_bytes: u64 = survey.late.iter().map(|share| share.live_bytes).sum();
     let mut order: Vec<usize> = (0..lists.base.len())
