@@ -20,7 +20,7 @@ pub(crate) mod chunk;
 mod delete;
 pub(crate) mod late;
 mod memory;
-mod rewrite;
+pub(crate) mod rewrite;
 pub(crate) mod settle;
 mod snapshot;
 mod sort;

@@ -84,6 +84,16 @@ impl<'a> Rewriter<'a> {
         self.flush(self.frame_samples)
     }
 
+    /// Samples that wait for more of them to make a full frame.
+    pub(crate) fn waiting(&self) -> usize {
+        self.timestamps.len()
+    }
+
+    /// The chunks that are done, for who cannot hold all of them.
+    pub(crate) fn take_done(&mut self) -> Vec<Arc<Chunk>> {
+        std::mem::take(&mut self.done)
+    }
+
     /// Takes frame `index` of `chunk` as it stands.
     pub(crate) fn untouched(&mut self, chunk: &Chunk, index: usize) -> Result<()> {
         self.frame(chunk, index, &[])
