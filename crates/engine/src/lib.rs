@@ -67,7 +67,7 @@ pub use expiry::{ExpireIf, Expiry};
 pub use index::{MaySee, SeriesRef};
 pub use memory::DbMemory;
 pub use observe::Work;
-pub use options::{Defaults, Durability, KeyHook, Options};
+pub use options::{Defaults, Durability, KeyHook, LoadProgress, Options, ProgressHook};
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use replay::RecoverySummary;
 pub use rules::{RuleInfo, RuleSpec};

@@ -56,6 +56,9 @@ pub struct Options {
     /// Threads that share the work of one large query; 0 takes as many as
     /// there are cores, 1 leaves it to the thread that asks.
     pub query_threads: usize,
+    /// Hears how far opening the database is, every few MiB, from a thread
+    /// that waits for it.
+    pub on_progress: Option<ProgressHook>,
     /// Hears the key of each series that expired, once it is gone; under no
     /// lock, from the thread that removed it.
     pub on_expired: Option<KeyHook>,
@@ -69,6 +72,38 @@ pub struct Options {
     /// Hears the key of each destination of a compaction policy that was not
     /// made, because it holds a series already or is over a limit; under no lock.
     pub on_not_compacted: Option<KeyHook>,
+}
+
+/// How far opening a database is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoadProgress {
+    /// Bytes of files read.
+    pub bytes_done: u64,
+    /// Bytes of files to read.
+    pub bytes_total: u64,
+    /// Samples replayed from the log.
+    pub samples: u64,
+}
+
+/// What is called while a database is being opened.
+#[derive(Clone)]
+pub struct ProgressHook(Arc<dyn Fn(LoadProgress) + Send + Sync>);
+
+impl ProgressHook {
+    /// A hook that calls `hear`.
+    pub fn new(hear: impl Fn(LoadProgress) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+
+    pub(crate) fn tell(&self, progress: LoadProgress) {
+        (self.0)(progress);
+    }
+}
+
+impl fmt::Debug for ProgressHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProgressHook")
+    }
 }
 
 /// What is called with a key that something happened to.
@@ -103,6 +138,7 @@ impl Default for Options {
             segment_bytes: 64 * 1024 * 1024,
             shards: 0,
             background: true,
+            on_progress: None,
             on_expired: None,
             query_threads: 0,
             on_rule_write: None,

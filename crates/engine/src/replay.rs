@@ -9,6 +9,7 @@
 
 use crate::core::Core;
 use crate::error::Result;
+use crate::options::LoadProgress;
 use crate::series::{Fate, Series};
 use crate::shard::ShardState;
 use crate::wal::{Record, RecordIter, RecoveryReport, Replay};
@@ -232,5 +233,15 @@ impl Replay for Replayer<'_> {
         }
         self.samples.fetch_add(samples, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn progress(&self, bytes_done: u64, bytes_total: u64) {
+        if let Some(hook) = &self.core.options.on_progress {
+            hook.tell(LoadProgress {
+                bytes_done,
+                bytes_total,
+                samples: self.samples.load(Ordering::Relaxed),
+            });
+        }
     }
 }

@@ -17,6 +17,7 @@ mod config;
 mod events;
 mod gate;
 mod glob;
+mod loading;
 mod net;
 mod observe;
 mod pause;

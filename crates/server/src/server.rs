@@ -4,18 +4,19 @@ use crate::acl::{self, User};
 use crate::channels::Channels;
 use crate::config::Settings;
 use crate::events::{Class, Events};
+use crate::loading::Database;
 use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
-use latewood_engine::{Db, Defaults, KeyHook, Options, RecoverySummary};
+use latewood_engine::{Db, Defaults, KeyHook, Options, ProgressHook, RecoverySummary};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 
 /// Serves until a signal or SHUTDOWN.
@@ -39,8 +40,9 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let channels = Channels::new(Arc::new(Office::new(inboxes.clone())));
     let events = Arc::new(Events::new(channels));
     events.set_notify(settings.notify);
-    let db = open(&settings, &events)?;
-    let shared = Arc::new(Shared::new(db, settings, events, sender));
+    let database = Database::closed(Defaults::from(settings.ts.clone()))
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let shared = Arc::new(Shared::new(database, settings, events, sender));
     if let Some(users) = users {
         let password = &shared.settings.requirepass;
         shared.runtime.users.replace(users, password);
@@ -57,7 +59,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     }
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
-    announce(&shared, &addresses);
+    let loader = load(&shared, addresses)?;
 
     let why = wait(&receiver);
     shared.stopping.store(true, Ordering::Release);
@@ -67,7 +69,38 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     if let Err(error) = acceptor_waker.wake() {
         return Err(format!("cannot wake the acceptor: {error}"));
     }
+    if shared.db.is_loading() {
+        return leave_early(why);
+    }
+    handles.push(loader);
     finish(why, shared, handles)
+}
+
+/// Opens the data on a thread of its own, while the sockets answer LOADING.
+fn load(shared: &Arc<Shared>, addresses: Vec<String>) -> Result<JoinHandle<()>, String> {
+    let weak = Arc::downgrade(shared);
+    spawn("loader".to_owned(), shared, move |shared| {
+        match open(&shared.settings, &shared.events, weak) {
+            Ok(db) => {
+                shared.opened(db);
+                announce(shared, &addresses);
+            }
+            Err(reason) => shared.stop(Stop::NotOpened(reason)),
+        }
+        Ok(())
+    })
+}
+
+/// Ends before the data is there: nothing was acknowledged, and opening may be
+/// cut short at any point, as a crash would.
+fn leave_early(why: Stop) -> Result<(), String> {
+    match why {
+        Stop::Asked(by) => {
+            tracing::info!(by, "stopped while loading");
+            Ok(())
+        }
+        Stop::NotOpened(reason) | Stop::Crashed(reason) => Err(reason),
+    }
 }
 
 /// The users of the ACL file or of the configuration.
@@ -86,13 +119,18 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
     }
 }
 
-fn open(settings: &Settings, events: &Arc<Events>) -> Result<Db, String> {
+fn open(settings: &Settings, events: &Arc<Events>, shared: Weak<Shared>) -> Result<Db, String> {
     let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {
         wal: settings.wal,
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,
         query_threads: settings.query_threads,
+        on_progress: Some(ProgressHook::new(move |progress| {
+            if let Some(shared) = shared.upgrade() {
+                shared.db.loading.note(progress);
+            }
+        })),
         on_expired: Some(KeyHook::new(move |key| {
             hearing.changed(Class::Expired, "expired", key);
         })),
@@ -212,7 +250,7 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
             tracing::info!(by, "stopping");
             None
         }
-        Stop::Crashed(what) => Some(what),
+        Stop::Crashed(what) | Stop::NotOpened(what) => Some(what),
     };
     for handle in handles {
         if handle.join().is_err() {
@@ -223,10 +261,10 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
         return Err(format!("{what}; what was acknowledged is in the log"));
     }
     let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
-    shared
-        .db
-        .close()
-        .map_err(|error| format!("cannot close the database: {error}"))?;
+    if let Some(db) = shared.db.into_opened() {
+        db.close()
+            .map_err(|error| format!("cannot close the database: {error}"))?;
+    }
     tracing::info!("stopped");
     Ok(())
 }

@@ -10,6 +10,7 @@ use crate::client_info::ClientInfo;
 use crate::config::Settings;
 use crate::events::{Class, Events};
 use crate::gate::Gate;
+use crate::loading::Database;
 use crate::observe::{Event, Observe, Reading};
 use crate::pause::Pause;
 use latewood_engine::Db;
@@ -27,12 +28,14 @@ pub(crate) enum Stop {
     Asked(&'static str),
     /// A thread panicked; its state cannot be trusted.
     Crashed(String),
+    /// The database could not be opened, for this reason.
+    NotOpened(String),
 }
 
 /// Shared by every thread of the server.
 pub(crate) struct Shared {
-    /// The database.
-    pub(crate) db: Db,
+    /// The database; an empty one until it is open.
+    pub(crate) db: Database,
     /// What the server was started with.
     pub(crate) settings: Settings,
     /// What CONFIG SET may change.
@@ -93,13 +96,15 @@ pub(crate) struct Counters {
 
 impl Shared {
     /// The state at start.
-    pub(crate) fn new(db: Db, settings: Settings, events: Arc<Events>, stop: Sender<Stop>) -> Self {
-        let observe = Observe::new();
-        let latency = Arc::clone(&observe.latency);
-        db.observe(move |work, duration_ns| latency.note(Event::Engine(work), duration_ns));
+    pub(crate) fn new(
+        db: Database,
+        settings: Settings,
+        events: Arc<Events>,
+        stop: Sender<Stop>,
+    ) -> Self {
         Self {
             db,
-            observe,
+            observe: Observe::new(),
             runtime: Runtime::new(
                 settings.connections_max,
                 settings.idle_timeout_s,
@@ -118,6 +123,15 @@ impl Shared {
             clients: Mutex::default(),
             next_client: AtomicU64::new(1),
             stop,
+        }
+    }
+
+    /// Serves `db` from now on; once.
+    pub(crate) fn opened(&self, db: Db) {
+        let latency = Arc::clone(&self.observe.latency);
+        db.observe(move |work, duration_ns| latency.note(Event::Engine(work), duration_ns));
+        if !self.db.fill(db) {
+            tracing::error!("the database was opened twice; the second is not used");
         }
     }
 
@@ -143,11 +157,14 @@ impl Shared {
         &self.events.channels
     }
 
-    /// Whether samples may go past the dispatcher: nobody monitors, there is no
-    /// pause, and nobody asks which keys are new.
+    /// Whether samples may go past the dispatcher: the data is there, nobody
+    /// monitors, there is no pause, and nobody asks which keys are new.
     #[inline]
     pub(crate) fn allows_fast_path(&self) -> bool {
-        !self.pause.is_on() && !self.channels().has_monitors() && !self.events.wants(Class::New)
+        !self.db.is_loading()
+            && !self.pause.is_on()
+            && !self.channels().has_monitors()
+            && !self.events.wants(Class::New)
     }
 
     /// Asks the main thread to stop the server.

@@ -3,6 +3,7 @@
 
 use super::registry::Spec;
 use super::{Call, Fault, Keys, monitor, permission, transaction};
+use crate::loading::LOADING;
 use crate::waiting::What;
 use latewood_wire::resp::Protocol;
 
@@ -63,6 +64,9 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     }
     if call.session.is_monitor() && spec.keys != Keys::NONE {
         return Err("ERR Replica can't interact with the keyspace".to_owned());
+    }
+    if call.shared.db.is_loading() && !spec.flags.contains(&"loading") {
+        return Err(LOADING.to_owned());
     }
     let writes = is_write(spec) || (spec.name == "exec" && call.session.transaction_writes());
     if !call.session.in_exec

@@ -11,6 +11,7 @@ mod parameters;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
 use crate::glob;
+use crate::loading::LOADING;
 pub(crate) use parameters::first_port;
 use parameters::{PARAMETERS, Parameter, Set};
 use std::sync::atomic::Ordering;
@@ -89,6 +90,10 @@ fn get(call: &mut Call<'_>) -> Outcome {
 
 fn set(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
+    if call.shared.db.is_loading() {
+        // What it sets may belong to the database that is being opened.
+        return Err(Fault::line(LOADING));
+    }
     if !args.len().is_multiple_of(2) {
         return Err(Fault::Arity);
     }

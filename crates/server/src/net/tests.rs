@@ -12,6 +12,7 @@ use crate::cli::ServeOptions;
 use crate::client_info::ClientInfo;
 use crate::config::Settings;
 use crate::events::Events;
+use crate::loading::Database;
 use crate::session::Session;
 use crate::shared::Shared;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
@@ -42,7 +43,10 @@ fn shared(disk: &SimDisk, office: Office) -> Arc<Shared> {
     let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
     let settings = Settings::resolve(ServeOptions::default()).unwrap();
     let events = Arc::new(Events::new(Channels::new(Arc::new(office))));
-    Arc::new(Shared::new(db, settings, events, channel().0))
+    let database = Database::closed(Defaults::default()).unwrap();
+    let shared = Shared::new(database, settings, events, channel().0);
+    shared.opened(db);
+    Arc::new(shared)
 }
 
 /// A client and the server's end of its connection.

@@ -17,6 +17,7 @@ mod harness;
 mod keyspace;
 mod lifetime;
 mod limits;
+mod loading;
 mod many;
 mod observe;
 mod protocol;

@@ -94,7 +94,16 @@ pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     let status = if wal.halted.is_some() { "err" } else { "ok" };
     let saved_s = shared.last_save_s.load(Ordering::Relaxed);
     let unsaved = shared.db.position().0 - shared.db.durable_position().0;
-    field(text, "loading", 0);
+    field(text, "loading", u8::from(shared.db.is_loading()));
+    if shared.db.is_loading() {
+        let figures = shared.db.loading.figures();
+        let percent = figures.percent;
+        field(text, "loading_start_time", shared.db.loading.began_s);
+        field(text, "loading_total_bytes", figures.bytes_total);
+        field(text, "loading_loaded_bytes", figures.bytes_done);
+        field(text, "loading_loaded_perc", format_args!("{percent:.2}"));
+        field(text, "loading_eta_seconds", figures.eta_s);
+    }
     field(text, "async_loading", 0);
     field(text, "rdb_changes_since_last_save", unsaved);
     field(text, "rdb_bgsave_in_progress", 0);

@@ -3,6 +3,7 @@
 use super::{SECTIONS, Source, human, report};
 use crate::cli::ServeOptions;
 use crate::config::Settings;
+use crate::loading::Database;
 use crate::shared::Shared;
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, Defaults, Options};
@@ -18,7 +19,10 @@ fn shared() -> Shared {
     let env = SimDisk::new().env(1);
     let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
     let settings = Settings::resolve(ServeOptions::default()).unwrap();
-    Shared::new(db, settings, Default::default(), channel().0)
+    let database = Database::closed(Defaults::default()).unwrap();
+    let shared = Shared::new(database, settings, Default::default(), channel().0);
+    shared.opened(db);
+    shared
 }
 
 /// The sections called so, and whether the memory of series was summed.
