@@ -27,7 +27,7 @@ mod replay;
 mod segment;
 mod store;
 mod table;
-mod value;
+pub(crate) mod value;
 pub(crate) mod varint;
 mod writer;
 
