@@ -65,7 +65,7 @@ impl Before {
         ];
         out.byte(
             bits.iter()
-                .fold(0, |byte, &(set, bit)| byte | u8::from(set) * bit),
+                .fold(0, |byte, &(set, bit)| if set { byte | bit } else { byte }),
         );
         out.number(match self.id {
             Some(before) => u64::from(row.id.0.wrapping_sub(before.0)),

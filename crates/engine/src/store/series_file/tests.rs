@@ -1,3 +1,5 @@
+//! Round trips, damage, size and the golden file of series files.
+
 use super::*;
 use crate::io::Random;
 use crate::io::sim::{SimDisk, SimRandom};
@@ -6,7 +8,7 @@ use latewood_model::{Labels, SeriesOptions};
 use std::collections::BTreeSet;
 
 const PATH: &str = "/db/series/series-0000000000000007.cat";
-const GOLDEN: &str = "tests/golden/series-v1.cat";
+const GOLDEN: &[u8] = include_bytes!("../../../tests/golden/series-v1.cat");
 
 fn disk() -> SimDisk {
     let disk = SimDisk::new();
@@ -155,14 +157,10 @@ fn alike_series_take_few_bytes() {
 
 #[test]
 fn the_golden_file_of_version_1_is_read() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(GOLDEN);
     let rows = random_rows(&SimRandom::new(1), 3, 40);
     let disk = disk();
     let meta = write(&disk, &rows).unwrap();
-    if std::env::var_os("LATEWOOD_WRITE_GOLDEN").is_some() && !golden.exists() {
-        std::fs::write(&golden, disk.bytes(Path::new(PATH)).unwrap()).unwrap();
-    }
-    let bytes = std::fs::read(&golden).unwrap();
+    let bytes = GOLDEN.to_vec();
     let footer = bytes.len() - FOOTER_BYTES;
     let golden_meta = SeriesFileMeta {
         len_bytes: bytes.len() as u64,
