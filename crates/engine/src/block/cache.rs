@@ -1,0 +1,106 @@
+//! What was read from blocks lately: index pages, and chunks where asked.
+//!
+//! Bounded by bytes; shared by all blocks of a database. The system's page
+//! cache holds the files themselves: what this saves is checking, parsing and
+//! system calls.
+
+use super::page::Page;
+use crate::series::chunk::Chunk;
+use quick_cache::{OptionsBuilder, Weighter, sync};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// About what a page or chunk weighs; only the cache's first size depends on it.
+const ITEM_BYTES_ABOUT: u64 = 8 * 1024;
+
+/// A page or chunk: which opened block, and where it stands in it.
+type Place = (u64, u64);
+
+#[derive(Clone, Debug)]
+enum Item {
+    Page(Arc<Page>),
+    Chunk(Arc<Chunk>),
+}
+
+#[derive(Clone, Debug)]
+struct Bytes;
+
+impl Weighter<Place, Item> for Bytes {
+    fn weight(&self, _: &Place, item: &Item) -> u64 {
+        let held = match item {
+            Item::Page(page) => page.memory_bytes(),
+            Item::Chunk(chunk) => chunk.memory_bytes(),
+        };
+        // The table's own share.
+        held as u64 + 64
+    }
+}
+
+/// A bounded cache; clones are the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    items: sync::Cache<Place, Item, Bytes>,
+    opened: AtomicU64,
+}
+
+impl Cache {
+    /// A cache of at most about `capacity_bytes` of memory.
+    pub(crate) fn new(capacity_bytes: u64) -> Self {
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity((capacity_bytes / ITEM_BYTES_ABOUT).max(16) as usize)
+            .weight_capacity(capacity_bytes)
+            .build()
+            .expect("both capacities are given");
+        let items = sync::Cache::with_options(
+            options,
+            Bytes,
+            quick_cache::DefaultHashBuilder::default(),
+            sync::DefaultLifecycle::default(),
+        );
+        Self {
+            shared: Arc::new(Shared {
+                items,
+                opened: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Bytes of memory it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.shared.items.weight()
+    }
+
+    /// A number for a block that is being opened, never given twice.
+    pub(super) fn next_owner(&self) -> u64 {
+        self.shared.opened.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn page(&self, owner: u64, offset: u64) -> Option<Arc<Page>> {
+        match self.shared.items.get(&(owner, offset)) {
+            Some(Item::Page(page)) => Some(page),
+            _ => None,
+        }
+    }
+
+    pub(super) fn put_page(&self, owner: u64, offset: u64, page: &Arc<Page>) {
+        let item = Item::Page(page.clone());
+        self.shared.items.insert((owner, offset), item);
+    }
+
+    pub(super) fn chunk(&self, owner: u64, offset: u64) -> Option<Arc<Chunk>> {
+        match self.shared.items.get(&(owner, offset)) {
+            Some(Item::Chunk(chunk)) => Some(chunk),
+            _ => None,
+        }
+    }
+
+    pub(super) fn put_chunk(&self, owner: u64, offset: u64, chunk: &Arc<Chunk>) {
+        let item = Item::Chunk(chunk.clone());
+        self.shared.items.insert((owner, offset), item);
+    }
+}
