@@ -12,13 +12,13 @@
 //!
 //! Tested by the database's tests and the model test.
 
+use crate::block::partition_of;
 use crate::core::Core;
 use crate::error::Result;
 use crate::keys::Keys;
 use crate::series::{Fate, Pressure};
 use crate::shard::ShardState;
 use crate::wal::{Position, Wal};
-use latewood_model::limits::LATE_HELD_MAX;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -163,7 +163,7 @@ pub(crate) enum Found {
 impl Core {
     /// See [`crate::Db::append`].
     pub(crate) fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
-        self.check_writable()?;
+        self.admit_write()?;
         let renames = self.renames.load(Ordering::Acquire);
         scratch.locate(batch, &self.keys, self.shards.len());
         let default_policy = self.default_policy();
@@ -329,6 +329,8 @@ impl Core {
         }
         if fate == Fate::Late {
             self.after_late(state, place);
+        } else if series.memory_moved() {
+            state.heads.note(series, partition_of(id));
         }
         if linked {
             self.note_rules(state, place);
@@ -342,8 +344,9 @@ impl Core {
             return;
         };
         state.queue.note(series);
+        state.heads.note(series, self.partition_at(place));
         state.queue.wait(series, place);
-        let held_max = LATE_HELD_MAX / self.shards.len();
+        let held_max = self.budget.late_held_max() / self.shards.len();
         match series.pressure(state.queue.held, held_max) {
             Pressure::None => {}
             Pressure::Ready => {
@@ -357,7 +360,7 @@ impl Core {
                     // The operations stay where they are; reads report the damage.
                     Err(_) => state.counters.settles_failed += 1,
                 }
-                state.queue.note(series);
+                self.recount(state, place);
                 self.note_rules(state, place);
             }
         }
@@ -416,6 +419,7 @@ impl Core {
 
     /// Hands the shard's group to the log and begins the next.
     pub(crate) fn log_group(&self, state: &mut ShardState) -> Result<Position> {
+        self.tell_budget(state);
         let Some(wal) = &self.wal else {
             return Ok(Position::default());
         };
@@ -423,6 +427,12 @@ impl Core {
             return Ok(Position::default());
         }
         let position = wal.append(&mut state.group);
+        if let Ok(position) = position {
+            for partition in state.group.touched() {
+                let now_ns = || self.env.clock.monotonic_ns();
+                state.heads.owe(partition, position.0, now_ns);
+            }
+        }
         state.group.clear();
         state.group.begin(self.stride_log2());
         position

@@ -6,12 +6,14 @@
 //! and from an id to its shard and place. See [`crate::shard`] for the order
 //! of locks.
 
+use crate::block::partition_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::io::Env;
 use crate::keys::Keys;
-use crate::maintain::Signals;
+use crate::maintain::{Flusher, Signals};
 use crate::memory::KeptMemory;
+use crate::memory::budget::Budget;
 use crate::observe::Observer;
 use crate::options::{Defaults, Options};
 use crate::query::spread::Readers;
@@ -39,12 +41,14 @@ pub(crate) struct Core {
     pub(crate) readers: Readers,
     pub(crate) observer: Observer,
     pub(crate) kept_memory: KeptMemory,
+    pub(crate) budget: Budget,
     /// Reads of one series whose key was there.
     pub(crate) reads_found: AtomicU64,
     /// Reads of one series whose key was not.
     pub(crate) reads_missed: AtomicU64,
     /// Held by whoever settles outside a shard's lock: one at a time.
     pub(crate) settler: Mutex<()>,
+    pub(crate) flusher: Flusher,
     /// Renames so far; see [`crate::rename`].
     pub(crate) renames: AtomicU64,
     /// Series with an expiry time.
@@ -84,9 +88,11 @@ impl Core {
             readers: Readers::new(options.query_threads),
             observer: Observer::default(),
             kept_memory: KeptMemory::default(),
+            budget: Budget::new(options.memory_bytes),
             reads_found: AtomicU64::new(0),
             reads_missed: AtomicU64::new(0),
             settler: Mutex::new(()),
+            flusher: Flusher::new(&options),
             renames: AtomicU64::new(0),
             expiring: AtomicUsize::new(0),
             turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
@@ -148,6 +154,11 @@ impl Core {
 
     pub(crate) fn place_of(&self, id: SeriesId) -> usize {
         id.0 as usize >> self.stride_log2()
+    }
+
+    /// The partition of the series at `place` of any shard.
+    pub(crate) fn partition_at(&self, place: usize) -> u32 {
+        partition_of(self.id_of(0, place))
     }
 
     /// The id of the series at `place` of a shard; places that are in use fit.

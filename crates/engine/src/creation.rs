@@ -13,6 +13,10 @@ use latewood_model::{SeriesId, SeriesOptions};
 use std::result::Result;
 use std::sync::Arc;
 
+/// About what a series takes beside its key and labels: its place, its entry
+/// in the map of keys, and its share of the index.
+const SERIES_BYTES: usize = 400;
+
 impl Core {
     /// Creates a series in the shard its hash names, whose lock is held, and
     /// puts the record of it into the shard's group.
@@ -47,6 +51,10 @@ impl Core {
         let key = Arc::<[u8]>::from(key);
         state.next_place += 1;
         state.counters.created += 1;
+        let labels = options.labels.as_bytes().len();
+        state
+            .heads
+            .grew(SERIES_BYTES + 2 * key.len() + labels);
         self.keys.insert(hash, key.clone(), id);
         state
             .slab

@@ -146,7 +146,7 @@ impl Db {
             return Err(Error::new(ErrorKind::Limit, text));
         }
         let core = &self.core;
-        core.check_writable()?;
+        core.admit_write()?;
         core.purge(key)?;
         let hash = core.keys.hash(key);
         let mut state = core.shards[core.shard_of_hash(hash)].lock();
@@ -179,7 +179,7 @@ impl Db {
         key: &[u8],
         change: impl FnOnce(&mut SeriesOptions),
     ) -> Result<Position> {
-        self.core.check_writable()?;
+        self.core.admit_write()?;
         self.core.freshen_key(key)?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
@@ -192,7 +192,7 @@ impl Db {
                 .check_fits_log(key, &options)
                 .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
             series.set_options(&options, &mut state.sealer)?;
-            state.queue.note(series);
+            self.core.recount(state, place);
             self.core.index_labels(id, Some(&options.labels));
             if self.core.wal.is_some() {
                 state.group.alter(id, &options);
@@ -222,7 +222,7 @@ impl Db {
             Some(series) => {
                 series.check_rules_keep(from)?;
                 let deleted = series.delete_range(from, to, &mut state.sealer)?;
-                state.queue.note(series);
+                self.core.recount(state, place);
                 deleted
             }
             None => 0,
@@ -369,6 +369,7 @@ impl Db {
     /// # Errors
     /// Those of [`Db::settle`] and of the log.
     pub fn maintain(&self) -> Result<()> {
+        self.core.look_at_memory();
         self.core.index.apply();
         self.settle()?;
         self.core.sweep_expired()?;

@@ -22,6 +22,8 @@ pub enum ErrorKind {
     Io,
     /// An earlier failed write or sync stopped all writes; reads go on.
     Halted,
+    /// The memory budget is spent: writes are refused until some is free.
+    OutOfMemory,
     /// Another process holds the directory.
     Locked,
     /// The key holds no series.

@@ -35,7 +35,7 @@ impl Db {
         create: Create<'_>,
     ) -> Result<(Outcome, Position)> {
         let core = &self.core;
-        core.check_writable()?;
+        core.admit_write()?;
         let hash = core.keys.hash(key);
         let mut position = Position::default();
         loop {

@@ -65,7 +65,7 @@ pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};
 pub use index::{MaySee, SeriesRef};
-pub use memory::DbMemory;
+pub use memory::{BudgetStats, DbMemory};
 pub use observe::Work;
 pub use options::{Defaults, Durability, KeyHook, LoadProgress, Options, ProgressHook};
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};

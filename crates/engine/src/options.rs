@@ -53,6 +53,14 @@ pub struct Options {
     /// Run maintenance on threads of the database. Without them nothing
     /// happens behind the caller's back: [`crate::Db::maintain`] does one step.
     pub background: bool,
+    /// Bytes of anonymous memory the whole process should hold at most; 0 is
+    /// no limit. Near it writers wait for a flush, at it they are refused.
+    pub memory_bytes: u64,
+    /// Milliseconds that samples may be in memory and in no block.
+    pub flush_age_ms: u64,
+    /// Bytes of log that may have to be replayed after a crash; beyond, all of
+    /// them are flushed to blocks.
+    pub log_bytes_max: u64,
     /// Threads that share the work of one large query; 0 takes as many as
     /// there are cores, 1 leaves it to the thread that asks.
     pub query_threads: usize,
@@ -139,6 +147,9 @@ impl Default for Options {
             shards: 0,
             background: true,
             on_progress: None,
+            memory_bytes: 0,
+            flush_age_ms: 3_600_000,
+            log_bytes_max: 1024 * 1024 * 1024,
             on_expired: None,
             query_threads: 0,
             on_rule_write: None,

@@ -1,6 +1,7 @@
 //! The end of a series, however it comes: DEL, a rename onto its key, its
 //! expiry.
 
+use crate::block::partition_of;
 use crate::core::Core;
 use crate::error::Result;
 use crate::series::Series;
@@ -15,6 +16,7 @@ impl Core {
         let series = state.slab.remove(self.place_of(id))?;
         state.destinations -= usize::from(series.source().is_some());
         state.queue.forget(&series);
+        state.heads.forget(&series, partition_of(id));
         state.unnamed.retain(|&unnamed| unnamed != id);
         self.note_expiry(state, id, None);
         self.index_labels(id, None);

@@ -7,6 +7,7 @@
 //!
 //! Tested by the restarts and crashes of the model test.
 
+use crate::block::partition_of;
 use crate::core::Core;
 use crate::error::Result;
 use crate::options::LoadProgress;
@@ -75,7 +76,7 @@ impl<'a> Replayer<'a> {
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.set_options(&options, &mut state.sealer)?;
-                    state.queue.note(series);
+                    core.recount(state, core.place_of(id));
                     core.index_labels(id, Some(&options.labels));
                     core.note_rules(state, core.place_of(id));
                 }
@@ -83,7 +84,7 @@ impl<'a> Replayer<'a> {
             Record::DeleteRange { id, from, to } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.delete_range(from, to, &mut state.sealer)?;
-                    state.queue.note(series);
+                    core.recount(state, core.place_of(id));
                     core.note_rules(state, core.place_of(id));
                 }
             }
@@ -166,6 +167,8 @@ impl Core {
         let linked = series.links().is_some();
         if series.put(sample, policy, &mut state.sealer)? == Fate::Late {
             self.after_late(state, place);
+        } else if series.memory_moved() {
+            state.heads.note(series, partition_of(id));
         }
         if linked {
             self.note_rules(state, place);

@@ -4,7 +4,9 @@
 //! then the index ([`crate::index`]), then the log.
 //! A thread that holds several shards took them in ascending order.
 
+use crate::core::Core;
 use crate::expiry::Times;
+use crate::memory::Heads;
 use crate::series::{Sealer, Series, SettleWork};
 use crate::slab::Slab;
 use crate::wal::GroupBuilder;
@@ -21,6 +23,8 @@ pub(crate) struct ShardState {
     /// Where the next new series goes.
     pub(crate) next_place: usize,
     pub(crate) queue: SettleQueue,
+    /// What is in memory and in no block.
+    pub(crate) heads: Heads,
     /// When series expire, those that do.
     pub(crate) expiries: Times,
     /// Places of series with marks for the thread behind the writers.
@@ -37,10 +41,22 @@ impl ShardState {
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
         self.queue.clear();
+        self.heads.clear();
         self.expiries.clear();
         self.unnamed.clear();
         self.sources.clear();
         self.destinations = 0;
+    }
+}
+
+impl Core {
+    /// Counts anew what the series at `place` holds; call it where that changed
+    /// in any way.
+    pub(crate) fn recount(&self, state: &mut ShardState, place: usize) {
+        if let Some(series) = state.slab.get_mut(place) {
+            state.queue.note(series);
+            state.heads.note(series, self.partition_at(place));
+        }
     }
 }
 

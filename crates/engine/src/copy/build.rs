@@ -7,6 +7,7 @@
 //! short is dropped by the replay.
 
 use crate::append::Refusal;
+use crate::block::partition_of;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rename::Locked;
@@ -56,6 +57,7 @@ impl<'a> Build<'a> {
     /// Adds samples, newer than all before and ascending.
     pub(super) fn push(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
         let core = self.core;
+        core.admit_write()?;
         let mut guard = core.shards[core.shard_of(self.id)].lock();
         let state = &mut *guard;
         // A FLUSHALL may have taken it away.
@@ -65,6 +67,9 @@ impl<'a> Build<'a> {
         for (&timestamp, &value) in timestamps.iter().zip(values) {
             let sample = Sample::new(timestamp, value);
             series.append(sample, DuplicatePolicy::Block, &mut state.sealer)?;
+            if series.memory_moved() {
+                state.heads.note(series, partition_of(self.id));
+            }
             if core.wal.is_some() {
                 let group = &mut state.group;
                 group.sample(self.id, timestamp, value, DuplicatePolicy::Block);

@@ -52,7 +52,7 @@ impl Db {
     /// `NoSuchKey`, `Limit`, `Corrupt`, and those of the log. There is no copy
     /// then, and `to` is as it was.
     pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
-        self.core.check_writable()?;
+        self.core.admit_write()?;
         check_key(to)?;
         let original = self.original(from)?;
         if !replace && self.contains(to) {
@@ -93,7 +93,7 @@ impl Db {
         expires_at_ms: Option<i64>,
         replace: bool,
     ) -> Result<(Restored, Position)> {
-        self.core.check_writable()?;
+        self.core.admit_write()?;
         check_key(to)?;
         let options = dump.options().clone();
         check_options(&options)?;

@@ -1,7 +1,7 @@
-//! The seam to files, time and randomness, and the durability contract.
+//! The seam to files, time, randomness and memory, and the durability contract.
 //!
-//! The engine touches the world only through [`Disk`], [`Clock`] and
-//! [`Random`]. Two implementations keep the same contract and pass the same
+//! The engine touches the world only through [`Disk`], [`Clock`], [`Random`]
+//! and [`Process`]. Two implementations keep the same contract and pass the same
 //! tests (`tests/disk_contract.rs`): [`disk::RealDisk`] and the simulated
 //! [`sim::SimDisk`], which loses, tears and reorders whatever the contract
 //! does not protect. Code that is right on the simulated disk relies on
@@ -21,6 +21,7 @@
 pub mod clock;
 pub mod directory;
 pub mod disk;
+pub mod process;
 pub mod sim;
 
 use std::fmt::Debug;
@@ -158,6 +159,17 @@ pub trait Random: Send + Sync + Debug {
     fn next_u64(&self) -> u64;
 }
 
+/// The memory of this process.
+pub trait Process: Send + Sync + Debug {
+    /// Bytes of anonymous memory it has in RAM now, where the system says:
+    /// what it allocated and touched, mapped files aside.
+    fn anonymous_bytes(&self) -> Option<u64>;
+
+    /// Bytes of memory it may have: those of the machine or, where that is
+    /// less, of its control group.
+    fn memory_bytes(&self) -> Option<u64>;
+}
+
 /// The world the engine runs in.
 #[derive(Clone, Debug)]
 pub struct Env {
@@ -167,6 +179,8 @@ pub struct Env {
     pub clock: Arc<dyn Clock>,
     /// Randomness.
     pub random: Arc<dyn Random>,
+    /// Memory.
+    pub process: Arc<dyn Process>,
 }
 
 impl Env {
@@ -176,6 +190,7 @@ impl Env {
             disk: Arc::new(disk::RealDisk),
             clock: Arc::new(clock::RealClock::default()),
             random: Arc::new(clock::RealRandom),
+            process: Arc::new(process::RealProcess),
         }
     }
 }

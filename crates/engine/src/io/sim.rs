@@ -15,8 +15,10 @@
 
 mod clock;
 mod image;
+mod process;
 
 pub use clock::{SimClock, SimRandom};
+pub use process::SimProcess;
 
 use super::{DirectoryLock, Disk, Env, File};
 use image::{FileImage, NameChange, apply_change};
@@ -207,6 +209,7 @@ impl SimDisk {
             disk: Arc::new(self.clone()),
             clock: Arc::new(SimClock::default()),
             random: Arc::new(SimRandom::new(seed)),
+            process: Arc::new(SimProcess::default()),
         }
     }
 }

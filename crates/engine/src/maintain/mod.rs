@@ -10,7 +10,11 @@
 
 #[allow(dead_code)]
 mod compact;
+#[allow(dead_code)]
+mod flush;
 mod settle;
+
+pub(crate) use flush::Flusher;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -43,6 +47,7 @@ struct SignalState {
     stop: bool,
     settle: bool,
     index: bool,
+    flush: bool,
 }
 
 /// The background threads of a database.
@@ -56,6 +61,7 @@ impl Workers {
         workers.spawn("latewood-index", core, run_index)?;
         workers.spawn("latewood-expire", core, run_expiry)?;
         workers.spawn("latewood-rules", core, run_rules)?;
+        workers.spawn("latewood-flush", core, flush::run)?;
         if core.wal.is_some() {
             workers.spawn("latewood-log", core, run_log)?;
         }
@@ -111,6 +117,17 @@ impl Signals {
         !state.stop
     }
 
+    /// Waits until there may be something to flush, `limit` passes or the
+    /// database closes; false then.
+    fn wait_flush(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.stop && !state.flush {
+            self.changed.wait_for(&mut state, limit);
+        }
+        state.flush = false;
+        !state.stop
+    }
+
     /// Sleeps for `limit`, or until the database closes; false then.
     fn sleep(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
@@ -127,6 +144,15 @@ impl Core {
     pub(crate) fn wake_settler(&self) {
         self.signals.state.lock().settle = true;
         self.signals.changed.notify_all();
+    }
+
+    /// Tells the flushing thread that memory is short.
+    pub(crate) fn wake_flusher(&self) {
+        let mut state = self.signals.state.lock();
+        if !state.flush {
+            state.flush = true;
+            self.signals.changed.notify_all();
+        }
     }
 
     /// Tells the indexing thread that much waits for it.

@@ -137,7 +137,7 @@ impl Core {
         if series.finish_settle(settled) {
             state.counters.note_settle(work);
         }
-        state.queue.note(series);
+        self.recount(state, place);
         self.note_rules(state, place);
         Ok(())
     }

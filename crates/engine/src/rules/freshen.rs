@@ -314,8 +314,8 @@ impl Core {
             return Ok(None);
         }
         series.delete_range(from, to, &mut state.sealer)?;
-        state.queue.note(series);
         let key = series.key.clone();
+        self.recount(state, self.place_of(id));
         if self.wal.is_some() {
             state.group.delete_range(id, from, to);
         }

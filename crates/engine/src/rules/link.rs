@@ -35,7 +35,7 @@ impl Db {
         spec: RuleSpec,
     ) -> Result<Position> {
         let core = &self.core;
-        core.check_writable()?;
+        core.admit_write()?;
         if spec.bucket_ms <= 0 {
             return Err(invalid("bucketDuration must be greater than zero"));
         }

@@ -5,7 +5,7 @@
 //! are decoded and encoded again. Late operations are settled first, so the
 //! answer is the exact number of samples a reader would have seen.
 
-use super::chunk::{Chunk, Held, damaged};
+use super::chunk::{Chunk, damaged};
 use super::rewrite::Rewriter;
 use super::{Sealer, Series};
 use crate::error::Result;
@@ -80,8 +80,7 @@ impl Series {
             }
             let (kept, _, _) = rewriter.finish()?;
             self.last_open &= end < self.chunks.len();
-            self.chunks
-                .splice(start..end, kept.into_iter().map(Held::from));
+            self.replace_chunks(start..end, kept);
         }
         self.tail.retain(|sample| !deletion.takes(sample.timestamp));
         Ok(deletion.deleted)

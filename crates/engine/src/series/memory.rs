@@ -1,10 +1,57 @@
 //! How much memory a series holds, by what it holds.
 
 use super::Series;
-use super::chunk::Held;
+use super::chunk::{Chunk, Held};
+use super::late::LateOp;
 use latewood_model::Sample;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What one chunk adds to [`Series::held_bytes`].
+fn cost(chunk: &Chunk) -> usize {
+    chunk.memory_bytes() + size_of::<Held>()
+}
 
 impl Series {
+    /// Bytes of samples in memory, in constant time: what a flush would give
+    /// back, but for a few bytes of the allocator's.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.tail.capacity() * size_of::<Sample>()
+            + self.chunk_bytes
+            + self.late_pending() * size_of::<LateOp>()
+    }
+
+    /// Whether the tail just grew or sealed, so that a look at
+    /// [`Series::held_bytes`] is due. True some ten times for each frame.
+    #[inline]
+    pub(crate) fn memory_moved(&self) -> bool {
+        let len = self.tail.len();
+        len & len.wrapping_sub(1) == 0
+    }
+
+    /// Puts chunks in the place of others, and counts them.
+    pub(super) fn replace_chunks(&mut self, place: Range<usize>, chunks: Vec<Arc<Chunk>>) {
+        let come: usize = chunks.iter().map(|chunk| cost(chunk)).sum();
+        let gone = self
+            .chunks
+            .splice(place, chunks.into_iter().map(Held::from));
+        let gone: usize = gone.map(|held| cost(&held)).sum();
+        self.chunk_bytes = (self.chunk_bytes + come).saturating_sub(gone);
+    }
+
+    /// Counts chunk `index`, which counted `before` and changed.
+    #[inline]
+    pub(super) fn recount_chunk(&mut self, index: usize, before: usize) {
+        let after = cost(&self.chunks[index]);
+        self.chunk_bytes = (self.chunk_bytes + after).saturating_sub(before);
+    }
+
+    /// What chunk `index` counts; 0 where there is none yet.
+    #[inline]
+    pub(super) fn chunk_cost(&self, index: usize) -> usize {
+        self.chunks.get(index).map_or(0, |held| cost(held))
+    }
+
     /// Bytes of memory by part.
     pub(crate) fn memory(&self) -> Memory {
         Memory {

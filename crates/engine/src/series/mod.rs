@@ -84,11 +84,15 @@ pub(crate) struct Series {
     pub(crate) ready: bool,
     /// Late operations its shard has counted.
     pub(crate) late_noted: u32,
+    /// Bytes of its head that its shard has counted.
+    pub(crate) head_noted: u32,
     /// Rare, so it takes no room in a series without.
     ignore: Option<Box<Ignore>>,
     hint: Hint,
     late: Option<Box<Late>>,
     chunks: Vec<Held>,
+    /// What the chunks count in [`Series::held_bytes`].
+    chunk_bytes: usize,
     shape: Shape,
     /// Settles begun so far; a result with another number is out of date.
     settles_begun: u32,
@@ -117,10 +121,12 @@ impl Series {
             queued: false,
             ready: false,
             late_noted: 0,
+            head_noted: 0,
             ignore: boxed(options.ignore),
             hint: Hint::default(),
             late: None,
             chunks: Vec::new(),
+            chunk_bytes: 0,
             shape,
             settles_begun: 0,
             settling: false,
@@ -433,6 +439,8 @@ impl Series {
         sealer
             .values
             .extend(self.tail.iter().map(|sample| sample.value));
+        let index = self.chunks.len() - usize::from(self.last_open);
+        let counted = self.chunk_cost(index);
         if !self.last_open {
             self.chunks.push(Held {
                 first: self.tail[0].timestamp,
@@ -440,7 +448,6 @@ impl Series {
             });
         }
         self.last_open = true;
-        let index = self.chunks.len() - 1;
         // A reader that holds the open chunk keeps its copy as it was.
         let chunk = Arc::make_mut(&mut self.chunks[index].chunk);
         chunk.push_samples(
@@ -454,6 +461,7 @@ impl Series {
         if !self.last_open {
             self.chunks[index].chunk = chunk.finish();
         }
+        self.recount_chunk(index, counted);
         self.tail.clear();
         self.sealed_last = Some(last);
         self.drop_expired();
@@ -465,7 +473,7 @@ impl Series {
         let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
         // A settle under way keeps its chunks; what expired goes when it ends.
         if expired > 0 && !self.settling {
-            self.chunks.drain(..expired);
+            self.replace_chunks(0..expired, Vec::new());
             self.last_open &= !self.chunks.is_empty();
         }
     }

@@ -14,7 +14,7 @@
 
 use super::Sealer;
 use super::Series;
-use super::chunk::{Chunk, Held, Shape, shared};
+use super::chunk::{Chunk, Shape, shared};
 use super::late::{Run, concat, sort_ops};
 use super::rewrite::{Rewriter, is_full};
 use crate::error::Result;
@@ -208,8 +208,7 @@ impl Series {
             self.late = None;
         }
         let ends_series = settled.place.end == self.chunks.len();
-        self.chunks
-            .splice(settled.place, settled.chunks.into_iter().map(Held::from));
+        self.replace_chunks(settled.place, settled.chunks);
         if ends_series && let Some(last) = self.chunks.last() {
             self.last_open = !is_full(last, self.shape);
             self.hint = settled.hint;

@@ -20,6 +20,7 @@ use super::record::{
 };
 use super::value::{FORM_RAW, put_value};
 use super::varint::{put, zigzag};
+use crate::block::partition_of;
 use crate::rules::RuleSpec;
 use crc_fast::crc32_iscsi;
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions, Timestamp};
@@ -54,6 +55,8 @@ pub struct GroupBuilder {
     different: u32,
     stride_log2: u8,
     barrier: bool,
+    /// One bit for each partition of ids that a record names.
+    touched: Vec<u64>,
 }
 
 impl Default for GroupBuilder {
@@ -74,6 +77,7 @@ impl GroupBuilder {
             different: 0,
             stride_log2: 0,
             barrier: false,
+            touched: vec![0],
         }
     }
 
@@ -95,6 +99,7 @@ impl GroupBuilder {
         self.first_id = None;
         self.different = 0;
         self.barrier = false;
+        self.touched.fill(0);
     }
 
     /// Whether the group holds no record.
@@ -278,10 +283,29 @@ impl GroupBuilder {
         &self.buffer[..self.end]
     }
 
+    /// The partitions whose series the records are about.
+    pub(crate) fn touched(&self) -> impl Iterator<Item = u32> + '_ {
+        self.touched.iter().zip(0..).flat_map(|(&bits, word)| {
+            let set = (0..64).filter(move |bit| bits >> bit & 1 == 1);
+            set.map(move |bit| word * 64 + bit)
+        })
+    }
+
     #[inline]
     fn note_id(&mut self, id: SeriesId) {
         let first = *self.first_id.get_or_insert(id.0);
         self.different |= first ^ id.0;
+        let partition = partition_of(id);
+        let word = partition as usize / 64;
+        if word >= self.touched.len() {
+            self.touch_far(word);
+        }
+        self.touched[word] |= 1 << (partition % 64);
+    }
+
+    #[cold]
+    fn touch_far(&mut self, word: usize) {
+        self.touched.resize(word + 1, 0);
     }
 
     #[cold]

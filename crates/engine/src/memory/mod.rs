@@ -4,7 +4,14 @@
 //! vectors and tables, lengths of keys and labels. Summing over all series is
 //! linear in their number, so the sum is kept and made anew only when it is a
 //! hundred times as old as it took to make: asking often costs at most one
-//! hundredth of a core.
+//! hundredth of a core. The memory budget ([`budget`]) counts for itself.
+
+pub(crate) mod budget;
+#[allow(dead_code)]
+pub(crate) mod heads;
+
+pub use budget::BudgetStats;
+pub(crate) use heads::Heads;
 
 use crate::core::Core;
 use crate::db::Db;

@@ -1,0 +1,187 @@
+//! What each partition of a shard holds in memory and owes to the log.
+//!
+//! A *head* is what series have in memory and in no block. Its bytes are
+//! counted as they come: exact sums over hundreds of thousands of series would
+//! take longer than a flush may wait. A series is looked at again where its
+//! memory moved, which is some ten times for a frame of 512 samples.
+//!
+//! A partition *owes* from the first group of the log on that holds a record
+//! of one of its series and came after the beginning of its last flush: the
+//! log is needed from there. Guarded by the shard's lock.
+
+use crate::series::Series;
+
+/// The heads of a shard, by partition.
+#[derive(Debug, Default)]
+pub(crate) struct Heads {
+    partitions: Vec<Head>,
+    /// Bytes of heads, and of anything, that the budget has not been told of.
+    untold_head_bytes: i64,
+    untold_bytes: i64,
+}
+
+/// One partition's share of a shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Head {
+    /// Bytes in memory and in no block.
+    pub(crate) bytes: usize,
+    /// Where it begins to need the log, if it does.
+    pub(crate) owed: Option<Owed>,
+    /// The same before the flush that is under way.
+    flushing: Option<Owed>,
+}
+
+/// Since when a partition needs the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owed {
+    /// Sequence number of the first group needed.
+    pub(crate) position: u64,
+    /// When that was written, by the monotonic clock.
+    pub(crate) since_ns: u64,
+}
+
+impl Heads {
+    /// Counts what a series of `partition` holds now.
+    pub(crate) fn note(&mut self, series: &mut Series, partition: u32) {
+        let held = u32::try_from(series.held_bytes()).unwrap_or(u32::MAX);
+        let noted = std::mem::replace(&mut series.head_noted, held);
+        if held != noted {
+            self.count(partition, i64::from(held) - i64::from(noted));
+        }
+    }
+
+    /// Stops counting what a removed series held.
+    pub(crate) fn forget(&mut self, series: &Series, partition: u32) {
+        self.count(partition, -i64::from(series.head_noted));
+    }
+
+    fn count(&mut self, partition: u32, bytes: i64) {
+        let head = self.head(partition);
+        head.bytes = head.bytes.saturating_add_signed(bytes as isize);
+        self.untold_head_bytes += bytes;
+        self.untold_bytes += bytes;
+    }
+
+    /// Counts bytes that are in no head: those of a new series, say.
+    pub(crate) fn grew(&mut self, bytes: usize) {
+        self.untold_bytes += bytes as i64;
+    }
+
+    /// Notes that the group at `position` has records of a series of
+    /// `partition`; `now_ns` is asked for where that is news.
+    pub(crate) fn owe(&mut self, partition: u32, position: u64, now_ns: impl FnOnce() -> u64) {
+        let owed = &mut self.head(partition).owed;
+        if owed.is_none() {
+            *owed = Some(Owed {
+                position,
+                since_ns: now_ns(),
+            });
+        }
+    }
+
+    /// A flush of `partition` begins: from here on it owes anew.
+    pub(crate) fn begin_flush(&mut self, partition: u32) {
+        let head = self.head(partition);
+        head.flushing = head.flushing.or(head.owed);
+        head.owed = None;
+    }
+
+    /// The flush of `partition` is on disk, or came to nothing.
+    pub(crate) fn end_flush(&mut self, partition: u32, is_done: bool) {
+        let head = self.head(partition);
+        let before = head.flushing.take();
+        if !is_done {
+            head.owed = before.or(head.owed);
+        }
+    }
+
+    /// The first group of the log that is still needed, where any is.
+    pub(crate) fn needed(&self) -> Option<u64> {
+        let owed = self.partitions.iter();
+        let owed = owed.flat_map(|head| [head.owed, head.flushing]);
+        owed.flatten().map(|owed| owed.position).min()
+    }
+
+    /// The partitions there are, by number.
+    pub(crate) fn partitions(&self) -> &[Head] {
+        &self.partitions
+    }
+
+    /// What to tell the budget, once that is more than `step`: bytes of heads
+    /// and bytes of all.
+    #[inline]
+    pub(crate) fn tell(&mut self, step: i64) -> Option<(i64, i64)> {
+        if self.untold_bytes.abs() < step {
+            return None;
+        }
+        Some(self.take_untold())
+    }
+
+    /// What the budget has not been told of yet.
+    pub(crate) fn take_untold(&mut self) -> (i64, i64) {
+        (
+            std::mem::take(&mut self.untold_head_bytes),
+            std::mem::take(&mut self.untold_bytes),
+        )
+    }
+
+    /// All series are gone.
+    pub(crate) fn clear(&mut self) {
+        let held: usize = self.partitions.iter().map(|head| head.bytes).sum();
+        self.partitions = Vec::new();
+        self.untold_head_bytes -= held as i64;
+        self.untold_bytes -= held as i64;
+    }
+
+    fn head(&mut self, partition: u32) -> &mut Head {
+        let index = partition as usize;
+        if self.partitions.len() <= index {
+            self.grow(index);
+        }
+        &mut self.partitions[index]
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        self.partitions.resize_with(index + 1, Head::default);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needed(heads: &Heads) -> Option<u64> {
+        heads.needed()
+    }
+
+    #[test]
+    fn the_log_is_needed_from_the_first_group_behind_the_last_flush() {
+        let mut heads = Heads::default();
+        heads.owe(1, 10, || 1);
+        heads.owe(1, 11, || unreachable!("not asked again"));
+        heads.owe(0, 12, || 2);
+        assert_eq!(needed(&heads), Some(10));
+        heads.begin_flush(1);
+        assert_eq!(needed(&heads), Some(10), "not on disk yet");
+        heads.owe(1, 15, || 3);
+        heads.end_flush(1, true);
+        assert_eq!(needed(&heads), Some(12));
+        heads.begin_flush(0);
+        heads.end_flush(0, true);
+        assert_eq!(needed(&heads), Some(15), "written while the flush ran");
+    }
+
+    #[test]
+    fn a_flush_that_failed_leaves_what_was_owed() {
+        let mut heads = Heads::default();
+        heads.owe(0, 10, || 1);
+        heads.begin_flush(0);
+        heads.owe(0, 20, || 2);
+        heads.end_flush(0, false);
+        assert_eq!(needed(&heads), Some(10));
+        heads.begin_flush(0);
+        heads.end_flush(0, true);
+        assert_eq!(needed(&heads), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! The memory budget, with memory that the tests set.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::{DIR, append, last_wins, options, sample, timestamps};
+use latewood_engine::io::Env;
+use latewood_engine::io::sim::{SimClock, SimDisk, SimProcess};
+use latewood_engine::{Db, Error, ErrorKind, Options, RuleSpec};
+use latewood_model::{Aggregator, SeriesOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+const BUDGET: u64 = 1 << 20;
+
+struct World {
+    db: Db,
+    process: Arc<SimProcess>,
+    clock: Arc<SimClock>,
+}
+
+impl World {
+    fn open(options: Options) -> Self {
+        let process = Arc::new(SimProcess::default());
+        let clock = Arc::new(SimClock::default());
+        let env = Env {
+            process: process.clone(),
+            clock: clock.clone(),
+            ..SimDisk::new().env(1)
+        };
+        let options = Options {
+            memory_bytes: BUDGET,
+            ..options
+        };
+        let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
+        Self { db, process, clock }
+    }
+
+    /// The process holds so much from now on, and some time passes.
+    fn hold(&self, bytes: u64) {
+        self.process.set_anonymous_bytes(bytes);
+        self.clock.advance_ms(200);
+        self.db.maintain().unwrap();
+    }
+}
+
+fn kind<T>(outcome: Result<T, Error>) -> Option<ErrorKind> {
+    outcome.err().map(|error| error.kind())
+}
+
+#[test]
+fn at_the_budget_writes_are_refused_until_memory_is_free() {
+    let world = World::open(options(2));
+    let db = &world.db;
+    world.hold(BUDGET / 2);
+    append(db, &[sample(b"a", 1, 1.0), sample(b"b", 1, 1.0)]).unwrap();
+    let dump = db.dump(b"a").unwrap();
+
+    world.hold(BUDGET);
+    assert!(db.is_out_of_memory());
+    let plain = SeriesOptions::default();
+    let spec = RuleSpec {
+        aggregator: Aggregator::Sum,
+        bucket_ms: 10,
+        align: 0,
+    };
+    let dump = latewood_engine::Dump::parse(&dump).unwrap();
+    let refused = [
+        kind(append(db, &[sample(b"a", 2, 1.0)])),
+        kind(db.create(b"c", &plain)),
+        kind(db.alter(b"a", &plain)),
+        kind(db.copy(b"a", b"d", false)),
+        kind(db.restore(b"e", dump, None, false)),
+        kind(db.create_rule(b"a", b"b", spec)),
+    ];
+    assert_eq!(refused, [Some(ErrorKind::OutOfMemory); 6]);
+    assert_eq!(timestamps(db, b"a"), [1], "reads go on");
+    db.delete_range(b"a", 1, 1).unwrap();
+    db.remove(&[b"b"]).unwrap();
+
+    let stats = db.stats().budget;
+    assert_eq!((stats.limit_bytes, stats.used_bytes), (BUDGET, BUDGET));
+    assert_eq!(stats.refused, 6);
+
+    world.hold(BUDGET / 2);
+    assert!(!db.is_out_of_memory());
+    append(db, &[sample(b"a", 2, 1.0)]).unwrap();
+    assert_eq!(timestamps(db, b"a"), [2]);
+}
+
+/// Nobody has to look for the answer to change.
+#[test]
+fn a_refused_writer_finds_out_by_itself_that_memory_is_free() {
+    let world = World::open(options(1));
+    world.hold(2 * BUDGET);
+    let refused = append(&world.db, &[sample(b"a", 1, 1.0)]);
+    assert_eq!(kind(refused), Some(ErrorKind::OutOfMemory));
+    world.process.set_anonymous_bytes(0);
+    world.clock.advance_ms(200);
+    append(&world.db, &[sample(b"a", 1, 1.0)]).unwrap();
+}
+
+#[test]
+fn the_budget_can_be_changed_and_taken_away() {
+    let world = World::open(options(1));
+    let db = &world.db;
+    world.hold(2 * BUDGET);
+    assert!(db.is_out_of_memory());
+    db.set_memory_limit(3 * BUDGET);
+    append(db, &[sample(b"a", 1, 1.0)]).unwrap();
+    db.set_memory_limit(BUDGET);
+    assert!(db.is_out_of_memory());
+    db.set_memory_limit(0);
+    assert!(!db.is_out_of_memory());
+    append(db, &[sample(b"a", 2, 1.0)]).unwrap();
+}
+
+/// A burst of new series is seen though nobody asked the system meanwhile.
+#[test]
+fn writers_count_what_they_take_between_two_looks() {
+    let world = World::open(options(2));
+    world.hold(BUDGET / 2);
+    let refused = (0..4000).find(|n| {
+        let key = format!("a key that is not short, number {n}");
+        append(&world.db, &[sample(key.as_bytes(), 1, 1.0)]).is_err()
+    });
+    assert!(refused.is_some_and(|n| n > 100), "{refused:?}");
+}
+
+/// What is counted of heads comes back to nothing, however series go.
+#[test]
+fn heads_are_counted_down_when_series_go() {
+    let world = World::open(options(2));
+    let db = &world.db;
+    let counted = || {
+        db.maintain().unwrap();
+        db.stats().budget.head_bytes
+    };
+    let fill = |key: &[u8]| {
+        for t in 0..3000 {
+            let late = t % 7 == 3;
+            let at = if late { t * 5 - 9000 } else { t * 10 };
+            append(db, &[sample(key, at.max(0), t as f64)]).unwrap();
+        }
+    };
+    for key in [b"a", b"b", b"c"] {
+        fill(key);
+    }
+    let full = counted();
+    assert!(full > 3 * 2500, "{full} bytes");
+    db.delete_range(b"a", 0, i64::MAX).unwrap();
+    let less = counted();
+    assert!(less < full * 3 / 4 && less > full / 2, "{less} of {full}");
+    db.remove(&[b"b"]).unwrap();
+    db.copy(b"c", b"d", false).unwrap();
+    db.flush_all().unwrap();
+    assert_eq!(counted(), 0);
+}
