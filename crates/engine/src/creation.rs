@@ -52,9 +52,7 @@ impl Core {
         state.next_place += 1;
         state.counters.created += 1;
         let labels = options.labels.as_bytes().len();
-        state
-            .heads
-            .grew(SERIES_BYTES + 2 * key.len() + labels);
+        state.heads.grew(SERIES_BYTES + 2 * key.len() + labels);
         self.keys.insert(hash, key.clone(), id);
         state
             .slab

@@ -71,7 +71,10 @@ mod tests {
 
     #[test]
     fn lines_without_a_number_are_no_answer() {
-        assert_eq!(kibibytes("RssAnon:\t  12 kB\n", "RssAnon:"), Some(12 * 1024));
+        assert_eq!(
+            kibibytes("RssAnon:\t  12 kB\n", "RssAnon:"),
+            Some(12 * 1024)
+        );
         assert_eq!(kibibytes("RssAnon: many kB\n", "RssAnon:"), None);
         assert_eq!(kibibytes("RssFile: 1 kB\n", "RssAnon:"), None);
     }

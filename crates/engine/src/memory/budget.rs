@@ -185,7 +185,10 @@ impl Db {
     /// Sets the memory budget; 0 is no limit. See
     /// [`crate::Options::memory_bytes`].
     pub fn set_memory_limit(&self, limit_bytes: u64) {
-        self.core.budget.limit_bytes.store(limit_bytes, Ordering::Relaxed);
+        self.core
+            .budget
+            .limit_bytes
+            .store(limit_bytes, Ordering::Relaxed);
         self.core.look_at_memory();
         self.core.wake_flusher();
     }

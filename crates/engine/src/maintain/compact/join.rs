@@ -216,7 +216,10 @@ mod tests {
         let many: Vec<usize> = (0..500).map(|i| 1 + i * 7 % 90).collect();
         let parts: Vec<&[usize]> = many.chunks(1).collect();
         let (once, _) = joined(&parts);
-        assert!(once.len() <= many.iter().sum::<usize>() / 384 + 1, "{once:?}");
+        assert!(
+            once.len() <= many.iter().sum::<usize>() / 384 + 1,
+            "{once:?}"
+        );
         let parts: Vec<&[usize]> = once.chunks(3).collect();
         let (twice, rewritten) = joined(&parts);
         assert_eq!((twice, rewritten), (once, 0));
