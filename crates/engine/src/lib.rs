@@ -74,3 +74,12 @@ pub use rules::{RuleInfo, RuleSpec};
 pub use series::Memory;
 pub use stats::{ChunkInfo, SeriesInfo, Stats};
 pub use wal::{Position, WalStats};
+
+/// Reads any bytes as a block, in every way there is; for the fuzz target.
+///
+/// # Errors
+/// What reading a damaged block answers.
+#[cfg(fuzzing)]
+pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
+    block::fuzz::read_any(bytes)
+}

@@ -15,6 +15,8 @@
 mod cache;
 mod entry;
 mod format;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod page;
 mod reader;
 mod scan;

@@ -6,7 +6,7 @@
 //! entry, is an error that names file, series and span.
 
 use super::cache::Cache;
-use super::entry::{BlockMeta, Entry};
+use super::entry::{BlockMeta, Entry, partition_of};
 use super::format::{
     FOOTER_BYTES, Footer, HEADER_BYTES, Header, PAGE_REF_BYTES, PageRef, corrupt, is_whole,
     parse_root,
@@ -68,6 +68,10 @@ impl Block {
             Footer::parse(&footer_bytes, len_bytes).map_err(|error| error.at(path))?;
         if !is_whole(&header_bytes, footer.header_checksum) {
             return Err(corrupt("its footer belongs to another header").at(path));
+        }
+        let ids = [footer.first_id, footer.last_id];
+        if ids.map(partition_of) != [header.partition; 2] {
+            return Err(corrupt("its series are of another partition").at(path));
         }
         // It lies inside the file: the footer was checked.
         let mut root_bytes = vec![0; footer.pages as usize * PAGE_REF_BYTES];
@@ -178,6 +182,10 @@ impl Block {
     /// cache.
     pub(crate) fn scan(self: &Arc<Self>) -> Scan {
         Scan::new(self.clone())
+    }
+
+    pub(super) fn last_id(&self) -> SeriesId {
+        self.footer.last_id
     }
 
     pub(super) fn pages(&self) -> usize {

@@ -13,6 +13,7 @@ use super::writer::STATS_SAMPLES_MIN;
 use crate::error::Result;
 use crate::series::chunk::{Chunk, damaged};
 use latewood_codec::Stats;
+use latewood_model::Timestamp;
 use std::sync::Arc;
 
 /// Bytes of one read.
@@ -75,6 +76,7 @@ impl Block {
     pub(crate) fn verify(self: &Arc<Self>) -> Result<()> {
         let mut scan = self.scan();
         let (mut entries, mut series, mut samples) = (0_u64, 0_u64, 0_u64);
+        let (mut first, mut last) = (Timestamp::MAX, Timestamp::MIN);
         let mut before: Option<Entry> = None;
         while let Some(entry) = scan.advance()? {
             if let Some(before) = &before {
@@ -88,6 +90,7 @@ impl Block {
             entries += 1;
             samples = samples.saturating_add(u64::from(entry.count));
             series += u64::from(before.is_none_or(|before| before.id != entry.id));
+            (first, last) = (first.min(entry.first), last.max(entry.last));
             before = Some(entry);
             if entry.kind != Kind::Tombstone {
                 let chunk = scan.chunk(&entry)?;
@@ -101,10 +104,13 @@ impl Block {
             }
         }
         let meta = self.meta();
-        if (entries, series, samples) != (meta.entries, meta.series, meta.samples) {
-            return Err(corrupt("its footer counts other entries than it has").at(self.path()));
+        let sound = (entries, series, samples) == (meta.entries, meta.series, meta.samples)
+            && (first, last) == (meta.first, meta.last)
+            && before.map(|before| before.id) == Some(self.last_id());
+        match sound {
+            true => Ok(()),
+            false => Err(corrupt("its footer tells of other entries").at(self.path())),
         }
-        Ok(())
     }
 }
 

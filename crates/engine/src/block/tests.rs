@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-const GOLDEN: &[u8] = include_bytes!("../../tests/golden/block-v1.blk");
+const GOLDEN_BASE: &[u8] = include_bytes!("../../tests/golden/block-v1-base.blk");
+const GOLDEN_LATE: &[u8] = include_bytes!("../../tests/golden/block-v1-late.blk");
 
 fn disk() -> (SimDisk, Env) {
     let disk = SimDisk::new();
@@ -56,8 +57,8 @@ fn samples(chunk: &Chunk) -> Vec<(Timestamp, u64)> {
     timestamps.into_iter().zip(bits).collect()
 }
 
-/// The block that the golden file holds: two pages of index, chunks with and
-/// without statistics.
+/// The base block that the golden file holds: chunks with and without
+/// statistics.
 fn write_base(env: &Env, number: u64) -> BlockMeta {
     let mut writer = BlockWriter::create(env, &path(number), number, 2, Family::Base).unwrap();
     for series in 0..3 {
@@ -72,6 +73,7 @@ fn write_base(env: &Env, number: u64) -> BlockMeta {
     writer.finish().unwrap()
 }
 
+/// The late one: every policy, and tombstones.
 fn write_late(env: &Env, number: u64) -> BlockMeta {
     let mut writer = BlockWriter::create(env, &path(number), number, 2, Family::Late).unwrap();
     let id = SeriesId(2 << PARTITION_BITS);
@@ -199,6 +201,25 @@ fn a_block_cut_anywhere_is_found() {
     assert!(read_all(&env, &meta).is_err());
 }
 
+/// Header and entries of another partition pass every checksum.
+#[test]
+fn series_of_another_partition_are_found() {
+    let (disk, env) = disk();
+    write_base(&env, 1);
+    let mut bytes = disk.bytes(&path(1)).unwrap();
+    bytes[12] = 3;
+    let checksum = crc_fast::crc32_iscsi(&bytes[..28]);
+    bytes[28..32].copy_from_slice(&checksum.to_le_bytes());
+    let header = crc_fast::crc32_iscsi(&bytes[..32]);
+    let footer = bytes.len() - 88;
+    bytes[footer + 72..footer + 76].copy_from_slice(&header.to_le_bytes());
+    let checksum = crc_fast::crc32_iscsi(&bytes[footer..footer + 76]);
+    bytes[footer + 76..footer + 80].copy_from_slice(&checksum.to_le_bytes());
+    disk.set_bytes(&path(1), bytes).unwrap();
+    let error = Block::open_any(&env, &path(1), &Cache::new(0)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+}
+
 #[test]
 fn another_block_in_its_place_is_found() {
     let (disk, env) = disk();
@@ -283,16 +304,28 @@ fn a_finished_block_survives_a_power_cut() {
 }
 
 #[test]
-fn the_golden_block_of_version_1_is_read_and_written_again() {
+fn golden_blocks_of_version_1_are_read_and_written_again() {
     let (disk, env) = disk();
-    let meta = write_base(&env, 7);
-    let written = disk.bytes(&path(7)).unwrap();
-    assert!(
-        GOLDEN == written,
-        "a change of the format needs a new version"
-    );
-    disk.set_bytes(&path(7), GOLDEN.to_vec()).unwrap();
-    read_all(&env, &meta).unwrap();
+    let base = (write_base(&env, 7), GOLDEN_BASE);
+    let late = (write_late(&env, 8), GOLDEN_LATE);
+    for (meta, golden) in [base, late] {
+        let path = path(meta.number);
+        assert!(
+            disk.bytes(&path).unwrap() == golden,
+            "a change of the format needs a new version"
+        );
+        disk.set_bytes(&path, golden.to_vec()).unwrap();
+        read_all(&env, &meta).unwrap();
+    }
+}
+
+#[test]
+fn lookups_find_what_a_walk_finds() {
+    let (disk, env) = disk();
+    for meta in [write_base(&env, 1), write_late(&env, 2)] {
+        fuzz::read_any(&disk.bytes(&path(meta.number)).unwrap()).unwrap();
+    }
+    assert!(fuzz::read_any(&GOLDEN_BASE[1..]).is_err());
 }
 
 mod model;
