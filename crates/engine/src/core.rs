@@ -6,7 +6,7 @@
 //! and from an id to its shard and place. See [`crate::shard`] for the order
 //! of locks.
 
-use crate::block::partition_of;
+use crate::block::{CurrentBlocks, partition_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::io::Env;
@@ -36,6 +36,9 @@ pub(crate) struct Core {
     pub(crate) shards: Box<[Mutex<ShardState>]>,
     pub(crate) keys: Keys,
     pub(crate) index: Index,
+    /// The blocks as they stand now.
+    #[allow(dead_code)]
+    pub(crate) blocks: Arc<CurrentBlocks>,
     pub(crate) wal: Option<Wal>,
     pub(crate) signals: Signals,
     pub(crate) readers: Readers,
@@ -83,6 +86,7 @@ impl Core {
             shards: shards.collect(),
             keys: Keys::new(env.random.next_u64()),
             index: Index::new(options.shards, env.random.next_u64()),
+            blocks: Arc::default(),
             wal: None,
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),

@@ -15,7 +15,7 @@ use crate::maintain::Workers;
 use crate::options::{Defaults, Durability, Options};
 use crate::query::{RangeQuery, Sink};
 use crate::replay::{RecoverySummary, Replayer};
-use crate::series::Series;
+use crate::series::{Deleted, Series};
 use crate::wal::{Position, Wal, WalOptions};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Sample, SeriesOptions, Timestamp};
@@ -225,13 +225,15 @@ impl Db {
                 self.core.recount(state, place);
                 deleted
             }
-            None => 0,
+            None => Deleted::default(),
         };
         if self.core.wal.is_some() {
             state.group.delete_range(id, from, to);
         }
         self.core.note_rules(state, place);
-        Ok((deleted, self.core.log_group(state)?))
+        let position = self.core.log_group(state)?;
+        drop(guard);
+        Ok((deleted.count()?, position))
     }
 
     /// Removes series; how many there were.

@@ -4,7 +4,6 @@ use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
 use crate::memory::BudgetStats;
-use crate::query::Source;
 use crate::query::merge::MergeSource;
 use crate::series::{Memory, Snapshot};
 use crate::wal::WalStats;
@@ -110,11 +109,7 @@ impl Db {
             (series.snapshot(Timestamp::MIN, Timestamp::MAX), info)
         })?;
         info.chunks = chunks_of(&whole);
-        (info.total_samples, info.first_timestamp) = if whole.late.is_empty() {
-            count_settled(&whole)?
-        } else {
-            count_merged(whole)?
-        };
+        (info.total_samples, info.first_timestamp) = MergeSource::new(whole, false)?.count()?;
         Ok(info)
     }
 
@@ -158,32 +153,6 @@ impl Core {
         stats.samples_rewritten += counters.rewritten;
         stats.late_samples_pending += state.queue.held as u64;
     }
-}
-
-/// Samples inside the retention and the first of them, nothing late pending.
-fn count_settled(whole: &Snapshot) -> Result<(u64, Option<Timestamp>)> {
-    let mut count = whole.tail.len() as u64;
-    let mut first = whole.tail.first();
-    for chunk in whole.chunks.iter().rev() {
-        let (visible, oldest) = chunk.count_from(whole.from)?;
-        count += visible as u64;
-        first = oldest.or(first);
-    }
-    Ok((count, first))
-}
-
-/// The same by reading everything.
-fn count_merged(whole: Snapshot) -> Result<(u64, Option<Timestamp>)> {
-    let from = whole.from;
-    let mut source = MergeSource::new(whole, false);
-    let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-    let (mut count, mut first) = (0, None);
-    while source.next(&mut timestamps, &mut values)? {
-        let visible = &timestamps[timestamps.partition_point(|&at| at < from)..];
-        count += visible.len() as u64;
-        first = first.or(visible.first().copied());
-    }
-    Ok((count, first))
 }
 
 fn chunks_of(whole: &Snapshot) -> Vec<ChunkInfo> {

@@ -13,6 +13,7 @@
 //! `block/tests.rs` on the simulated disk and by the fuzz target `block`.
 
 mod cache;
+mod current;
 mod entry;
 mod format;
 #[cfg(any(test, fuzzing))]
@@ -26,6 +27,7 @@ mod window;
 mod writer;
 
 pub(crate) use cache::Cache;
+pub(crate) use current::CurrentBlocks;
 pub(crate) use entry::{BlockMeta, Entry, Family, Kind, PARTITION_BITS, partition_of};
 pub(crate) use reader::Block;
 pub(crate) use scan::Scan;

@@ -157,7 +157,7 @@ fn each_batch(
     mut take: impl FnMut(&[Timestamp], &[f64]) -> Result<()>,
 ) -> Result<()> {
     let from = snapshot.from;
-    let mut source = MergeSource::new(snapshot, false);
+    let mut source = MergeSource::new(snapshot, false)?;
     let (mut timestamps, mut values) = (Vec::new(), Vec::new());
     while source.next(&mut timestamps, &mut values)? {
         let start = timestamps.partition_point(|&at| at < from);

@@ -51,7 +51,7 @@ impl Core {
             for some in waiting.chunks(LOOKS_MAX) {
                 let mut state = shard.lock();
                 for one in some {
-                    look_at(&mut state, *one, turns_max);
+                    self.look_at(&mut state, *one, turns_max);
                 }
             }
         }
@@ -141,24 +141,30 @@ impl Core {
         self.note_rules(state, place);
         Ok(())
     }
-}
 
-fn look_at(state: &mut ShardState, mut one: Waiting, turns_max: u32) {
-    let place = one.place as usize;
-    let Some(series) = state.slab.get_mut(place) else {
-        return;
-    };
-    if series.late_pending() == 0 {
+    fn look_at(&self, state: &mut ShardState, mut one: Waiting, turns_max: u32) {
+        let place = one.place as usize;
+        let Some(series) = state.slab.get_mut(place) else {
+            return;
+        };
+        let is_settled = series.late_pending() == 0;
+        if is_settled && !series.has_deep_marks() {
+            series.queued = false;
+            return;
+        }
+        let pushed = series.late_pushed();
+        if one.turns < turns_max && pushed != one.pushed {
+            one.turns += 1;
+            one.pushed = pushed;
+            state.queue.wait_on(one);
+            return;
+        }
         series.queued = false;
-        return;
+        if is_settled {
+            series.rest_deep();
+            self.note_rules(state, place);
+        } else {
+            state.queue.ready(series, place);
+        }
     }
-    let pushed = series.late_pushed();
-    if one.turns >= turns_max || pushed == one.pushed {
-        series.queued = false;
-        state.queue.ready(series, place);
-        return;
-    }
-    one.turns += 1;
-    one.pushed = pushed;
-    state.queue.wait_on(one);
 }

@@ -92,7 +92,7 @@ impl View {
             from: self.snapshot.from,
             ..query.clone()
         };
-        let mut source = MergeSource::new(self.snapshot, query.reverse);
+        let mut source = MergeSource::new(self.snapshot, query.reverse)?;
         run(&clipped, neighbours, &mut source, sink)
     }
 
@@ -209,10 +209,10 @@ impl Db {
 fn neighbours(query: &RangeQuery, before: Snapshot, after: Snapshot) -> Result<Neighbours> {
     let mut found = Neighbours::default();
     if query.from > Timestamp::MIN {
-        found.before = MergeSource::new(before, true).last_sample()?;
+        found.before = MergeSource::new(before, true)?.last_sample()?;
     }
     if query.to < Timestamp::MAX {
-        found.after = MergeSource::new(after, false).first_sample()?;
+        found.after = MergeSource::new(after, false)?.first_sample()?;
     }
     Ok(found)
 }

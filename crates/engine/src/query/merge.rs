@@ -1,57 +1,113 @@
-//! One stream of samples from chunks, late operations and the tail.
+//! One stream of samples from blocks, chunks, late operations and the tail.
 //!
-//! The snapshot is cut into units: each frame that reaches into the span, then
-//! the tail. A late operation belongs to the last unit that starts at or
-//! before it, so a unit is merged with its own operations alone, and a frame
-//! without any can be used by its statistics, not decoded at all. Reading
-//! backwards takes the units from the end.
+//! The snapshot is cut into *pieces*: each chunk that reaches into the span,
+//! stored or in memory, then the tail. A piece is opened when the walk reaches
+//! it, so of a long span one stretch of chunks is in memory at a time, and
+//! gives its frames one by one. A late operation belongs to the last frame
+//! that starts at or before it, so a frame is merged with its own operations
+//! alone, and one without any can be used by its statistics, not decoded at
+//! all; so can a stored chunk that is not opened yet. Reading backwards takes
+//! pieces and frames from the end.
 //!
 //! Tested by the series' tests and the model test, forwards and backwards.
 
 use super::{BatchStats, Source};
+use crate::block::{ReadAhead, StoredChunk};
 use crate::error::Result;
-use crate::series::Snapshot;
-use crate::series::chunk::damaged;
+use crate::series::chunk::{Chunk, damaged};
 use crate::series::late::LateOp;
 use crate::series::merge_ops;
+use crate::series::spans::Spans;
+use crate::series::stored::StoredParts;
+use crate::series::{Snapshot, Tail};
 use latewood_model::{Sample, Timestamp};
+use std::ops::Range;
+use std::sync::Arc;
 
-#[derive(Clone, Copy)]
-enum Unit {
-    Frame { chunk: usize, frame: usize },
+/// Where the samples of a unit are.
+enum Piece {
+    /// In a block: its place among the stored chunks.
+    Stored(usize),
+    Held(Arc<Chunk>),
     Tail,
+}
+
+/// Part of a snapshot.
+struct Unit {
+    piece: Piece,
+    /// Nothing of it is older, the operations of the first unit aside.
+    first: Timestamp,
+    /// The end of its late operations; they begin where those of the unit
+    /// before end.
+    ops_end: usize,
+}
+
+/// The chunk being read.
+struct Open {
+    chunk: Arc<Chunk>,
+    /// Frames still to come.
+    frames: Range<usize>,
+    /// Operations still to come.
+    ops: Range<usize>,
+    /// Its unit.
+    unit: usize,
 }
 
 /// The samples of a snapshot, merged, as batches.
 pub(crate) struct MergeSource {
-    snapshot: Snapshot,
+    from: Timestamp,
+    to: Timestamp,
+    tail: Tail,
     /// Late operations of the span, sorted as in a run.
-    late: Vec<LateOp>,
-    /// Each unit with the end of its late operations; they begin where those
-    /// of the unit before end.
-    units: Vec<(Unit, usize)>,
-    /// Units still to come: `next..end`.
-    next: usize,
-    end: usize,
+    ops: Vec<LateOp>,
+    /// Samples of stored chunks that do not count.
+    deleted: Spans,
+    stored: Vec<StoredChunk>,
+    ahead: ReadAhead,
+    units: Vec<Unit>,
+    /// Units not opened yet.
+    rest: Range<usize>,
+    open: Option<Open>,
     reverse: bool,
     timestamps: Vec<Timestamp>,
     values: Vec<f64>,
 }
 
 impl MergeSource {
-    pub(crate) fn new(mut snapshot: Snapshot, reverse: bool) -> Self {
-        let late = std::mem::take(&mut snapshot.late).collect(snapshot.from, snapshot.to);
-        let units = units_of(&snapshot, &late);
-        Self {
-            end: units.len(),
-            snapshot,
-            late,
+    /// A walk over `snapshot`. Finds in the blocks what is stored of its span,
+    /// and reads what lies over it, but no chunk.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` where a block cannot be read.
+    pub(crate) fn new(snapshot: Snapshot, reverse: bool) -> Result<Self> {
+        let (from, to) = (snapshot.from, snapshot.to);
+        let parts = match snapshot.stored {
+            Some(stored) => stored.read()?,
+            None => StoredParts::default(),
+        };
+        let mut ops = parts.ops;
+        // Those of the head lie after all that is stored.
+        ops.extend(snapshot.late.collect(from, to));
+        let stored = parts.base.iter().enumerate();
+        let stored = stored.map(|(index, stored)| (stored.entry.first, Piece::Stored(index)));
+        let held = parts.held.into_iter().chain(snapshot.chunks);
+        let held = held.map(|chunk| (chunk.first(), Piece::Held(chunk)));
+        let units = units_of(stored.chain(held), snapshot.tail.first(), &ops);
+        Ok(Self {
+            from,
+            to,
+            tail: snapshot.tail,
+            ops,
+            deleted: parts.deleted,
+            stored: parts.base,
+            ahead: ReadAhead::default(),
+            rest: 0..units.len(),
             units,
-            next: 0,
+            open: None,
             reverse,
             timestamps: Vec::new(),
             values: Vec::new(),
-        }
+        })
     }
 
     /// The newest sample, reading backwards until there is one.
@@ -59,9 +115,9 @@ impl MergeSource {
         self.reverse = true;
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
         while self.next(&mut timestamps, &mut values)? {
-            let inside = timestamps.partition_point(|&at| at <= self.snapshot.to);
+            let inside = timestamps.partition_point(|&at| at <= self.to);
             if let Some(place) = inside.checked_sub(1)
-                && timestamps[place] >= self.snapshot.from
+                && timestamps[place] >= self.from
             {
                 return Ok(Some(Sample::new(timestamps[place], values[place])));
             }
@@ -74,9 +130,9 @@ impl MergeSource {
         self.reverse = false;
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
         while self.next(&mut timestamps, &mut values)? {
-            let place = timestamps.partition_point(|&at| at < self.snapshot.from);
+            let place = timestamps.partition_point(|&at| at < self.from);
             if let Some(&at) = timestamps.get(place)
-                && at <= self.snapshot.to
+                && at <= self.to
             {
                 return Ok(Some(Sample::new(at, values[place])));
             }
@@ -84,83 +140,217 @@ impl MergeSource {
         Ok(None)
     }
 
-    fn upcoming(&self) -> Option<usize> {
-        if self.next == self.end {
-            return None;
-        }
-        Some(if self.reverse {
-            self.end - 1
-        } else {
-            self.next
-        })
-    }
-
-    fn advance(&mut self) {
-        if self.reverse {
-            self.end -= 1;
-        } else {
-            self.next += 1;
+    /// How many samples there are and the oldest of them. Chunks and frames
+    /// wholly inside the span are counted without being decoded.
+    pub(crate) fn count(mut self) -> Result<(u64, Option<Timestamp>)> {
+        self.reverse = false;
+        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+        let (mut count, mut first) = (0, None);
+        loop {
+            if let Some((low, high, samples)) = self.upcoming_count()
+                && low >= self.from
+                && high <= self.to
+            {
+                self.skip();
+                count += samples;
+                first = first.or(Some(low));
+                continue;
+            }
+            if !self.next(&mut timestamps, &mut values)? {
+                return Ok((count, first));
+            }
+            let start = timestamps.partition_point(|&at| at < self.from);
+            let end = timestamps.partition_point(|&at| at <= self.to).max(start);
+            count += (end - start) as u64;
+            first = first.or(timestamps[start..end].first().copied());
         }
     }
 
     /// Bounds of the batch that comes next in a walk forwards: none of its
     /// samples lies outside. Nothing is decoded.
     pub(crate) fn upcoming_span(&self) -> Option<(Timestamp, Timestamp)> {
-        let first_of = |index: usize| match self.units.get(index)?.0 {
-            Unit::Frame { chunk, frame } => Some(self.snapshot.chunks[chunk].frame_first(frame)),
-            Unit::Tail => self.snapshot.tail.first(),
+        let (first, next, is_first) = match &self.open {
+            Some(open) => {
+                let frame = open.frames.start;
+                let next = match frame + 1 < open.frames.end {
+                    true => Some(open.chunk.frame_first(frame + 1)),
+                    false => self.unit_first(open.unit + 1),
+                };
+                let is_first = open.unit == 0 && open.ops.start == 0;
+                (open.chunk.frame_first(frame), next, is_first)
+            }
+            None => {
+                let unit = self.rest.clone().next()?;
+                (self.units[unit].first, self.unit_first(unit + 1), unit == 0)
+            }
         };
-        let index = self.upcoming()?;
-        // The first unit also has the operations before it.
-        let low = first_of(index).filter(|_| index > 0);
-        let high = first_of(index + 1).map(|next| next.saturating_sub(1));
         Some((
-            low.unwrap_or(Timestamp::MIN),
-            high.unwrap_or(Timestamp::MAX),
+            // The first one also has the operations before it.
+            if is_first { Timestamp::MIN } else { first },
+            next.map_or(Timestamp::MAX, |next| next.saturating_sub(1)),
         ))
     }
 
-    /// Where the late operations of unit `index` stand.
-    fn ops_of(&self, index: usize) -> std::ops::Range<usize> {
-        let start = index
+    fn unit_first(&self, unit: usize) -> Option<Timestamp> {
+        self.units.get(unit).map(|unit| unit.first)
+    }
+
+    /// The unit to be opened next.
+    fn upcoming_unit(&self) -> Option<usize> {
+        match self.reverse {
+            true => self.rest.clone().next_back(),
+            false => self.rest.clone().next(),
+        }
+    }
+
+    fn pass_unit(&mut self) {
+        match self.reverse {
+            true => self.rest.end -= 1,
+            false => self.rest.start += 1,
+        }
+    }
+
+    /// Where the late operations of a unit stand.
+    fn ops_of(&self, unit: usize) -> Range<usize> {
+        let start = unit
             .checked_sub(1)
-            .map_or(0, |before| self.units[before].1);
-        start..self.units[index].1
+            .map_or(0, |before| self.units[before].ops_end);
+        start..self.units[unit].ops_end
+    }
+
+    /// Opens the next unit if it is a chunk and none is open.
+    fn open_next(&mut self) -> Result<()> {
+        if self.open.is_some() {
+            return Ok(());
+        }
+        let Some(unit) = self.upcoming_unit() else {
+            return Ok(());
+        };
+        let chunk = match &self.units[unit].piece {
+            Piece::Stored(index) => self.ahead.load(&self.stored, *index, self.reverse)?,
+            Piece::Held(chunk) => chunk.clone(),
+            Piece::Tail => return Ok(()),
+        };
+        self.pass_unit();
+        let start = chunk.frame_at(self.from).unwrap_or(0);
+        let frames = chunk.frames_to(self.to).max(start + 1);
+        self.open = Some(Open {
+            frames: start..frames,
+            ops: self.ops_of(unit),
+            unit,
+            chunk,
+        });
+        Ok(())
+    }
+
+    /// The next frame of the open chunk and its operations, which are taken.
+    fn take_frame(&mut self) -> Option<(Arc<Chunk>, usize, Range<usize>)> {
+        let open = self.open.as_mut()?;
+        let ops = open.ops.clone();
+        let (frame, mine);
+        if self.reverse {
+            frame = open.frames.end - 1;
+            let first = open.chunk.frame_first(frame);
+            let older = match frame > open.frames.start {
+                true => self.ops[ops.clone()].partition_point(|op| op.timestamp < first),
+                // What is left belongs to the last frame taken.
+                false => 0,
+            };
+            mine = ops.start + older..ops.end;
+            open.ops.end = mine.start;
+            open.frames.end = frame;
+        } else {
+            frame = open.frames.start;
+            let older = match frame + 1 < open.frames.end {
+                true => {
+                    let next = open.chunk.frame_first(frame + 1);
+                    self.ops[ops.clone()].partition_point(|op| op.timestamp < next)
+                }
+                false => ops.len(),
+            };
+            mine = ops.start..ops.start + older;
+            open.ops.start = mine.end;
+            open.frames.start = frame + 1;
+        }
+        let chunk = open.chunk.clone();
+        if open.frames.is_empty() {
+            self.open = None;
+        }
+        Some((chunk, frame, mine))
+    }
+
+    /// The next frame of the open chunk, if no operation falls into it.
+    fn plain_frame(&self) -> Option<(&Chunk, usize)> {
+        let open = self.open.as_ref()?;
+        let ops = &self.ops[open.ops.clone()];
+        let frame = match self.reverse {
+            true => open.frames.end - 1,
+            false => open.frames.start,
+        };
+        let is_only = open.frames.len() == 1;
+        let has_ops = match self.reverse {
+            true => ops
+                .last()
+                .is_some_and(|op| is_only || op.timestamp >= open.chunk.frame_first(frame)),
+            false => ops
+                .first()
+                .is_some_and(|op| is_only || op.timestamp < open.chunk.frame_first(frame + 1)),
+        };
+        (!has_ops).then_some((&*open.chunk, frame))
+    }
+
+    /// First and last timestamp and number of samples of the next chunk or
+    /// frame, where that is known without decoding it.
+    fn upcoming_count(&mut self) -> Option<(Timestamp, Timestamp, u64)> {
+        if self.open.is_none() {
+            let unit = self.upcoming_unit()?;
+            let (first, last, count) = match &self.units[unit].piece {
+                Piece::Stored(index) => {
+                    let entry = &self.stored[*index].entry;
+                    (entry.first, entry.last, u64::from(entry.count))
+                }
+                Piece::Held(chunk) => (chunk.first(), chunk.last(), chunk.count() as u64),
+                Piece::Tail => return None,
+            };
+            if self.ops_of(unit).is_empty() && !self.deleted.meets(first, last) {
+                return Some((first, last, count));
+            }
+            self.open_next().ok()?;
+        }
+        let (chunk, frame) = self.plain_frame()?;
+        let frame = chunk.frame(frame).ok()?;
+        let (first, last) = (frame.first_timestamp(), frame.last_timestamp());
+        (!self.deleted.meets(first, last)).then_some((first, last, frame.count() as u64))
     }
 }
 
 /// Cuts a snapshot into units and gives each its late operations.
-fn units_of(snapshot: &Snapshot, late: &[LateOp]) -> Vec<(Unit, usize)> {
-    let mut starts = Vec::with_capacity(snapshot.chunks.len() + 1);
-    for (chunk_index, chunk) in snapshot.chunks.iter().enumerate() {
-        let first_frame = chunk.frame_at(snapshot.from).unwrap_or(0);
-        for frame in first_frame..chunk.frame_count() {
-            let first = chunk.frame_first(frame);
-            if first > snapshot.to {
-                break;
-            }
-            let unit = Unit::Frame {
-                chunk: chunk_index,
-                frame,
-            };
-            starts.push((unit, first));
-        }
-    }
-    if let Some(first) = snapshot.tail.first() {
-        starts.push((Unit::Tail, first));
-    }
-    if starts.is_empty() && !late.is_empty() {
-        // No frame is near: the operations stand for themselves.
-        starts.push((Unit::Tail, Timestamp::MIN));
-    }
+fn units_of(
+    pieces: impl Iterator<Item = (Timestamp, Piece)>,
+    tail_first: Option<Timestamp>,
+    ops: &[LateOp],
+) -> Vec<Unit> {
+    let mut units: Vec<Unit> = pieces
+        .map(|(first, piece)| Unit {
+            piece,
+            first,
+            ops_end: 0,
+        })
+        .collect();
+    // Where no chunk is near, operations stand for themselves.
+    let lonely = (units.is_empty() && !ops.is_empty()).then_some(Timestamp::MIN);
+    units.extend(tail_first.or(lonely).map(|first| Unit {
+        piece: Piece::Tail,
+        first,
+        ops_end: 0,
+    }));
     let mut ops_end = 0;
-    let mut units = Vec::with_capacity(starts.len());
-    for (index, &(unit, _)) in starts.iter().enumerate() {
-        ops_end += match starts.get(index + 1) {
-            Some(&(_, next)) => late[ops_end..].partition_point(|op| op.timestamp < next),
-            None => late.len() - ops_end,
+    for index in 0..units.len() {
+        ops_end += match units.get(index + 1) {
+            Some(next) => ops[ops_end..].partition_point(|op| op.timestamp < next.first),
+            None => ops.len() - ops_end,
         };
-        units.push((unit, ops_end));
+        units[index].ops_end = ops_end;
     }
     units
 }
@@ -169,35 +359,42 @@ impl Source for MergeSource {
     fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool> {
         timestamps.clear();
         values.clear();
-        let Some(index) = self.upcoming() else {
-            return Ok(false);
+        self.open_next()?;
+        let (ops, frame) = match self.take_frame() {
+            Some((chunk, frame, ops)) => (ops, Some((chunk, frame))),
+            None => {
+                let Some(unit) = self.upcoming_unit() else {
+                    return Ok(false);
+                };
+                self.pass_unit();
+                (self.ops_of(unit), None)
+            }
         };
-        let ops = self.ops_of(index);
-        self.advance();
-        let plain = ops.is_empty();
-        let (into_timestamps, into_values) = if plain {
-            (&mut *timestamps, &mut *values)
-        } else {
-            self.timestamps.clear();
-            self.values.clear();
-            (&mut self.timestamps, &mut self.values)
+        let (into_timestamps, into_values) = match ops.is_empty() {
+            true => (&mut *timestamps, &mut *values),
+            false => (&mut self.timestamps, &mut self.values),
         };
-        match self.units[index].0 {
-            Unit::Frame { chunk, frame } => self.snapshot.chunks[chunk]
-                .frame(frame)?
-                .decode(into_timestamps, into_values)
-                .map_err(damaged)?,
-            Unit::Tail => {
+        into_timestamps.clear();
+        into_values.clear();
+        match frame {
+            Some((chunk, frame)) => {
+                chunk
+                    .frame(frame)?
+                    .decode(into_timestamps, into_values)
+                    .map_err(damaged)?;
+                drop_deleted(&self.deleted, into_timestamps, into_values);
+            }
+            None => {
                 // It is read once.
-                let tail = std::mem::take(&mut self.snapshot.tail);
+                let tail = std::mem::take(&mut self.tail);
                 (*into_timestamps, *into_values) = (tail.timestamps, tail.values);
             }
         }
-        if !plain {
+        if !ops.is_empty() {
             merge_ops(
                 &self.timestamps,
                 &self.values,
-                &self.late[ops],
+                &self.ops[ops],
                 timestamps,
                 values,
             );
@@ -206,18 +403,28 @@ impl Source for MergeSource {
     }
 
     fn peek_stats(&mut self) -> Option<BatchStats> {
-        let index = self.upcoming()?;
-        let Unit::Frame { chunk, frame } = self.units[index].0 else {
-            return None;
-        };
-        if !self.ops_of(index).is_empty() {
+        if self.open.is_none() {
+            let unit = self.upcoming_unit()?;
+            if let Piece::Stored(index) = self.units[unit].piece
+                && self.ops_of(unit).is_empty()
+                && let Some(stats) = self.stored[index].entry.stats()
+                && !self.deleted.meets(stats.first, stats.last)
+            {
+                return Some(stats);
+            }
+            // Errors come again where the samples are asked for.
+            self.open_next().ok()?;
+        }
+        let (chunk, frame) = self.plain_frame()?;
+        let frame = chunk.frame(frame).ok()?;
+        let (first, last) = (frame.first_timestamp(), frame.last_timestamp());
+        if self.deleted.meets(first, last) {
             return None;
         }
-        let frame = self.snapshot.chunks[chunk].frame(frame).ok()?;
         let stats = frame.stats().ok()?;
         Some(BatchStats {
-            first: frame.first_timestamp(),
-            last: frame.last_timestamp(),
+            first,
+            last,
             count: frame.count() as u64,
             nan_count: stats.nan_count as u64,
             min: stats.min,
@@ -227,8 +434,28 @@ impl Source for MergeSource {
     }
 
     fn skip(&mut self) {
-        if self.upcoming().is_some() {
-            self.advance();
+        if self.take_frame().is_none() && self.upcoming_unit().is_some() {
+            self.pass_unit();
         }
     }
+}
+
+/// Takes out the samples of deleted spans.
+fn drop_deleted(deleted: &Spans, timestamps: &mut Vec<Timestamp>, values: &mut Vec<f64>) {
+    let (Some(&first), Some(&last)) = (timestamps.first(), timestamps.last()) else {
+        return;
+    };
+    if !deleted.meets(first, last) {
+        return;
+    }
+    let mut kept = 0;
+    for place in 0..timestamps.len() {
+        if !deleted.covers(timestamps[place]) {
+            timestamps[kept] = timestamps[place];
+            values[kept] = values[place];
+            kept += 1;
+        }
+    }
+    timestamps.truncate(kept);
+    values.truncate(kept);
 }

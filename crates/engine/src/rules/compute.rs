@@ -68,7 +68,7 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<
         rows.dedup_by_key(|row: &mut Sample| row.timestamp);
     } else {
         let mut picked = Picked {
-            source: MergeSource::new(part.snapshot.clone(), false),
+            source: MergeSource::new(part.snapshot.clone(), false)?,
             dirty,
             place: 0,
         };
@@ -124,13 +124,13 @@ fn twa_rows(rule: &Rule, group: &[Bucket], part: &Part<'_>, rows: &mut Vec<Sampl
         let Some(to) = than.checked_sub(1) else {
             return Ok(None);
         };
-        MergeSource::new(part.snapshot.narrow(oldest, to), true).last_sample()
+        MergeSource::new(part.snapshot.narrow(oldest, to), true)?.last_sample()
     };
     let newer = |than: Timestamp| -> Result<Option<Sample>> {
         let Some(from) = than.checked_add(1) else {
             return Ok(None);
         };
-        MergeSource::new(part.snapshot.narrow(from, Timestamp::MAX), false).first_sample()
+        MergeSource::new(part.snapshot.narrow(from, Timestamp::MAX), false)?.first_sample()
     };
     let from = match older(first.first)? {
         Some(before) => window.containing(before.timestamp).first,
@@ -146,7 +146,7 @@ fn twa_rows(rule: &Rule, group: &[Bucket], part: &Part<'_>, rows: &mut Vec<Sampl
         after: newer(to)?,
     };
     let query = query_of(rule, from, to);
-    let mut source = MergeSource::new(part.snapshot.narrow(from, to), false);
+    let mut source = MergeSource::new(part.snapshot.narrow(from, to), false)?;
     let mut sink = Rows::default();
     query::run(&query, neighbours, &mut source, &mut sink)?;
     let all = sink.0;

@@ -350,7 +350,7 @@ impl Series {
 
     /// Whether a reader finds a sample in `from..=to`.
     fn holds_any(&self, from: Timestamp, to: Timestamp) -> Result<bool> {
-        let source = crate::query::merge::MergeSource::new(self.snapshot(from, to), false);
+        let source = crate::query::merge::MergeSource::new(self.snapshot(from, to), false)?;
         Ok(source.first_sample()?.is_some())
     }
 
@@ -367,7 +367,9 @@ impl Series {
             .zip(ends.map(|span| span.last).max());
         let (mut from, mut to) = span.unwrap_or((Timestamp::MAX, Timestamp::MIN));
         for (rule, dirty) in &rules {
-            if let (Some(first), Some(last)) = (dirty.first(), dirty.last()) {
+            if let (true, Some(first), Some(last)) =
+                (rule.interpolates(), dirty.first(), dirty.last())
+            {
                 let window = rule.window();
                 let first = window.containing(self.reach_before(first.first)).first;
                 from = from.min(self.reach_before(first));

@@ -107,6 +107,11 @@ impl Chunk {
             .checked_sub(1)
     }
 
+    /// How many frames begin at or before `to`.
+    pub(crate) fn frames_to(&self, to: Timestamp) -> usize {
+        self.frames.partition_point(|frame| frame.first <= to)
+    }
+
     /// Whether a sample is stored at `timestamp`; decodes at most one restart
     /// block of timestamps.
     pub(crate) fn exists(&self, timestamp: Timestamp) -> Result<bool> {
@@ -129,37 +134,11 @@ impl Chunk {
         Ok(Some(frame.value_at(position).map_err(damaged)?))
     }
 
-    /// How many samples lie at or after `from`, and the first of them.
-    /// Decodes the timestamps of the frame `from` falls into.
-    pub(crate) fn count_from(&self, from: Timestamp) -> Result<(usize, Option<Timestamp>)> {
-        if self.first >= from {
-            return Ok((self.count, Some(self.first)));
-        }
-        let (mut count, mut first) = (0, None);
-        for index in (0..self.frames.len()).rev() {
-            let frame = self.frame(index)?;
-            let start = frame.lower_bound(from).map_err(damaged)?;
-            if start == frame.count() {
-                break;
-            }
-            count += frame.count() - start;
-            if start == 0 {
-                first = Some(frame.first_timestamp());
-                continue;
-            }
-            let mut timestamps = Vec::new();
-            frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
-            first = timestamps.get(start).copied();
-        }
-        Ok((count, first))
-    }
-
     /// A chunk from its bytes: frames end to end. Parses their headers.
     ///
     /// # Errors
     /// `Corrupt` where the bytes are no frames, none at all, or frames that do
     /// not ascend.
-    #[allow(dead_code)]
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut start = 0;
@@ -184,7 +163,6 @@ impl Chunk {
     }
 
     /// Its frames end to end, as [`Chunk::from_bytes`] takes them.
-    #[allow(dead_code)]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,27 +1,57 @@
 //! Deleting a span of time from a series.
 //!
-//! Samples in memory are removed at once: chunks wholly inside the span are
+//! Samples in the head are removed at once: chunks wholly inside the span are
 //! dropped, frames outside are copied as they stand, the frames at the edges
-//! are decoded and encoded again. Late operations are settled first, so the
-//! answer is the exact number of samples a reader would have seen.
+//! are decoded and encoded again. Late operations are settled first. Of what is
+//! stored the span is noted as deleted, and how many samples that takes is
+//! counted afterwards, without the lock. So the answer is the exact number of
+//! samples a reader would have seen.
 
 use super::chunk::{Chunk, damaged};
 use super::rewrite::Rewriter;
-use super::{Sealer, Series};
+use super::stored::StoredSpan;
+use super::{Sealer, Series, Snapshot};
 use crate::error::Result;
-use latewood_model::Timestamp;
+use crate::query::merge::MergeSource;
+use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 
-impl Series {
-    /// Removes the samples of `from..=to`; how many a reader could see.
+/// What a deletion took.
+#[derive(Default)]
+pub(crate) struct Deleted {
+    head: u64,
+    stored: Option<StoredSpan>,
+}
+
+impl Deleted {
+    /// How many samples a reader could see. Reads what was stored, so no lock
+    /// should be held.
     ///
-    /// Linear in the frames the span touches.
+    /// # Errors
+    /// `Corrupt` and `Io` where that cannot be read: the samples are deleted
+    /// all the same.
+    pub(crate) fn count(self) -> Result<u64> {
+        let Some(stored) = self.stored else {
+            return Ok(self.head);
+        };
+        Ok(self.head
+            + MergeSource::new(Snapshot::of_stored(stored), false)?
+                .count()?
+                .0)
+    }
+}
+
+impl Series {
+    /// Removes the samples of `from..=to`.
+    ///
+    /// Linear in the frames of the head that the span touches. Reads a block
+    /// only where the newest sample goes and the one before is stored.
     pub(crate) fn delete_range(
         &mut self,
         from: Timestamp,
         to: Timestamp,
         sealer: &mut Sealer,
-    ) -> Result<u64> {
+    ) -> Result<Deleted> {
         let newest = self.newest;
         if self.source_mut().is_some() && newest.is_some_and(|newest| to < newest) {
             // Rules may still need what is past the retention.
@@ -31,27 +61,77 @@ impl Series {
             // sample goes and takes the limit back with it.
             self.delete_expired(sealer)?;
         }
-        let deleted = self.delete_span(from, to, sealer)?;
-        self.sealed_last = self.chunks.last().map(|chunk| chunk.last());
-        self.newest = self
-            .tail
-            .last()
-            .map(|sample| sample.timestamp)
-            .or(self.sealed_last);
+        let stored_newest = self.newest_stored_without(from, to)?;
+        let stored = self.delete_stored(from, to);
+        let head = self.delete_span(from, to, sealer)?;
+        let stored_last = self.stored.as_ref().map(|stored| stored.last());
+        self.sealed_last = self.chunks.last().map(|chunk| chunk.last()).or(stored_last);
+        let head_newest = self.tail.last().map(|sample| sample.timestamp);
+        let head_newest = head_newest.or(self.chunks.last().map(|chunk| chunk.last()));
+        self.newest = head_newest.or(stored_newest.map(|sample| sample.timestamp));
+        if let Some(stored) = &mut self.stored
+            && head_newest.is_none()
+        {
+            stored.set_newest_value(stored_newest.map(|sample| sample.value));
+        }
         let newest_left = self.newest;
         if let Some(source) = self.source_mut()
             && from <= to
         {
             source.deleted(from, to, newest, newest_left);
         }
-        Ok(deleted)
+        Ok(Deleted { head, stored })
+    }
+
+    /// The newest stored sample once `from..=to` is deleted, where that will be
+    /// the newest of the series.
+    fn newest_stored_without(&self, from: Timestamp, to: Timestamp) -> Result<Option<Sample>> {
+        let (Some(stored), Some(newest)) = (&self.stored, self.newest) else {
+            return Ok(None);
+        };
+        let outside = |at: Timestamp| at < from || at > to;
+        if self
+            .chunks
+            .iter()
+            .any(|chunk| outside(chunk.first()) || outside(chunk.last()))
+            || self.tail.iter().any(|sample| outside(sample.timestamp))
+        {
+            return Ok(None);
+        }
+        if outside(newest) {
+            return self.last_sample();
+        }
+        match from
+            .checked_sub(1)
+            .and_then(|to| stored.span(self.retention_floor(), to))
+        {
+            Some(span) => MergeSource::new(Snapshot::of_stored(span), true)?.last_sample(),
+            None => Ok(None),
+        }
+    }
+
+    /// Deletes `from..=to` of what is stored; what a reader saw there before.
+    fn delete_stored(&mut self, from: Timestamp, to: Timestamp) -> Option<StoredSpan> {
+        let visible = from.max(self.retention_floor());
+        let stored = self.stored.as_mut()?;
+        let to = to.min(stored.last());
+        if from > to {
+            return None;
+        }
+        let before = stored.span(visible, to);
+        stored.delete(from, to);
+        before
     }
 
     /// Settles, and removes to the last sample what is past the retention.
     pub(crate) fn delete_expired(&mut self, sealer: &mut Sealer) -> Result<()> {
         self.settle_now(sealer)?;
+        if self.retention_ms == 0 {
+            return Ok(());
+        }
         if let Some(expired_to) = self.retention_floor().checked_sub(1) {
             self.delete_span(Timestamp::MIN, expired_to, sealer)?;
+            self.delete_stored(Timestamp::MIN, expired_to);
             if let Some(source) = self.source_mut() {
                 source.lost(expired_to.saturating_add(1));
             }

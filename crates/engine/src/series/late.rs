@@ -18,7 +18,7 @@
 
 use super::sort::sort_by_timestamp;
 use hashbrown::HashSet;
-use latewood_model::{DuplicatePolicy, Timestamp};
+use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::sync::Arc;
 
 /// Operations staged before they are sorted into a run: 96 KiB, which still
@@ -43,6 +43,21 @@ pub(crate) struct LateOp {
 }
 
 impl LateOp {
+    pub(crate) fn new(sample: Sample, policy: DuplicatePolicy) -> Self {
+        Self {
+            timestamp: sample.timestamp,
+            value: sample.value,
+            policy,
+        }
+    }
+
+    /// Whether its timestamp may hold NaN after it.
+    pub(crate) fn may_leave_nan(&self) -> bool {
+        // Infinities of both signs add up to NaN.
+        let sums_to_nan = self.policy == DuplicatePolicy::Sum && self.value.is_infinite();
+        self.value.is_nan() || sums_to_nan
+    }
+
     /// The value at the operation's timestamp, given what was there.
     ///
     /// Where the policy refuses, the old value stays: such operations are
@@ -255,6 +270,27 @@ impl Late {
     pub(crate) fn abandon_settle(&mut self) {
         let newer = std::mem::replace(&mut self.runs, std::mem::take(&mut self.settling));
         self.runs.extend(newer);
+    }
+
+    /// All operations, in arrival order where timestamps are equal.
+    pub(crate) fn into_ops(self) -> Vec<LateOp> {
+        let mut ops = Vec::with_capacity(self.pending);
+        ops.extend(self.parts().flatten());
+        ops
+    }
+
+    /// Takes out the operations of `from..=to`. No settle may be under way.
+    pub(crate) fn remove_span(&mut self, from: Timestamp, to: Timestamp) {
+        let stays = |op: &LateOp| !(from..=to).contains(&op.timestamp);
+        for run in &mut self.runs {
+            if !run.ops.iter().all(stays) {
+                run.ops = Arc::new(run.ops.iter().filter(|op| stays(op)).copied().collect());
+            }
+        }
+        self.runs.retain(|run| !run.ops.is_empty());
+        self.staged.retain(stays);
+        self.timestamps = None;
+        self.pending = self.parts().map(<[LateOp]>::len).sum();
     }
 
     fn parts(&self) -> impl Iterator<Item = &[LateOp]> {

@@ -18,7 +18,7 @@ impl Series {
     pub(crate) fn held_bytes(&self) -> usize {
         self.tail.capacity() * size_of::<Sample>()
             + self.chunk_bytes
-            + self.late_pending() * size_of::<LateOp>()
+            + (self.late_pending() + self.deep_pending()) * size_of::<LateOp>()
     }
 
     /// Whether the tail just grew or sealed, so that a look at
@@ -62,8 +62,13 @@ impl Series {
                     .iter()
                     .map(|chunk| chunk.memory_bytes() + 16)
                     .sum::<usize>(),
-            late_bytes: self.late.as_ref().map_or(0, |late| late.memory_bytes()),
+            late_bytes: self.late.as_ref().map_or(0, |late| late.memory_bytes())
+                + self.stored.as_ref().map_or(0, |stored| stored.deep_bytes()),
             other_bytes: size_of::<Self>()
+                + self
+                    .stored
+                    .as_ref()
+                    .map_or(0, |stored| stored.memory_bytes())
                 + self.key.len()
                 + self.links.as_ref().map_or(0, |links| links.memory_bytes()),
         }

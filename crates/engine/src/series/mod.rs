@@ -11,36 +11,48 @@
 //! 1. Chunks ascend and do not overlap; the tail ascends and lies wholly after
 //!    `sealed_last`; late operations lie at or before `sealed_last`.
 //! 2. `newest` is the timestamp of the newest sample, expired or not.
-//! 3. Chunks a settle works on change in no other way: whatever else must
+//! 3. What is stored ends before the first chunk begins; `sealed_last` is never
+//!    before its end.
+//! 4. Chunks a settle works on change in no other way: whatever else must
 //!    change them cancels the settle first ([`Series::cancel_settle`]).
 //!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
 pub(crate) mod chunk;
 mod delete;
+#[allow(dead_code)]
+mod freeze;
 pub(crate) mod late;
 mod memory;
+#[allow(dead_code)]
+pub(crate) mod overlay;
+mod put;
 pub(crate) mod rewrite;
 pub(crate) mod settle;
 mod snapshot;
 mod sort;
+pub(crate) mod spans;
+#[allow(dead_code)]
+pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use delete::Deleted;
 pub use memory::Memory;
 pub(crate) use rewrite::merge_ops;
 pub(crate) use settle::{Pressure, SettleWork};
-pub(crate) use snapshot::Snapshot;
+pub(crate) use snapshot::{Snapshot, Tail};
 
 use crate::append::Refusal;
 use crate::error::Result;
 use crate::rules::{Links, Source};
 use chunk::{Chunk, Held, Shape};
-use late::{Late, LateOp};
+use late::Late;
 use latewood_codec::{Encoder, Hint};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Sample, SeriesOptions, Timestamp};
 use rewrite::is_full;
 use std::sync::Arc;
+use stored::Stored;
 
 /// Buffers for encoding, one per shard.
 #[derive(Default)]
@@ -90,6 +102,8 @@ pub(crate) struct Series {
     ignore: Option<Box<Ignore>>,
     hint: Hint,
     late: Option<Box<Late>>,
+    /// What lies in blocks; none in a series that was never flushed.
+    stored: Option<Box<Stored>>,
     chunks: Vec<Held>,
     /// What the chunks count in [`Series::held_bytes`].
     chunk_bytes: usize,
@@ -125,6 +139,7 @@ impl Series {
             ignore: boxed(options.ignore),
             hint: Hint::default(),
             late: None,
+            stored: None,
             chunks: Vec::new(),
             chunk_bytes: 0,
             shape,
@@ -210,157 +225,6 @@ impl Series {
         self.policy.unwrap_or(default)
     }
 
-    /// Takes a sample. Constant time when it is newer than all before;
-    /// amortised logarithmic when late.
-    pub(crate) fn append(
-        &mut self,
-        sample: Sample,
-        policy: DuplicatePolicy,
-        sealer: &mut Sealer,
-    ) -> Result<Fate> {
-        if let Some(newest) = self.newest
-            && policy == DuplicatePolicy::Last
-            && self.ignores(sample, newest)?
-        {
-            return Ok(Fate::Ignored(newest));
-        }
-        self.put(sample, policy, sealer)
-    }
-
-    /// Takes a sample whatever the IGNORE rule says.
-    #[inline]
-    pub(crate) fn put(
-        &mut self,
-        sample: Sample,
-        policy: DuplicatePolicy,
-        sealer: &mut Sealer,
-    ) -> Result<Fate> {
-        if let Some(newest) = self.newest
-            && sample.timestamp <= newest
-        {
-            let fate = self.append_late(sample, policy, newest, sealer)?;
-            if self.links.is_some() && matches!(fate, Fate::Late | Fate::Duplicate) {
-                self.note_touched(sample.timestamp);
-            }
-            return Ok(fate);
-        }
-        if let Some(links) = &mut self.links
-            && let Links::Source(source) = &mut **links
-        {
-            source.in_order(sample.timestamp);
-        }
-        self.newest = Some(sample.timestamp);
-        self.holds_nan |= sample.value.is_nan();
-        self.push_tail(sample, sealer)?;
-        Ok(Fate::InOrder)
-    }
-
-    #[inline]
-    fn push_tail(&mut self, sample: Sample, sealer: &mut Sealer) -> Result<()> {
-        self.tail.push(sample);
-        if self.tail.len() >= usize::from(self.frame_samples) {
-            self.seal_tail(sealer)?;
-        }
-        Ok(())
-    }
-
-    fn ignores(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
-        let Some(Ignore {
-            max_time_diff_ms,
-            max_value_diff,
-        }) = self.ignore.as_deref().copied()
-        else {
-            return Ok(false);
-        };
-        if sample.timestamp < newest || sample.timestamp.abs_diff(newest) > max_time_diff_ms {
-            return Ok(false);
-        }
-        let last = self.value_at(newest)?;
-        Ok(last.is_some_and(|last| (sample.value - last).abs() <= max_value_diff))
-    }
-
-    fn append_late(
-        &mut self,
-        sample: Sample,
-        policy: DuplicatePolicy,
-        newest: Timestamp,
-        sealer: &mut Sealer,
-    ) -> Result<Fate> {
-        if sample.timestamp < self.floor(newest) {
-            return Ok(Fate::Refused(Refusal::OlderThanRetention));
-        }
-        match self.sealed_last {
-            Some(sealed_last) if sample.timestamp <= sealed_last => {
-                self.append_sealed(sample, policy)
-            }
-            _ => self.append_into_tail(sample, policy, sealer),
-        }
-    }
-
-    fn append_into_tail(
-        &mut self,
-        sample: Sample,
-        policy: DuplicatePolicy,
-        sealer: &mut Sealer,
-    ) -> Result<Fate> {
-        let place = self
-            .tail
-            .partition_point(|held| held.timestamp < sample.timestamp);
-        if let Some(held) = self.tail.get_mut(place)
-            && held.timestamp == sample.timestamp
-        {
-            let Some(value) = policy.resolve(held.value, sample.value) else {
-                return Ok(Fate::Refused(Refusal::Duplicate));
-            };
-            held.value = value;
-            self.holds_nan |= value.is_nan();
-            return Ok(Fate::Duplicate);
-        }
-        self.holds_nan |= sample.value.is_nan();
-        self.tail.insert(place, sample);
-        if self.tail.len() >= usize::from(self.frame_samples) {
-            self.seal_tail(sealer)?;
-        }
-        Ok(Fate::Late)
-    }
-
-    /// Stages a sample at or before `sealed_last`.
-    fn append_sealed(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<Fate> {
-        let refused = match policy {
-            DuplicatePolicy::Block => self.exists_sealed(sample.timestamp)?,
-            DuplicatePolicy::First | DuplicatePolicy::Last => false,
-            _ if sample.value.is_nan() || self.holds_nan => self
-                .value_at(sample.timestamp)?
-                .is_some_and(|old| policy.resolve(old, sample.value).is_none()),
-            _ => false,
-        };
-        if refused {
-            return Ok(Fate::Refused(Refusal::Duplicate));
-        }
-        // Infinities of both signs add up to NaN.
-        let sums_to_nan = policy == DuplicatePolicy::Sum && sample.value.is_infinite();
-        self.holds_nan |= sample.value.is_nan() || sums_to_nan;
-        let late = self.late.get_or_insert_default();
-        late.push(LateOp {
-            timestamp: sample.timestamp,
-            value: sample.value,
-            policy,
-        });
-        Ok(Fate::Late)
-    }
-
-    fn exists_sealed(&mut self, timestamp: Timestamp) -> Result<bool> {
-        if let Some(late) = &mut self.late
-            && late.exists(timestamp)
-        {
-            return Ok(true);
-        }
-        match self.chunk_at(timestamp) {
-            Some(chunk) => chunk.exists(timestamp),
-            None => Ok(false),
-        }
-    }
-
     /// The last chunk that starts at or before `timestamp`.
     fn chunk_at(&self, timestamp: Timestamp) -> Option<&Chunk> {
         let index = self
@@ -377,6 +241,11 @@ impl Series {
                 .tail
                 .binary_search_by_key(&timestamp, |held| held.timestamp);
             return Ok(found.ok().map(|place| self.tail[place].value));
+        }
+        if let Some(stored) = &self.stored
+            && timestamp <= stored.last()
+        {
+            return stored.value_at(timestamp);
         }
         let base = match self.chunk_at(timestamp) {
             Some(chunk) => chunk.value_at(timestamp)?,
@@ -396,6 +265,12 @@ impl Series {
         // Nearly always it is the end of the tail.
         if let Some(last) = self.tail.last().filter(|last| last.timestamp == newest) {
             return Ok(Some(*last));
+        }
+        if let Some(stored) = &self.stored
+            && newest <= stored.last()
+            && let Some(value) = stored.newest_value()
+        {
+            return Ok(Some(Sample::new(newest, value)));
         }
         let value = self.value_at(newest)?;
         Ok(value.map(|value| Sample::new(newest, value)))

@@ -147,9 +147,10 @@ impl Series {
         }
     }
 
-    /// Late operations that ever came.
+    /// Late operations that ever came since the last flush.
     pub(crate) fn late_pushed(&self) -> u64 {
-        self.late.as_ref().map_or(0, |late| late.pushed())
+        let deep = self.stored.as_ref().map_or(0, |stored| stored.pushed());
+        deep + self.late.as_ref().map_or(0, |late| late.pushed())
     }
 
     /// The chunks that operations from `first` to `last` fall into, widened by

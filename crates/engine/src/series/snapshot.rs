@@ -6,6 +6,7 @@
 use super::Series;
 use super::chunk::{Chunk, shared};
 use super::late::SharedLate;
+use super::stored::StoredSpan;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub(crate) struct Snapshot {
     /// Oldest and newest timestamp asked for, clipped to the retention.
     pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
+    /// What lies in blocks, older than every chunk here.
+    pub(crate) stored: Option<StoredSpan>,
     /// Chunks that reach into the span, ascending.
     pub(crate) chunks: Vec<Arc<Chunk>>,
     /// Late operations, those of the span among them.
@@ -55,7 +58,21 @@ impl Snapshot {
     /// About how many samples there are, at most.
     pub(crate) fn samples(&self) -> u64 {
         let sealed: usize = self.chunks.iter().map(|chunk| chunk.count()).sum();
-        (sealed + self.late.len() + self.tail.len()) as u64
+        let stored = self.stored.as_ref().map_or(0, StoredSpan::samples);
+        stored + (sealed + self.late.len() + self.tail.len()) as u64
+    }
+
+    /// A snapshot of nothing but what is stored.
+    pub(crate) fn of_stored(stored: StoredSpan) -> Self {
+        let (from, to) = stored.span();
+        Self {
+            from,
+            to,
+            stored: Some(stored),
+            chunks: Vec::new(),
+            late: SharedLate::default(),
+            tail: Tail::default(),
+        }
     }
 }
 
@@ -66,7 +83,12 @@ impl Series {
         let inside = self.chunks[start..].iter();
         let inside = inside.take_while(|held| held.first <= to);
         let sealed: usize = inside.map(|held| held.chunk.count()).sum();
-        (sealed + self.late_pending() + self.tail.len()) as u64
+        let stored = self
+            .stored
+            .as_ref()
+            .and_then(|stored| stored.span(from, to));
+        stored.map_or(0, |span| span.samples())
+            + (sealed + self.late_pending() + self.tail.len()) as u64
     }
 
     /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in
@@ -94,6 +116,10 @@ impl Series {
         Snapshot {
             from,
             to,
+            stored: self
+                .stored
+                .as_ref()
+                .and_then(|stored| stored.span(from, to)),
             chunks: shared(&self.chunks[start..end]),
             late,
             tail: Tail::of(&self.tail[tail_start..tail_end]),
@@ -107,7 +133,8 @@ impl Series {
         if let Some(place) = in_tail.checked_sub(1) {
             return self.tail[place].timestamp;
         }
-        // Every chunk has a sample at its first timestamp.
+        // Every chunk of the head has a sample at its first timestamp; what is
+        // stored may be deleted, and is not looked into here.
         let chunks = self.chunks.partition_point(|held| held.first < timestamp);
         let before = chunks.checked_sub(1).map(|index| self.chunks[index].first);
         before.unwrap_or(Timestamp::MIN)
@@ -142,6 +169,10 @@ impl Snapshot {
         Self {
             from,
             to,
+            stored: self
+                .stored
+                .as_ref()
+                .and_then(|stored| stored.narrow(from, to)),
             chunks: self.chunks[start..end.max(start)].to_vec(),
             late: self.late.clone(),
             tail: Tail {

@@ -1,10 +1,17 @@
-//! A series against a naive map, under random operations.
+//! A series against a naive map, under random operations and flushes.
 
+use super::overlay::overlay_chunks;
 use super::settle::{SettleJob, Settled};
+use super::stored::Frozen;
 use super::*;
+use crate::block::{
+    Block, BlockSet, BlockWriter, Cache, CurrentBlocks, Family, Kind, PartitionBlocks,
+};
+use crate::io::Env;
+use crate::io::sim::SimDisk;
 use crate::query::Source;
 use crate::query::merge::MergeSource;
-use latewood_model::Encoding;
+use latewood_model::{Encoding, SeriesId};
 use std::collections::BTreeMap;
 
 /// Small, seeded and good enough: the splitmix64 generator.
@@ -66,7 +73,7 @@ impl Naive {
 fn read(series: &Series, from: Timestamp, to: Timestamp, reverse: bool) -> Vec<(Timestamp, u64)> {
     let snapshot = series.snapshot(from, to);
     let from = snapshot.from;
-    let mut source = MergeSource::new(snapshot, reverse);
+    let mut source = MergeSource::new(snapshot, reverse).unwrap();
     let (mut timestamps, mut values) = (Vec::new(), Vec::new());
     let mut rows = Vec::new();
     while source.next(&mut timestamps, &mut values).unwrap() {
@@ -93,10 +100,87 @@ struct Run {
     naive: Naive,
     settling: Option<SettleJob>,
     settled: Option<Settled>,
+    flushes: Flushes,
+}
+
+/// The files that flushes of the one series left.
+struct Flushes {
+    env: Env,
+    cache: Cache,
+    blocks: Arc<CurrentBlocks>,
+    /// Frozen and not yet published.
+    frozen: Option<Arc<Frozen>>,
+    begun: u64,
+    files: u64,
+    /// Whether the test flushes at all.
+    wanted: bool,
+}
+
+/// The series.
+const ID: SeriesId = SeriesId(7);
+
+impl Flushes {
+    fn new(wanted: bool) -> Self {
+        let env = SimDisk::new().env(1);
+        let dir = std::path::Path::new("/blocks");
+        env.disk.create_dir_all(dir).unwrap();
+        Self {
+            env,
+            cache: Cache::new(64 * 1024),
+            blocks: Arc::default(),
+            frozen: None,
+            begun: 0,
+            files: 0,
+            wanted,
+        }
+    }
+
+    fn write(&mut self, family: Family, fill: impl FnOnce(&mut BlockWriter)) -> Arc<Block> {
+        self.files += 1;
+        let path = std::path::PathBuf::from(format!("/blocks/{}", self.files));
+        let mut writer = BlockWriter::create(&self.env, &path, self.files, 0, family).unwrap();
+        fill(&mut writer);
+        let meta = writer.finish().unwrap();
+        Arc::new(Block::open(&self.env, &path, &meta, &self.cache).unwrap())
+    }
+
+    fn publish(&mut self, shape: Shape) {
+        let Some(frozen) = self.frozen.take() else {
+            return;
+        };
+        let old = self.blocks.get();
+        let mut held = PartitionBlocks::default();
+        if let Some(partition) = old.partitions.get(&0) {
+            held = partition.clone();
+        }
+        if !frozen.chunks.is_empty() {
+            held.base.push(self.write(Family::Base, |writer| {
+                for chunk in &frozen.chunks {
+                    writer.chunk(ID, Kind::Base, chunk).unwrap();
+                }
+            }));
+        }
+        let overlays = overlay_chunks(&frozen.ops, shape, &mut Encoder::new()).unwrap();
+        if !overlays.is_empty() || !frozen.deleted.is_empty() {
+            held.late.push(self.write(Family::Late, |writer| {
+                for (from, to) in frozen.deleted.iter() {
+                    writer.tombstone(ID, from, to).unwrap();
+                }
+                for (policy, chunk) in &overlays {
+                    writer.chunk(ID, Kind::Overlay(*policy), chunk).unwrap();
+                }
+            }));
+        }
+        self.blocks.set(Arc::new(BlockSet {
+            flush: frozen.flush,
+            floor: Timestamp::MIN,
+            partitions: [(0, held)].into(),
+        }));
+    }
 }
 
 impl Run {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, flushes: bool) -> Self {
         let mut rng = Rng(seed);
         let encoding = [Encoding::Compressed, Encoding::Uncompressed][rng.below(2) as usize];
         let retention_ms = [0, 0, 3_000][rng.below(3) as usize];
@@ -117,6 +201,7 @@ impl Run {
             naive,
             settling: None,
             settled: None,
+            flushes: Flushes::new(flushes),
         }
     }
 
@@ -159,7 +244,7 @@ impl Run {
             .series
             .delete_range(from, to, &mut self.sealer)
             .unwrap();
-        assert_eq!(deleted, visible, "deleting {from}..={to}");
+        assert_eq!(deleted.count().unwrap(), visible, "deleting {from}..={to}");
         self.naive
             .samples
             .retain(|at, _| !(from..=to).contains(at) && *at >= floor);
@@ -187,8 +272,42 @@ impl Run {
                 }
             }
             61..=70 => self.check(),
+            71..=150 if self.flushes.wanted => self.flush_step(),
             _ => self.append(),
         }
+    }
+
+    /// Goes one step on with a flush: freeze, publish, thaw, or a restart.
+    fn flush_step(&mut self) {
+        let flushes = &mut self.flushes;
+        match self.rng.below(4) {
+            0 if flushes.frozen.is_none() => {
+                flushes.begun += 1;
+                let frozen =
+                    self.series
+                        .freeze(ID, flushes.begun, &mut self.sealer, &flushes.blocks);
+                flushes.frozen = frozen.unwrap();
+            }
+            1 => flushes.publish(self.series.shape),
+            2 => self.series.thaw(flushes.blocks.get().flush),
+            3 if self.rng.below(4) == 0 => self.restart(),
+            _ => {}
+        }
+    }
+
+    fn restart(&mut self) {
+        let flushes = &mut self.flushes;
+        flushes.publish(self.series.shape);
+        flushes.begun += 1;
+        let (begun, blocks) = (flushes.begun, flushes.blocks.clone());
+        let frozen = self.series.freeze(ID, begun, &mut self.sealer, &blocks);
+        flushes.frozen = frozen.unwrap();
+        flushes.publish(self.series.shape);
+        let persisted = self.series.persisted();
+        let options = self.series.options(Labels::default());
+        self.series = Series::new(b"key"[..].into(), &options);
+        self.series.restore(ID, persisted, &blocks);
+        (self.settling, self.settled) = (None, None);
     }
 
     fn check(&mut self) {
@@ -224,7 +343,7 @@ impl Run {
 #[test]
 fn random_operations_read_like_a_map() {
     for seed in 0..60 {
-        let mut run = Run::new(seed);
+        let mut run = Run::new(seed, false);
         println!("seed {seed}");
         for _ in 0..12_000 {
             run.step();
@@ -233,6 +352,21 @@ fn random_operations_read_like_a_map() {
         run.series.settle_now(&mut run.sealer).unwrap();
         run.check();
         assert_eq!(run.series.late_pending(), 0);
+    }
+}
+
+#[test]
+fn flushes_change_nothing_a_reader_sees() {
+    for seed in 0..80 {
+        let mut run = Run::new(seed, true);
+        println!("seed {seed}");
+        for _ in 0..8_000 {
+            run.step();
+        }
+        run.check();
+        run.restart();
+        run.check();
+        assert!(!run.series.has_head() && run.series.head_bytes() == 0);
     }
 }
 

@@ -1,0 +1,43 @@
+//! The blocks as they stand now: one cell that publications change.
+//!
+//! A reader takes the set once and keeps it: files that a later set no longer
+//! names stay readable through open handles. What a flush has frozen carries
+//! that flush's number, so a reader that holds a set with this flush inside
+//! passes over the frozen copy, and changing the cell needs no other lock.
+
+use super::{BlockSet, partition_of};
+use latewood_model::{SeriesId, Timestamp};
+use parking_lot::RwLock;
+use std::sync::Arc;
+
+/// The current set of blocks of a database.
+#[derive(Debug, Default)]
+pub(crate) struct CurrentBlocks(RwLock<Arc<BlockSet>>);
+
+impl CurrentBlocks {
+    /// The set as it is now.
+    pub(crate) fn get(&self) -> Arc<BlockSet> {
+        self.0.read().clone()
+    }
+
+    /// Puts another in its place.
+    pub(crate) fn set(&self, blocks: Arc<BlockSet>) {
+        *self.0.write() = blocks;
+    }
+}
+
+impl BlockSet {
+    /// About how many samples a series has in `from..=to`, were all series of
+    /// a block alike. Reads no file.
+    pub(crate) fn samples_about(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> u64 {
+        let Some(partition) = self.partitions.get(&partition_of(id)) else {
+            return 0;
+        };
+        let blocks = partition.base.iter().chain(&partition.late);
+        let metas = blocks.map(|block| block.meta());
+        let reached = metas.filter(|meta| meta.first <= to && meta.last >= from);
+        reached
+            .map(|meta| meta.samples.div_ceil(meta.series.max(1)))
+            .sum()
+    }
+}

@@ -1,0 +1,158 @@
+//! Freezing a series for a flush, thawing it, and bringing it back at a start.
+//!
+//! What a reader sees stays the same at every step; see [`super::stored`].
+//! Tested by `series/tests.rs` against a naive map and by the model test.
+
+use super::chunk::Chunk;
+use super::late::sort_ops;
+use super::stored::{Frozen, Persisted, Stored};
+use super::{Sealer, Series};
+use crate::block::CurrentBlocks;
+use crate::error::{Error, ErrorKind, Result};
+use latewood_model::SeriesId;
+use std::sync::Arc;
+
+impl Series {
+    /// The deep operations have rested: rules may look at them.
+    pub(crate) fn rest_deep(&mut self) {
+        if let Some(source) = self.source_mut() {
+            source.settled();
+        }
+    }
+
+    /// Whether deep operations wait that a rule will have to look at.
+    pub(crate) fn has_deep_marks(&self) -> bool {
+        let deep = self
+            .stored
+            .as_ref()
+            .is_some_and(|stored| stored.pending() > 0);
+        deep && self.links.is_some()
+    }
+
+    /// Operations over what is stored that wait for a flush.
+    pub(crate) fn deep_pending(&self) -> usize {
+        self.stored.as_ref().map_or(0, |stored| stored.pending())
+    }
+
+    /// Whether a flush would find anything.
+    pub(crate) fn has_head(&self) -> bool {
+        let stored = self.stored.as_ref();
+        !self.tail.is_empty()
+            || !self.chunks.is_empty()
+            || self.late.is_some()
+            || stored.is_some_and(|stored| stored.has_news())
+    }
+
+    /// Bytes of memory that a flush would give back.
+    pub(crate) fn head_bytes(&self) -> usize {
+        let memory = self.memory();
+        memory.tail_bytes + memory.chunk_bytes + memory.late_bytes
+    }
+
+    /// Moves the head into a [`Frozen`] for flush number `flush`; `None` where
+    /// there is nothing. What a reader sees stays the same. The caller then
+    /// notes the series again in its shard's queue and its rules' work.
+    ///
+    /// # Errors
+    /// `Corrupt` where the tail cannot be encoded, `Invalid` while an earlier
+    /// flush of the series is not published; the head is as it was.
+    pub(crate) fn freeze(
+        &mut self,
+        id: SeriesId,
+        flush: u64,
+        sealer: &mut Sealer,
+        blocks: &Arc<CurrentBlocks>,
+    ) -> Result<Option<Arc<Frozen>>> {
+        if !self.has_head() {
+            return Ok(None);
+        }
+        if let Some(stored) = &self.stored
+            && let Some(frozen) = &stored.frozen
+            && frozen.flush > blocks.get().flush
+        {
+            let message = "an earlier flush of the series is not published";
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        // A damaged chunk in memory leaves the value to a look into the block.
+        let newest_value = self.last_sample().ok().flatten().map(|last| last.value);
+        self.cancel_settle();
+        self.seal_tail(sealer)?;
+        self.last_open = false;
+        let chunks: Vec<Arc<Chunk>> = std::mem::take(&mut self.chunks)
+            .into_iter()
+            .map(|held| held.chunk)
+            .collect();
+        self.chunk_bytes = 0;
+        let late = self.late.take();
+        let last = chunks
+            .last()
+            .map(|chunk| chunk.last())
+            .max(self.sealed_last);
+        let stored = self
+            .stored
+            .get_or_insert_with(|| Box::new(Stored::new(id, None, blocks)));
+        // Deep operations lie before what is late in the head.
+        let deep = stored.deep.take();
+        let mut ops = Vec::new();
+        for part in [deep, late].into_iter().flatten() {
+            let start = ops.len();
+            let mut some = part.into_ops();
+            sort_ops(&mut some);
+            ops.splice(start.., some);
+        }
+        let frozen = Arc::new(Frozen {
+            flush,
+            chunks,
+            deleted: std::mem::take(&mut stored.deleted),
+            ops,
+        });
+        stored.last = last.map_or(stored.last, |last| stored.last.max(last));
+        stored.newest_value = newest_value;
+        stored.frozen = Some(frozen.clone());
+        self.sealed_last = Some(stored.last);
+        if let Some(source) = self.source_mut() {
+            source.settled();
+        }
+        Ok(Some(frozen))
+    }
+
+    /// Lets go of the frozen head of a published flush.
+    pub(crate) fn thaw(&mut self, flush: u64) {
+        if let Some(stored) = &mut self.stored
+            && stored
+                .frozen
+                .as_ref()
+                .is_some_and(|frozen| frozen.flush <= flush)
+        {
+            stored.frozen = None;
+        }
+    }
+
+    /// What a restart must know of the series, right after a freeze.
+    pub(crate) fn persisted(&self) -> Persisted {
+        let stored = self.stored.as_ref();
+        Persisted {
+            newest: self.newest,
+            newest_value: stored.and_then(|stored| stored.newest_value),
+            flushed_last: stored.map(|stored| stored.last),
+            holds_nan: self.holds_nan,
+        }
+    }
+
+    /// Makes an empty series what it was when `persisted` was taken.
+    pub(crate) fn restore(
+        &mut self,
+        id: SeriesId,
+        persisted: Persisted,
+        blocks: &Arc<CurrentBlocks>,
+    ) {
+        self.newest = persisted.newest;
+        self.sealed_last = persisted.flushed_last;
+        self.holds_nan = persisted.holds_nan;
+        self.stored = persisted.flushed_last.map(|last| {
+            let mut stored = Stored::new(id, Some(last), blocks);
+            stored.newest_value = persisted.newest_value;
+            Box::new(stored)
+        });
+    }
+}

@@ -1,0 +1,208 @@
+//! Taking a sample: in order, into the tail, late, or over what is stored.
+//!
+//! Nothing is decoded on the way, except what a policy must know of: BLOCK
+//! whether a sample exists, and MIN, MAX and SUM what it is where NaN is about.
+//! Invariants as in [`super`]; tested by `series/tests.rs` and the model test.
+
+use super::late::LateOp;
+use super::{Fate, Sealer, Series};
+use crate::append::Refusal;
+use crate::error::Result;
+use crate::rules::Links;
+use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};
+
+impl Series {
+    /// Takes a sample. Constant time when it is newer than all before;
+    /// amortised logarithmic when late.
+    pub(crate) fn append(
+        &mut self,
+        sample: Sample,
+        policy: DuplicatePolicy,
+        sealer: &mut Sealer,
+    ) -> Result<Fate> {
+        if let Some(newest) = self.newest
+            && policy == DuplicatePolicy::Last
+            && self.ignores(sample, newest)?
+        {
+            return Ok(Fate::Ignored(newest));
+        }
+        self.put(sample, policy, sealer)
+    }
+
+    /// Takes a sample whatever the IGNORE rule says.
+    #[inline]
+    pub(crate) fn put(
+        &mut self,
+        sample: Sample,
+        policy: DuplicatePolicy,
+        sealer: &mut Sealer,
+    ) -> Result<Fate> {
+        if let Some(newest) = self.newest
+            && sample.timestamp <= newest
+        {
+            let fate = self.append_late(sample, policy, newest, sealer)?;
+            if self.links.is_some() && matches!(fate, Fate::Late | Fate::Duplicate) {
+                self.note_touched(sample.timestamp);
+            }
+            return Ok(fate);
+        }
+        if let Some(links) = &mut self.links
+            && let Links::Source(source) = &mut **links
+        {
+            source.in_order(sample.timestamp);
+        }
+        self.newest = Some(sample.timestamp);
+        self.holds_nan |= sample.value.is_nan();
+        if self
+            .sealed_last
+            .is_some_and(|last| sample.timestamp <= last)
+        {
+            return Ok(self.follow_deleted(sample, policy));
+        }
+        self.push_tail(sample, sealer)?;
+        Ok(Fate::InOrder)
+    }
+
+    #[inline]
+    fn push_tail(&mut self, sample: Sample, sealer: &mut Sealer) -> Result<()> {
+        self.tail.push(sample);
+        if self.tail.len() >= usize::from(self.frame_samples) {
+            self.seal_tail(sealer)?;
+        }
+        Ok(())
+    }
+
+    fn ignores(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
+        let Some(Ignore {
+            max_time_diff_ms,
+            max_value_diff,
+        }) = self.ignore.as_deref().copied()
+        else {
+            return Ok(false);
+        };
+        if sample.timestamp < newest || sample.timestamp.abs_diff(newest) > max_time_diff_ms {
+            return Ok(false);
+        }
+        let last = self.value_at(newest)?;
+        Ok(last.is_some_and(|last| (sample.value - last).abs() <= max_value_diff))
+    }
+
+    fn append_late(
+        &mut self,
+        sample: Sample,
+        policy: DuplicatePolicy,
+        newest: Timestamp,
+        sealer: &mut Sealer,
+    ) -> Result<Fate> {
+        if sample.timestamp < self.floor(newest) {
+            return Ok(Fate::Refused(Refusal::OlderThanRetention));
+        }
+        match self.sealed_last {
+            Some(sealed_last) if sample.timestamp <= sealed_last => {
+                self.append_sealed(sample, policy)
+            }
+            _ => self.append_into_tail(sample, policy, sealer),
+        }
+    }
+
+    fn append_into_tail(
+        &mut self,
+        sample: Sample,
+        policy: DuplicatePolicy,
+        sealer: &mut Sealer,
+    ) -> Result<Fate> {
+        let place = self
+            .tail
+            .partition_point(|held| held.timestamp < sample.timestamp);
+        if let Some(held) = self.tail.get_mut(place)
+            && held.timestamp == sample.timestamp
+        {
+            let Some(value) = policy.resolve(held.value, sample.value) else {
+                return Ok(Fate::Refused(Refusal::Duplicate));
+            };
+            held.value = value;
+            self.holds_nan |= value.is_nan();
+            return Ok(Fate::Duplicate);
+        }
+        self.holds_nan |= sample.value.is_nan();
+        self.tail.insert(place, sample);
+        if self.tail.len() >= usize::from(self.frame_samples) {
+            self.seal_tail(sealer)?;
+        }
+        Ok(Fate::Late)
+    }
+
+    /// Takes a sample newer than all there are, but not than what was flushed:
+    /// the newest ones were deleted.
+    #[cold]
+    fn follow_deleted(&mut self, sample: Sample, policy: DuplicatePolicy) -> Fate {
+        if let Some(stored) = &mut self.stored {
+            stored.push(LateOp::new(sample, policy));
+            stored.set_newest_value(Some(sample.value));
+        }
+        Fate::Late
+    }
+
+    /// Stages a sample at or before the end of what is stored.
+    #[cold]
+    fn append_stored(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<Fate> {
+        let Some(stored) = &mut self.stored else {
+            return Ok(Fate::Refused(Refusal::Damaged));
+        };
+        let refused = match policy {
+            DuplicatePolicy::Block => stored.exists(sample.timestamp)?,
+            DuplicatePolicy::First | DuplicatePolicy::Last => false,
+            _ if sample.value.is_nan() || self.holds_nan => stored
+                .value_at(sample.timestamp)?
+                .is_some_and(|old| policy.resolve(old, sample.value).is_none()),
+            _ => false,
+        };
+        if refused {
+            return Ok(Fate::Refused(Refusal::Duplicate));
+        }
+        let op = LateOp::new(sample, policy);
+        self.holds_nan |= op.may_leave_nan();
+        if self.newest == Some(sample.timestamp) {
+            let newest = stored.newest_value();
+            stored.set_newest_value(newest.map(|old| op.apply(Some(old))));
+        }
+        stored.push(op);
+        Ok(Fate::Late)
+    }
+
+    /// Stages a sample at or before `sealed_last`.
+    fn append_sealed(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<Fate> {
+        if let Some(stored) = &self.stored
+            && sample.timestamp <= stored.last()
+        {
+            return self.append_stored(sample, policy);
+        }
+        let refused = match policy {
+            DuplicatePolicy::Block => self.exists_sealed(sample.timestamp)?,
+            DuplicatePolicy::First | DuplicatePolicy::Last => false,
+            _ if sample.value.is_nan() || self.holds_nan => self
+                .value_at(sample.timestamp)?
+                .is_some_and(|old| policy.resolve(old, sample.value).is_none()),
+            _ => false,
+        };
+        if refused {
+            return Ok(Fate::Refused(Refusal::Duplicate));
+        }
+        let op = LateOp::new(sample, policy);
+        self.holds_nan |= op.may_leave_nan();
+        self.late.get_or_insert_default().push(op);
+        Ok(Fate::Late)
+    }
+
+    fn exists_sealed(&mut self, timestamp: Timestamp) -> Result<bool> {
+        if let Some(late) = &mut self.late
+            && late.exists(timestamp)
+        {
+            return Ok(true);
+        }
+        match self.chunk_at(timestamp) {
+            Some(chunk) => chunk.exists(timestamp),
+            None => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! What a series has beyond its head: samples in blocks, and what changes them.
+//!
+//! A flush *freezes* a series: everything in its head moves into a [`Frozen`]
+//! that readers still see, while it is written into a block. Once the block is
+//! published, readers find the samples there and the frozen copy goes. From
+//! then on, samples at or before the newest flushed timestamp are *deep*: they
+//! wait as operations, with their policies, and deletions as spans, until a
+//! later flush writes them as overlays. Nothing of a block is read on the way
+//! in, except where a policy must know what is stored.
+//!
+//! Invariants:
+//! 1. `last` is no older than any sample in blocks or frozen, and never goes back.
+//!    The head holds chunks and tail after it; deep operations and deleted
+//!    spans lie at or before it.
+//! 2. Deletions of the head came before its deep operations: a deletion takes
+//!    the operations it meets out at once.
+//! 3. A frozen head counts while the current blocks lack its flush.
+//!
+//! Tested by `series/tests.rs` against a naive map and by the model test.
+
+use super::chunk::Chunk;
+use super::late::{Late, LateOp, SharedLate};
+use super::overlay::Overlays;
+use super::spans::Spans;
+use crate::block::{BlockSet, CurrentBlocks, Kind, Overlay, StoredChunk};
+use crate::error::Result;
+use latewood_model::{SeriesId, Timestamp};
+use std::sync::Arc;
+
+/// A head on its way into blocks. It never changes.
+#[derive(Debug)]
+pub(crate) struct Frozen {
+    /// The flush that writes it.
+    pub(crate) flush: u64,
+    /// Samples newer than all that was flushed before, ascending.
+    pub(crate) chunks: Vec<Arc<Chunk>>,
+    /// Deletions, older than all operations.
+    pub(crate) deleted: Spans,
+    /// Operations by timestamp, equal ones in arrival order.
+    pub(crate) ops: Vec<LateOp>,
+}
+
+impl Frozen {
+    /// Bytes of memory it holds.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let chunks: usize = self.chunks.iter().map(|chunk| chunk.memory_bytes()).sum();
+        let ops = self.ops.capacity() * size_of::<LateOp>();
+        size_of::<Self>() + chunks + ops + self.deleted.memory_bytes()
+    }
+}
+
+/// The part of a series that lies in blocks or on its way there.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    id: SeriesId,
+    /// Newest timestamp ever flushed.
+    pub(super) last: Timestamp,
+    /// The value of the series' newest sample, where that is known and the
+    /// sample is not in the head.
+    pub(super) newest_value: Option<f64>,
+    pub(super) deep: Option<Box<Late>>,
+    pub(super) deleted: Spans,
+    pub(super) frozen: Option<Arc<Frozen>>,
+    blocks: Arc<CurrentBlocks>,
+}
+
+/// What a restart must know of a series beside its catalogue entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Persisted {
+    /// Timestamp of the newest sample.
+    pub(crate) newest: Option<Timestamp>,
+    /// Its value, where it is known.
+    pub(crate) newest_value: Option<f64>,
+    /// Newest timestamp ever flushed.
+    pub(crate) flushed_last: Option<Timestamp>,
+    /// Some value may be NaN.
+    pub(crate) holds_nan: bool,
+}
+
+/// What a reader takes of the stored part under the shard's lock. Nothing is
+/// read from a file until [`StoredSpan::read`].
+#[derive(Clone)]
+pub(crate) struct StoredSpan {
+    id: SeriesId,
+    from: Timestamp,
+    to: Timestamp,
+    blocks: Arc<BlockSet>,
+    frozen: Option<Arc<Frozen>>,
+    deleted: Spans,
+    deep: SharedLate,
+}
+
+/// A span of the stored part, found in the blocks' indexes.
+#[derive(Default)]
+pub(crate) struct StoredParts {
+    /// Base chunks in blocks, ascending; they may reach beyond the span.
+    pub(crate) base: Vec<StoredChunk>,
+    /// Those frozen, after them.
+    pub(crate) held: Vec<Arc<Chunk>>,
+    /// Operations over them, sorted as in a run.
+    pub(crate) ops: Vec<LateOp>,
+    /// Base samples that do not count.
+    pub(crate) deleted: Spans,
+}
+
+impl StoredSpan {
+    /// The span narrowed to `from..=to`; `None` where nothing is left.
+    pub(crate) fn narrow(&self, from: Timestamp, to: Timestamp) -> Option<Self> {
+        let (from, to) = (from.max(self.from), to.min(self.to));
+        (from <= to).then(|| Self {
+            from,
+            to,
+            ..self.clone()
+        })
+    }
+
+    /// Its oldest and newest timestamp.
+    pub(crate) fn span(&self) -> (Timestamp, Timestamp) {
+        (self.from, self.to)
+    }
+
+    /// About how many samples there are, at most; read from no file.
+    pub(crate) fn samples(&self) -> u64 {
+        let frozen = self.frozen.iter().flat_map(|frozen| &frozen.chunks);
+        let frozen: usize = frozen.map(|chunk| chunk.count()).sum();
+        self.blocks.samples_about(self.id, self.from, self.to) + (frozen + self.deep.len()) as u64
+    }
+
+    /// Finds the span in the blocks. Reads index pages and overlays, no base
+    /// chunk. Linear in the chunks of the span.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io`, naming the file.
+    pub(crate) fn read(self) -> Result<StoredParts> {
+        let (from, to) = (self.from, self.to);
+        let layers = self.blocks.layers(self.id, from, to)?;
+        let mut overlays = Overlays::default();
+        for overlay in layers.overlays {
+            match overlay {
+                Overlay::Delete(from, to) => overlays.delete(from, to),
+                Overlay::Ops(stored) => {
+                    if let Kind::Overlay(policy) = stored.entry.kind {
+                        overlays.chunk(&*stored.load()?, policy, from, to)?;
+                    }
+                }
+            }
+        }
+        let mut held = Vec::new();
+        if let Some(frozen) = &self.frozen {
+            let reached = frozen
+                .chunks
+                .iter()
+                .filter(|chunk| chunk.last() >= from && chunk.first() <= to);
+            held.extend(reached.cloned());
+            delete_all(&mut overlays, &frozen.deleted);
+            overlays.ops(span_of(&frozen.ops, from, to).iter().copied());
+        }
+        delete_all(&mut overlays, &self.deleted);
+        overlays.ops(self.deep.collect(from, to));
+        let (ops, deleted) = overlays.finish();
+        let mut base = layers.base;
+        base.retain(|stored| !deleted.covers_all(stored.entry.first, stored.entry.last));
+        held.retain(|chunk| !deleted.covers_all(chunk.first(), chunk.last()));
+        Ok(StoredParts {
+            base,
+            held,
+            ops,
+            deleted,
+        })
+    }
+}
+
+fn delete_all(overlays: &mut Overlays, deleted: &Spans) {
+    for (from, to) in deleted.iter() {
+        overlays.delete(from, to);
+    }
+}
+
+fn span_of(ops: &[LateOp], from: Timestamp, to: Timestamp) -> &[LateOp] {
+    let start = ops.partition_point(|op| op.timestamp < from);
+    let end = ops.partition_point(|op| op.timestamp <= to).max(start);
+    &ops[start..end]
+}
+
+impl StoredParts {
+    /// The last base chunk that may have a sample at `timestamp`.
+    fn chunk_at(&self, timestamp: Timestamp) -> Result<Option<Arc<Chunk>>> {
+        if self.deleted.covers(timestamp) {
+            return Ok(None);
+        }
+        match (self.held.last(), self.base.last()) {
+            (Some(chunk), _) => Ok(Some(chunk.clone())),
+            (None, Some(stored)) => stored.load_cached().map(Some),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+impl Stored {
+    /// Of a series whose newest flushed timestamp is `last`, if there is one.
+    pub(super) fn new(id: SeriesId, last: Option<Timestamp>, blocks: &Arc<CurrentBlocks>) -> Self {
+        Self {
+            id,
+            last: last.unwrap_or(Timestamp::MIN),
+            newest_value: None,
+            deep: None,
+            deleted: Spans::default(),
+            frozen: None,
+            blocks: blocks.clone(),
+        }
+    }
+
+    /// What a reader of `from..=to` takes along; `None` where the span lies
+    /// after everything stored.
+    pub(crate) fn span(&self, from: Timestamp, to: Timestamp) -> Option<StoredSpan> {
+        let to = to.min(self.last);
+        if from > to {
+            return None;
+        }
+        let blocks = self.blocks.get();
+        let from = from.max(blocks.floor);
+        if from > to {
+            return None;
+        }
+        let frozen = self.frozen.as_ref();
+        let frozen = frozen.filter(|frozen| frozen.flush > blocks.flush).cloned();
+        Some(StoredSpan {
+            id: self.id,
+            from,
+            to,
+            frozen,
+            deleted: self.deleted.clone(),
+            deep: match &self.deep {
+                Some(deep) => deep.share(from, to),
+                None => SharedLate::default(),
+            },
+            blocks,
+        })
+    }
+
+    /// Newest timestamp ever flushed.
+    pub(crate) fn last(&self) -> Timestamp {
+        self.last
+    }
+
+    pub(crate) fn newest_value(&self) -> Option<f64> {
+        self.newest_value
+    }
+
+    pub(crate) fn set_newest_value(&mut self, value: Option<f64>) {
+        self.newest_value = value;
+    }
+
+    /// Stages an operation at or before `last`.
+    pub(crate) fn push(&mut self, op: LateOp) {
+        self.deep.get_or_insert_default().push(op);
+    }
+
+    /// Operations that wait for a flush.
+    pub(crate) fn pending(&self) -> usize {
+        self.deep.as_ref().map_or(0, |deep| deep.pending())
+    }
+
+    /// Operations that ever came since the last flush.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.deep.as_ref().map_or(0, |deep| deep.pushed())
+    }
+
+    /// Whether a flush would find anything.
+    pub(crate) fn has_news(&self) -> bool {
+        self.deep.is_some() || !self.deleted.is_empty()
+    }
+
+    /// Deletes `from..=to`, which must lie at or before `last`.
+    pub(crate) fn delete(&mut self, from: Timestamp, to: Timestamp) {
+        self.deleted.add(from, to);
+        if let Some(deep) = &mut self.deep {
+            deep.remove_span(from, to);
+            if deep.pending() == 0 {
+                self.deep = None;
+            }
+        }
+    }
+
+    /// Whether a sample is stored at `timestamp`. Reads at most a chunk of
+    /// each block that may hold it.
+    pub(crate) fn exists(&mut self, timestamp: Timestamp) -> Result<bool> {
+        if let Some(deep) = &mut self.deep
+            && deep.exists(timestamp)
+        {
+            return Ok(true);
+        }
+        if self.deleted.covers(timestamp) {
+            return Ok(false);
+        }
+        let Some(span) = self.span(timestamp, timestamp) else {
+            return Ok(false);
+        };
+        let parts = span.read()?;
+        if !parts.ops.is_empty() {
+            return Ok(true);
+        }
+        match parts.chunk_at(timestamp)? {
+            Some(chunk) => chunk.exists(timestamp),
+            None => Ok(false),
+        }
+    }
+
+    /// The value at `timestamp`, which lies at or before `last`.
+    pub(crate) fn value_at(&self, timestamp: Timestamp) -> Result<Option<f64>> {
+        let Some(span) = self.span(timestamp, timestamp) else {
+            return Ok(None);
+        };
+        let parts = span.read()?;
+        let base = match parts.chunk_at(timestamp)? {
+            Some(chunk) => chunk.value_at(timestamp)?,
+            None => None,
+        };
+        let apply = |value: Option<f64>, op: &LateOp| Some(op.apply(value));
+        Ok(parts.ops.iter().fold(base, apply))
+    }
+
+    /// Bytes of memory it holds, the frozen head included.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.deleted.memory_bytes() + self.frozen_bytes()
+    }
+
+    /// Bytes of the operations that wait.
+    pub(crate) fn deep_bytes(&self) -> usize {
+        self.deep.as_ref().map_or(0, |deep| deep.memory_bytes())
+    }
+
+    fn frozen_bytes(&self) -> usize {
+        let frozen = self.frozen.as_ref();
+        frozen.map_or(0, |frozen| frozen.memory_bytes())
+    }
+}
