@@ -13,6 +13,7 @@ use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::maintain::Workers;
 use crate::options::{Defaults, Durability, Options};
+use crate::quarantine::Quarantine;
 use crate::query::{RangeQuery, Sink};
 use crate::replay::{RecoverySummary, Replayer};
 use crate::series::{Deleted, Series};
@@ -37,8 +38,8 @@ impl Db {
     ///
     /// # Errors
     /// `Locked` when another process has it open, `Unsupported` for a format
-    /// of another version, `Corrupt` where the log is damaged beyond a torn
-    /// end, `Io`.
+    /// of another version, `Io`, and with [`Options::strict`] `Corrupt` where
+    /// the log is damaged beyond a torn end.
     pub fn open(env: &Env, dir: &Path, options: Options, defaults: Defaults) -> Result<Self> {
         let guard = open_directory(env, dir)?;
         let mut core = Core::new(env.clone(), options, defaults)?;
@@ -47,12 +48,15 @@ impl Db {
             let wal_options = WalOptions {
                 segment_bytes: core.options.segment_bytes,
                 synced_often: core.options.durability == Durability::Sync,
+                quarantine: (!core.options.strict).then(|| guard.quarantine_dir()),
             };
             let begun_ns = env.clock.monotonic_ns();
             let replayer = Replayer::new(&core);
             let (wal, report) = Wal::open(env, &guard.wal_dir(), &wal_options, &replayer)?;
             core.drop_unnamed();
             recovery = replayer.summary(report, env.clock.monotonic_ns() - begun_ns);
+            let quarantine = guard.quarantine_dir();
+            recovery.quarantined = Quarantine::new(env, &quarantine).held()?;
             core.wal = Some(wal.observed_by(core.observer.clone()));
         }
         let core = Arc::new(core);

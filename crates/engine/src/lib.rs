@@ -44,6 +44,7 @@ mod memory;
 pub mod names;
 mod observe;
 mod options;
+mod quarantine;
 pub mod query;
 mod random_key;
 mod removal;
@@ -73,7 +74,7 @@ pub use replay::RecoverySummary;
 pub use rules::{RuleInfo, RuleSpec};
 pub use series::Memory;
 pub use stats::{ChunkInfo, SeriesInfo, Stats};
-pub use wal::{Position, WalStats};
+pub use wal::{LogHole, Position, WalStats};
 
 /// Reads any bytes as a block, in every way there is; for the fuzz target.
 ///

@@ -46,6 +46,9 @@ pub struct Options {
     pub durability: Durability,
     /// Milliseconds between syncs under [`Durability::Interval`]; above 0.
     pub sync_interval_ms: u64,
+    /// Refuse to open a database that is damaged, instead of moving damage into
+    /// the quarantine folder and serving the rest.
+    pub strict: bool,
     /// Bytes of one log segment.
     pub segment_bytes: u64,
     /// Shards, a power of two; 0 takes as many as there are cores.
@@ -143,6 +146,7 @@ impl Default for Options {
             wal: true,
             durability: Durability::Interval,
             sync_interval_ms: 1_000,
+            strict: false,
             segment_bytes: 64 * 1024 * 1024,
             shards: 0,
             background: true,

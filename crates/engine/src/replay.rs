@@ -14,9 +14,10 @@ use crate::options::LoadProgress;
 use crate::series::{Fate, Series};
 use crate::shard::ShardState;
 use crate::wal::{Record, RecordIter, RecoveryReport, Replay};
-use latewood_model::{DuplicatePolicy, Sample, SeriesId};
-use parking_lot::MutexGuard;
-use std::sync::atomic::{AtomicU64, Ordering};
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What opening a database found in its log.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,13 @@ pub struct RecoverySummary {
     pub samples: u64,
     /// Series there are after it.
     pub series: u64,
+    /// Samples left out because the creation of their series is lost.
+    pub samples_orphaned: u64,
+    /// Keys of series left out because another one took their key after what
+    /// became of them was lost.
+    pub series_displaced: Vec<Arc<[u8]>>,
+    /// Files in the quarantine folder, from this start or an earlier one.
+    pub quarantined: Vec<String>,
     /// Nanoseconds it took.
     pub duration_ns: u64,
     /// What the log itself reports.
@@ -34,6 +42,10 @@ pub struct RecoverySummary {
 pub(crate) struct Replayer<'a> {
     core: &'a Core,
     samples: AtomicU64,
+    /// Something before what is applied now is lost.
+    behind_hole: AtomicBool,
+    orphaned: AtomicU64,
+    displaced: Mutex<Vec<Arc<[u8]>>>,
 }
 
 impl<'a> Replayer<'a> {
@@ -41,6 +53,9 @@ impl<'a> Replayer<'a> {
         Self {
             core,
             samples: AtomicU64::new(0),
+            behind_hole: AtomicBool::new(false),
+            orphaned: AtomicU64::new(0),
+            displaced: Mutex::default(),
         }
     }
 
@@ -48,6 +63,9 @@ impl<'a> Replayer<'a> {
         RecoverySummary {
             samples: self.samples.load(Ordering::Relaxed),
             series: self.core.keys.len() as u64,
+            samples_orphaned: self.orphaned.load(Ordering::Relaxed),
+            series_displaced: std::mem::take(&mut *self.displaced.lock()),
+            quarantined: Vec::new(),
             duration_ns,
             log,
         }
@@ -62,17 +80,12 @@ impl<'a> Replayer<'a> {
                 value,
                 policy,
             } => {
-                core.replay_sample(state, id, Sample::new(timestamp, value), policy)?;
+                let sample = Sample::new(timestamp, value);
+                if !core.replay_sample(state, id, sample, policy)? {
+                    self.note_orphan(state, id);
+                }
             }
-            Record::Create { id, key, options } => {
-                let place = core.place_of(id);
-                state.next_place = state.next_place.max(place + 1);
-                let key = std::sync::Arc::<[u8]>::from(key);
-                core.keys.insert(core.keys.hash(&key), key.clone(), id);
-                state.slab.insert(place, Series::new(key, &options));
-                core.index_labels(id, Some(&options.labels));
-                core.index.relieve();
-            }
+            Record::Create { id, key, options } => core.replay_create(state, id, key, &options),
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.set_options(&options, &mut state.sealer)?;
@@ -138,6 +151,37 @@ impl<'a> Replayer<'a> {
         }
     }
 
+    /// A sample whose series is not there. Behind a hole that means that its
+    /// creation is lost; its number stays taken, or a new series would get
+    /// what is still in the log.
+    #[cold]
+    fn note_orphan(&self, state: &mut ShardState, id: SeriesId) {
+        if !self.behind_hole.load(Ordering::Relaxed) {
+            return;
+        }
+        self.orphaned.fetch_add(1, Ordering::Relaxed);
+        state.next_place = state.next_place.max(self.core.place_of(id) + 1);
+    }
+
+    /// Takes out the series that holds the key a record gives to another one:
+    /// that it was deleted or renamed before is lost. No lock may be held.
+    #[cold]
+    fn make_way(&self, record: &Record<'_>) {
+        let (Record::Create { id, key, .. } | Record::Rename { id, key }) = *record else {
+            return;
+        };
+        let core = self.core;
+        let hash = core.keys.hash(key);
+        let Some(holder) = core.keys.find(hash, key).filter(|&holder| holder != id) else {
+            return;
+        };
+        let mut state = core.shards[core.shard_of(holder)].lock();
+        if let Some(series) = core.take_out(&mut state, holder) {
+            core.keys.remove(hash, key, holder);
+            self.displaced.lock().push(series.key);
+        }
+    }
+
     fn flush_all(&self) {
         self.core.keys.clear();
         for shard in &self.core.shards {
@@ -150,8 +194,24 @@ impl<'a> Replayer<'a> {
 }
 
 impl Core {
-    /// Applies a sample. What the log holds was accepted: no IGNORE rule is
-    /// asked.
+    fn replay_create(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        key: &[u8],
+        options: &SeriesOptions,
+    ) {
+        let place = self.place_of(id);
+        state.next_place = state.next_place.max(place + 1);
+        let key = Arc::<[u8]>::from(key);
+        self.keys.insert(self.keys.hash(&key), key.clone(), id);
+        state.slab.insert(place, Series::new(key, options));
+        self.index_labels(id, Some(&options.labels));
+        self.index.relieve();
+    }
+
+    /// Applies a sample; whether its series is there. What the log holds was
+    /// accepted: no IGNORE rule is asked.
     #[inline]
     fn replay_sample(
         &self,
@@ -159,10 +219,10 @@ impl Core {
         id: SeriesId,
         sample: Sample,
         policy: DuplicatePolicy,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let place = self.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
-            return Ok(());
+            return Ok(false);
         };
         let linked = series.links().is_some();
         if series.put(sample, policy, &mut state.sealer)? == Fate::Late {
@@ -173,7 +233,7 @@ impl Core {
         if linked {
             self.note_rules(state, place);
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -219,6 +279,10 @@ impl Replay for Replayer<'_> {
                 self.flush_all();
                 continue;
             };
+            if self.behind_hole.load(Ordering::Relaxed) {
+                held = None;
+                self.make_way(&record);
+            }
             if concerns_rules(&record) {
                 held = None;
                 self.apply_to_rules(&record);
@@ -235,6 +299,11 @@ impl Replay for Replayer<'_> {
             held = Some((shard, state));
         }
         self.samples.fetch_add(samples, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn hole(&self, _first: u64, _groups: u64) -> Result<()> {
+        self.behind_hole.store(true, Ordering::Relaxed);
         Ok(())
     }
 

@@ -131,6 +131,17 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "on|off", env = "LATEWOOD_WAL")]
     pub(crate) wal: Option<Switch>,
 
+    /// Refuse to start over damaged data, instead of moving what is damaged
+    /// into DIR/quarantine and serving the rest [default: off]
+    #[arg(
+        long,
+        value_name = "on|off",
+        env = "LATEWOOD_STRICT",
+        num_args = 0..=1,
+        default_missing_value = "on"
+    )]
+    pub(crate) strict: Option<Switch>,
+
     /// Event loops; 0 means all cores but one [default: 0]
     #[arg(long, value_name = "N", env = "LATEWOOD_THREADS")]
     pub(crate) threads: Option<usize>,
@@ -245,6 +256,7 @@ impl ServeOptions {
             durability: self.durability.or(fallback.durability),
             sync_interval: self.sync_interval.or(fallback.sync_interval),
             wal: self.wal.or(fallback.wal),
+            strict: self.strict.or(fallback.strict),
             threads: self.threads.or(fallback.threads),
             maxclients: self.maxclients.or(fallback.maxclients),
             timeout: self.timeout.or(fallback.timeout),

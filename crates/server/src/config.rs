@@ -35,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) sync_interval_ms: u64,
     /// Whether there is a log.
     pub(crate) wal: bool,
+    /// Whether damaged data is refused.
+    pub(crate) strict: bool,
     /// Number of event loops, at least 1.
     pub(crate) threads: usize,
     /// Threads that share one large query, 1 to 16.
@@ -126,6 +128,7 @@ impl Settings {
                 .map_or(Durability::Interval, Durability::from),
             sync_interval_ms: options.sync_interval.unwrap_or(1000).max(1),
             wal: options.wal != Some(Switch::Off),
+            strict: options.strict == Some(Switch::On),
             threads,
             query_threads: query_threads(options.ts_num_threads)?,
             connections_max: options.maxclients.unwrap_or(CONNECTIONS_DEFAULT).max(1),
@@ -280,6 +283,7 @@ mod tests {
             durability = "sync"
             sync-interval = 5
             wal = "off"
+            strict = "on"
             threads = 3
             maxclients = 4
             timeout = 6
@@ -306,6 +310,7 @@ mod tests {
             durability: Durability::Sync,
             sync_interval_ms: 5,
             wal: false,
+            strict: true,
             threads: 3,
             query_threads: 2,
             connections_max: 4,

@@ -14,6 +14,7 @@ mod cli;
 mod client_info;
 mod command;
 mod config;
+mod damage;
 mod events;
 mod gate;
 mod glob;

@@ -3,6 +3,7 @@
 use crate::acl::{self, User};
 use crate::channels::Channels;
 use crate::config::Settings;
+use crate::damage;
 use crate::events::{Class, Events};
 use crate::loading::Database;
 use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
@@ -123,6 +124,7 @@ fn open(settings: &Settings, events: &Arc<Events>, shared: Weak<Shared>) -> Resu
     let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {
         wal: settings.wal,
+        strict: settings.strict,
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,
         query_threads: settings.query_threads,
@@ -202,6 +204,7 @@ fn spawn(
 
 fn announce(shared: &Shared, addresses: &[String]) {
     let recovery = shared.db.recovery();
+    damage::tell(recovery);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         listen = addresses.join(" "),

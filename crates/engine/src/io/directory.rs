@@ -28,6 +28,11 @@ impl DirectoryGuard {
         &self.path
     }
 
+    /// The folder of damaged files; there once something was.
+    pub fn quarantine_dir(&self) -> PathBuf {
+        names::quarantine_dir(&self.path)
+    }
+
     /// The folder of the log.
     pub fn wal_dir(&self) -> PathBuf {
         names::wal_dir(&self.path)

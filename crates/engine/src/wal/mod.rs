@@ -20,6 +20,7 @@
 //! Tested by `tests/wal_*.rs`, mostly on the simulated disk.
 
 mod group;
+mod holes;
 mod reader;
 mod record;
 mod recover;
@@ -32,6 +33,7 @@ pub(crate) mod varint;
 mod writer;
 
 pub use group::GroupBuilder;
+pub use holes::LogHole;
 pub use record::{Record, RecordIter};
 pub use recover::RecoveryReport;
 pub use replay::Replay;

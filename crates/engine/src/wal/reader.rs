@@ -33,6 +33,8 @@ pub(crate) struct Claims {
     pub(crate) synced: u64,
     /// How many valid groups were found.
     pub(crate) groups: u64,
+    /// The highest sequence among them.
+    pub(crate) last: u64,
 }
 
 impl SegmentReader {
@@ -106,6 +108,23 @@ impl SegmentReader {
         sequence: u64,
     ) -> io::Result<Claims> {
         let mut claims = Claims::default();
+        while let Some((at, header)) = self.next_group(offset, salt, sequence)? {
+            claims.synced = claims.synced.max(header.synced());
+            claims.groups += 1;
+            claims.last = claims.last.max(header.sequence);
+            offset = at + HEADER_BYTES as u64 + u64::from(header.payload_bytes);
+        }
+        Ok(claims)
+    }
+
+    /// The first valid group of `salt` at or behind `offset` with a sequence
+    /// from `sequence` on, and where it stands. Linear in the bytes before it.
+    pub(crate) fn next_group(
+        &mut self,
+        mut offset: u64,
+        salt: u32,
+        sequence: u64,
+    ) -> io::Result<Option<(u64, GroupHeader)>> {
         // No more groups than this fit behind `offset`.
         let last = sequence.saturating_add(self.len_bytes / HEADER_BYTES as u64);
         while let Some(bytes) = self.bytes(offset, HEADER_BYTES)? {
@@ -119,16 +138,12 @@ impl SegmentReader {
             };
             offset += skip as u64;
             let candidate = self.peek(offset)?.map_or(0, |header| header.sequence);
-            match self.group(offset, salt, candidate)? {
-                Some((header, payload)) => {
-                    claims.synced = claims.synced.max(header.synced());
-                    claims.groups += 1;
-                    offset += (HEADER_BYTES + payload.len()) as u64;
-                }
-                None => offset += 1,
+            if let Some((header, _)) = self.group(offset, salt, candidate)? {
+                return Ok(Some((offset, header)));
             }
+            offset += 1;
         }
-        Ok(claims)
+        Ok(None)
     }
 
     /// The salt of a segment whose header is lost, as its first two groups

@@ -4,9 +4,10 @@
 //! group means one of two things. If anything valid in the log says that this
 //! group was durable once (every group and every segment header carries the
 //! newest durable sequence its writer knew), the disk lost what it had
-//! promised: **damage**, and the log is refused, not repaired. Otherwise the
-//! group was never acknowledged as durable: a **torn tail**, and the log ends
-//! there, even where later groups survived.
+//! promised: **damage**, which is reported and kept in quarantine while the
+//! rest is read ([`super::holes`]), or refused where the options say so.
+//! Otherwise the group was never acknowledged as durable: a **torn tail**, and
+//! the log ends there, even where later groups survived.
 //!
 //! The log goes on in a fresh segment whose first sequence is where the old
 //! one was cut. A segment ends where a later one begins, so groups behind a
@@ -14,6 +15,7 @@
 //! and by `tests/wal_crash.rs`.
 
 use super::group::{FLAG_CLOSED, HEADER_BYTES};
+use super::holes::LogHole;
 use super::reader::{Claims, SegmentReader};
 use super::replay::{Dispatcher, Replay, with_workers};
 use super::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
@@ -22,6 +24,7 @@ use super::writer::{Position, Started};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
 use crate::names;
+use crate::quarantine::Quarantine;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +47,8 @@ pub struct RecoveryReport {
     /// acknowledged as durable and are dropped, since something before them
     /// is missing.
     pub groups_dropped: u64,
+    /// What was durable once and is lost.
+    pub holes: Vec<LogHole>,
     /// How long it took, nanoseconds.
     pub elapsed_ns: u64,
 }
@@ -64,36 +69,49 @@ pub(crate) struct Recovered {
 
 /// A segment file as found.
 #[derive(Debug)]
-struct Found {
+pub(super) struct Found {
     number: u64,
-    path: PathBuf,
-    file: Arc<dyn File>,
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<dyn File>,
     header: HeaderState,
     /// Where a later segment takes over.
-    limit: u64,
+    pub(super) limit: u64,
 }
 
 /// The walk along the log.
-struct Walk<'a, 'b> {
-    dispatcher: &'a mut Dispatcher<'b>,
-    start: u64,
+pub(super) struct Walk<'a, 'b> {
+    env: &'a Env,
+    /// Where damage goes; none refuses it.
+    quarantine_dir: Option<&'a Path>,
+    pub(super) dispatcher: &'a mut Dispatcher<'b>,
+    pub(super) start: u64,
     /// The sequence that comes next.
-    expected: u64,
-    /// The newest sequence known to be durable.
+    pub(super) expected: u64,
+    /// The newest sequence that a group or header that was read calls durable.
     synced: u64,
+    /// The same of groups and headers further on.
+    claimed: u64,
+    /// The first group of the first hole.
+    pub(super) lost_from: Option<u64>,
     /// The last sequence in each file read.
     read: Vec<(u64, PathBuf, Arc<dyn File>)>,
     bytes_total: u64,
     bytes_done: u64,
     /// The log has ended: no later segment holds anything.
     ended: bool,
-    report: RecoveryReport,
+    pub(super) report: RecoveryReport,
     segments: VecDeque<Started>,
     unneeded: Vec<u64>,
 }
 
-/// Replays the log in `dir` into `sink` and makes what it found durable.
-pub(crate) fn recover(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<Recovered> {
+/// Replays the log in `dir` into `sink` and makes what it found durable. What
+/// is damaged goes to `quarantine`; without one the log is refused.
+pub(crate) fn recover(
+    env: &Env,
+    dir: &Path,
+    quarantine: Option<&Path>,
+    sink: &dyn Replay,
+) -> Result<Recovered> {
     let started_ns = env.clock.monotonic_ns();
     let found = find(env, dir)?;
     let headers = || found.iter().filter_map(Found::started);
@@ -112,10 +130,14 @@ pub(crate) fn recover(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<Recove
         .unwrap_or(start);
     let mut recovered = with_workers(sink, |dispatcher| {
         let mut walk = Walk {
+            env,
+            quarantine_dir: quarantine,
             dispatcher,
             start,
             expected,
             synced: 0,
+            claimed: 0,
+            lost_from: None,
             read: Vec::new(),
             bytes_total: total_bytes(&found)?,
             bytes_done: 0,
@@ -182,11 +204,11 @@ impl Found {
         }
     }
 
-    fn failed(&self, error: std::io::Error) -> Error {
+    pub(super) fn failed(&self, error: std::io::Error) -> Error {
         Error::io("cannot read a log segment", &self.path, error)
     }
 
-    fn reader(&self) -> Result<SegmentReader> {
+    pub(super) fn reader(&self) -> Result<SegmentReader> {
         SegmentReader::new(Arc::clone(&self.file)).map_err(|error| self.failed(error))
     }
 
@@ -225,10 +247,14 @@ impl Walk<'_, '_> {
             Some(header) if header.first_sequence > self.expected => Order::Gap,
             _ => Order::Next,
         };
+        let mut last = 0;
         let claimed = match (header, order) {
             (Header::Started, Order::Gap) => self.claimed(&found[at..], Claims::default())?,
-            (Header::Blank | Header::Broken, _) => {
-                !self.ended && segment.claims()?.synced >= self.expected
+            (Header::Blank | Header::Broken, _) if !self.ended => {
+                let claims = segment.claims()?;
+                last = claims.last;
+                // What it holds may be what a hole before it misses.
+                claims.synced >= self.lost_from.unwrap_or(self.expected)
             }
             _ => false,
         };
@@ -236,6 +262,7 @@ impl Walk<'_, '_> {
             header,
             order,
             claimed,
+            strict: self.quarantine_dir.is_none(),
         };
         match state.decide() {
             SegmentDecision::Read => self.read(found, at),
@@ -258,7 +285,13 @@ impl Walk<'_, '_> {
                 self.unneeded.push(segment.number);
                 Ok(())
             }
-            SegmentDecision::Damage => Err(damage(
+            SegmentDecision::ReadBehindGap => {
+                let first = segment.started().map(|header| header.first_sequence);
+                self.skip_gap(segment, first.unwrap_or(self.expected))?;
+                self.read(found, at)
+            }
+            SegmentDecision::Quarantine => self.quarantine_segment(segment, last),
+            SegmentDecision::Refuse => Err(damage(
                 &segment.path,
                 &format!(
                     "group {} of the log was durable and is missing before or in this segment",
@@ -267,6 +300,16 @@ impl Walk<'_, '_> {
             )),
             SegmentDecision::Unsupported => Err(unsupported(segment)),
         }
+    }
+
+    /// What `act` does with the quarantine, if there is one.
+    pub(super) fn quarantine(
+        &self,
+        act: impl FnOnce(&Quarantine<'_>) -> Result<String>,
+    ) -> Result<Option<String>> {
+        let dir = self.quarantine_dir;
+        dir.map(|dir| act(&Quarantine::new(self.env, dir)))
+            .transpose()
     }
 
     /// Reads the groups of a started segment that continues the log.
@@ -307,11 +350,18 @@ impl Walk<'_, '_> {
             let state = EndState {
                 at_limit,
                 claimed: !at_limit && self.hole_is_claimed(found, at, &mut reader, offset)?,
+                strict: self.quarantine_dir.is_none(),
             };
             match state.decide() {
                 EndDecision::NextSegment => {}
                 EndDecision::EndHere => self.ended = true,
-                EndDecision::Damage => {
+                EndDecision::SkipHole => {
+                    if let Some(next) = self.skip_hole(segment, header, &mut reader, offset)? {
+                        offset = next;
+                        continue;
+                    }
+                }
+                EndDecision::Refuse => {
                     return Err(damage(
                         &segment.path,
                         &format!(
@@ -341,6 +391,9 @@ impl Walk<'_, '_> {
             // The log was closed here: nothing follows.
             return Ok(false);
         }
+        if self.claimed >= self.expected {
+            return Ok(true);
+        }
         let segment = &found[at];
         let here = match segment.started() {
             Some(header) => reader
@@ -359,8 +412,11 @@ impl Walk<'_, '_> {
             claims.synced = claims.synced.max(more.synced);
             claims.groups += more.groups;
         }
-        self.report.groups_dropped = claims.groups;
-        Ok(claims.synced >= self.expected)
+        self.claimed = self.claimed.max(claims.synced);
+        let is_claimed = claims.synced >= self.expected;
+        // Behind the end of the log; behind a hole they are applied.
+        self.report.groups_dropped = if is_claimed { 0 } else { claims.groups };
+        Ok(is_claimed)
     }
 
     /// Takes note of a segment that was read up to `used`.

@@ -36,6 +36,18 @@ pub trait Replay: Sync {
     /// Ends the replay and the open.
     fn apply(&self, worker: usize, records: RecordIter<'_>) -> Result<()>;
 
+    /// Hears that `groups` groups from `first` on were lost (0: some, nobody
+    /// knows how many), after everything before them was applied and before
+    /// anything behind them is. From then on all groups come one at a time, in
+    /// order.
+    ///
+    /// # Errors
+    /// Ends the replay and the open.
+    fn hole(&self, first: u64, groups: u64) -> Result<()> {
+        let _ = (first, groups);
+        Ok(())
+    }
+
     /// Hears how far the replay is, every few MiB; for progress lines.
     fn progress(&self, bytes_done: u64, bytes_total: u64) {
         let _ = (bytes_done, bytes_total);
@@ -57,6 +69,8 @@ pub(crate) struct Dispatcher<'a> {
     workers_log2: u8,
     /// Of how many low id bits the workers currently make use.
     shared_log2: u8,
+    /// Something is lost: no two groups are applied at a time.
+    one_by_one: bool,
 }
 
 /// The way to one worker and back.
@@ -111,6 +125,7 @@ pub(crate) fn with_workers<T>(
             failure: &failure,
             workers_log2,
             shared_log2: workers_log2,
+            one_by_one: false,
         };
         let fed = feed(&mut dispatcher)?;
         dispatcher.drain()?;
@@ -132,7 +147,7 @@ impl Dispatcher<'_> {
         if self.lanes.is_empty() {
             return self.sink.apply(0, RecordIter::new(payload));
         }
-        if header.flags & FLAG_BARRIER != 0 {
+        if header.flags & FLAG_BARRIER != 0 || self.one_by_one {
             self.drain()?;
             return self.sink.apply(0, RecordIter::new(payload));
         }
@@ -151,6 +166,13 @@ impl Dispatcher<'_> {
             self.check()?;
         }
         Ok(())
+    }
+
+    /// Tells the sink that groups are lost.
+    pub(crate) fn hole(&mut self, first: u64, groups: u64) -> Result<()> {
+        self.drain()?;
+        self.one_by_one = true;
+        self.sink.hole(first, groups)
     }
 
     /// Tells the sink how far the reading is.

@@ -37,6 +37,8 @@ pub(crate) struct SegmentState {
     /// Something in it or (where it is started) behind it says that the
     /// expected group was durable.
     pub(crate) claimed: bool,
+    /// A damaged log is not to be served.
+    pub(crate) strict: bool,
 }
 
 /// What happens to a segment.
@@ -50,8 +52,12 @@ pub(crate) enum SegmentDecision {
     Keep,
     /// The log ends before it.
     EndBefore,
+    /// Something durable is lost before it: report that, then read it.
+    ReadBehindGap,
+    /// Something durable is lost in it: move it away and go on behind it.
+    Quarantine,
     /// Refuse the log: something durable is lost.
-    Damage,
+    Refuse,
     /// Refuse the log: another version wrote it.
     Unsupported,
 }
@@ -60,15 +66,17 @@ struct SegmentRow {
     header: &'static [Header],
     order: Option<Order>,
     claimed: Option<bool>,
+    strict: Option<bool>,
     decision: SegmentDecision,
 }
 
-const SEGMENT_ROWS: [SegmentRow; 9] = [
+const SEGMENT_ROWS: [SegmentRow; 11] = [
     // A later version's file: not even its age can be told.
     SegmentRow {
         header: &[Header::Unknown],
         order: None,
         claimed: None,
+        strict: None,
         decision: SegmentDecision::Unsupported,
     },
     // Prepared, or lost with everything in it before any sync.
@@ -76,6 +84,7 @@ const SEGMENT_ROWS: [SegmentRow; 9] = [
         header: &[Header::Blank, Header::Broken],
         order: None,
         claimed: Some(false),
+        strict: None,
         decision: SegmentDecision::Unneeded,
     },
     // Its groups outlived its header, and they were durable.
@@ -83,31 +92,43 @@ const SEGMENT_ROWS: [SegmentRow; 9] = [
         header: &[Header::Blank, Header::Broken],
         order: None,
         claimed: Some(true),
-        decision: SegmentDecision::Damage,
+        strict: Some(false),
+        decision: SegmentDecision::Quarantine,
+    },
+    SegmentRow {
+        header: &[Header::Blank, Header::Broken],
+        order: None,
+        claimed: Some(true),
+        strict: Some(true),
+        decision: SegmentDecision::Refuse,
     },
     // Recycled under a new name and not started yet.
     SegmentRow {
         header: &[Header::Other],
         order: None,
         claimed: None,
+        strict: None,
         decision: SegmentDecision::Unneeded,
     },
     SegmentRow {
         header: &[Header::Started],
         order: Some(Order::Next),
         claimed: None,
+        strict: None,
         decision: SegmentDecision::Read,
     },
     SegmentRow {
         header: &[Header::Started],
         order: Some(Order::Trimmed),
         claimed: None,
+        strict: None,
         decision: SegmentDecision::Keep,
     },
     SegmentRow {
         header: &[Header::Started],
         order: Some(Order::Behind),
         claimed: None,
+        strict: None,
         decision: SegmentDecision::Unneeded,
     },
     // The segment before it was lost before any sync: so is this one's reason.
@@ -115,6 +136,7 @@ const SEGMENT_ROWS: [SegmentRow; 9] = [
         header: &[Header::Started],
         order: Some(Order::Gap),
         claimed: Some(false),
+        strict: None,
         decision: SegmentDecision::EndBefore,
     },
     // A segment file, or the end of one, is gone.
@@ -122,7 +144,15 @@ const SEGMENT_ROWS: [SegmentRow; 9] = [
         header: &[Header::Started],
         order: Some(Order::Gap),
         claimed: Some(true),
-        decision: SegmentDecision::Damage,
+        strict: Some(false),
+        decision: SegmentDecision::ReadBehindGap,
+    },
+    SegmentRow {
+        header: &[Header::Started],
+        order: Some(Order::Gap),
+        claimed: Some(true),
+        strict: Some(true),
+        decision: SegmentDecision::Refuse,
     },
 ];
 
@@ -133,6 +163,8 @@ pub(crate) struct EndState {
     pub(crate) at_limit: bool,
     /// Something behind says that the expected group was durable.
     pub(crate) claimed: bool,
+    /// A damaged log is not to be served.
+    pub(crate) strict: bool,
 }
 
 /// What happens at such a place.
@@ -142,33 +174,46 @@ pub(crate) enum EndDecision {
     NextSegment,
     /// The log ends here.
     EndHere,
+    /// Something durable is lost: report it, keep a copy of what stands in its
+    /// place, and go on with the next group there is.
+    SkipHole,
     /// Refuse the log: something durable is lost.
-    Damage,
+    Refuse,
 }
 
 struct EndRow {
     at_limit: bool,
     claimed: Option<bool>,
+    strict: Option<bool>,
     decision: EndDecision,
 }
 
-const END_ROWS: [EndRow; 3] = [
+const END_ROWS: [EndRow; 4] = [
     // Whatever stands here, a later segment took over: it was cut once.
     EndRow {
         at_limit: true,
         claimed: None,
+        strict: None,
         decision: EndDecision::NextSegment,
     },
     // A torn tail, or simply where writing stopped.
     EndRow {
         at_limit: false,
         claimed: Some(false),
+        strict: None,
         decision: EndDecision::EndHere,
     },
     EndRow {
         at_limit: false,
         claimed: Some(true),
-        decision: EndDecision::Damage,
+        strict: Some(false),
+        decision: EndDecision::SkipHole,
+    },
+    EndRow {
+        at_limit: false,
+        claimed: Some(true),
+        strict: Some(true),
+        decision: EndDecision::Refuse,
     },
 ];
 
@@ -190,6 +235,7 @@ impl SegmentRow {
         self.header.contains(&state.header)
             && self.order.is_none_or(|order| order == state.order)
             && self.claimed.is_none_or(|claimed| claimed == state.claimed)
+            && self.strict.is_none_or(|strict| strict == state.strict)
     }
 }
 
@@ -205,6 +251,7 @@ impl EndRow {
     fn matches(&self, state: EndState) -> bool {
         self.at_limit == state.at_limit
             && self.claimed.is_none_or(|claimed| claimed == state.claimed)
+            && self.strict.is_none_or(|strict| strict == state.strict)
     }
 }
 
@@ -222,49 +269,80 @@ mod tests {
 
     const BOTH: [bool; 2] = [false, true];
 
-    #[test]
-    fn every_segment_state_has_exactly_one_row() {
+    fn segment_states() -> impl Iterator<Item = SegmentState> {
         use Header::*;
-        for header in [Blank, Broken, Other, Unknown, Started] {
-            for order in [Order::Next, Order::Gap, Order::Trimmed, Order::Behind] {
-                for claimed in BOTH {
-                    let state = SegmentState {
+        let headers = [Blank, Broken, Other, Unknown, Started];
+        let orders = [Order::Next, Order::Gap, Order::Trimmed, Order::Behind];
+        headers.into_iter().flat_map(move |header| {
+            orders.into_iter().flat_map(move |order| {
+                BOTH.into_iter().flat_map(move |claimed| {
+                    BOTH.into_iter().map(move |strict| SegmentState {
                         header,
                         order,
                         claimed,
-                    };
-                    let rows = SEGMENT_ROWS.iter().filter(|row| row.matches(state));
-                    assert_eq!(rows.count(), 1, "{state:?}");
-                }
-            }
-        }
+                        strict,
+                    })
+                })
+            })
+        })
+    }
+
+    fn end_states() -> impl Iterator<Item = EndState> {
+        BOTH.into_iter().flat_map(|at_limit| {
+            BOTH.into_iter().flat_map(move |claimed| {
+                BOTH.into_iter().map(move |strict| EndState {
+                    at_limit,
+                    claimed,
+                    strict,
+                })
+            })
+        })
     }
 
     #[test]
-    fn every_end_has_exactly_one_row() {
-        for at_limit in BOTH {
-            for claimed in BOTH {
-                let state = EndState { at_limit, claimed };
-                let rows = END_ROWS.iter().filter(|row| row.matches(state));
-                assert_eq!(rows.count(), 1, "{state:?}");
-            }
+    fn every_state_has_exactly_one_row() {
+        for state in segment_states() {
+            let rows = SEGMENT_ROWS.iter().filter(|row| row.matches(state));
+            assert_eq!(rows.count(), 1, "{state:?}");
+        }
+        for state in end_states() {
+            let rows = END_ROWS.iter().filter(|row| row.matches(state));
+            assert_eq!(rows.count(), 1, "{state:?}");
         }
     }
 
     #[test]
     fn durable_groups_are_never_cut_away_silently() {
-        for header in [Header::Blank, Header::Broken] {
-            let state = SegmentState {
-                header,
-                order: Order::Next,
-                claimed: true,
+        for state in segment_states().filter(|state| state.claimed) {
+            let is_readable = state.header == Header::Started && state.order != Order::Gap;
+            let is_foreign = matches!(state.header, Header::Other | Header::Unknown);
+            if is_readable || is_foreign {
+                continue;
+            }
+            let expected = match (state.strict, state.header) {
+                (true, _) => SegmentDecision::Refuse,
+                (false, Header::Started) => SegmentDecision::ReadBehindGap,
+                (false, _) => SegmentDecision::Quarantine,
             };
-            assert_eq!(state.decide(), SegmentDecision::Damage);
+            assert_eq!(state.decide(), expected, "{state:?}");
         }
-        let state = EndState {
-            at_limit: false,
-            claimed: true,
-        };
-        assert_eq!(state.decide(), EndDecision::Damage);
+        for state in end_states().filter(|state| state.claimed && !state.at_limit) {
+            let expected = match state.strict {
+                true => EndDecision::Refuse,
+                false => EndDecision::SkipHole,
+            };
+            assert_eq!(state.decide(), expected, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn what_no_crash_explains_is_all_that_strict_changes() {
+        for state in segment_states().filter(|state| !state.claimed) {
+            let lax = SegmentState {
+                strict: false,
+                ..state
+            };
+            assert_eq!(state.decide(), lax.decide(), "{state:?}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::io::{Env, File};
 use crate::observe::{Observer, Work};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -36,6 +36,9 @@ pub struct WalOptions {
     /// else space is reserved and groups are copied into a mapping, which makes
     /// appends quick. Default: no.
     pub synced_often: bool,
+    /// Where damaged stretches of the log go, so that the rest can be read;
+    /// without it a damaged log is refused. Default: refused.
+    pub quarantine: Option<PathBuf>,
 }
 
 impl Default for WalOptions {
@@ -43,6 +46,7 @@ impl Default for WalOptions {
         Self {
             segment_bytes: 64 * 1024 * 1024,
             synced_often: false,
+            quarantine: None,
         }
     }
 }
@@ -120,7 +124,8 @@ impl Wal {
     /// durable at return. The caller holds the directory's lock.
     ///
     /// # Errors
-    /// `Corrupt` for damage that no crash explains, naming file and offset;
+    /// `Corrupt` for damage that no crash explains where there is no quarantine,
+    /// naming file and offset;
     /// `Unsupported` for a later format version; `Invalid` for options out of
     /// range; `Io`; and whatever `sink` answers.
     pub fn open(
@@ -136,7 +141,7 @@ impl Wal {
         env.disk
             .create_dir_all(dir)
             .map_err(|error| Error::io("cannot create the log directory", dir, error))?;
-        let recovered = recover::recover(env, dir, sink)?;
+        let recovered = recover::recover(env, dir, options.quarantine.as_deref(), sink)?;
         let store = Store::new(env, dir, options, recovered.next_number);
         for number in &recovered.unneeded {
             store.give_back(*number)?;

@@ -43,7 +43,16 @@ impl Server {
     }
 
     /// The server that was started as `child`, with its standard error piped.
-    pub(crate) fn adopt(mut child: Child, dir: TempDir) -> Self {
+    pub(crate) fn adopt(child: Child, dir: TempDir) -> Self {
+        Self::adopt_after(child, dir, |_| true)
+    }
+
+    /// The same, which must log a line that `is_wanted` before it is ready.
+    pub(crate) fn adopt_after(
+        mut child: Child,
+        dir: TempDir,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Self {
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, log) = channel();
         std::thread::spawn(move || {
@@ -53,11 +62,14 @@ impl Server {
                 }
             }
         });
+        let mut lines = Vec::new();
         let ready = loop {
             let line = log
                 .recv_timeout(PATIENCE)
                 .expect("the server did not start");
+            lines.push(line.clone());
             if line.contains("ready") {
+                assert!(lines.iter().any(|line| is_wanted(line)), "{lines:#?}");
                 break line;
             }
         };

@@ -10,6 +10,7 @@ mod admin;
 mod client_state;
 mod clients;
 mod copies;
+mod damage;
 mod durability;
 mod events;
 mod fast_path;

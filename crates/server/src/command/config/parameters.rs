@@ -182,6 +182,7 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
     fixed("sync-interval", |shared| {
         shared.settings.sync_interval_ms.to_string()
     }),
+    fixed("strict", |shared| yes_or_no(shared.settings.strict)),
     fixed("wal", |shared| {
         if shared.settings.wal { "on" } else { "off" }.to_owned()
     }),

@@ -61,6 +61,13 @@ fn recovery(text: &mut String, shared: &Shared) {
     field(text, "recovery_series", recovery.series);
     field(text, "recovery_groups", recovery.log.groups);
     field(text, "recovery_groups_dropped", recovery.log.groups_dropped);
+    let lost: u64 = recovery.log.holes.iter().map(|hole| hole.groups).sum();
+    field(text, "recovery_log_holes", recovery.log.holes.len());
+    field(text, "recovery_groups_lost", lost);
+    field(text, "recovery_samples_orphaned", recovery.samples_orphaned);
+    let displaced = recovery.series_displaced.len();
+    field(text, "recovery_series_displaced", displaced);
+    field(text, "quarantined_files", recovery.quarantined.len());
     field(text, "recovery_clean", u8::from(recovery.log.clean));
     field(
         text,

@@ -1,0 +1,49 @@
+//! What the start found damaged, for people: one line of the log each.
+
+use latewood_engine::{LogHole, RecoverySummary};
+
+/// Series named one by one; the rest are counted.
+const NAMED_MAX: usize = 100;
+
+/// Writes a warning for everything that is lost, and for what is kept aside.
+pub(crate) fn tell(recovery: &RecoverySummary) {
+    for hole in &recovery.log.holes {
+        tell_hole(hole);
+    }
+    if recovery.samples_orphaned > 0 {
+        tracing::warn!(
+            samples = recovery.samples_orphaned,
+            "left out samples whose series was created in a lost part of the log"
+        );
+    }
+    for key in recovery.series_displaced.iter().take(NAMED_MAX) {
+        let key = String::from_utf8_lossy(key);
+        tracing::warn!(%key, "left out a series: another one took its key after a lost part of the log");
+    }
+    let more = recovery.series_displaced.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        tracing::warn!(
+            series = more,
+            "and left out more series for the same reason"
+        );
+    }
+    if !recovery.quarantined.is_empty() {
+        let files = recovery.quarantined.len();
+        tracing::warn!(files, "the quarantine folder holds damaged files");
+    }
+}
+
+fn tell_hole(hole: &LogHole) {
+    let groups = match hole.groups {
+        0 => "an unknown number of".to_owned(),
+        groups => groups.to_string(),
+    };
+    tracing::warn!(
+        file = %hole.segment.display(),
+        offset = hole.offset,
+        bytes = hole.len_bytes,
+        first_group = hole.first,
+        quarantined_as = hole.kept_as.as_deref().unwrap_or("nothing is there"),
+        "the log is damaged: {groups} groups of writes that were on disk are lost; the rest is served"
+    );
+}
