@@ -93,6 +93,12 @@ impl Entry {
         })
     }
 
+    /// Where its chunk begins and ends in the file, in bytes.
+    pub(super) fn bytes_span(&self) -> (u64, u64) {
+        let end = self.offset.saturating_add(u64::from(self.len_bytes));
+        (self.offset, end)
+    }
+
     /// Whether it has something in `from..=to`.
     pub(crate) fn touches(&self, from: Timestamp, to: Timestamp) -> bool {
         self.first <= to && from <= self.last

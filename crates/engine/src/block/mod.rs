@@ -12,6 +12,7 @@
 //! reader panic. The format is described in `docs/format/block.md`. Tested by
 //! `block/tests.rs` on the simulated disk and by the fuzz target `block`.
 
+mod ahead;
 mod cache;
 mod current;
 mod entry;
@@ -26,12 +27,13 @@ mod stats;
 mod window;
 mod writer;
 
+pub(crate) use ahead::ReadAhead;
 pub(crate) use cache::Cache;
 pub(crate) use current::CurrentBlocks;
 pub(crate) use entry::{BlockMeta, Entry, Family, Kind, PARTITION_BITS, partition_of};
 pub(crate) use reader::Block;
 pub(crate) use scan::Scan;
-pub(crate) use set::{BlockSet, Layers, Overlay, PartitionBlocks, ReadAhead, StoredChunk};
+pub(crate) use set::{BlockSet, Layers, Overlay, PartitionBlocks, StoredChunk};
 pub(crate) use writer::BlockWriter;
 
 #[cfg(test)]

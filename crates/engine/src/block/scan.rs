@@ -61,8 +61,13 @@ impl Scan {
     /// # Errors
     /// As [`Block::read`].
     pub(crate) fn chunk(&mut self, entry: &Entry) -> Result<Arc<Chunk>> {
-        let ahead = self.block.chunks_end().min(entry.offset + WINDOW_BYTES);
-        self.window.chunk(&self.block, entry, entry.offset, ahead)
+        if !self.window.holds(entry) {
+            self.block.check_place(entry)?;
+            let (from, to) = entry.bytes_span();
+            let to = to.max(self.block.chunks_end().min(from + WINDOW_BYTES));
+            self.window.load(&self.block, from, to)?;
+        }
+        self.window.chunk(&self.block, entry)
     }
 }
 

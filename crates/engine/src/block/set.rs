@@ -5,17 +5,11 @@
 
 use super::entry::{Entry, Kind, partition_of};
 use super::reader::Block;
-use super::window::Window;
 use crate::error::{Error, ErrorKind, Result};
 use crate::series::chunk::Chunk;
 use latewood_model::{SeriesId, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// A reader along a series looks so far ahead.
-const AHEAD_BYTES: u64 = 256 * 1024;
-/// Bytes between two chunks that are rather read than skipped.
-const GAP_BYTES: u64 = 4 * 1024;
 
 /// The blocks that the manifest names.
 #[derive(Debug)]
@@ -146,55 +140,4 @@ fn overlap(id: SeriesId, block: &Block) -> Error {
         id.0
     );
     Error::new(ErrorKind::Corrupt, message).at(block.path())
-}
-
-/// Reads the chunks of one series along time, neighbours in one read.
-#[derive(Debug, Default)]
-pub(crate) struct ReadAhead {
-    block: Option<Arc<Block>>,
-    window: Window,
-}
-
-impl ReadAhead {
-    /// Reads chunk `index` of `chunks`, which ascend. Where it must go to the
-    /// file it takes along the neighbours that come next: those behind, or
-    /// before where `reverse`.
-    ///
-    /// # Errors
-    /// As [`Block::read`].
-    pub(crate) fn load(
-        &mut self,
-        chunks: &[StoredChunk],
-        index: usize,
-        reverse: bool,
-    ) -> Result<Arc<Chunk>> {
-        let StoredChunk { block, entry } = &chunks[index];
-        if !self
-            .block
-            .as_ref()
-            .is_some_and(|held| Arc::ptr_eq(held, block))
-        {
-            self.window.clear();
-            self.block = Some(block.clone());
-        }
-        let (mut from, mut to) = (entry.offset, entry.offset + u64::from(entry.len_bytes));
-        let mut take = |next: &StoredChunk| {
-            let start = next.entry.offset;
-            let end = start + u64::from(next.entry.len_bytes);
-            let near = Arc::ptr_eq(&next.block, block)
-                && start <= to.saturating_add(GAP_BYTES)
-                && from <= end.saturating_add(GAP_BYTES)
-                && end.max(to) - start.min(from) <= AHEAD_BYTES;
-            if near {
-                (from, to) = (from.min(start), to.max(end));
-            }
-            near
-        };
-        // `all` stops at the first that is too far.
-        let _ = match reverse {
-            true => chunks[..index].iter().rev().all(&mut take),
-            false => chunks[index + 1..].iter().all(&mut take),
-        };
-        self.window.chunk(block, entry, from, to)
-    }
 }

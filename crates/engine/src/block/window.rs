@@ -14,27 +14,48 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// The chunk of an entry. Where it is not in the window, `from..to` is
-    /// read first, which must lie among the block's chunks and is widened to
-    /// the entry.
+    /// Whether the chunk of an entry of its block is in it.
+    pub(super) fn holds(&self, entry: &Entry) -> bool {
+        let (from, to) = entry.bytes_span();
+        self.start <= from && to <= self.end()
+    }
+
+    /// Whether the chunk of an entry of its block begins or ends at most
+    /// `gap_bytes` from it.
+    pub(super) fn is_near(&self, entry: &Entry, gap_bytes: u64) -> bool {
+        let (from, to) = entry.bytes_span();
+        !self.bytes.is_empty()
+            && from <= self.end().saturating_add(gap_bytes)
+            && self.start <= to.saturating_add(gap_bytes)
+    }
+
+    /// Reads `from..to` of a block.
     ///
     /// # Errors
-    /// As [`Block::read`].
-    pub(super) fn chunk(
-        &mut self,
-        block: &Block,
-        entry: &Entry,
-        from: u64,
-        to: u64,
-    ) -> Result<Arc<Chunk>> {
-        block.check_place(entry)?;
-        let end = entry.offset + u64::from(entry.len_bytes);
-        if entry.offset < self.start || end > self.start + self.bytes.len() as u64 {
-            self.load(block, from.min(entry.offset), to.max(end))?;
+    /// `Io` where that fails; it is then empty.
+    pub(super) fn load(&mut self, block: &Block, from: u64, to: u64) -> Result<()> {
+        self.bytes.clear();
+        self.bytes.resize(to.saturating_sub(from) as usize, 0);
+        self.start = from;
+        let read = block.read_into(&mut self.bytes, from);
+        if read.is_err() {
+            self.clear();
         }
-        let at = (entry.offset - self.start) as usize;
-        let bytes = &self.bytes[at..at + entry.len_bytes as usize];
-        block.chunk(entry, bytes.to_vec())
+        read
+    }
+
+    /// The chunk of an entry of the block that was read.
+    ///
+    /// # Errors
+    /// As [`Block::read`]; `Corrupt` too where it is not in the window.
+    pub(super) fn chunk(&self, block: &Block, entry: &Entry) -> Result<Arc<Chunk>> {
+        block.check_place(entry)?;
+        let at = entry.offset.wrapping_sub(self.start) as usize;
+        let rest = self.bytes.get(at..);
+        match rest.and_then(|rest| rest.get(..entry.len_bytes as usize)) {
+            Some(bytes) => block.chunk(entry, bytes.to_vec()),
+            None => Err(block.damaged(entry, "is not where it was read")),
+        }
     }
 
     /// Forgets what it holds: the next chunk is of another block.
@@ -42,14 +63,7 @@ impl Window {
         self.bytes.clear();
     }
 
-    fn load(&mut self, block: &Block, from: u64, to: u64) -> Result<()> {
-        self.bytes.clear();
-        self.bytes.resize((to - from) as usize, 0);
-        self.start = from;
-        let read = block.read_into(&mut self.bytes, from);
-        if read.is_err() {
-            self.clear();
-        }
-        read
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
     }
 }
