@@ -20,6 +20,7 @@
 
 pub(crate) mod chunk;
 mod delete;
+mod facts;
 #[allow(dead_code)]
 mod freeze;
 pub(crate) mod late;
@@ -38,6 +39,7 @@ pub(crate) mod stored;
 mod tests;
 
 pub(crate) use delete::Deleted;
+pub(crate) use facts::Facts;
 pub use memory::Memory;
 pub(crate) use rewrite::merge_ops;
 pub(crate) use settle::{Pressure, SettleWork};

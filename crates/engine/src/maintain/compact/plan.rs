@@ -24,8 +24,11 @@ mod tests;
 
 /// Late bytes, in parts of 100 of a base block, that make a fold of it pay.
 const FOLD_PERCENT: u64 = 25;
-/// Bytes of base blocks after which a fold is content with half of what waits.
-const FOLD_BYTES: u64 = 1 << 30;
+/// Base blocks, in parts of the cap, after which a fold is content with half of
+/// what waits, and their number after which it is with a quarter: each is read
+/// through a buffer of its own.
+const FOLD_CAPS: u64 = 4;
+const FOLD_BLOCKS: usize = 32;
 /// Late bytes below which nobody looks whether a fold pays.
 const SURVEY_MIN_BYTES: u64 = 4096;
 
@@ -167,6 +170,11 @@ pub(crate) fn surveyed(lists: Lists<'_>, survey: &Survey, bounds: &Bounds) -> Op
         .or_else(|| wasteful(lists, survey, bounds))
 }
 
+/// What gives disk back, of what a survey shows.
+pub(crate) fn garbage(lists: Lists<'_>, survey: &Survey, bounds: &Bounds) -> Option<Job> {
+    useless(survey).or_else(|| wasteful(lists, survey, bounds))
+}
+
 /// The merge to do next. Linear in the lists.
 pub(crate) fn merge(lists: Lists<'_>, bounds: &Bounds) -> Option<Job> {
     let sizes =
@@ -247,9 +255,11 @@ fn fold(lists: Lists<'_>, survey: &Survey, bounds: &Bounds) -> Option<Job> {
         };
         product(b, a).cmp(&product(a, b)).then(a.cmp(&b))
     });
-    let (mut gained, mut size, mut chosen) = (0, 0, Vec::new());
+    let (mut gained, mut size, mut chosen) = (0u64, 0u64, Vec::new());
     for place in order {
-        if !bounds.fold_all && gained * 2 >= late_bytes && size >= FOLD_BYTES {
+        let is_long = size >= bounds.cap_bytes.saturating_mul(FOLD_CAPS);
+        let enough = bounds.fold_all || gained.saturating_mul(4) >= late_bytes;
+        if chosen.len() >= FOLD_BLOCKS && enough || is_long && gained * 2 >= late_bytes {
             break;
         }
         gained += gain(&survey.base[place]);
