@@ -5,6 +5,7 @@
 //! (`config.rs`). The same struct is read from the command line and from the
 //! file, so that no option can exist in one and not in the other.
 
+use crate::size::Size;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use latewood_engine::Durability;
 use serde::Deserialize;
@@ -142,6 +143,22 @@ pub(crate) struct ServeOptions {
     )]
     pub(crate) strict: Option<Switch>,
 
+    /// Memory for the whole process, in bytes or with a unit such as mb or gb:
+    /// near it samples go to disk, at it writes are refused; 0 is no limit
+    /// [default: half of the machine's or the control group's]
+    #[arg(long, value_name = "BYTES", env = "LATEWOOD_MEMORY")]
+    pub(crate) memory: Option<Size>,
+
+    /// Longest time samples are in memory and in the log only, in seconds
+    /// [default: 3600]
+    #[arg(long, value_name = "SECONDS", env = "LATEWOOD_FLUSH_AGE")]
+    pub(crate) flush_age: Option<u64>,
+
+    /// How long the log gets before what it holds is written into blocks
+    /// [default: 1gb]
+    #[arg(long, value_name = "BYTES", env = "LATEWOOD_LOG_MAX")]
+    pub(crate) log_max: Option<Size>,
+
     /// Event loops; 0 means all cores but one [default: 0]
     #[arg(long, value_name = "N", env = "LATEWOOD_THREADS")]
     pub(crate) threads: Option<usize>,
@@ -257,6 +274,9 @@ impl ServeOptions {
             sync_interval: self.sync_interval.or(fallback.sync_interval),
             wal: self.wal.or(fallback.wal),
             strict: self.strict.or(fallback.strict),
+            memory: self.memory.or(fallback.memory),
+            flush_age: self.flush_age.or(fallback.flush_age),
+            log_max: self.log_max.or(fallback.log_max),
             threads: self.threads.or(fallback.threads),
             maxclients: self.maxclients.or(fallback.maxclients),
             timeout: self.timeout.or(fallback.timeout),

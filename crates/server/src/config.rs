@@ -7,6 +7,8 @@
 
 use crate::cli::{LogLevel, ServeOptions, Switch};
 use crate::events::Notify;
+use crate::size::Size;
+use latewood_engine::io::Env;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::CONNECTIONS_DEFAULT;
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
@@ -37,6 +39,12 @@ pub(crate) struct Settings {
     pub(crate) wal: bool,
     /// Whether damaged data is refused.
     pub(crate) strict: bool,
+    /// Bytes of memory for the process; 0 is no limit.
+    pub(crate) memory_bytes: u64,
+    /// Longest time samples are in memory and in no block, seconds.
+    pub(crate) flush_age_s: u64,
+    /// Bytes the log gets before it is flushed.
+    pub(crate) log_bytes_max: u64,
     /// Number of event loops, at least 1.
     pub(crate) threads: usize,
     /// Threads that share one large query, 1 to 16.
@@ -129,6 +137,9 @@ impl Settings {
             sync_interval_ms: options.sync_interval.unwrap_or(1000).max(1),
             wal: options.wal != Some(Switch::Off),
             strict: options.strict == Some(Switch::On),
+            memory_bytes: options.memory.map_or_else(memory_default, |size| size.0),
+            flush_age_s: options.flush_age.unwrap_or(FLUSH_AGE_S),
+            log_bytes_max: log_max(options.log_max)?,
             threads,
             query_threads: query_threads(options.ts_num_threads)?,
             connections_max: options.maxclients.unwrap_or(CONNECTIONS_DEFAULT).max(1),
@@ -137,6 +148,22 @@ impl Settings {
             log_level: options.log_level.unwrap_or(LogLevel::Info),
             ts,
         })
+    }
+}
+
+/// Half of what the process may have; no limit where the system does not say.
+fn memory_default() -> u64 {
+    let memory_bytes = Env::real().process.memory_bytes();
+    memory_bytes.map_or(0, |bytes| bytes / 2)
+}
+
+fn log_max(wanted: Option<Size>) -> Result<u64, ConfigError> {
+    match wanted.unwrap_or(Size(LOG_BYTES_MAX)) {
+        Size(bytes @ LOG_BYTES_MIN..) => Ok(bytes),
+        Size(bytes) => Err(value(
+            "log-max",
+            format!("{bytes} is less than {LOG_BYTES_MIN}"),
+        )),
     }
 }
 
@@ -168,6 +195,12 @@ fn notify(letters: Option<&str>) -> Result<Notify, ConfigError> {
     })
 }
 
+/// An hour.
+const FLUSH_AGE_S: u64 = 3600;
+/// Some ten seconds of replay.
+const LOG_BYTES_MAX: u64 = 1 << 30;
+/// A shorter log would hold little but the segment being written.
+pub(crate) const LOG_BYTES_MIN: u64 = 1 << 20;
 /// More event loops than any machine has cores for.
 const THREADS_MAX: usize = 1024;
 /// As many as RedisTimeSeries allows.
@@ -284,6 +317,9 @@ mod tests {
             sync-interval = 5
             wal = "off"
             strict = "on"
+            memory = "64mb"
+            flush-age = 60
+            log-max = 4194304
             threads = 3
             maxclients = 4
             timeout = 6
@@ -311,6 +347,9 @@ mod tests {
             sync_interval_ms: 5,
             wal: false,
             strict: true,
+            memory_bytes: 64 << 20,
+            flush_age_s: 60,
+            log_bytes_max: 4 << 20,
             threads: 3,
             query_threads: 2,
             connections_max: 4,
@@ -347,6 +386,9 @@ mod tests {
             "ts-chunk-size-bytes = 49",
             "ts-compaction-policy = \"avg:1:1\"",
             "ts-ignore-max-val-diff = -1.0",
+            "memory = \"much\"",
+            "memory = -1",
+            "log-max = \"1kb\"",
             "threads = 100000",
             "ts-num-threads = 0",
             "ts-num-threads = 17",

@@ -25,6 +25,7 @@ mod pause;
 mod server;
 mod session;
 mod shared;
+mod size;
 mod stream;
 mod subscriptions;
 mod waiting;

@@ -128,6 +128,9 @@ fn open(settings: &Settings, events: &Arc<Events>, shared: Weak<Shared>) -> Resu
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,
         query_threads: settings.query_threads,
+        memory_bytes: settings.memory_bytes,
+        flush_age_ms: settings.flush_age_s.saturating_mul(1000),
+        log_bytes_max: settings.log_bytes_max,
         on_progress: Some(ProgressHook::new(move |progress| {
             if let Some(shared) = shared.upgrade() {
                 shared.db.loading.note(progress);

@@ -158,13 +158,14 @@ impl Shared {
     }
 
     /// Whether samples may go past the dispatcher: the data is there, nobody
-    /// monitors, there is no pause, and nobody asks which keys are new.
+    /// monitors, there is no pause, nobody asks which keys are new, and memory is left.
     #[inline]
     pub(crate) fn allows_fast_path(&self) -> bool {
         !self.db.is_loading()
             && !self.pause.is_on()
             && !self.channels().has_monitors()
             && !self.events.wants(Class::New)
+            && !self.db.is_out_of_memory()
     }
 
     /// Asks the main thread to stop the server.

@@ -198,6 +198,14 @@ impl Db {
         self.core.budget.limit_bytes()
     }
 
+    /// Lets somebody pass who is going to need memory, perhaps after a wait.
+    ///
+    /// # Errors
+    /// `OutOfMemory`: writes that need memory are refused now.
+    pub fn check_memory(&self) -> Result<()> {
+        self.core.check_memory()
+    }
+
     /// Whether writes that need memory are refused now: the budget is spent
     /// and no flush would help.
     pub fn is_out_of_memory(&self) -> bool {
@@ -218,6 +226,11 @@ impl Core {
     #[inline]
     pub(crate) fn admit_write(&self) -> Result<()> {
         self.check_writable()?;
+        self.check_memory()
+    }
+
+    #[inline]
+    fn check_memory(&self) -> Result<()> {
         match self.budget.level() {
             Level::Open => Ok(()),
             _ => self.wait_for_memory(),

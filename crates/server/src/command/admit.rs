@@ -1,6 +1,7 @@
 //! What stands between a command that was found and its running: the checks
 //! that all commands have in common, a pause, a transaction that queues.
 
+use super::fault::engine_text;
 use super::registry::Spec;
 use super::{Call, Fault, Keys, monitor, permission, transaction};
 use crate::loading::LOADING;
@@ -74,6 +75,10 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     {
         call.session.wait(call.shared, Some(until), What::PauseEnd);
         return Ok(false);
+    }
+    if spec.flags.contains(&"denyoom") {
+        let admitted = call.shared.db.check_memory();
+        admitted.map_err(|error| engine_text(&error).into_owned())?;
     }
     let queued = transaction::queue(call, spec);
     queued

@@ -22,6 +22,9 @@ pub(crate) const NOT_AN_INTEGER: Fault =
 /// `syntax error`, in Redis' words.
 pub(crate) const SYNTAX: Fault = Fault::Line(Cow::Borrowed("ERR syntax error"));
 
+/// What Redis says when its memory is spent; clients know it by its first word.
+const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
 impl Fault {
     /// An error line that is known beforehand.
     pub(crate) const fn line(text: &'static str) -> Self {
@@ -48,6 +51,7 @@ impl From<Error> for Fault {
 #[cold]
 pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
     match error.kind() {
+        ErrorKind::OutOfMemory => OUT_OF_MEMORY.into(),
         ErrorKind::NoSuchKey => "ERR TSDB: the key does not exist".into(),
         ErrorKind::KeyExists => "ERR TSDB: key already exists".into(),
         ErrorKind::Halted => format!(

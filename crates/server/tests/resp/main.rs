@@ -20,6 +20,7 @@ mod lifetime;
 mod limits;
 mod loading;
 mod many;
+mod memory;
 mod observe;
 mod protocol;
 mod pubsub;

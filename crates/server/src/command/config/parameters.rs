@@ -7,6 +7,7 @@ use crate::channels::BufferLimit;
 use crate::command::Fault;
 use crate::events::Notify;
 use crate::shared::Shared;
+use crate::size::Size;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::{ARGUMENT_BYTES_MAX, CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding};
@@ -111,6 +112,11 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         set_idle_timeout,
     ),
     settable(
+        "maxmemory",
+        |shared| shared.db.memory_limit().to_string(),
+        set_memory,
+    ),
+    settable(
         "notify-keyspace-events",
         |shared| shared.events.notify().letters(),
         set_notify,
@@ -169,7 +175,6 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         };
         name.to_owned()
     }),
-    fixed("maxmemory", |_| "0".to_owned()),
     fixed("maxmemory-policy", |_| "noeviction".to_owned()),
     fixed("proto-max-bulk-len", |_| ARGUMENT_BYTES_MAX.to_string()),
     fixed("io-threads", |shared| shared.settings.threads.to_string()),
@@ -313,6 +318,16 @@ fn set_idle_timeout(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         let cell = &shared.runtime.idle_timeout_s;
         cell.store(seconds.unsigned_abs(), Ordering::Relaxed);
+        Ok(())
+    }))
+}
+
+fn set_memory(text: &str) -> Result<Change, String> {
+    let bytes: Size = text
+        .parse()
+        .map_err(|_| "argument must be a memory value".to_owned())?;
+    Ok(Box::new(move |shared| {
+        shared.db.set_memory_limit(bytes.0);
         Ok(())
     }))
 }

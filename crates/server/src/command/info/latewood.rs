@@ -31,6 +31,14 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_other_bytes", memory.series.other_bytes);
     field(text, "memory_key_map_bytes", memory.key_map_bytes);
     field(text, "memory_index_bytes", memory.index_bytes);
+    let budget = &stats.budget;
+    field(text, "memory_budget_bytes", budget.limit_bytes);
+    field(text, "memory_anonymous_bytes", budget.used_bytes);
+    field(text, "memory_anonymous_peak_bytes", budget.peak_bytes);
+    field(text, "memory_unflushed_bytes", budget.head_bytes);
+    field(text, "memory_stalls", budget.stalls);
+    field(text, "memory_stalled_ms", budget.stalled_ns / 1_000_000);
+    field(text, "memory_refused", budget.refused);
     field(text, "label_pairs", stats.label_pairs);
     log(text, shared, stats);
     recovery(text, shared);

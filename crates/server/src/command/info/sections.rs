@@ -77,7 +77,7 @@ pub(super) fn memory(text: &mut String, source: &Source<'_>) {
     );
     let machine = process::machine_memory_bytes();
     bytes_field(text, "total_system_memory", machine);
-    bytes_field(text, "maxmemory", 0);
+    bytes_field(text, "maxmemory", source.stats().budget.limit_bytes);
     field(text, "maxmemory_policy", "noeviction");
     let ratio = resident.now_bytes as f64 / used.max(1) as f64;
     field(text, "mem_fragmentation_ratio", format_args!("{ratio:.2}"));

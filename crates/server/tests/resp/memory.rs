@@ -1,0 +1,99 @@
+//! The memory budget of a real process, measured by the operating system.
+
+use crate::harness::{Client, Server, encoded};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+const BUDGET: u64 = 64 << 20;
+
+/// What the process may hold at most while it is being filled.
+const MOST: u64 = BUDGET + BUDGET / 5;
+
+/// The answers to a pipeline.
+fn pipeline(client: &mut Client, lines: &[String]) -> Vec<String> {
+    let bytes: Vec<u8> = lines.iter().flat_map(|line| encoded(line)).collect();
+    client.send(&bytes);
+    let replies = lines.iter().map(|_| client.reply());
+    replies
+        .map(|reply| String::from_utf8_lossy(&reply).into_owned())
+        .collect()
+}
+
+fn new_series(from: u64) -> Vec<String> {
+    let each = |n| {
+        format!(
+            "TS.ADD churn:{n}:a-key-of-some-length 1 1 LABELS host host-{n} room {}",
+            n % 50
+        )
+    };
+    (from..from + 500).map(each).collect()
+}
+
+/// New series are what no flush makes room for.
+#[test]
+fn a_spent_budget_is_said_in_words_and_goes_away_with_the_data() {
+    let budget = BUDGET.to_string();
+    let server = Server::with(&["--wal", "off", "--memory", &budget]);
+    let mut client = server.client();
+    client.expect(&[
+        (
+            "CONFIG GET maxmemory",
+            "*2\r\n$9\r\nmaxmemory\r\n$8\r\n67108864\r\n",
+        ),
+        ("TS.ADD kept 1 1", ":1\r\n"),
+    ]);
+    let mut made = 0;
+    while pipeline(&mut client, &new_series(made))
+        .iter()
+        .all(|reply| reply == ":1\r\n")
+    {
+        made += 500;
+        assert!(made < 2_000_000, "the budget was never spent");
+    }
+    client.expect(&[
+        ("TS.ADD other 1 1", OOM),
+        ("TS.ADD other 1 1 LABELS a b", OOM),
+        ("TS.MADD kept 2 2", OOM),
+        ("TS.CREATE other", OOM),
+        ("COPY kept other", OOM),
+        ("TS.GET kept", "*2\r\n:1\r\n+1\r\n"),
+        ("TS.DEL kept 1 1", ":1\r\n"),
+        ("DEL churn:7:a-key-of-some-length", ":1\r\n"),
+    ]);
+    assert!(client.info("memory_refused") > 0);
+    let peak = client.info("memory_anonymous_peak_bytes");
+    assert!((BUDGET..MOST).contains(&peak), "{peak} bytes");
+
+    client.expect(&[("FLUSHALL", "+OK\r\n")]);
+    let begun = Instant::now();
+    while client.ask("TS.ADD other 1 1") == OOM {
+        assert!(begun.elapsed() < Duration::from_secs(30), "still refused");
+        sleep(Duration::from_millis(20));
+    }
+    client.expect(&[("TS.GET other", "*2\r\n:1\r\n+1\r\n")]);
+}
+
+#[test]
+fn the_budget_is_changed_by_config() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("CONFIG SET maxmemory 1kb", "+OK\r\n"),
+        ("TS.ADD k 1 1", OOM),
+        ("MULTI", "+OK\r\n"),
+        ("TS.ADD k 1 1", OOM),
+        ("PING", "+QUEUED\r\n"),
+        (
+            "EXEC",
+            "-EXECABORT Transaction discarded because of previous errors.\r\n",
+        ),
+        ("CONFIG SET maxmemory 0", "+OK\r\n"),
+        ("TS.ADD k 1 1", ":1\r\n"),
+    ]);
+    let refused = client.ask("CONFIG SET maxmemory lots");
+    assert!(
+        refused.contains("argument must be a memory value"),
+        "{refused}"
+    );
+}
