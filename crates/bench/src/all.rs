@@ -10,7 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
 /// Name of the report and what is measured; `{late}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 10] = [
+const REPORTS: [(&str, &str); 15] = [
     (
         "late",
         "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
@@ -38,7 +38,24 @@ const REPORTS: [(&str, &str); 10] = [
          policy=LAST repeats={repeats}",
     ),
     ("durable", "durable --repeats {repeats}"),
-    ("recover", "recover --repeats 3"),
+    (
+        "fleet",
+        "fleet --series 100000 --samples 20000000 --repeats {repeats}",
+    ),
+    (
+        "recover",
+        "recover --series 100000 --samples 20000000 --late 10 --repeats 3",
+    ),
+    (
+        "recover-flushed",
+        "recover --series 100000 --samples 20000000 --late 0 --flushed --repeats 3",
+    ),
+    ("wear", "wear --series 10000 --samples 10000000 --repeats 3"),
+    (
+        "mixed",
+        "mixed --series 100000 --samples 20000000 --repeats 3",
+    ),
+    ("size", "size"),
     ("query", "query --repeats {repeats}"),
     (
         "inprocess",
@@ -50,7 +67,7 @@ const REPORTS: [(&str, &str); 10] = [
 const LATE: &str = "late --start latewood --start redistimeseries --series 32 --samples 25000 \
                     --warmup 2000 --matrix pipeline=50 connections=8";
 
-/// Make every report of docs/benchmarks again (about half an hour).
+/// Make every report of docs/benchmarks again (about an hour).
 #[derive(Debug, Args)]
 pub(crate) struct AllArgs {
     /// Folder for runs, pages and charts

@@ -1,7 +1,7 @@
 //! A blocking connection for everything outside the measured load: creating series, reading
 //! INFO, asking for the late samples to be settled, checking results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -201,6 +201,12 @@ impl Info {
     /// The text of a field.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
+    }
+
+    /// Every field that is a number.
+    pub(crate) fn numbers(&self) -> BTreeMap<String, f64> {
+        let number = |name: &String| Some((name.clone(), self.number(name)?));
+        self.0.keys().filter_map(number).collect()
     }
 
     /// A field as a number.

@@ -7,15 +7,13 @@
 mod raw;
 mod wait;
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 pub(crate) use self::wait::SyncRun;
 use crate::error::Result;
 use crate::late::{self, Cell, Encoding, Fixed};
 use crate::machine::Machine;
-use crate::report;
+use crate::output::{Output, turns};
 use crate::report::json::{DurableReport, Measurement, Run};
 use crate::target::{System, Target};
 
@@ -46,12 +44,8 @@ pub(crate) struct DurableArgs {
     /// Samples of a latency run, all clients together
     #[arg(long, default_value_t = 4_000)]
     sync_samples: u64,
-    /// Write every run to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the Markdown page into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.
@@ -65,12 +59,7 @@ pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
         syncs: Vec::new(),
     };
     for repeat in 0..args.repeats {
-        for at in 0..SETTINGS.len() {
-            let at = if repeat % 2 == 0 {
-                at
-            } else {
-                SETTINGS.len() - 1 - at
-            };
+        for at in turns(repeat, SETTINGS.len()) {
             report.rates.push(rate_run(SETTINGS[at], repeat, args)?);
         }
         for clients in CLIENTS {
@@ -80,16 +69,11 @@ pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
         }
     }
     let measurement = Measurement::Durable(report);
-    report::finish(
-        &measurement,
-        args.json.as_deref(),
-        args.out.as_deref(),
-        "durable",
-    )
+    args.output.finish(&measurement, "durable")
 }
 
 fn rate_run(system: System, repeat: usize, args: &DurableArgs) -> Result<Run> {
-    let target = Target::Start(system);
+    let target = Target::start(system);
     let cell = Cell {
         late_percent: 0.0,
         encoding: Encoding::Compressed,

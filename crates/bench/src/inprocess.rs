@@ -4,7 +4,6 @@
 //! before the clock starts. Clock and processor time, of all threads of the process, run until
 //! late samples are settled and rules have written. Settings alternate from run to run.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
@@ -16,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::late::{self, RULES};
 use crate::machine::{Machine, own_cpu_seconds};
-use crate::report;
+use crate::output::Rounds;
 use crate::report::json::{InProcessReport, Measurement};
 use crate::workload::Series;
 
@@ -38,18 +37,8 @@ pub(crate) struct InProcessArgs {
     /// Compaction rules of each series, those of the late benchmark
     #[arg(long, default_value_t = 0, value_parser = late::rule_count)]
     rules: usize,
-    /// Runs of every setting, alternating
-    #[arg(long, default_value_t = 5)]
-    repeats: usize,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 12_345)]
-    seed: u64,
-    /// Write every run to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the Markdown page into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    rounds: Rounds,
 }
 
 /// One load of one setting.
@@ -91,7 +80,7 @@ pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
         series: args.series,
         runs: Vec::new(),
     };
-    for _ in 0..args.repeats {
+    for _ in 0..args.rounds.repeats {
         for &late_percent in &args.late {
             let (plan, distinct) = plan(args, late_percent);
             for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
@@ -114,18 +103,13 @@ pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
         }
     }
     let measurement = Measurement::InProcess(report);
-    report::finish(
-        &measurement,
-        args.json.as_deref(),
-        args.out.as_deref(),
-        "inprocess",
-    )
+    args.rounds.output.finish(&measurement, "inprocess")
 }
 
 /// The samples of a run, and how many different timestamps they have.
 fn plan(args: &InProcessArgs, late_percent: f64) -> (Vec<Planned>, u64) {
     let mut series: Vec<Series> = (0..args.series)
-        .map(|number| Series::new(key(number), late_percent / 100.0, args.seed, number))
+        .map(|number| Series::new(key(number), late_percent / 100.0, args.rounds.seed, number))
         .collect();
     let count = series.len();
     let mut text = zmij::Buffer::new();

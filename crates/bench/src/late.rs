@@ -7,6 +7,7 @@
 
 mod cell;
 mod matrix;
+mod preload;
 mod rules;
 
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ pub(crate) use self::rules::RULES;
 use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
-use crate::report;
+use crate::output::{Output, turns};
 use crate::report::json::{LateReport, Measurement, Run, Settings, TargetInfo};
 use crate::target::{System, Target};
 
@@ -116,6 +117,13 @@ pub(crate) struct LateArgs {
     /// Samples of each series sent before the clock starts
     #[arg(long, default_value_t = 0)]
     warmup: u64,
+    /// Samples of each series sent in order before that, and moved to disk where the server has
+    /// a budget for its memory
+    #[arg(long, default_value_t = 0)]
+    preload: u64,
+    /// Budget for the memory of the Latewoods this program starts, such as 64mb
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
     /// Samples per second over all connections; 0 for no limit
     #[arg(long, default_value_t = 0.0)]
     rate: f64,
@@ -130,18 +138,15 @@ pub(crate) struct LateArgs {
     /// chunk=256,4096 pipeline=1,50 connections=1,8,64 policy=LAST,BLOCK rules=0,1,5 repeats=5
     #[arg(long, num_args = 0.., value_name = "AXIS=VALUES")]
     matrix: Option<Vec<String>>,
-    /// Write every run to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the Markdown table and the charts into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// What stays the same in all cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
     seed: u64,
+    preload: u64,
     warmup: u64,
     rate: f64,
     threads: usize,
@@ -154,6 +159,7 @@ impl Fixed {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Fixed {
             seed,
+            preload: 0,
             warmup,
             rate: 0.0,
             threads: (cores / 2).max(1),
@@ -174,6 +180,7 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
         machine: Machine::look(command),
         settings: Settings {
             repeats,
+            preload: fixed.preload,
             warmup: fixed.warmup,
             seed: fixed.seed,
             rate: fixed.rate,
@@ -185,13 +192,7 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
     let total = cells.len() * repeats * targets.len();
     for cell in &cells {
         for repeat in 0..repeats {
-            for at in 0..targets.len() {
-                // Every other repeat goes round backwards: no target always comes first.
-                let at = if repeat % 2 == 0 {
-                    at
-                } else {
-                    targets.len() - 1 - at
-                };
+            for at in turns(repeat, targets.len()) {
                 let target = &targets[at];
                 let label = format!("{}/{total} {}", report.runs.len() + 1, target.name());
                 let (info, measured) = run_cell(target, cell, &fixed, label)?;
@@ -205,20 +206,16 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
                 });
             }
         }
-        report::json::save(&Measurement::Late(report.clone()), args.json.as_deref())?;
+        args.output.save(&Measurement::Late(report.clone()))?;
     }
-    report::finish(
-        &Measurement::Late(report),
-        args.json.as_deref(),
-        args.out.as_deref(),
-        "late",
-    )
+    args.output.finish(&Measurement::Late(report), "late")
 }
 
 impl LateArgs {
     fn fixed(&self) -> Fixed {
         let plain = Fixed::new(self.seed, self.warmup);
         Fixed {
+            preload: self.preload,
             rate: self.rate,
             threads: self.threads.unwrap_or(plain.threads),
             key_prefix: self.key_prefix.clone(),
@@ -227,7 +224,11 @@ impl LateArgs {
     }
 
     fn targets(&self) -> Vec<Target> {
-        let mut targets: Vec<Target> = self.start.iter().copied().map(Target::Start).collect();
+        let started = |system: &System| Target::Start {
+            system: *system,
+            memory: self.memory.clone(),
+        };
+        let mut targets: Vec<Target> = self.start.iter().map(started).collect();
         targets.extend(self.target.iter().cloned());
         if targets.is_empty() {
             let address = match &self.socket {
@@ -336,7 +337,8 @@ fn describe(name: &str, cell: &Cell, m: &Measured) -> String {
     text
 }
 
-fn percent(text: &str) -> std::result::Result<f64, String> {
+/// Reads a share of a hundred.
+pub(crate) fn percent(text: &str) -> std::result::Result<f64, String> {
     match text.parse() {
         Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
         _ => Err("a number from 0 to 100".to_owned()),

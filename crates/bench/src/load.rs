@@ -99,6 +99,11 @@ impl<S: Source> Load<S> {
             .for_each(change);
     }
 
+    /// Sets the commands per second of the next run; returns the rate before.
+    pub(crate) fn set_rate(&mut self, rate: f64) -> f64 {
+        std::mem::replace(&mut self.shape.rate, rate)
+    }
+
     /// Closes the connections and returns the sources.
     pub(crate) fn into_sources(self) -> Vec<S> {
         self.connections.into_iter().map(|c| c.source).collect()

@@ -9,16 +9,23 @@ mod control;
 mod demo;
 mod durable;
 mod error;
+mod fleet;
 mod inprocess;
 mod late;
 mod load;
 mod machine;
+mod mixed;
+mod output;
 mod progress;
 mod query;
 mod recover;
 mod reply;
 mod report;
+mod size;
 mod target;
+mod usage;
+mod watch;
+mod wear;
 mod workload;
 
 use std::process::ExitCode;
@@ -42,6 +49,10 @@ enum Mode {
     Recover(recover::RecoverArgs),
     Query(query::QueryArgs),
     Inprocess(inprocess::InProcessArgs),
+    Fleet(fleet::FleetArgs),
+    Wear(wear::WearArgs),
+    Mixed(mixed::MixedArgs),
+    Size(size::SizeArgs),
     All(all::AllArgs),
     Report(report::ReportArgs),
     Demo(demo::DemoArgs),
@@ -66,6 +77,10 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
         Mode::Recover(args) => recover::run(&args, command),
         Mode::Query(args) => query::run(&args, command),
         Mode::Inprocess(args) => inprocess::run(&args, command),
+        Mode::Fleet(args) => fleet::run(&args, command),
+        Mode::Wear(args) => wear::run(&args, command),
+        Mode::Mixed(args) => mixed::run(&args, command),
+        Mode::Size(args) => size::run(&args, command),
         Mode::All(args) => all::run(&args),
         Mode::Report(args) => report::run(&args),
         Mode::Demo(args) => demo::run(&args),

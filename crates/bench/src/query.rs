@@ -13,8 +13,6 @@ mod idle;
 mod measure;
 mod question;
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +20,9 @@ use self::data::Set;
 pub(crate) use self::idle::IdleRun;
 use self::measure::Server;
 use self::question::Question;
-use crate::error::{Doing, Result};
+use crate::error::Result;
 use crate::machine::Machine;
-use crate::report;
+use crate::output::{Output, turns};
 use crate::report::json::{Measurement, QueryReport};
 use crate::target::{System, Target};
 
@@ -45,12 +43,8 @@ pub(crate) struct QueryArgs {
     only: String,
     #[command(flatten)]
     sizes: Sizes,
-    /// Write every run to this file; with --out alone it is DIR/query.json
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the Markdown page into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// How much data the questions are about.
@@ -108,17 +102,7 @@ pub(crate) struct QueryRun {
 /// When a server fails, servers disagree, or a file cannot be written.
 pub(crate) fn run(args: &QueryArgs, command: &str) -> Result<()> {
     let report = measure_all(args, command)?;
-    let beside = args.out.as_ref().map(|dir| dir.join("query.json"));
-    if let Some(dir) = &args.out {
-        std::fs::create_dir_all(dir).doing(format!("make {}", dir.display()))?;
-    }
-    let json = args.json.clone().or(beside);
-    report::finish(
-        &Measurement::Query(report),
-        json.as_deref(),
-        args.out.as_deref(),
-        "query",
-    )
+    args.output.finish(&Measurement::Query(report), "query")
 }
 
 fn measure_all(args: &QueryArgs, command: &str) -> Result<QueryReport> {
@@ -153,7 +137,7 @@ fn ask_about(
 ) -> Result<()> {
     let mut servers = Vec::new();
     for system in &args.start {
-        let (server, cost) = Server::load(&Target::Start(*system), set)?;
+        let (server, cost) = Server::load(&Target::start(*system), set)?;
         report.note_target(server.info());
         report.idle.extend(cost);
         servers.push(server);
@@ -161,12 +145,7 @@ fn ask_about(
     for question in questions {
         let shape = measure::agree(&mut servers, question)?;
         for repeat in 0..args.repeats {
-            for at in 0..servers.len() {
-                let at = if repeat % 2 == 0 {
-                    at
-                } else {
-                    servers.len() - 1 - at
-                };
+            for at in turns(repeat, servers.len()) {
                 let run = servers[at].ask(question, &shape[at], repeat, args.seconds)?;
                 println!(
                     "{}, {}: {:.1} queries/s, {:.3} ms of CPU each",

@@ -1,51 +1,40 @@
 //! The recovery benchmark: how long a killed server needs until it answers again.
 //!
-//! Loads samples, kills the server with SIGKILL, takes its files out of the page cache, starts it
-//! again on the same directory, and counts the seconds until it answers. Then every series must
-//! hold exactly the different timestamps that were acknowledged.
+//! Loads a fleet of sensors, kills the server with SIGKILL, writes its files out and takes them
+//! out of the page cache (`posix_fadvise`, which needs no rights), starts it again on the same
+//! directory, and counts the seconds until it answers. Then everything that was acknowledged must
+//! be there. With `--flushed` all samples are moved to blocks before the kill: what is left is
+//! the start-up.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::collections::BTreeMap;
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::control::Control;
-use crate::error::{Doing, Error, Result};
-use crate::late::{self, Cell, Encoding, Fixed};
+use crate::error::Result;
+use crate::fleet::{self, LoadArgs, Part};
+use crate::late;
 use crate::machine::Machine;
+use crate::output::Rounds;
 use crate::progress::Progress;
-use crate::report;
 use crate::report::json::{Measurement, RecoverReport};
-use crate::target::Latewood;
-
-/// Connections of the load.
-const CONNECTIONS: usize = 8;
+use crate::target::{Latewood, Process};
+use crate::usage::{self, Footprint, forget_pages};
 
 /// Measure recovery after SIGKILL.
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
-    /// Samples of all series together
-    #[arg(long, default_value_t = 20_000_000)]
-    samples: u64,
-    /// Series
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
-    series: u64,
+    #[command(flatten)]
+    load: LoadArgs,
     /// Late samples of a hundred
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = late::percent)]
     late: f64,
-    /// How often to load and recover
-    #[arg(long, default_value_t = 3)]
-    repeats: usize,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 12_345)]
-    seed: u64,
-    /// Write every run to this file
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
-    /// Write the Markdown page into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    /// Move everything from the log to blocks before the kill
+    #[arg(long)]
+    flushed: bool,
+    #[command(flatten)]
+    rounds: Rounds,
 }
 
 /// One load, kill and recovery.
@@ -53,30 +42,24 @@ pub(crate) struct RecoverArgs {
 pub(crate) struct Recovery {
     /// Which repeat, from 0.
     pub(crate) repeat: usize,
-    /// Series.
-    pub(crate) series: u64,
-    /// Samples sent and acknowledged.
-    pub(crate) samples: u64,
-    /// Late samples of a hundred.
-    pub(crate) late_percent: f64,
-    /// Samples held after recovery; equal to the different timestamps sent.
-    pub(crate) stored: u64,
+    /// What lay on the disk when the server was killed.
+    pub(crate) on_disk: Footprint,
+    /// Anonymous memory of the server before the kill.
+    pub(crate) memory_bytes: u64,
     /// From starting the process to its first PONG.
     pub(crate) seconds: f64,
-    /// Samples sent over these seconds.
-    pub(crate) samples_per_second: f64,
     /// The part of it the server spent replaying, as it says.
     pub(crate) replay_seconds: f64,
+    /// Samples that were in the log, as it says.
+    pub(crate) replayed: u64,
     /// Processor seconds of the server until its first PONG.
     pub(crate) cpu_seconds: f64,
-    /// Samples sent over these processor seconds.
-    pub(crate) samples_per_cpu_second: f64,
-    /// Bytes written to the log for each sample sent.
-    pub(crate) log_bytes_per_sample: f64,
-    /// memoryUsage of TS.INFO for each sample stored, before the kill.
-    pub(crate) memory_bytes_per_sample: f64,
-    /// The same after recovery.
-    pub(crate) recovered_memory_bytes_per_sample: f64,
+    /// Most anonymous memory until its first PONG.
+    pub(crate) peak_memory_bytes: u64,
+    /// Anonymous memory at its first PONG.
+    pub(crate) recovered_memory_bytes: u64,
+    /// Numbers of INFO after the recovery.
+    pub(crate) info: BTreeMap<String, f64>,
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.
@@ -86,98 +69,83 @@ pub(crate) struct Recovery {
 pub(crate) fn run(args: &RecoverArgs, command: &str) -> Result<()> {
     let mut report = RecoverReport {
         machine: Machine::look(command),
-        settings: Latewood::default().settings(),
+        settings: latewood(args).settings(),
+        plan: args.load.plan(args.late, args.rounds.seed),
+        flushed: args.flushed,
         runs: Vec::new(),
     };
-    for repeat in 0..args.repeats {
+    for repeat in 0..args.rounds.repeats {
         let recovery = once(args, repeat)?;
         println!(
-            "{} samples, {:.0} % late: answers after {:.2} s, {:.0} samples/s, {:.0} per CPU-s; \
-             {:.2} log bytes and {:.2} memory bytes per sample",
-            recovery.samples,
-            recovery.late_percent,
+            "answers after {:.2} s, {:.2} s of it replay of {} samples ({:.0} a second), \
+             {:.2} CPU-s; peak {:.0} MiB; on disk a log of {:.0} MiB and {:.0} MiB of data",
             recovery.seconds,
-            recovery.samples_per_second,
-            recovery.samples_per_cpu_second,
-            recovery.log_bytes_per_sample,
-            recovery.memory_bytes_per_sample
+            recovery.replay_seconds,
+            recovery.replayed,
+            recovery.replayed as f64 / recovery.seconds,
+            recovery.cpu_seconds,
+            recovery.peak_memory_bytes as f64 / f64::from(1 << 20),
+            recovery.on_disk.log_bytes as f64 / f64::from(1 << 20),
+            recovery.on_disk.data_bytes as f64 / f64::from(1 << 20),
         );
         report.runs.push(recovery);
     }
-    let measurement = Measurement::Recover(report);
-    report::finish(
-        &measurement,
-        args.json.as_deref(),
-        args.out.as_deref(),
-        "recover",
-    )
+    let output = &args.rounds.output;
+    output.finish(&Measurement::Recover(report), "recover")
+}
+
+fn latewood(args: &RecoverArgs) -> Latewood {
+    Latewood::default().budget(args.load.memory.as_deref())
 }
 
 fn once(args: &RecoverArgs, repeat: usize) -> Result<Recovery> {
-    let cell = Cell {
-        late_percent: args.late,
-        encoding: Encoding::Compressed,
-        chunk_size: 4096,
-        pipeline: 50,
-        connections: CONNECTIONS,
-        policy: "LAST".to_owned(),
-        series: args.series,
-        samples: args.samples.div_ceil(args.series),
-        rules: 0,
-    };
-    let fixed = Fixed::new(args.seed, 0);
-    let (mut process, _) = Latewood::default().start()?;
+    let plan = args.load.plan(args.late, args.rounds.seed);
+    let (mut process, _) = latewood(args).start()?;
     let mut control = Control::connect(process.address())?;
-    let mut progress = Progress::new("loading", cell.series * cell.samples);
-    let mut load = late::open(process.address(), &cell, &fixed)?;
-    late::run_load(&mut load, cell.samples, |done| progress.show(done))?;
+    let mut load = fleet::open(process.address(), &plan, &args.load.sending, 0.0)?;
+    let mut progress = Progress::new("loading", plan.samples());
+    fleet::send(&mut load, &plan, plan.rounds, |samples| {
+        progress.show(samples)
+    })?;
     progress.finish();
-    let writers = load.into_sources();
-    let before = late::check(&mut control, &writers)?;
-    let info = control.info("latewood")?;
-    let log_bytes = info
-        .number("wal_bytes_written")
-        .ok_or_else(|| Error::new("INFO latewood has no wal_bytes_written"))?;
+    if args.flushed {
+        fleet::drain(&mut control)?;
+    }
+    let senders = load.into_sources();
+    let memory_bytes = usage::anonymous_bytes(process.running()?)?;
     drop(control);
     process.kill()?;
-    forget_pages(&process.dir().join("data"))?;
+    let on_disk = usage::footprint(&process.data());
+    forget_pages(&process.data())?;
 
-    let took: Duration = Latewood::default().start_again(&mut process)?;
+    let recovery = start_again(args, &mut process, repeat)?;
     let mut control = Control::connect(process.address())?;
-    let cpu_seconds = late::cpu_seconds(&mut control)?;
-    let after = late::check(&mut control, &writers)?;
-    let replay_ms = control.info("latewood")?.number("recovery_duration_ms");
-    let samples = cell.series * cell.samples;
+    let parts: Vec<&Part> = senders.iter().map(|sender| &sender.part).collect();
+    fleet::check(&mut control, &plan, &parts)?;
     Ok(Recovery {
-        repeat,
-        series: cell.series,
-        samples,
-        late_percent: args.late,
-        stored: after.samples,
-        seconds: took.as_secs_f64(),
-        samples_per_second: samples as f64 / took.as_secs_f64(),
-        replay_seconds: replay_ms.unwrap_or(0.0) / 1e3,
-        cpu_seconds,
-        samples_per_cpu_second: samples as f64 / cpu_seconds,
-        log_bytes_per_sample: log_bytes / samples as f64,
-        memory_bytes_per_sample: before.memory_bytes as f64 / before.samples as f64,
-        recovered_memory_bytes_per_sample: after.memory_bytes as f64 / after.samples as f64,
+        on_disk,
+        memory_bytes,
+        ..recovery
     })
 }
 
-/// Writes the files below `dir` to the disk and takes them out of the page cache, so that
-/// recovery reads what a machine reads after its start.
-fn forget_pages(dir: &Path) -> Result<()> {
-    let doing = format!("take {} out of the page cache", dir.display());
-    for entry in std::fs::read_dir(dir).doing(&doing)? {
-        let path = entry.doing(&doing)?.path();
-        if path.is_dir() {
-            forget_pages(&path)?;
-            continue;
-        }
-        let file = std::fs::File::open(&path).doing(&doing)?;
-        file.sync_all().doing(&doing)?;
-        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).doing(&doing)?;
-    }
-    Ok(())
+fn start_again(args: &RecoverArgs, process: &mut Process, repeat: usize) -> Result<Recovery> {
+    let start = latewood(args).start_again(process)?;
+    let mut control = Control::connect(process.address())?;
+    let cpu_seconds = late::cpu_seconds(&mut control)?;
+    let recovered_memory_bytes = usage::anonymous_bytes(process.running()?)?;
+    let info = control.info("latewood")?;
+    let number = |name| info.number(name).unwrap_or(0.0);
+    Ok(Recovery {
+        repeat,
+        on_disk: Footprint::default(),
+        memory_bytes: 0,
+        seconds: start.took.as_secs_f64(),
+        replay_seconds: number("recovery_duration_ms") / 1e3,
+        replayed: number("recovery_samples") as u64,
+        cpu_seconds,
+        peak_memory_bytes: start.peak_anonymous_bytes.max(recovered_memory_bytes),
+        recovered_memory_bytes,
+        info: info.numbers(),
+    })
 }

@@ -7,11 +7,16 @@ pub(crate) mod json;
 
 mod chart;
 mod durable;
+mod fleet;
 mod inprocess;
 mod late;
+mod mixed;
 mod query;
 mod recover;
+mod size;
 mod statistics;
+mod timeline;
+mod wear;
 
 use std::path::{Path, PathBuf};
 
@@ -41,28 +46,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     write(&measurement, &args.out, &name)
 }
 
-/// Ends a measurement: writes its runs and its page, where they are wanted. The page bears the
-/// name of the file of runs, or `name` when there is none.
-///
-/// # Errors
-/// When a file cannot be written.
-pub(crate) fn finish(
-    measurement: &Measurement,
-    json: Option<&Path>,
-    out: Option<&Path>,
-    name: &str,
-) -> Result<()> {
-    json::save(measurement, json)?;
-    let stem = json.and_then(Path::file_stem);
-    let name = stem.map_or_else(|| name.into(), |stem| stem.to_string_lossy());
-    out.map_or(Ok(()), |dir| write(measurement, dir, &name))
-}
-
 /// Writes `NAME.md` and its charts into `dir`, and prints the page.
 ///
 /// # Errors
 /// When the folder cannot be written.
-fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
+pub(crate) fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
     std::fs::create_dir_all(dir).doing(format!("make {}", dir.display()))?;
     let page = match measurement {
         Measurement::Late(report) => {
@@ -78,6 +66,16 @@ fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
         Measurement::Recover(report) => recover::page(report, name),
         Measurement::Query(report) => query::page(report, name),
         Measurement::InProcess(report) => inprocess::page(report, name),
+        Measurement::Wear(report) => wear::page(report, name),
+        Measurement::Mixed(report) => mixed::page(report, name),
+        Measurement::Size(report) => size::page(report, name),
+        Measurement::Fleet(report) => {
+            for (file, svg) in fleet::charts(report, name)? {
+                let path = dir.join(&file);
+                std::fs::write(&path, svg).doing(format!("write {}", path.display()))?;
+            }
+            fleet::page(report, name)
+        }
     };
     let path = dir.join(format!("{name}.md"));
     std::fs::write(&path, &page).doing(format!("write {}", path.display()))?;

@@ -11,7 +11,7 @@ mod redistimeseries;
 use clap::ValueEnum;
 
 pub(crate) use self::latewood::{Durability, Latewood};
-pub(crate) use self::process::Process;
+pub(crate) use self::process::{Process, Start};
 use crate::address::Address;
 use crate::error::{Error, Result};
 
@@ -36,7 +36,12 @@ pub(crate) enum System {
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     /// Started for a run and stopped after it.
-    Start(System),
+    Start {
+        /// Which.
+        system: System,
+        /// Its `--memory`; only Latewood knows it.
+        memory: Option<String>,
+    },
     /// Somebody else's process.
     Running {
         /// What the report calls it.
@@ -56,6 +61,31 @@ pub(crate) struct Ready {
     process: Option<Process>,
 }
 
+impl System {
+    /// What the report calls it.
+    fn name(self) -> &'static str {
+        match self {
+            System::Latewood => "Latewood",
+            System::LatewoodNoWal => "Latewood, log off",
+            System::LatewoodNone => "Latewood, none",
+            System::LatewoodSync => "Latewood, sync",
+            System::Redistimeseries => "RedisTimeSeries",
+            System::RedistimeseriesAof => "RedisTimeSeries, AOF",
+        }
+    }
+
+    /// How to run it, if it is a Latewood.
+    fn latewood(self) -> Option<Latewood> {
+        match self {
+            System::Latewood => Some(Latewood::default()),
+            System::LatewoodNoWal => Some(Latewood::without_log()),
+            System::LatewoodNone => Some(Latewood::with(Durability::None)),
+            System::LatewoodSync => Some(Latewood::with(Durability::Sync)),
+            System::Redistimeseries | System::RedistimeseriesAof => None,
+        }
+    }
+}
+
 impl Target {
     /// Reads `name=host:port`.
     ///
@@ -72,15 +102,18 @@ impl Target {
         })
     }
 
+    /// A system as it comes.
+    pub(crate) fn start(system: System) -> Self {
+        Target::Start {
+            system,
+            memory: None,
+        }
+    }
+
     /// What the report calls it.
     pub(crate) fn name(&self) -> String {
         match self {
-            Target::Start(System::Latewood) => "Latewood".to_owned(),
-            Target::Start(System::LatewoodNoWal) => "Latewood, log off".to_owned(),
-            Target::Start(System::LatewoodNone) => "Latewood, none".to_owned(),
-            Target::Start(System::LatewoodSync) => "Latewood, sync".to_owned(),
-            Target::Start(System::Redistimeseries) => "RedisTimeSeries".to_owned(),
-            Target::Start(System::RedistimeseriesAof) => "RedisTimeSeries, AOF".to_owned(),
+            Target::Start { system, .. } => system.name().to_owned(),
             Target::Running { name, .. } => name.clone(),
         }
     }
@@ -90,7 +123,8 @@ impl Target {
     /// # Errors
     /// When it cannot be started or does not answer.
     pub(crate) fn ready(&self) -> Result<Ready> {
-        let (process, settings) = match self {
+        let (system, memory) = match self {
+            Target::Start { system, memory } => (*system, memory.as_deref()),
             Target::Running { address, .. } => {
                 return Ok(Ready {
                     address: address.clone(),
@@ -98,12 +132,11 @@ impl Target {
                     process: None,
                 });
             }
-            Target::Start(System::Latewood) => Latewood::default().start()?,
-            Target::Start(System::LatewoodNoWal) => Latewood::without_log().start()?,
-            Target::Start(System::LatewoodNone) => Latewood::with(Durability::None).start()?,
-            Target::Start(System::LatewoodSync) => Latewood::with(Durability::Sync).start()?,
-            Target::Start(System::Redistimeseries) => redistimeseries::start(false)?,
-            Target::Start(System::RedistimeseriesAof) => redistimeseries::start(true)?,
+        };
+        let (process, settings) = match (system.latewood(), memory) {
+            (Some(latewood), memory) => latewood.budget(memory).start()?,
+            (None, None) => redistimeseries::start(system == System::RedistimeseriesAof)?,
+            (None, Some(_)) => return Err(Error::new("only Latewood takes --memory")),
         };
         Ok(Ready {
             address: process.address().clone(),

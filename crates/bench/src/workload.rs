@@ -84,6 +84,13 @@ impl Series {
         (timestamp_ms, self.rng.random::<f32>() * VALUE_MAX)
     }
 
+    /// The next sample if none were late.
+    pub(crate) fn next_in_order(&mut self) -> (i64, f32) {
+        self.sent += 1;
+        self.newest_ms += 1;
+        (self.newest_ms, self.rng.random::<f32>() * VALUE_MAX)
+    }
+
     /// Appends the next `TS.ADD`.
     #[inline]
     fn encode_next(&mut self, out: &mut Vec<u8>) {
@@ -122,6 +129,11 @@ impl Writer {
     /// The series of this connection.
     pub(crate) fn series(&self) -> &[Series] {
         &self.series
+    }
+
+    /// One of them.
+    pub(crate) fn series_mut(&mut self, at: usize) -> &mut Series {
+        &mut self.series[at]
     }
 }
 

@@ -95,10 +95,10 @@ impl<'a> Story<'a> {
         let Host::Ours(process) = &mut self.host else {
             return Ok(());
         };
-        let took = Latewood::default().start_again(process)?;
+        let start = Latewood::default().start_again(process)?;
         println!(
             "   Started again: it answered after {:.2} s.",
-            took.as_secs_f64()
+            start.took.as_secs_f64()
         );
         for (plan, (acknowledged, sent)) in plans.iter().zip(&progress) {
             self.ledger.note(&plan.deliveries, *acknowledged, *sent);

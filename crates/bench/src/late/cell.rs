@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Encoding, Fixed, rules};
+use super::{Cell, Encoding, Fixed, preload, rules};
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ pub(crate) struct Measured {
     pub(crate) samples_per_server_cpu_second: f64,
     /// Processor time of the load generator.
     pub(crate) client_cpu_seconds: f64,
-    /// Samples sent, the warm-up included.
+    /// Samples sent, preload and warm-up included.
     pub(crate) sent: u64,
     /// Samples the server holds at the end; equal to the different timestamps sent.
     pub(crate) stored: u64,
@@ -172,6 +172,7 @@ fn keys(cell: &Cell, fixed: &Fixed) -> Vec<String> {
         .collect()
 }
 
+/// Opens the connections, once the history before the clock starts is there.
 fn connect(address: &Address, cell: &Cell, fixed: &Fixed) -> Result<Load<Writer>> {
     let shape = Shape {
         pipeline: cell.pipeline,
@@ -179,7 +180,11 @@ fn connect(address: &Address, cell: &Cell, fixed: &Fixed) -> Result<Load<Writer>
         rate: fixed.rate,
     };
     let late_share = cell.late_percent / 100.0;
-    let writers = workload::writers(keys(cell, fixed), cell.connections, late_share, fixed.seed);
+    let mut writers =
+        workload::writers(keys(cell, fixed), cell.connections, late_share, fixed.seed);
+    if fixed.preload > 0 {
+        writers = preload::run(address, writers, fixed)?;
+    }
     Load::connect(address, writers, shape)
 }
 

@@ -5,8 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Doing, Error, Result};
-
 /// Memory of a server that holds idle series of one sample and six labels.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct IdleRun {
@@ -27,17 +25,4 @@ impl IdleRun {
     pub(crate) fn bytes_per_series(&self) -> f64 {
         self.loaded_bytes.saturating_sub(self.empty_bytes) as f64 / self.series as f64
     }
-}
-
-/// Anonymous memory of a process that runs on this machine.
-///
-/// # Errors
-/// When it has gone or the system does not tell.
-pub(super) fn anonymous_bytes(process: u32) -> Result<u64> {
-    let path = format!("/proc/{process}/status");
-    let text = std::fs::read_to_string(&path).doing(format!("read {path}"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kib.map(|kib| kib * 1024)
-        .ok_or_else(|| Error::new(format!("{path} has no RssAnon")))
 }

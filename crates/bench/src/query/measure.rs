@@ -8,7 +8,7 @@ use latewood_wire::resp::parse_reply;
 use super::QueryRun;
 use super::data::{Kind, Set};
 use super::digest::Digest;
-use super::idle::{IdleRun, anonymous_bytes};
+use super::idle::IdleRun;
 use super::question::Question;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ use crate::late;
 use crate::machine::own_cpu_seconds;
 use crate::report::json::TargetInfo;
 use crate::target::{Ready, Target};
+use crate::usage::anonymous_bytes;
 
 /// Queries of a round, at least.
 const QUERIES_MIN: u64 = 3;

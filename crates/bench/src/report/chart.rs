@@ -10,7 +10,7 @@ const SIZE: (u32, u32) = (900, 480);
 /// Width of the plot itself; the legend stands to the right of it.
 const PLOT_WIDTH: u32 = 690;
 /// One colour for each server; they stay apart for the colour-blind and on paper (Okabe, Ito).
-const COLORS: [RGBColor; 5] = [
+pub(super) const COLORS: [RGBColor; 5] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -130,7 +130,7 @@ fn highest(chart: &Chart) -> f64 {
 }
 
 /// A round top above `highest`, and the distance of the marks below it.
-fn y_scale(highest: f64) -> (f64, f64) {
+pub(super) fn y_scale(highest: f64) -> (f64, f64) {
     if !highest.is_finite() || highest <= 0.0 {
         return (1.0, 0.2);
     }

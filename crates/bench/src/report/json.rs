@@ -6,11 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::durable::SyncRun;
 use crate::error::{Doing, Result};
+use crate::fleet::{FleetRun, LoadArgs, Plan};
 use crate::inprocess::InProcessRun;
 use crate::late::{Cell, Measured};
 use crate::machine::Machine;
+use crate::mixed::MixedRun;
 use crate::query::{IdleRun, QueryRun, Sizes};
 use crate::recover::Recovery;
+use crate::size::{SeriesSize, Stored};
+use crate::wear::WearRun;
 
 /// A measurement of any family.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -26,6 +30,14 @@ pub(crate) enum Measurement {
     Query(QueryReport),
     /// What the engine takes without sockets.
     InProcess(InProcessReport),
+    /// What a large fleet of sensors takes.
+    Fleet(FleetReport),
+    /// What is written for what is kept.
+    Wear(WearReport),
+    /// What reads cost beside writes.
+    Mixed(MixedReport),
+    /// What real measurements take on disk.
+    Size(SizeReport),
 }
 
 /// All runs of a late benchmark.
@@ -59,6 +71,10 @@ pub(crate) struct RecoverReport {
     pub(crate) machine: Machine,
     /// How the server was started.
     pub(crate) settings: String,
+    /// What was sent.
+    pub(crate) plan: Plan,
+    /// Whether everything was in blocks before the kill.
+    pub(crate) flushed: bool,
     /// Every run.
     pub(crate) runs: Vec<Recovery>,
 }
@@ -91,11 +107,66 @@ pub(crate) struct InProcessReport {
     pub(crate) runs: Vec<InProcessRun>,
 }
 
+/// All runs of a fleet benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct FleetReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// What was sent.
+    pub(crate) plan: Plan,
+    /// How it was sent, and the budget of the server.
+    pub(crate) load: LoadArgs,
+    /// Every run.
+    pub(crate) runs: Vec<FleetRun>,
+}
+
+/// All runs of a wear benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct WearReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// How the server was started.
+    pub(crate) settings: String,
+    /// Every run.
+    pub(crate) runs: Vec<WearRun>,
+}
+
+/// All figures of a mixed benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MixedReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// How the server was started.
+    pub(crate) settings: String,
+    /// What was sent; half of it before the first question.
+    pub(crate) plan: Plan,
+    /// Samples a second that were sent beside the questions; 0 for no limit.
+    pub(crate) rate: f64,
+    /// Every round.
+    pub(crate) runs: Vec<MixedRun>,
+}
+
+/// Sizes of real measurements.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SizeReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// How the server was started.
+    pub(crate) settings: String,
+    /// Every series.
+    pub(crate) series: Vec<SeriesSize>,
+    /// All of them in a server.
+    pub(crate) stored: Stored,
+}
+
 /// Knobs that do not vary within a measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// Runs of each cell.
     pub(crate) repeats: usize,
+    /// Samples of each series sent in order before the warm-up.
+    #[serde(default)]
+    pub(crate) preload: u64,
     /// Samples of each series before the clock starts.
     pub(crate) warmup: u64,
     /// Seed of everything random.
@@ -166,7 +237,7 @@ pub(crate) fn save(measurement: &Measurement, path: Option<&Path>) -> Result<()>
     path.map_or(Ok(()), |path| write(measurement, path))
 }
 
-/// Writes a measurement, whole or not at all.
+/// Writes a measurement, whole or not at all; makes the folder where it is missing.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -138,13 +138,17 @@ fn head(report: &LateReport, name: &str) -> String {
     };
     page += &format!(
         "- Medians of {} runs, smallest to largest in brackets; targets alternate; seed {}; \
-         rate {rate}; {} samples of each series sent before the clock starts; load generator with {} thread(s) on the same machine\n\n\
+         rate {rate}; {} samples of each series in order and {} of the mix sent before the clock starts; load generator with {} thread(s) on the same machine\n\n\
          The clock and the processor time run until late samples are settled. *Overhead* is the \
          rate lost against 0 % late. *CPU ns* is server processor time per sample; *extra* is \
          what it is above 0 %, spread over the late samples only. Latency is that of a whole \
          batch. *Bytes* is memoryUsage over the samples kept. In every run the server held exactly \
          the different timestamps that were sent.\n",
-        settings.repeats, settings.seed, settings.warmup, settings.client_threads
+        settings.repeats,
+        settings.seed,
+        thousands(settings.preload as f64),
+        settings.warmup,
+        settings.client_threads
     );
     page
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::Process;
+use super::{Process, Start};
 use crate::address::{Address, free_port};
 use crate::error::{Error, Result};
 
@@ -25,10 +25,11 @@ pub(crate) enum Durability {
 }
 
 /// How to run it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Latewood {
     durability: Durability,
     wal: bool,
+    memory: Option<String>,
 }
 
 impl Default for Latewood {
@@ -43,6 +44,7 @@ impl Latewood {
         Latewood {
             durability,
             wal: true,
+            memory: None,
         }
     }
 
@@ -51,35 +53,45 @@ impl Latewood {
         Latewood {
             durability: Durability::default(),
             wal: false,
+            memory: None,
         }
     }
 
+    /// With a budget for its memory, as `--memory` takes it: `512mb`; without one as it comes.
+    pub(crate) fn budget(mut self, memory: Option<&str>) -> Self {
+        self.memory = memory.map(str::to_owned);
+        self
+    }
+
     /// Its settings as they stand on its command line.
-    pub(crate) fn settings(self) -> String {
-        if !self.wal {
-            return "--wal off".to_owned();
+    pub(crate) fn settings(&self) -> String {
+        let mut settings = "--wal off".to_owned();
+        if self.wal {
+            let value = self.durability.to_possible_value();
+            let name = value.as_ref().map_or("interval", |v| v.get_name());
+            settings = format!("--wal on --durability {name}");
         }
-        let value = self.durability.to_possible_value();
-        let name = value.as_ref().map_or("interval", |v| v.get_name());
-        format!("--wal on --durability {name}")
+        if let Some(memory) = &self.memory {
+            settings += &format!(" --memory {memory}");
+        }
+        settings
     }
 
     /// Starts it on a free port with an empty directory; returns its settings too.
     ///
     /// # Errors
     /// When the binary is not there or does not come up.
-    pub(crate) fn start(self) -> Result<(Process, String)> {
+    pub(crate) fn start(&self) -> Result<(Process, String)> {
         let mut process = Process::prepare(Address::loopback(free_port()?))?;
         self.start_again(&mut process)?;
         Ok((process, self.settings()))
     }
 
-    /// Starts it on the directory and address of `process`, where it may have run before;
-    /// returns how long it took until it answered.
+    /// Starts it on the directory and address of `process`, where it may have run before.
     ///
     /// # Errors
     /// When the binary is not there or does not come up.
-    pub(crate) fn start_again(self, process: &mut Process) -> Result<Duration> {
+    pub(crate) fn start_again(&self, process: &mut Process) -> Result<Start> {
         let program = std::env::current_exe()
             .ok()
             .map(|path| path.with_file_name("latewood"))
@@ -91,7 +103,7 @@ impl Latewood {
         command
             .arg("serve")
             .arg("--dir")
-            .arg(process.dir().join("data"))
+            .arg(process.data())
             .arg("--listen")
             .arg(process.address().to_string())
             .args(self.settings().split(' '));
@@ -112,5 +124,7 @@ mod tests {
         assert_eq!(Latewood::without_log().settings(), "--wal off");
         let sync = Latewood::with(Durability::Sync);
         assert_eq!(sync.settings(), "--wal on --durability sync");
+        let small = Latewood::without_log().budget(Some("64mb"));
+        assert_eq!(small.settings(), "--wal off --memory 64mb");
     }
 }

@@ -1,7 +1,7 @@
 //! A server process and its directory.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,12 +11,22 @@ use tempfile::TempDir;
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Doing, Error, Result};
+use crate::usage;
 use latewood_wire::resp::Value;
 
 /// How long a graceful stop may take before the process is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
 /// How often to ask a starting server whether it is there.
 const ASK_AGAIN: Duration = Duration::from_millis(2);
+
+/// How a server came up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Start {
+    /// From running the program to its first PONG.
+    pub(crate) took: Duration,
+    /// Most anonymous memory it was seen with on the way; 0 where it came up between two looks.
+    pub(crate) peak_anonymous_bytes: u64,
+}
 
 /// A server of ours. Dropping it stops the process and removes its directory.
 #[derive(Debug)]
@@ -52,17 +62,29 @@ impl Process {
         self.dir.path()
     }
 
+    /// Where Latewood keeps its data, within that.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
     /// The process id, while it runs.
     pub(crate) fn id(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Runs `command` and waits at most `patience` until it answers PING; returns how long that
-    /// took. What it prints goes to `output.txt` in its directory.
+    /// The process id.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub(crate) fn running(&self) -> Result<u32> {
+        self.id().ok_or_else(|| Error::new("the server has ended"))
+    }
+
+    /// Runs `command` and waits at most `patience` until it answers PING. What it prints goes to `output.txt` in its directory.
     ///
     /// # Errors
     /// When it cannot be run, ends, or does not answer in time; its last words are in the error.
-    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Duration> {
+    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Start> {
         let output = self.dir.path().join("output.txt");
         let file = File::options().create(true).append(true).open(&output);
         let file = file.doing("open the server's output")?;
@@ -75,9 +97,14 @@ impl Process {
             .spawn()
             .doing(format!("run {}", command.get_program().display()))?;
         let child = self.child.insert(child);
+        let mut start = Start::default();
         loop {
+            // A process that has just ended has no memory; that it ended is noticed below.
+            let memory_bytes = usage::anonymous_bytes(child.id()).unwrap_or(0);
+            start.peak_anonymous_bytes = start.peak_anonymous_bytes.max(memory_bytes);
             if answers(&self.address) {
-                return Ok(began.elapsed());
+                start.took = began.elapsed();
+                return Ok(start);
             }
             let ended = child.try_wait().doing("look after the server")?;
             if ended.is_some() || began.elapsed() > patience {
