@@ -79,6 +79,12 @@ impl Error {
         self
     }
 
+    /// Whether it is a file that is not there.
+    pub fn is_not_found(&self) -> bool {
+        let source = self.source.as_ref();
+        source.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+    }
+
     /// What a caller may do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind

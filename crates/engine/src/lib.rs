@@ -58,6 +58,7 @@ mod stats;
 #[allow(dead_code, unused_imports)]
 mod store;
 mod tag;
+pub mod tools;
 pub mod wal;
 
 pub use append::{Append, Create, Outcome, Refusal, Scratch};

@@ -61,6 +61,13 @@ pub(crate) enum Command {
     /// Take series out of a running server.
     #[command(subcommand)]
     Export(latewood_migrate::Export),
+    /// Read every byte of a directory and say what is damaged; exit status 0
+    /// where all is well, 1 where not, 2 where it could not be checked.
+    Check(crate::tools::Check),
+    /// Say what a log segment, block, series file or manifest holds.
+    Inspect(crate::tools::Inspect),
+    /// Count what a directory holds.
+    Stats(crate::tools::Stats),
 }
 
 /// The options of `latewood serve`, as far as they were given.

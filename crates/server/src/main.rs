@@ -28,6 +28,7 @@ mod shared;
 mod size;
 mod stream;
 mod subscriptions;
+mod tools;
 mod waiting;
 mod watches;
 
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
         Command::Serve(options) => options,
         Command::Import(import) => return latewood_migrate::import(import),
         Command::Export(export) => return latewood_migrate::export(export),
+        Command::Check(options) => return tools::check(&options),
+        Command::Inspect(options) => return tools::inspect(&options),
+        Command::Stats(options) => return tools::stats(&options),
     };
     let outcome = Settings::resolve(*options)
         .map_err(|error| error.to_string())

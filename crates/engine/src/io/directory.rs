@@ -50,7 +50,44 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     let disk = &env.disk;
     disk.create_dir_all(dir)
         .map_err(|error| Error::io("cannot create the data directory", dir, error))?;
-    let lock = disk.lock(&dir.join(names::LOCK)).map_err(|error| {
+    let lock = take_lock(env, dir)?;
+    check_format(env, dir)?;
+    let wal = names::wal_dir(dir);
+    disk.create_dir_all(&wal)
+        .map_err(|error| Error::io("cannot create the log directory", &wal, error))?;
+    Ok(DirectoryGuard {
+        path: dir.to_owned(),
+        _lock: lock,
+    })
+}
+
+/// Takes the lock of a directory that holds a database already, and checks the
+/// format version.
+///
+/// # Errors
+/// `Invalid` where there is no database; else as [`open_directory`].
+pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
+    let none = || Error::new(ErrorKind::Invalid, "there is no database").at(dir);
+    if env.disk.open(&dir.join(names::FORMAT)).is_err() {
+        let listed = env.disk.list(&names::wal_dir(dir));
+        return Err(match listed {
+            Ok(names) if !names.is_empty() => {
+                let message = "the directory holds a log but its FORMAT is missing";
+                Error::new(ErrorKind::Corrupt, message).at(dir)
+            }
+            _ => none(),
+        });
+    }
+    let lock = take_lock(env, dir)?;
+    check_format(env, dir)?;
+    Ok(DirectoryGuard {
+        path: dir.to_owned(),
+        _lock: lock,
+    })
+}
+
+fn take_lock(env: &Env, dir: &Path) -> Result<Box<dyn DirectoryLock>> {
+    env.disk.lock(&dir.join(names::LOCK)).map_err(|error| {
         if error.kind() == io::ErrorKind::WouldBlock {
             Error::new(
                 ErrorKind::Locked,
@@ -60,14 +97,6 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
         } else {
             Error::io("cannot lock the data directory", dir, error)
         }
-    })?;
-    check_format(env, dir)?;
-    let wal = names::wal_dir(dir);
-    disk.create_dir_all(&wal)
-        .map_err(|error| Error::io("cannot create the log directory", &wal, error))?;
-    Ok(DirectoryGuard {
-        path: dir.to_owned(),
-        _lock: lock,
     })
 }
 

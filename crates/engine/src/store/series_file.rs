@@ -299,6 +299,37 @@ impl SeriesFileReader {
     }
 }
 
+impl SeriesFileMeta {
+    /// What the file at `path` says of itself, for who has no manifest.
+    ///
+    /// # Errors
+    /// `Corrupt` where it ends early, `Io`. What it says is checked by
+    /// [`SeriesFileReader::open`].
+    pub(crate) fn of_file(env: &Env, path: &Path) -> Result<Self> {
+        let failed = |error| Error::io("cannot open a series file", path, error);
+        let file = env.disk.open(path).map_err(failed)?;
+        let len_bytes = file.len_bytes().map_err(failed)?;
+        if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
+            return Err(damaged("it ends early").at(path));
+        }
+        let (mut header, mut footer) = ([0; HEADER_BYTES], [0; FOOTER_BYTES]);
+        file.read_at(&mut header, 0).map_err(failed)?;
+        file.read_at(&mut footer, len_bytes - FOOTER_BYTES as u64)
+            .map_err(failed)?;
+        let long = |bytes: &[u8], at: usize| {
+            u64::from(word_at(bytes, at)) | u64::from(word_at(bytes, at + 4)) << 32
+        };
+        Ok(Self {
+            number: long(&header, 16),
+            partition: word_at(&header, 12),
+            len_bytes,
+            rows: long(&footer, 0),
+            position: long(&footer, 8),
+            checksum: word_at(&footer, 20),
+        })
+    }
+}
+
 fn header_of(number: u64, partition: u32) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..8].copy_from_slice(&MAGIC);

@@ -21,6 +21,7 @@
 
 mod group;
 mod holes;
+mod inspect;
 mod reader;
 mod record;
 mod recover;
@@ -32,9 +33,24 @@ pub(crate) mod value;
 pub(crate) mod varint;
 mod writer;
 
+use crate::error::Result;
+use crate::io::Env;
+use recover::OnDamage;
+use std::path::Path;
+
 pub use group::GroupBuilder;
 pub use holes::LogHole;
+pub(crate) use inspect::segment_facts;
 pub use record::{Record, RecordIter};
 pub use recover::RecoveryReport;
 pub use replay::Replay;
 pub use writer::{Position, Wal, WalOptions, WalStats};
+
+/// Reads the log in `dir` into `sink` as [`Wal::open`] would, and changes
+/// nothing: damage is reported and passed over, a torn end stays.
+///
+/// # Errors
+/// `Io`, `Unsupported` for a later version, and whatever `sink` answers.
+pub fn look(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<RecoveryReport> {
+    Ok(recover::recover(env, dir, OnDamage::Look, sink)?.report)
+}

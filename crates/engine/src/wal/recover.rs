@@ -81,8 +81,7 @@ pub(super) struct Found {
 /// The walk along the log.
 pub(super) struct Walk<'a, 'b> {
     env: &'a Env,
-    /// Where damage goes; none refuses it.
-    quarantine_dir: Option<&'a Path>,
+    on_damage: OnDamage<'a>,
     pub(super) dispatcher: &'a mut Dispatcher<'b>,
     pub(super) start: u64,
     /// The sequence that comes next.
@@ -104,12 +103,23 @@ pub(super) struct Walk<'a, 'b> {
     unneeded: Vec<u64>,
 }
 
-/// Replays the log in `dir` into `sink` and makes what it found durable. What
-/// is damaged goes to `quarantine`; without one the log is refused.
+/// What a reader of a log does about damage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OnDamage<'a> {
+    /// Refuse the log.
+    Refuse,
+    /// Keep it in this folder and go on.
+    Keep(&'a Path),
+    /// Report it and go on; change nothing, be it damaged or not.
+    Look,
+}
+
+/// Replays the log in `dir` into `sink` and makes what it found durable,
+/// unless it only looks.
 pub(crate) fn recover(
     env: &Env,
     dir: &Path,
-    quarantine: Option<&Path>,
+    on_damage: OnDamage<'_>,
     sink: &dyn Replay,
 ) -> Result<Recovered> {
     let started_ns = env.clock.monotonic_ns();
@@ -131,7 +141,7 @@ pub(crate) fn recover(
     let mut recovered = with_workers(sink, |dispatcher| {
         let mut walk = Walk {
             env,
-            quarantine_dir: quarantine,
+            on_damage,
             dispatcher,
             start,
             expected,
@@ -262,7 +272,7 @@ impl Walk<'_, '_> {
             header,
             order,
             claimed,
-            strict: self.quarantine_dir.is_none(),
+            strict: matches!(self.on_damage, OnDamage::Refuse),
         };
         match state.decide() {
             SegmentDecision::Read => self.read(found, at),
@@ -307,9 +317,10 @@ impl Walk<'_, '_> {
         &self,
         act: impl FnOnce(&Quarantine<'_>) -> Result<String>,
     ) -> Result<Option<String>> {
-        let dir = self.quarantine_dir;
-        dir.map(|dir| act(&Quarantine::new(self.env, dir)))
-            .transpose()
+        match self.on_damage {
+            OnDamage::Keep(dir) => act(&Quarantine::new(self.env, dir)).map(Some),
+            OnDamage::Refuse | OnDamage::Look => Ok(None),
+        }
     }
 
     /// Reads the groups of a started segment that continues the log.
@@ -350,7 +361,7 @@ impl Walk<'_, '_> {
             let state = EndState {
                 at_limit,
                 claimed: !at_limit && self.hole_is_claimed(found, at, &mut reader, offset)?,
-                strict: self.quarantine_dir.is_none(),
+                strict: matches!(self.on_damage, OnDamage::Refuse),
             };
             match state.decide() {
                 EndDecision::NextSegment => {}
@@ -434,7 +445,7 @@ impl Walk<'_, '_> {
         }
         self.report.segments += 1;
         let mut kept_bytes = len_bytes;
-        if self.ended {
+        if self.ended && !matches!(self.on_damage, OnDamage::Look) {
             // Nothing is appended to it any more; what is behind the end is
             // of no use.
             let cut = segment.file.truncate(used);
@@ -457,7 +468,7 @@ impl Walk<'_, '_> {
     fn finish(mut self, last_number: u64) -> Result<Recovered> {
         for (last, path, file) in &self.read {
             // What the log itself says is durable, is.
-            if *last > self.synced {
+            if *last > self.synced && !matches!(self.on_damage, OnDamage::Look) {
                 file.sync()
                     .map_err(|error| Error::io("cannot sync the recovered log", path, error))?;
             }

@@ -8,7 +8,7 @@
 //! may have dropped them and would call the next sync a success.
 
 use super::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
-use super::recover::{self, Recovered, RecoveryReport};
+use super::recover::{self, OnDamage, Recovered, RecoveryReport};
 use super::replay::Replay;
 use super::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, SegmentHeader, payload_bytes_max};
 use super::store::{Prepared, Store};
@@ -141,7 +141,11 @@ impl Wal {
         env.disk
             .create_dir_all(dir)
             .map_err(|error| Error::io("cannot create the log directory", dir, error))?;
-        let recovered = recover::recover(env, dir, options.quarantine.as_deref(), sink)?;
+        let on_damage = match &options.quarantine {
+            Some(dir) => OnDamage::Keep(dir),
+            None => OnDamage::Refuse,
+        };
+        let recovered = recover::recover(env, dir, on_damage, sink)?;
         let store = Store::new(env, dir, options, recovered.next_number);
         for number in &recovered.unneeded {
             store.give_back(*number)?;

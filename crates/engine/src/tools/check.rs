@@ -1,0 +1,270 @@
+//! Reading everything a database holds and comparing it with every promise.
+
+use super::log::Counter;
+use super::{list, manifest_bytes};
+use crate::block::{Block, BlockMeta, Cache};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::Env;
+use crate::io::directory::open_existing;
+use crate::names;
+use crate::store::{Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader};
+use crate::wal;
+use latewood_model::{SeriesId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Index pages are read once each: no use for more.
+const CACHE_BYTES: u64 = 1 << 20;
+
+/// One thing worth knowing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether data is lost or in danger; else it is only worth knowing.
+    pub is_damage: bool,
+    /// What it is, with the file it is about.
+    pub what: String,
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Damage found.
+    pub damage: u64,
+    /// Blocks.
+    pub blocks: u64,
+    /// Samples in them, overwritten and deleted ones included.
+    pub block_samples: u64,
+    /// Series in series files.
+    pub series: u64,
+    /// Groups of the log.
+    pub groups: u64,
+    /// Samples in them.
+    pub log_samples: u64,
+}
+
+struct Checker<'a> {
+    env: &'a Env,
+    dir: &'a Path,
+    tell: &'a mut dyn FnMut(&Finding),
+    checked: Checked,
+}
+
+/// Checks the database in `dir` without changing it: the format version, the
+/// manifest, every byte of series files, blocks and log, that the chunks of
+/// each series ascend over all base blocks, and that no file is missing.
+/// Findings go to `tell` as they are met.
+///
+/// # Errors
+/// `Locked` while a server has it, `Unsupported` where a file is of another
+/// version, `Invalid` where there is no database, `Io`. A damaged file is no
+/// error but a finding.
+pub fn check(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) -> Result<Checked> {
+    let _guard = open_existing(env, dir)?;
+    let mut checker = Checker {
+        env,
+        dir,
+        tell,
+        checked: Checked::default(),
+    };
+    let manifest = checker.manifest()?;
+    if let Some(manifest) = &manifest {
+        for files in manifest.partitions.values() {
+            checker.partition(manifest, files)?;
+        }
+        checker.strangers(manifest)?;
+    }
+    checker.log(manifest.as_ref())?;
+    checker.leftovers()?;
+    Ok(checker.checked)
+}
+
+impl Checker<'_> {
+    fn damage(&mut self, what: String) {
+        self.checked.damage += 1;
+        (self.tell)(&Finding {
+            is_damage: true,
+            what,
+        });
+    }
+
+    fn notice(&mut self, what: String) {
+        (self.tell)(&Finding {
+            is_damage: false,
+            what,
+        });
+    }
+
+    /// Turns what is wrong with a file into a finding.
+    fn found<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if is_finding(&error) => {
+                self.damage(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn manifest(&mut self) -> Result<Option<Manifest>> {
+        let path = self.dir.join(names::MANIFEST);
+        let Some(bytes) = manifest_bytes(self.env, self.dir)? else {
+            return Ok(Some(Manifest::default()));
+        };
+        let decoded = Manifest::decode(&bytes).map_err(|error| error.at(&path));
+        let decoded = self.found(decoded)?;
+        if decoded.is_some() {
+            self.found(Manifest::verify(&bytes).map_err(|error| error.at(&path)))?;
+        }
+        Ok(decoded)
+    }
+
+    fn partition(&mut self, manifest: &Manifest, files: &PartitionFiles) -> Result<()> {
+        if let Some(meta) = &files.series {
+            let read = self.series_file(manifest, meta);
+            self.found(read)?;
+        }
+        let mut ends = BTreeMap::new();
+        for meta in &files.base {
+            let read = self.block(meta, Some(&mut ends));
+            self.found(read)?;
+        }
+        for meta in &files.late {
+            let read = self.block(meta, None);
+            self.found(read)?;
+        }
+        Ok(())
+    }
+
+    fn series_file(&mut self, manifest: &Manifest, meta: &SeriesFileMeta) -> Result<()> {
+        let path = names::series_dir(self.dir).join(names::series_file(meta.number));
+        let mut reader = SeriesFileReader::open(self.env, &path, meta)?;
+        let mut rows = Vec::new();
+        while reader.next(&mut rows)? {
+            self.checked.series += rows.len() as u64;
+            let beyond = rows
+                .iter()
+                .find(|row| u64::from(row.id.0) >= manifest.next_id);
+            if let Some(row) = beyond {
+                let text = format!(
+                    "series {} has a number that was not given yet ({})",
+                    row.id.0,
+                    path.display()
+                );
+                self.damage(text);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a block; a base block also against those before it, of which
+    /// `ends` has the newest timestamp of each series.
+    fn block(
+        &mut self,
+        meta: &BlockMeta,
+        ends: Option<&mut BTreeMap<SeriesId, Timestamp>>,
+    ) -> Result<()> {
+        let path = names::blocks_dir(self.dir).join(names::block(meta.number));
+        let block = Arc::new(Block::open(
+            self.env,
+            &path,
+            meta,
+            &Cache::new(CACHE_BYTES),
+        )?);
+        block.verify()?;
+        self.checked.blocks += 1;
+        self.checked.block_samples += meta.samples;
+        let Some(ends) = ends else { return Ok(()) };
+        let mut scan = block.scan();
+        while let Some(entry) = scan.advance()? {
+            let end = ends.entry(entry.id).or_insert(Timestamp::MIN);
+            if entry.first <= *end && *end != Timestamp::MIN {
+                let text = format!(
+                    "the block is damaged: series {} overlaps what an older block holds ({})",
+                    entry.id.0,
+                    path.display()
+                );
+                self.damage(text);
+                return Ok(());
+            }
+            *end = entry.last;
+        }
+        Ok(())
+    }
+
+    /// Files that the manifest does not name.
+    fn strangers(&mut self, manifest: &Manifest) -> Result<()> {
+        let blocks: BTreeSet<u64> = manifest.blocks().map(|block| block.number).collect();
+        let files: BTreeSet<u64> = manifest.series_files().map(|file| file.number).collect();
+        let folders: [(PathBuf, fn(&str) -> Option<u64>, BTreeSet<u64>); 2] = [
+            (names::blocks_dir(self.dir), names::parse_block, blocks),
+            (names::series_dir(self.dir), names::parse_series_file, files),
+        ];
+        for (folder, parse, named) in folders {
+            for name in list(self.env, &folder)? {
+                if !parse(&name).is_some_and(|number| named.contains(&number)) {
+                    let path = folder.join(&name);
+                    let text = "the manifest does not name this file; a start removes it or leaves it alone";
+                    self.notice(format!("{text} ({})", path.display()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, manifest: Option<&Manifest>) -> Result<()> {
+        let counter = Counter::default();
+        let read = wal::look(self.env, &names::wal_dir(self.dir), &counter);
+        let Some(report) = self.found(read)? else {
+            return Ok(());
+        };
+        self.checked.groups = report.groups;
+        self.checked.log_samples = counter.samples();
+        for hole in &report.holes {
+            self.damage(format!(
+                "the log is damaged: {} groups from {} on were durable and are lost, at offset {} ({})",
+                hole.groups,
+                hole.first,
+                hole.offset,
+                hole.segment.display()
+            ));
+        }
+        if report.groups_dropped > 0 {
+            self.notice(format!(
+                "{} groups stand behind a torn end of the log; they were never acknowledged as durable",
+                report.groups_dropped
+            ));
+        }
+        let needed = manifest.map_or(0, Manifest::log_next_min);
+        if report.next.0 < needed && report.groups > 0 {
+            self.damage(format!(
+                "the log ends before group {}, files hold what was written up to group {}",
+                report.next.0,
+                needed - 1
+            ));
+        }
+        Ok(())
+    }
+
+    fn leftovers(&mut self) -> Result<()> {
+        let quarantine = names::quarantine_dir(self.dir);
+        let held = list(self.env, &quarantine)?.len();
+        if held > 0 {
+            self.notice(format!(
+                "quarantine holds {held} damaged files ({})",
+                quarantine.display()
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error is about what a file holds, or that it is not there.
+fn is_finding(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::Corrupt | ErrorKind::Truncated => true,
+        ErrorKind::Io => error.is_not_found(),
+        _ => false,
+    }
+}

@@ -1,0 +1,79 @@
+//! What a database holds, counted from its manifest, series files and log.
+
+use super::log::Counter;
+use super::{Detail, list, manifest_of};
+use crate::block::BlockMeta;
+use crate::error::Result;
+use crate::io::Env;
+use crate::io::directory::open_existing;
+use crate::names;
+use crate::store::PartitionFiles;
+use crate::wal;
+use std::path::Path;
+
+/// Counts the files, bytes, series and samples of the database in `dir`. The
+/// log is read whole; of blocks only what the manifest says of them.
+///
+/// # Errors
+/// `Locked` while a server has it, `Invalid` where there is no database,
+/// `Corrupt` for a damaged manifest, `Unsupported` and `Io`.
+pub fn totals(env: &Env, dir: &Path) -> Result<Detail> {
+    let _guard = open_existing(env, dir)?;
+    let manifest = manifest_of(env, dir)?;
+    let blocks = |of: fn(&PartitionFiles) -> &Vec<BlockMeta>| {
+        let all = manifest
+            .partitions
+            .values()
+            .flat_map(move |files| of(files));
+        all.fold([0_u64; 3], |[count, bytes, samples], block| {
+            [count + 1, bytes + block.len_bytes, samples + block.samples]
+        })
+    };
+    let [base, late] = [blocks(|files| &files.base), blocks(|files| &files.late)];
+    let (rows, series_bytes) = manifest.series_files().fold((0, 0), |(rows, bytes), file| {
+        (rows + file.rows, bytes + file.len_bytes)
+    });
+    let counter = Counter::default();
+    let log = wal::look(env, &names::wal_dir(dir), &counter)?;
+    let stored = base[2] + late[2];
+    let bytes_each = (base[1] + late[1]) as f64 / stored.max(1) as f64;
+    let first = manifest.blocks().map(|block| block.first).min();
+    let last = manifest.blocks().map(|block| block.last).max();
+    let time = |at: Option<i64>| at.map_or(Detail::from("none"), Detail::from);
+    let family = |[count, bytes, samples]: [u64; 3]| {
+        Detail::Fields(vec![
+            ("blocks", count.into()),
+            ("bytes", bytes.into()),
+            ("samples", samples.into()),
+        ])
+    };
+    Ok(Detail::Fields(vec![
+        ("partitions", manifest.partitions.len().into()),
+        ("series_in_files", rows.into()),
+        ("series_file_bytes", series_bytes.into()),
+        ("base", family(base)),
+        ("late", family(late)),
+        ("block_bytes_per_sample", bytes_each.into()),
+        ("first_timestamp", time(first)),
+        ("last_timestamp", time(last)),
+        (
+            "log",
+            Detail::Fields(vec![
+                ("segments", log.segments.into()),
+                ("groups", log.groups.into()),
+                ("bytes", log.bytes.into()),
+                ("samples", counter.samples().into()),
+                ("other_records", counter.others().into()),
+                ("holes", log.holes.len().into()),
+                (
+                    "closed_in_order",
+                    if log.clean { "yes" } else { "no" }.into(),
+                ),
+            ]),
+        ),
+        (
+            "quarantined_files",
+            list(env, &names::quarantine_dir(dir))?.len().into(),
+        ),
+    ]))
+}

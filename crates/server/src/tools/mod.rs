@@ -1,0 +1,133 @@
+//! `latewood check|inspect|stats`: looking at data that no server serves.
+//!
+//! The work is the engine's (`latewood_engine::tools`); here are the words
+//! around it and the exit status. Standard output has the answer, standard
+//! error the reason why there is none. Tested by `tests/tools.rs` on the
+//! built binary.
+
+use clap::Args;
+use latewood_engine::Result;
+use latewood_engine::io::Env;
+use latewood_engine::tools::{self, Detail};
+use serde_json::Value;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Exit status where damage was found.
+const DAMAGED: u8 = 1;
+/// Exit status where no answer can be given.
+const FAILED: u8 = 2;
+
+/// Options of `latewood check`.
+#[derive(Args, Debug)]
+pub(crate) struct Check {
+    /// Directory of the data; no server may be running on it
+    dir: PathBuf,
+}
+
+/// Options of `latewood inspect`.
+#[derive(Args, Debug)]
+pub(crate) struct Inspect {
+    /// A log segment, block, series file or manifest, quarantined ones too
+    path: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Options of `latewood stats`.
+#[derive(Args, Debug)]
+pub(crate) struct Stats {
+    /// Directory of the data; no server may be running on it
+    dir: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `latewood check`: a line for each finding, then what was read. 0 where
+/// all is well, 1 where something is damaged, 2 where it could not be checked.
+pub(crate) fn check(options: &Check) -> ExitCode {
+    let mut tell = |finding: &tools::Finding| {
+        let kind = if finding.is_damage {
+            "damage"
+        } else {
+            "notice"
+        };
+        say(&format!("{kind}: {}", finding.what));
+    };
+    match tools::check(&Env::real(), &options.dir, &mut tell) {
+        Ok(checked) => {
+            say(&format!(
+                "checked {} blocks with {} samples, {} series in files, {} log groups with {} samples: {}",
+                checked.blocks,
+                checked.block_samples,
+                checked.series,
+                checked.groups,
+                checked.log_samples,
+                match checked.damage {
+                    0 => "all is well".to_owned(),
+                    damage => format!("{damage} damaged"),
+                }
+            ));
+            match checked.damage {
+                0 => ExitCode::SUCCESS,
+                _ => ExitCode::from(DAMAGED),
+            }
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+/// Runs `latewood inspect`: 0, or 2 where the file cannot be read.
+pub(crate) fn inspect(options: &Inspect) -> ExitCode {
+    show(tools::inspect(&Env::real(), &options.path), options.json)
+}
+
+/// Runs `latewood stats`: 0, or 2 where the directory cannot be read.
+pub(crate) fn stats(options: &Stats) -> ExitCode {
+    show(tools::totals(&Env::real(), &options.dir), options.json)
+}
+
+fn show(detail: Result<Detail>, as_json: bool) -> ExitCode {
+    match detail {
+        Ok(detail) => {
+            match as_json {
+                true => say(&json(&detail).to_string()),
+                false => say(detail.to_string().trim_end()),
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&error),
+    }
+}
+
+pub(crate) fn failed(error: &dyn std::fmt::Display) -> ExitCode {
+    eprintln!("latewood: {error}");
+    ExitCode::from(FAILED)
+}
+
+/// A line of the answer. A reader that has gone away wants no more of it.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn json(detail: &Detail) -> Value {
+    match detail {
+        Detail::Number(number) => match (i64::try_from(*number), u64::try_from(*number)) {
+            (Ok(number), _) => number.into(),
+            (_, Ok(number)) => number.into(),
+            _ => number.to_string().into(),
+        },
+        Detail::Fraction(number) => (*number).into(),
+        Detail::Text(text) => text.as_str().into(),
+        Detail::List(items) => items.iter().map(json).collect(),
+        Detail::Fields(fields) => {
+            let named = fields
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), json(value)));
+            Value::Object(named.collect())
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `check`, `inspect` and `stats`.
+
+use crate::harness::Server;
+use crate::{filled, said, words_of};
+use serde_json::Value;
+
+const SEGMENT: &str = "wal/segment-0000000000000001.wal";
+
+#[test]
+fn a_good_directory_is_well() {
+    let dir = filled();
+    let before = std::fs::read(dir.path().join(SEGMENT)).unwrap();
+    let text = said(&["check", &words_of(&dir)], 0);
+    assert!(
+        text.contains("34 log groups with 30 samples: all is well"),
+        "{text}"
+    );
+    assert!(!text.contains("damage:"), "{text}");
+    assert_eq!(std::fs::read(dir.path().join(SEGMENT)).unwrap(), before);
+}
+
+#[test]
+fn every_flipped_byte_of_the_log_is_damage() {
+    let dir = filled();
+    let path = dir.path().join(SEGMENT);
+    let good = std::fs::read(&path).unwrap();
+    let used = good.iter().rposition(|&byte| byte != 0).unwrap();
+    for at in (8192..used - 24).step_by(101) {
+        let mut bytes = good.clone();
+        bytes[at] ^= 0x20;
+        std::fs::write(&path, &bytes).unwrap();
+        let text = said(&["check", &words_of(&dir)], 1);
+        let line = text
+            .lines()
+            .find(|line| line.starts_with("damage: "))
+            .unwrap();
+        assert!(line.contains("segment-0000000000000001.wal"), "{text}");
+        assert!(text.contains("1 damaged"), "{text}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes, "nothing is changed");
+    }
+}
+
+#[test]
+fn what_cannot_be_checked_is_said() {
+    let empty = tempfile::tempdir().unwrap();
+    let text = said(&["check", &words_of(&empty)], 2);
+    assert!(text.contains("there is no database"), "{text}");
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
+    let server = Server::with(&[]);
+    let text = said(&["check", server.dir().to_str().unwrap()], 2);
+    assert!(text.contains("in use by another process"), "{text}");
+    let later = filled();
+    std::fs::write(later.path().join("FORMAT"), "latewood directory format 2\n").unwrap();
+    for tool in ["check", "stats"] {
+        let text = said(&[tool, &words_of(&later)], 2);
+        assert!(text.contains("format version 2"), "{text}");
+    }
+}
+
+#[test]
+fn a_segment_is_told_as_text_and_json() {
+    let dir = filled();
+    let path = dir.path().join(SEGMENT).to_str().unwrap().to_owned();
+    let text = said(&["inspect", &path], 0);
+    for line in [
+        "file: log segment",
+        "groups: 34",
+        "samples: 30",
+        "creations: 3",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line} in {text}");
+    }
+    let json: Value = serde_json::from_str(&said(&["inspect", &path, "--json"], 0)).unwrap();
+    assert_eq!(json["samples"], 30);
+    let text = said(&["inspect", dir.path().join("FORMAT").to_str().unwrap()], 2);
+    assert!(text.contains("not a log segment"), "{text}");
+    let mut bytes = std::fs::read(&path).unwrap();
+    (bytes[8], bytes[4104]) = (9, 9);
+    std::fs::write(&path, bytes).unwrap();
+    let text = said(&["inspect", &path], 2);
+    assert!(text.contains("format version 9"), "{text}");
+}
+
+#[test]
+fn totals_are_those_that_were_written() {
+    let dir = filled();
+    let json: Value =
+        serde_json::from_str(&said(&["stats", &words_of(&dir), "--json"], 0)).unwrap();
+    let stored = &json["base"]["samples"];
+    let logged = &json["log"]["samples"];
+    assert_eq!(stored.as_u64().unwrap().max(logged.as_u64().unwrap()), 30);
+    assert_eq!(json["log"]["closed_in_order"], "yes");
+    let text = said(&["stats", &words_of(&dir)], 0);
+    assert!(text.contains("  samples: 30"), "{text}");
+}
