@@ -329,3 +329,4 @@ fn lookups_find_what_a_walk_finds() {
 }
 
 mod model;
+mod query;

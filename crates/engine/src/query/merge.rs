@@ -433,6 +433,12 @@ impl Source for MergeSource {
         })
     }
 
+    fn split(&mut self) -> Result<bool> {
+        let was_open = self.open.is_some();
+        self.open_next()?;
+        Ok(!was_open && self.open.is_some())
+    }
+
     fn skip(&mut self) {
         if self.take_frame().is_none() && self.upcoming_unit().is_some() {
             self.pass_unit();

@@ -103,6 +103,15 @@ pub trait Source {
         None
     }
 
+    /// Looks closer at the batch that [`Source::peek_stats`] just described:
+    /// `true` where it is now smaller ones, which may be described in turn.
+    ///
+    /// # Errors
+    /// Where stored samples cannot be read.
+    fn split(&mut self) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Passes over the batch that [`Source::peek_stats`] just described.
     /// Called only after `peek_stats` gave `Some`.
     fn skip(&mut self) {}

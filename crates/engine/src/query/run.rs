@@ -146,6 +146,10 @@ impl Scan<'_> {
                     source.skip();
                     continue;
                 }
+                // Of a large batch, parts may do where the whole does not.
+                if source.split()? {
+                    continue;
+                }
             }
             if !source.next(&mut timestamps, &mut values)? {
                 break;

@@ -256,6 +256,10 @@ impl query::Source for Picked<'_> {
         }
     }
 
+    fn split(&mut self) -> Result<bool> {
+        self.source.split()
+    }
+
     fn skip(&mut self) {
         self.source.skip();
     }

@@ -1,0 +1,177 @@
+//! Queries over a series that lies in blocks, against its samples in a map.
+
+use super::*;
+use crate::query::{
+    self, Aggregation, BucketStamp, MergeSource, Neighbours, RangeQuery, Sink, Source,
+};
+use crate::series::Series;
+use crate::series::stored::Persisted;
+use latewood_model::{Aggregator, SeriesOptions};
+use proptest::prelude::*;
+use std::ops::ControlFlow;
+
+/// A series whose samples all lie in blocks, and these samples.
+struct Stored {
+    series: Series,
+    samples: BTreeMap<Timestamp, f64>,
+}
+
+/// Base blocks with chunks of any length, and over them a late block with a
+/// deletion and a run of LAST operations, unless `plain`.
+fn build(seed: u64, plain: bool) -> Stored {
+    let (_, env) = disk();
+    let random = SimRandom::new(seed);
+    let (id, cache) = (SeriesId(7), Cache::new(1 << 16));
+    let mut samples = BTreeMap::new();
+    let mut blocks = PartitionBlocks::default();
+    let mut at = 0;
+    for number in 0..1 + random.below(3) {
+        let mut writer = BlockWriter::create(&env, &path(number), number, 0, Family::Base).unwrap();
+        for _ in 0..1 + random.below(6) {
+            at += 1 + random.below(900) as i64;
+            let count = 1 + random.below(900) as usize;
+            let chunk = chunk(at, 1 + random.below(20) as i64, count, random.next_u64());
+            samples.extend(values(&chunk));
+            at = chunk.last();
+            writer.chunk(id, Kind::Base, &chunk).unwrap();
+        }
+        let meta = writer.finish().unwrap();
+        let block = Block::open(&env, &path(number), &meta, &cache).unwrap();
+        blocks.base.push(Arc::new(block));
+    }
+    if !plain {
+        let mut writer = BlockWriter::create(&env, &path(99), 99, 0, Family::Late).unwrap();
+        let from = random.below(at as u64) as i64;
+        let to = (from + random.below(at as u64) as i64 / 3).min(at);
+        writer.tombstone(id, from, to).unwrap();
+        samples.retain(|at, _| !(from..=to).contains(at));
+        let first = random.below(at as u64) as i64;
+        let count = 1 + random.below(40).min((at - first) as u64) as usize;
+        let late = chunk(first, 1, count, seed);
+        samples.extend(values(&late));
+        let last = Kind::Overlay(DuplicatePolicy::Last);
+        writer.chunk(id, last, &late).unwrap();
+        let meta = writer.finish().unwrap();
+        let block = Block::open(&env, &path(99), &meta, &cache).unwrap();
+        blocks.late.push(Arc::new(block));
+    }
+    let current = Arc::new(CurrentBlocks::default());
+    current.set(Arc::new(BlockSet {
+        partitions: BTreeMap::from([(0, blocks)]),
+        ..BlockSet::default()
+    }));
+    let mut series = Series::new(Arc::from(&b"key"[..]), &SeriesOptions::default());
+    let persisted = Persisted {
+        newest: Some(at + 50),
+        flushed_last: Some(at + 50),
+        ..Persisted::default()
+    };
+    series.restore(id, persisted, &current);
+    Stored { series, samples }
+}
+
+fn values(chunk: &Chunk) -> Vec<(Timestamp, f64)> {
+    let samples = samples(chunk).into_iter();
+    samples
+        .map(|(at, bits)| (at, f64::from_bits(bits)))
+        .collect()
+}
+
+#[derive(Default)]
+struct Rows(Vec<(Timestamp, Vec<f64>)>);
+
+impl Sink for Rows {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
+        let rows = timestamps.iter().zip(values.chunks(width));
+        self.0.extend(rows.map(|(&at, row)| (at, row.to_vec())));
+        ControlFlow::Continue(())
+    }
+}
+
+fn ask(stored: &Stored, query: &RangeQuery) -> Vec<(Timestamp, Vec<f64>)> {
+    let snapshot = stored.series.snapshot(query.from, query.to);
+    let mut source = MergeSource::new(snapshot, query.reverse).unwrap();
+    let mut rows = Rows::default();
+    query::run(query, Neighbours::default(), &mut source, &mut rows).unwrap();
+    if query.reverse {
+        rows.0.reverse();
+    }
+    rows.0
+}
+
+fn naive(stored: &Stored, from: i64, to: i64, bucket_ms: i64) -> Vec<(Timestamp, Vec<f64>)> {
+    let mut rows: BTreeMap<Timestamp, Vec<f64>> = BTreeMap::new();
+    for (at, &value) in stored.samples.range(from..=to) {
+        let empty = || vec![0.0, 0.0, f64::MAX, f64::MIN];
+        let row = rows.entry(at - at % bucket_ms).or_insert_with(empty);
+        row[0] += 1.0;
+        // Tenths, so that sums in any order are the same.
+        row[1] += (value * 10.0).round();
+        row[2] = row[2].min(value);
+        row[3] = row[3].max(value);
+    }
+    rows.into_iter().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn buckets_over_blocks_are_those_of_the_samples(seed: u64, plain: bool) {
+        let stored = build(seed, plain);
+        let random = SimRandom::new(seed ^ 1);
+        let newest = stored.samples.keys().last().copied().unwrap_or(0) as u64;
+        for round in 0..40 {
+            let from = random.below(newest + 100) as i64;
+            let to = from + random.below(newest + 100) as i64;
+            let bucket_ms = 1 + random.below(1 << random.below(18)) as i64;
+            let aggregators = vec![
+                Aggregator::Count,
+                Aggregator::Sum,
+                Aggregator::Min,
+                Aggregator::Max,
+            ];
+            let mut query = RangeQuery {
+                from,
+                to,
+                filter_by_timestamps: None,
+                filter_by_value: None,
+                count: None,
+                aggregation: Some(Aggregation {
+                    aggregators,
+                    bucket_ms,
+                    align: 0,
+                    stamp: BucketStamp::Start,
+                    empty: false,
+                }),
+                reverse: round % 2 == 1,
+                latest: false,
+            };
+            let mut rows = ask(&stored, &query);
+            rows.iter_mut().for_each(|(_, row)| row[1] = (row[1] * 10.0).round());
+            prop_assert_eq!(rows, naive(&stored, from, to, bucket_ms));
+            query.aggregation = None;
+            let expected = stored.samples.range(from..=to).map(|(&at, &value)| (at, vec![value]));
+            prop_assert_eq!(ask(&stored, &query), expected.collect::<Vec<_>>());
+        }
+    }
+}
+
+/// A chunk that no bucket takes whole is taken frame by frame.
+#[test]
+fn a_described_chunk_splits_into_frames() {
+    let stored = build(3, true);
+    let snapshot = stored.series.snapshot(0, Timestamp::MAX);
+    let mut source = MergeSource::new(snapshot, false).unwrap();
+    let mut described = 0;
+    while let Some(whole) = source.peek_stats() {
+        if whole.count > 64 {
+            assert!(source.split().unwrap());
+            assert!(source.peek_stats().unwrap().count <= 64);
+        }
+        assert!(!source.split().unwrap());
+        described += source.peek_stats().unwrap().count;
+        source.skip();
+    }
+    assert_eq!(described, stored.samples.len() as u64);
+}
