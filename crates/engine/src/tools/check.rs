@@ -11,7 +11,7 @@ use crate::store::{Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader};
 use crate::wal;
 use latewood_model::{SeriesId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Index pages are read once each: no use for more.
@@ -197,17 +197,18 @@ impl Checker<'_> {
     fn strangers(&mut self, manifest: &Manifest) -> Result<()> {
         let blocks: BTreeSet<u64> = manifest.blocks().map(|block| block.number).collect();
         let files: BTreeSet<u64> = manifest.series_files().map(|file| file.number).collect();
-        let folders: [(PathBuf, fn(&str) -> Option<u64>, BTreeSet<u64>); 2] = [
-            (names::blocks_dir(self.dir), names::parse_block, blocks),
-            (names::series_dir(self.dir), names::parse_series_file, files),
-        ];
-        for (folder, parse, named) in folders {
-            for name in list(self.env, &folder)? {
-                if !parse(&name).is_some_and(|number| named.contains(&number)) {
-                    let path = folder.join(&name);
-                    let text = "the manifest does not name this file; a start removes it or leaves it alone";
-                    self.notice(format!("{text} ({})", path.display()));
-                }
+        let blocks = |name: &str| names::parse_block(name).is_some_and(|n| blocks.contains(&n));
+        self.strangers_in(&names::blocks_dir(self.dir), &blocks)?;
+        let files = |name: &str| names::parse_series_file(name).is_some_and(|n| files.contains(&n));
+        self.strangers_in(&names::series_dir(self.dir), &files)
+    }
+
+    fn strangers_in(&mut self, folder: &Path, is_named: &dyn Fn(&str) -> bool) -> Result<()> {
+        for name in list(self.env, folder)? {
+            if !is_named(&name) {
+                let path = folder.join(&name);
+                let text = "nothing refers to this file";
+                self.notice(format!("{text} ({})", path.display()));
             }
         }
         Ok(())

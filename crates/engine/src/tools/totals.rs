@@ -21,10 +21,7 @@ pub fn totals(env: &Env, dir: &Path) -> Result<Detail> {
     let _guard = open_existing(env, dir)?;
     let manifest = manifest_of(env, dir)?;
     let blocks = |of: fn(&PartitionFiles) -> &Vec<BlockMeta>| {
-        let all = manifest
-            .partitions
-            .values()
-            .flat_map(move |files| of(files));
+        let all = manifest.partitions.values().flat_map(of);
         all.fold([0_u64; 3], |[count, bytes, samples], block| {
             [count + 1, bytes + block.len_bytes, samples + block.samples]
         })

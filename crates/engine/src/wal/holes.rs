@@ -9,9 +9,10 @@
 //! hears of the hole before anything behind it, and what stands in its place
 //! goes to quarantine.
 
+use super::found::Found;
 use super::group::HEADER_BYTES;
 use super::reader::SegmentReader;
-use super::recover::{Found, Walk};
+use super::recover::Walk;
 use super::segment::{DATA_OFFSET, SegmentHeader};
 use crate::error::Result;
 use std::path::PathBuf;

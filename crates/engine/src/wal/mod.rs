@@ -19,6 +19,7 @@
 //!
 //! Tested by `tests/wal_*.rs`, mostly on the simulated disk.
 
+mod found;
 mod group;
 mod holes;
 mod inspect;

@@ -14,16 +14,16 @@
 //! cut can never come back. Tested by the exhaustive tests beside the tables
 //! and by `tests/wal_crash.rs`.
 
+use super::found::{Found, find, total_bytes, unsupported};
 use super::group::{FLAG_CLOSED, HEADER_BYTES};
 use super::holes::LogHole;
 use super::reader::{Claims, SegmentReader};
 use super::replay::{Dispatcher, Replay, with_workers};
-use super::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
+use super::segment::{DATA_OFFSET, SegmentHeader};
 use super::table::{EndDecision, EndState, Header, Order, SegmentDecision, SegmentState};
 use super::writer::{Position, Started};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
-use crate::names;
 use crate::quarantine::Quarantine;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -65,17 +65,6 @@ pub(crate) struct Recovered {
     pub(crate) next_number: u64,
     /// The oldest group still needed.
     pub(crate) start: u64,
-}
-
-/// A segment file as found.
-#[derive(Debug)]
-pub(super) struct Found {
-    number: u64,
-    pub(super) path: PathBuf,
-    pub(super) file: Arc<dyn File>,
-    header: HeaderState,
-    /// Where a later segment takes over.
-    pub(super) limit: u64,
 }
 
 /// The walk along the log.
@@ -163,87 +152,6 @@ pub(crate) fn recover(
     })?;
     recovered.report.elapsed_ns = env.clock.monotonic_ns() - started_ns;
     Ok(recovered)
-}
-
-fn find(env: &Env, dir: &Path) -> Result<Vec<Found>> {
-    let listed = env
-        .disk
-        .list(dir)
-        .map_err(|error| Error::io("cannot list the log", dir, error))?;
-    let mut found = Vec::new();
-    for name in listed {
-        let Some(number) = names::parse_segment(&name) else {
-            continue;
-        };
-        let path = dir.join(&name);
-        let failed = |error| Error::io("cannot read a log segment", &path, error);
-        let file = env.disk.open(&path).map_err(failed)?;
-        let header = read_header(&*file, number).map_err(failed)?;
-        found.push(Found {
-            number,
-            path,
-            file,
-            header,
-            limit: u64::MAX,
-        });
-    }
-    // Names sort by number. Each segment ends where the first later one that
-    // was started begins, wherever that is.
-    let mut limit = u64::MAX;
-    for segment in found.iter_mut().rev() {
-        segment.limit = limit;
-        if let Some(header) = segment.started() {
-            limit = limit.min(header.first_sequence);
-        }
-    }
-    Ok(found)
-}
-
-fn total_bytes(found: &[Found]) -> Result<u64> {
-    found.iter().try_fold(0, |total, segment| {
-        let len = segment.file.len_bytes();
-        Ok(total + len.map_err(|error| segment.failed(error))?)
-    })
-}
-
-impl Found {
-    fn started(&self) -> Option<&SegmentHeader> {
-        match &self.header {
-            HeaderState::Started(header) => Some(header),
-            _ => None,
-        }
-    }
-
-    pub(super) fn failed(&self, error: std::io::Error) -> Error {
-        Error::io("cannot read a log segment", &self.path, error)
-    }
-
-    pub(super) fn reader(&self) -> Result<SegmentReader> {
-        SegmentReader::new(Arc::clone(&self.file)).map_err(|error| self.failed(error))
-    }
-
-    /// What all groups of this segment and its header say.
-    fn claims(&self) -> Result<Claims> {
-        let mut reader = self.reader()?;
-        let known = match &self.header {
-            HeaderState::Started(header) => Some((header.salt, header.first_sequence)),
-            HeaderState::Blank | HeaderState::Broken => {
-                reader.implied_salt().map_err(|error| self.failed(error))?
-            }
-            // The header of this number was never written, nor was a group.
-            HeaderState::Other | HeaderState::Unknown(_) => None,
-        };
-        let mut claims = match known {
-            Some((salt, first)) => reader
-                .claims_behind(DATA_OFFSET, salt, first)
-                .map_err(|error| self.failed(error))?,
-            None => Claims::default(),
-        };
-        if let Some(header) = self.started() {
-            claims.synced = claims.synced.max(header.synced);
-        }
-        Ok(claims)
-    }
 }
 
 impl Walk<'_, '_> {
@@ -490,14 +398,4 @@ const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
 fn damage(path: &Path, what: &str) -> Error {
     let advice = "nothing was changed; restore the file or move the log away";
     Error::new(ErrorKind::Corrupt, format!("{what}; {advice}")).at(path)
-}
-
-fn unsupported(segment: &Found) -> Error {
-    let version = match segment.header {
-        HeaderState::Unknown(version) => version,
-        _ => 0,
-    };
-    let message =
-        format!("the log segment has format version {version}, which this build does not know");
-    Error::new(ErrorKind::Unsupported, message).at(&segment.path)
 }

@@ -1,0 +1,111 @@
+//! The segment files of a log as a start finds them, before any is read.
+
+use super::reader::{Claims, SegmentReader};
+use super::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::{Env, File};
+use crate::names;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A segment file as found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) number: u64,
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<dyn File>,
+    pub(super) header: HeaderState,
+    /// Where a later segment takes over.
+    pub(super) limit: u64,
+}
+
+pub(super) fn find(env: &Env, dir: &Path) -> Result<Vec<Found>> {
+    let listed = env
+        .disk
+        .list(dir)
+        .map_err(|error| Error::io("cannot list the log", dir, error))?;
+    let mut found = Vec::new();
+    for name in listed {
+        let Some(number) = names::parse_segment(&name) else {
+            continue;
+        };
+        let path = dir.join(&name);
+        let failed = |error| Error::io("cannot read a log segment", &path, error);
+        let file = env.disk.open(&path).map_err(failed)?;
+        let header = read_header(&*file, number).map_err(failed)?;
+        found.push(Found {
+            number,
+            path,
+            file,
+            header,
+            limit: u64::MAX,
+        });
+    }
+    // Names sort by number. Each segment ends where the first later one that
+    // was started begins, wherever that is.
+    let mut limit = u64::MAX;
+    for segment in found.iter_mut().rev() {
+        segment.limit = limit;
+        if let Some(header) = segment.started() {
+            limit = limit.min(header.first_sequence);
+        }
+    }
+    Ok(found)
+}
+
+pub(super) fn total_bytes(found: &[Found]) -> Result<u64> {
+    found.iter().try_fold(0, |total, segment| {
+        let len = segment.file.len_bytes();
+        Ok(total + len.map_err(|error| segment.failed(error))?)
+    })
+}
+
+impl Found {
+    pub(super) fn started(&self) -> Option<&SegmentHeader> {
+        match &self.header {
+            HeaderState::Started(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    pub(super) fn failed(&self, error: std::io::Error) -> Error {
+        Error::io("cannot read a log segment", &self.path, error)
+    }
+
+    pub(super) fn reader(&self) -> Result<SegmentReader> {
+        SegmentReader::new(Arc::clone(&self.file)).map_err(|error| self.failed(error))
+    }
+
+    /// What all groups of this segment and its header say.
+    pub(super) fn claims(&self) -> Result<Claims> {
+        let mut reader = self.reader()?;
+        let known = match &self.header {
+            HeaderState::Started(header) => Some((header.salt, header.first_sequence)),
+            HeaderState::Blank | HeaderState::Broken => {
+                reader.implied_salt().map_err(|error| self.failed(error))?
+            }
+            // The header of this number was never written, nor was a group.
+            HeaderState::Other | HeaderState::Unknown(_) => None,
+        };
+        let mut claims = match known {
+            Some((salt, first)) => reader
+                .claims_behind(DATA_OFFSET, salt, first)
+                .map_err(|error| self.failed(error))?,
+            None => Claims::default(),
+        };
+        if let Some(header) = self.started() {
+            claims.synced = claims.synced.max(header.synced);
+        }
+        Ok(claims)
+    }
+}
+
+pub(super) fn unsupported(segment: &Found) -> Error {
+    let version = match segment.header {
+        HeaderState::Unknown(version) => version,
+        _ => 0,
+    };
+    let message =
+        format!("the log segment has format version {version}, which this build does not know");
+    Error::new(ErrorKind::Unsupported, message).at(&segment.path)
+}
