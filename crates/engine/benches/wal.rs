@@ -7,7 +7,7 @@
 //! directory) decides which disk is measured.
 
 use latewood_engine::io::{Disk, Env, File, disk::RealDisk};
-use latewood_engine::wal::{GroupBuilder, Record, RecordIter, Replay, Wal, WalOptions};
+use latewood_engine::wal::{GroupBuilder, Position, Record, RecordIter, Replay, Wal, WalOptions};
 use latewood_model::{DuplicatePolicy, SeriesId};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -137,7 +137,12 @@ impl Replay for Count {
         self.workers
     }
 
-    fn apply(&self, _worker: usize, records: RecordIter<'_>) -> latewood_engine::Result<()> {
+    fn apply(
+        &self,
+        _worker: usize,
+        _at: Position,
+        records: RecordIter<'_>,
+    ) -> latewood_engine::Result<()> {
         let (mut samples, mut sum) = (0, 0_u64);
         for record in records {
             if let Record::Sample {

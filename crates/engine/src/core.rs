@@ -19,9 +19,11 @@ use crate::options::{Defaults, Options};
 use crate::query::spread::Readers;
 use crate::series::Series;
 use crate::shard::ShardState;
-use crate::wal::Wal;
+use crate::store::Store;
+use crate::wal::{Position, Wal};
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
@@ -37,9 +39,9 @@ pub(crate) struct Core {
     pub(crate) keys: Keys,
     pub(crate) index: Index,
     /// The blocks as they stand now.
-    #[allow(dead_code)]
     pub(crate) blocks: Arc<CurrentBlocks>,
     pub(crate) wal: Option<Wal>,
+    pub(crate) store: Store,
     pub(crate) signals: Signals,
     pub(crate) readers: Readers,
     pub(crate) observer: Observer,
@@ -71,7 +73,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(env: Env, mut options: Options, defaults: Defaults) -> Result<Self> {
+    pub(crate) fn new(
+        env: Env,
+        dir: &Path,
+        mut options: Options,
+        defaults: Defaults,
+    ) -> Result<Self> {
         if options.shards == 0 {
             options.shards = std::thread::available_parallelism().map_or(1, usize::from);
         }
@@ -88,6 +95,7 @@ impl Core {
             index: Index::new(options.shards, env.random.next_u64()),
             blocks: Arc::default(),
             wal: None,
+            store: Store::new(dir),
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),
             observer: Observer::default(),
@@ -136,8 +144,17 @@ impl Core {
         DuplicatePolicy::from_number(number).unwrap_or(DuplicatePolicy::Block)
     }
 
-    /// Refuses writes once the log has failed.
+    /// Waits until everything up to `position` of the log is on disk.
+    pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
+        match &self.wal {
+            Some(wal) => wal.sync_to(position),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses writes once the log or the manifest has failed.
     pub(crate) fn check_writable(&self) -> Result<()> {
+        self.store.check_halted()?;
         match &self.wal {
             Some(wal) => wal.check_halted(),
             None => Ok(()),

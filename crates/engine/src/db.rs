@@ -13,11 +13,10 @@ use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
 use crate::maintain::Workers;
 use crate::options::{Defaults, Durability, Options};
-use crate::quarantine::Quarantine;
 use crate::query::{RangeQuery, Sink};
-use crate::replay::{RecoverySummary, Replayer};
+use crate::replay::{RecoverySummary, recover};
 use crate::series::{Deleted, Series};
-use crate::wal::{Position, Wal, WalOptions};
+use crate::wal::{Position, Wal};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Sample, SeriesOptions, Timestamp};
 use std::path::Path;
@@ -33,32 +32,19 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the database in `dir`, creating it where there is none, and
-    /// replays its log.
+    /// Opens the database in `dir`, creating it where there is none: loads what
+    /// its files say of the series and replays its log.
     ///
     /// # Errors
     /// `Locked` when another process has it open, `Unsupported` for a format
-    /// of another version, `Io`, and with [`Options::strict`] `Corrupt` where
-    /// the log is damaged beyond a torn end.
+    /// of another version, `Io`, `Invalid` where there is a log and
+    /// [`Options::wal`] is off, and `Corrupt` where a file is damaged or
+    /// missing in a way that no crash explains, the log with
+    /// [`Options::strict`] only.
     pub fn open(env: &Env, dir: &Path, options: Options, defaults: Defaults) -> Result<Self> {
         let guard = open_directory(env, dir)?;
-        let mut core = Core::new(env.clone(), options, defaults)?;
-        let mut recovery = RecoverySummary::default();
-        if core.options.wal {
-            let wal_options = WalOptions {
-                segment_bytes: core.options.segment_bytes,
-                synced_often: core.options.durability == Durability::Sync,
-                quarantine: (!core.options.strict).then(|| guard.quarantine_dir()),
-            };
-            let begun_ns = env.clock.monotonic_ns();
-            let replayer = Replayer::new(&core);
-            let (wal, report) = Wal::open(env, &guard.wal_dir(), &wal_options, &replayer)?;
-            core.drop_unnamed();
-            recovery = replayer.summary(report, env.clock.monotonic_ns() - begun_ns);
-            let quarantine = guard.quarantine_dir();
-            recovery.quarantined = Quarantine::new(env, &quarantine).held()?;
-            core.wal = Some(wal.observed_by(core.observer.clone()));
-        }
+        let mut core = Core::new(env.clone(), dir, options, defaults)?;
+        let recovery = recover(&mut core, &guard)?;
         let core = Arc::new(core);
         let workers = if core.options.background {
             Workers::start(&core)?
@@ -111,10 +97,7 @@ impl Db {
     /// # Errors
     /// `Halted` or `Io`: then it may not be on disk, and never will be.
     pub fn sync_to(&self, position: Position) -> Result<()> {
-        match &self.core.wal {
-            Some(wal) => wal.sync_to(position),
-            None => Ok(()),
-        }
+        self.core.sync_to(position)
     }
 
     /// Waits until everything written so far is on disk.
@@ -261,31 +244,16 @@ impl Db {
         Ok((removed, position))
     }
 
-    /// Removes everything. The log's segments are free to be used again.
+    /// Removes everything. The log's segments are free to be used again, the
+    /// files go.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Those of the log, and `Io` where the manifest cannot be written: then
+    /// everything is gone all the same, and the files go later.
     pub fn flush_all(&self) -> Result<Position> {
         let core = &self.core;
         core.check_writable()?;
-        let mut states: Vec<_> = core.shards.iter().map(|shard| shard.lock()).collect();
-        core.keys.clear();
-        for state in &mut states {
-            state.clear_series();
-        }
-        core.index.clear();
-        core.kept_memory.forget();
-        core.expiring.store(0, Ordering::Relaxed);
-        let Some(wal) = &core.wal else {
-            return Ok(Position::default());
-        };
-        states[0].group.flush_all();
-        let position = core.log_group(&mut states[0])?;
-        drop(states);
-        // Before the log may forget what it holds, it must not lose this.
-        wal.sync_to(position)?;
-        wal.trim(position)?;
-        Ok(position)
+        core.clear()
     }
 
     /// Whether `key` holds a series.

@@ -63,17 +63,30 @@ impl Keys {
             .map(|entry| entry.id)
     }
 
-    /// Puts `id` under `key`, in place of what was there.
-    pub(crate) fn insert(&self, hash: u64, key: Arc<[u8]>, id: SeriesId) {
+    /// Puts `id` under `key`, in place of what was there: that comes back.
+    pub(crate) fn insert(&self, hash: u64, key: Arc<[u8]>, id: SeriesId) -> Option<SeriesId> {
         let mut shard = self.shard(hash).write();
         let tag = tag::of(hash);
         let same = |entry: &Entry| entry.tag == tag && entry.key == key;
         match shard.find_mut(spread(tag), same) {
-            Some(entry) => (entry.key, entry.id) = (key, id),
+            Some(entry) => {
+                entry.key = key;
+                Some(std::mem::replace(&mut entry.id, id))
+            }
             None => {
                 let entry = Entry { key, id, tag };
                 shard.insert_unique(spread(tag), entry, |entry| spread(entry.tag));
+                None
             }
+        }
+    }
+
+    /// Makes room for so many keys, so that adding them moves none.
+    pub(crate) fn reserve(&self, keys: usize) {
+        // Hashes spread keys evenly, but for a few.
+        let each = keys / SHARDS + keys / SHARDS / 64;
+        for shard in &self.shards {
+            shard.write().reserve(each, |entry| spread(entry.tag));
         }
     }
 

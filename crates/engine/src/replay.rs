@@ -5,17 +5,30 @@
 //! refuses nothing. Workers apply groups of different shards side by side; a
 //! group that concerns several is applied alone (see [`crate::wal::Replay`]).
 //!
-//! Tested by the restarts and crashes of the model test.
+//! A series that came out of a series file has a position: what groups up to
+//! there say of it, the files hold already, and it is passed over. So each
+//! series goes on from a moment of its own, and until the end of the replay two
+//! series may seem to have one key, or one destination. That is why the key map
+//! and the back links of rules are made after it ([`crate::store`]).
+//!
+//! Tested by the restarts and crashes of the model test and by
+//! `tests/db_store`.
 
 use crate::block::partition_of;
 use crate::core::Core;
-use crate::error::Result;
-use crate::options::LoadProgress;
+use crate::error::{Error, Result};
+use crate::io::Env;
+use crate::io::directory::DirectoryGuard;
+use crate::names;
+use crate::options::{Durability, LoadProgress};
+use crate::quarantine::Quarantine;
 use crate::series::{Fate, Series};
 use crate::shard::ShardState;
-use crate::wal::{Record, RecordIter, RecoveryReport, Replay};
-use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
+use crate::store::{Directory, LogFound};
+use crate::wal::{Position, Record, RecordIter, RecoveryReport, Replay, Wal, WalOptions};
+use latewood_model::{DuplicatePolicy, Sample, SeriesId};
 use parking_lot::{Mutex, MutexGuard};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -39,38 +52,72 @@ pub struct RecoverySummary {
     pub log: RecoveryReport,
 }
 
-pub(crate) struct Replayer<'a> {
+/// Brings back what the directory of `core` holds, files and log.
+///
+/// # Errors
+/// As `Db::open`.
+pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<RecoverySummary> {
+    let env = core.env.clone();
+    let begun_ns = env.clock.monotonic_ns();
+    let directory = Directory::find(&env, guard.path())?;
+    let mut summary = RecoverySummary::default();
+    let mut named = Vec::new();
+    let quarantine = guard.quarantine_dir();
+    if core.options.wal {
+        let wal_options = WalOptions {
+            segment_bytes: core.options.segment_bytes,
+            synced_often: core.options.durability == Durability::Sync,
+            quarantine: (!core.options.strict).then(|| quarantine.clone()),
+            known_durable: Position(directory.contents.log_next_min() - 1),
+        };
+        let replayer = Replayer {
+            core,
+            directory: &directory,
+            samples: AtomicU64::new(0),
+            behind_hole: AtomicBool::new(false),
+            orphaned: AtomicU64::new(0),
+            named: Mutex::default(),
+        };
+        let (wal, report) = Wal::open(&env, &guard.wal_dir(), &wal_options, &replayer)?;
+        summary.samples = replayer.samples.into_inner();
+        summary.samples_orphaned = replayer.orphaned.into_inner();
+        named = replayer.named.into_inner();
+        summary.log = report;
+        core.wal = Some(wal.observed_by(core.observer.clone()));
+    } else {
+        core.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
+    }
+    summary.series_displaced = core.rebuild(&named);
+    core.tidy(directory.manifest)?;
+    summary.series = core.keys.len() as u64;
+    summary.quarantined = Quarantine::new(&env, &quarantine).held()?;
+    summary.duration_ns = env.clock.monotonic_ns() - begun_ns;
+    Ok(summary)
+}
+
+/// Whether there is a log that an opening without one would pass over.
+fn log_beside(env: &Env, dir: &Path) -> Result<LogFound> {
+    let listed = env.disk.list(dir);
+    let names = listed.map_err(|error| Error::io("cannot list the log", dir, error))?;
+    let mut segments = names.iter().filter_map(|name| names::parse_segment(name));
+    Ok(match segments.next() {
+        Some(_) => LogFound::Unwanted,
+        None => LogFound::None,
+    })
+}
+
+struct Replayer<'a> {
     core: &'a Core,
+    directory: &'a Directory,
     samples: AtomicU64,
     /// Something before what is applied now is lost.
     behind_hole: AtomicBool,
     orphaned: AtomicU64,
-    displaced: Mutex<Vec<Arc<[u8]>>>,
+    /// The series that got a key behind it, in order.
+    named: Mutex<Vec<SeriesId>>,
 }
 
-impl<'a> Replayer<'a> {
-    pub(crate) fn new(core: &'a Core) -> Self {
-        Self {
-            core,
-            samples: AtomicU64::new(0),
-            behind_hole: AtomicBool::new(false),
-            orphaned: AtomicU64::new(0),
-            displaced: Mutex::default(),
-        }
-    }
-
-    pub(crate) fn summary(&self, log: RecoveryReport, duration_ns: u64) -> RecoverySummary {
-        RecoverySummary {
-            samples: self.samples.load(Ordering::Relaxed),
-            series: self.core.keys.len() as u64,
-            samples_orphaned: self.orphaned.load(Ordering::Relaxed),
-            series_displaced: std::mem::take(&mut *self.displaced.lock()),
-            quarantined: Vec::new(),
-            duration_ns,
-            log,
-        }
-    }
-
+impl Replayer<'_> {
     fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
         let core = self.core;
         match record {
@@ -85,7 +132,14 @@ impl<'a> Replayer<'a> {
                     self.note_orphan(state, id);
                 }
             }
-            Record::Create { id, key, options } => core.replay_create(state, id, key, &options),
+            Record::Create { id, key, options } => {
+                let place = core.place_of(id);
+                state.next_place = state.next_place.max(place + 1);
+                self.note_named(id);
+                state.slab.insert(place, Series::new(key.into(), &options));
+                core.index_labels(id, Some(&options.labels));
+                core.index.relieve();
+            }
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.set_options(&options, &mut state.sealer)?;
@@ -102,10 +156,7 @@ impl<'a> Replayer<'a> {
                 }
             }
             Record::DeleteSeries { id } => {
-                if let Some(series) = core.take_out(state, id) {
-                    core.keys
-                        .remove(core.keys.hash(&series.key), &series.key, id);
-                }
+                core.take_out(state, id);
             }
             Record::Build { id, options } => {
                 state.next_place = state.next_place.max(core.place_of(id) + 1);
@@ -114,11 +165,8 @@ impl<'a> Replayer<'a> {
             Record::Rename { id, key } => {
                 state.unnamed.retain(|&unnamed| unnamed != id);
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
-                    core.keys
-                        .remove(core.keys.hash(&series.key), &series.key, id);
+                    self.note_named(id);
                     series.key = key.into();
-                    core.keys
-                        .insert(core.keys.hash(key), series.key.clone(), id);
                 }
             }
             Record::Expire { id, at_ms } if state.slab.get(core.place_of(id)).is_some() => {
@@ -126,28 +174,26 @@ impl<'a> Replayer<'a> {
             }
             Record::RuleTake { id, all } => core.replay_take(state, id, all),
             Record::RuleDone { id } => core.replay_done(state, id),
-            // Times of series that are gone count for nothing; the others concern
-            // more than one shard, and the caller sees to them.
-            Record::Expire { .. }
-            | Record::CreateRule { .. }
-            | Record::DeleteRule { .. }
-            | Record::FlushAll => {}
-        }
-        Ok(())
-    }
-
-    /// What a record does to rules; no lock may be held.
-    fn apply_to_rules(&self, record: &Record<'_>) {
-        match *record {
             Record::CreateRule {
                 id,
                 destination,
                 spec,
-            } => self.core.replay_create_rule(id, destination, spec),
+            } => core.replay_create_rule(state, id, destination, spec),
             Record::DeleteRule { id, destination } => {
-                self.core.replay_delete_rule(id, destination);
+                core.replay_delete_rule(state, id, destination);
             }
-            _ => {}
+            // Times of series that are gone count for nothing; the other one
+            // concerns all shards, and the caller sees to it.
+            Record::Expire { .. } | Record::FlushAll => {}
+        }
+        Ok(())
+    }
+
+    /// A series got a key. Behind a hole another one may have it, whose end is
+    /// lost.
+    fn note_named(&self, id: SeriesId) {
+        if self.behind_hole.load(Ordering::Relaxed) {
+            self.named.lock().push(id);
         }
     }
 
@@ -163,55 +209,37 @@ impl<'a> Replayer<'a> {
         state.next_place = state.next_place.max(self.core.place_of(id) + 1);
     }
 
-    /// Takes out the series that holds the key a record gives to another one:
-    /// that it was deleted or renamed before is lost. No lock may be held.
-    #[cold]
-    fn make_way(&self, record: &Record<'_>) {
-        let (Record::Create { id, key, .. } | Record::Rename { id, key }) = *record else {
-            return;
-        };
-        let core = self.core;
-        let hash = core.keys.hash(key);
-        let Some(holder) = core.keys.find(hash, key).filter(|&holder| holder != id) else {
-            return;
-        };
-        let mut state = core.shards[core.shard_of(holder)].lock();
-        if let Some(series) = core.take_out(&mut state, holder) {
-            core.keys.remove(hash, key, holder);
-            self.displaced.lock().push(series.key);
-        }
-    }
-
-    fn flush_all(&self) {
-        self.core.keys.clear();
-        for shard in &self.core.shards {
+    /// Removes every series that was there at `position`.
+    fn flush_all(&self, position: Position) {
+        let came_later = |at: &u64| *at > position.0;
+        let shards = self.core.shards.iter();
+        let any_later = shards
+            .clone()
+            .any(|shard| shard.lock().restored.iter().any(came_later));
+        for (number, shard) in shards.enumerate() {
             let mut state = shard.lock();
-            state.clear_series();
+            if !any_later {
+                state.clear_series();
+                continue;
+            }
+            for place in 0..state.slab.places() {
+                if state.restored_position(place) <= position.0 {
+                    self.core
+                        .take_out(&mut state, self.core.id_of(number, place));
+                }
+            }
         }
-        self.core.index.clear();
-        self.core.expiring.store(0, Ordering::Relaxed);
+        if !any_later {
+            self.core.index.clear();
+            self.core.expiring.store(0, Ordering::Relaxed);
+        }
     }
 }
 
 impl Core {
-    fn replay_create(
-        &self,
-        state: &mut ShardState,
-        id: SeriesId,
-        key: &[u8],
-        options: &SeriesOptions,
-    ) {
-        let place = self.place_of(id);
-        state.next_place = state.next_place.max(place + 1);
-        let key = Arc::<[u8]>::from(key);
-        self.keys.insert(self.keys.hash(&key), key.clone(), id);
-        state.slab.insert(place, Series::new(key, options));
-        self.index_labels(id, Some(&options.labels));
-        self.index.relieve();
-    }
-
     /// Applies a sample; whether its series is there. What the log holds was
-    /// accepted: no IGNORE rule is asked.
+    /// accepted: no IGNORE rule is asked, and one accepted under BLOCK had no
+    /// sample in its place.
     #[inline]
     fn replay_sample(
         &self,
@@ -224,6 +252,11 @@ impl Core {
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(false);
         };
+        let policy = match policy {
+            // So that nobody looks for a sample among what is on disk.
+            DuplicatePolicy::Block => DuplicatePolicy::Last,
+            other => other,
+        };
         let linked = series.links().is_some();
         if series.put(sample, policy, &mut state.sealer)? == Fate::Late {
             self.after_late(state, place);
@@ -235,14 +268,6 @@ impl Core {
         }
         Ok(true)
     }
-}
-
-/// Whether a record may tie series together or apart.
-fn concerns_rules(record: &Record<'_>) -> bool {
-    matches!(
-        record,
-        Record::CreateRule { .. } | Record::DeleteRule { .. }
-    )
 }
 
 fn id_of(record: &Record<'_>) -> Option<SeriesId> {
@@ -268,7 +293,12 @@ impl Replay for Replayer<'_> {
         self.core.shards.len()
     }
 
-    fn apply(&self, _worker: usize, records: RecordIter<'_>) -> Result<()> {
+    fn begins(&self, start: Option<Position>) -> Result<()> {
+        let log = start.map_or(LogFound::None, LogFound::From);
+        self.core.load(self.directory, log)
+    }
+
+    fn apply(&self, _worker: usize, at: Position, records: RecordIter<'_>) -> Result<()> {
         let mut held: Option<(usize, MutexGuard<'_, ShardState>)> = None;
         let mut samples = 0;
         for record in records {
@@ -276,17 +306,9 @@ impl Replay for Replayer<'_> {
             samples += u64::from(matches!(record, Record::Sample { .. }));
             let Some(id) = id_of(&record) else {
                 held = None;
-                self.flush_all();
+                self.flush_all(at);
                 continue;
             };
-            if self.behind_hole.load(Ordering::Relaxed) {
-                held = None;
-                self.make_way(&record);
-            }
-            if concerns_rules(&record) {
-                held = None;
-                self.apply_to_rules(&record);
-            }
             let shard = self.core.shard_of(id);
             if held.as_ref().is_some_and(|(number, _)| *number != shard) {
                 held = None;
@@ -295,7 +317,13 @@ impl Replay for Replayer<'_> {
                 Some(same) => same,
                 None => (shard, self.core.shards[shard].lock()),
             };
-            self.apply_one(&mut state, record)?;
+            if state.restored_position(self.core.place_of(id)) < at.0 {
+                let clock = &self.core.env.clock;
+                state
+                    .heads
+                    .owe(partition_of(id), at.0, || clock.monotonic_ns());
+                self.apply_one(&mut state, record)?;
+            }
             held = Some((shard, state));
         }
         self.samples.fetch_add(samples, Ordering::Relaxed);

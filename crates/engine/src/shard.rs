@@ -33,10 +33,19 @@ pub(crate) struct ShardState {
     pub(crate) destinations: usize,
     /// Series that are being built and have no key yet; see [`crate::copy`].
     pub(crate) unnamed: Vec<SeriesId>,
+    /// The positions of series that came out of series files, by place; empty
+    /// once the log is replayed.
+    pub(crate) restored: Vec<u64>,
     pub(crate) counters: Counters,
 }
 
 impl ShardState {
+    /// What the log says of the series at `place` up to here is in files.
+    #[inline]
+    pub(crate) fn restored_position(&self, place: usize) -> u64 {
+        self.restored.get(place).copied().unwrap_or(0)
+    }
+
     /// Forgets all series.
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
@@ -44,6 +53,7 @@ impl ShardState {
         self.heads.clear();
         self.expiries.clear();
         self.unnamed.clear();
+        self.restored = Vec::new();
         self.sources.clear();
         self.destinations = 0;
     }

@@ -6,7 +6,7 @@ mod db_support;
 
 use db_support::{DIR, append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
-use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Result};
+use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Options, Result};
 use latewood_model::SeriesOptions;
 use std::io;
 use std::path::Path;
@@ -220,7 +220,11 @@ fn a_damaged_log_is_refused_in_words_or_read_right() {
             let mut flipped = bytes.clone();
             flipped[at] ^= 0x20;
             damaged.set_bytes(path, flipped).unwrap();
-            match open(&damaged) {
+            let strict = Options {
+                strict: true,
+                ..options(2)
+            };
+            match Db::open(&damaged.env(1), Path::new(DIR), strict, last_wins()) {
                 Ok(db) => {
                     let found: Vec<_> = (0..5).map(|n| read(&db, &key(n)).unwrap()).collect();
                     assert_eq!(found, expected, "byte {at} of {}", path.display());

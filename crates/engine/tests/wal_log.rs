@@ -191,7 +191,7 @@ impl Replay for Lanes {
         self.workers
     }
 
-    fn apply(&self, worker: usize, records: RecordIter<'_>) -> Result<()> {
+    fn apply(&self, worker: usize, _at: Position, records: RecordIter<'_>) -> Result<()> {
         assert!(worker < self.workers);
         for record in records {
             match record? {
@@ -265,7 +265,7 @@ impl Replay for Refuses {
         2
     }
 
-    fn apply(&self, _worker: usize, _records: RecordIter<'_>) -> Result<()> {
+    fn apply(&self, _worker: usize, _at: Position, _records: RecordIter<'_>) -> Result<()> {
         let mut left = self.0.lock().unwrap();
         *left = left.saturating_sub(1);
         match *left {

@@ -275,14 +275,14 @@ impl Series {
         }
     }
 
-    fn source_mut_or_new(&mut self) -> &mut Source {
+    pub(super) fn source_mut_or_new(&mut self) -> &mut Source {
         if self.source_mut().is_none() {
             self.set_links(Some(Links::Source(Box::default())));
         }
         self.source_mut().expect("it was just set")
     }
 
-    fn remove_rule(&mut self, destination: SeriesId) {
+    pub(super) fn remove_rule(&mut self, destination: SeriesId) {
         if let Some(source) = self.source_mut() {
             source.remove(destination);
             if source.rules().is_empty() {

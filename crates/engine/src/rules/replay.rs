@@ -1,26 +1,82 @@
 //! Rules coming back from the log.
 
-use super::RuleSpec;
-use super::Take;
+use super::link::AllShards;
+use super::{Link, Links, Rule, RuleSpec, Take};
 use crate::core::Core;
 use crate::series::Series;
 use crate::shard::ShardState;
 use latewood_model::SeriesId;
+use std::sync::atomic::Ordering;
 
 impl Core {
-    /// Makes a rule again. Its group is a barrier, so no lock is held.
+    /// Makes a rule again, at its source. What the destination is by then is
+    /// not known: it may be further on in its history. See [`Core::tie_rules`].
     pub(crate) fn replay_create_rule(
         &self,
+        state: &mut ShardState,
         source: SeriesId,
         destination: SeriesId,
         spec: RuleSpec,
     ) {
-        self.link(&mut self.lock_all(), source, destination, spec);
+        let number = self.rules_made.fetch_add(1, Ordering::Relaxed);
+        if let Some(series) = state.slab.get_mut(self.place_of(source)) {
+            let rule = Rule::new(destination, number, spec, series.retention_floor());
+            series.source_mut_or_new().add(rule);
+        }
     }
 
-    /// Ends a rule again.
-    pub(crate) fn replay_delete_rule(&self, source: SeriesId, destination: SeriesId) {
-        self.unlink_pair(&mut self.lock_all(), source, destination);
+    /// Ends a rule again, at its source.
+    pub(crate) fn replay_delete_rule(
+        &self,
+        state: &mut ShardState,
+        source: SeriesId,
+        destination: SeriesId,
+    ) {
+        if let Some(series) = state.slab.get_mut(self.place_of(source)) {
+            series.remove_rule(destination);
+        }
+    }
+
+    /// Gives each destination its end of the rule, once every series is what it
+    /// was, and drops the rules whose destination is gone.
+    pub(crate) fn tie_rules(&self) {
+        let mut states = self.lock_all();
+        let (gone, there): (Vec<_>, Vec<_>) =
+            self.all_rules(&states)
+                .into_iter()
+                .partition(|&(_, destination, _)| {
+                    let slab = &states[self.shard_of(destination)].slab;
+                    slab.get(self.place_of(destination)).is_none()
+                });
+        // First, so that a series that was the source of one of these is free.
+        for (source, destination, _) in gone {
+            self.replay_delete_rule(&mut states[self.shard_of(source)], source, destination);
+        }
+        for (source, destination, number) in there {
+            let state = &mut states[self.shard_of(destination)];
+            let series = state.slab.get_mut(self.place_of(destination));
+            if let Some(series) = series.filter(|series| series.links().is_none()) {
+                series.set_links(Some(Links::Destination(Link { source, number })));
+                state.destinations += 1;
+            } else {
+                self.replay_delete_rule(&mut states[self.shard_of(source)], source, destination);
+            }
+        }
+    }
+
+    /// Source, destination and number of every rule.
+    fn all_rules(&self, states: &AllShards<'_>) -> Vec<(SeriesId, SeriesId, u64)> {
+        let mut found = Vec::new();
+        for (shard, state) in states.iter().enumerate() {
+            for place in 0..state.slab.places() {
+                if let Some(Links::Source(source)) = state.slab.get(place).and_then(Series::links) {
+                    let id = self.id_of(shard, place);
+                    let rules = source.rules().iter();
+                    found.extend(rules.map(|rule| (id, rule.destination, rule.number)));
+                }
+            }
+        }
+        found
     }
 
     /// Moves the marks of a source to those in flight again.

@@ -2,16 +2,33 @@
 //!
 //! The *manifest* names every block and every series file of the database and
 //! is replaced as a whole: a crash shows the old one or the new one. A *series
-//! file* holds all series of one partition, their samples aside.
+//! file* holds all series of one partition, their samples aside. What neither
+//! holds is in the log, from the position of each series on.
+//!
+//! Opening a database decides by one table ([`table`]) what the directory is,
+//! loads the series files ([`load`]), replays the log over them and then makes
+//! what only all of it together tells ([`rebuild`]). From then on files come
+//! and go by [`publish`] alone.
+//!
+//! Lock order: the manifest's lock comes before those of the shards.
+//! Tested by the unit tests of this folder and by `tests/db_store`.
 
 mod bytes;
 #[cfg(test)]
 mod chance;
+mod directory;
+mod load;
 mod manifest;
+mod publish;
+mod rebuild;
 mod row;
 mod row_code;
 mod series_file;
+mod table;
 
+pub(crate) use directory::Directory;
+pub(crate) use load::LogFound;
 pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
+pub(crate) use publish::Store;
 pub(crate) use row::{MarksRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};

@@ -1,7 +1,7 @@
 //! Reading a log to know that it can be read.
 
 use crate::error::Result;
-use crate::wal::{Record, RecordIter, Replay};
+use crate::wal::{Position, Record, RecordIter, Replay};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Decodes every record and counts them.
@@ -28,7 +28,7 @@ impl Replay for Counter {
         1
     }
 
-    fn apply(&self, _worker: usize, records: RecordIter<'_>) -> Result<()> {
+    fn apply(&self, _worker: usize, _at: Position, records: RecordIter<'_>) -> Result<()> {
         let (mut samples, mut others) = (0, 0);
         for record in records {
             match record? {

@@ -53,5 +53,5 @@ pub use writer::{Position, Wal, WalOptions, WalStats};
 /// # Errors
 /// `Io`, `Unsupported` for a later version, and whatever `sink` answers.
 pub fn look(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<RecoveryReport> {
-    Ok(recover::recover(env, dir, OnDamage::Look, sink)?.report)
+    Ok(recover::recover(env, dir, OnDamage::Look, Position(0), sink)?.report)
 }

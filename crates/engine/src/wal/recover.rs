@@ -77,7 +77,7 @@ pub(super) struct Walk<'a, 'b> {
     pub(super) expected: u64,
     /// The newest sequence that a group or header that was read calls durable.
     synced: u64,
-    /// The same of groups and headers further on.
+    /// The same of groups and headers further on, and of the manifest.
     claimed: u64,
     /// The first group of the first hole.
     pub(super) lost_from: Option<u64>,
@@ -104,21 +104,21 @@ pub(crate) enum OnDamage<'a> {
 }
 
 /// Replays the log in `dir` into `sink` and makes what it found durable,
-/// unless it only looks.
+/// unless it only looks. Groups up to `durable` were durable once, as the
+/// manifest knows.
 pub(crate) fn recover(
     env: &Env,
     dir: &Path,
     on_damage: OnDamage<'_>,
+    durable: Position,
     sink: &dyn Replay,
 ) -> Result<Recovered> {
     let started_ns = env.clock.monotonic_ns();
     let found = find(env, dir)?;
     let headers = || found.iter().filter_map(Found::started);
-    let start = headers()
-        .map(|header| header.start)
-        .max()
-        .unwrap_or(1)
-        .max(1);
+    let needed = headers().map(|header| header.start.max(1)).max();
+    sink.begins(needed.map(Position))?;
+    let start = needed.unwrap_or(durable.0.saturating_add(1));
     // The oldest segment that is needed begins at or before `start`.
     let expected = found
         .iter()
@@ -135,7 +135,7 @@ pub(crate) fn recover(
             start,
             expected,
             synced: 0,
-            claimed: 0,
+            claimed: durable.0,
             lost_from: None,
             read: Vec::new(),
             bytes_total: total_bytes(&found)?,
@@ -148,6 +148,8 @@ pub(crate) fn recover(
         for at in 0..found.len() {
             walk.segment(&found, at)?;
         }
+        // Positions that files hold must not be given again.
+        walk.expected = walk.expected.max(durable.0.saturating_add(1));
         walk.finish(found.last().map_or(0, |last| last.number))
     })?;
     recovered.report.elapsed_ns = env.clock.monotonic_ns() - started_ns;
@@ -306,12 +308,12 @@ impl Walk<'_, '_> {
         reader: &mut SegmentReader,
         offset: u64,
     ) -> Result<bool> {
+        if self.claimed >= self.expected {
+            return Ok(true);
+        }
         if self.report.clean {
             // The log was closed here: nothing follows.
             return Ok(false);
-        }
-        if self.claimed >= self.expected {
-            return Ok(true);
         }
         let segment = &found[at];
         let here = match segment.started() {
@@ -332,7 +334,7 @@ impl Walk<'_, '_> {
             claims.groups += more.groups;
         }
         self.claimed = self.claimed.max(claims.synced);
-        let is_claimed = claims.synced >= self.expected;
+        let is_claimed = self.claimed >= self.expected;
         // Behind the end of the log; behind a hole they are applied.
         self.report.groups_dropped = if is_claimed { 0 } else { claims.groups };
         Ok(is_claimed)

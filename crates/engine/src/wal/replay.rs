@@ -9,6 +9,7 @@
 
 use super::group::{FLAG_BARRIER, GroupHeader, STRIDE_LOG2_MAX};
 use super::record::RecordIter;
+use super::writer::Position;
 use crate::error::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::ops::Range;
@@ -27,14 +28,24 @@ pub trait Replay: Sync {
     /// a power of two. With 1, the opening thread applies everything itself.
     fn workers(&self) -> usize;
 
-    /// Applies the records of one group, in order. All groups that name one
+    /// Hears, before anything else, the oldest group that the log still needs;
+    /// `None` where there is no log yet. Nothing has been changed by then.
+    ///
+    /// # Errors
+    /// Ends the open.
+    fn begins(&self, start: Option<Position>) -> Result<()> {
+        let _ = start;
+        Ok(())
+    }
+
+    /// Applies the records of the group at `position`, in order. All groups that name one
     /// series come to one `worker` (below [`Replay::workers`]) in the order of
     /// the log, except around barriers and changes of stride, which wait until
     /// every worker is idle and may then use any.
     ///
     /// # Errors
     /// Ends the replay and the open.
-    fn apply(&self, worker: usize, records: RecordIter<'_>) -> Result<()>;
+    fn apply(&self, worker: usize, position: Position, records: RecordIter<'_>) -> Result<()>;
 
     /// Hears that `groups` groups from `first` on were lost (0: some, nobody
     /// knows how many), after everything before them was applied and before
@@ -58,7 +69,7 @@ pub trait Replay: Sync {
 #[derive(Debug, Default)]
 struct Slab {
     bytes: Vec<u8>,
-    groups: Vec<Range<usize>>,
+    groups: Vec<(Position, Range<usize>)>,
 }
 
 /// Sends groups to the workers of one replay.
@@ -144,12 +155,13 @@ impl Dispatcher<'_> {
         if payload.is_empty() {
             return Ok(());
         }
+        let position = Position(header.sequence);
         if self.lanes.is_empty() {
-            return self.sink.apply(0, RecordIter::new(payload));
+            return self.sink.apply(0, position, RecordIter::new(payload));
         }
         if header.flags & FLAG_BARRIER != 0 || self.one_by_one {
             self.drain()?;
-            return self.sink.apply(0, RecordIter::new(payload));
+            return self.sink.apply(0, position, RecordIter::new(payload));
         }
         let shared_log2 = header.stride_log2.min(self.workers_log2);
         if shared_log2 != self.shared_log2 {
@@ -160,7 +172,8 @@ impl Dispatcher<'_> {
         let lane = &mut self.lanes[worker];
         let start = lane.filling.bytes.len();
         lane.filling.bytes.extend_from_slice(payload);
-        lane.filling.groups.push(start..lane.filling.bytes.len());
+        let bytes = start..lane.filling.bytes.len();
+        lane.filling.groups.push((position, bytes));
         if lane.filling.bytes.len() >= SLAB_BYTES {
             lane.send()?;
             self.check()?;
@@ -225,11 +238,12 @@ fn work(
 ) {
     for mut slab in slabs {
         // After a failure slabs only go home, so that nobody waits for them.
-        for group in slab.groups.drain(..) {
+        for (position, group) in slab.groups.drain(..) {
             if failure.happened.load(Ordering::Acquire) {
                 break;
             }
-            if let Err(error) = sink.apply(worker, RecordIter::new(&slab.bytes[group])) {
+            let records = RecordIter::new(&slab.bytes[group]);
+            if let Err(error) = sink.apply(worker, position, records) {
                 failure.error.lock().get_or_insert(error);
                 failure.happened.store(true, Ordering::Release);
             }

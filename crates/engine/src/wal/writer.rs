@@ -39,6 +39,10 @@ pub struct WalOptions {
     /// Where damaged stretches of the log go, so that the rest can be read;
     /// without it a damaged log is refused. Default: refused.
     pub quarantine: Option<PathBuf>,
+    /// Groups up to this one were durable once, as somebody else than the log
+    /// knows: a log that ends before it is damaged, and a new one begins behind
+    /// it. Default: none.
+    pub known_durable: Position,
 }
 
 impl Default for WalOptions {
@@ -47,6 +51,7 @@ impl Default for WalOptions {
             segment_bytes: 64 * 1024 * 1024,
             synced_often: false,
             quarantine: None,
+            known_durable: Position(0),
         }
     }
 }
@@ -145,7 +150,7 @@ impl Wal {
             Some(dir) => OnDamage::Keep(dir),
             None => OnDamage::Refuse,
         };
-        let recovered = recover::recover(env, dir, on_damage, sink)?;
+        let recovered = recover::recover(env, dir, on_damage, options.known_durable, sink)?;
         let store = Store::new(env, dir, options, recovered.next_number);
         for number in &recovered.unneeded {
             store.give_back(*number)?;
@@ -420,7 +425,7 @@ impl Wal {
     }
 
     /// Remembers the first failure and passes `error` on.
-    fn halt(&self, error: Error) -> Error {
+    pub(crate) fn halt(&self, error: Error) -> Error {
         self.halted.get_or_init(|| error.to_string());
         error
     }

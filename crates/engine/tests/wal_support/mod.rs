@@ -70,7 +70,7 @@ impl Replay for Collect {
         1
     }
 
-    fn apply(&self, _worker: usize, records: RecordIter<'_>) -> Result<()> {
+    fn apply(&self, _worker: usize, _at: Position, records: RecordIter<'_>) -> Result<()> {
         let mut n = None;
         let mut count = 0;
         for record in records {

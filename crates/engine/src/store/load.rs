@@ -1,0 +1,225 @@
+//! Bringing series back from their files, before the log is replayed.
+//!
+//! Partitions are read side by side, a section at a time, and the labels of
+//! one section go into the index while the next is read. Samples stay where
+//! they are: this takes time and memory by series, not by samples.
+
+use super::directory::Directory;
+use super::row::SeriesRow;
+use super::series_file::SeriesFileReader;
+use super::table::{Decision, Found, LogState};
+use crate::core::Core;
+use crate::error::{Error, ErrorKind, Result};
+use crate::names;
+use crate::options::LoadProgress;
+use crate::rules::{Links, Source};
+use crate::series::Series;
+use crate::series::stored::Persisted;
+use crate::shard::ShardState;
+use crate::store::SeriesFileMeta;
+use crate::wal::Position;
+use latewood_model::SeriesId;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What there is of a log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LogFound {
+    /// None.
+    None,
+    /// One that begins here.
+    From(Position),
+    /// One that this start does without.
+    Unwanted,
+}
+
+impl Core {
+    /// Decides what the directory is and loads its files. Nothing on disk is
+    /// changed.
+    ///
+    /// # Errors
+    /// As `Db::open`.
+    pub(crate) fn load(&self, directory: &Directory, log: LogFound) -> Result<()> {
+        let manifest = &directory.contents;
+        let found = Found {
+            manifest: directory.manifest,
+            files: directory.files,
+            log: match log {
+                LogFound::None if manifest.log_next_min() > 1 => LogState::Gone,
+                LogFound::None => LogState::None,
+                LogFound::From(start) if start.0 > manifest.log_start => LogState::Cut,
+                LogFound::From(_) => LogState::Whole,
+                LogFound::Unwanted => LogState::Unwanted,
+            },
+        };
+        match found.decide() {
+            Decision::Begin => self.adopt(manifest.clone(), directory.next_file),
+            Decision::Load => {
+                self.adopt(manifest.clone(), directory.next_file)?;
+                self.load_series()
+            }
+            refused => Err(self.refusal(directory, refused)),
+        }
+    }
+
+    fn refusal(&self, directory: &Directory, decision: Decision) -> Error {
+        let dir = self.store.dir();
+        let wal = names::wal_dir(dir);
+        let manifest = dir.join(names::MANIFEST);
+        let corrupt = |text: &str, path: &Path| Error::new(ErrorKind::Corrupt, text).at(path);
+        match decision {
+            Decision::LogLost => corrupt(
+                "the log is gone: what was written after the last flush is lost",
+                &wal,
+            ),
+            Decision::LogCut => corrupt(
+                "the log begins after what the blocks hold: log and blocks are of two times",
+                &wal,
+            ),
+            Decision::LogUnwanted => {
+                let text = "the directory has a log; without it, what it holds would be missing";
+                Error::new(ErrorKind::Invalid, text).at(&wal)
+            }
+            Decision::FileLost => {
+                let missing = directory.missing.as_deref().unwrap_or(dir);
+                corrupt("a file that the manifest names is gone", missing)
+            }
+            Decision::ManifestLost => corrupt(
+                "the manifest is gone: it says which blocks hold what the log no longer has",
+                &manifest,
+            ),
+            Decision::Begin
+            | Decision::Load
+            | Decision::Unsupported
+            | Decision::ManifestDamaged => match &directory.fault {
+                Some((kind, text)) => Error::new(*kind, text.clone()).at(&manifest),
+                None => corrupt("the manifest cannot be read", &manifest),
+            },
+        }
+    }
+
+    /// Makes the series of all series files.
+    fn load_series(&self) -> Result<()> {
+        let manifest = self.manifest();
+        for shard in &self.shards {
+            let places = manifest.next_id.div_ceil(self.shards.len() as u64);
+            // At most as many as ids.
+            shard.lock().next_place = places as usize;
+        }
+        let files: Vec<&SeriesFileMeta> = manifest.series_files().collect();
+        let total = files.iter().map(|file| file.len_bytes).sum();
+        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let failure = Mutex::new(None);
+        let work = || {
+            while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(error) = self.load_file(file) {
+                    failure.lock().get_or_insert(error);
+                    return;
+                }
+                let done = done.fetch_add(file.len_bytes, Ordering::Relaxed) + file.len_bytes;
+                self.tell_progress(done, total);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.shards.len().min(files.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        failure.into_inner().map_or(Ok(()), Err)
+    }
+
+    fn tell_progress(&self, bytes_done: u64, bytes_total: u64) {
+        if let Some(hook) = &self.options.on_progress {
+            hook.tell(LoadProgress {
+                bytes_done,
+                bytes_total,
+                samples: 0,
+            });
+        }
+    }
+
+    /// Makes the series of one series file.
+    fn load_file(&self, file: &SeriesFileMeta) -> Result<()> {
+        let path = self.store.series_file_path(file.number);
+        let mut reader = SeriesFileReader::open(&self.env, &path, file)?;
+        let (mut rows, mut by_shard) = (Vec::new(), Vec::new());
+        by_shard.resize_with(self.shards.len(), Vec::new);
+        while reader.next(&mut rows)? {
+            for row in rows.drain(..) {
+                by_shard[self.shard_of(row.id)].push(row);
+            }
+            for (shard, rows) in self.shards.iter().zip(&mut by_shard) {
+                let mut state = shard.lock();
+                for row in rows.drain(..) {
+                    self.restore(&mut state, row);
+                }
+            }
+            self.index.relieve();
+        }
+        Ok(())
+    }
+
+    /// What a series file keeps of a series, right after its head was frozen.
+    pub(crate) fn row_of(
+        &self,
+        state: &ShardState,
+        id: SeriesId,
+        position: Position,
+    ) -> Option<SeriesRow> {
+        let place = self.place_of(id);
+        let series = state.slab.get(place)?;
+        let persisted = series.persisted();
+        let source = match series.links() {
+            Some(Links::Source(source)) => Some(Box::new(source.row())),
+            _ => None,
+        };
+        Some(SeriesRow {
+            id,
+            key: series.key.clone(),
+            unnamed: state.unnamed.contains(&id),
+            options: series.options(self.labels_of(id)),
+            position: position.0,
+            newest: persisted.newest,
+            last_value: persisted.newest_value,
+            flushed_last: persisted.flushed_last,
+            holds_nan: persisted.holds_nan,
+            expires_at_ms: state.expiries.get(place),
+            source,
+        })
+    }
+
+    /// Makes the series of a row.
+    fn restore(&self, state: &mut ShardState, row: SeriesRow) {
+        let (id, place) = (row.id, self.place_of(row.id));
+        state.next_place = state.next_place.max(place + 1);
+        if state.restored.len() <= place {
+            state.restored.resize(place + 1, 0);
+        }
+        state.restored[place] = row.position;
+        if row.expires_at_ms.is_some() {
+            self.note_expiry(state, id, row.expires_at_ms);
+        }
+        if row.unnamed {
+            state.unnamed.push(id);
+        } else {
+            self.index_labels(id, Some(&row.options.labels));
+        }
+        let mut series = Series::new(row.key, &row.options);
+        let persisted = Persisted {
+            newest: row.newest,
+            newest_value: row.last_value,
+            flushed_last: row.flushed_last,
+            holds_nan: row.holds_nan,
+        };
+        series.restore(id, persisted, &self.blocks);
+        if let Some(source) = row.source {
+            let number = || self.rules_made.fetch_add(1, Ordering::Relaxed);
+            let source = Source::restore(*source, number);
+            series.set_links(Some(Links::Source(Box::new(source))));
+        }
+        state.slab.insert(place, series);
+        self.note_rules(state, place);
+    }
+}
