@@ -1,4 +1,5 @@
-//! What was read from blocks lately: index pages, and chunks where asked.
+//! What was read from blocks lately: index pages, stretches of short chunks,
+//! and chunks where asked.
 //!
 //! Bounded by bytes; shared by all blocks of a database. The system's page
 //! cache holds the files themselves: what this saves is checking, parsing and
@@ -13,13 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// About what a page or chunk weighs; only the cache's first size depends on it.
 const ITEM_BYTES_ABOUT: u64 = 8 * 1024;
 
-/// A page or chunk: which opened block, and where it stands in it.
+/// Marks the place of a stretch, which may begin where a chunk does.
+const STRETCH: u64 = 1 << 63;
+
+/// Which opened block, and where in it.
 type Place = (u64, u64);
 
 #[derive(Clone, Debug)]
 enum Item {
     Page(Arc<Page>),
     Chunk(Arc<Chunk>),
+    Stretch(Arc<[u8]>),
 }
 
 #[derive(Clone, Debug)]
@@ -30,6 +35,7 @@ impl Weighter<Place, Item> for Bytes {
         let held = match item {
             Item::Page(page) => page.memory_bytes(),
             Item::Chunk(chunk) => chunk.memory_bytes(),
+            Item::Stretch(bytes) => bytes.len(),
         };
         // The table's own share.
         held as u64 + 64
@@ -102,5 +108,17 @@ impl Cache {
     pub(super) fn put_chunk(&self, owner: u64, offset: u64, chunk: &Arc<Chunk>) {
         let item = Item::Chunk(chunk.clone());
         self.shared.items.insert((owner, offset), item);
+    }
+
+    pub(super) fn stretch(&self, owner: u64, start: u64) -> Option<Arc<[u8]>> {
+        match self.shared.items.get(&(owner, start | STRETCH)) {
+            Some(Item::Stretch(stretch)) => Some(stretch),
+            _ => None,
+        }
+    }
+
+    pub(super) fn put_stretch(&self, owner: u64, start: u64, stretch: &Arc<[u8]>) {
+        let item = Item::Stretch(stretch.clone());
+        self.shared.items.insert((owner, start | STRETCH), item);
     }
 }

@@ -24,6 +24,7 @@ mod reader;
 mod scan;
 mod set;
 mod stats;
+mod stretch;
 mod window;
 mod writer;
 

@@ -13,6 +13,7 @@ use super::format::{
 };
 use super::page::Page;
 use super::scan::Scan;
+use super::stretch::Stretches;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
 use crate::series::chunk::Chunk;
@@ -30,6 +31,7 @@ pub(crate) struct Block {
     root: Box<[PageRef]>,
     cache: Cache,
     owner: u64,
+    stretches: Stretches,
 }
 
 impl Block {
@@ -86,6 +88,7 @@ impl Block {
             root: root.into(),
             cache: cache.clone(),
             owner: cache.next_owner(),
+            stretches: Stretches::default(),
         })
     }
 
@@ -161,7 +164,7 @@ impl Block {
     pub(crate) fn read(&self, entry: &Entry) -> Result<Arc<Chunk>> {
         self.check_place(entry)?;
         let mut bytes = vec![0; entry.len_bytes as usize];
-        self.read_into(&mut bytes, entry.offset)?;
+        self.read_chunks(&mut bytes, entry.offset)?;
         self.chunk(entry, bytes)
     }
 
@@ -182,6 +185,18 @@ impl Block {
     /// cache.
     pub(crate) fn scan(self: &Arc<Self>) -> Scan {
         Scan::new(self.clone())
+    }
+
+    pub(super) fn stretches(&self) -> &Stretches {
+        &self.stretches
+    }
+
+    pub(super) fn cached_stretch(&self, start: u64) -> Option<Arc<[u8]>> {
+        self.cache.stretch(self.owner, start)
+    }
+
+    pub(super) fn keep_stretch(&self, start: u64, stretch: &Arc<[u8]>) {
+        self.cache.put_stretch(self.owner, start, stretch);
     }
 
     pub(super) fn last_id(&self) -> SeriesId {

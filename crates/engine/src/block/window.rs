@@ -37,7 +37,7 @@ impl Window {
         self.bytes.clear();
         self.bytes.resize(to.saturating_sub(from) as usize, 0);
         self.start = from;
-        let read = block.read_into(&mut self.bytes, from);
+        let read = block.read_chunks(&mut self.bytes, from);
         if read.is_err() {
             self.clear();
         }
