@@ -31,7 +31,7 @@ fn build(seed: u64, blocks: u64, series_max: u32) -> Built {
     for number in 0..blocks {
         let start = -2_000_000 + number as i64 * 1_000_000;
         let mut writer = BlockWriter::create(&env, &path(number), number, 0, Family::Base).unwrap();
-        let mut id = random.below(3) as u32;
+        let mut id = random.below(3.min(u64::from(series_max))) as u32;
         while id < series_max {
             let mut at = start;
             for _ in 0..=random.below(20) {
@@ -52,7 +52,7 @@ fn build(seed: u64, blocks: u64, series_max: u32) -> Built {
         partition.base.push(open(writer.finish().unwrap()));
         let number = blocks + number;
         let mut writer = BlockWriter::create(&env, &path(number), number, 0, Family::Late).unwrap();
-        let mut id = random.below(3) as u32;
+        let mut id = random.below(3.min(u64::from(series_max))) as u32;
         while id < series_max {
             for _ in 0..=random.below(60) {
                 let first = random.below(4_000_000) as i64 - 2_000_000;
