@@ -28,7 +28,7 @@ pub struct Db {
     pub(crate) core: Arc<Core>,
     workers: Workers,
     recovery: RecoverySummary,
-    _directory: DirectoryGuard,
+    directory: DirectoryGuard,
 }
 
 impl Db {
@@ -55,8 +55,13 @@ impl Db {
             core,
             workers,
             recovery,
-            _directory: guard,
+            directory: guard,
         })
+    }
+
+    /// Where it lies.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// What opening found in the log.

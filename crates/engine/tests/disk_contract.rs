@@ -35,6 +35,9 @@ impl Disk for MappedDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.0.rename(from, to)
     }
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.link(from, to)
+    }
     fn remove(&self, path: &Path) -> io::Result<()> {
         self.0.remove(path)
     }
@@ -137,6 +140,31 @@ fn names_are_taken_moved_and_removed() {
         ] {
             assert_eq!(error.kind(), IoKind::NotFound);
         }
+    });
+}
+
+#[test]
+fn a_second_name_is_the_same_file() {
+    on_all(|env, root| {
+        let [a, b, c] = ["a", "b", "c"].map(|name| root.join(name));
+        let file = env.disk.create(&a, 3).unwrap();
+        env.disk.link(&a, &b).unwrap();
+        file.write_at(b"xyz", 0).unwrap();
+        let mut bytes = [0; 3];
+        env.disk.open(&b).unwrap().read_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"xyz");
+        assert_eq!(
+            env.disk.link(&a, &b).unwrap_err().kind(),
+            IoKind::AlreadyExists
+        );
+        assert_eq!(
+            env.disk.link(&c, &root.join("d")).unwrap_err().kind(),
+            IoKind::NotFound
+        );
+        env.disk.remove(&a).unwrap();
+        env.disk.sync_dir(root).unwrap();
+        assert_eq!(env.disk.list(root).unwrap(), ["b"]);
+        assert_eq!(env.disk.open(&b).unwrap().len_bytes().unwrap(), 3);
     });
 }
 

@@ -66,6 +66,10 @@ pub(crate) enum Command {
     Check(crate::tools::Check),
     /// Say what a log segment, block, series file or manifest holds.
     Inspect(crate::tools::Inspect),
+    /// Copy a database while it is served, or one that is not.
+    Backup(crate::tools::Backup),
+    /// Make a directory from a backup, and verify every checksum.
+    Restore(crate::tools::Restore),
     /// Count what a directory holds.
     Stats(crate::tools::Stats),
 }

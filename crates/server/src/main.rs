@@ -15,6 +15,7 @@ mod client_info;
 mod command;
 mod config;
 mod damage;
+mod errands;
 mod events;
 mod gate;
 mod glob;
@@ -47,6 +48,8 @@ fn main() -> ExitCode {
         Command::Check(options) => return tools::check(&options),
         Command::Inspect(options) => return tools::inspect(&options),
         Command::Stats(options) => return tools::stats(&options),
+        Command::Backup(options) => return tools::backup(&options),
+        Command::Restore(options) => return tools::restore(&options),
     };
     let outcome = Settings::resolve(*options)
         .map_err(|error| error.to_string())

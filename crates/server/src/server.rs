@@ -4,6 +4,7 @@ use crate::acl::{self, User};
 use crate::channels::Channels;
 use crate::config::Settings;
 use crate::damage;
+use crate::errands::{self, Errand};
 use crate::events::{Class, Events};
 use crate::loading::Database;
 use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
@@ -28,6 +29,7 @@ use std::thread::{self, JoinHandle};
 pub(crate) fn run(settings: Settings) -> Result<(), String> {
     raise_descriptor_limit();
     let (sender, receiver) = channel();
+    let (errands, to_do) = channel();
     watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
     let users = first_users(&settings)?;
     let listeners = bind(&settings)?;
@@ -43,7 +45,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     events.set_notify(settings.notify);
     let database = Database::closed(Defaults::from(settings.ts.clone()))
         .map_err(|error| format!("cannot start: {error}"))?;
-    let shared = Arc::new(Shared::new(database, settings, events, sender));
+    let shared = Arc::new(Shared::new(database, settings, events, sender, errands));
     if let Some(users) = users {
         let password = &shared.settings.requirepass;
         shared.runtime.users.replace(users, password);
@@ -60,7 +62,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     }
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
-    let loader = load(&shared, addresses)?;
+    let loader = load(&shared, addresses, to_do)?;
 
     let why = wait(&receiver);
     shared.stopping.store(true, Ordering::Release);
@@ -74,17 +76,24 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         return leave_early(why);
     }
     handles.push(loader);
+    shared.errand(Errand::End);
     finish(why, shared, handles)
 }
 
-/// Opens the data on a thread of its own, while the sockets answer LOADING.
-fn load(shared: &Arc<Shared>, addresses: Vec<String>) -> Result<JoinHandle<()>, String> {
+/// Opens the data on a thread of its own, while the sockets answer LOADING;
+/// then the thread runs errands.
+fn load(
+    shared: &Arc<Shared>,
+    addresses: Vec<String>,
+    to_do: Receiver<Errand>,
+) -> Result<JoinHandle<()>, String> {
     let weak = Arc::downgrade(shared);
-    spawn("loader".to_owned(), shared, move |shared| {
+    spawn("errands".to_owned(), shared, move |shared| {
         match open(&shared.settings, &shared.events, weak) {
             Ok(db) => {
                 shared.opened(db);
                 announce(shared, &addresses);
+                errands::run(shared, &to_do);
             }
             Err(reason) => shared.stop(Stop::NotOpened(reason)),
         }

@@ -8,6 +8,7 @@ use crate::acl::Users;
 use crate::channels::Channels;
 use crate::client_info::ClientInfo;
 use crate::config::Settings;
+use crate::errands::{Backups, Errand};
 use crate::events::{Class, Events};
 use crate::gate::Gate;
 use crate::loading::Database;
@@ -61,6 +62,9 @@ pub(crate) struct Shared {
     clients: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
     next_client: AtomicU64,
     stop: Sender<Stop>,
+    errands: Sender<Errand>,
+    /// Backups of this run.
+    pub(crate) backups: Backups,
 }
 
 /// Settings that may change while the server runs.
@@ -101,6 +105,7 @@ impl Shared {
         settings: Settings,
         events: Arc<Events>,
         stop: Sender<Stop>,
+        errands: Sender<Errand>,
     ) -> Self {
         Self {
             db,
@@ -123,6 +128,8 @@ impl Shared {
             clients: Mutex::default(),
             next_client: AtomicU64::new(1),
             stop,
+            errands,
+            backups: Backups::default(),
         }
     }
 
@@ -172,6 +179,12 @@ impl Shared {
     pub(crate) fn stop(&self, why: Stop) {
         // The receiver is gone only when the server is stopping already.
         let _ = self.stop.send(why);
+    }
+
+    /// Has work done on the thread for it, one piece after the other.
+    pub(crate) fn errand(&self, errand: Errand) {
+        // The receiver is gone only when the server is stopping already.
+        let _ = self.errands.send(errand);
     }
 
     /// Enters a new connection in the list of clients.

@@ -84,6 +84,18 @@ pub trait Disk: Send + Sync + Debug {
     /// What the operating system refuses.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
+    /// Gives a file a second name; both names are the same bytes from then on,
+    /// and each can be removed by itself. Durable after `sync_dir`.
+    ///
+    /// # Errors
+    /// `AlreadyExists` where the new name is taken, `NotFound` where there is
+    /// no file, `CrossesDevices` or `Unsupported` where a file cannot have two
+    /// names, and what the operating system refuses.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Removes a file's name; durable after `sync_dir`. Open handles go on.
     ///
     /// # Errors

@@ -43,6 +43,8 @@ pub enum Op {
     Create,
     /// `Disk::rename`.
     Rename,
+    /// `Disk::link`.
+    Link,
     /// `Disk::remove`.
     Remove,
     /// `Disk::sync_dir`.
@@ -316,6 +318,25 @@ impl Disk for SimDisk {
         let id = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
         if done {
             state.change(NameChange::Move(from.to_owned(), to.to_owned(), id));
+        }
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        let done = state.enter(Op::Link)?;
+        let id = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        if state.names.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let inside = to
+            .parent()
+            .is_some_and(|dir| state.directories.contains(dir));
+        if !inside {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if done {
+            state.change(NameChange::Set(to.to_owned(), id));
         }
         Ok(())
     }

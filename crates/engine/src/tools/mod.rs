@@ -6,15 +6,20 @@
 //! reader. Tested by `tests/tools.rs` on simulated disks and by the server's
 //! tests on real directories.
 
+mod backup;
 mod check;
+mod copying;
 mod detail;
 mod inspect;
 mod log;
+mod restore;
 mod totals;
 
+pub use backup::Backup;
 pub use check::{Checked, Finding, check};
 pub use detail::Detail;
 pub use inspect::inspect;
+pub use restore::restore;
 pub use totals::totals;
 
 use crate::error::{Error, Result};

@@ -23,6 +23,7 @@ mod found;
 mod group;
 mod holes;
 mod inspect;
+mod pin;
 mod reader;
 mod record;
 mod recover;

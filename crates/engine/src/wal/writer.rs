@@ -80,12 +80,12 @@ pub struct WalStats {
 #[derive(Debug)]
 pub struct Wal {
     env: Env,
-    store: Store,
+    pub(super) store: Store,
     payload_bytes_max: usize,
     /// Whether a thread is syncing now; its followers wait for `committed`.
     commit: Mutex<bool>,
     committed: Condvar,
-    tail: Mutex<Tail>,
+    pub(super) tail: Mutex<Tail>,
     written: AtomicU64,
     durable: AtomicU64,
     halted: OnceLock<String>,
@@ -96,16 +96,16 @@ pub struct Wal {
 
 /// Where the next group goes.
 #[derive(Debug)]
-struct Tail {
+pub(super) struct Tail {
     file: Arc<dyn File>,
     header: SegmentHeader,
     len_bytes: u64,
-    offset: u64,
+    pub(super) offset: u64,
     next_sequence: u64,
     /// Full segments that hold groups no sync has covered.
     unsynced: Vec<Arc<dyn File>>,
     /// Started segments, oldest first, the current one last.
-    segments: VecDeque<Started>,
+    pub(super) segments: VecDeque<Started>,
     /// The oldest group still needed.
     start: u64,
     /// Begin a new segment with the next group, so that `start` gets written
@@ -113,6 +113,8 @@ struct Tail {
     roll_wanted: bool,
     bytes_written: u64,
     groups: u64,
+    /// Copiers that need all segments to stay.
+    pub(super) pins: usize,
 }
 
 /// A segment that holds groups.
@@ -188,6 +190,7 @@ impl Wal {
             roll_wanted: false,
             bytes_written: 0,
             groups: 0,
+            pins: 0,
         };
         tail.segments.push_back(tail.current());
         let wal = Self {
@@ -319,7 +322,8 @@ impl Wal {
         if trimmed > 0 && self.written().0 >= header_first {
             // The header that lets the segments go must not be lost itself.
             self.sync_to(Position(header_first))?;
-            for segment in self.tail.lock().drop_oldest(trimmed) {
+            let dropped = self.tail.lock().drop_oldest(trimmed);
+            for segment in dropped {
                 self.store
                     .give_back(segment.number)
                     .map_err(|error| self.halt(error))?;
@@ -458,8 +462,12 @@ impl Tail {
             .unwrap_or(self.segments.len() - 1)
     }
 
+    /// The oldest segments, unless somebody copies them.
     fn drop_oldest(&mut self, count: usize) -> Vec<Started> {
-        self.segments.drain(..count).collect()
+        match self.pins {
+            0 => self.segments.drain(..count).collect(),
+            _ => Vec::new(),
+        }
     }
 }
 

@@ -1,10 +1,16 @@
 //! `LATEWOOD subcommand`: what no other server has.
 //!
+//! BACKUP copies the database into a folder while it is served: the reply is
+//! that it has begun, INFO latewood says how it went.
 //! SETTLE merges every late sample into its chunk and waits for it; HELP lists
 //! the subcommands.
 
 use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome};
+use super::{Call, Fault, Outcome};
+use crate::errands::Errand;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 const SETTLE: Spec = Spec {
     name: "settle",
@@ -17,6 +23,15 @@ const SETTLE: Spec = Spec {
     action: Action::Apply(settle),
 };
 
+const BACKUP: Spec = Spec {
+    name: "backup",
+    arity: 3,
+    syntax: "path",
+    summary: "Begins to copy the database into an empty folder.",
+    action: Action::Apply(backup),
+    ..SETTLE
+};
+
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "latewood",
     arity: -2,
@@ -26,6 +41,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     syntax: "SETTLE|HELP",
     summary: "What only Latewood has.",
     action: Action::Container(&[
+        BACKUP,
         SETTLE,
         Spec {
             name: "help",
@@ -35,6 +51,19 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
     ]),
 }];
+
+fn backup(call: &mut Call<'_>) -> Outcome {
+    let path = PathBuf::from(OsStr::from_bytes(call.args.word(2)));
+    if !path.is_absolute() {
+        return Err(Fault::line("ERR the path of a backup must be absolute"));
+    }
+    if !call.shared.backups.begin() {
+        return Err(Fault::line("ERR a backup is in progress"));
+    }
+    call.shared.errand(Errand::Backup(path));
+    call.reply().simple("Backup started");
+    Ok(())
+}
 
 fn settle(call: &mut Call<'_>) -> Outcome {
     call.shared.db.settle()?;

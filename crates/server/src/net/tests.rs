@@ -44,7 +44,7 @@ fn shared(disk: &SimDisk, office: Office) -> Arc<Shared> {
     let settings = Settings::resolve(ServeOptions::default()).unwrap();
     let events = Arc::new(Events::new(Channels::new(Arc::new(office))));
     let database = Database::closed(Defaults::default()).unwrap();
-    let shared = Shared::new(database, settings, events, channel().0);
+    let shared = Shared::new(database, settings, events, channel().0, channel().0);
     shared.opened(db);
     Arc::new(shared)
 }

@@ -1,9 +1,14 @@
-//! `latewood check|inspect|stats`: looking at data that no server serves.
+//! `latewood check|inspect|stats|backup|restore`: what is done to data beside
+//! serving it.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
 //! around it and the exit status. Standard output has the answer, standard
 //! error the reason why there is none. Tested by `tests/tools.rs` on the
 //! built binary.
+
+mod backup;
+
+pub(crate) use backup::{Backup, Restore, backup, restore};
 
 use clap::Args;
 use latewood_engine::Result;

@@ -6,6 +6,7 @@
 #[path = "../resp/harness.rs"]
 mod harness;
 
+mod backup;
 mod look;
 
 use harness::{Server, command};

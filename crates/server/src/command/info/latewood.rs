@@ -42,6 +42,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "label_pairs", stats.label_pairs);
     log(text, shared, stats);
     recovery(text, shared);
+    backups(text, shared);
 }
 
 fn log(text: &mut String, shared: &Shared, stats: &Stats) {
@@ -82,4 +83,17 @@ fn recovery(text: &mut String, shared: &Shared) {
         "recovery_duration_ms",
         recovery.duration_ns / 1_000_000,
     );
+}
+
+fn backups(text: &mut String, shared: &Shared) {
+    let is_running = shared.backups.is_running();
+    field(text, "backup_in_progress", u8::from(is_running));
+    let Some(last) = shared.backups.last() else {
+        return field(text, "backup_last_status", "none");
+    };
+    let one_line = |text: &str| text.replace(['\r', '\n'], " ");
+    field(text, "backup_last_status", one_line(&last.status));
+    let path = last.path.display().to_string();
+    field(text, "backup_last_path", one_line(&path));
+    field(text, "backup_last_duration_ms", last.duration_ms);
 }

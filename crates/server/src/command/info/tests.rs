@@ -20,7 +20,13 @@ fn shared() -> Shared {
     let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
     let settings = Settings::resolve(ServeOptions::default()).unwrap();
     let database = Database::closed(Defaults::default()).unwrap();
-    let shared = Shared::new(database, settings, Default::default(), channel().0);
+    let shared = Shared::new(
+        database,
+        settings,
+        Default::default(),
+        channel().0,
+        channel().0,
+    );
     shared.opened(db);
     shared
 }

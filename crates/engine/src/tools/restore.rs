@@ -1,0 +1,47 @@
+//! A database from a backup.
+
+use super::backup::{FOLDERS, finish};
+use super::check::{Checked, Finding, check};
+use super::copying::{copy, empty_folder};
+use super::{list, manifest_bytes};
+use crate::error::{Error, ErrorKind, Result};
+use crate::io::Env;
+use std::path::Path;
+
+/// Copies the backup in `from` to the folder `dir`, which must be empty or not
+/// there, and checks every byte of backup and copy. Findings go to `tell`.
+///
+/// # Errors
+/// `Corrupt` where the backup or the copy is damaged, `Invalid` where `dir` is
+/// not empty or `from` is no database, `Locked` while `from` is served,
+/// `Unsupported`, `Io`. An unfinished copy is no database.
+pub fn restore(
+    env: &Env,
+    from: &Path,
+    dir: &Path,
+    tell: &mut dyn FnMut(&Finding),
+) -> Result<Checked> {
+    require_whole(check(env, from, tell)?, "the backup", from)?;
+    empty_folder(env, dir, &FOLDERS)?;
+    for folder in FOLDERS {
+        for name in list(env, &from.join(folder))? {
+            let source = from.join(folder).join(&name);
+            copy(env, &source, &dir.join(folder).join(&name), None)
+                .map_err(|error| Error::io("cannot copy a file", &source, error))?;
+        }
+    }
+    let manifest = manifest_bytes(env, from)?;
+    finish(env, from, dir, manifest.as_deref())
+        .map_err(|error| Error::io("cannot finish the copy", dir, error))?;
+    let checked = check(env, dir, tell)?;
+    require_whole(checked, "the copy", dir)?;
+    Ok(checked)
+}
+
+fn require_whole(checked: Checked, what: &str, path: &Path) -> Result<()> {
+    if checked.damage == 0 {
+        return Ok(());
+    }
+    let message = format!("{what} is damaged in {} places", checked.damage);
+    Err(Error::new(ErrorKind::Corrupt, message).at(path))
+}

@@ -1,0 +1,147 @@
+//! `backup` under load and `restore`.
+
+use crate::harness::{Client, Server};
+use crate::{filled, said, tool, words_of};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tempfile::TempDir;
+
+const KEYS: usize = 3;
+
+/// Timestamps of a key, each of which must carry its own number as value.
+fn timestamps(client: &mut Client, key: &str) -> Vec<u64> {
+    let reply = client.ask(&format!("TS.RANGE {key} - +"));
+    let mut lines = reply.lines();
+    let mut found = Vec::new();
+    while let Some(line) = lines.next() {
+        if let Some(timestamp) = line.strip_prefix(':') {
+            let timestamp = timestamp.parse().unwrap();
+            assert_eq!(lines.next().unwrap(), format!("+{timestamp}"));
+            found.push(timestamp);
+        }
+    }
+    found
+}
+
+fn path(dir: &TempDir, name: &str) -> String {
+    dir.path().join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_backup_under_load_holds_all_that_was_acknowledged_before() {
+    let server = Server::with(&["--ts-duplicate-policy", "last"]);
+    let copies = tempfile::tempdir().unwrap();
+    let stop = AtomicBool::new(false);
+    let acknowledged: [AtomicU64; KEYS] = Default::default();
+    let before = std::thread::scope(|scope| {
+        for (number, count) in acknowledged.iter().enumerate() {
+            let (mut client, stop) = (server.client(), &stop);
+            scope.spawn(move || {
+                for at in 1.. {
+                    // Every fifth one comes late.
+                    let at = if at % 5 == 0 { at - 4 } else { at + 1 };
+                    let reply = client.ask(&format!("TS.ADD key:{number} {at} {at}"));
+                    assert_eq!(reply, format!(":{at}\r\n"));
+                    count.fetch_add(1, Ordering::SeqCst);
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut control = server.client();
+        let mut before = [0; KEYS];
+        for round in 0..3 {
+            let wanted = 300 * (round + 1);
+            while acknowledged
+                .iter()
+                .any(|count| count.load(Ordering::SeqCst) < wanted)
+            {
+                std::thread::yield_now();
+            }
+            control.expect(&[("SAVE", "+OK\r\n")]);
+            before = std::array::from_fn(|key| acknowledged[key].load(Ordering::SeqCst));
+            let to = path(&copies, &format!("backup{round}"));
+            let text = said(&["backup", "--to", &to, "--server", server.address()], 0);
+            assert!(text.contains("backed up to"), "{text}");
+        }
+        stop.store(true, Ordering::Relaxed);
+        before
+    });
+    let mut source = server.client();
+    let (from, to) = (path(&copies, "backup2"), path(&copies, "restored"));
+    let text = said(&["restore", &from, &to], 0);
+    assert!(text.contains("every checksum was verified"), "{text}");
+    let home = tempfile::tempdir().unwrap();
+    std::fs::rename(&to, home.path()).unwrap();
+    let restored = Server::over(home, &[]);
+    let mut copy = restored.client();
+    for (key, before) in before.into_iter().enumerate() {
+        let key = format!("key:{key}");
+        let whole = timestamps(&mut source, &key);
+        let held = timestamps(&mut copy, &key);
+        // Writes come in one order: what is held is where that order was.
+        let written = (1..=whole.len() as u64).map(|at| if at % 5 == 0 { at - 4 } else { at + 1 });
+        let mut written: Vec<u64> = written.collect();
+        assert!(
+            held.len() as u64 >= before,
+            "{key}: {} of {before}",
+            held.len()
+        );
+        written.truncate(held.len());
+        written.sort_unstable();
+        assert_eq!(held, written, "{key}");
+    }
+    // The backup itself is a database that goes on being one.
+    assert!(said(&["check", &from], 0).contains("all is well"));
+}
+
+#[test]
+fn a_backup_goes_only_where_nothing_is() {
+    let server = Server::with(&[]);
+    let full = filled();
+    let arguments = [
+        "backup",
+        "--to",
+        &words_of(&full),
+        "--server",
+        server.address(),
+    ];
+    let output = tool(&arguments);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("the folder is not empty"), "{text}");
+    let mut client = server.client();
+    client.expect(&[(
+        "LATEWOOD BACKUP relative/path",
+        "-ERR the path of a backup must be absolute\r\n",
+    )]);
+    let info = client.ask("INFO latewood");
+    assert!(
+        info.contains("backup_last_status:the folder is not empty"),
+        "{info}"
+    );
+}
+
+#[test]
+fn a_directory_at_rest_is_backed_up_and_restored() {
+    let (source, copies) = (filled(), tempfile::tempdir().unwrap());
+    let (backup, again) = (path(&copies, "backup"), path(&copies, "again"));
+    said(&["backup", "--dir", &words_of(&source), "--to", &backup], 0);
+    said(&["restore", &backup, &again], 0);
+    let refused = tool(&["restore", &backup, &again]);
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(text.contains("the folder is not empty"), "{text}");
+    // A damaged backup is named and not made a database of.
+    let segment = Path::new(&backup).join("wal/segment-0000000000000001.wal");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[8300] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let third = path(&copies, "third");
+    let refused = tool(&["restore", &backup, &third]);
+    let text = String::from_utf8(refused.stdout).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    assert!(text.contains("damage: the log is damaged"), "{text}");
+    assert!(!Path::new(&third).exists());
+}
