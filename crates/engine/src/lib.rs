@@ -40,7 +40,6 @@ pub mod io;
 mod keys;
 mod maintain;
 mod memory;
-#[allow(dead_code)]
 pub mod names;
 mod observe;
 mod options;
@@ -84,4 +83,22 @@ pub use wal::{LogHole, Position, WalStats};
 #[cfg(fuzzing)]
 pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
     block::fuzz::read_any(bytes)
+}
+
+/// Reads any bytes as a manifest; for the fuzz target.
+///
+/// # Errors
+/// What reading a damaged manifest answers.
+#[cfg(fuzzing)]
+pub fn fuzz_manifest(bytes: &[u8]) -> Result<()> {
+    store::fuzz::read_manifest(bytes)
+}
+
+/// Reads any bytes as a series file; for the fuzz target.
+///
+/// # Errors
+/// What reading a damaged series file answers.
+#[cfg(fuzzing)]
+pub fn fuzz_series_file(bytes: &[u8]) -> Result<()> {
+    store::fuzz::read_series(bytes)
 }

@@ -30,7 +30,6 @@ mod link;
 pub(crate) mod marks;
 mod policy;
 mod replay;
-#[allow(dead_code)]
 mod stored;
 
 pub(crate) use freshen::Take;

@@ -163,7 +163,8 @@ impl Manifest {
         }
     }
 
-    fn take(bytes: &mut Take<'_>) -> Option<Self> {
+    /// The manifest of a copy's fields.
+    pub(super) fn take(bytes: &mut Take<'_>) -> Option<Self> {
         let mut manifest = Self {
             epoch: bytes.number()?,
             flush: bytes.number()?,

@@ -17,6 +17,8 @@ mod bytes;
 #[cfg(test)]
 mod chance;
 mod directory;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod load;
 mod manifest;
 mod publish;
@@ -32,3 +34,6 @@ pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
 pub(crate) use publish::Store;
 pub(crate) use row::{MarksRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};
+
+#[cfg(test)]
+mod tests;

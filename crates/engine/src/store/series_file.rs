@@ -239,7 +239,8 @@ impl SeriesFileReader {
         let mut section = header[..CHECKED_BYTES].to_vec();
         section.resize(CHECKED_BYTES + stored_len as usize, 0);
         self.read(&mut section[CHECKED_BYTES..])?;
-        if crc32_iscsi(&section) != checksum {
+        // A fuzzer gets past this one.
+        if !cfg!(fuzzing) && crc32_iscsi(&section) != checksum {
             return Err(self.damaged("the checksum of a section does not match"));
         }
         self.chain = chained(self.chain, &header);

@@ -1,0 +1,10 @@
+//! Manifests: no bytes make a reader panic, and what is taken is written and
+//! read again as it was.
+#![no_main]
+
+use latewood_engine::fuzz_manifest;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = fuzz_manifest(bytes);
+});
