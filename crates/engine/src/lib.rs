@@ -26,7 +26,6 @@
 //! ```
 
 mod append;
-#[allow(dead_code, unused_imports)]
 mod block;
 mod copy;
 mod core;

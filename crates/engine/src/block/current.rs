@@ -27,6 +27,13 @@ impl CurrentBlocks {
 }
 
 impl BlockSet {
+    /// Bytes of memory that open blocks hold, the cache aside.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let partitions = self.partitions.values();
+        let blocks = partitions.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        blocks.map(|block| block.memory_bytes()).sum()
+    }
+
     /// About how many samples a series has in `from..=to`, were all series of
     /// a block alike. Reads no file.
     pub(crate) fn samples_about(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> u64 {

@@ -34,7 +34,7 @@ pub(crate) use current::CurrentBlocks;
 pub(crate) use entry::{BlockMeta, Entry, Family, Kind, PARTITION_BITS, partition_of};
 pub(crate) use reader::Block;
 pub(crate) use scan::Scan;
-pub(crate) use set::{BlockSet, Layers, Overlay, PartitionBlocks, StoredChunk};
+pub(crate) use set::{BlockSet, Overlay, PartitionBlocks, StoredChunk};
 pub(crate) use writer::BlockWriter;
 
 #[cfg(test)]

@@ -112,6 +112,7 @@ impl Block {
     ///
     /// # Errors
     /// `Io` and `Corrupt` where a page cannot be read.
+    #[cfg(test)]
     pub(crate) fn entries(&self, id: SeriesId) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
         self.find(id, Timestamp::MIN, Timestamp::MAX, |entry| {
@@ -205,10 +206,6 @@ impl Block {
 
     pub(super) fn pages(&self) -> usize {
         self.root.len()
-    }
-
-    pub(super) fn page_ref(&self, index: usize) -> &PageRef {
-        &self.root[index]
     }
 
     /// Where the chunks end.

@@ -6,7 +6,7 @@
 //! durable. What was never finished is no block and is the caller's to remove.
 
 use super::entry::{BlockMeta, Entry, Family, Kind, partition_of};
-use super::format::{Footer, HEADER_BYTES, Header, PageRef};
+use super::format::{Footer, Header};
 use super::page::PageBuilder;
 use super::stats;
 use crate::error::{Error, ErrorKind, Result};
@@ -154,6 +154,7 @@ impl BlockWriter {
     }
 
     /// Whether nothing was added: such a block cannot be finished.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.previous.is_none()
     }

@@ -33,12 +33,18 @@ pub struct DbMemory {
     pub index_bytes: usize,
     /// Buffers of groups on their way to the log.
     pub log_buffer_bytes: usize,
+    /// Roots of open blocks, and what was read from blocks lately.
+    pub block_bytes: usize,
 }
 
 impl DbMemory {
     /// All parts together.
     pub fn total_bytes(&self) -> usize {
-        self.series.total_bytes() + self.key_map_bytes + self.index_bytes + self.log_buffer_bytes
+        self.series.total_bytes()
+            + self.key_map_bytes
+            + self.index_bytes
+            + self.log_buffer_bytes
+            + self.block_bytes
     }
 }
 
@@ -67,6 +73,7 @@ impl Db {
             key_map_bytes: core.keys.memory_bytes(),
             index_bytes,
             log_buffer_bytes: shards.map(|shard| shard.lock().group.memory_bytes()).sum(),
+            block_bytes: core.blocks.get().memory_bytes() + core.store.cache.held_bytes() as usize,
         }
     }
 
