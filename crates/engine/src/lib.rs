@@ -73,6 +73,7 @@ pub use replay::RecoverySummary;
 pub use rules::{RuleInfo, RuleSpec};
 pub use series::Memory;
 pub use stats::{ChunkInfo, SeriesInfo, Stats};
+pub use store::LostBlock;
 pub use wal::{LogHole, Position, WalStats};
 
 /// Reads any bytes as a block, in every way there is; for the fuzz target.

@@ -46,6 +46,29 @@ impl<'a> Quarantine<'a> {
         Ok(name)
     }
 
+    /// Gives the file at `path` a name here too, by a link or a copy; the name.
+    /// For files that never share a name with another: one that is held here
+    /// already is the same.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn keep(&self, path: &Path) -> Result<String> {
+        let failed = |error| Error::io("cannot keep a damaged file in quarantine", path, error);
+        let disk = &self.env.disk;
+        disk.create_dir_all(self.dir).map_err(failed)?;
+        let name = file_name(path);
+        match disk.link(path, &self.dir.join(&name)) {
+            Ok(()) => disk.sync_dir(self.dir).map_err(failed)?,
+            Err(error) if error.kind() == IoKind::AlreadyExists => {}
+            Err(_) => {
+                let file = disk.open(path).map_err(failed)?;
+                let len_bytes = file.len_bytes().map_err(failed)?;
+                self.copy_as(&*file, &name, 0, len_bytes).map_err(failed)?;
+            }
+        }
+        Ok(name)
+    }
+
     /// Copies `len_bytes` of `file`, which is at `path`, from `offset` on; the
     /// name of the copy. A stretch that was copied before is left as it is.
     ///

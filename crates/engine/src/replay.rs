@@ -24,7 +24,7 @@ use crate::options::{Durability, LoadProgress};
 use crate::quarantine::Quarantine;
 use crate::series::{Fate, Series};
 use crate::shard::ShardState;
-use crate::store::{Directory, LogFound};
+use crate::store::{Directory, LogFound, LostBlock};
 use crate::wal::{Position, Record, RecordIter, RecoveryReport, Replay, Wal, WalOptions};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId};
 use parking_lot::{Mutex, MutexGuard};
@@ -44,6 +44,8 @@ pub struct RecoverySummary {
     /// Keys of series left out because another one took their key after what
     /// became of them was lost.
     pub series_displaced: Vec<Arc<[u8]>>,
+    /// Blocks left out because they are damaged.
+    pub blocks_lost: Vec<LostBlock>,
     /// Files in the quarantine folder, from this start or an earlier one.
     pub quarantined: Vec<String>,
     /// Nanoseconds it took.
@@ -89,6 +91,7 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
     }
     summary.series_displaced = core.rebuild(&named);
     core.tidy(directory.manifest)?;
+    summary.blocks_lost = core.store.lost.lock().clone();
     summary.series = core.keys.len() as u64;
     summary.quarantined = Quarantine::new(&env, &quarantine).held()?;
     summary.duration_ns = env.clock.monotonic_ns() - begun_ns;

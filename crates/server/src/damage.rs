@@ -1,6 +1,6 @@
 //! What the start found damaged, for people: one line of the log each.
 
-use latewood_engine::{LogHole, RecoverySummary};
+use latewood_engine::{LogHole, LostBlock, RecoverySummary};
 
 /// Series named one by one; the rest are counted.
 const NAMED_MAX: usize = 100;
@@ -9,6 +9,9 @@ const NAMED_MAX: usize = 100;
 pub(crate) fn tell(recovery: &RecoverySummary) {
     for hole in &recovery.log.holes {
         tell_hole(hole);
+    }
+    for block in &recovery.blocks_lost {
+        tell_block(block);
     }
     if recovery.samples_orphaned > 0 {
         tracing::warn!(
@@ -45,5 +48,22 @@ fn tell_hole(hole: &LogHole) {
         first_group = hole.first,
         quarantined_as = hole.kept_as.as_deref().unwrap_or("nothing is there"),
         "the log is damaged: {groups} groups of writes that were on disk are lost; the rest is served"
+    );
+}
+
+fn tell_block(block: &LostBlock) {
+    tracing::warn!(
+        reason = block.reason,
+        quarantined_as = block.kept_as,
+        series = block.series,
+        samples = block.samples,
+        first_timestamp = block.first,
+        last_timestamp = block.last,
+        "a block is damaged: its {} are missing; the rest is served",
+        if block.is_late {
+            "late samples and deletions"
+        } else {
+            "samples"
+        }
     );
 }

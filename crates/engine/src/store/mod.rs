@@ -27,6 +27,7 @@ mod row;
 mod row_code;
 mod series_file;
 mod table;
+mod weed;
 
 pub(crate) use directory::Directory;
 pub(crate) use load::LogFound;
@@ -34,6 +35,7 @@ pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
 pub(crate) use publish::Store;
 pub(crate) use row::{MarksRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};
+pub use weed::LostBlock;
 
 #[cfg(test)]
 mod tests;

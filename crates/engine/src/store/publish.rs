@@ -10,6 +10,7 @@ use super::directory::{
     block_path, paths, put_in_force, remove_if_there, series_file_path, sweep, write_new,
 };
 use super::manifest::Manifest;
+use super::weed::LostBlock;
 use crate::block::{Block, BlockMeta, BlockSet, Cache, PartitionBlocks};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
@@ -32,6 +33,8 @@ pub(crate) struct Store {
     next_file: AtomicU64,
     halted: OnceLock<String>,
     pub(crate) cache: Cache,
+    /// Blocks that the start had to leave out.
+    pub(crate) lost: Mutex<Vec<LostBlock>>,
 }
 
 /// What is in force.
@@ -51,6 +54,7 @@ impl Store {
             next_file: AtomicU64::new(1),
             halted: OnceLock::new(),
             cache: Cache::new(CACHE_BYTES),
+            lost: Mutex::default(),
         }
     }
 
@@ -189,10 +193,10 @@ impl Core {
         })
     }
 
-    /// Takes over the files of a directory as found.
-    pub(super) fn adopt(&self, manifest: Manifest, next_file: u64) -> Result<()> {
+    /// Takes over the files of a directory as found, but for damaged blocks.
+    pub(super) fn adopt(&self, mut manifest: Manifest, next_file: u64) -> Result<()> {
         let mut published = self.store.published.lock();
-        let blocks = Arc::new(self.open_blocks(&manifest, &self.blocks.get())?);
+        let blocks = Arc::new(self.open_sound_blocks(&mut manifest)?);
         let next_file = next_file.max(manifest.next_file);
         self.store.next_file.store(next_file, Ordering::Relaxed);
         self.blocks.set(blocks);

@@ -36,7 +36,9 @@ impl Core {
         let manifest = self.manifest();
         let live = self.live_partitions();
         let is_dead = |partition: &u32| !live.contains(partition);
-        if found == ManifestFound::Absent || manifest.partitions.keys().any(is_dead) {
+        let lost_blocks = !self.store.lost.lock().is_empty();
+        if found == ManifestFound::Absent || lost_blocks || manifest.partitions.keys().any(is_dead)
+        {
             self.publish(&mut |manifest: &mut Manifest| {
                 manifest
                     .partitions

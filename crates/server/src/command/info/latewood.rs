@@ -76,6 +76,7 @@ fn recovery(text: &mut String, shared: &Shared) {
     field(text, "recovery_samples_orphaned", recovery.samples_orphaned);
     let displaced = recovery.series_displaced.len();
     field(text, "recovery_series_displaced", displaced);
+    field(text, "recovery_blocks_lost", recovery.blocks_lost.len());
     field(text, "quarantined_files", recovery.quarantined.len());
     field(text, "recovery_clean", u8::from(recovery.log.clean));
     field(
