@@ -5,6 +5,7 @@
 //! the database's tests and the model test.
 
 use crate::append::Refusal;
+use crate::block::partition_of;
 use crate::core::Core;
 use crate::series::Series;
 use crate::shard::ShardState;
@@ -52,6 +53,7 @@ impl Core {
         state.next_place += 1;
         state.counters.created += 1;
         let labels = options.labels.as_bytes().len();
+        state.heads.know(partition_of(id));
         state.heads.grew(SERIES_BYTES + 2 * key.len() + labels);
         self.keys.insert(hash, key.clone(), id);
         state

@@ -143,6 +143,7 @@ impl Core {
         options: &SeriesOptions,
     ) {
         let series = Series::new(Arc::default(), options);
+        state.heads.know(partition_of(id));
         state.slab.insert(self.place_of(id), series);
         state.unnamed.push(id);
     }

@@ -62,6 +62,12 @@ impl Heads {
         self.untold_bytes += bytes;
     }
 
+    /// Makes a partition known, nothing of which is in memory: without a log,
+    /// every partition that is known is flushed.
+    pub(crate) fn know(&mut self, partition: u32) {
+        self.head(partition);
+    }
+
     /// Counts bytes that are in no head: those of a new series, say.
     pub(crate) fn grew(&mut self, bytes: usize) {
         self.untold_bytes += bytes as i64;

@@ -8,6 +8,7 @@ use super::directory::Directory;
 use super::row::SeriesRow;
 use super::series_file::SeriesFileReader;
 use super::table::{Decision, Found, LogState};
+use crate::block::partition_of;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names;
@@ -219,6 +220,7 @@ impl Core {
             let source = Source::restore(*source, number);
             series.set_links(Some(Links::Source(Box::new(source))));
         }
+        state.heads.know(partition_of(id));
         state.slab.insert(place, series);
         self.note_rules(state, place);
     }
