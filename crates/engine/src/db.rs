@@ -352,6 +352,7 @@ impl Db {
         self.core.index.apply();
         self.settle()?;
         self.core.sweep_expired()?;
+        self.core.flush_if_due()?;
         if let Some(wal) = &self.core.wal {
             if self.core.options.durability == Durability::Interval {
                 wal.sync_to(wal.written())?;
@@ -361,7 +362,8 @@ impl Db {
         Ok(())
     }
 
-    /// Stops maintenance and brings the log to disk.
+    /// Stops maintenance and brings the log to disk; without a log, everything
+    /// into blocks.
     ///
     /// # Errors
     /// Those of the log; the database is closed all the same.
@@ -369,7 +371,8 @@ impl Db {
         self.workers.stop(&self.core.signals);
         match &self.core.wal {
             Some(wal) => wal.close(),
-            None => Ok(()),
+            // What is in no block now is nowhere.
+            None => self.core.flush_all_partitions(),
         }
     }
 }

@@ -65,6 +65,7 @@ pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};
 pub use index::{MaySee, SeriesRef};
+pub use maintain::FlushStats;
 pub use memory::{BudgetStats, DbMemory};
 pub use observe::Work;
 pub use options::{Defaults, Durability, KeyHook, LoadProgress, Options, ProgressHook};

@@ -18,11 +18,19 @@ pub enum Work {
     Rules,
     /// Removing the series whose time has come, once over all shards.
     ExpireCycle,
+    /// Writing one partition into blocks.
+    Flush,
 }
 
 impl Work {
     /// Every kind, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::WalSync, Self::Settle, Self::Rules, Self::ExpireCycle];
+    pub const ALL: [Self; 5] = [
+        Self::WalSync,
+        Self::Settle,
+        Self::Rules,
+        Self::ExpireCycle,
+        Self::Flush,
+    ];
 
     /// The name in lower case.
     pub const fn name(self) -> &'static str {
@@ -31,6 +39,7 @@ impl Work {
             Self::Settle => "settle",
             Self::Rules => "rules",
             Self::ExpireCycle => "expire-cycle",
+            Self::Flush => "flush",
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
+use crate::maintain::FlushStats;
 use crate::memory::BudgetStats;
 use crate::query::merge::MergeSource;
 use crate::series::{Memory, Snapshot};
@@ -54,6 +55,8 @@ pub struct Stats {
     pub reads_found: u64,
     /// Reads of one series whose key was not.
     pub reads_missed: u64,
+    /// What flushes did.
+    pub flush: FlushStats,
     /// The memory budget.
     pub budget: BudgetStats,
     /// The log, if there is one.
@@ -124,6 +127,7 @@ impl Db {
             rules_failed: core.rules_failed.load(Ordering::Relaxed),
             reads_found: core.reads_found.load(Ordering::Relaxed),
             reads_missed: core.reads_missed.load(Ordering::Relaxed),
+            flush: core.flush_stats(),
             budget: core.budget.stats(),
             wal: core.wal.as_ref().map(|wal| wal.stats()),
             ..Stats::default()

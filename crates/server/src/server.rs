@@ -260,9 +260,11 @@ fn wait(receiver: &Receiver<Stop>) -> Stop {
 }
 
 fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), String> {
+    let mut flushes = false;
     let crashed = match why {
         Stop::Asked(by) => {
             tracing::info!(by, "stopping");
+            flushes = by == "SHUTDOWN";
             None
         }
         Stop::Crashed(what) | Stop::NotOpened(what) => Some(what),
@@ -277,6 +279,9 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
     }
     let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
     if let Some(db) = shared.db.into_opened() {
+        if flushes && let Err(error) = db.flush() {
+            tracing::warn!(%error, "cannot write blocks; the next start replays the log");
+        }
         db.close()
             .map_err(|error| format!("cannot close the database: {error}"))?;
     }

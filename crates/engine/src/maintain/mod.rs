@@ -10,10 +10,10 @@
 
 #[allow(dead_code)]
 mod compact;
-#[allow(dead_code)]
 mod flush;
 mod settle;
 
+pub use flush::FlushStats;
 pub(crate) use flush::Flusher;
 
 use crate::core::Core;

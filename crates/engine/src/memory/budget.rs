@@ -24,7 +24,7 @@ const SLOW_PERCENT: u64 = 90;
 /// The share of what heads may take from which on the flusher writes them.
 const FLUSH_PERCENT: u64 = 60;
 /// Heads of less than this share of the budget are not worth a flush.
-const FLUSH_WORTH: u64 = 64;
+const FLUSH_WORTH: u64 = 32;
 /// How old a look at the memory gets.
 const LOOK_NS: u64 = 100_000_000;
 /// How long a batch waits near the budget, and at it.
@@ -110,12 +110,14 @@ impl Budget {
         self.head_bytes() > self.limit_bytes() / FLUSH_WORTH
     }
 
-    /// Whether heads fill so much of what is left for them that they should go.
+    /// Whether heads fill so much of what is left for them that they should go,
+    /// or writers wait for it.
     pub(crate) fn wants_flush(&self) -> bool {
         let (limit, used, heads) = (self.limit_bytes(), self.used_bytes(), self.head_bytes());
         let others = used.saturating_sub(heads);
         let share = limit.saturating_sub(others);
-        limit > 0 && self.can_free() && heads > share / 100 * FLUSH_PERCENT
+        let is_due = heads > share / 100 * FLUSH_PERCENT || self.level() > Level::Open;
+        limit > 0 && self.can_free() && is_due
     }
 
     /// Late operations that all series together may hold.
@@ -239,7 +241,7 @@ impl Core {
 
     /// Whether a flush is likely to make room.
     fn may_free_memory(&self) -> bool {
-        self.flusher_works() && self.budget.can_free()
+        self.flusher_works() && (self.budget.can_free() || self.is_flushing())
     }
 
     /// Tells the budget what a shard took, once that is worth it.

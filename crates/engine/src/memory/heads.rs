@@ -40,6 +40,25 @@ pub(crate) struct Owed {
     pub(crate) since_ns: u64,
 }
 
+impl Head {
+    /// Whether a flush would find anything.
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.bytes > 0 || self.owed.is_some()
+    }
+
+    /// Takes in what another shard holds of the partition.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.bytes += other.bytes;
+        self.owed = match (self.owed, other.owed) {
+            (Some(one), Some(other)) => Some(Owed {
+                position: one.position.min(other.position),
+                since_ns: one.since_ns.min(other.since_ns),
+            }),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
 impl Heads {
     /// Counts what a series of `partition` holds now.
     pub(crate) fn note(&mut self, series: &mut Series, partition: u32) {
@@ -101,10 +120,14 @@ impl Heads {
         }
     }
 
-    /// The first group of the log that is still needed, where any is.
-    pub(crate) fn needed(&self) -> Option<u64> {
-        let owed = self.partitions.iter();
-        let owed = owed.flat_map(|head| [head.owed, head.flushing]);
+    /// The first group of the log that is needed, where any is, once the flush
+    /// of `flushed` that is under way is done.
+    pub(crate) fn needed(&self, flushed: u32) -> Option<u64> {
+        let heads = self.partitions.iter().zip(0..);
+        let owed = heads.flat_map(|(head, partition)| {
+            let before = head.flushing.filter(|_| partition != flushed);
+            [head.owed, before]
+        });
         owed.flatten().map(|owed| owed.position).min()
     }
 
@@ -157,8 +180,9 @@ impl Heads {
 mod tests {
     use super::*;
 
+    /// While nothing is being flushed.
     fn needed(heads: &Heads) -> Option<u64> {
-        heads.needed()
+        heads.needed(u32::MAX)
     }
 
     #[test]
@@ -169,8 +193,9 @@ mod tests {
         heads.owe(0, 12, || 2);
         assert_eq!(needed(&heads), Some(10));
         heads.begin_flush(1);
-        assert_eq!(needed(&heads), Some(10), "not on disk yet");
         heads.owe(1, 15, || 3);
+        assert_eq!(needed(&heads), Some(10), "not on disk yet");
+        assert_eq!(heads.needed(1), Some(12), "as good as on disk");
         heads.end_flush(1, true);
         assert_eq!(needed(&heads), Some(12));
         heads.begin_flush(0);

@@ -7,7 +7,6 @@
 //! hundredth of a core. The memory budget ([`budget`]) counts for itself.
 
 pub(crate) mod budget;
-#[allow(dead_code)]
 pub(crate) mod heads;
 
 pub use budget::BudgetStats;

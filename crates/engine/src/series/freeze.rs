@@ -4,13 +4,31 @@
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
 use super::chunk::Chunk;
-use super::late::sort_ops;
+use super::late::{LateOp, sort_ops};
 use super::stored::{Frozen, Persisted, Stored};
 use super::{Sealer, Series};
 use crate::block::CurrentBlocks;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use latewood_model::SeriesId;
 use std::sync::Arc;
+
+impl Frozen {
+    /// Takes in what an earlier flush froze and nobody published. Its samples
+    /// lie before those of this one; deletions of this one take its operations
+    /// out, and lie over its samples as they lie over those of blocks.
+    fn follow(&mut self, earlier: &Self) {
+        let chunks = std::mem::take(&mut self.chunks);
+        self.chunks = earlier.chunks.iter().cloned().chain(chunks).collect();
+        let kept = |op: &&LateOp| !self.deleted.covers(op.timestamp);
+        let mut ops: Vec<LateOp> = earlier.ops.iter().filter(kept).copied().collect();
+        ops.append(&mut self.ops);
+        sort_ops(&mut ops);
+        self.ops = ops;
+        for (from, to) in earlier.deleted.iter() {
+            self.deleted.add(from, to);
+        }
+    }
+}
 
 impl Series {
     /// The deep operations have rested: rules may look at them.
@@ -49,13 +67,13 @@ impl Series {
         memory.tail_bytes + memory.chunk_bytes + memory.late_bytes
     }
 
-    /// Moves the head into a [`Frozen`] for flush number `flush`; `None` where
+    /// Moves the head into a [`Frozen`] for flush number `flush`, together with
+    /// what an earlier flush that was never published has left; `None` where
     /// there is nothing. What a reader sees stays the same. The caller then
     /// notes the series again in its shard's queue and its rules' work.
     ///
     /// # Errors
-    /// `Corrupt` where the tail cannot be encoded, `Invalid` while an earlier
-    /// flush of the series is not published; the head is as it was.
+    /// `Corrupt` where the tail cannot be encoded; the head is as it was.
     pub(crate) fn freeze(
         &mut self,
         id: SeriesId,
@@ -63,20 +81,15 @@ impl Series {
         sealer: &mut Sealer,
         blocks: &Arc<CurrentBlocks>,
     ) -> Result<Option<Arc<Frozen>>> {
+        let unpublished = self.unpublished(blocks);
         if !self.has_head() {
-            return Ok(None);
-        }
-        if let Some(stored) = &self.stored
-            && let Some(frozen) = &stored.frozen
-            && frozen.flush > blocks.get().flush
-        {
-            let message = "an earlier flush of the series is not published";
-            return Err(Error::new(ErrorKind::Invalid, message));
+            return Ok(unpublished);
         }
         // A damaged chunk in memory leaves the value to a look into the block.
         let newest_value = self.last_sample().ok().flatten().map(|last| last.value);
         self.cancel_settle();
         self.seal_tail(sealer)?;
+        self.tail = Vec::new();
         self.last_open = false;
         let chunks: Vec<Arc<Chunk>> = std::mem::take(&mut self.chunks)
             .into_iter()
@@ -100,12 +113,17 @@ impl Series {
             sort_ops(&mut some);
             ops.splice(start.., some);
         }
-        let frozen = Arc::new(Frozen {
+        let mut frozen = Frozen {
             flush,
+            shape: self.shape,
             chunks,
             deleted: std::mem::take(&mut stored.deleted),
             ops,
-        });
+        };
+        if let Some(unpublished) = unpublished {
+            frozen.follow(&unpublished);
+        }
+        let frozen = Arc::new(frozen);
         stored.last = last.map_or(stored.last, |last| stored.last.max(last));
         stored.newest_value = newest_value;
         stored.frozen = Some(frozen.clone());
@@ -114,6 +132,12 @@ impl Series {
             source.settled();
         }
         Ok(Some(frozen))
+    }
+
+    /// What was frozen for a flush that is not among the blocks.
+    fn unpublished(&self, blocks: &CurrentBlocks) -> Option<Arc<Frozen>> {
+        let frozen = self.stored.as_ref()?.frozen.as_ref()?;
+        (frozen.flush > blocks.get().flush).then(|| frozen.clone())
     }
 
     /// Lets go of the frozen head of a published flush.

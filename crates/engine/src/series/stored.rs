@@ -18,7 +18,7 @@
 //!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, Shape};
 use super::late::{Late, LateOp, SharedLate};
 use super::overlay::Overlays;
 use super::spans::Spans;
@@ -32,6 +32,8 @@ use std::sync::Arc;
 pub(crate) struct Frozen {
     /// The flush that writes it.
     pub(crate) flush: u64,
+    /// How its operations are to be cut and coded.
+    pub(crate) shape: Shape,
     /// Samples newer than all that was flushed before, ascending.
     pub(crate) chunks: Vec<Arc<Chunk>>,
     /// Deletions, older than all operations.

@@ -211,6 +211,9 @@ fn advice(event: Event) -> &'static str {
                 "Compactions are brought up to date in the background and by who reads them: many \
                  late samples in many buckets of one source take long."
             }
+            latewood_engine::Work::Flush => {
+                "Writing blocks takes long: the disk is slow, or much came in since the last time."
+            }
             latewood_engine::Work::ExpireCycle => {
                 "Many series expired at once; they are removed beside the readers and writers."
             }

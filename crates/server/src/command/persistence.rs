@@ -2,16 +2,20 @@
 //! `WAITAOF numlocal numreplicas timeout`, `WAIT numreplicas timeout`,
 //! `SHUTDOWN [NOSAVE|SAVE] [NOW] [FORCE] | ABORT`.
 //!
-//! The log is the storage, so SAVE and BGSAVE sync it, and BGSAVE answers when
-//! that is done. There are no replicas: WAIT and WAITAOF answer at once with
-//! the truth instead of waiting for replicas that will not come.
+//! SAVE and BGSAVE write what is in memory into blocks; SHUTDOWN does so too
+//! unless asked not to. There are no replicas: WAIT and WAITAOF answer at once
+//! with the truth instead of waiting for replicas that will not come.
 
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
-use crate::shared::{Stop, now_ms};
+use crate::shared::{Shared, Stop};
+use latewood_engine::Stats;
 use latewood_wire::resp::number::parse_i64;
 use std::sync::atomic::Ordering;
+
+/// A stop that leaves what is in memory to the log.
+pub(crate) const SHUTDOWN_NOSAVE: &str = "SHUTDOWN NOSAVE";
 
 const SAVE: Spec = Spec {
     name: "save",
@@ -20,7 +24,7 @@ const SAVE: Spec = Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Answers when everything written so far is on disk.",
+    summary: "Writes everything in memory into blocks and answers when it is on disk.",
     action: Action::Apply(save),
 };
 
@@ -31,14 +35,14 @@ pub(crate) const SPECS: &[Spec] = &[
         flags: &["admin", "noscript"],
         arity: -1,
         syntax: "[SCHEDULE]",
-        summary: "The same as SAVE, with the reply of BGSAVE.",
+        summary: "The same as SAVE in the background.",
         action: Action::Apply(background_save),
         ..SAVE
     },
     Spec {
         name: "lastsave",
         flags: &["loading", "stale", "fast"],
-        summary: "Gives the time of the last SAVE, or of the start.",
+        summary: "Gives the time of the last SAVE or BGSAVE that is done, or of the start.",
         action: Action::Apply(last_save),
         ..SAVE
     },
@@ -72,10 +76,8 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn save(call: &mut Call<'_>) -> Outcome {
+    call.shared.db.flush()?;
     call.shared.db.sync()?;
-    call.shared
-        .last_save_s
-        .store(now_ms() / 1000, Ordering::Relaxed);
     call.reply().ok();
     Ok(())
 }
@@ -85,17 +87,22 @@ fn background_save(call: &mut Call<'_>) -> Outcome {
     if args.len() > 2 || (args.len() == 2 && !args.is(1, "SCHEDULE")) {
         return Err(SYNTAX);
     }
-    let start = call.out.len();
-    save(call)?;
-    call.out.truncate(start);
+    call.shared.db.flush_soon();
     call.reply().simple("Background saving started");
     Ok(())
 }
 
 fn last_save(call: &mut Call<'_>) -> Outcome {
-    let saved_s = call.shared.last_save_s.load(Ordering::Relaxed);
+    let saved_s = last_save_s(call.shared, &call.shared.db.stats());
     call.reply().integer(saved_s);
     Ok(())
+}
+
+/// Seconds since the epoch of the last SAVE or BGSAVE that is done, or of the
+/// start.
+pub(super) fn last_save_s(shared: &Shared, stats: &Stats) -> i64 {
+    let started_s = shared.last_save_s.load(Ordering::Relaxed);
+    started_s.max(stats.flush.saved_at_ms / 1000)
 }
 
 fn timeout(word: &[u8]) -> Outcome {
@@ -162,6 +169,8 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
         return Err(SYNTAX);
     }
     call.session.closing = true;
-    call.shared.stop(Stop::Asked("SHUTDOWN"));
+    let keeps_log_only = (1..args.len()).any(|at| args.is(at, "NOSAVE"));
+    let by = ["SHUTDOWN", SHUTDOWN_NOSAVE][usize::from(keeps_log_only)];
+    call.shared.stop(Stop::Asked(by));
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 use crate::channels::BufferLimit;
 use crate::command::Fault;
+use crate::config::LOG_BYTES_MIN;
 use crate::events::Notify;
 use crate::shared::Shared;
 use crate::size::Size;
@@ -115,6 +116,16 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         "maxmemory",
         |shared| shared.db.memory_limit().to_string(),
         set_memory,
+    ),
+    settable(
+        "flush-age",
+        |shared| (shared.db.flush_age_ms() / 1000).to_string(),
+        set_flush_age,
+    ),
+    settable(
+        "log-max",
+        |shared| shared.db.log_bytes_max().to_string(),
+        set_log_max,
     ),
     settable(
         "notify-keyspace-events",
@@ -328,6 +339,27 @@ fn set_memory(text: &str) -> Result<Change, String> {
         .map_err(|_| "argument must be a memory value".to_owned())?;
     Ok(Box::new(move |shared| {
         shared.db.set_memory_limit(bytes.0);
+        Ok(())
+    }))
+}
+
+fn set_flush_age(text: &str) -> Result<Change, String> {
+    let seconds = integer(text, 0, i64::from(u32::MAX))?.unsigned_abs();
+    Ok(Box::new(move |shared| {
+        shared.db.set_flush_age_ms(seconds * 1000);
+        Ok(())
+    }))
+}
+
+fn set_log_max(text: &str) -> Result<Change, String> {
+    let bytes: Size = text
+        .parse()
+        .map_err(|_| "argument must be a memory value".to_owned())?;
+    if bytes.0 < LOG_BYTES_MIN {
+        return Err(format!("argument must be at least {LOG_BYTES_MIN} bytes"));
+    }
+    Ok(Box::new(move |shared| {
+        shared.db.set_log_bytes_max(bytes.0);
         Ok(())
     }))
 }

@@ -40,9 +40,24 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_stalled_ms", budget.stalled_ns / 1_000_000);
     field(text, "memory_refused", budget.refused);
     field(text, "label_pairs", stats.label_pairs);
+    flushes(text, stats);
     log(text, shared, stats);
     recovery(text, shared);
     backups(text, shared);
+}
+
+fn flushes(text: &mut String, stats: &Stats) {
+    let flush = &stats.flush;
+    field(text, "flushes", flush.flushes);
+    field(text, "flushes_failed", flush.failed);
+    match &flush.last_error {
+        Some(error) => field(text, "flush_last_error", error.replace(['\r', '\n'], " ")),
+        None => field(text, "flush_last_error", "none"),
+    }
+    field(text, "flush_samples", flush.samples);
+    field(text, "flush_bytes_written", flush.bytes_written);
+    field(text, "flush_last_ms", flush.last_ns / 1_000_000);
+    field(text, "flush_total_ms", flush.total_ns / 1_000_000);
 }
 
 fn log(text: &mut String, shared: &Shared, stats: &Stats) {

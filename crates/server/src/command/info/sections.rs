@@ -6,6 +6,7 @@ use crate::client_info::{ClientInfo, Flag};
 use crate::command::auth::{MODULE_VERSION, REDIS_VERSION};
 use crate::command::config::first_port;
 use crate::command::memory::clients_bytes;
+use crate::command::persistence::last_save_s;
 use crate::shared::now_ms;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -92,7 +93,9 @@ pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     let shared = source.shared;
     let wal = source.stats().wal.clone().unwrap_or_default();
     let status = if wal.halted.is_some() { "err" } else { "ok" };
-    let saved_s = shared.last_save_s.load(Ordering::Relaxed);
+    let flush = &source.stats().flush;
+    let saved_s = last_save_s(shared, source.stats());
+    let flushed = ["ok", "err"][usize::from(flush.last_error.is_some())];
     let unsaved = shared.db.position().0 - shared.db.durable_position().0;
     field(text, "loading", u8::from(shared.db.is_loading()));
     if shared.db.is_loading() {
@@ -106,9 +109,12 @@ pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     }
     field(text, "async_loading", 0);
     field(text, "rdb_changes_since_last_save", unsaved);
-    field(text, "rdb_bgsave_in_progress", 0);
+    field(text, "rdb_bgsave_in_progress", u8::from(flush.in_progress));
     field(text, "rdb_last_save_time", saved_s);
-    field(text, "rdb_last_bgsave_status", status);
+    field(text, "rdb_last_bgsave_status", flushed);
+    let last_s = flush.last_ns / 1_000_000_000;
+    field(text, "rdb_last_bgsave_time_sec", last_s);
+    field(text, "rdb_saves", flush.flushes);
     field(text, "aof_enabled", u8::from(shared.settings.wal));
     field(text, "aof_rewrite_in_progress", 0);
     field(text, "aof_last_write_status", status);
