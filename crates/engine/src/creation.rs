@@ -15,8 +15,8 @@ use std::result::Result;
 use std::sync::Arc;
 
 /// About what a series takes beside its key and labels: its place, its entry
-/// in the map of keys, and its share of the index.
-const SERIES_BYTES: usize = 400;
+/// in the map of keys, its share of the index, and what its flush needs.
+const SERIES_BYTES: usize = 700;
 
 impl Core {
     /// Creates a series in the shard its hash names, whose lock is held, and

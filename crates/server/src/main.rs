@@ -40,6 +40,10 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
+/// Memory that a flush frees goes back to the system within a second.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let options = match Cli::parse().command {
         Command::Serve(options) => options,

@@ -10,6 +10,7 @@
 //! Tested by `tests/budget.rs` with simulated memory and by the server's tests
 //! with real memory.
 
+use crate::block::PARTITION_BITS;
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
@@ -25,6 +26,8 @@ const SLOW_PERCENT: u64 = 90;
 const FLUSH_PERCENT: u64 = 60;
 /// Heads of less than this share of the budget are not worth a flush.
 const FLUSH_WORTH: u64 = 32;
+/// What a flush takes for each series of a partition until it is on disk.
+const FROZEN_BYTES: u64 = 320;
 /// How old a look at the memory gets.
 const LOOK_NS: u64 = 100_000_000;
 /// How long a batch waits near the budget, and at it.
@@ -51,6 +54,8 @@ pub(crate) struct Budget {
     grown_bytes: AtomicI64,
     measured_ns: AtomicU64,
     head_bytes: AtomicI64,
+    /// What a flush would take on top.
+    reserved_bytes: AtomicU64,
     level: AtomicU8,
     peak_bytes: AtomicU64,
     stalls: AtomicU64,
@@ -148,13 +153,14 @@ impl Budget {
 
     fn set_level(&self) -> Level {
         let (limit, used) = (self.limit_bytes(), self.used_bytes());
+        self.peak_bytes.fetch_max(used, Ordering::Relaxed);
+        let used = used + self.reserved_bytes.load(Ordering::Relaxed);
         let level = match limit {
             0 => Level::Open,
             _ if used >= limit => Level::Full,
             _ if used >= limit / 100 * SLOW_PERCENT => Level::Slow,
             _ => Level::Open,
         };
-        self.peak_bytes.fetch_max(used, Ordering::Relaxed);
         let before = self.level.swap(level as u8, Ordering::Relaxed);
         if before > level as u8 {
             self.eased.notify_all();
@@ -268,6 +274,11 @@ impl Core {
         let measured = self.env.process.anonymous_bytes();
         let measured = measured.unwrap_or_else(|| budget.head_bytes());
         budget.measured_bytes.store(measured, Ordering::Relaxed);
+        let reserved = match self.is_flushing() {
+            true => 0,
+            false => self.keys.len().min(1 << PARTITION_BITS) as u64 * FROZEN_BYTES,
+        };
+        budget.reserved_bytes.store(reserved, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();
         budget.measured_ns.store(now_ns, Ordering::Relaxed);
         budget.set_level();

@@ -86,7 +86,7 @@ pub(super) fn memory(text: &mut String, source: &Source<'_>) {
     field(text, "mem_fragmentation_bytes", beyond);
     field(text, "mem_clients_normal", clients_bytes(source.shared));
     field(text, "mem_aof_buffer", memory.log_buffer_bytes);
-    field(text, "mem_allocator", "libc");
+    field(text, "mem_allocator", "jemalloc");
 }
 
 pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
