@@ -138,7 +138,7 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "MS", env = "LATEWOOD_SYNC_INTERVAL")]
     pub(crate) sync_interval: Option<u64>,
 
-    /// Keep a log; without it a stop of any kind loses all data. Only there
+    /// Keep a log; without it a kill loses what is in no block yet. Only there
     /// to measure what the log costs [default: on]
     #[arg(long, value_name = "on|off", env = "LATEWOOD_WAL")]
     pub(crate) wal: Option<Switch>,
