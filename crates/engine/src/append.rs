@@ -304,6 +304,10 @@ impl Core {
         };
         let sample = Sample::new(append.timestamp, append.value);
         let counters = &mut state.counters;
+        if append.timestamp < self.blocks.floor() {
+            counters.refused += 1;
+            return Err(Refusal::OlderThanRetention);
+        }
         let fate = match series.append(sample, policy, &mut state.sealer) {
             Ok(fate) => fate,
             Err(_) => return Err(Refusal::Damaged),

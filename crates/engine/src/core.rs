@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::io::Env;
 use crate::keys::Keys;
-use crate::maintain::{Flusher, Signals};
+use crate::maintain::{Compaction, Flusher, Signals};
 use crate::memory::KeptMemory;
 use crate::memory::budget::Budget;
 use crate::observe::Observer;
@@ -41,6 +41,7 @@ pub(crate) struct Core {
     /// The blocks as they stand now.
     pub(crate) blocks: Arc<CurrentBlocks>,
     pub(crate) wal: Option<Wal>,
+    pub(crate) compaction: Compaction,
     pub(crate) store: Store,
     pub(crate) signals: Signals,
     pub(crate) readers: Readers,
@@ -95,6 +96,7 @@ impl Core {
             index: Index::new(options.shards, env.random.next_u64()),
             blocks: Arc::default(),
             wal: None,
+            compaction: Compaction::default(),
             store: Store::new(dir),
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),

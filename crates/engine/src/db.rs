@@ -287,7 +287,8 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
-        self.core.read(key, Series::last_sample)?
+        let last = self.core.read(key, Series::last_sample)??;
+        Ok(last.filter(|last| last.timestamp >= self.core.blocks.floor()))
     }
 
     /// Evaluates a range query over one series; rows go to `sink`.

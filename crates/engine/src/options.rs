@@ -64,6 +64,14 @@ pub struct Options {
     /// Bytes of log that may have to be replayed after a crash; beyond, all of
     /// them are flushed to blocks.
     pub log_bytes_max: u64,
+    /// Milliseconds before now, by the wall clock, that samples of any series
+    /// are kept; 0 keeps them for ever. Older ones are refused.
+    pub retention_ms: u64,
+    /// Bytes that all files should take at most; 0 is no limit. Above, the
+    /// oldest samples go.
+    pub disk_budget_bytes: u64,
+    /// Bytes up to which compaction merges blocks; above 0.
+    pub block_bytes_max: u64,
     /// Threads that share the work of one large query; 0 takes as many as
     /// there are cores, 1 leaves it to the thread that asks.
     pub query_threads: usize,
@@ -83,6 +91,35 @@ pub struct Options {
     /// Hears the key of each destination of a compaction policy that was not
     /// made, because it holds a series already or is over a limit; under no lock.
     pub on_not_compacted: Option<KeyHook>,
+    /// Hears sentences that an operator should read, such as that the disk
+    /// budget makes samples go; under no lock.
+    pub on_notice: Option<NoticeHook>,
+}
+
+impl Options {
+    /// Tells the operator.
+    pub(crate) fn notice(&self, sentence: &str) {
+        if let Some(hook) = &self.on_notice {
+            (hook.0)(sentence);
+        }
+    }
+}
+
+/// What is called with a sentence for the operator.
+#[derive(Clone)]
+pub struct NoticeHook(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl NoticeHook {
+    /// A hook that calls `hear`, from any thread.
+    pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
+    }
+}
+
+impl fmt::Debug for NoticeHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NoticeHook")
+    }
 }
 
 /// How far opening a database is.
@@ -159,6 +196,10 @@ impl Default for Options {
             on_rule_write: None,
             on_created: None,
             on_not_compacted: None,
+            on_notice: None,
+            retention_ms: 0,
+            disk_budget_bytes: 0,
+            block_bytes_max: 512 * 1024 * 1024,
         }
     }
 }

@@ -109,7 +109,10 @@ impl Db {
                 options: series.options(self.core.labels_of(id)),
                 chunks: Vec::new(),
             };
-            (series.snapshot(Timestamp::MIN, Timestamp::MAX), info)
+            (
+                series.snapshot(self.core.blocks.floor(), Timestamp::MAX),
+                info,
+            )
         })?;
         info.chunks = chunks_of(&whole);
         (info.total_samples, info.first_timestamp) = MergeSource::new(whole, false)?.count()?;

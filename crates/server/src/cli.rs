@@ -5,6 +5,7 @@
 //! (`config.rs`). The same struct is read from the command line and from the
 //! file, so that no option can exist in one and not in the other.
 
+use crate::age::Age;
 use crate::size::Size;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use latewood_engine::Durability;
@@ -170,6 +171,16 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "BYTES", env = "LATEWOOD_LOG_MAX")]
     pub(crate) log_max: Option<Size>,
 
+    /// How long samples of any series are kept, by the wall clock, such as 90d
+    /// or 12h; older ones are refused; 0 keeps them for ever [default: 0]
+    #[arg(long, value_name = "TIME", env = "LATEWOOD_RETENTION")]
+    pub(crate) retention: Option<Age>,
+
+    /// Bytes all files should take, such as 100gb: above, the oldest samples
+    /// go; 0 is no limit [default: 0]
+    #[arg(long, value_name = "BYTES", env = "LATEWOOD_DISK_BUDGET")]
+    pub(crate) disk_budget: Option<Size>,
+
     /// Event loops; 0 means all cores but one [default: 0]
     #[arg(long, value_name = "N", env = "LATEWOOD_THREADS")]
     pub(crate) threads: Option<usize>,
@@ -288,6 +299,8 @@ impl ServeOptions {
             memory: self.memory.or(fallback.memory),
             flush_age: self.flush_age.or(fallback.flush_age),
             log_max: self.log_max.or(fallback.log_max),
+            retention: self.retention.or(fallback.retention),
+            disk_budget: self.disk_budget.or(fallback.disk_budget),
             threads: self.threads.or(fallback.threads),
             maxclients: self.maxclients.or(fallback.maxclients),
             timeout: self.timeout.or(fallback.timeout),

@@ -45,6 +45,10 @@ pub(crate) struct Settings {
     pub(crate) flush_age_s: u64,
     /// Bytes the log gets before it is flushed.
     pub(crate) log_bytes_max: u64,
+    /// Milliseconds that samples of any series are kept; 0 is for ever.
+    pub(crate) retention_ms: u64,
+    /// Bytes that all files should take; 0 is no limit.
+    pub(crate) disk_budget_bytes: u64,
     /// Number of event loops, at least 1.
     pub(crate) threads: usize,
     /// Threads that share one large query, 1 to 16.
@@ -140,6 +144,8 @@ impl Settings {
             memory_bytes: options.memory.map_or_else(memory_default, |size| size.0),
             flush_age_s: options.flush_age.unwrap_or(FLUSH_AGE_S),
             log_bytes_max: log_max(options.log_max)?,
+            retention_ms: options.retention.unwrap_or_default().0,
+            disk_budget_bytes: disk_budget(options.disk_budget)?,
             threads,
             query_threads: query_threads(options.ts_num_threads)?,
             connections_max: options.maxclients.unwrap_or(CONNECTIONS_DEFAULT).max(1),
@@ -155,6 +161,16 @@ impl Settings {
 fn memory_default() -> u64 {
     let memory_bytes = Env::real().process.memory_bytes();
     memory_bytes.map_or(0, |bytes| bytes / 2)
+}
+
+fn disk_budget(wanted: Option<Size>) -> Result<u64, ConfigError> {
+    match wanted.unwrap_or_default() {
+        Size(bytes @ (0 | DISK_BUDGET_BYTES_MIN..)) => Ok(bytes),
+        Size(bytes) => Err(value(
+            "disk-budget",
+            format!("{bytes} is less than {DISK_BUDGET_BYTES_MIN}"),
+        )),
+    }
 }
 
 fn log_max(wanted: Option<Size>) -> Result<u64, ConfigError> {
@@ -199,6 +215,8 @@ fn notify(letters: Option<&str>) -> Result<Notify, ConfigError> {
 const FLUSH_AGE_S: u64 = 3600;
 /// Some ten seconds of replay.
 const LOG_BYTES_MAX: u64 = 1 << 30;
+/// Sixteen blocks of the smallest useful size.
+const DISK_BUDGET_BYTES_MIN: u64 = 16 << 20;
 /// A shorter log would hold little but the segment being written.
 pub(crate) const LOG_BYTES_MIN: u64 = 1 << 20;
 /// More event loops than any machine has cores for.
@@ -303,9 +321,7 @@ mod tests {
         assert_eq!(settings.sync_interval_ms, 1000);
     }
 
-    #[test]
-    fn every_option_can_stand_in_the_file() {
-        let text = r#"
+    const EVERY_OPTION: &str = r#"
             dir = "/d"
             listen = ["127.0.0.1:1", "[::1]:2"]
             unixsocket = "/s"
@@ -318,6 +334,8 @@ mod tests {
             wal = "off"
             strict = "on"
             memory = "64mb"
+            retention = "90d"
+            disk-budget = "10gb"
             flush-age = 60
             log-max = 4194304
             threads = 3
@@ -334,7 +352,10 @@ mod tests {
             ts-num-threads = 2
             ts-compaction-policy = "avg:1m:2s"
         "#;
-        let settings = with_file(text, ServeOptions::default()).unwrap();
+
+    #[test]
+    fn every_option_can_stand_in_the_file() {
+        let settings = with_file(EVERY_OPTION, ServeOptions::default()).unwrap();
         let expected = Settings {
             dir: "/d".into(),
             listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
@@ -348,6 +369,8 @@ mod tests {
             wal: false,
             strict: true,
             memory_bytes: 64 << 20,
+            retention_ms: 90 * 86_400_000,
+            disk_budget_bytes: 10 << 30,
             flush_age_s: 60,
             log_bytes_max: 4 << 20,
             threads: 3,
@@ -387,6 +410,8 @@ mod tests {
             "ts-compaction-policy = \"avg:1:1\"",
             "ts-ignore-max-val-diff = -1.0",
             "memory = \"much\"",
+            "retention = \"long\"",
+            "disk-budget = 1000",
             "memory = -1",
             "log-max = \"1kb\"",
             "threads = 100000",

@@ -9,6 +9,7 @@
 //! socket, byte for byte.
 
 mod acl;
+mod age;
 mod channels;
 mod cli;
 mod client_info;

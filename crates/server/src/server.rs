@@ -10,7 +10,7 @@ use crate::loading::Database;
 use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
-use latewood_engine::{Db, Defaults, KeyHook, Options, ProgressHook, RecoverySummary};
+use latewood_engine::{Db, Defaults, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -138,6 +138,9 @@ fn open(settings: &Settings, events: &Arc<Events>, shared: Weak<Shared>) -> Resu
         sync_interval_ms: settings.sync_interval_ms,
         query_threads: settings.query_threads,
         memory_bytes: settings.memory_bytes,
+        retention_ms: settings.retention_ms,
+        disk_budget_bytes: settings.disk_budget_bytes,
+        on_notice: Some(NoticeHook::new(|sentence| tracing::warn!("{sentence}"))),
         flush_age_ms: settings.flush_age_s.saturating_mul(1000),
         log_bytes_max: settings.log_bytes_max,
         on_progress: Some(ProgressHook::new(move |progress| {

@@ -9,20 +9,42 @@ use super::{BlockSet, partition_of};
 use latewood_model::{SeriesId, Timestamp};
 use parking_lot::RwLock;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// The current set of blocks of a database.
-#[derive(Debug, Default)]
-pub(crate) struct CurrentBlocks(RwLock<Arc<BlockSet>>);
+#[derive(Debug)]
+pub(crate) struct CurrentBlocks {
+    set: RwLock<Arc<BlockSet>>,
+    /// That of the set, for writers: they look at it for each sample.
+    floor: AtomicI64,
+}
+
+impl Default for CurrentBlocks {
+    fn default() -> Self {
+        let set = Arc::<BlockSet>::default();
+        Self {
+            floor: set.floor.into(),
+            set: RwLock::new(set),
+        }
+    }
+}
 
 impl CurrentBlocks {
     /// The set as it is now.
     pub(crate) fn get(&self) -> Arc<BlockSet> {
-        self.0.read().clone()
+        self.set.read().clone()
+    }
+
+    /// The oldest timestamp there is for anyone.
+    #[inline]
+    pub(crate) fn floor(&self) -> Timestamp {
+        self.floor.load(Ordering::Relaxed)
     }
 
     /// Puts another in its place.
     pub(crate) fn set(&self, blocks: Arc<BlockSet>) {
-        *self.0.write() = blocks;
+        self.floor.store(blocks.floor, Ordering::Relaxed);
+        *self.set.write() = blocks;
     }
 }
 

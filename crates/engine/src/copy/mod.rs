@@ -125,7 +125,7 @@ impl Db {
         let core = &self.core;
         loop {
             let (id, snapshot, options) = core.read_numbered(key, |series, id| {
-                let snapshot = series.snapshot(Timestamp::MIN, Timestamp::MAX);
+                let snapshot = series.snapshot(core.blocks.floor(), Timestamp::MAX);
                 (id, snapshot, series.options(core.labels_of(id)))
             })?;
             let state = core.shards[core.shard_of(id)].lock();

@@ -8,13 +8,15 @@
 //! and is driven by [`crate::Db::maintain`], step by step, as the simulation
 //! does. Tested through the database.
 
-#[allow(dead_code)]
 mod compact;
 mod flush;
 mod settle;
 
 pub use flush::FlushStats;
 pub(crate) use flush::Flusher;
+
+pub(crate) use compact::Compaction;
+pub use compact::CompactionStats;
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -62,6 +64,7 @@ impl Workers {
         workers.spawn("latewood-expire", core, run_expiry)?;
         workers.spawn("latewood-rules", core, run_rules)?;
         workers.spawn("latewood-flush", core, flush::run)?;
+        workers.spawn("latewood-compact", core, compact::run)?;
         if core.wal.is_some() {
             workers.spawn("latewood-log", core, run_log)?;
         }

@@ -48,15 +48,15 @@ pub struct Found {
 }
 
 impl View {
-    /// Takes from `series` what `query` needs.
-    pub(crate) fn of(series: &Series, query: &RangeQuery) -> Self {
+    /// Takes from `series` what `query` needs; nothing before `floor` is there.
+    pub(crate) fn of(series: &Series, query: &RangeQuery, floor: Timestamp) -> Self {
         let outside = query.needs_neighbours().then(|| {
-            let before = series.snapshot(Timestamp::MIN, query.from.saturating_sub(1));
-            let after = series.snapshot(query.to.saturating_add(1), Timestamp::MAX);
+            let before = series.snapshot(floor, query.from.saturating_sub(1));
+            let after = series.snapshot(floor.max(query.to.saturating_add(1)), Timestamp::MAX);
             Box::new((before, after))
         });
         Self {
-            snapshot: series.snapshot(query.from, query.to),
+            snapshot: series.snapshot(floor.max(query.from), query.to),
             outside,
         }
     }
@@ -128,7 +128,10 @@ impl Db {
             true => self.open_bucket(key)?,
             false => None,
         };
-        let view = self.core.read(key, |series| View::of(series, query))?;
+        let floor = self.core.blocks.floor();
+        let view = self
+            .core
+            .read(key, |series| View::of(series, query, floor))?;
         Ok(view.with_open(open))
     }
 
@@ -158,12 +161,13 @@ impl Db {
     /// # Errors
     /// `Corrupt`.
     pub fn latest(&self, series: &[SeriesRef], with_labels: bool) -> Result<Vec<Latest>> {
+        let floor = self.core.blocks.floor();
         let found = series.iter().filter_map(|series| {
             self.look(series, |held| {
                 Ok(Latest {
                     key: series.key.clone(),
                     labels: self.labels_if(with_labels, series),
-                    sample: held.last_sample()?,
+                    sample: held.last_sample()?.filter(|last| last.timestamp >= floor),
                 })
             })
         });
@@ -177,7 +181,8 @@ impl Db {
             true => self.core.open_bucket(series.id).unwrap_or_default(),
             false => None,
         };
-        let view = self.look(series, |held| View::of(held, query))?;
+        let floor = self.core.blocks.floor();
+        let view = self.look(series, |held| View::of(held, query, floor))?;
         Some(view.with_open(open))
     }
 

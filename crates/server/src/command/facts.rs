@@ -112,6 +112,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("latency|reset", "2.8.13", "O(1)"),
     ("latewood", "0.1.0", "that of the subcommand"),
     ("latewood|backup", "0.1.0", "O(1); O(N) behind it"),
+    ("latewood|compact", "0.1.0", "O(1); O(N) behind it"),
     ("latewood|help", "0.1.0", "O(1)"),
     ("latewood|settle", "0.1.0", "O(N)"),
     ("memory", "4.0.0", "that of the subcommand"),

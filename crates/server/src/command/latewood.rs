@@ -2,8 +2,8 @@
 //!
 //! BACKUP copies the database into a folder while it is served: the reply is
 //! that it has begun, INFO latewood says how it went.
-//! SETTLE merges every late sample into its chunk and waits for it; HELP lists
-//! the subcommands.
+//! SETTLE merges every late sample into its chunk and waits for it; COMPACT is
+//! in [`super::compact`]; HELP lists the subcommands.
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
@@ -38,11 +38,12 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     flags: &["admin"],
     keys: Keys::NONE,
     group: "latewood",
-    syntax: "SETTLE|HELP",
+    syntax: "BACKUP|SETTLE|COMPACT|HELP",
     summary: "What only Latewood has.",
     action: Action::Container(&[
         BACKUP,
         SETTLE,
+        super::compact::SPEC,
         Spec {
             name: "help",
             summary: "Lists these subcommands.",

@@ -17,6 +17,7 @@ mod auth;
 mod client;
 mod cluster;
 mod command_info;
+mod compact;
 mod config;
 mod connection;
 mod copy;

@@ -203,6 +203,14 @@ fn info_counts_what_happened() {
         ("TS.ADD k 20 1", ":20\r\n"),
         ("TS.ADD k 15 1", ":15\r\n"),
         ("LATEWOOD SETTLE", "+OK\r\n"),
+        ("LATEWOOD COMPACT PAUSE", "+OK\r\n"),
+        (
+            "LATEWOOD COMPACT NOW",
+            "-ERR TSDB: compaction is paused\r\n",
+        ),
+        ("LATEWOOD COMPACT RESUME", "+OK\r\n"),
+        ("LATEWOOD COMPACT NOW", "+Compaction started\r\n"),
+        ("LATEWOOD COMPACT LATER", "-ERR syntax error\r\n"),
         (
             "INFO keyspace",
             "$44\r\n# Keyspace\r\ndb0:keys=1,expires=0,avg_ttl=0\r\n\r\n",

@@ -15,9 +15,12 @@
 //! Tested by table, by random partitions against maps, and through the
 //! database on the simulated disk (`tests/compact_*.rs`).
 
+mod carry;
 #[cfg(test)]
 mod chance;
 mod cursor;
+mod face;
+mod floor;
 mod fold;
 mod join;
 mod living;
@@ -26,4 +29,94 @@ mod overlays;
 mod plan;
 mod regions;
 mod rewrite;
+mod state;
+mod step;
 mod survey;
+
+pub(crate) use state::Compaction;
+pub use state::CompactionStats;
+
+use crate::core::Core;
+use crate::error::{Error, ErrorKind, Result};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use step::Want;
+
+/// How often it is looked whether there is something to do.
+const TICK: Duration = Duration::from_millis(250);
+/// How often a paused job looks whether it may go on.
+const PAUSE_TICK: Duration = Duration::from_millis(50);
+/// Bytes written between two looks at pause and stop.
+const BREATH_BYTES: u64 = 1 << 20;
+
+/// Compacts in the background until the database closes.
+pub(super) fn run(core: &Core) {
+    while core.signals.sleep(TICK) {
+        if core.check_writable().is_ok() {
+            // Failures are counted and kept for who asks; the job comes again.
+            let _ = core.compaction_tick();
+        }
+    }
+}
+
+impl Core {
+    /// Does what is due, job by job.
+    fn compaction_tick(&self) -> Result<()> {
+        self.expire_by_clock()?;
+        if self.compaction.paused.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.compaction.asked.load(Ordering::Relaxed) {
+            let done = self.compact_all();
+            self.compaction.asked.store(false, Ordering::Relaxed);
+            done?;
+        }
+        while self.keep_disk_budget()? {}
+        while !self.compaction_is_called_off() && self.compact_step(Want::Steady)? {}
+        Ok(())
+    }
+
+    fn compaction_is_called_off(&self) -> bool {
+        let state = &self.compaction;
+        self.signals.stopped()
+            || state.paused.load(Ordering::Relaxed)
+            || state.asked.load(Ordering::Relaxed)
+    }
+
+    /// Does everything there is to do now.
+    ///
+    /// # Errors
+    /// Those of [`Core::compact_step`].
+    pub(crate) fn compact_all(&self) -> Result<()> {
+        self.expire_by_clock()?;
+        // Flushes may go on meanwhile: that must not keep it going for ever.
+        let blocks = self.manifest().blocks().count();
+        for _ in 0..2 * blocks + 8 {
+            if self.signals.stopped() || !self.compact_step(Want::All)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hears of bytes a job wrote: waits while paused.
+    ///
+    /// # Errors
+    /// `Halted` where the database closes: the job is given up.
+    fn compaction_goes_on(&self, bytes: u64) -> Result<()> {
+        let state = &self.compaction;
+        let since = state.since_breath.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if since < BREATH_BYTES {
+            return Ok(());
+        }
+        state.since_breath.store(0, Ordering::Relaxed);
+        let mut goes_on = !self.signals.stopped();
+        while goes_on && state.paused.load(Ordering::Relaxed) {
+            goes_on = self.signals.sleep(PAUSE_TICK);
+        }
+        match goes_on {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Halted, "the database closes")),
+        }
+    }
+}

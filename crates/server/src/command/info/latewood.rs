@@ -1,5 +1,6 @@
 //! The section `latewood` of INFO: ingest, settling, the log, recovery.
 
+use super::super::compact::fields;
 use super::{Source, field};
 use crate::shared::Shared;
 use latewood_engine::Stats;
@@ -41,6 +42,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_refused", budget.refused);
     field(text, "label_pairs", stats.label_pairs);
     flushes(text, stats);
+    compaction(text, shared);
     log(text, shared, stats);
     recovery(text, shared);
     backups(text, shared);
@@ -58,6 +60,21 @@ fn flushes(text: &mut String, stats: &Stats) {
     field(text, "flush_bytes_written", flush.bytes_written);
     field(text, "flush_last_ms", flush.last_ns / 1_000_000);
     field(text, "flush_total_ms", flush.total_ns / 1_000_000);
+}
+
+fn compaction(text: &mut String, shared: &Shared) {
+    let stats = shared.db.compaction();
+    for (name, value) in fields(&stats) {
+        field(text, &format!("compaction_{name}"), value);
+    }
+    match &stats.failure {
+        Some(failure) => field(
+            text,
+            "compaction_failure",
+            failure.replace(['\r', '\n'], " "),
+        ),
+        None => field(text, "compaction_failure", "none"),
+    }
 }
 
 fn log(text: &mut String, shared: &Shared, stats: &Stats) {

@@ -1,0 +1,170 @@
+//! The oldest timestamp there is for anyone: by age and by disk.
+//!
+//! The floor stands in the manifest and only rises. Readers see nothing before
+//! it and writers are refused there from the publication on; the files go as
+//! compaction finds them to hold nothing else. By age it follows the wall
+//! clock in small steps. By disk it rises once the files outgrow their budget:
+//! far enough that the oldest blocks make room.
+//!
+//! What counts as the oldest block is decided by where nearly all of its bytes
+//! end, not by its newest sample: a single series with timestamps far in the
+//! future must not take everyone's samples with it.
+
+use super::state::{Counters, Memory};
+use super::step::Want;
+use crate::block::Block;
+use crate::core::Core;
+use crate::error::Result;
+use latewood_model::Timestamp;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The floor moves in so many steps a retention.
+const STEPS: u64 = 64;
+/// But not rarer.
+const STEP_MS_MAX: u64 = 3_600_000;
+
+/// A block that a higher floor would free, nearly or wholly.
+struct Oldest {
+    /// Above this floor nearly nothing of it is left.
+    reach: Timestamp,
+    frees_bytes: u64,
+    partition: u32,
+    /// Something newer is in it, so it has to be rewritten.
+    is_mixed: bool,
+}
+
+impl Core {
+    /// Raises the floor to what `retention_ms` before now says, where that is
+    /// a step; whether it did.
+    ///
+    /// # Errors
+    /// Those of [`Core::publish`].
+    pub(crate) fn expire_by_clock(&self) -> Result<bool> {
+        let retention_ms = self.options.retention_ms;
+        if retention_ms == 0 {
+            return Ok(false);
+        }
+        let retention = i64::try_from(retention_ms).unwrap_or(i64::MAX);
+        let wanted = self.env.clock.now_ms().saturating_sub(retention);
+        let step_ms = (retention_ms / STEPS).clamp(1, STEP_MS_MAX) as i64;
+        if wanted < self.blocks.get().floor.saturating_add(step_ms) {
+            return Ok(false);
+        }
+        self.raise_floor(wanted)?;
+        Ok(true)
+    }
+
+    fn raise_floor(&self, floor: Timestamp) -> Result<()> {
+        self.publish(&mut |manifest| {
+            manifest.floor = manifest.floor.max(floor);
+            Ok(())
+        })
+    }
+
+    /// Bytes of all files. The log counts for no more than a quarter of the
+    /// budget: flushes shorten it, dropping samples does not.
+    fn used_bytes(&self, budget_bytes: u64) -> u64 {
+        let manifest = self.manifest();
+        let blocks: u64 = manifest.blocks().map(|block| block.len_bytes).sum();
+        let series: u64 = manifest.series_files().map(|file| file.len_bytes).sum();
+        let log = self.wal.as_ref().map_or(0, |wal| wal.stats().bytes_on_disk);
+        blocks + series + log.min(budget_bytes / 4)
+    }
+
+    /// Drops the oldest samples where the files outgrow the disk budget;
+    /// whether it did.
+    ///
+    /// # Errors
+    /// `Io` and `Corrupt` where an index cannot be read, and those of
+    /// [`Core::publish`].
+    pub(crate) fn keep_disk_budget(&self) -> Result<bool> {
+        let budget_bytes = self.options.disk_budget_bytes;
+        // Room for what compaction writes before its inputs go.
+        let target = budget_bytes - budget_bytes / 16;
+        if budget_bytes == 0 || self.used_bytes(budget_bytes) <= target {
+            return Ok(false);
+        }
+        while self.compact_step(Want::Disk)? {}
+        let excess = self.used_bytes(budget_bytes).saturating_sub(target);
+        if excess == 0 {
+            return Ok(true);
+        }
+        let Some((floor, freed)) = self.floor_that_frees(excess)? else {
+            return Ok(false);
+        };
+        self.raise_floor(floor)?;
+        let counters = &self.compaction.counters;
+        Counters::add(&counters.floor_raised_by_budget, 1);
+        Counters::add(&counters.bytes_dropped_by_budget, freed);
+        self.options.notice(&format!(
+            "the disk budget of {budget_bytes} bytes is spent: \
+             samples older than {floor} are dropped to free {freed} bytes"
+        ));
+        while self.compact_step(Want::Disk)? {}
+        Ok(true)
+    }
+
+    /// The lowest floor above the one in force that frees about `excess` bytes,
+    /// or as many as there are, and how many; `None` where there are none.
+    fn floor_that_frees(&self, excess: u64) -> Result<Option<(Timestamp, u64)>> {
+        let mut memory = self.compaction.turn.lock();
+        let set = self.blocks.get();
+        let mut oldest = Vec::new();
+        let mut there = BTreeSet::new();
+        for (&partition, blocks) in &set.partitions {
+            for block in blocks.base.iter().chain(&blocks.late) {
+                there.insert(block.meta().number);
+                let reach = reach(&mut memory, block)?;
+                let len_bytes = block.meta().len_bytes;
+                let is_mixed = block.meta().last >= reach;
+                oldest.push(Oldest {
+                    reach,
+                    frees_bytes: len_bytes - len_bytes / 16 * u64::from(is_mixed),
+                    partition,
+                    is_mixed,
+                });
+            }
+        }
+        memory.reaches.retain(|number, _| there.contains(number));
+        oldest.retain(|block| block.reach > set.floor);
+        oldest.sort_by_key(|block| block.reach);
+        let (mut freed, mut floor) = (0, None);
+        for block in &oldest {
+            if freed >= excess && Some(block.reach) != floor {
+                break;
+            }
+            freed += block.frees_bytes;
+            floor = Some(block.reach);
+            if block.is_mixed
+                && let Some(known) = memory.partitions.get_mut(&block.partition)
+            {
+                known.surveyed_ns = None;
+            }
+        }
+        Ok(floor.map(|floor| (floor, freed)))
+    }
+}
+
+/// The floor that frees nearly all of a block: 15 of 16 bytes end before it.
+fn reach(memory: &mut Memory, block: &Arc<Block>) -> Result<Timestamp> {
+    let meta = block.meta();
+    if let Some(reach) = memory.reaches.get(&meta.number) {
+        return Ok(*reach);
+    }
+    let mut ends = Vec::new();
+    let mut scan = block.scan();
+    while let Some(entry) = scan.advance()? {
+        ends.push((entry.last, u64::from(entry.len_bytes)));
+    }
+    ends.sort_unstable();
+    let total: u64 = ends.iter().map(|(_, bytes)| bytes).sum();
+    let mut passed = 0;
+    let end = ends.iter().find(|(_, bytes)| {
+        passed += bytes;
+        passed >= total - total / 16
+    });
+    let reach = end.map_or(meta.last, |(last, _)| *last).saturating_add(1);
+    memory.reaches.insert(meta.number, reach);
+    Ok(reach)
+}

@@ -1,0 +1,152 @@
+//! What compaction remembers and counts.
+
+use super::plan::Survey;
+use latewood_model::Timestamp;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Shared by whoever compacts and whoever asks how it goes.
+#[derive(Default)]
+pub(crate) struct Compaction {
+    /// Held by whoever compacts: one at a time.
+    pub(super) turn: Mutex<Memory>,
+    /// Nothing is begun in the background, and what is under way waits.
+    pub(super) paused: AtomicBool,
+    /// Somebody wants everything compacted.
+    pub(super) asked: AtomicBool,
+    /// A job is under way.
+    pub(super) busy: AtomicBool,
+    /// Bytes written since the last look at pause and stop.
+    pub(super) since_breath: AtomicU64,
+    pub(super) counters: Counters,
+    /// What the last failure said.
+    pub(super) failure: Mutex<Option<String>>,
+}
+
+/// What is known of partitions and blocks from one job to the next.
+#[derive(Default)]
+pub(super) struct Memory {
+    pub(super) partitions: BTreeMap<u32, PartitionMemory>,
+    /// By block: the time before which nearly all of its bytes end.
+    pub(super) reaches: BTreeMap<u64, Timestamp>,
+    /// The partition that had the last turn.
+    pub(super) last: Option<u32>,
+}
+
+/// What is known of one partition.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PartitionMemory {
+    /// Late bytes that the last survey saw or its fold left.
+    pub(super) late_bytes_seen: u64,
+    /// When the last survey was; `None` makes the next one due.
+    pub(super) surveyed_ns: Option<u64>,
+    /// Failures one after the other.
+    pub(super) failures: u32,
+    /// Not before this.
+    pub(super) retry_ns: u64,
+}
+
+macro_rules! counters {
+    ($($name:ident),* $(,)?) => {
+        /// What happened since the start.
+        #[derive(Default)]
+        pub(super) struct Counters { $(pub(super) $name: AtomicU64),* }
+    };
+}
+
+counters!(
+    base_merges,
+    late_merges,
+    folds,
+    failures,
+    abandoned,
+    bytes_read,
+    bytes_written,
+    blocks_dropped,
+    bytes_dropped,
+    bytes_dropped_by_budget,
+    floor_raised_by_budget,
+    surveys,
+);
+
+impl Counters {
+    pub(super) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+}
+
+/// How compaction goes, since the start.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CompactionStats {
+    /// Nothing is done in the background until it is resumed.
+    pub paused: bool,
+    /// A job is under way.
+    pub busy: bool,
+    /// Everything is to be compacted and is not yet.
+    pub asked: bool,
+    /// Merges and rewrites of base blocks.
+    pub base_merges: u64,
+    /// Merges and rewrites of late blocks.
+    pub late_merges: u64,
+    /// Folds of late blocks into base blocks.
+    pub folds: u64,
+    /// Jobs that failed and are tried again.
+    pub failures: u64,
+    /// Jobs given up because the blocks changed meanwhile.
+    pub abandoned: u64,
+    /// Looks into the indexes of a partition.
+    pub surveys: u64,
+    /// Bytes of blocks that jobs took in.
+    pub bytes_read: u64,
+    /// Bytes of blocks that jobs wrote.
+    pub bytes_written: u64,
+    /// Blocks forgotten whole.
+    pub blocks_dropped: u64,
+    /// Their bytes.
+    pub bytes_dropped: u64,
+    /// Bytes that went because the disk budget was spent.
+    pub bytes_dropped_by_budget: u64,
+    /// How often the disk budget made the oldest samples go.
+    pub floor_raised_by_budget: u64,
+    /// What the last failure said.
+    pub failure: Option<String>,
+}
+
+impl Compaction {
+    /// How it goes.
+    pub(crate) fn stats(&self) -> CompactionStats {
+        let counters = &self.counters;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CompactionStats {
+            paused: self.paused.load(Ordering::Relaxed),
+            busy: self.busy.load(Ordering::Relaxed),
+            asked: self.asked.load(Ordering::Relaxed),
+            base_merges: count(&counters.base_merges),
+            late_merges: count(&counters.late_merges),
+            folds: count(&counters.folds),
+            failures: count(&counters.failures),
+            abandoned: count(&counters.abandoned),
+            surveys: count(&counters.surveys),
+            bytes_read: count(&counters.bytes_read),
+            bytes_written: count(&counters.bytes_written),
+            blocks_dropped: count(&counters.blocks_dropped),
+            bytes_dropped: count(&counters.bytes_dropped),
+            bytes_dropped_by_budget: count(&counters.bytes_dropped_by_budget),
+            floor_raised_by_budget: count(&counters.floor_raised_by_budget),
+            failure: self.failure.lock().clone(),
+        }
+    }
+}
+
+/// Bytes that a survey found to lie over a stretch of base blocks.
+pub(super) fn over_bytes(survey: &Survey, places: &std::ops::Range<usize>) -> u64 {
+    let of_blocks = survey.base.get(places.clone()).unwrap_or_default();
+    let over: u64 = of_blocks.iter().map(|share| share.late_bytes).sum();
+    // Where nothing is below, the first stretch takes it.
+    match places.start {
+        0 => over + survey.orphan_bytes,
+        _ => over,
+    }
+}

@@ -1,0 +1,228 @@
+//! One step of compaction: the next partition with something to do, and what.
+//!
+//! Partitions take turns. One that failed is left alone for a while, longer
+//! each time, so that a damaged block does not keep the others waiting.
+
+use super::living::Living;
+use super::plan::{self, Bounds, Job, Lists, Survey};
+use super::rewrite::Rewrite;
+use super::state::{Compaction, Counters, Memory, PartitionMemory};
+use super::survey::survey;
+use crate::block::{Block, BlockMeta, PartitionBlocks};
+use crate::core::Core;
+use crate::error::{Error, Result};
+use latewood_model::Timestamp;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Nobody looks for garbage more often, nor faster than [`SURVEY_RATE`].
+const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
+/// Bytes of index that idle surveys read in a second; an index is about a
+/// hundredth of its block.
+const SURVEY_RATE: u64 = 1 << 20;
+/// After a failure a partition is left alone for so long, doubled each time.
+const RETRY_AFTER: Duration = Duration::from_secs(2);
+
+/// What is wanted of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// What pays.
+    Steady,
+    /// Everything there is to do.
+    All,
+    /// Only what gives disk back.
+    Disk,
+}
+
+/// One partition as a step found it.
+pub(super) struct Found {
+    pub(super) partition: u32,
+    pub(super) epoch: u64,
+    pub(super) floor: Timestamp,
+    pub(super) blocks: PartitionBlocks,
+    pub(super) base: Vec<BlockMeta>,
+    pub(super) late: Vec<BlockMeta>,
+}
+
+/// A job with what led to it.
+pub(super) struct Chosen {
+    pub(super) job: Job,
+    pub(super) living: Option<Living>,
+    pub(super) survey: Option<Survey>,
+}
+
+impl Core {
+    /// Does one job of one partition; false where none is due.
+    ///
+    /// # Errors
+    /// `Io` and `Corrupt` where blocks cannot be read or written: the partition
+    /// is left alone for a while. Those of [`Core::publish`].
+    pub(crate) fn compact_step(&self, want: Want) -> Result<bool> {
+        let mut memory = self.compaction.turn.lock();
+        let epoch = self.epoch();
+        let set = self.blocks.get();
+        let partitions: Vec<u32> = set.partitions.keys().copied().collect();
+        let after = memory.last;
+        let start = partitions.partition_point(|&partition| Some(partition) <= after);
+        let in_turn = partitions[start..].iter().chain(&partitions[..start]);
+        let memory = &mut *memory;
+        for &partition in in_turn {
+            let blocks = set.partitions[&partition].clone();
+            let found = Found::new(partition, epoch, set.floor, blocks);
+            let now_ns = self.env.clock.monotonic_ns();
+            let known = memory
+                .partitions
+                .entry(partition)
+                .or_insert_with(|| PartitionMemory {
+                    surveyed_ns: Some(now_ns),
+                    ..PartitionMemory::default()
+                });
+            if now_ns < known.retry_ns && want != Want::All {
+                continue;
+            }
+            memory.last = Some(partition);
+            match self.step_in(&found, known, want) {
+                Ok(false) => {}
+                Ok(true) => {
+                    known.failures = 0;
+                    return Ok(true);
+                }
+                Err(error) => {
+                    let wait = RETRY_AFTER * (1 << known.failures.min(8));
+                    known.failures = known.failures.saturating_add(1);
+                    known.retry_ns = now_ns.saturating_add(wait.as_nanos() as u64);
+                    self.compaction.note_failure(&error);
+                    return Err(error);
+                }
+            }
+        }
+        forget_gone(memory, &partitions);
+        Ok(false)
+    }
+
+    fn step_in(&self, found: &Found, known: &mut PartitionMemory, want: Want) -> Result<bool> {
+        let Some(chosen) = self.choose(found, known, want)? else {
+            return Ok(false);
+        };
+        self.compaction.busy.store(true, Ordering::Relaxed);
+        let done = self.carry_out(found, chosen, known);
+        self.compaction.busy.store(false, Ordering::Relaxed);
+        done
+    }
+
+    fn choose(
+        &self,
+        found: &Found,
+        known: &mut PartitionMemory,
+        want: Want,
+    ) -> Result<Option<Chosen>> {
+        let lists = found.lists();
+        let plain = |job| Chosen {
+            job,
+            living: None,
+            survey: None,
+        };
+        if let Some(job) = plan::below_floor(lists, found.floor) {
+            return Ok(Some(plain(job)));
+        }
+        let bounds = self.bounds(want);
+        if want == Want::All || self.survey_due(found, known, want) {
+            let living = self.living(found.partition, found.floor);
+            let blocks = &found.blocks;
+            let survey = survey(&blocks.base, &blocks.late, &living)?;
+            Counters::add(&self.compaction.counters.surveys, 1);
+            known.surveyed_ns = Some(self.env.clock.monotonic_ns());
+            known.late_bytes_seen = lists.late_bytes();
+            let job = match want {
+                Want::Disk => plan::garbage(lists, &survey, &bounds),
+                _ => plan::surveyed(lists, &survey, &bounds),
+            };
+            if let Some(job) = job {
+                // There may be more of it.
+                known.surveyed_ns = None;
+                return Ok(Some(Chosen {
+                    job,
+                    living: Some(living),
+                    survey: Some(survey),
+                }));
+            }
+        }
+        let merge = plan::merge(lists, &bounds).filter(|_| want != Want::Disk);
+        Ok(merge.map(plain))
+    }
+
+    fn bounds(&self, want: Want) -> Bounds {
+        let cap_bytes = self.block_bytes_max();
+        match want {
+            Want::All => Bounds::thorough(cap_bytes),
+            Want::Steady | Want::Disk => Bounds::steady(cap_bytes),
+        }
+    }
+
+    /// No block grows longer by compaction. Under a disk budget the oldest of
+    /// many is a small part of it.
+    pub(super) fn block_bytes_max(&self) -> u64 {
+        match self.options.disk_budget_bytes {
+            0 => self.options.block_bytes_max,
+            budget => self.options.block_bytes_max.min(budget / 16),
+        }
+    }
+
+    fn survey_due(&self, found: &Found, known: &PartitionMemory, want: Want) -> bool {
+        let lists = found.lists();
+        let Some(surveyed_ns) = known.surveyed_ns else {
+            return true;
+        };
+        let index_bytes = (lists.base_bytes() + lists.late_bytes()) / 100;
+        let interval = SURVEY_INTERVAL.max(Duration::from_secs(index_bytes / SURVEY_RATE));
+        let now_ns = self.env.clock.monotonic_ns();
+        u128::from(now_ns.saturating_sub(surveyed_ns)) >= interval.as_nanos()
+            || want != Want::Disk && plan::survey_due(lists, known.late_bytes_seen)
+    }
+}
+
+impl Found {
+    fn new(partition: u32, epoch: u64, floor: Timestamp, blocks: PartitionBlocks) -> Self {
+        let metas = |blocks: &[Arc<Block>]| -> Vec<BlockMeta> {
+            blocks.iter().map(|block| block.meta().clone()).collect()
+        };
+        Self {
+            partition,
+            epoch,
+            floor,
+            base: metas(&blocks.base),
+            late: metas(&blocks.late),
+            blocks,
+        }
+    }
+
+    fn lists(&self) -> Lists<'_> {
+        Lists {
+            base: &self.base,
+            late: &self.late,
+        }
+    }
+
+    pub(super) fn rewrite<'a>(&'a self, living: &'a Living, late: &'a [Arc<Block>]) -> Rewrite<'a> {
+        Rewrite {
+            partition: self.partition,
+            living,
+            base: &self.blocks.base,
+            late,
+        }
+    }
+}
+
+/// What was remembered of blocks that are gone goes too.
+fn forget_gone(memory: &mut Memory, partitions: &[u32]) {
+    let is_there = |partition: &u32| partitions.binary_search(partition).is_ok();
+    memory.partitions.retain(|partition, _| is_there(partition));
+}
+
+impl Compaction {
+    fn note_failure(&self, error: &Error) {
+        Counters::add(&self.counters.failures, 1);
+        *self.failure.lock() = Some(error.to_string());
+    }
+}

@@ -1,0 +1,70 @@
+//! `LATEWOOD COMPACT NOW|PAUSE|RESUME|STATUS`: what happens to blocks behind
+//! the writers.
+//!
+//! NOW answers at once: the work is done in the background, and `busy` and
+//! `asked` of STATUS say when it is over. STATUS replies with names and values.
+
+use super::fault::SYNTAX;
+use super::registry::{Action, Keys, Spec};
+use super::{Call, Outcome};
+use latewood_engine::CompactionStats;
+
+pub(super) const SPEC: Spec = Spec {
+    name: "compact",
+    arity: 3,
+    flags: &["admin"],
+    keys: Keys::NONE,
+    group: "latewood",
+    syntax: "NOW|PAUSE|RESUME|STATUS",
+    summary: "Compacts everything in the background, or stops, resumes or describes compaction.",
+    action: Action::Apply(apply),
+};
+
+fn apply(call: &mut Call<'_>) -> Outcome {
+    let db = &call.shared.db;
+    if call.args.is(2, "NOW") {
+        db.compact_soon()?;
+        call.reply().simple("Compaction started");
+        return Ok(());
+    }
+    if call.args.is(2, "STATUS") {
+        let fields = fields(&db.compaction());
+        let mut reply = call.reply();
+        reply.map(fields.len());
+        for (name, value) in fields {
+            reply.bulk(name.as_bytes());
+            reply.integer(i64::try_from(value).unwrap_or(i64::MAX));
+        }
+        return Ok(());
+    }
+    if call.args.is(2, "PAUSE") {
+        db.pause_compaction();
+    } else if call.args.is(2, "RESUME") {
+        db.resume_compaction();
+    } else {
+        return Err(SYNTAX);
+    }
+    call.reply().ok();
+    Ok(())
+}
+
+/// The figures of compaction by name, as STATUS and INFO give them.
+pub(super) fn fields(stats: &CompactionStats) -> Vec<(&'static str, u64)> {
+    vec![
+        ("paused", u64::from(stats.paused)),
+        ("busy", u64::from(stats.busy)),
+        ("asked", u64::from(stats.asked)),
+        ("base_merges", stats.base_merges),
+        ("late_merges", stats.late_merges),
+        ("folds", stats.folds),
+        ("surveys", stats.surveys),
+        ("failures", stats.failures),
+        ("abandoned", stats.abandoned),
+        ("bytes_read", stats.bytes_read),
+        ("bytes_written", stats.bytes_written),
+        ("blocks_dropped", stats.blocks_dropped),
+        ("bytes_dropped", stats.bytes_dropped),
+        ("bytes_dropped_by_budget", stats.bytes_dropped_by_budget),
+        ("floor_raised_by_budget", stats.floor_raised_by_budget),
+    ]
+}
