@@ -1,0 +1,150 @@
+//! Retention and the disk budget: what goes, and that it is said.
+
+use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
+use crate::world::{block_files, open_with, small_blocks};
+use latewood_engine::io::Env;
+use latewood_engine::io::sim::{SimClock, SimDisk};
+use latewood_engine::{Db, NoticeHook, Options, Refusal};
+use latewood_model::SeriesOptions;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+/// Values that no coding makes small.
+fn noise(at: i64) -> f64 {
+    f64::from_bits((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12 | 0x3ff0 << 48)
+}
+
+fn fill(db: &Db, key: &[u8], from: i64, to: i64) {
+    for at in from..to {
+        append(db, &[sample(key, at, noise(at))]).unwrap()[0]
+            .clone()
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_retention_of_a_series_gives_disk_back() {
+    let disk = SimDisk::new();
+    let db = open_with(&disk, small_blocks()).unwrap();
+    let short = SeriesOptions {
+        retention_ms: 500,
+        ..SeriesOptions::default()
+    };
+    db.create(b"short", &short).unwrap();
+    for part in 0..8 {
+        fill(&db, b"short", part * 1_000, part * 1_000 + 1_000);
+        db.flush().unwrap();
+    }
+    let before = block_files(&disk).1;
+    db.compact().unwrap();
+    assert!(
+        block_files(&disk).1 < before / 6,
+        "{} of {before}",
+        block_files(&disk).1
+    );
+    assert_eq!(
+        timestamps(&db, b"short"),
+        (7_499..8_000).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn retention_by_the_clock_takes_old_samples_of_every_series() {
+    let (disk, clock) = (SimDisk::new(), Arc::new(SimClock::default()));
+    let env = Env {
+        clock: clock.clone(),
+        ..disk.env(1)
+    };
+    let options = Options {
+        retention_ms: 10_000,
+        ..options(2)
+    };
+    let db = Db::open(&env, Path::new(DIR), options.clone(), last_wins()).unwrap();
+    let now_ms = env.clock.now_ms();
+    let keys: [&[u8]; 2] = [b"a", b"b"];
+    for key in keys {
+        fill(&db, key, now_ms - 3_000, now_ms);
+    }
+    db.flush().unwrap();
+    clock.advance_ms(8_000);
+    assert!(db.compact_step().unwrap());
+    let floor = now_ms + 8_000 - 10_000;
+    for key in keys {
+        assert_eq!(timestamps(&db, key), (floor..now_ms).collect::<Vec<_>>());
+    }
+    let outcomes = append(
+        &db,
+        &[sample(b"a", floor - 1, 1.0), sample(b"a", floor, 1.0)],
+    );
+    let outcomes = outcomes.unwrap();
+    assert_eq!(outcomes[0], Err(Refusal::OlderThanRetention));
+    assert!(outcomes[1].is_ok());
+    // A new series is no way around it.
+    let outcomes = append(&db, &[sample(b"new", floor - 1, 1.0)]).unwrap();
+    assert_eq!(outcomes[0], Err(Refusal::OlderThanRetention));
+    clock.advance_ms(20_000);
+    while db.compact_step().unwrap() {}
+    assert_eq!(block_files(&disk), (0, 0));
+    drop(db);
+    let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
+    assert_eq!(timestamps(&db, b"a"), []);
+}
+
+/// Writes about ten times the budget; the newest samples stay, and their
+/// series' ends, files stay inside the budget, and it is said.
+fn ring(series: usize, samples: i64) {
+    let (disk, said) = (SimDisk::new(), Arc::new(Mutex::new(Vec::new())));
+    let hears = Arc::clone(&said);
+    let budget = 512 * 1024;
+    let db = open_with(
+        &disk,
+        Options {
+            disk_budget_bytes: budget,
+            on_notice: Some(NoticeHook::new(move |sentence| {
+                hears.lock().unwrap().push(sentence.to_owned());
+            })),
+            ..small_blocks()
+        },
+    )
+    .unwrap();
+    // One with the clock far ahead must not take all others along.
+    append(&db, &[sample(b"future", 1 << 60, 1.0)]).unwrap();
+    let keys: Vec<Vec<u8>> = (0..series).map(|n| n.to_string().into_bytes()).collect();
+    let step = 6_000 / series as i64;
+    for start in (0..samples).step_by(step as usize) {
+        for key in &keys {
+            fill(&db, key, start, start + step);
+        }
+        append(&db, &[sample(b"future", (1 << 60) + 1 + start, 1.0)]).unwrap();
+        db.flush().unwrap();
+        while db.compact_step().unwrap() {}
+        let used = block_files(&disk).1;
+        assert!(used <= budget, "{used} bytes after {start}");
+    }
+    let left = timestamps(&db, &keys[0]);
+    assert_eq!(left.last(), Some(&(samples - 1)));
+    assert!(
+        left[0] > 0 && left.len() as i64 > samples / 40,
+        "{} left",
+        left.len()
+    );
+    assert!(left.len() as i64 == samples - left[0], "no holes");
+    for key in &keys {
+        assert_eq!(timestamps(&db, key), left);
+    }
+    let stats = db.compaction();
+    assert!(stats.floor_raised_by_budget > 0 && stats.bytes_dropped_by_budget > 0);
+    let said = said.lock().unwrap();
+    assert_eq!(said.len() as u64, stats.floor_raised_by_budget);
+    assert!(said[0].contains("disk budget"), "{said:?}");
+}
+
+#[test]
+fn a_disk_budget_is_a_ring_for_a_single_series() {
+    ring(1, 600_000);
+}
+
+#[test]
+fn a_disk_budget_is_a_ring_for_many_series() {
+    ring(100, 6_000);
+}

@@ -1,0 +1,10 @@
+//! Compaction through the database, on a simulated disk without threads.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+#[path = "../db_support/mod.rs"]
+mod db_support;
+mod disk;
+mod faults;
+mod histories;
+mod random;
+mod world;
