@@ -53,7 +53,6 @@ mod series;
 mod shard;
 mod slab;
 mod stats;
-#[allow(dead_code, unused_imports)]
 mod store;
 mod tag;
 pub mod tools;

@@ -1,16 +1,18 @@
-//! A database and what a restart makes of its log, compared all the time.
+//! A database and what a restart makes of its files and log, compared all the
+//! time.
 //!
 //! Random operations on a few keys that are sources, destinations and neither
-//! in turn: everything that makes, ends, moves or replaces a series. After some
-//! of them a copy of the disk is opened beside the database, and both must
-//! show the same. `LATEWOOD_SEED=n` runs one seed alone.
+//! in turn: everything that makes, ends, moves or replaces a series, and
+//! flushes between. After some of them a copy of the disk is opened beside the
+//! database, and both must show the same; now and then it goes on as the
+//! database. Without a log, everything is flushed before it is opened again. `LATEWOOD_SEED=n` runs one seed alone.
 
 use crate::db_support::{DIR, append, last_wins, options, sample};
 use crate::random::{Dice, seeds};
 use crate::support::{held, latest, spec};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
-use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Result};
+use latewood_engine::{Create, Db, Dump, ErrorKind, ExpireIf, Options, Result};
 use latewood_model::{Aggregator, Labels, SeriesOptions};
 use std::fmt::Write;
 use std::path::Path;
@@ -22,6 +24,7 @@ struct World {
     dice: Dice,
     clock: Arc<SimClock>,
     newest: i64,
+    wal: bool,
 }
 
 impl World {
@@ -30,7 +33,11 @@ impl World {
             clock: self.clock.clone(),
             ..disk.env(1)
         };
-        Db::open(&env, Path::new(DIR), options(4), last_wins()).unwrap()
+        let options = Options {
+            wal: self.wal,
+            ..options(4)
+        };
+        Db::open(&env, Path::new(DIR), options, last_wins()).unwrap()
     }
 
     fn key(&self) -> Vec<u8> {
@@ -62,7 +69,7 @@ impl World {
     fn step(&mut self, db: &Db) -> Result<()> {
         let (one, two) = (self.key(), self.key());
         let now_ms = self.clock.now_ms();
-        match self.dice.below(24) {
+        match self.dice.below(26) {
             0 => db.remove(&[&one]).map(drop),
             1 => db.rename(&one, &two, self.dice.one_in(2)).map(drop),
             2 if one != two => db.copy(&one, &two, self.dice.one_in(2)).map(drop),
@@ -107,6 +114,7 @@ impl World {
                 Ok(())
             }
             18 => db.last_sample(&one).map(drop),
+            19 | 20 => db.flush(),
             _ => self.write(db),
         }
     }
@@ -133,36 +141,49 @@ fn shown(db: &Db) -> String {
     text
 }
 
+fn live(seed: u64, wal: bool) {
+    let mut disk = SimDisk::new();
+    let mut world = World {
+        dice: Dice::new(seed),
+        clock: Arc::default(),
+        newest: 0,
+        wal,
+    };
+    let mut db = world.open(&disk);
+    for step in 0..150 {
+        if let Err(error) = world.step(&db) {
+            let expected = [
+                ErrorKind::NoSuchKey,
+                ErrorKind::KeyExists,
+                ErrorKind::Invalid,
+                ErrorKind::NoSuchRule,
+            ];
+            assert!(expected.contains(&error.kind()), "seed {seed}: {error}");
+        }
+        if world.dice.one_in(12) {
+            if !wal {
+                db.flush().unwrap();
+            }
+            let copy = disk.kill();
+            let twin = world.open(&copy);
+            assert_eq!(shown(&twin), shown(&db), "seed {seed}, step {step}");
+            if world.dice.one_in(2) {
+                (disk, db) = (copy, twin);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_restart_shows_what_the_database_shows() {
     for seed in seeds(60) {
-        let disk = SimDisk::new();
-        let mut world = World {
-            dice: Dice::new(seed),
-            clock: Arc::default(),
-            newest: 0,
-        };
-        let db = world.open(&disk);
-        for step in 0..150 {
-            match world.step(&db) {
-                Ok(()) => {}
-                Err(error) => {
-                    let kind = error.kind();
-                    let expected = [
-                        ErrorKind::NoSuchKey,
-                        ErrorKind::KeyExists,
-                        ErrorKind::Invalid,
-                        ErrorKind::NoSuchRule,
-                    ];
-                    assert!(expected.contains(&kind), "seed {seed}: {error}");
-                }
-            }
-            if world.dice.one_in(12) {
-                let twin = world.open(&disk.kill());
-                let there = shown(&twin);
-                drop(twin);
-                assert_eq!(there, shown(&db), "seed {seed}, step {step}");
-            }
-        }
+        live(seed, true);
+    }
+}
+
+#[test]
+fn a_restart_from_files_alone_shows_what_was_flushed() {
+    for seed in seeds(30) {
+        live(seed, false);
     }
 }
