@@ -5,6 +5,7 @@
 //! cache holds the files themselves: what this saves is checking, parsing and
 //! system calls.
 
+use super::overlap::Overlap;
 use super::page::Page;
 use crate::series::chunk::Chunk;
 use quick_cache::{OptionsBuilder, Weighter, sync};
@@ -52,6 +53,8 @@ pub(crate) struct Cache {
 struct Shared {
     items: sync::Cache<Place, Item, Bytes>,
     opened: AtomicU64,
+    /// It is here because all blocks of a database share the cache.
+    overlap: Overlap,
 }
 
 impl Cache {
@@ -72,8 +75,14 @@ impl Cache {
             shared: Arc::new(Shared {
                 items,
                 opened: AtomicU64::new(0),
+                overlap: Overlap::default(),
             }),
         }
+    }
+
+    /// What its blocks' readers met.
+    pub(crate) fn overlap(&self) -> &Overlap {
+        &self.shared.overlap
     }
 
     /// Bytes of memory it holds.

@@ -19,6 +19,7 @@ mod entry;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod overlap;
 mod page;
 mod reader;
 mod scan;

@@ -97,6 +97,11 @@ impl Block {
         &self.meta
     }
 
+    /// The cache it shares with all blocks of the database.
+    pub(super) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
     /// Its file.
     pub(crate) fn path(&self) -> &Path {
         &self.path

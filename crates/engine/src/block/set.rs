@@ -118,7 +118,9 @@ impl BlockSet {
                 return Err(overlap(id, block));
             }
         }
+        let mut met = 0;
         for block in &blocks.late {
+            let before = layers.overlays.len();
             block.find(id, from, to, |entry| {
                 layers.overlays.push(match entry.kind {
                     Kind::Tombstone => Overlay::Delete(entry.first, entry.last),
@@ -128,6 +130,10 @@ impl BlockSet {
                     }),
                 });
             })?;
+            met += u64::from(layers.overlays.len() > before);
+        }
+        if let Some(block) = blocks.base.first().or(blocks.late.first()) {
+            block.cache().overlap().note(met);
         }
         Ok(layers)
     }

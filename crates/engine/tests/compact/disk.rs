@@ -16,9 +16,7 @@ fn noise(at: i64) -> f64 {
 
 fn fill(db: &Db, key: &[u8], from: i64, to: i64) {
     for at in from..to {
-        append(db, &[sample(key, at, noise(at))]).unwrap()[0]
-            .clone()
-            .unwrap();
+        append(db, &[sample(key, at, noise(at))]).unwrap()[0].unwrap();
     }
 }
 

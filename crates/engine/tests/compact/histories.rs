@@ -1,7 +1,7 @@
 //! What compaction costs over long histories: bytes written for each that
 //! came, files, overlap. Prints its figures; run with `--nocapture`.
 
-use crate::db_support::{append, sample};
+use crate::db_support::{append, read, sample};
 use crate::world::{Chance, block_files, open_with, small_blocks};
 use latewood_engine::Db;
 use latewood_engine::io::sim::SimDisk;
@@ -28,9 +28,7 @@ impl History {
 
     fn put(&mut self, at: i64) {
         let value = self.chance.below(100_000) as f64 / 8.0;
-        append(&self.db, &[sample(b"s", at, value)]).unwrap()[0]
-            .clone()
-            .unwrap();
+        append(&self.db, &[sample(b"s", at, value)]).unwrap()[0].unwrap();
     }
 
     fn flush(&mut self) {
@@ -43,12 +41,24 @@ impl History {
 
     /// Bytes written to blocks for each byte that a flush wrote.
     fn report(&self, name: &str) -> f64 {
+        // All of it: no read meets more late blocks.
+        read(&self.db, b"s").unwrap();
         let stats = self.db.compaction();
         let amplification = 1.0 + stats.bytes_written as f64 / self.flushed_bytes as f64;
+        // The database counts the catalogue as flushed too.
+        assert!(stats.write_amplification() <= amplification);
+        let files = stats.base_blocks + stats.late_blocks;
+        assert_eq!(block_files(&self.disk).0 as u64, files);
+        assert!(stats.reads_late_blocks_max <= 12, "{stats:?}");
         println!(
-            "{name}: {} bytes flushed, amplification {amplification:.2}, at most {} files, \
+            "{name}: {} bytes flushed, amplification {amplification:.2}, at most {} files, a read meets {} late blocks, \
              {} base merges, {} late merges, {} folds",
-            self.flushed_bytes, self.files_max, stats.base_merges, stats.late_merges, stats.folds,
+            self.flushed_bytes,
+            self.files_max,
+            stats.reads_late_blocks_max,
+            stats.base_merges,
+            stats.late_merges,
+            stats.folds,
         );
         amplification
     }

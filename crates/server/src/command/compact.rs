@@ -66,5 +66,13 @@ pub(super) fn fields(stats: &CompactionStats) -> Vec<(&'static str, u64)> {
         ("bytes_dropped", stats.bytes_dropped),
         ("bytes_dropped_by_budget", stats.bytes_dropped_by_budget),
         ("floor_raised_by_budget", stats.floor_raised_by_budget),
+        ("bytes_flushed", stats.bytes_flushed),
+        ("base_blocks", stats.base_blocks),
+        ("base_bytes", stats.base_bytes),
+        ("late_blocks", stats.late_blocks),
+        ("late_bytes", stats.late_bytes),
+        ("reads", stats.reads),
+        ("reads_late_blocks", stats.reads_late_blocks),
+        ("reads_late_blocks_max", stats.reads_late_blocks_max),
     ]
 }

@@ -59,6 +59,6 @@ impl Db {
 
     /// How compaction goes.
     pub fn compaction(&self) -> CompactionStats {
-        self.core.compaction.stats()
+        self.core.compaction_stats()
     }
 }

@@ -1,9 +1,12 @@
 //! What compaction remembers and counts.
 
 use super::plan::Survey;
+use crate::block::Block;
+use crate::core::Core;
 use latewood_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Shared by whoever compacts and whoever asks how it goes.
@@ -112,11 +115,38 @@ pub struct CompactionStats {
     pub floor_raised_by_budget: u64,
     /// What the last failure said.
     pub failure: Option<String>,
+    /// Bytes that flushes wrote, catalogues among them.
+    pub bytes_flushed: u64,
+    /// Base blocks there are.
+    pub base_blocks: u64,
+    /// Their bytes.
+    pub base_bytes: u64,
+    /// Late blocks there are.
+    pub late_blocks: u64,
+    /// Their bytes.
+    pub late_bytes: u64,
+    /// Reads of one series that looked for blocks.
+    pub reads: u64,
+    /// Late blocks that those met, one counted for each read.
+    pub reads_late_blocks: u64,
+    /// The most late blocks that one read met.
+    pub reads_late_blocks_max: u64,
+}
+
+impl CompactionStats {
+    /// Bytes written to blocks for each byte that a flush wrote: 1 where nothing
+    /// was compacted, 0 where nothing was flushed.
+    pub fn write_amplification(&self) -> f64 {
+        match self.bytes_flushed {
+            0 => 0.0,
+            flushed => (flushed + self.bytes_written) as f64 / flushed as f64,
+        }
+    }
 }
 
 impl Compaction {
-    /// How it goes.
-    pub(crate) fn stats(&self) -> CompactionStats {
+    /// What it counted itself.
+    fn stats(&self) -> CompactionStats {
         let counters = &self.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CompactionStats {
@@ -136,7 +166,32 @@ impl Compaction {
             bytes_dropped_by_budget: count(&counters.bytes_dropped_by_budget),
             floor_raised_by_budget: count(&counters.floor_raised_by_budget),
             failure: self.failure.lock().clone(),
+            ..CompactionStats::default()
         }
+    }
+}
+
+impl Core {
+    /// How compaction goes, and what there is to compact.
+    pub(crate) fn compaction_stats(&self) -> CompactionStats {
+        let mut stats = self.compaction.stats();
+        stats.bytes_flushed = self.flush_stats().bytes_written;
+        for blocks in self.blocks.get().partitions.values() {
+            let bytes = |blocks: &[Arc<Block>]| -> u64 {
+                blocks.iter().map(|block| block.meta().len_bytes).sum()
+            };
+            stats.base_blocks += blocks.base.len() as u64;
+            stats.base_bytes += bytes(&blocks.base);
+            stats.late_blocks += blocks.late.len() as u64;
+            stats.late_bytes += bytes(&blocks.late);
+        }
+        let overlap = self.store.cache.overlap().counts();
+        (
+            stats.reads,
+            stats.reads_late_blocks,
+            stats.reads_late_blocks_max,
+        ) = overlap;
+        stats
     }
 }
 

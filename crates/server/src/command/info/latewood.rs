@@ -67,6 +67,8 @@ fn compaction(text: &mut String, shared: &Shared) {
     for (name, value) in fields(&stats) {
         field(text, &format!("compaction_{name}"), value);
     }
+    let amplification = format!("{:.2}", stats.write_amplification());
+    field(text, "compaction_write_amplification", amplification);
     match &stats.failure {
         Some(failure) => field(
             text,
