@@ -61,12 +61,6 @@ impl Series {
             || stored.is_some_and(|stored| stored.has_news())
     }
 
-    /// Bytes of memory that a flush would give back.
-    pub(crate) fn head_bytes(&self) -> usize {
-        let memory = self.memory();
-        memory.tail_bytes + memory.chunk_bytes + memory.late_bytes
-    }
-
     /// Moves the head into a [`Frozen`] for flush number `flush`, together with
     /// what an earlier flush that was never published has left; `None` where
     /// there is nothing. What a reader sees stays the same. The caller then

@@ -21,11 +21,9 @@
 pub(crate) mod chunk;
 mod delete;
 mod facts;
-#[allow(dead_code)]
 mod freeze;
 pub(crate) mod late;
 mod memory;
-#[allow(dead_code)]
 pub(crate) mod overlay;
 mod put;
 pub(crate) mod rewrite;
@@ -33,7 +31,6 @@ pub(crate) mod settle;
 mod snapshot;
 mod sort;
 pub(crate) mod spans;
-#[allow(dead_code)]
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;

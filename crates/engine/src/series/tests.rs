@@ -366,7 +366,7 @@ fn flushes_change_nothing_a_reader_sees() {
         run.check();
         run.restart();
         run.check();
-        assert!(!run.series.has_head() && run.series.head_bytes() == 0);
+        assert!(!run.series.has_head() && run.series.held_bytes() == 0);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Random operations on a database against a naive map.
 //!
 //! Every write's answer and every read is compared with [`oracle`]. The
-//! database lies on the simulated disk and is closed, killed and cut from
-//! power again and again; after each it must be what the oracle says:
+//! database lies on the simulated disk, flushes into blocks and compacts them,
+//! and is closed, killed and cut from power again and again; after each it must
+//! be what the oracle says:
 //!
 //! - after a close or a kill: exactly the oracle;
 //! - after a power cut: the log kept a prefix of its groups, up to some
