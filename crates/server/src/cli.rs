@@ -71,6 +71,8 @@ pub(crate) enum Command {
     Backup(crate::tools::Backup),
     /// Make a directory from a backup, and verify every checksum.
     Restore(crate::tools::Restore),
+    /// Bring everything into blocks and merge them until nothing is to gain.
+    Compact(crate::tools::Compact),
     /// Count what a directory holds.
     Stats(crate::tools::Stats),
 }

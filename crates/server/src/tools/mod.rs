@@ -1,4 +1,4 @@
-//! `latewood check|inspect|stats|backup|restore`: what is done to data beside
+//! `latewood check|inspect|stats|compact|backup|restore`: what is done to data beside
 //! serving it.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
@@ -7,8 +7,10 @@
 //! built binary.
 
 mod backup;
+mod compact;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
+pub(crate) use compact::{Compact, compact};
 
 use clap::Args;
 use latewood_engine::Result;

@@ -7,6 +7,7 @@
 mod harness;
 
 mod backup;
+mod compact;
 mod look;
 
 use harness::{Server, command};
