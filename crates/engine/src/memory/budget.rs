@@ -143,6 +143,11 @@ impl Budget {
         }
     }
 
+    /// Whether writers wait for memory, or soon will.
+    pub(crate) fn is_short(&self) -> bool {
+        self.level() != Level::Open
+    }
+
     fn level(&self) -> Level {
         match self.level.load(Ordering::Relaxed) {
             0 => Level::Open,

@@ -7,4 +7,5 @@ mod disk;
 mod faults;
 mod histories;
 mod random;
+mod threads;
 mod world;

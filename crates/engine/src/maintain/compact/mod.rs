@@ -99,7 +99,8 @@ impl Core {
         Ok(())
     }
 
-    /// Hears of bytes a job wrote: waits while paused.
+    /// Hears of bytes a job wrote: waits while paused, and a little while writers
+    /// wait for memory, so that the flush gets the disk and a core.
     ///
     /// # Errors
     /// `Halted` where the database closes: the job is given up.
@@ -111,6 +112,9 @@ impl Core {
         }
         state.since_breath.store(0, Ordering::Relaxed);
         let mut goes_on = !self.signals.stopped();
+        if goes_on && self.options.background && self.budget.is_short() {
+            goes_on = self.signals.sleep(PAUSE_TICK);
+        }
         while goes_on && state.paused.load(Ordering::Relaxed) {
             goes_on = self.signals.sleep(PAUSE_TICK);
         }
