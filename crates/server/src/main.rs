@@ -41,7 +41,8 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
 
-/// Memory that a flush frees goes back to the system within a second.
+/// Memory that a flush frees goes back to the system soon: see the settings in
+/// `.cargo/config.toml`.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -252,7 +252,8 @@ impl Core {
 
     /// Whether a flush is likely to make room.
     fn may_free_memory(&self) -> bool {
-        self.flusher_works() && (self.budget.can_free() || self.is_flushing())
+        let frees = self.budget.can_free() || self.is_flushing() || self.has_just_flushed();
+        self.flusher_works() && frees
     }
 
     /// Tells the budget what a shard took, once that is worth it.

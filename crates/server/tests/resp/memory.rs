@@ -97,3 +97,74 @@ fn the_budget_is_changed_by_config() {
         "{refused}"
     );
 }
+
+/// Bytes of anonymous memory that a process has in RAM.
+fn anonymous_bytes(process: u64) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
+    let kibibytes: u64 = line
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    kibibytes * 1024
+}
+
+/// Sends a line again until there is memory for it.
+fn insist(client: &mut Client, line: &str) {
+    let begun = Instant::now();
+    while client.ask(line).contains("OOM") {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "refused for good"
+        );
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Many times more than memory holds, while series come and go.
+#[test]
+fn twenty_million_samples_and_passing_series_fit_into_64_mib() {
+    const SERIES: u64 = 10_000;
+    const ROUNDS: u64 = 2000;
+    let budget = BUDGET.to_string();
+    let server = Server::with(&["--memory", &budget]);
+    let mut client = server.client();
+    let process = client.info("process_id");
+    let create: Vec<String> = (0..SERIES).map(|n| format!("TS.CREATE k:{n}")).collect();
+    for some in create.chunks(500) {
+        assert!(
+            pipeline(&mut client, some)
+                .iter()
+                .all(|reply| reply == "+OK\r\n")
+        );
+    }
+    let mut most = 0;
+    for round in 0..ROUNDS {
+        for start in (0..SERIES).step_by(5000) {
+            let mut line = "TS.MADD".to_owned();
+            for n in start..start + 5000 {
+                let value = (n * 7 + round * 13) % 997;
+                line.push_str(&format!(" k:{n} {} 0.{value}", round * 1000));
+            }
+            insist(&mut client, &line);
+        }
+        if round % 10 == 0 {
+            insist(
+                &mut client,
+                &format!("TS.ADD passing:{round} 1 1 LABELS round {round}"),
+            );
+            client.ask(&format!("DEL passing:{}", round.saturating_sub(100)));
+        }
+        most = most.max(anonymous_bytes(process));
+    }
+    assert!(most < MOST, "{most} bytes");
+    assert!(client.info("flushes") > 3);
+    for key in ["k:0", "k:4999", "k:9999"] {
+        let count = client.ask(&format!("TS.RANGE {key} - + AGGREGATION count 1000000000"));
+        assert_eq!(count, format!("*1\r\n*2\r\n:0\r\n+{ROUNDS}\r\n"), "{key}");
+    }
+}

@@ -35,6 +35,8 @@ use std::time::Duration;
 
 /// How often memory, log and ages are looked at.
 const TICK: Duration = Duration::from_millis(100);
+/// How long the allocator takes to give back what a flush freed.
+const SETTLING_NS: u64 = 1_000_000_000;
 /// How long after a failure the flusher tries again, at first and at most.
 const RETRY_NS: u64 = 1_000_000_000;
 const RETRY_MAX_NS: u64 = 60_000_000_000;
@@ -50,6 +52,8 @@ pub(crate) struct Flusher {
     requests: AtomicU64,
     /// A thread flushes, and its last flush went well.
     works: AtomicBool,
+    /// When the last flush ended, by the monotonic clock.
+    ended_ns: AtomicU64,
     turn: Mutex<Turn>,
     counters: Counters,
 }
@@ -143,6 +147,14 @@ impl Core {
         self.flusher.turn.is_locked()
     }
 
+    /// Whether a flush ended so lately that the allocator may still hold what
+    /// it freed.
+    pub(crate) fn has_just_flushed(&self) -> bool {
+        let ended_ns = self.flusher.ended_ns.load(Ordering::Relaxed);
+        let now_ns = self.env.clock.monotonic_ns();
+        ended_ns > 0 && now_ns.saturating_sub(ended_ns) < SETTLING_NS
+    }
+
     /// Flushes the partition whose turn it is, if one is due; whether it was.
     pub(crate) fn flush_if_due(&self) -> Result<bool> {
         self.check_writable()?;
@@ -195,6 +207,8 @@ impl Core {
         let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.flusher.counters.note(&flushed, took_ns);
         self.observer.note(Work::Flush, took_ns);
+        let ended_ns = begun_ns + took_ns;
+        self.flusher.ended_ns.store(ended_ns, Ordering::Relaxed);
         self.look_at_memory();
         match flushed {
             Ok(_) => {
