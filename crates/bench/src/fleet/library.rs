@@ -67,7 +67,7 @@ pub(super) fn run(args: &LoadArgs, plan: &Plan, log: Log, repeat: usize) -> Resu
     progress.finish();
     let drain_seconds = watch.during(plan.samples(), || {
         db.settle().map_err(failed)?;
-        db.sync().map(drop).map_err(failed)
+        db.flush().map_err(failed)
     })?;
     watch.until_quiet(plan.samples())?;
     let client_cpu_seconds = own_cpu_seconds() - own_before;
