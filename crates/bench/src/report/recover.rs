@@ -20,7 +20,7 @@ pub(super) fn page(report: &RecoverReport, name: &str) -> String {
          - {} series with six labels, {} samples in all, {} % late{flushed}\n\n\
          The time runs from starting the process until it answers PING; its files were written \
          out and taken out of the page cache (`posix_fadvise`) before. *Replayed* are the samples \
-         that were in the log and not yet in blocks; the rates are of these. *Peak* is the most \
+         read from the log, those that are in blocks already among them; the rates are of these. *Peak* is the most \
          anonymous memory until the first answer. Afterwards the server held as many samples as \
          were acknowledged; the newest of every series and all of some were read back and \
          compared.\n\n\
