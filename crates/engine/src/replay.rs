@@ -236,6 +236,13 @@ impl Replayer<'_> {
             self.core.index.clear();
             self.core.expiring.store(0, Ordering::Relaxed);
         }
+        // Until they are written anew, the files of these partitions still name
+        // the series: the log must not forget that they are gone.
+        let now_ns = self.core.env.clock.monotonic_ns();
+        let mut state = self.core.shards[0].lock();
+        for &partition in self.directory.contents.partitions.keys() {
+            state.heads.owe(partition, position.0, || now_ns);
+        }
     }
 }
 
@@ -261,7 +268,7 @@ impl Core {
             other => other,
         };
         let linked = series.links().is_some();
-        if series.put(sample, policy, &mut state.sealer)? == Fate::Late {
+        if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Late {
             self.after_late(state, place);
         } else if series.memory_moved() {
             state.heads.note(series, partition_of(id));
@@ -304,6 +311,10 @@ impl Replay for Replayer<'_> {
     fn apply(&self, _worker: usize, at: Position, records: RecordIter<'_>) -> Result<()> {
         let mut held: Option<(usize, MutexGuard<'_, ShardState>)> = None;
         let mut samples = 0;
+        if at.0 < self.directory.contents.log_start {
+            // The files hold all of it; the log had no time to forget it.
+            return Ok(());
+        }
         for record in records {
             let record = record?;
             samples += u64::from(matches!(record, Record::Sample { .. }));

@@ -266,9 +266,10 @@ impl Core {
             Some(Links::Destination(held)) if *held == link => {}
             _ => return Ok(None),
         }
-        let written = write(self, &mut state)?;
+        let written = write(self, &mut state);
+        // What was applied before a failure is logged as well.
         self.log_group(&mut state)?;
-        Ok(Some(written))
+        written.map(Some)
     }
 
     fn put_rows(&self, state: &mut ShardState, id: SeriesId, rows: &[Sample]) -> Result<Arc<[u8]>> {

@@ -310,6 +310,16 @@ impl Source {
         needed.fold(floor, Timestamp::min)
     }
 
+    /// Keeps marks from what is taken promptly: in a replay a sample may lie in
+    /// the tail that was among what is sealed when the log was written, and its
+    /// mark must outlive what was taken then. At worst a bucket is computed twice.
+    pub(crate) fn keep_marks(&mut self) {
+        if !self.prompt.is_empty() {
+            self.late.append(&mut self.prompt);
+            self.late_due = true;
+        }
+    }
+
     /// Moves marks to those in flight: all of them, or those near the newest.
     pub(crate) fn take(&mut self, take: Take, newest: Option<Timestamp>) {
         self.in_flight.append(&mut self.prompt);

@@ -63,6 +63,33 @@ impl Series {
         Ok(Fate::InOrder)
     }
 
+    /// Takes a sample that the log holds, so that it was accepted: no policy
+    /// looks for what is stored.
+    pub(crate) fn put_logged(
+        &mut self,
+        sample: Sample,
+        policy: DuplicatePolicy,
+        sealer: &mut Sealer,
+    ) -> Result<Fate> {
+        let is_deep = self
+            .stored
+            .as_ref()
+            .is_some_and(|stored| sample.timestamp <= stored.last());
+        let is_late = self.newest.is_some_and(|newest| sample.timestamp <= newest);
+        let fate = if is_deep && is_late {
+            if self.links.is_some() {
+                self.note_touched(sample.timestamp);
+            }
+            self.stage_stored(sample, policy)
+        } else {
+            self.put(sample, policy, sealer)?
+        };
+        if let Some(source) = self.source_mut() {
+            source.keep_marks();
+        }
+        Ok(fate)
+    }
+
     #[inline]
     fn push_tail(&mut self, sample: Sample, sealer: &mut Sealer) -> Result<()> {
         self.tail.push(sample);
@@ -160,14 +187,20 @@ impl Series {
         if refused {
             return Ok(Fate::Refused(Refusal::Duplicate));
         }
+        Ok(self.stage_stored(sample, policy))
+    }
+
+    fn stage_stored(&mut self, sample: Sample, policy: DuplicatePolicy) -> Fate {
         let op = LateOp::new(sample, policy);
         self.holds_nan |= op.may_leave_nan();
-        if self.newest == Some(sample.timestamp) {
-            let newest = stored.newest_value();
-            stored.set_newest_value(newest.map(|old| op.apply(Some(old))));
+        if let Some(stored) = &mut self.stored {
+            if self.newest == Some(sample.timestamp) {
+                let newest = stored.newest_value();
+                stored.set_newest_value(newest.map(|old| op.apply(Some(old))));
+            }
+            stored.push(op);
         }
-        stored.push(op);
-        Ok(Fate::Late)
+        Fate::Late
     }
 
     /// Stages a sample at or before `sealed_last`.

@@ -203,7 +203,14 @@ impl Core {
             Some((_, number)) => number,
             None => self.manifest().flush + 1,
         };
+        let epoch = self.epoch();
         let flushed = self.flush_partition(partition, number);
+        if flushed.is_err() && self.epoch() != epoch {
+            // Everything was removed meanwhile: there is nothing left to flush.
+            turn.failed = None;
+            turn.failures = 0;
+            return Ok(());
+        }
         let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.flusher.counters.note(&flushed, took_ns);
         self.observer.note(Work::Flush, took_ns);

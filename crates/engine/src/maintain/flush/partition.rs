@@ -85,7 +85,7 @@ impl Core {
         for start in places.clone().step_by(step) {
             let some = start..(start + step).min(places.end);
             for shard in 0..self.shards.len() {
-                self.settle_before(shard, some.clone())?;
+                self.settle_before(shard, some.clone());
                 let mut state = self.shards[shard].lock();
                 for place in some.clone() {
                     let id = self.id_of(shard, place);
@@ -112,7 +112,7 @@ impl Core {
 
     /// Folds late operations into the chunks in memory where that pays: what a
     /// block holds in order costs later readers nothing.
-    fn settle_before(&self, shard: usize, places: Range<usize>) -> Result<()> {
+    fn settle_before(&self, shard: usize, places: Range<usize>) {
         let worth: Vec<usize> = {
             let state = self.shards[shard].lock();
             let is_worth = |place: &usize| {
@@ -122,9 +122,9 @@ impl Core {
             places.filter(is_worth).collect()
         };
         for place in worth {
-            self.settle_one(self.id_of(shard, place))?;
+            // Where it fails the operations stay, and become overlays.
+            let _ = self.settle_one(self.id_of(shard, place));
         }
-        Ok(())
     }
 
     /// Freezes one series under its shard's lock; `None` where there is none.
@@ -149,6 +149,9 @@ impl Core {
         number: u64,
         epoch: u64,
     ) -> Result<()> {
+        // A series that is in no row may have gone meanwhile: what took it must
+        // be on disk before its absence is.
+        self.sync_to(self.log_end())?;
         self.publish(&mut |manifest: &mut Manifest| {
             if manifest.epoch != epoch {
                 let message = "everything was removed while a flush was under way";
