@@ -334,6 +334,9 @@ impl Core {
         if fate == Fate::Late {
             self.after_late(state, place);
         } else if series.memory_moved() {
+            if self.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
+                return Err(Refusal::Damaged);
+            }
             state.heads.note(series, partition_of(id));
         }
         if linked {

@@ -10,6 +10,7 @@ use super::{Sealer, Series};
 use crate::block::CurrentBlocks;
 use crate::error::Result;
 use latewood_model::SeriesId;
+use latewood_model::limits::FRAME_SAMPLES_MIN;
 use std::sync::Arc;
 
 impl Frozen {
@@ -59,6 +60,19 @@ impl Series {
             || !self.chunks.is_empty()
             || self.late.is_some()
             || stored.is_some_and(|stored| stored.has_news())
+    }
+
+    /// Encodes the tail where it is worth a frame, and gives its memory back:
+    /// raw samples take several times as much, and grow by doubling.
+    ///
+    /// # Errors
+    /// `Corrupt` where it cannot be encoded; the tail is as it was.
+    pub(crate) fn seal_early(&mut self, sealer: &mut Sealer) -> Result<()> {
+        if self.tail.len() >= FRAME_SAMPLES_MIN {
+            self.seal_tail(sealer)?;
+            self.tail = Vec::new();
+        }
+        Ok(())
     }
 
     /// Moves the head into a [`Frozen`] for flush number `flush`, together with

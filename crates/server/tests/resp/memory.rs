@@ -161,6 +161,7 @@ fn twenty_million_samples_and_passing_series_fit_into_64_mib() {
         }
         most = most.max(anonymous_bytes(process));
     }
+    println!("MOST {most}");
     assert!(most < MOST, "{most} bytes");
     assert!(client.info("flushes") > 3);
     for key in ["k:0", "k:4999", "k:9999"] {
