@@ -22,11 +22,12 @@ impl Series {
     }
 
     /// Whether the tail just grew or sealed, so that a look at
-    /// [`Series::held_bytes`] is due. True some ten times for each frame.
+    /// [`Series::held_bytes`] is due. True some ten times for each frame: its
+    /// memory doubles with the first sample behind a power of two.
     #[inline]
     pub(crate) fn memory_moved(&self) -> bool {
-        let len = self.tail.len();
-        len & len.wrapping_sub(1) == 0
+        let before = self.tail.len().saturating_sub(1);
+        before & before.wrapping_sub(1) == 0
     }
 
     /// Puts chunks in the place of others, and counts them.
@@ -101,5 +102,29 @@ impl std::ops::AddAssign for Memory {
         self.chunk_bytes += other.chunk_bytes;
         self.late_bytes += other.late_bytes;
         self.other_bytes += other.other_bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::series::Sealer;
+    use latewood_model::{DuplicatePolicy, SeriesOptions};
+
+    #[test]
+    fn a_tail_that_grew_is_looked_at_at_once() {
+        let mut series = Series::new(b"key"[..].into(), &SeriesOptions::default());
+        let mut sealer = Sealer::default();
+        let mut counted = 0;
+        for at in 0..5_000 {
+            let sample = Sample::new(at, 1.0);
+            series
+                .put(sample, DuplicatePolicy::Last, &mut sealer)
+                .unwrap();
+            if series.memory_moved() {
+                counted = series.held_bytes();
+            }
+            assert_eq!(counted, series.held_bytes(), "after sample {at}");
+        }
     }
 }
