@@ -71,10 +71,7 @@ impl Series {
         policy: DuplicatePolicy,
         sealer: &mut Sealer,
     ) -> Result<Fate> {
-        let is_deep = self
-            .stored
-            .as_ref()
-            .is_some_and(|stored| sample.timestamp <= stored.last());
+        let is_deep = self.reaches_stored(sample.timestamp);
         let is_late = self.newest.is_some_and(|newest| sample.timestamp <= newest);
         let fate = if is_deep && is_late {
             if self.links.is_some() {
@@ -172,24 +169,6 @@ impl Series {
 
     /// Stages a sample at or before the end of what is stored.
     #[cold]
-    fn append_stored(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<Fate> {
-        let Some(stored) = &mut self.stored else {
-            return Ok(Fate::Refused(Refusal::Damaged));
-        };
-        let refused = match policy {
-            DuplicatePolicy::Block => stored.exists(sample.timestamp)?,
-            DuplicatePolicy::First | DuplicatePolicy::Last => false,
-            _ if sample.value.is_nan() || self.holds_nan => stored
-                .value_at(sample.timestamp)?
-                .is_some_and(|old| policy.resolve(old, sample.value).is_none()),
-            _ => false,
-        };
-        if refused {
-            return Ok(Fate::Refused(Refusal::Duplicate));
-        }
-        Ok(self.stage_stored(sample, policy))
-    }
-
     fn stage_stored(&mut self, sample: Sample, policy: DuplicatePolicy) -> Fate {
         let op = LateOp::new(sample, policy);
         self.holds_nan |= op.may_leave_nan();
@@ -205,11 +184,6 @@ impl Series {
 
     /// Stages a sample at or before `sealed_last`.
     fn append_sealed(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<Fate> {
-        if let Some(stored) = &self.stored
-            && sample.timestamp <= stored.last()
-        {
-            return self.append_stored(sample, policy);
-        }
         let refused = match policy {
             DuplicatePolicy::Block => self.exists_sealed(sample.timestamp)?,
             DuplicatePolicy::First | DuplicatePolicy::Last => false,
@@ -221,13 +195,27 @@ impl Series {
         if refused {
             return Ok(Fate::Refused(Refusal::Duplicate));
         }
+        if self.reaches_stored(sample.timestamp) {
+            return Ok(self.stage_stored(sample, policy));
+        }
         let op = LateOp::new(sample, policy);
         self.holds_nan |= op.may_leave_nan();
         self.late.get_or_insert_default().push(op);
         Ok(Fate::Late)
     }
 
+    /// Whether a timestamp lies within what was flushed.
+    fn reaches_stored(&self, timestamp: Timestamp) -> bool {
+        let stored = self.stored.as_ref();
+        stored.is_some_and(|stored| timestamp <= stored.last())
+    }
+
     fn exists_sealed(&mut self, timestamp: Timestamp) -> Result<bool> {
+        if let Some(stored) = &mut self.stored
+            && timestamp <= stored.last()
+        {
+            return stored.exists(timestamp);
+        }
         if let Some(late) = &mut self.late
             && late.exists(timestamp)
         {
