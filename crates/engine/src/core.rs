@@ -90,6 +90,7 @@ impl Core {
             state.group.begin(stride_log2);
             Mutex::new(state)
         });
+        let budget = Budget::new(options.memory_bytes);
         let core = Self {
             shards: shards.collect(),
             keys: Keys::new(env.random.next_u64()),
@@ -97,12 +98,12 @@ impl Core {
             blocks: Arc::default(),
             wal: None,
             compaction: Compaction::default(),
-            store: Store::new(dir),
+            store: Store::new(dir, budget.cache_bytes()),
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),
             observer: Observer::default(),
             kept_memory: KeptMemory::default(),
-            budget: Budget::new(options.memory_bytes),
+            budget,
             reads_found: AtomicU64::new(0),
             reads_missed: AtomicU64::new(0),
             settler: Mutex::new(()),

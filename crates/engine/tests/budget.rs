@@ -156,3 +156,48 @@ fn heads_are_counted_down_when_series_go() {
     db.flush_all().unwrap();
     assert_eq!(counted(), 0);
 }
+
+/// What reads keep at hand is a small part of the budget, and goes before a
+/// write is refused for it.
+#[test]
+fn what_was_read_from_blocks_gives_way_to_writes() {
+    let world = World::open(options(1));
+    let db = &world.db;
+    let mut bits = 1_u64;
+    for round in 0..5 {
+        for series in 0..400 {
+            let key = format!("k{series}");
+            let samples: Vec<_> = (0..100)
+                .map(|t| {
+                    bits = bits.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    sample(key.as_bytes(), round * 100 + t, (bits >> 11) as f64)
+                })
+                .collect();
+            append(db, &samples).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let read_all = || {
+        for series in 0..400 {
+            let key = format!("k{series}");
+            assert_eq!(timestamps(db, key.as_bytes()).len(), 500);
+        }
+        db.memory().block_bytes as u64
+    };
+    let roots = 64 << 10;
+    let held = read_all();
+    assert!(
+        (1..BUDGET / 8 + roots).contains(&held),
+        "{held} of {BUDGET} bytes"
+    );
+    db.set_memory_limit(0);
+    let unlimited = read_all();
+    assert!(unlimited > BUDGET, "{unlimited} bytes");
+    db.set_memory_limit(BUDGET);
+    let held = db.memory().block_bytes as u64;
+    assert!(held < BUDGET / 8 + roots, "{held} bytes");
+    world.hold(BUDGET);
+    assert!(db.is_out_of_memory());
+    let held = db.memory().block_bytes as u64;
+    assert!(held < roots, "{held} bytes are kept though memory is out");
+}

@@ -80,6 +80,16 @@ impl Cache {
         }
     }
 
+    /// Changes how many bytes of memory it may hold; what is over goes.
+    pub(crate) fn set_capacity(&self, capacity_bytes: u64) {
+        self.shared.items.set_capacity(capacity_bytes);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.shared.items.clear();
+    }
+
     /// What its blocks' readers met.
     pub(crate) fn overlap(&self) -> &Overlap {
         &self.shared.overlap

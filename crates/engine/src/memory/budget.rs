@@ -26,6 +26,10 @@ const SLOW_PERCENT: u64 = 90;
 const FLUSH_PERCENT: u64 = 60;
 /// Heads of less than this share of the budget are not worth a flush.
 const FLUSH_WORTH: u64 = 32;
+/// Bytes of what was read from blocks that are kept at hand, without a budget;
+/// with one no more than this share of it.
+const CACHE_BYTES: u64 = 32 << 20;
+const CACHE_SHARE: u64 = 8;
 /// What a flush takes for each series of a partition until it is on disk.
 const FROZEN_BYTES: u64 = 320;
 /// How old a look at the memory gets.
@@ -135,6 +139,14 @@ impl Budget {
         }
     }
 
+    /// How much of what was read from blocks may be kept at hand.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        match self.limit_bytes() {
+            0 => CACHE_BYTES,
+            limit => CACHE_BYTES.min(limit / CACHE_SHARE),
+        }
+    }
+
     /// How many bytes a shard takes before it tells.
     fn step(&self) -> i64 {
         match self.limit_bytes() {
@@ -202,6 +214,8 @@ impl Db {
             .budget
             .limit_bytes
             .store(limit_bytes, Ordering::Relaxed);
+        let cache_bytes = self.core.budget.cache_bytes();
+        self.core.store.cache.set_capacity(cache_bytes);
         self.core.look_at_memory();
         self.core.wake_flusher();
     }
@@ -287,7 +301,10 @@ impl Core {
         budget.reserved_bytes.store(reserved, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();
         budget.measured_ns.store(now_ns, Ordering::Relaxed);
-        budget.set_level();
+        if budget.set_level() == Level::Full {
+            // Sooner than a write is refused, reads have to go to the disk.
+            self.store.cache.clear();
+        }
     }
 
     /// The same where the last look is a while ago.

@@ -23,9 +23,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of index pages and chunks of blocks that are kept at hand.
-const CACHE_BYTES: u64 = 32 * 1024 * 1024;
-
 /// The files of an open database.
 pub(crate) struct Store {
     dir: PathBuf,
@@ -46,14 +43,15 @@ pub(crate) struct Published {
 }
 
 impl Store {
-    /// That of an empty directory.
-    pub(crate) fn new(dir: &Path) -> Self {
+    /// That of an empty directory; `cache_bytes` of index pages and chunks of
+    /// blocks are kept at hand.
+    pub(crate) fn new(dir: &Path, cache_bytes: u64) -> Self {
         Self {
             dir: dir.to_owned(),
             published: Mutex::default(),
             next_file: AtomicU64::new(1),
             halted: OnceLock::new(),
-            cache: Cache::new(CACHE_BYTES),
+            cache: Cache::new(cache_bytes),
             lost: Mutex::default(),
         }
     }
