@@ -32,28 +32,31 @@ fn check(disk: &SimDisk, told: &Told, what: &str) {
     db.close().unwrap();
 }
 
+/// Tells the story on a disk whose power goes `after` so many operations.
+fn tell_until(after: u64) -> (SimDisk, Told) {
+    let disk = SimDisk::new();
+    disk.plan(Fault {
+        op: None,
+        after,
+        trouble: Trouble::PowerCut,
+    });
+    let mut told = Told::default();
+    if let Ok(db) = open_adding(&disk) {
+        let _ = tell(&db, &mut told, false);
+    }
+    if told.contents.is_empty() {
+        told.contents.push(Default::default());
+    }
+    (disk, told)
+}
+
 #[test]
 fn a_power_cut_at_any_operation_loses_and_doubles_nothing() {
     for after in 0..length() {
         for seed in 0..3 {
-            let disk = SimDisk::new();
-            disk.plan(Fault {
-                op: None,
-                after,
-                trouble: Trouble::PowerCut,
-            });
-            let mut told = Told::default();
-            if let Ok(db) = open_adding(&disk) {
-                let _ = tell(&db, &mut told, false);
-            }
-            if told.contents.is_empty() {
-                told.contents.push(Default::default());
-            }
-            check(
-                &disk.crash(seed),
-                &told,
-                &format!("cut at {after}, seed {seed}"),
-            );
+            let (disk, told) = tell_until(after);
+            let what = format!("cut at {after}, seed {seed}");
+            check(&disk.crash(seed), &told, &what);
         }
     }
 }
@@ -61,19 +64,7 @@ fn a_power_cut_at_any_operation_loses_and_doubles_nothing() {
 #[test]
 fn a_process_killed_at_any_operation_loses_and_doubles_nothing() {
     for after in 0..length() {
-        let disk = SimDisk::new();
-        disk.plan(Fault {
-            op: None,
-            after,
-            trouble: Trouble::PowerCut,
-        });
-        let mut told = Told::default();
-        if let Ok(db) = open_adding(&disk) {
-            let _ = tell(&db, &mut told, false);
-        }
-        if told.contents.is_empty() {
-            told.contents.push(Default::default());
-        }
+        let (disk, told) = tell_until(after);
         check(&disk.kill(), &told, &format!("killed at {after}"));
     }
 }
