@@ -12,9 +12,7 @@ use crate::frame::put_header;
 use crate::timestamps::{
     TimestampCoding, bitmap, delta_pfor, gorilla, linear, raw as raw_timestamps, regular,
 };
-use crate::values::{
-    Scratch, ValueCoding, constant, decimal, decimal_delta, decimal_for, dictionary,
-};
+use crate::values::{Scratch, ValueCoding, constant, decimal, dictionary};
 use crate::values::{narrow, ordered, raw as raw_values, ulp, xor};
 use crate::varint::{put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX, Stats};
@@ -318,17 +316,15 @@ impl Encoder {
     /// Tries every coding that may pay; leaves the smallest in the body.
     fn search_values(&mut self, values: &[f64], hint: &mut Hint) -> (ValueCoding, u8) {
         let start = self.body.len();
-        let mut best: Option<(ValueCoding, u8, u8)> = None;
-        let decimal_exponent = decimal::guess_exponent(values);
-        if let Some(exponent) = decimal_exponent {
-            self.challenge(values, ValueCoding::DecimalFor, exponent, start, &mut best);
-            self.challenge(
-                values,
-                ValueCoding::DecimalDelta,
-                exponent,
-                start,
-                &mut best,
-            );
+        let mut best = None;
+        if let Some(exponent) = decimal::guess_exponent(values)
+            && let Some(offsets) = decimal::Offsets::find(values, exponent, &mut self.scratch)
+        {
+            for coding in [ValueCoding::DecimalFor, ValueCoding::DecimalDelta] {
+                self.rival.clear();
+                let flags = offsets.put(coding, values, &mut self.scratch, &mut self.rival);
+                self.keep_smaller((coding, exponent, flags), start, &mut best);
+            }
         }
         self.challenge(values, ValueCoding::Dictionary, 0, start, &mut best);
         if best.is_none() || self.body.len() - start > values.len() * DECIMALS_SUFFICE_BYTES {
@@ -356,21 +352,28 @@ impl Encoder {
         coding: ValueCoding,
         exponent: u8,
         start: usize,
-        best: &mut Option<(ValueCoding, u8, u8)>,
+        best: &mut Option<Candidate>,
     ) {
         self.rival.clear();
-        let Some(flags) =
+        if let Some(flags) =
             encode_values(values, coding, exponent, &mut self.scratch, &mut self.rival)
-        else {
-            return;
-        };
+        {
+            self.keep_smaller((coding, exponent, flags), start, best);
+        }
+    }
+
+    /// Moves the rival into the body, from `start` on, if it is smaller.
+    fn keep_smaller(&mut self, rival: Candidate, start: usize, best: &mut Option<Candidate>) {
         if best.is_none() || self.rival.len() < self.body.len() - start {
             self.body.truncate(start);
             self.body.extend_from_slice(&self.rival);
-            *best = Some((coding, exponent, flags));
+            *best = Some(rival);
         }
     }
 }
+
+/// A coding of values, its exponent and its flags.
+type Candidate = (ValueCoding, u8, u8);
 
 /// Appends statistics and values; `None` (with leftovers in `out`) if the coding cannot hold them.
 fn encode_values(
@@ -389,15 +392,8 @@ fn encode_values(
             });
         }
         ValueCoding::DecimalFor | ValueCoding::DecimalDelta => {
-            if !decimal::quantize(values, decimal::power_of_ten(exponent), scratch) {
-                return None;
-            }
-            let encode = if coding == ValueCoding::DecimalFor {
-                decimal_for::encode
-            } else {
-                decimal_delta::encode
-            };
-            return Some(encode(values, exponent, scratch, out));
+            let offsets = decimal::Offsets::find(values, exponent, scratch)?;
+            return Some(offsets.put(coding, values, scratch, out));
         }
         _ => {}
     }

@@ -30,6 +30,7 @@ mod error;
 mod frame;
 mod pfor;
 mod scalar;
+mod simd;
 mod stats;
 mod stream;
 mod timestamps;

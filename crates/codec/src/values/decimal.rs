@@ -1,4 +1,4 @@
-//! What the two decimal codings share: mantissas, exponent search, the head.
+//! What the two decimal codings share: exponent search, mantissas, the head.
 //!
 //! Most measurements are decimals that were parsed into f64: `m / 10^d` with a
 //! true division gives the very bits back, which is checked for every value.
@@ -9,30 +9,33 @@
 //! exceptions on real data.
 //!
 //! Mantissas stay below 2^51, so that they are exact in f64 and rounding is an
-//! addition; all loops below vectorise without special instructions.
-//!
-//! Head: exponent byte; zigzag smallest mantissa; without exceptions: varint
-//! range, varint sum of offsets (these are the frame's statistics); with a
-//! divisor: varint divisor; with exceptions: varint count, then for each a
-//! varint distance to the one before, then their raw bits.
+//! addition; the loops are kernels (`simd`). The head is described in `head`.
 
-use super::{Scratch, flag};
-use crate::varint::{Reader, put_varint, put_zigzag};
-use crate::{Error, FRAME_SAMPLES_MAX, Stats};
+mod divide;
+mod head;
+#[cfg(test)]
+pub(crate) mod twin;
 
-/// Powers of ten that f64 holds exactly.
+pub(crate) use head::Head;
+#[cfg(test)]
+pub(crate) use twin::naive_values;
+
+use super::{Scratch, ValueCoding, decimal_delta, decimal_for, flag};
+use crate::Stats;
+use crate::simd::{self, Kernel};
+use crate::varint::{put_varint, put_zigzag};
+use divide::{Divider, POWERS};
+
+/// The largest power of ten that f64 holds exactly.
 pub(crate) const EXPONENT_MAX: u8 = 22;
-const POWERS: [f64; EXPONENT_MAX as usize + 1] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
-    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
-];
 /// Adding and subtracting 1.5 * 2^52 rounds anything below 2^51 to an integer.
 const ROUNDER: f64 = 6755399441055744.0;
 const MANTISSA_LIMIT: f64 = (1u64 << 51) as f64;
 /// Adding 2^52 to an integer below it leaves the integer in the low bits.
 const TWO_52: f64 = (1u64 << 52) as f64;
 const LOW_52: u64 = (1 << 52) - 1;
-const LANES: usize = 4;
+/// Values that are checked, and compared for extremes, side by side.
+pub(crate) const CHUNK: usize = 64;
 /// At most one value in this many may be an exception.
 const EXCEPTION_RATIO: usize = 12;
 
@@ -65,33 +68,121 @@ pub(crate) fn guess_exponent(values: &[f64]) -> Option<u8> {
     (failed * 4 <= probed && failed < probed).then_some(exponent)
 }
 
-/// Writes mantissas to `scratch.floats` and notes the exceptions; false if there are too many.
+/// What is left to write of a frame of decimals once `scratch` holds its
+/// offsets: from the smallest mantissa, over their common divisor, both as
+/// floats and as words, and the indices of the exceptions.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offsets {
+    exponent: u8,
+    extent: Extent,
+    /// Of the offsets before they are divided.
+    sum: u64,
+    divisor: u64,
+}
+
+impl Offsets {
+    /// Finds mantissas at `exponent` for all but a few values; `None` if there are too many.
+    pub(crate) fn find(values: &[f64], exponent: u8, scratch: &mut Scratch) -> Option<Self> {
+        let extent = quantize(values, exponent, scratch)?;
+        let floats = &mut scratch.floats[..values.len()];
+        let words = &mut scratch.words[..values.len()];
+        let sum = simd::run(Shift {
+            min: extent.min,
+            floats,
+            words,
+        });
+        let divisor = common_divisor(floats, words);
+        if divisor > 1 {
+            simd::run(Shrink {
+                divisor: divisor as f64,
+                floats,
+                words,
+            });
+        }
+        Some(Self {
+            exponent,
+            extent,
+            sum,
+            divisor,
+        })
+    }
+
+    /// Appends head and offsets under one of the two decimal codings; returns
+    /// the flags to note in the frame.
+    pub(crate) fn put(
+        self,
+        coding: ValueCoding,
+        values: &[f64],
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> u8 {
+        let flags = self.put_head(values, &scratch.exceptions, out);
+        let words = &scratch.words[..values.len()];
+        if coding == ValueCoding::DecimalFor {
+            decimal_for::encode(words, out);
+            return flags;
+        }
+        let floats = &scratch.floats[..values.len()];
+        flags | decimal_delta::encode(floats, words, scratch.deltas.as_mut_slice(), out)
+    }
+
+    fn put_head(self, values: &[f64], exceptions: &[u16], out: &mut Vec<u8>) -> u8 {
+        let mut flags = 0;
+        if !exceptions.is_empty() {
+            flags |= flag::EXCEPTIONS;
+            if Stats::of(values).put(out) {
+                flags |= flag::HAS_NAN;
+            }
+        }
+        out.push(self.exponent);
+        put_zigzag(self.extent.min as i64, out);
+        if exceptions.is_empty() {
+            put_varint((self.extent.max - self.extent.min) as u64, out);
+            put_varint(self.sum, out);
+        }
+        if self.divisor > 1 {
+            flags |= flag::DIVISOR;
+            put_varint(self.divisor, out);
+        }
+        if !exceptions.is_empty() {
+            put_exceptions(values, exceptions, out);
+        }
+        flags
+    }
+}
+
+/// Writes mantissas to `scratch.floats` and notes the exceptions; `None` if there are too many.
 ///
 /// An exception's mantissa repeats its neighbour's, so that it costs no bits.
-pub(crate) fn quantize(values: &[f64], scale: f64, scratch: &mut Scratch) -> bool {
+fn quantize(values: &[f64], exponent: u8, scratch: &mut Scratch) -> Option<Extent> {
     scratch.exceptions.clear();
     let floats = &mut scratch.floats[..values.len()];
-    for (index, (chunk, slots)) in values.chunks(64).zip(floats.chunks_mut(64)).enumerate() {
-        if !quantize_chunk(chunk, scale, slots) {
-            note_exceptions(
-                chunk,
-                scale,
-                slots,
-                (index * 64) as u16,
-                &mut scratch.exceptions,
-            );
+    let (extent, inexact) = simd::run(Quantize {
+        values,
+        divider: Divider::new(exponent),
+        slots: floats,
+    });
+    if inexact == 0 {
+        return Some(extent);
+    }
+    let scale = power_of_ten(exponent);
+    for (index, (chunk, slots)) in values
+        .chunks(CHUNK)
+        .zip(floats.chunks_mut(CHUNK))
+        .enumerate()
+    {
+        if inexact >> index & 1 == 1 {
+            let start = (index * CHUNK) as u16;
+            note_exceptions(chunk, scale, slots, start, &mut scratch.exceptions);
             if scratch.exceptions.len() > values.len().div_ceil(EXCEPTION_RATIO) {
-                return false;
+                return None;
             }
         }
     }
-    let Some(&first) = scratch.exceptions.first() else {
-        return true;
-    };
     if scratch.exceptions.len() == values.len() {
-        return false;
+        return None;
     }
-    if first == 0 {
+    if scratch.exceptions.first() == Some(&0) {
         let held = (0..values.len())
             .find(|index| !scratch.exceptions.contains(&(*index as u16)))
             .unwrap_or(0);
@@ -100,21 +191,38 @@ pub(crate) fn quantize(values: &[f64], scale: f64, scratch: &mut Scratch) -> boo
     for &index in scratch.exceptions.iter().filter(|index| **index > 0) {
         floats[usize::from(index)] = floats[usize::from(index) - 1];
     }
-    true
+    Some(simd::run(ExtentOf(floats)))
 }
 
-/// True if every value of the chunk is held exactly. No branches: vectorises.
-#[inline]
-fn quantize_chunk(values: &[f64], scale: f64, slots: &mut [f64]) -> bool {
-    let mut wrong = 0u64;
-    for (value, slot) in values.iter().zip(slots) {
-        let mantissa = (value * scale + ROUNDER) - ROUNDER;
-        wrong |= (mantissa / scale).to_bits() ^ value.to_bits();
-        // Sets bit 63 unless |mantissa| < 2^51; NaN and infinity compare above every limit.
-        wrong |= (MANTISSA_LIMIT.to_bits() - 1).wrapping_sub(mantissa.abs().to_bits()) & 1 << 63;
-        *slot = mantissa;
+/// Mantissas, their extent, and a bit for every chunk with a value that is not held exactly.
+struct Quantize<'a> {
+    values: &'a [f64],
+    divider: Divider,
+    slots: &'a mut [f64],
+}
+
+impl Kernel for Quantize<'_> {
+    type Output = (Extent, u32);
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> (Extent, u32) {
+        let (mut lanes, mut inexact) = (Lanes::new(), 0);
+        let chunks = self.values.chunks(CHUNK);
+        for (index, (chunk, slots)) in chunks.zip(self.slots.chunks_mut(CHUNK)).enumerate() {
+            let mut wrong = 0u64;
+            for (value, slot) in chunk.iter().zip(&mut *slots) {
+                let mantissa = (value * self.divider.scale + ROUNDER) - ROUNDER;
+                wrong |= self.divider.divide::<FMA>(mantissa).to_bits() ^ value.to_bits();
+                // Sets bit 63 unless |mantissa| < 2^51; NaN and infinity compare above every limit.
+                wrong |=
+                    (MANTISSA_LIMIT.to_bits() - 1).wrapping_sub(mantissa.abs().to_bits()) & 1 << 63;
+                *slot = mantissa;
+            }
+            lanes.include(slots);
+            inexact |= u32::from(wrong != 0) << index;
+        }
+        (lanes.extent(), inexact)
     }
-    wrong == 0
 }
 
 fn note_exceptions(
@@ -132,88 +240,116 @@ fn note_exceptions(
     }
 }
 
-/// Extent of mantissas and of their deltas.
-#[derive(Debug, Clone, Copy)]
+/// The smallest and the largest of some finite numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Extent {
     pub(crate) min: f64,
     pub(crate) max: f64,
 }
 
-impl Extent {
-    /// Of one or more finite numbers.
-    pub(crate) fn of(floats: &[f64]) -> Self {
-        let mut min = [floats[0]; LANES];
-        let mut max = [floats[0]; LANES];
-        let (groups, tail) = floats.as_chunks::<LANES>();
-        for group in groups {
-            for lane in 0..LANES {
-                min[lane] = if group[lane] < min[lane] {
-                    group[lane]
-                } else {
-                    min[lane]
-                };
-                max[lane] = if group[lane] > max[lane] {
-                    group[lane]
-                } else {
-                    max[lane]
-                };
-            }
-        }
+/// Extremes of [`CHUNK`] numbers side by side, since the extreme of a run of
+/// floats does not vectorise.
+#[derive(Clone, Copy)]
+pub(crate) struct Lanes {
+    min: [f64; CHUNK],
+    max: [f64; CHUNK],
+}
+
+impl Lanes {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
         Self {
-            min: tail.iter().chain(&min).copied().fold(floats[0], f64::min),
-            max: tail.iter().chain(&max).copied().fold(floats[0], f64::max),
+            min: [f64::INFINITY; CHUNK],
+            max: [f64::NEG_INFINITY; CHUNK],
+        }
+    }
+
+    /// Takes in at most [`CHUNK`] numbers.
+    #[inline(always)]
+    pub(crate) fn include(&mut self, numbers: &[f64]) {
+        for ((number, min), max) in numbers.iter().zip(&mut self.min).zip(&mut self.max) {
+            *min = if number < min { *number } else { *min };
+            *max = if number > max { *number } else { *max };
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn extent(mut self) -> Extent {
+        let mut half = CHUNK / 2;
+        while half > 0 {
+            let (low, high) = self.min.split_at_mut(half);
+            for (a, b) in low.iter_mut().zip(&high[..half]) {
+                *a = if b < a { *b } else { *a };
+            }
+            let (low, high) = self.max.split_at_mut(half);
+            for (a, b) in low.iter_mut().zip(&high[..half]) {
+                *a = if b > a { *b } else { *a };
+            }
+            half /= 2;
+        }
+        Extent {
+            min: self.min[0],
+            max: self.max[0],
         }
     }
 }
 
-/// Turns the mantissas in `scratch.floats` into offsets from the smallest, over
-/// their common divisor, there and in `scratch.words`; writes the head and
-/// returns the flags to note in the frame.
-pub(crate) fn put_head(
-    values: &[f64],
-    exponent: u8,
-    scratch: &mut Scratch,
-    out: &mut Vec<u8>,
-) -> u8 {
-    let floats = &mut scratch.floats[..values.len()];
-    let extent = Extent::of(floats);
-    let words = &mut scratch.words[..values.len()];
-    let mut sum = 0u64;
-    for (word, float) in words.iter_mut().zip(floats.iter_mut()) {
-        *float -= extent.min;
-        *word = word_of(*float);
-        sum = sum.wrapping_add(*word);
+struct ExtentOf<'a>(&'a [f64]);
+
+impl Kernel for ExtentOf<'_> {
+    type Output = Extent;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> Extent {
+        let mut lanes = Lanes::new();
+        self.0.chunks(CHUNK).for_each(|chunk| lanes.include(chunk));
+        lanes.extent()
     }
-    let mut flags = 0;
-    if !scratch.exceptions.is_empty() {
-        flags |= flag::EXCEPTIONS;
-        if Stats::of(values).put(out) {
-            flags |= flag::HAS_NAN;
+}
+
+/// Mantissas become offsets from `min`; returns the sum of these.
+struct Shift<'a> {
+    min: f64,
+    floats: &'a mut [f64],
+    words: &'a mut [u64],
+}
+
+impl Kernel for Shift<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> u64 {
+        let mut sum = 0u64;
+        for (word, float) in self.words.iter_mut().zip(self.floats) {
+            *float -= self.min;
+            *word = word_of(*float);
+            sum = sum.wrapping_add(*word);
         }
+        sum
     }
-    out.push(exponent);
-    put_zigzag(extent.min as i64, out);
-    if scratch.exceptions.is_empty() {
-        put_varint((extent.max - extent.min) as u64, out);
-        put_varint(sum, out);
-    }
-    let divisor = common_divisor(floats, words);
-    if divisor > 1 {
-        flags |= flag::DIVISOR;
-        put_varint(divisor, out);
-        for (word, float) in words.iter_mut().zip(floats) {
-            *float /= divisor as f64;
+}
+
+/// Offsets are divided by what divides all of them.
+struct Shrink<'a> {
+    divisor: f64,
+    floats: &'a mut [f64],
+    words: &'a mut [u64],
+}
+
+impl Kernel for Shrink<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for (word, float) in self.words.iter_mut().zip(self.floats) {
+            *float /= self.divisor;
             *word = word_of(*float);
         }
     }
-    if !scratch.exceptions.is_empty() {
-        put_exceptions(values, &scratch.exceptions, out);
-    }
-    flags
 }
 
 /// A whole number in 0..2^52 as an integer, without a conversion instruction.
-#[inline]
+#[inline(always)]
 fn word_of(float: f64) -> u64 {
     (float + TWO_52).to_bits() & LOW_52
 }
@@ -230,113 +366,6 @@ fn put_exceptions(values: &[f64], exceptions: &[u16], out: &mut Vec<u8>) {
     }
 }
 
-/// The parsed head of a decimal section.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Head<'a> {
-    scale: f64,
-    min: f64,
-    range: u64,
-    sum: u64,
-    divisor: f64,
-    exceptions: usize,
-    positions: Reader<'a>,
-    raw: &'a [u8],
-}
-
-impl<'a> Head<'a> {
-    pub(crate) fn parse(reader: &mut Reader<'a>, flags: u8) -> Result<Self, Error> {
-        let exponent = reader.u8()?;
-        if exponent > EXPONENT_MAX {
-            return Err(Error::Corrupt("a decimal exponent exceeds 22"));
-        }
-        let min = reader.zigzag()? as f64;
-        let has_exceptions = flags & flag::EXCEPTIONS != 0;
-        let (range, sum) = if has_exceptions {
-            (0, 0)
-        } else {
-            (reader.varint()?, reader.varint()?)
-        };
-        let divisor = if flags & flag::DIVISOR != 0 {
-            reader.varint()? as f64
-        } else {
-            1.0
-        };
-        let exceptions = if has_exceptions { reader.varint()? } else { 0 };
-        if exceptions > FRAME_SAMPLES_MAX as u64 {
-            return Err(Error::Corrupt("more exceptions than samples"));
-        }
-        let exceptions = exceptions as usize;
-        let positions = *reader;
-        for _ in 0..exceptions {
-            reader.varint()?;
-        }
-        let raw = reader.take(exceptions * 8)?;
-        Ok(Self {
-            scale: power_of_ten(exponent),
-            min,
-            range,
-            sum,
-            divisor,
-            exceptions,
-            positions,
-            raw,
-        })
-    }
-
-    /// Statistics of a section without exceptions.
-    pub(crate) fn stats(&self, count: usize) -> Stats {
-        let sum = (self.min as i64)
-            .wrapping_mul(count as i64)
-            .wrapping_add_unsigned(self.sum);
-        Stats {
-            min: self.min / self.scale,
-            max: (self.min + self.range as f64) / self.scale,
-            sum: sum as f64 / self.scale,
-            nan_count: 0,
-        }
-    }
-
-    /// The value of one offset.
-    #[inline]
-    pub(crate) fn value(&self, offset: u64) -> f64 {
-        let offset = f64::from_bits(offset & LOW_52 | TWO_52.to_bits()) - TWO_52;
-        (offset * self.divisor + self.min) / self.scale
-    }
-
-    /// The values of many offsets. Vectorises.
-    pub(crate) fn values(&self, offsets: &[u64], out: &mut [f64]) {
-        if self.scale == 1.0 {
-            // Integers: dividing by one is the most expensive way to copy.
-            let whole = Self {
-                scale: 1.0,
-                ..*self
-            };
-            for (slot, offset) in out.iter_mut().zip(offsets) {
-                let offset = f64::from_bits(offset & LOW_52 | TWO_52.to_bits()) - TWO_52;
-                *slot = offset * whole.divisor + whole.min;
-            }
-            return;
-        }
-        for (slot, offset) in out.iter_mut().zip(offsets) {
-            *slot = self.value(*offset);
-        }
-    }
-
-    /// Puts the exceptions in their places.
-    pub(crate) fn patch(&self, out: &mut [f64]) -> Result<(), Error> {
-        let mut positions = self.positions;
-        let mut at = 0usize;
-        for word in self.raw.as_chunks::<8>().0.iter().take(self.exceptions) {
-            at = at.saturating_add(usize::try_from(positions.varint()?).unwrap_or(usize::MAX));
-            let slot = out
-                .get_mut(at)
-                .ok_or(Error::Corrupt("an exception lies outside its frame"))?;
-            *slot = f64::from_bits(u64::from_le_bytes(*word));
-        }
-        Ok(())
-    }
-}
-
 /// Greatest common divisor of the offsets, which both slices hold; at least 1.
 ///
 /// The first few settle it for most data; what they have in common is then
@@ -344,29 +373,48 @@ impl<'a> Head<'a> {
 /// 2^52 is whole exactly if the division is.
 fn common_divisor(floats: &[f64], words: &[u64]) -> u64 {
     const FEW: usize = 16;
-    let guess = words
-        .iter()
-        .take(FEW)
-        .fold(0, |divisor, word| gcd(divisor, *word));
-    if guess == 1 {
-        return 1;
-    }
-    let scale = guess.max(1) as f64;
-    let mut fractions = 0;
-    for float in floats {
-        let quotient = float / scale;
-        fractions |= ((quotient + TWO_52) - TWO_52).to_bits() ^ quotient.to_bits();
-    }
-    if guess > 1 && fractions == 0 {
+    let guess = gcd_of(0, words.iter().take(FEW));
+    if guess == 1
+        || guess > 1
+            && simd::run(AllDivisible {
+                by: guess as f64,
+                floats,
+            })
+    {
         return guess;
     }
-    words
-        .iter()
-        .fold(
-            guess,
-            |divisor, word| if divisor == 1 { 1 } else { gcd(divisor, *word) },
-        )
-        .max(1)
+    gcd_of(guess, words.iter()).max(1)
+}
+
+struct AllDivisible<'a> {
+    by: f64,
+    floats: &'a [f64],
+}
+
+impl Kernel for AllDivisible<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> bool {
+        let mut fractions = 0;
+        for float in self.floats {
+            let quotient = float / self.by;
+            fractions |= ((quotient + TWO_52) - TWO_52).to_bits() ^ quotient.to_bits();
+        }
+        fractions == 0
+    }
+}
+
+/// Of `start` and all words; ends early at 1.
+fn gcd_of<'a>(start: u64, words: impl Iterator<Item = &'a u64>) -> u64 {
+    let mut divisor = start;
+    for &word in words {
+        divisor = gcd(divisor, word);
+        if divisor == 1 {
+            break;
+        }
+    }
+    divisor
 }
 
 fn gcd(mut a: u64, mut b: u64) -> u64 {
@@ -374,22 +422,6 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
         (a, b) = (b, a % b);
     }
     a
-}
-
-/// The twin of both decimal codings: plain division, one offset after the other.
-#[cfg(test)]
-pub(crate) mod naive {
-    use super::*;
-
-    pub(crate) fn values(head: &Head<'_>, offsets: impl Iterator<Item = u64>) -> Vec<f64> {
-        let mut values: Vec<f64> = offsets
-            .map(|offset| {
-                (head.min as i128 + offset as i128 * head.divisor as i128) as f64 / head.scale
-            })
-            .collect();
-        head.patch(&mut values).unwrap();
-        values
-    }
 }
 
 #[cfg(test)]
@@ -410,8 +442,7 @@ mod tests {
             f64::MAX,
         ] {
             assert_eq!(mantissa_of(odd, 1.0), None, "{odd}");
-            let mut slot = [0.0];
-            assert!(!quantize_chunk(&[odd], 1.0, &mut slot), "{odd}");
+            assert!(quantize(&[odd], 0, &mut Scratch::new()).is_none(), "{odd}");
         }
         assert_eq!(mantissa_of(MANTISSA_LIMIT - 1.0, 1.0), Some((1 << 51) - 1));
     }

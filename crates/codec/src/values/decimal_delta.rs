@@ -2,96 +2,105 @@
 //!
 //! For values that walk. Deltas are offsets from the smallest, or zigzag where
 //! a few jumps (counter resets, spikes) would spoil that. The head is described
-//! in `decimal`; then come a varint with the first offset, unless zigzag a
+//! in `decimal::head`; then come a varint with the first offset, unless zigzag a
 //! zigzag varint with the smallest delta, and the blocks of `pfor`.
 
-use super::decimal::{self, Head};
-use super::{Scratch, flag};
+use super::decimal::{CHUNK, Extent, Head, Lanes};
+use super::flag;
+use crate::Error;
 use crate::bitpack::width_of;
 use crate::pfor::{self, BLOCK};
+use crate::simd::{self, Kernel};
 use crate::varint::{Reader, put_varint, put_zigzag, unzigzag, zigzag};
-use crate::{Error, FRAME_SAMPLES_MAX};
 
-const LANES: usize = 4;
-
-/// Appends the mantissas that `decimal::quantize` left in `scratch`; returns the flags.
-pub(crate) fn encode(values: &[f64], exponent: u8, scratch: &mut Scratch, out: &mut Vec<u8>) -> u8 {
-    let mut flags = decimal::put_head(values, exponent, scratch, out);
-    let words = &scratch.words[..values.len()];
-    let spread = Spread::of(&scratch.floats[..values.len()]);
+/// Appends the offsets that `decimal::Offsets::find` left as floats and as
+/// words; returns the flags. `deltas` is scratch of the same length.
+pub(crate) fn encode(floats: &[f64], words: &[u64], deltas: &mut [u64], out: &mut Vec<u8>) -> u8 {
     put_varint(words[0], out);
-    let slots = &mut scratch.deltas[..values.len() - 1];
-    let deltas = words
-        .iter()
-        .zip(&words[1..])
-        .map(|(a, b)| b.wrapping_sub(*a));
-    if spread.is_even() {
-        put_zigzag(spread.min as i64, out);
-        let min = spread.min as i64 as u64;
-        slots
-            .iter_mut()
-            .zip(deltas)
-            .for_each(|(slot, delta)| *slot = delta.wrapping_sub(min));
-    } else {
-        flags |= flag::ZIGZAG;
-        slots
-            .iter_mut()
-            .zip(deltas)
-            .for_each(|(slot, delta)| *slot = zigzag(delta as i64));
+    let deltas = &mut deltas[1..words.len()];
+    let min = simd::run(SpreadOf(floats)).even_min();
+    if let Some(min) = min {
+        put_zigzag(min, out);
     }
-    pfor::encode(slots, out);
-    flags
+    simd::run(Deltas {
+        words,
+        min,
+        out: deltas,
+    });
+    pfor::encode(deltas, out);
+    if min.is_none() { flag::ZIGZAG } else { 0 }
 }
 
 /// How far the deltas reach. Floats, because their minimum vectorises everywhere;
 /// exact, because offsets stay below 2^52.
 struct Spread {
-    min: f64,
-    max: f64,
+    extent: Extent,
     mean_magnitude: f64,
 }
 
 impl Spread {
-    fn of(offsets: &[f64]) -> Self {
-        let gaps = offsets.len() - 1;
-        if gaps == 0 {
-            return Self {
-                min: 0.0,
-                max: 0.0,
-                mean_magnitude: 0.0,
-            };
+    /// The smallest delta, if offsets from it take at most two bits more than
+    /// the zigzag of a usual one; `None` if a few jumps would set the width.
+    fn even_min(&self) -> Option<i64> {
+        let Extent { min, max } = self.extent;
+        if max < min {
+            // A single value has no deltas.
+            return Some(0);
         }
-        let mut min = [f64::INFINITY; LANES];
-        let mut max = [f64::NEG_INFINITY; LANES];
-        let mut sum = [0.0; LANES];
-        let mut add = |lane: usize, delta: f64| {
-            min[lane] = if delta < min[lane] { delta } else { min[lane] };
-            max[lane] = if delta > max[lane] { delta } else { max[lane] };
-            sum[lane] += delta.abs();
-        };
-        let (before, before_tail) = offsets[..gaps].as_chunks::<LANES>();
-        let (after, after_tail) = offsets[1..].as_chunks::<LANES>();
-        for (a, b) in before.iter().zip(after) {
-            for lane in 0..LANES {
-                add(lane, b[lane] - a[lane]);
+        let usual = width_of(2 * self.mean_magnitude as u64) + 1;
+        (width_of((max - min) as u64) <= usual + 1).then_some(min as i64)
+    }
+}
+
+struct SpreadOf<'a>(&'a [f64]);
+
+impl Kernel for SpreadOf<'_> {
+    type Output = Spread;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> Spread {
+        let gaps = self.0.len() - 1;
+        let (mut lanes, mut magnitudes) = (Lanes::new(), [0.0f64; CHUNK]);
+        let mut deltas = [0.0; CHUNK];
+        let before = self.0[..gaps].chunks(CHUNK);
+        for (before, after) in before.zip(self.0[1..].chunks(CHUNK)) {
+            let deltas = &mut deltas[..before.len()];
+            for (((delta, magnitude), a), b) in (deltas.iter_mut().zip(&mut magnitudes))
+                .zip(before)
+                .zip(after)
+            {
+                *delta = b - a;
+                *magnitude += delta.abs();
             }
+            lanes.include(deltas);
         }
-        before_tail
-            .iter()
-            .zip(after_tail)
-            .for_each(|(a, b)| add(0, b - a));
-        Self {
-            min: min.iter().copied().fold(f64::INFINITY, f64::min),
-            max: max.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            mean_magnitude: sum.iter().sum::<f64>() / gaps as f64,
+        Spread {
+            extent: lanes.extent(),
+            mean_magnitude: magnitudes.iter().sum::<f64>() / gaps.max(1) as f64,
         }
     }
+}
 
-    /// True if offsets from the smallest delta take at most two bits more than
-    /// the zigzag of a usual one; false if a few jumps would set the width.
-    fn is_even(&self) -> bool {
-        let usual = width_of(2 * self.mean_magnitude as u64) + 1;
-        width_of((self.max - self.min) as u64) <= usual + 1
+/// Differences of neighbours, less the smallest or as zigzag.
+struct Deltas<'a> {
+    words: &'a [u64],
+    min: Option<i64>,
+    out: &'a mut [u64],
+}
+
+impl Kernel for Deltas<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let pairs = self.words.iter().zip(&self.words[1..]);
+        let slots = self.out.iter_mut().zip(pairs);
+        match self.min {
+            Some(min) => slots.for_each(|(slot, (a, b))| {
+                *slot = b.wrapping_sub(*a).wrapping_sub(min as u64);
+            }),
+            None => slots.for_each(|(slot, (a, b))| *slot = zigzag(b.wrapping_sub(*a) as i64)),
+        }
     }
 }
 
@@ -104,30 +113,32 @@ pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Res
     } else {
         None
     };
-    let mut offsets = [0u64; FRAME_SAMPLES_MAX];
-    let offsets = &mut offsets[..out.len()];
-    offsets[0] = offset;
-    for deltas in offsets[1..].chunks_mut(BLOCK) {
-        pfor::decode_block(reader, deltas)?;
+    out[0] = head.value(offset);
+    let mut block = [0u64; BLOCK];
+    for slots in out[1..].chunks_mut(BLOCK) {
+        let offsets = &mut block[..slots.len()];
+        pfor::decode_block(reader, offsets)?;
         match min {
-            Some(min) => deltas.iter_mut().for_each(|slot| {
+            Some(min) => offsets.iter_mut().for_each(|slot| {
                 // Grouped so that one addition, not two, waits for the sample before.
                 offset = offset.wrapping_add(slot.wrapping_add_signed(min));
                 *slot = offset;
             }),
-            None => deltas.iter_mut().for_each(|slot| {
+            None => offsets.iter_mut().for_each(|slot| {
                 offset = offset.wrapping_add_signed(unzigzag(*slot));
                 *slot = offset;
             }),
         }
+        head.values(offsets, slots);
     }
-    head.values(offsets, out);
     head.patch(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::decimal::naive_values;
+    use crate::values::decimal::twin::encoded;
     use crate::values::samples::{any_values, bits};
     use proptest::prelude::*;
 
@@ -146,23 +157,16 @@ mod tests {
             offset += min.map_or(i128::from(unzigzag(delta)), |min| min + i128::from(delta));
             offsets.push(offset as u64);
         }
-        decimal::naive::values(&head, offsets.into_iter())
+        naive_values(&head, offsets.into_iter())
     }
 
     proptest! {
         #[test]
         fn agrees_with_its_twin(values in any_values()) {
-            let mut scratch = Scratch::new();
-            let exponent = decimal::guess_exponent(&values).unwrap_or(3);
-            if decimal::quantize(&values, decimal::power_of_ten(exponent), &mut scratch) {
-                let mut bytes = Vec::new();
-                let flags = encode(&values, exponent, &mut scratch, &mut bytes);
+            if let Some((flags, bytes)) = encoded(&values, crate::ValueCoding::DecimalDelta) {
                 let section = crate::values::Section {
                     coding: crate::ValueCoding::DecimalDelta, flags, count: values.len(), bytes: &bytes,
                 };
-                let mut back = vec![0.0; values.len()];
-                section.decode(&mut back).unwrap();
-                prop_assert_eq!(bits(&back), bits(&values));
                 let twin = naive_decode(section.coded().unwrap(), flags, values.len());
                 prop_assert_eq!(bits(&twin), bits(&values));
             }
