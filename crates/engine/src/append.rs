@@ -433,6 +433,7 @@ impl Core {
         if state.group.is_empty() {
             return Ok(Position::default());
         }
+        self.note_growth(state.group.len_bytes());
         let position = wal.append(&mut state.group);
         if let Ok(position) = position {
             for partition in state.group.touched() {

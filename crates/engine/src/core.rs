@@ -17,6 +17,7 @@ use crate::memory::budget::Budget;
 use crate::observe::Observer;
 use crate::options::{Defaults, Options};
 use crate::query::spread::Readers;
+use crate::room::{self, Room};
 use crate::series::Series;
 use crate::shard::ShardState;
 use crate::store::Store;
@@ -48,6 +49,7 @@ pub(crate) struct Core {
     pub(crate) observer: Observer,
     pub(crate) kept_memory: KeptMemory,
     pub(crate) budget: Budget,
+    pub(crate) room: Room,
     /// Reads of one series whose key was there.
     pub(crate) reads_found: AtomicU64,
     /// Reads of one series whose key was not.
@@ -84,6 +86,7 @@ impl Core {
             options.shards = std::thread::available_parallelism().map_or(1, usize::from);
         }
         options.shards = options.shards.next_power_of_two().min(256);
+        options.segment_bytes = room::segment_bytes(&options);
         let stride_log2 = options.shards.trailing_zeros() as u8;
         let shards = (0..options.shards).map(|_| {
             let mut state = ShardState::default();
@@ -97,13 +100,14 @@ impl Core {
             index: Index::new(options.shards, env.random.next_u64()),
             blocks: Arc::default(),
             wal: None,
-            compaction: Compaction::default(),
+            compaction: Compaction::new(&options),
             store: Store::new(dir, budget.cache_bytes()),
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),
             observer: Observer::default(),
             kept_memory: KeptMemory::default(),
             budget,
+            room: Room::new(options.disk_budget_bytes),
             reads_found: AtomicU64::new(0),
             reads_missed: AtomicU64::new(0),
             settler: Mutex::new(()),

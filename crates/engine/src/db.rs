@@ -45,6 +45,9 @@ impl Db {
         let guard = open_directory(env, dir)?;
         let mut core = Core::new(env.clone(), dir, options, defaults)?;
         let recovery = recover(&mut core, &guard)?;
+        // From the first write on, not from the first look of a thread.
+        core.expire_by_clock()?;
+        core.look_at_room();
         let core = Arc::new(core);
         let workers = if core.options.background {
             Workers::start(&core)?

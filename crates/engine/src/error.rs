@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Halted,
     /// The memory budget is spent: writes are refused until some is free.
     OutOfMemory,
+    /// The disk budget is spent: writes are refused until old samples are gone.
+    DiskBudget,
     /// Another process holds the directory.
     Locked,
     /// The key holds no series.

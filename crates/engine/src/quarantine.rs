@@ -122,6 +122,20 @@ impl<'a> Quarantine<'a> {
         Ok(names.find(is_free).unwrap_or_else(|| name.to_owned()))
     }
 
+    /// Bytes of what is held here.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn len_bytes(&self) -> Result<u64> {
+        let disk = &self.env.disk;
+        let len_bytes = |name: String| {
+            let path = self.dir.join(name);
+            let found = disk.open(&path).and_then(|file| file.len_bytes());
+            found.map_err(|error| Error::io("cannot look at a quarantined file", &path, error))
+        };
+        self.held()?.into_iter().map(len_bytes).sum()
+    }
+
     /// The names of what is held here.
     ///
     /// # Errors

@@ -93,7 +93,9 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
     core.tidy(directory.manifest)?;
     summary.blocks_lost = core.store.lost.lock().clone();
     summary.series = core.keys.len() as u64;
-    summary.quarantined = Quarantine::new(&env, &quarantine).held()?;
+    let quarantine = Quarantine::new(&env, &quarantine);
+    summary.quarantined = quarantine.held()?;
+    core.room.note_quarantine(quarantine.len_bytes()?);
     summary.duration_ns = env.clock.monotonic_ns() - begun_ns;
     Ok(summary)
 }

@@ -50,6 +50,7 @@ struct SignalState {
     settle: bool,
     index: bool,
     flush: bool,
+    compact: bool,
 }
 
 /// The background threads of a database.
@@ -131,6 +132,18 @@ impl Signals {
         !state.stop
     }
 
+    /// Waits until the files may have outgrown their room, `limit` passes or
+    /// the database closes; false then.
+    fn wait_compact(&self, limit: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.stop && !state.compact {
+            let idle = |state: &mut SignalState| !state.stop && !state.compact;
+            self.changed.wait_while_for(&mut state, idle, limit);
+        }
+        state.compact = false;
+        !state.stop
+    }
+
     /// Sleeps for `limit`, or until the database closes; false then.
     fn sleep(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
@@ -154,6 +167,15 @@ impl Core {
         let mut state = self.signals.state.lock();
         if !state.flush {
             state.flush = true;
+            self.signals.changed.notify_all();
+        }
+    }
+
+    /// Tells the compacting thread that room is short.
+    pub(crate) fn wake_compactor(&self) {
+        let mut state = self.signals.state.lock();
+        if !state.compact {
+            state.compact = true;
             self.signals.changed.notify_all();
         }
     }
@@ -195,6 +217,7 @@ fn run_log(core: &Core) {
         // Errors halt the log, which tells every writer; there is nobody to
         // tell here.
         let mut halted = wal.background_tick().is_err();
+        core.look_at_room();
         let now_ns = core.env.clock.monotonic_ns();
         if core.options.durability == Durability::Interval
             && now_ns.saturating_sub(synced_ns) >= interval_ns

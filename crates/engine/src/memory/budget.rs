@@ -248,12 +248,13 @@ impl Core {
     /// Lets a write that needs memory pass, perhaps after a wait.
     ///
     /// # Errors
-    /// `OutOfMemory` at the budget; `Halted` once the log has failed. The
-    /// caller holds no lock.
+    /// `OutOfMemory` at the budget; `DiskBudget` where the files may not grow;
+    /// `Halted` once the log has failed. The caller holds no lock.
     #[inline]
     pub(crate) fn admit_write(&self) -> Result<()> {
         self.check_writable()?;
-        self.check_memory()
+        self.check_memory()?;
+        self.check_room()
     }
 
     #[inline]
@@ -275,6 +276,9 @@ impl Core {
     pub(crate) fn tell_budget(&self, state: &mut ShardState) {
         if let Some(bytes) = state.heads.tell(self.budget.step()) {
             self.budget.add(bytes);
+            if self.wal.is_none() {
+                self.note_growth(self.budget.step() as usize);
+            }
             if self.budget.wants_flush() {
                 self.wake_flusher();
             }

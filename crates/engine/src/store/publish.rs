@@ -143,6 +143,7 @@ impl Core {
         let (old, new): (BTreeSet<_>, BTreeSet<_>) = (named(&published.manifest), named(&next));
         published.unremoved.extend(old.difference(&new).cloned());
         published.manifest = next;
+        self.room.note_catalogue(&published.manifest);
         // What stays is tried again next time, and at the next open.
         published
             .unremoved
@@ -198,6 +199,7 @@ impl Core {
         let next_file = next_file.max(manifest.next_file);
         self.store.next_file.store(next_file, Ordering::Relaxed);
         self.blocks.set(blocks);
+        self.room.note_catalogue(&manifest);
         published.manifest = manifest;
         Ok(())
     }

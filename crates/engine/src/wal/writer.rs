@@ -71,6 +71,8 @@ pub struct WalStats {
     pub segments: u64,
     /// Bytes of all segment files, prepared and spare ones included.
     pub bytes_on_disk: u64,
+    /// Of those, the bytes of segments that go only once more is written.
+    pub bytes_given_up: u64,
     /// Why the log halted, if it did.
     pub halted: Option<String>,
 }
@@ -343,6 +345,7 @@ impl Wal {
             last_sync_us: self.last_sync_us.load(Ordering::Relaxed),
             segments: tail.segments.len() as u64,
             bytes_on_disk: started + self.store.len_bytes(),
+            bytes_given_up: tail.given_up_bytes(),
             halted: self.halted.get().cloned(),
         }
     }
@@ -460,6 +463,17 @@ impl Tail {
         seconds
             .position(|second| second.first_sequence > self.header.start)
             .unwrap_or(self.segments.len() - 1)
+    }
+
+    /// Bytes of segments that hold nothing needed any more, and that no header
+    /// gives up yet.
+    fn given_up_bytes(&self) -> u64 {
+        if !self.roll_wanted {
+            return 0;
+        }
+        let pairs = self.segments.iter().zip(self.segments.iter().skip(1));
+        let given_up = pairs.take_while(|(_, second)| second.first_sequence <= self.start);
+        given_up.map(|(first, _)| first.len_bytes).sum()
     }
 
     /// The oldest segments, unless somebody copies them.

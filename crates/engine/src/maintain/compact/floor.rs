@@ -14,10 +14,12 @@ use super::state::{Counters, Memory};
 use super::step::Want;
 use crate::block::Block;
 use crate::core::Core;
+use crate::db::Db;
 use crate::error::Result;
 use latewood_model::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The floor moves in so many steps a retention.
 const STEPS: u64 = 64;
@@ -34,6 +36,26 @@ struct Oldest {
     is_mixed: bool,
 }
 
+impl Db {
+    /// Sets how long samples of any series are kept, in milliseconds by the
+    /// wall clock; 0 is for ever. What is older goes at once; what is gone does
+    /// not come back when the time is made longer.
+    ///
+    /// # Errors
+    /// Those of a publication of the manifest.
+    pub fn set_retention_ms(&self, retention_ms: u64) -> Result<()> {
+        let cell = &self.core.compaction.retention_ms;
+        cell.store(retention_ms, Ordering::Relaxed);
+        self.core.expire_by_clock().map(|_| ())
+    }
+
+    /// How long samples of any series are kept; 0 is for ever.
+    pub fn retention_ms(&self) -> u64 {
+        let cell = &self.core.compaction.retention_ms;
+        cell.load(Ordering::Relaxed)
+    }
+}
+
 impl Core {
     /// Raises the floor to what `retention_ms` before now says, where that is
     /// a step; whether it did.
@@ -41,7 +63,7 @@ impl Core {
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn expire_by_clock(&self) -> Result<bool> {
-        let retention_ms = self.options.retention_ms;
+        let retention_ms = self.compaction.retention_ms.load(Ordering::Relaxed);
         if retention_ms == 0 {
             return Ok(false);
         }
@@ -62,35 +84,25 @@ impl Core {
         })
     }
 
-    /// Bytes of all files. The log counts for no more than a quarter of the
-    /// budget: flushes shorten it, dropping samples does not.
-    fn used_bytes(&self, budget_bytes: u64) -> u64 {
-        let manifest = self.manifest();
-        let blocks: u64 = manifest.blocks().map(|block| block.len_bytes).sum();
-        let series: u64 = manifest.series_files().map(|file| file.len_bytes).sum();
-        let log = self.wal.as_ref().map_or(0, |wal| wal.stats().bytes_on_disk);
-        blocks + series + log.min(budget_bytes / 4)
-    }
-
     /// Drops the oldest samples where the files outgrow the disk budget;
-    /// whether it did.
+    /// whether it did. A block that cannot be read or rewritten keeps nothing
+    /// else from going: that failure is counted and kept for who asks.
     ///
     /// # Errors
-    /// `Io` and `Corrupt` where an index cannot be read, and those of
-    /// [`Core::publish`].
+    /// Those of [`Core::publish`].
     pub(crate) fn keep_disk_budget(&self) -> Result<bool> {
-        let budget_bytes = self.options.disk_budget_bytes;
-        // Room for what compaction writes before its inputs go.
-        let target = budget_bytes - budget_bytes / 16;
-        if budget_bytes == 0 || self.used_bytes(budget_bytes) <= target {
+        let budget_bytes = self.room.budget_bytes();
+        let target = self.room.ring_bytes();
+        let used = || self.disk_usage().of_ring(budget_bytes);
+        if budget_bytes == 0 || used() <= target {
             return Ok(false);
         }
-        while self.compact_step(Want::Disk)? {}
-        let excess = self.used_bytes(budget_bytes).saturating_sub(target);
+        self.give_disk_back();
+        let excess = used().saturating_sub(target);
         if excess == 0 {
             return Ok(true);
         }
-        let Some((floor, freed)) = self.floor_that_frees(excess)? else {
+        let Some((floor, freed)) = self.floor_that_frees(excess) else {
             return Ok(false);
         };
         self.raise_floor(floor)?;
@@ -101,13 +113,28 @@ impl Core {
             "the disk budget of {budget_bytes} bytes is spent: \
              samples older than {floor} are dropped to free {freed} bytes"
         ));
-        while self.compact_step(Want::Disk)? {}
+        self.give_disk_back();
+        self.look_at_room();
         Ok(true)
+    }
+
+    /// Removes and rewrites blocks that hold what is gone. A partition where
+    /// that fails is left alone, the others have their turn.
+    fn give_disk_back(&self) {
+        let mut failures = 0;
+        loop {
+            match self.compact_step(Want::Disk) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(_) if failures < self.blocks.get().partitions.len() => failures += 1,
+                Err(_) => return,
+            }
+        }
     }
 
     /// The lowest floor above the one in force that frees about `excess` bytes,
     /// or as many as there are, and how many; `None` where there are none.
-    fn floor_that_frees(&self, excess: u64) -> Result<Option<(Timestamp, u64)>> {
+    fn floor_that_frees(&self, excess: u64) -> Option<(Timestamp, u64)> {
         let mut memory = self.compaction.turn.lock();
         let set = self.blocks.get();
         let mut oldest = Vec::new();
@@ -115,7 +142,7 @@ impl Core {
         for (&partition, blocks) in &set.partitions {
             for block in blocks.base.iter().chain(&blocks.late) {
                 there.insert(block.meta().number);
-                let reach = reach(&mut memory, block)?;
+                let reach = self.reach(&mut memory, block);
                 let len_bytes = block.meta().len_bytes;
                 let is_mixed = block.meta().last >= reach;
                 oldest.push(Oldest {
@@ -142,16 +169,26 @@ impl Core {
                 known.surveyed_ns = None;
             }
         }
-        Ok(floor.map(|floor| (floor, freed)))
+        floor.map(|floor| (floor, freed))
+    }
+
+    /// The floor that frees nearly all of a block; all, where it cannot be told.
+    fn reach(&self, memory: &mut Memory, block: &Arc<Block>) -> Timestamp {
+        let number = block.meta().number;
+        if let Some(reach) = memory.reaches.get(&number) {
+            return *reach;
+        }
+        let found = reach(block).unwrap_or_else(|error| {
+            self.compaction.note_failure(&error);
+            block.meta().last.saturating_add(1)
+        });
+        memory.reaches.insert(number, found);
+        found
     }
 }
 
 /// The floor that frees nearly all of a block: 15 of 16 bytes end before it.
-fn reach(memory: &mut Memory, block: &Arc<Block>) -> Result<Timestamp> {
-    let meta = block.meta();
-    if let Some(reach) = memory.reaches.get(&meta.number) {
-        return Ok(*reach);
-    }
+fn reach(block: &Arc<Block>) -> Result<Timestamp> {
     let mut ends = Vec::new();
     let mut scan = block.scan();
     while let Some(entry) = scan.advance()? {
@@ -164,7 +201,6 @@ fn reach(memory: &mut Memory, block: &Arc<Block>) -> Result<Timestamp> {
         passed += bytes;
         passed >= total - total / 16
     });
-    let reach = end.map_or(meta.last, |(last, _)| *last).saturating_add(1);
-    memory.reaches.insert(meta.number, reach);
-    Ok(reach)
+    let end = end.map_or(block.meta().last, |(last, _)| *last);
+    Ok(end.saturating_add(1))
 }

@@ -51,7 +51,7 @@ const BREATH_BYTES: u64 = 1 << 20;
 
 /// Compacts in the background until the database closes.
 pub(super) fn run(core: &Core) {
-    while core.signals.sleep(TICK) {
+    while core.signals.wait_compact(TICK) {
         if core.check_writable().is_ok() {
             // Failures are counted and kept for who asks; the job comes again.
             let _ = core.compaction_tick();
@@ -62,6 +62,7 @@ pub(super) fn run(core: &Core) {
 impl Core {
     /// Does what is due, job by job.
     fn compaction_tick(&self) -> Result<()> {
+        self.look_at_room();
         self.expire_by_clock()?;
         if self.compaction.paused.load(Ordering::Relaxed) {
             return Ok(());

@@ -3,6 +3,7 @@
 use super::plan::Survey;
 use crate::block::Block;
 use crate::core::Core;
+use crate::options::Options;
 use latewood_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub(crate) struct Compaction {
     pub(super) counters: Counters,
     /// What the last failure said.
     pub(super) failure: Mutex<Option<String>>,
+    /// Milliseconds before now that samples are kept; 0 keeps them for ever.
+    pub(super) retention_ms: AtomicU64,
 }
 
 /// What is known of partitions and blocks from one job to the next.
@@ -145,6 +148,13 @@ impl CompactionStats {
 }
 
 impl Compaction {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            retention_ms: options.retention_ms.into(),
+            ..Self::default()
+        }
+    }
+
     /// What it counted itself.
     fn stats(&self) -> CompactionStats {
         let counters = &self.counters;

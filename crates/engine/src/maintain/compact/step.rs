@@ -78,11 +78,12 @@ impl Core {
                     surveyed_ns: Some(now_ns),
                     ..PartitionMemory::default()
                 });
-            if now_ns < known.retry_ns && want != Want::All {
+            let rests = now_ns < known.retry_ns && want != Want::All;
+            if rests && want != Want::Disk {
                 continue;
             }
             memory.last = Some(partition);
-            match self.step_in(&found, known, want) {
+            match self.step_in(&found, known, want, rests) {
                 Ok(false) => {}
                 Ok(true) => {
                     known.failures = 0;
@@ -101,8 +102,20 @@ impl Core {
         Ok(false)
     }
 
-    fn step_in(&self, found: &Found, known: &mut PartitionMemory, want: Want) -> Result<bool> {
-        let Some(chosen) = self.choose(found, known, want)? else {
+    /// `rests`: only what reads and writes no block.
+    fn step_in(
+        &self,
+        found: &Found,
+        known: &mut PartitionMemory,
+        want: Want,
+        rests: bool,
+    ) -> Result<bool> {
+        let chosen = match plan::below_floor(found.lists(), found.floor) {
+            Some(job) => Some(Chosen::plain(job)),
+            None if rests => None,
+            None => self.choose(found, known, want)?,
+        };
+        let Some(chosen) = chosen else {
             return Ok(false);
         };
         self.compaction.busy.store(true, Ordering::Relaxed);
@@ -118,14 +131,6 @@ impl Core {
         want: Want,
     ) -> Result<Option<Chosen>> {
         let lists = found.lists();
-        let plain = |job| Chosen {
-            job,
-            living: None,
-            survey: None,
-        };
-        if let Some(job) = plan::below_floor(lists, found.floor) {
-            return Ok(Some(plain(job)));
-        }
         let bounds = self.bounds(want);
         if want == Want::All || self.survey_due(found, known, want) {
             let living = self.living(found.partition, found.floor);
@@ -149,7 +154,7 @@ impl Core {
             }
         }
         let merge = plan::merge(lists, &bounds).filter(|_| want != Want::Disk);
-        Ok(merge.map(plain))
+        Ok(merge.map(Chosen::plain))
     }
 
     fn bounds(&self, want: Want) -> Bounds {
@@ -163,7 +168,7 @@ impl Core {
     /// No block grows longer by compaction. Under a disk budget the oldest of
     /// many is a small part of it.
     pub(super) fn block_bytes_max(&self) -> u64 {
-        match self.options.disk_budget_bytes {
+        match self.room.budget_bytes() {
             0 => self.options.block_bytes_max,
             budget => self.options.block_bytes_max.min(budget / 16),
         }
@@ -179,6 +184,16 @@ impl Core {
         let now_ns = self.env.clock.monotonic_ns();
         u128::from(now_ns.saturating_sub(surveyed_ns)) >= interval.as_nanos()
             || want != Want::Disk && plan::survey_due(lists, known.late_bytes_seen)
+    }
+}
+
+impl Chosen {
+    fn plain(job: Job) -> Self {
+        Self {
+            job,
+            living: None,
+            survey: None,
+        }
     }
 }
 
@@ -221,7 +236,7 @@ fn forget_gone(memory: &mut Memory, partitions: &[u32]) {
 }
 
 impl Compaction {
-    fn note_failure(&self, error: &Error) {
+    pub(super) fn note_failure(&self, error: &Error) {
         Counters::add(&self.counters.failures, 1);
         *self.failure.lock() = Some(error.to_string());
     }

@@ -65,8 +65,8 @@ struct Turn {
     failed: Option<(u32, u64)>,
     failures: u32,
     retry_ns: u64,
-    /// What the log had written at the last checkpoint.
-    checkpoint_bytes: u64,
+    /// What the log had written at the last checkpoint; `None` before the first.
+    checkpoint_bytes: Option<u64>,
 }
 
 impl Flusher {
@@ -241,10 +241,14 @@ impl Core {
     fn look_at_log(&self, turn: &mut Turn) {
         let Some(wal) = &self.wal else { return };
         let stats = wal.stats();
-        let since = stats.bytes_written.saturating_sub(turn.checkpoint_bytes);
+        let begun = turn.checkpoint_bytes.unwrap_or(0);
+        let since = stats.bytes_written.saturating_sub(begun);
         let max = self.flusher.log_bytes_max.load(Ordering::Relaxed);
-        if since >= max {
-            turn.checkpoint_bytes = stats.bytes_written;
+        let max = self.room.log_bytes_max(max);
+        // What an earlier run left may be too long for the room there is.
+        let is_long = turn.checkpoint_bytes.is_none() && self.room.is_log_long(stats.bytes_on_disk);
+        if since >= max || is_long {
+            turn.checkpoint_bytes = Some(stats.bytes_written);
             let end = self.log_end().0;
             self.flusher.asked.fetch_max(end, Ordering::Relaxed);
         }
@@ -268,7 +272,9 @@ impl Core {
         if let Some((_, partition)) = owing.min() {
             return Some(partition);
         }
-        if !self.budget.wants_flush() {
+        let bytes: u64 = heads.iter().map(|head| head.bytes as u64).sum();
+        let fills_disk = self.wal.is_none() && self.room.is_log_long(bytes.saturating_mul(2));
+        if !self.budget.wants_flush() && !fills_disk {
             return None;
         }
         let by_bytes = heads

@@ -40,6 +40,12 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_stalls", budget.stalls);
     field(text, "memory_stalled_ms", budget.stalled_ns / 1_000_000);
     field(text, "memory_refused", budget.refused);
+    let room = shared.db.room();
+    field(text, "disk_budget_bytes", room.budget_bytes);
+    field(text, "disk_used_bytes", room.used_bytes);
+    field(text, "disk_stalls", room.stalls);
+    field(text, "disk_stalled_ms", room.stalled_ns / 1_000_000);
+    field(text, "disk_refused", room.refused);
     field(text, "label_pairs", stats.label_pairs);
     flushes(text, stats);
     compaction(text, shared);
