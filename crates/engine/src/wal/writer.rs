@@ -110,8 +110,7 @@ pub(super) struct Tail {
     pub(super) segments: VecDeque<Started>,
     /// The oldest group still needed.
     start: u64,
-    /// Begin a new segment with the next group, so that `start` gets written
-    /// down and older segments can go.
+    /// The next group begins a segment: that writes down `start`.
     roll_wanted: bool,
     bytes_written: u64,
     groups: u64,
@@ -465,14 +464,11 @@ impl Tail {
             .unwrap_or(self.segments.len() - 1)
     }
 
-    /// Bytes of segments that hold nothing needed any more, and that no header
-    /// gives up yet.
+    /// Bytes of segments not needed any more that no header gives up yet.
     fn given_up_bytes(&self) -> u64 {
-        if !self.roll_wanted {
-            return 0;
-        }
-        let pairs = self.segments.iter().zip(self.segments.iter().skip(1));
-        let given_up = pairs.take_while(|(_, second)| second.first_sequence <= self.start);
+        let next = self.segments.iter().skip(1).filter(|_| self.roll_wanted);
+        let pairs = self.segments.iter().zip(next);
+        let given_up = pairs.take_while(|(_, next)| next.first_sequence <= self.start);
         given_up.map(|(first, _)| first.len_bytes).sum()
     }
 
