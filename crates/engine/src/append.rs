@@ -72,6 +72,9 @@ pub enum Refusal {
     /// An increment of NaN, or one that would make it.
     #[error("cannot increment/decrement NaN value")]
     SumIsNan,
+    /// The series was removed or renamed since it was resolved.
+    #[error("the series was removed or renamed since it was resolved")]
+    StaleSeries,
     /// A limit was hit.
     #[error("{0}")]
     Limit(&'static str),
@@ -90,11 +93,11 @@ pub struct Scratch {
     ids: Vec<Option<SeriesId>>,
     shards: Vec<u32>,
     /// Batch indexes, those of one shard together, each in batch order.
-    order: Vec<u32>,
+    pub(crate) order: Vec<u32>,
     starts: Vec<u32>,
     /// Batch indexes whose series was not in the shard it was looked for in.
-    moved: Vec<u32>,
-    outcomes: Vec<Outcome>,
+    pub(crate) moved: Vec<u32>,
+    pub(crate) outcomes: Vec<Outcome>,
 }
 
 impl Scratch {
@@ -122,10 +125,27 @@ impl Scratch {
             // A new series lives in the shard its hash names.
             |(id, &hash)| id.map_or(hash as usize, |id| id.0 as usize) as u32 & mask as u32,
         ));
+        self.begin(shard_count);
+    }
+
+    /// Begins a batch whose samples are for `shards`, each below `shard_count`.
+    pub(crate) fn place(&mut self, shards: impl Iterator<Item = usize>, shard_count: usize) {
+        self.shards.clear();
+        self.shards.extend(shards.map(|shard| shard as u32));
+        self.begin(shard_count);
+    }
+
+    /// Where in `order` the samples for `shard` stand.
+    pub(crate) fn of_shard(&self, shard: usize) -> Range<usize> {
+        self.starts[shard] as usize..self.starts[shard + 1] as usize
+    }
+
+    fn begin(&mut self, shard_count: usize) {
         self.group_by_shard(shard_count);
         self.moved.clear();
         self.outcomes.clear();
-        self.outcomes.resize(batch.len(), Err(Refusal::NoSuchKey));
+        self.outcomes
+            .resize(self.shards.len(), Err(Refusal::NoSuchKey));
     }
 
     fn group_by_shard(&mut self, shard_count: usize) {
@@ -406,7 +426,7 @@ impl Core {
     }
 
     #[cold]
-    fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
+    pub(crate) fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
         let series = state.slab.get(self.place_of(id));
         series.is_some_and(|series| series.source().is_some())
     }

@@ -49,6 +49,7 @@ mod removal;
 mod rename;
 mod replay;
 mod room;
+mod resolved;
 mod rules;
 mod series;
 mod shard;
@@ -72,6 +73,7 @@ pub use options::{Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Optio
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
 pub use replay::RecoverySummary;
 pub use room::RoomStats;
+pub use resolved::AppendTo;
 pub use rules::{RuleInfo, RuleSpec};
 pub use series::Memory;
 pub use stats::{ChunkInfo, SeriesInfo, Stats};
