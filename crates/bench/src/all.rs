@@ -10,7 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
 /// Name of the report and what is measured; `{late}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 15] = [
+const REPORTS: [(&str, &str); 16] = [
     (
         "late",
         "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
@@ -61,6 +61,7 @@ const REPORTS: [(&str, &str); 15] = [
         "inprocess",
         "inprocess --samples 4000000 --repeats {repeats}",
     ),
+    ("new", "new --repeats {repeats}"),
 ];
 
 /// What the late reports at pipeline 50 share.

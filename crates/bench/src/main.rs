@@ -15,6 +15,7 @@ mod late;
 mod load;
 mod machine;
 mod mixed;
+mod new;
 mod output;
 mod progress;
 mod query;
@@ -49,6 +50,7 @@ enum Mode {
     Recover(recover::RecoverArgs),
     Query(query::QueryArgs),
     Inprocess(inprocess::InProcessArgs),
+    New(Box<new::NewArgs>),
     Fleet(fleet::FleetArgs),
     Wear(wear::WearArgs),
     Mixed(mixed::MixedArgs),
@@ -77,6 +79,7 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
         Mode::Recover(args) => recover::run(&args, command),
         Mode::Query(args) => query::run(&args, command),
         Mode::Inprocess(args) => inprocess::run(&args, command),
+        Mode::New(args) => new::run(&args, command),
         Mode::Fleet(args) => fleet::run(&args, command),
         Mode::Wear(args) => wear::run(&args, command),
         Mode::Mixed(args) => mixed::run(&args, command),

@@ -11,6 +11,7 @@ mod fleet;
 mod inprocess;
 mod late;
 mod mixed;
+mod new;
 mod query;
 mod recover;
 mod size;
@@ -66,6 +67,7 @@ pub(crate) fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result
         Measurement::Recover(report) => recover::page(report, name),
         Measurement::Query(report) => query::page(report, name),
         Measurement::InProcess(report) => inprocess::page(report, name),
+        Measurement::New(report) => new::page(report, name),
         Measurement::Wear(report) => wear::page(report, name),
         Measurement::Mixed(report) => mixed::page(report, name),
         Measurement::Size(report) => size::page(report, name),

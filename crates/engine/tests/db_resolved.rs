@@ -79,7 +79,7 @@ fn a_reference_ends_with_its_series_and_with_its_key() {
     assert_eq!(timestamps(&db, b"removed"), [5]);
     assert_eq!(timestamps(&db, b"replaced"), [1]);
     assert_eq!(
-        stale.unwrap_err().to_string(),
+        Refusal::StaleSeries.to_string(),
         "the series was removed or renamed since it was resolved"
     );
     // Back under its old key, too: what was resolved was given up meanwhile.

@@ -11,6 +11,7 @@ use crate::inprocess::InProcessRun;
 use crate::late::{Cell, Measured};
 use crate::machine::Machine;
 use crate::mixed::MixedRun;
+use crate::new::{BeforeRun, GrowRun, IdleSeriesRun, NewRun, WireRun};
 use crate::query::{IdleRun, QueryRun, Sizes};
 use crate::recover::Recovery;
 use crate::size::{SeriesSize, Stored};
@@ -30,6 +31,8 @@ pub(crate) enum Measurement {
     Query(QueryReport),
     /// What the engine takes without sockets.
     InProcess(InProcessReport),
+    /// What new series cost beside known ones.
+    New(NewReport),
     /// What a large fleet of sensors takes.
     Fleet(FleetReport),
     /// What is written for what is kept.
@@ -105,6 +108,25 @@ pub(crate) struct InProcessReport {
     pub(crate) series: u64,
     /// Every run.
     pub(crate) runs: Vec<InProcessRun>,
+}
+
+/// All runs of a new-series benchmark; parts that were left out are empty.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct NewReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// Series of a run in process, and of idle ones.
+    pub(crate) series: u64,
+    /// In process.
+    pub(crate) runs: Vec<NewRun>,
+    /// Every write timed while a database grows.
+    pub(crate) grown: Vec<GrowRun>,
+    /// Memory of series without samples.
+    pub(crate) idle: Vec<IdleSeriesRun>,
+    /// Over the wire.
+    pub(crate) wire: Vec<WireRun>,
+    /// A block for each new series, and without.
+    pub(crate) before: Vec<BeforeRun>,
 }
 
 /// All runs of a fleet benchmark.

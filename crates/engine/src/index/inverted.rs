@@ -39,8 +39,9 @@ pub(crate) struct Inverted {
     named: Slab<Name>,
     pairs: Symbols,
     postings: Slab<Posting>,
-    /// The numbers of each series' pairs.
-    labels: Packed,
+    /// The numbers of each series' pairs, by shard: the ids of one shard come
+    /// in their order, those of two do not.
+    labels: Box<[Packed]>,
     series: RoaringBitmap,
     scratch: Vec<u8>,
     /// The names of the series put last, by their places: the next series
@@ -49,14 +50,15 @@ pub(crate) struct Inverted {
 }
 
 impl Inverted {
-    /// Nothing. `seed` makes hashes differ from process to process.
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Nothing. `shards` is a power of two; `seed` makes hashes differ from
+    /// process to process.
+    pub(crate) fn new(shards: usize, seed: u64) -> Self {
         Self {
             names: Symbols::new(seed),
             named: Slab::default(),
             pairs: Symbols::new(seed),
             postings: Slab::default(),
-            labels: Packed::default(),
+            labels: (0..shards).map(|_| Packed::default()).collect(),
             series: RoaringBitmap::new(),
             scratch: Vec::new(),
             recent: Vec::new(),
@@ -77,14 +79,14 @@ impl Inverted {
             let number = self.link(id, name, value);
             numbers.extend_from_slice(&number.to_le_bytes());
         }
-        self.labels.set(id, &numbers);
+        self.set_pairs(id, &numbers);
     }
 
     /// Forgets a series.
     pub(crate) fn remove(&mut self, id: u32) {
         if self.series.remove(id) {
             self.unlink(id);
-            self.labels.set(id, &[]);
+            self.set_pairs(id, &[]);
         }
     }
 
@@ -132,7 +134,8 @@ impl Inverted {
 
     /// The numbers of a series' pairs, in their order.
     pub(crate) fn pairs_of(&self, id: u32) -> impl Iterator<Item = u32> {
-        let (numbers, _) = self.labels.get(id).as_chunks::<NUMBER_BYTES>();
+        let (shard, place) = self.place_of(id);
+        let (numbers, _) = self.labels[shard].get(place).as_chunks::<NUMBER_BYTES>();
         numbers.iter().map(|number| u32::from_le_bytes(*number))
     }
 
@@ -160,8 +163,19 @@ impl Inverted {
             + self.pairs.memory_bytes()
             + self.postings.memory_bytes()
             + postings.map(Posting::memory_bytes).sum::<usize>()
-            + self.labels.memory_bytes()
+            + self.labels.iter().map(Packed::memory_bytes).sum::<usize>()
             + bitmap_bytes(&self.series)
+    }
+
+    /// The shard of a series, and its place there.
+    fn place_of(&self, id: u32) -> (usize, u32) {
+        let shards = self.labels.len();
+        (id as usize & (shards - 1), id >> shards.trailing_zeros())
+    }
+
+    fn set_pairs(&mut self, id: u32, numbers: &[u8]) {
+        let (shard, place) = self.place_of(id);
+        self.labels[shard].set(place, numbers);
     }
 
     /// Whether a series has just these labels.
@@ -249,7 +263,7 @@ mod tests {
 
     #[test]
     fn symbols_live_as_long_as_a_series_carries_them() {
-        let mut index = Inverted::new(1);
+        let mut index = Inverted::new(2, 1);
         let twice = labels(&[("x", "1"), ("x", "1"), ("x", "2")]);
         index.put(7, twice.as_bytes());
         index.put(9, labels(&[("y", "1"), ("x", "2")]).as_bytes());
@@ -269,7 +283,7 @@ mod tests {
 
     #[test]
     fn churn_leaves_no_memory_behind() {
-        let mut index = Inverted::new(1);
+        let mut index = Inverted::new(2, 1);
         let mut first_bytes = 0;
         for round in 0..20u32 {
             for id in 0..1_000 {

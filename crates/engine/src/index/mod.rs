@@ -74,7 +74,7 @@ impl Index {
             queues: (0..shards).map(|_| Mutex::default()).collect(),
             overfull: AtomicBool::new(false),
             indexer: Mutex::new(()),
-            inverted: RwLock::new(Inverted::new(seed)),
+            inverted: RwLock::new(Inverted::new(shards, seed)),
             seed,
         }
     }
@@ -136,7 +136,10 @@ impl Index {
         for queue in &self.queues {
             *queue.lock() = Queue::default();
         }
-        let old = std::mem::replace(&mut *self.inverted.write(), Inverted::new(self.seed));
+        let old = std::mem::replace(
+            &mut *self.inverted.write(),
+            Inverted::new(self.queues.len(), self.seed),
+        );
         drop(old);
     }
 

@@ -3,7 +3,8 @@
 //! A million short strings in boxes of their own cost more in pointers and in
 //! the allocator's headers than in bytes. Here 256 strings of neighbouring
 //! numbers share one buffer; only where each ends is kept beside it. A change
-//! moves what follows in its page: a few KiB at most where strings are short.
+//! moves what follows in its page: a few KiB at most where strings are short,
+//! nothing where numbers come in their order.
 //!
 //! A string that was never set, or was cleared, is empty. A page whose strings
 //! are all empty holds no memory.
@@ -18,7 +19,7 @@ pub(crate) struct Packed {
 
 #[derive(Default)]
 struct Page {
-    /// Where each string ends; empty while every string is.
+    /// Where each string ends, up to the last one that was ever set.
     ends: Vec<u32>,
     bytes: Vec<u8>,
 }
@@ -55,10 +56,10 @@ impl Packed {
 
 impl Page {
     fn get(&self, place: usize) -> &[u8] {
-        if self.ends.is_empty() {
-            return &[];
+        match self.ends.get(place) {
+            Some(&end) => &self.bytes[self.start(place)..end as usize],
+            None => &[],
         }
-        &self.bytes[self.start(place)..self.ends[place] as usize]
     }
 
     fn start(&self, place: usize) -> usize {
@@ -68,22 +69,24 @@ impl Page {
     }
 
     fn set(&mut self, place: usize, string: &[u8]) {
-        if self.ends.is_empty() {
-            self.ends = vec![0; PAGE_STRINGS];
-        }
-        let (start, end) = (self.start(place), self.ends[place] as usize);
-        let after = self.bytes.len() - end;
-        if after == 0 {
-            self.bytes.truncate(start);
+        if place >= self.ends.len() {
+            if string.is_empty() {
+                return;
+            }
+            if self.ends.is_empty() {
+                self.ends.reserve_exact(PAGE_STRINGS);
+            }
+            // A page holds 256 strings of at most 256 KiB: its ends fit 32 bits.
+            self.ends.resize(place, self.bytes.len() as u32);
             self.bytes.extend_from_slice(string);
+            self.ends.push(self.bytes.len() as u32);
         } else {
+            let (start, end) = (self.start(place), self.ends[place] as usize);
             self.bytes.splice(start..end, string.iter().copied());
-        }
-        // A page holds 256 strings of at most 256 KiB: its ends fit 32 bits.
-        let moved = (self.bytes.len() - after) as u32;
-        let delta = moved.wrapping_sub(end as u32);
-        for end in &mut self.ends[place..] {
-            *end = end.wrapping_add(delta);
+            let delta = (string.len() as u32).wrapping_sub((end - start) as u32);
+            for end in &mut self.ends[place..] {
+                *end = end.wrapping_add(delta);
+            }
         }
         self.give_back();
     }
@@ -94,7 +97,7 @@ impl Page {
             *self = Self::default();
             return;
         }
-        let full = self.start(PAGE_STRINGS - 1) < self.bytes.len()
+        let full = self.ends.len() == PAGE_STRINGS
             && self.bytes.capacity() - self.bytes.len() > self.bytes.len() / 8;
         if full || self.bytes.capacity() > 4 * self.bytes.len() {
             self.bytes.shrink_to_fit();
