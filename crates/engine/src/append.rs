@@ -247,7 +247,7 @@ impl Core {
         let mut position = Position::default();
         loop {
             self.purge(append.key)?;
-            if append.timestamp >= 0 {
+            if append.timestamp >= self.blocks.floor().max(0) {
                 match self.create_compacted(append.key, hash, append.create)? {
                     Ok(end) => position = position.max(end),
                     Err(refusal) => return Ok((Err(refusal), position)),
@@ -409,6 +409,11 @@ impl Core {
             Some(id) if self.is_destination(state, id) => return Found::Destination(id),
             Some(id) => return Found::Here(id),
             None => {}
+        }
+        // What will be refused makes no series.
+        if append.timestamp < self.blocks.floor() && !matches!(append.create, Create::Never) {
+            state.counters.refused += 1;
+            return Found::Refused(Refusal::OlderThanRetention);
         }
         let created = match append.create {
             Create::Never => return Found::Refused(Refusal::NoSuchKey),

@@ -197,11 +197,13 @@ impl Db {
         self.core.log_group(state)
     }
 
-    /// Removes the samples of `from..=to`; how many there were.
+    /// Removes the samples of `from..=to`; how many of them a reader could see.
     ///
     /// # Errors
     /// `NoSuchKey`, `Invalid` where rules need what the retention has taken
-    /// already, and those of the log.
+    /// already, and those of the log. Where a block is damaged so that they
+    /// cannot be counted, the samples are removed all the same and the error
+    /// says so.
     pub fn delete_range(
         &self,
         key: &[u8],
@@ -213,6 +215,8 @@ impl Db {
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
         let place = self.core.place_of(id);
+        // Nobody sees what is older.
+        let from = from.max(self.core.blocks.floor());
         let deleted = match state.slab.get_mut(place) {
             Some(series) => {
                 series.check_rules_keep(from)?;
@@ -228,7 +232,11 @@ impl Db {
         self.core.note_rules(state, place);
         let position = self.core.log_group(state)?;
         drop(guard);
-        Ok((deleted.count()?, position))
+        let counted = deleted.count().map_err(|error| {
+            let text = format!("the samples are deleted, but not counted: {error}");
+            Error::new(error.kind(), text)
+        })?;
+        Ok((counted, position))
     }
 
     /// Removes series; how many there were.

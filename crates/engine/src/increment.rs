@@ -40,7 +40,7 @@ impl Db {
         let mut position = Position::default();
         loop {
             core.purge(key)?;
-            if timestamp.is_none_or(|timestamp| timestamp >= 0) {
+            if timestamp.is_none_or(|timestamp| timestamp >= core.blocks.floor().max(0)) {
                 match core.create_compacted(key, hash, create)? {
                     Ok(end) => position = position.max(end),
                     Err(refusal) => return Ok((Err(refusal), position)),

@@ -7,6 +7,7 @@
 
 use crate::cli::{LogLevel, ServeOptions, Switch};
 use crate::events::Notify;
+use crate::ranges::{self, Range};
 use crate::size::Size;
 use latewood_engine::io::Env;
 use latewood_engine::{Defaults, Durability};
@@ -138,18 +139,51 @@ impl Settings {
             durability: options
                 .durability
                 .map_or(Durability::Interval, Durability::from),
-            sync_interval_ms: options.sync_interval.unwrap_or(1000).max(1),
+            sync_interval_ms: ranged(
+                "sync-interval",
+                options.sync_interval,
+                1000,
+                ranges::SYNC_INTERVAL,
+            )?,
             wal: options.wal != Some(Switch::Off),
             strict: options.strict == Some(Switch::On),
-            memory_bytes: options.memory.map_or_else(memory_default, |size| size.0),
-            flush_age_s: options.flush_age.unwrap_or(FLUSH_AGE_S),
-            log_bytes_max: log_max(options.log_max)?,
-            retention_ms: options.retention.unwrap_or_default().0,
-            disk_budget_bytes: disk_budget(options.disk_budget)?,
+            memory_bytes: match options.memory {
+                None => memory_default(),
+                Some(Size(bytes)) => ranged("memory", Some(bytes), 0, ranges::MEMORY)?,
+            },
+            flush_age_s: ranged(
+                "flush-age",
+                options.flush_age,
+                FLUSH_AGE_S,
+                ranges::FLUSH_AGE,
+            )?,
+            log_bytes_max: ranged(
+                "log-max",
+                options.log_max.map(|size| size.0),
+                LOG_BYTES_MAX,
+                ranges::LOG_MAX,
+            )?,
+            retention_ms: ranged(
+                "retention",
+                options.retention.map(|age| age.0),
+                0,
+                ranges::RETENTION,
+            )?,
+            disk_budget_bytes: ranged(
+                "disk-budget",
+                options.disk_budget.map(|size| size.0),
+                0,
+                ranges::DISK_BUDGET,
+            )?,
             threads,
             query_threads: query_threads(options.ts_num_threads)?,
-            connections_max: options.maxclients.unwrap_or(CONNECTIONS_DEFAULT).max(1),
-            idle_timeout_s: options.timeout.unwrap_or(0),
+            connections_max: ranged(
+                "maxclients",
+                options.maxclients.map(|n| n as u64),
+                CONNECTIONS_DEFAULT as u64,
+                ranges::CONNECTIONS,
+            )? as usize,
+            idle_timeout_s: ranged("timeout", options.timeout, 0, ranges::TIMEOUT)?,
             notify: notify(options.notify_keyspace_events.as_deref())?,
             log_level: options.log_level.unwrap_or(LogLevel::Info),
             ts,
@@ -163,24 +197,15 @@ fn memory_default() -> u64 {
     memory_bytes.map_or(0, |bytes| bytes / 2)
 }
 
-fn disk_budget(wanted: Option<Size>) -> Result<u64, ConfigError> {
-    match wanted.unwrap_or_default() {
-        Size(bytes @ (0 | DISK_BUDGET_BYTES_MIN..)) => Ok(bytes),
-        Size(bytes) => Err(value(
-            "disk-budget",
-            format!("{bytes} is less than {DISK_BUDGET_BYTES_MIN}"),
-        )),
-    }
-}
-
-fn log_max(wanted: Option<Size>) -> Result<u64, ConfigError> {
-    match wanted.unwrap_or(Size(LOG_BYTES_MAX)) {
-        Size(bytes @ LOG_BYTES_MIN..) => Ok(bytes),
-        Size(bytes) => Err(value(
-            "log-max",
-            format!("{bytes} is less than {LOG_BYTES_MIN}"),
-        )),
-    }
+/// What the option says, its default where it says nothing, if it is in range.
+fn ranged(
+    option: &'static str,
+    wanted: Option<u64>,
+    default: u64,
+    range: Range,
+) -> Result<u64, ConfigError> {
+    let checked = wanted.map_or(Ok(default), |wanted| range.check(wanted));
+    checked.map_err(|reason| value(option, reason))
 }
 
 fn query_threads(wanted: Option<usize>) -> Result<usize, ConfigError> {
@@ -215,10 +240,6 @@ fn notify(letters: Option<&str>) -> Result<Notify, ConfigError> {
 const FLUSH_AGE_S: u64 = 3600;
 /// Some ten seconds of replay.
 const LOG_BYTES_MAX: u64 = 1 << 30;
-/// Sixteen blocks of the smallest useful size.
-const DISK_BUDGET_BYTES_MIN: u64 = 16 << 20;
-/// A shorter log would hold little but the segment being written.
-pub(crate) const LOG_BYTES_MIN: u64 = 1 << 20;
 /// More event loops than any machine has cores for.
 const THREADS_MAX: usize = 1024;
 /// As many as RedisTimeSeries allows.
@@ -413,6 +434,13 @@ mod tests {
             "retention = \"long\"",
             "disk-budget = 1000",
             "memory = -1",
+            "memory = 1",
+            "flush-age = 0",
+            "retention = 1",
+            "disk-budget = 1",
+            "sync-interval = 0",
+            "maxclients = 0",
+            "timeout = 99999999999",
             "log-max = \"1kb\"",
             "threads = 100000",
             "ts-num-threads = 0",

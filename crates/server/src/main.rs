@@ -24,6 +24,7 @@ mod loading;
 mod net;
 mod observe;
 mod pause;
+mod ranges;
 mod server;
 mod session;
 mod shared;

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::ShardState;
 use latewood_model::limits::LATE_HELD_MAX;
 use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The share of the budget from which on writers wait for the flusher.
@@ -61,6 +61,8 @@ pub(crate) struct Budget {
     /// What a flush would take on top.
     reserved_bytes: AtomicU64,
     level: AtomicU8,
+    /// Since the budget is spent somebody waited and found no room.
+    waited_in_vain: AtomicBool,
     peak_bytes: AtomicU64,
     stalls: AtomicU64,
     stalled_ns: AtomicU64,
@@ -180,6 +182,7 @@ impl Budget {
         };
         let before = self.level.swap(level as u8, Ordering::Relaxed);
         if before > level as u8 {
+            self.waited_in_vain.store(false, Ordering::Relaxed);
             self.eased.notify_all();
         }
         level
@@ -333,7 +336,11 @@ impl Core {
                 Level::Slow => SLOW_WAIT_NS,
                 Level::Full => FULL_WAIT_NS,
             };
-            if !self.may_free_memory() || waited_ns >= wait_max_ns {
+            // Somebody waits before the first is refused; the next ones need not.
+            let is_new = level == Level::Full
+                && self.options.background
+                && !budget.waited_in_vain.load(Ordering::Relaxed);
+            if !(self.may_free_memory() || is_new) || waited_ns >= wait_max_ns {
                 break match level {
                     Level::Full => Err(self.refuse_for_memory()),
                     _ => Ok(()),
@@ -354,6 +361,7 @@ impl Core {
 
     fn refuse_for_memory(&self) -> Error {
         self.budget.refused.fetch_add(1, Ordering::Relaxed);
+        self.budget.waited_in_vain.store(true, Ordering::Relaxed);
         let used = self.budget.used_bytes();
         let limit = self.budget.limit_bytes();
         Error::new(

@@ -5,6 +5,7 @@
 //! is set, if it can be. CONFIG SET checks all its pairs before it applies
 //! the first, so that a wrong one changes nothing.
 
+mod bounds;
 mod observing;
 mod parameters;
 
@@ -132,7 +133,8 @@ fn set(call: &mut Call<'_>) -> Outcome {
 
 /// Every parameter.
 fn parameters() -> impl Iterator<Item = &'static Parameter> {
-    PARAMETERS.iter().chain(observing::PARAMETERS)
+    let bounds = bounds::PARAMETERS.iter();
+    PARAMETERS.iter().chain(bounds).chain(observing::PARAMETERS)
 }
 
 fn unknown(name: &[u8]) -> Fault {
@@ -160,4 +162,39 @@ fn rewrite(_: &mut Call<'_>) -> Outcome {
 fn help(call: &mut Call<'_>) -> Outcome {
     super::docs::reply_help(call, "config");
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    /// What an operator gave at the start can be asked for while it runs.
+    #[test]
+    fn every_option_can_be_read_back() {
+        let cli = Cli::command();
+        let serve = cli.find_subcommand("serve").unwrap();
+        let flags = serve.get_arguments().filter_map(|flag| flag.get_long());
+        // Users hold passwords; the file is not kept; clap's own.
+        let hidden = ["user", "config", "help", "version"];
+        let mut asked = 0;
+        for flag in flags.filter(|flag| !hidden.contains(flag)) {
+            asked += 1;
+            assert!(
+                parameters().any(|parameter| parameter.name == flag),
+                "CONFIG GET {flag} is empty"
+            );
+        }
+        assert!(asked > 20, "{asked}");
+    }
+
+    #[test]
+    fn no_parameter_stands_twice() {
+        let mut names: Vec<_> = parameters().map(|parameter| parameter.name).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
 }

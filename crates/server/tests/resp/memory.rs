@@ -76,10 +76,14 @@ fn a_spent_budget_is_said_in_words_and_goes_away_with_the_data() {
 
 #[test]
 fn the_budget_is_changed_by_config() {
-    let server = Server::start();
+    let server = Server::with(&["--wal", "off"]);
     let mut client = server.client();
+    // More than the smallest budget, whatever an empty server takes.
+    for from in (0..40_000).step_by(500) {
+        pipeline(&mut client, &new_series(from));
+    }
     client.expect(&[
-        ("CONFIG SET maxmemory 1kb", "+OK\r\n"),
+        ("CONFIG SET maxmemory 16mb", "+OK\r\n"),
         ("TS.ADD k 1 1", OOM),
         ("MULTI", "+OK\r\n"),
         ("TS.ADD k 1 1", OOM),
@@ -88,14 +92,70 @@ fn the_budget_is_changed_by_config() {
             "EXEC",
             "-EXECABORT Transaction discarded because of previous errors.\r\n",
         ),
+    ]);
+    // A write waited before one was refused.
+    assert!(client.info("memory_stalls") > 0);
+    client.expect(&[
         ("CONFIG SET maxmemory 0", "+OK\r\n"),
         ("TS.ADD k 1 1", ":1\r\n"),
     ]);
-    let refused = client.ask("CONFIG SET maxmemory lots");
-    assert!(
-        refused.contains("argument must be a memory value"),
-        "{refused}"
-    );
+    for (value, reason) in [
+        ("lots", "argument must be a memory value"),
+        (
+            "1kb",
+            "1024 is out of range: 0 (no limit), or 16777216 (16mb)",
+        ),
+    ] {
+        let refused = client.ask(&format!("CONFIG SET maxmemory {value}"));
+        assert!(refused.contains(reason), "{refused}");
+    }
+}
+
+/// What was set is what is answered, and in force at once.
+#[test]
+fn retention_and_disk_budget_are_changed_by_config() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.ADD old 1 1", ":1\r\n"),
+        ("CONFIG SET retention 1h", "+OK\r\n"),
+        (
+            "CONFIG GET retention",
+            "*2\r\n$9\r\nretention\r\n$7\r\n3600000\r\n",
+        ),
+        (
+            "TS.ADD old 2 1",
+            "-ERR TSDB: Timestamp is older than retention\r\n",
+        ),
+        // Nor does it make a series.
+        (
+            "TS.ADD new 2 1",
+            "-ERR TSDB: Timestamp is older than retention\r\n",
+        ),
+        ("EXISTS new", ":0\r\n"),
+        ("TS.DEL old 0 10", ":0\r\n"),
+        ("CONFIG SET disk-budget 2gb", "+OK\r\n"),
+        (
+            "CONFIG GET disk-budget",
+            "*2\r\n$11\r\ndisk-budget\r\n$10\r\n2147483648\r\n",
+        ),
+    ]);
+    for (setting, reason) in [
+        ("retention 1", "1 is out of range: 0 (for ever), or 1000 to"),
+        ("disk-budget 1mb", "1048576 is out of range: 0 (no limit)"),
+        (
+            "disk-budget 16mb",
+            "16777216 bytes are less than 1073741824",
+        ),
+        ("flush-age 0", "0 is out of range: 1 to 4294967295 seconds"),
+        ("log-max 1kb", "1024 is out of range: 1048576 (1mb) to"),
+    ] {
+        let refused = client.ask(&format!("CONFIG SET {setting}"));
+        assert!(
+            refused.starts_with("-ERR") && refused.contains(reason),
+            "{refused}"
+        );
+    }
 }
 
 /// Bytes of anonymous memory that a process has in RAM.

@@ -5,10 +5,8 @@
 
 use crate::channels::BufferLimit;
 use crate::command::Fault;
-use crate::config::LOG_BYTES_MIN;
 use crate::events::Notify;
 use crate::shared::Shared;
-use crate::size::Size;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::{ARGUMENT_BYTES_MAX, CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding};
@@ -113,21 +111,6 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         set_idle_timeout,
     ),
     settable(
-        "maxmemory",
-        |shared| shared.db.memory_limit().to_string(),
-        set_memory,
-    ),
-    settable(
-        "flush-age",
-        |shared| (shared.db.flush_age_ms() / 1000).to_string(),
-        set_flush_age,
-    ),
-    settable(
-        "log-max",
-        |shared| shared.db.log_bytes_max().to_string(),
-        set_log_max,
-    ),
-    settable(
         "notify-keyspace-events",
         |shared| shared.events.notify().letters(),
         set_notify,
@@ -203,6 +186,10 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
         if shared.settings.wal { "on" } else { "off" }.to_owned()
     }),
     fixed("threads", |shared| shared.settings.threads.to_string()),
+    fixed("listen", |shared| shared.settings.listen.join(" ")),
+    fixed("log-level", |shared| {
+        shared.settings.log_level.name().to_owned()
+    }),
 ];
 
 /// The port of the first TCP address, 0 without one.
@@ -329,37 +316,6 @@ fn set_idle_timeout(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         let cell = &shared.runtime.idle_timeout_s;
         cell.store(seconds.unsigned_abs(), Ordering::Relaxed);
-        Ok(())
-    }))
-}
-
-fn set_memory(text: &str) -> Result<Change, String> {
-    let bytes: Size = text
-        .parse()
-        .map_err(|_| "argument must be a memory value".to_owned())?;
-    Ok(Box::new(move |shared| {
-        shared.db.set_memory_limit(bytes.0);
-        Ok(())
-    }))
-}
-
-fn set_flush_age(text: &str) -> Result<Change, String> {
-    let seconds = integer(text, 0, i64::from(u32::MAX))?.unsigned_abs();
-    Ok(Box::new(move |shared| {
-        shared.db.set_flush_age_ms(seconds * 1000);
-        Ok(())
-    }))
-}
-
-fn set_log_max(text: &str) -> Result<Change, String> {
-    let bytes: Size = text
-        .parse()
-        .map_err(|_| "argument must be a memory value".to_owned())?;
-    if bytes.0 < LOG_BYTES_MIN {
-        return Err(format!("argument must be at least {LOG_BYTES_MIN} bytes"));
-    }
-    Ok(Box::new(move |shared| {
-        shared.db.set_log_bytes_max(bytes.0);
         Ok(())
     }))
 }

@@ -70,3 +70,22 @@ fn bytes_are_said_for_people() {
         .collect();
     assert_eq!(said, ["0B", "1023B", "1.00K", "1.50M", "5.00T"]);
 }
+
+/// An operator finds every figure of this server's own in the manual.
+#[test]
+fn every_field_of_latewood_has_a_row_in_the_manual() {
+    let manual = include_str!("../../../../../docs/operations.md");
+    let shared = shared();
+    let (text, _) = asked(&shared, &["latewood"]);
+    let rows: Vec<&str> = manual
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let missing: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, _)| name)
+        .filter(|name| !rows.iter().any(|row| row.contains(&format!("`{name}`"))))
+        .collect();
+    assert!(missing.is_empty(), "no row for {missing:?}");
+}
