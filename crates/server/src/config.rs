@@ -139,24 +139,14 @@ impl Settings {
             durability: options
                 .durability
                 .map_or(Durability::Interval, Durability::from),
-            sync_interval_ms: ranged(
-                "sync-interval",
-                options.sync_interval,
-                1000,
-                ranges::SYNC_INTERVAL,
-            )?,
+            sync_interval_ms: sync_interval(options.sync_interval)?,
             wal: options.wal != Some(Switch::Off),
             strict: options.strict == Some(Switch::On),
             memory_bytes: match options.memory {
                 None => memory_default(),
                 Some(Size(bytes)) => ranged("memory", Some(bytes), 0, ranges::MEMORY)?,
             },
-            flush_age_s: ranged(
-                "flush-age",
-                options.flush_age,
-                FLUSH_AGE_S,
-                ranges::FLUSH_AGE,
-            )?,
+            flush_age_s: flush_age(options.flush_age)?,
             log_bytes_max: ranged(
                 "log-max",
                 options.log_max.map(|size| size.0),
@@ -177,12 +167,7 @@ impl Settings {
             )?,
             threads,
             query_threads: query_threads(options.ts_num_threads)?,
-            connections_max: ranged(
-                "maxclients",
-                options.maxclients.map(|n| n as u64),
-                CONNECTIONS_DEFAULT as u64,
-                ranges::CONNECTIONS,
-            )? as usize,
+            connections_max: connections(options.maxclients)?,
             idle_timeout_s: ranged("timeout", options.timeout, 0, ranges::TIMEOUT)?,
             notify: notify(options.notify_keyspace_events.as_deref())?,
             log_level: options.log_level.unwrap_or(LogLevel::Info),
@@ -195,6 +180,19 @@ impl Settings {
 fn memory_default() -> u64 {
     let memory_bytes = Env::real().process.memory_bytes();
     memory_bytes.map_or(0, |bytes| bytes / 2)
+}
+
+fn sync_interval(wanted: Option<u64>) -> Result<u64, ConfigError> {
+    ranged("sync-interval", wanted, 1000, ranges::SYNC_INTERVAL)
+}
+
+fn flush_age(wanted: Option<u64>) -> Result<u64, ConfigError> {
+    ranged("flush-age", wanted, FLUSH_AGE_S, ranges::FLUSH_AGE)
+}
+
+fn connections(wanted: Option<usize>) -> Result<usize, ConfigError> {
+    let wanted = wanted.unwrap_or(CONNECTIONS_DEFAULT);
+    ranged("maxclients", Some(wanted as u64), 0, ranges::CONNECTIONS).map(|_| wanted)
 }
 
 /// What the option says, its default where it says nothing, if it is in range.
