@@ -87,6 +87,11 @@ impl Error {
         source.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
+    /// Whether it is about what stored bytes hold, not about reading them.
+    pub fn is_damage(&self) -> bool {
+        matches!(self.kind, ErrorKind::Corrupt | ErrorKind::Truncated)
+    }
+
     /// What a caller may do about it.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -25,7 +25,7 @@ use crate::quarantine::Quarantine;
 use crate::series::{Fate, Series};
 use crate::shard::ShardState;
 use crate::store::{Directory, LogFound, LostBlock};
-use crate::wal::{Position, Record, RecordIter, RecoveryReport, Replay, Wal, WalOptions};
+use crate::wal::{LogStart, Position, Record, RecordIter, RecoveryReport, Replay, Wal, WalOptions};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
@@ -46,6 +46,9 @@ pub struct RecoverySummary {
     pub series_displaced: Vec<Arc<[u8]>>,
     /// Blocks left out because they are damaged.
     pub blocks_lost: Vec<LostBlock>,
+    /// What is wrong with blocks that are served but for a damaged part, which
+    /// a deletion in the log led to. Queries of that part fail.
+    pub blocks_damaged: Vec<String>,
     /// Files in the quarantine folder, from this start or an earlier one.
     pub quarantined: Vec<String>,
     /// Nanoseconds it took.
@@ -79,11 +82,13 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
             behind_hole: AtomicBool::new(false),
             orphaned: AtomicU64::new(0),
             named: Mutex::default(),
+            damage: Mutex::default(),
         };
         let (wal, report) = Wal::open(&env, &guard.wal_dir(), &wal_options, &replayer)?;
         summary.samples = replayer.samples.into_inner();
         summary.samples_orphaned = replayer.orphaned.into_inner();
         named = replayer.named.into_inner();
+        summary.blocks_damaged = replayer.damage.into_inner();
         summary.log = report;
         core.wal = Some(wal.observed_by(core.observer.clone()));
     } else {
@@ -120,6 +125,8 @@ struct Replayer<'a> {
     orphaned: AtomicU64,
     /// The series that got a key behind it, in order.
     named: Mutex<Vec<SeriesId>>,
+    /// What is wrong with blocks that had to be read.
+    damage: Mutex<Vec<String>>,
 }
 
 impl Replayer<'_> {
@@ -155,7 +162,8 @@ impl Replayer<'_> {
             }
             Record::DeleteRange { id, from, to } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
-                    series.delete_range(from, to, &mut state.sealer)?;
+                    let met = series.delete_logged(from, to, &mut state.sealer)?;
+                    self.note_damage(met)?;
                     core.recount(state, core.place_of(id));
                     core.note_rules(state, core.place_of(id));
                 }
@@ -192,6 +200,19 @@ impl Replayer<'_> {
             Record::Expire { .. } | Record::FlushAll => {}
         }
         Ok(())
+    }
+
+    /// Damage of a block that a record of the log led to.
+    fn note_damage(&self, met: Option<Error>) -> Result<()> {
+        match met {
+            Some(error) if self.core.options.strict => Err(error),
+            met => {
+                self.damage
+                    .lock()
+                    .extend(met.map(|error| error.to_string()));
+                Ok(())
+            }
+        }
     }
 
     /// A series got a key. Behind a hole another one may have it, whose end is
@@ -305,9 +326,8 @@ impl Replay for Replayer<'_> {
         self.core.shards.len()
     }
 
-    fn begins(&self, start: Option<Position>) -> Result<()> {
-        let log = start.map_or(LogFound::None, LogFound::From);
-        self.core.load(self.directory, log)
+    fn begins(&self, start: LogStart) -> Result<()> {
+        self.core.load(self.directory, start.into())
     }
 
     fn apply(&self, _worker: usize, at: Position, records: RecordIter<'_>) -> Result<()> {

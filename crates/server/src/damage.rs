@@ -13,6 +13,24 @@ pub(crate) fn tell(recovery: &RecoverySummary) {
     for block in &recovery.blocks_lost {
         tell_block(block);
     }
+    for reason in &recovery.blocks_damaged {
+        tracing::warn!(
+            reason,
+            "a block is damaged: queries of that part of it fail, the rest is served"
+        );
+    }
+    for path in &recovery.log.set_aside {
+        tracing::warn!(
+            file = %path.display(),
+            "a log segment has no readable header and nothing says that it held anything durable; it is out of use and kept"
+        );
+    }
+    for path in &recovery.log.damaged_copies {
+        tracing::warn!(
+            file = %path.display(),
+            "one of the two copies of a log segment's header is damaged; the other one was read and nothing is lost"
+        );
+    }
     if recovery.samples_orphaned > 0 {
         tracing::warn!(
             samples = recovery.samples_orphaned,

@@ -69,14 +69,8 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
 pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     let none = || Error::new(ErrorKind::Invalid, "there is no database").at(dir);
     if env.disk.open(&dir.join(names::FORMAT)).is_err() {
-        let listed = env.disk.list(&names::wal_dir(dir));
-        return Err(match listed {
-            Ok(names) if !names.is_empty() => {
-                let message = "the directory holds a log but its FORMAT is missing";
-                Error::new(ErrorKind::Corrupt, message).at(dir)
-            }
-            _ => none(),
-        });
+        refuse_data_without_format(env, dir)?;
+        return Err(none());
     }
     let lock = take_lock(env, dir)?;
     check_format(env, dir)?;
@@ -106,7 +100,7 @@ fn check_format(env: &Env, dir: &Path) -> Result<()> {
     let file = match env.disk.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            refuse_log_without_format(env, dir)?;
+            refuse_data_without_format(env, dir)?;
             return write_format(env, dir)
                 .map_err(|error| Error::io("cannot write the format version", &path, error));
         }
@@ -132,16 +126,28 @@ fn check_format(env: &Env, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// FORMAT is durable before the first segment can be: a log without it has
-/// lost a file that it had.
-fn refuse_log_without_format(env: &Env, dir: &Path) -> Result<()> {
-    let wal = names::wal_dir(dir);
-    let held = match env.disk.list(&wal) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        listed => listed.map_err(|error| Error::io("cannot list the log", &wal, error))?,
+/// FORMAT is durable before the first segment and the first manifest can be:
+/// one without it has lost a file that it had, or is an unfinished copy.
+fn refuse_data_without_format(env: &Env, dir: &Path) -> Result<()> {
+    let list = |folder: &Path| match env.disk.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(|error| Error::io("cannot list a data directory", folder, error)),
     };
-    if held.iter().any(|name| names::parse_segment(name).is_some()) {
-        let message = "the directory holds a log but its FORMAT is missing";
+    let has = |folder: &Path, is_data: fn(&str) -> bool| {
+        Ok::<bool, Error>(list(folder)?.iter().any(|name| is_data(name)))
+    };
+    if has(dir, |name| name == names::MANIFEST)?
+        || has(&names::wal_dir(dir), |name| {
+            names::parse_segment(name).is_some()
+        })?
+        || has(&names::blocks_dir(dir), |name| {
+            names::parse_block(name).is_some()
+        })?
+        || has(&names::series_dir(dir), |name| {
+            names::parse_series_file(name).is_some()
+        })?
+    {
+        let message = "the directory holds data but its FORMAT is missing: a file is lost, or it is an unfinished copy";
         return Err(Error::new(ErrorKind::Corrupt, message).at(dir));
     }
     Ok(())

@@ -11,7 +11,7 @@ use super::chunk::{Chunk, damaged};
 use super::rewrite::Rewriter;
 use super::stored::StoredSpan;
 use super::{Sealer, Series, Snapshot};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::query::merge::MergeSource;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
@@ -46,33 +46,81 @@ impl Series {
     ///
     /// Linear in the frames of the head that the span touches. Reads a block
     /// only where the newest sample goes and the one before is stored.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io` where that block cannot be read: nothing is deleted.
     pub(crate) fn delete_range(
         &mut self,
         from: Timestamp,
         to: Timestamp,
         sealer: &mut Sealer,
     ) -> Result<Deleted> {
+        self.ready_to_delete(to, sealer)?;
+        let left = self.newest_stored_without(from, to)?;
+        let left = left.map(|sample| (sample.timestamp, Some(sample.value)));
+        self.delete_leaving(from, to, left, sealer)
+    }
+
+    /// The same for a deletion that the log holds: it was accepted, so damage
+    /// met on the way does not undo it. That damage, if there is some; then the
+    /// newest sample is taken to lie where it would, and whoever asks for it
+    /// gets the error.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn delete_logged(
+        &mut self,
+        from: Timestamp,
+        to: Timestamp,
+        sealer: &mut Sealer,
+    ) -> Result<Option<Error>> {
+        self.ready_to_delete(to, sealer)?;
+        let (left, met) = match self.newest_stored_without(from, to) {
+            Ok(left) => (left.map(|left| (left.timestamp, Some(left.value))), None),
+            Err(error) if error.is_damage() => {
+                let at = self.newest_stored_bound(from, to);
+                (at.map(|at| (at, None)), Some(error))
+            }
+            Err(error) => return Err(error),
+        };
+        self.delete_leaving(from, to, left, sealer)?;
+        Ok(met)
+    }
+
+    fn ready_to_delete(&mut self, to: Timestamp, sealer: &mut Sealer) -> Result<()> {
         let newest = self.newest;
         if self.source_mut().is_some() && newest.is_some_and(|newest| to < newest) {
             // Rules may still need what is past the retention.
             self.settle_now(sealer)?;
+            Ok(())
         } else {
             // What is past the retention must not come back when the newest
             // sample goes and takes the limit back with it.
-            self.delete_expired(sealer)?;
+            self.delete_expired(sealer)
         }
-        let stored_newest = self.newest_stored_without(from, to)?;
+    }
+
+    /// Deletes; `left` is the newest stored sample then, its value where it is
+    /// known, if it is the newest of all.
+    fn delete_leaving(
+        &mut self,
+        from: Timestamp,
+        to: Timestamp,
+        left: Option<(Timestamp, Option<f64>)>,
+        sealer: &mut Sealer,
+    ) -> Result<Deleted> {
+        let newest = self.newest;
         let stored = self.delete_stored(from, to);
         let head = self.delete_span(from, to, sealer)?;
         let stored_last = self.stored.as_ref().map(|stored| stored.last());
         self.sealed_last = self.chunks.last().map(|chunk| chunk.last()).or(stored_last);
         let head_newest = self.tail.last().map(|sample| sample.timestamp);
         let head_newest = head_newest.or(self.chunks.last().map(|chunk| chunk.last()));
-        self.newest = head_newest.or(stored_newest.map(|sample| sample.timestamp));
+        self.newest = head_newest.or(left.map(|(timestamp, _)| timestamp));
         if let Some(stored) = &mut self.stored
             && head_newest.is_none()
         {
-            stored.set_newest_value(stored_newest.map(|sample| sample.value));
+            stored.set_newest_value(left.and_then(|(_, value)| value));
         }
         let newest_left = self.newest;
         if let Some(source) = self.source_mut()
@@ -81,6 +129,18 @@ impl Series {
             source.deleted(from, to, newest, newest_left);
         }
         Ok(Deleted { head, stored })
+    }
+
+    /// Where the sample of [`Self::newest_stored_without`] lies at most, from
+    /// indexes alone.
+    fn newest_stored_bound(&self, from: Timestamp, to: Timestamp) -> Option<Timestamp> {
+        let newest = self.newest?;
+        if newest < from || newest > to {
+            return Some(newest);
+        }
+        let before = from.checked_sub(1)?;
+        let span = self.stored.as_ref()?.span(self.retention_floor(), before)?;
+        Some(span.newest_bound())
     }
 
     /// The newest stored sample once `from..=to` is deleted, where that will be

@@ -128,6 +128,16 @@ impl StoredSpan {
         self.blocks.samples_about(self.id, self.from, self.to) + (frozen + self.deep.len()) as u64
     }
 
+    /// Where its newest base sample lies at most, as the indexes of the blocks
+    /// say; its end where they cannot be read.
+    pub(crate) fn newest_bound(&self) -> Timestamp {
+        let layers = self.blocks.layers(self.id, self.from, self.to);
+        let last = layers.map(|layers| layers.base.last().map(|stored| stored.entry.last));
+        last.ok()
+            .flatten()
+            .map_or(self.to, |last| last.min(self.to))
+    }
+
     /// Finds the span in the blocks. Reads index pages and overlays, no base
     /// chunk. Linear in the chunks of the span.
     ///

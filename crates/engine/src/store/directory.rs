@@ -17,6 +17,7 @@ const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 /// The manifest and the files beside it, as found.
 #[derive(Debug)]
 pub(crate) struct Directory {
+    pub(crate) path: PathBuf,
     pub(crate) manifest: ManifestFound,
     pub(crate) files: FilesFound,
     /// The manifest that was found, or that of a new directory.
@@ -50,8 +51,17 @@ impl Directory {
             let made = env.disk.create_dir_all(&folder);
             made.map_err(|error| Error::io("cannot create a data directory", &folder, error))?;
         }
+        Self::look(env, dir)
+    }
+
+    /// The same without making anything.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn look(env: &Env, dir: &Path) -> Result<Self> {
         let found = list(env, dir)?;
         let mut directory = Self {
+            path: dir.to_owned(),
             manifest: ManifestFound::Absent,
             files: FilesFound::Named,
             contents: Manifest::default(),
@@ -110,8 +120,10 @@ fn list_folder(
     folder: &Path,
     parse: impl Fn(&str) -> Option<u64>,
 ) -> Result<Vec<(u64, PathBuf)>> {
-    let listed = env.disk.list(folder);
-    let listed = listed.map_err(|error| Error::io("cannot list the files", folder, error))?;
+    let listed = match env.disk.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        listed => listed.map_err(|error| Error::io("cannot list the files", folder, error))?,
+    };
     let numbered = listed.into_iter().filter_map(|name| {
         let number = parse(&name).filter(|&number| number < u64::MAX)?;
         Some((number, folder.join(name)))

@@ -7,11 +7,10 @@
 use super::directory::Directory;
 use super::row::SeriesRow;
 use super::series_file::SeriesFileReader;
-use super::table::{Decision, Found, LogState};
+use super::verdict::{Begins, LogFound};
 use crate::block::partition_of;
 use crate::core::Core;
-use crate::error::{Error, ErrorKind, Result};
-use crate::names;
+use crate::error::Result;
 use crate::options::LoadProgress;
 use crate::rules::{Links, Source};
 use crate::series::Series;
@@ -21,19 +20,7 @@ use crate::store::SeriesFileMeta;
 use crate::wal::Position;
 use latewood_model::SeriesId;
 use parking_lot::Mutex;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-
-/// What there is of a log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum LogFound {
-    /// None.
-    None,
-    /// One that begins here.
-    From(Position),
-    /// One that this start does without.
-    Unwanted,
-}
 
 impl Core {
     /// Decides what the directory is and loads its files. Nothing on disk is
@@ -42,61 +29,11 @@ impl Core {
     /// # Errors
     /// As `Db::open`.
     pub(crate) fn load(&self, directory: &Directory, log: LogFound) -> Result<()> {
-        let manifest = &directory.contents;
-        let found = Found {
-            manifest: directory.manifest,
-            files: directory.files,
-            log: match log {
-                LogFound::None if manifest.log_next_min() > 1 => LogState::Gone,
-                LogFound::None => LogState::None,
-                LogFound::From(start) if start.0 > manifest.log_start => LogState::Cut,
-                LogFound::From(_) => LogState::Whole,
-                LogFound::Unwanted => LogState::Unwanted,
-            },
-        };
-        match found.decide() {
-            Decision::Begin => self.adopt(manifest.clone(), directory.next_file),
-            Decision::Load => {
-                self.adopt(manifest.clone(), directory.next_file)?;
-                self.load_series()
-            }
-            refused => Err(self.refusal(directory, refused)),
-        }
-    }
-
-    fn refusal(&self, directory: &Directory, decision: Decision) -> Error {
-        let dir = self.store.dir();
-        let wal = names::wal_dir(dir);
-        let manifest = dir.join(names::MANIFEST);
-        let corrupt = |text: &str, path: &Path| Error::new(ErrorKind::Corrupt, text).at(path);
-        match decision {
-            Decision::LogLost => corrupt(
-                "the log is gone: what was written after the last flush is lost",
-                &wal,
-            ),
-            Decision::LogCut => corrupt(
-                "the log begins after what the blocks hold: log and blocks are of two times",
-                &wal,
-            ),
-            Decision::LogUnwanted => {
-                let text = "the directory has a log; without it, what it holds would be missing";
-                Error::new(ErrorKind::Invalid, text).at(&wal)
-            }
-            Decision::FileLost => {
-                let missing = directory.missing.as_deref().unwrap_or(dir);
-                corrupt("a file that the manifest names is gone", missing)
-            }
-            Decision::ManifestLost => corrupt(
-                "the manifest is gone: it says which blocks hold what the log no longer has",
-                &manifest,
-            ),
-            Decision::Begin
-            | Decision::Load
-            | Decision::Unsupported
-            | Decision::ManifestDamaged => match &directory.fault {
-                Some((kind, text)) => Error::new(*kind, text.clone()).at(&manifest),
-                None => corrupt("the manifest cannot be read", &manifest),
-            },
+        let begins = directory.decide(log)?;
+        self.adopt(directory.contents.clone(), directory.next_file)?;
+        match begins {
+            Begins::New => Ok(()),
+            Begins::Loaded => self.load_series(),
         }
     }
 

@@ -27,14 +27,15 @@ mod row;
 mod row_code;
 mod series_file;
 mod table;
+mod verdict;
 mod weed;
 
 pub(crate) use directory::Directory;
-pub(crate) use load::LogFound;
 pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
 pub(crate) use publish::Store;
 pub(crate) use row::{MarksRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};
+pub(crate) use verdict::LogFound;
 pub use weed::LostBlock;
 
 #[cfg(test)]

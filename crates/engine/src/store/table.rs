@@ -34,6 +34,9 @@ pub(crate) enum LogState {
     None,
     /// There is none, and files hold what came out of one.
     Gone,
+    /// There is one, files hold what came out of it, and nothing in it says
+    /// where it begins: its own table decides about each file of it.
+    Damaged,
     /// Groups that are needed were given up.
     Cut,
     /// Whatever is needed and was not lost with its end is there.
@@ -87,6 +90,7 @@ const ALL_THERE: &[FilesFound] = &[FilesFound::Named, FilesFound::Unnamed];
 const ANY_LOG: &[LogState] = &[
     LogState::None,
     LogState::Gone,
+    LogState::Damaged,
     LogState::Cut,
     LogState::Whole,
     LogState::Unwanted,
@@ -119,14 +123,24 @@ const ROWS: [Row; 11] = {
             D::ManifestLost,
         ),
         // A log gives groups up only once a manifest says that it may.
-        row(M::Absent, &[F::Named], &[L::Cut, L::Gone], D::ManifestLost),
+        row(
+            M::Absent,
+            &[F::Named],
+            &[L::Cut, L::Gone, L::Damaged],
+            D::ManifestLost,
+        ),
         row(M::Absent, &[F::Named], &[L::None, L::Whole], D::Begin),
         row(M::Absent, &[F::Named], &[L::Unwanted], D::LogUnwanted),
         row(M::Whole, &[F::Missing], ANY_LOG, D::FileLost),
         row(M::Whole, ALL_THERE, &[L::Gone], D::LogLost),
         row(M::Whole, ALL_THERE, &[L::Cut], D::LogCut),
         row(M::Whole, ALL_THERE, &[L::Unwanted], D::LogUnwanted),
-        row(M::Whole, ALL_THERE, &[L::None, L::Whole], D::Load),
+        row(
+            M::Whole,
+            ALL_THERE,
+            &[L::None, L::Damaged, L::Whole],
+            D::Load,
+        ),
     ]
 };
 

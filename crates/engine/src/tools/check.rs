@@ -1,16 +1,16 @@
 //! Reading everything a database holds and comparing it with every promise.
 
-use super::log::Counter;
+use super::log::Judge;
 use super::{list, manifest_bytes};
 use crate::block::{Block, BlockMeta, Cache};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::io::Env;
 use crate::io::directory::open_existing;
 use crate::names;
-use crate::store::{Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader};
-use crate::wal;
+use crate::store::{Directory, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader};
+use crate::wal::{self, LogHole, Position, RecoveryReport};
 use latewood_model::{SeriesId, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub struct Finding {
 pub struct Checked {
     /// Damage found.
     pub damage: u64,
+    /// A start refuses the directory, with strict options or without.
+    pub is_refused: bool,
     /// Blocks.
     pub blocks: u64,
     /// Samples in them, overwritten and deleted ones included.
@@ -41,6 +43,8 @@ pub struct Checked {
     pub groups: u64,
     /// Samples in them.
     pub log_samples: u64,
+    /// Those of them that no block holds yet.
+    pub unstored_samples: u64,
 }
 
 struct Checker<'a> {
@@ -48,12 +52,18 @@ struct Checker<'a> {
     dir: &'a Path,
     tell: &'a mut dyn FnMut(&Finding),
     checked: Checked,
+    /// Up to which group of the log the files hold each series.
+    stored: HashMap<SeriesId, u64>,
 }
 
 /// Checks the database in `dir` without changing it: the format version, the
 /// manifest, every byte of series files, blocks and log, that the chunks of
-/// each series ascend over all base blocks, and that no file is missing.
-/// Findings go to `tell` as they are met.
+/// each series ascend over all base blocks, that no file is missing, and what
+/// the decision tables of a start say of all of it together. Findings go to
+/// `tell` as they are met.
+///
+/// Where there is no damage, a start with strict options takes the directory;
+/// unless it is refused, one without takes it, too.
 ///
 /// # Errors
 /// `Locked` while a server has it, `Unsupported` where a file is of another
@@ -61,20 +71,29 @@ struct Checker<'a> {
 /// error but a finding.
 pub fn check(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) -> Result<Checked> {
     let _guard = open_existing(env, dir)?;
+    check_held(env, dir, tell)
+}
+
+/// The same for a directory that is locked already.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn check_held(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) -> Result<Checked> {
     let mut checker = Checker {
         env,
         dir,
         tell,
         checked: Checked::default(),
+        stored: HashMap::new(),
     };
-    let manifest = checker.manifest()?;
-    if let Some(manifest) = &manifest {
-        for files in manifest.partitions.values() {
-            checker.partition(manifest, files)?;
-        }
-        checker.strangers(manifest)?;
+    let directory = Directory::look(env, dir)?;
+    let manifest = &directory.contents;
+    checker.manifest_copies()?;
+    for files in manifest.partitions.values() {
+        checker.partition(manifest, files)?;
     }
-    checker.log(manifest.as_ref())?;
+    checker.strangers(manifest)?;
+    checker.log(&directory)?;
     checker.leftovers()?;
     Ok(checker.checked)
 }
@@ -107,23 +126,27 @@ impl Checker<'_> {
         }
     }
 
-    fn manifest(&mut self) -> Result<Option<Manifest>> {
+    /// One damaged copy of the manifest is passed over; both are found with
+    /// the log.
+    fn manifest_copies(&mut self) -> Result<()> {
         let path = self.dir.join(names::MANIFEST);
         let Some(bytes) = manifest_bytes(self.env, self.dir)? else {
-            return Ok(Some(Manifest::default()));
+            return Ok(());
         };
-        let decoded = Manifest::decode(&bytes).map_err(|error| error.at(&path));
-        let decoded = self.found(decoded)?;
-        if decoded.is_some() {
-            self.found(Manifest::verify(&bytes).map_err(|error| error.at(&path)))?;
+        if Manifest::decode(&bytes).is_ok() && Manifest::verify(&bytes).is_err() {
+            self.notice(format!(
+                "one of the two copies in the manifest is damaged; the other one is whole, and the next flush writes both anew ({})",
+                path.display()
+            ));
         }
-        Ok(decoded)
+        Ok(())
     }
 
     fn partition(&mut self, manifest: &Manifest, files: &PartitionFiles) -> Result<()> {
         if let Some(meta) = &files.series {
             let read = self.series_file(manifest, meta);
-            self.found(read)?;
+            // Without it nobody can tell which samples belong to which series.
+            self.checked.is_refused |= self.found(read)?.is_none();
         }
         let mut ends = BTreeMap::new();
         for meta in &files.base {
@@ -143,6 +166,8 @@ impl Checker<'_> {
         let mut rows = Vec::new();
         while reader.next(&mut rows)? {
             self.checked.series += rows.len() as u64;
+            self.stored
+                .extend(rows.iter().map(|row| (row.id, row.position)));
             let beyond = rows
                 .iter()
                 .find(|row| u64::from(row.id.0) >= manifest.next_id);
@@ -214,38 +239,64 @@ impl Checker<'_> {
         Ok(())
     }
 
-    fn log(&mut self, manifest: Option<&Manifest>) -> Result<()> {
-        let counter = Counter::default();
-        let read = wal::look(self.env, &names::wal_dir(self.dir), &counter);
+    fn log(&mut self, directory: &Directory) -> Result<()> {
+        let durable = Position(directory.contents.log_next_min() - 1);
+        let judge = Judge::new(directory, std::mem::take(&mut self.stored));
+        let read = wal::look(self.env, &names::wal_dir(self.dir), durable, &judge);
         let Some(report) = self.found(read)? else {
+            self.checked.is_refused = true;
             return Ok(());
         };
         self.checked.groups = report.groups;
-        self.checked.log_samples = counter.samples();
-        for hole in &report.holes {
-            self.damage(format!(
-                "the log is damaged: {} groups from {} on were durable and are lost, at offset {} ({})",
-                hole.groups,
-                hole.first,
-                hole.offset,
-                hole.segment.display()
-            ));
+        self.checked.log_samples = judge.samples();
+        self.checked.unstored_samples = judge.unstored();
+        if let Some(refusal) = judge.refusal() {
+            self.checked.is_refused = true;
+            // A missing file was met where it is read.
+            if directory.missing.is_none() {
+                self.damage(refusal.to_string());
+            }
         }
+        for hole in &report.holes {
+            self.hole(hole);
+        }
+        self.curiosities(&report);
+        Ok(())
+    }
+
+    fn hole(&mut self, hole: &LogHole) {
+        let groups = match hole.groups {
+            0 => "an unknown number of".to_owned(),
+            groups => groups.to_string(),
+        };
+        self.damage(format!(
+            "the log is damaged: {groups} groups from {} on were durable and are lost, at offset {} ({})",
+            hole.first,
+            hole.offset,
+            hole.segment.display()
+        ));
+    }
+
+    /// What of the log is worth knowing and no loss.
+    fn curiosities(&mut self, report: &RecoveryReport) {
         if report.groups_dropped > 0 {
             self.notice(format!(
                 "{} groups stand behind a torn end of the log; they were never acknowledged as durable",
                 report.groups_dropped
             ));
         }
-        let needed = manifest.map_or(0, Manifest::log_next_min);
-        if report.next.0 < needed && report.groups > 0 {
-            self.damage(format!(
-                "the log ends before group {}, files hold what was written up to group {}",
-                report.next.0,
-                needed - 1
+        for path in &report.damaged_copies {
+            self.notice(format!(
+                "one of the two copies of the segment's header is damaged; the other one is whole, and both are written anew once the segment is used again ({})",
+                path.display()
             ));
         }
-        Ok(())
+        for path in &report.set_aside {
+            self.notice(format!(
+                "the segment's header was cut short or is damaged, and nothing says that it held anything durable; a start moves it into quarantine ({})",
+                path.display()
+            ));
+        }
     }
 
     fn leftovers(&mut self) -> Result<()> {
@@ -263,9 +314,5 @@ impl Checker<'_> {
 
 /// Whether an error is about what a file holds, or that it is not there.
 fn is_finding(error: &Error) -> bool {
-    match error.kind() {
-        ErrorKind::Corrupt | ErrorKind::Truncated => true,
-        ErrorKind::Io => error.is_not_found(),
-        _ => false,
-    }
+    error.is_damage() || error.is_not_found()
 }

@@ -8,7 +8,7 @@ use crate::io::Env;
 use crate::io::directory::open_existing;
 use crate::names;
 use crate::store::PartitionFiles;
-use crate::wal;
+use crate::wal::{self, Position};
 use std::path::Path;
 
 /// Counts the files, bytes, series and samples of the database in `dir`. The
@@ -31,7 +31,8 @@ pub fn totals(env: &Env, dir: &Path) -> Result<Detail> {
         (rows + file.rows, bytes + file.len_bytes)
     });
     let counter = Counter::default();
-    let log = wal::look(env, &names::wal_dir(dir), &counter)?;
+    let durable = Position(manifest.log_next_min() - 1);
+    let log = wal::look(env, &names::wal_dir(dir), durable, &counter)?;
     let stored = base[2] + late[2];
     let bytes_each = (base[1] + late[1]) as f64 / stored.max(1) as f64;
     let first = manifest.blocks().map(|block| block.first).min();

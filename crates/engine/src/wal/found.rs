@@ -20,10 +20,10 @@ pub(super) struct Found {
 }
 
 pub(super) fn find(env: &Env, dir: &Path) -> Result<Vec<Found>> {
-    let listed = env
-        .disk
-        .list(dir)
-        .map_err(|error| Error::io("cannot list the log", dir, error))?;
+    let listed = match env.disk.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        listed => listed.map_err(|error| Error::io("cannot list the log", dir, error))?,
+    };
     let mut found = Vec::new();
     for name in listed {
         let Some(number) = names::parse_segment(&name) else {
@@ -76,12 +76,24 @@ impl Found {
         SegmentReader::new(Arc::clone(&self.file)).map_err(|error| self.failed(error))
     }
 
+    /// Whether there is anything in it that is not zero, or a header that
+    /// cannot be read. Linear in the zeros of the file.
+    pub(super) fn holds_anything(&self) -> Result<bool> {
+        match self.header {
+            HeaderState::Blank => {
+                let holds = self.reader()?.holds_anything();
+                holds.map_err(|error| self.failed(error))
+            }
+            _ => Ok(true),
+        }
+    }
+
     /// What all groups of this segment and its header say.
     pub(super) fn claims(&self) -> Result<Claims> {
         let mut reader = self.reader()?;
         let known = match &self.header {
             HeaderState::Started(header) => Some((header.salt, header.first_sequence)),
-            HeaderState::Blank | HeaderState::Broken => {
+            HeaderState::Blank | HeaderState::Broken | HeaderState::Garbage => {
                 reader.implied_salt().map_err(|error| self.failed(error))?
             }
             // The header of this number was never written, nor was a group.

@@ -86,7 +86,13 @@ impl Walk<'_, '_> {
     /// seen in it.
     pub(super) fn quarantine_segment(&mut self, segment: &Found, last: u64) -> Result<()> {
         let len_bytes = segment.reader()?.len_bytes();
-        let end = self.expected.max(last.saturating_add(1).min(segment.limit));
+        let end = match last {
+            // Nothing in it can be read: it had all up to the next segment.
+            0 if segment.limit < u64::MAX && !self.ended => segment.limit,
+            0 => self.expected,
+            _ => last.saturating_add(1).min(segment.limit),
+        };
+        let end = end.max(self.expected);
         let hole = LogHole {
             segment: segment.path.clone(),
             offset: 0,

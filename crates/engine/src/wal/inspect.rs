@@ -28,7 +28,7 @@ pub(crate) fn segment_facts(env: &Env, path: &Path, number: u64) -> Result<Detai
             );
             return Err(Error::new(ErrorKind::Unsupported, message).at(path));
         }
-        HeaderState::Broken => {
+        HeaderState::Broken | HeaderState::Garbage => {
             let message = "both copies of the segment's header are damaged";
             return Err(Error::new(ErrorKind::Corrupt, message).at(path));
         }

@@ -45,14 +45,15 @@ pub use holes::LogHole;
 pub(crate) use inspect::segment_facts;
 pub use record::{Record, RecordIter};
 pub use recover::RecoveryReport;
-pub use replay::Replay;
+pub use replay::{LogStart, Replay};
 pub use writer::{Position, Wal, WalOptions, WalStats};
 
 /// Reads the log in `dir` into `sink` as [`Wal::open`] would, and changes
-/// nothing: damage is reported and passed over, a torn end stays.
+/// nothing: damage is reported and passed over, a torn end stays. Groups up to
+/// `durable` were durable once, as somebody else than the log knows.
 ///
 /// # Errors
 /// `Io`, `Unsupported` for a later version, and whatever `sink` answers.
-pub fn look(env: &Env, dir: &Path, sink: &dyn Replay) -> Result<RecoveryReport> {
-    Ok(recover::recover(env, dir, OnDamage::Look, Position(0), sink)?.report)
+pub fn look(env: &Env, dir: &Path, durable: Position, sink: &dyn Replay) -> Result<RecoveryReport> {
+    Ok(recover::recover(env, dir, OnDamage::Look, durable, sink)?.report)
 }

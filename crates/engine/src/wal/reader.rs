@@ -53,6 +53,18 @@ impl SegmentReader {
         self.len_bytes
     }
 
+    /// Whether there is a byte that is not zero. Linear in the file.
+    pub(crate) fn holds_anything(&mut self) -> io::Result<bool> {
+        let mut offset = 0;
+        while let Some(bytes) = self.bytes(offset, 1)? {
+            if bytes.iter().any(|&byte| byte != 0) {
+                return Ok(true);
+            }
+            offset += bytes.len() as u64;
+        }
+        Ok(false)
+    }
+
     /// The bytes from `offset` on, at least `needed` of them, or `None` where
     /// the file ends earlier.
     fn bytes(&mut self, offset: u64, needed: usize) -> io::Result<Option<&[u8]>> {

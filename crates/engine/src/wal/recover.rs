@@ -18,8 +18,8 @@ use super::found::{Found, find, total_bytes, unsupported};
 use super::group::{FLAG_CLOSED, HEADER_BYTES};
 use super::holes::LogHole;
 use super::reader::{Claims, SegmentReader};
-use super::replay::{Dispatcher, Replay, with_workers};
-use super::segment::{DATA_OFFSET, SegmentHeader};
+use super::replay::{Dispatcher, LogStart, Replay, with_workers};
+use super::segment::{DATA_OFFSET, HeaderState, SegmentHeader, has_damaged_copy};
 use super::table::{EndDecision, EndState, Header, Order, SegmentDecision, SegmentState};
 use super::writer::{Position, Started};
 use crate::error::{Error, ErrorKind, Result};
@@ -49,6 +49,12 @@ pub struct RecoveryReport {
     pub groups_dropped: u64,
     /// What was durable once and is lost.
     pub holes: Vec<LogHole>,
+    /// Segments without a readable header of which nothing says that they held
+    /// anything durable. They are out of use: in quarantine, or, where the
+    /// options are strict, where they were.
+    pub set_aside: Vec<PathBuf>,
+    /// Segments with one damaged copy of their header; the other one was read.
+    pub damaged_copies: Vec<PathBuf>,
     /// How long it took, nanoseconds.
     pub elapsed_ns: u64,
 }
@@ -79,6 +85,8 @@ pub(super) struct Walk<'a, 'b> {
     synced: u64,
     /// The same of groups and headers further on, and of the manifest.
     claimed: u64,
+    /// Groups were durable, and there is no header left.
+    is_headless: bool,
     /// The first group of the first hole.
     pub(super) lost_from: Option<u64>,
     /// The last sequence in each file read.
@@ -86,7 +94,7 @@ pub(super) struct Walk<'a, 'b> {
     bytes_total: u64,
     bytes_done: u64,
     /// The log has ended: no later segment holds anything.
-    ended: bool,
+    pub(super) ended: bool,
     pub(super) report: RecoveryReport,
     segments: VecDeque<Started>,
     unneeded: Vec<u64>,
@@ -115,9 +123,18 @@ pub(crate) fn recover(
 ) -> Result<Recovered> {
     let started_ns = env.clock.monotonic_ns();
     let found = find(env, dir)?;
+    let is_later = |segment: &&Found| matches!(segment.header, HeaderState::Unknown(_));
+    if let Some(segment) = found.iter().find(is_later) {
+        return Err(unsupported(segment));
+    }
     let headers = || found.iter().filter_map(Found::started);
     let needed = headers().map(|header| header.start.max(1)).max();
-    sink.begins(needed.map(Position))?;
+    let begins = match needed {
+        Some(start) => LogStart::At(Position(start)),
+        None if durable.0 > 0 && any_holds(&found)? => LogStart::Damaged,
+        None => LogStart::None,
+    };
+    sink.begins(begins)?;
     let start = needed.unwrap_or(durable.0.saturating_add(1));
     // The oldest segment that is needed begins at or before `start`.
     let expected = found
@@ -136,6 +153,7 @@ pub(crate) fn recover(
             expected,
             synced: 0,
             claimed: durable.0,
+            is_headless: begins == LogStart::Damaged,
             lost_from: None,
             read: Vec::new(),
             bytes_total: total_bytes(&found)?,
@@ -170,11 +188,12 @@ impl Walk<'_, '_> {
         let mut last = 0;
         let claimed = match (header, order) {
             (Header::Started, Order::Gap) => self.claimed(&found[at..], Claims::default())?,
-            (Header::Blank | Header::Broken, _) if !self.ended => {
+            (Header::Blank | Header::Broken | Header::Garbage, _) if !self.ended => {
                 let claims = segment.claims()?;
                 last = claims.last;
                 // What it holds may be what a hole before it misses.
                 claims.synced >= self.lost_from.unwrap_or(self.expected)
+                    || self.is_missed(found, at)?
             }
             _ => false,
         };
@@ -200,6 +219,11 @@ impl Walk<'_, '_> {
                     }));
                 Ok(())
             }
+            SegmentDecision::SetAside => {
+                self.quarantine(|quarantine| quarantine.take(&segment.path))?;
+                self.report.set_aside.push(segment.path.clone());
+                Ok(())
+            }
             SegmentDecision::EndBefore => {
                 self.ended = true;
                 self.unneeded.push(segment.number);
@@ -220,6 +244,16 @@ impl Walk<'_, '_> {
             )),
             SegmentDecision::Unsupported => Err(unsupported(segment)),
         }
+    }
+
+    /// Whether what was durable is missing here and a segment without a header
+    /// may be where it stood.
+    fn is_missed(&mut self, found: &[Found], at: usize) -> Result<bool> {
+        let dropped = self.report.groups_dropped;
+        let is_missing = self.is_headless || self.claimed(&found[at + 1..], Claims::default())?;
+        // Not the end of the log yet.
+        self.report.groups_dropped = dropped;
+        Ok(is_missing && found[at].holds_anything()?)
     }
 
     /// What `act` does with the quarantine, if there is one.
@@ -354,6 +388,11 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         self.report.segments += 1;
+        let is_synced = self.synced >= header.first_sequence;
+        let is_damaged = has_damaged_copy(&*segment.file, header, is_synced);
+        if is_damaged.map_err(|error| segment.failed(error))? {
+            self.report.damaged_copies.push(segment.path.clone());
+        }
         let mut kept_bytes = len_bytes;
         if self.ended && !matches!(self.on_damage, OnDamage::Look) {
             // Nothing is appended to it any more; what is behind the end is
@@ -392,6 +431,17 @@ impl Walk<'_, '_> {
             start: self.start,
         })
     }
+}
+
+/// Whether one of the segments, none of which has a header, holds anything.
+fn any_holds(found: &[Found]) -> Result<bool> {
+    for segment in found {
+        let is_headless = !matches!(segment.header, HeaderState::Other);
+        if is_headless && segment.holds_anything()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Progress is told every so many bytes.

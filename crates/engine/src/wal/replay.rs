@@ -22,18 +22,29 @@ const SLAB_BYTES: usize = 256 * 1024;
 /// Slabs of one worker: one being filled, one waiting, one being applied.
 const SLABS_PER_WORKER: usize = 3;
 
+/// What there is of a log before it is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogStart {
+    /// None.
+    None,
+    /// One whose oldest group still needed is this.
+    At(Position),
+    /// Groups were durable once, and no segment has a header that can be read.
+    Damaged,
+}
+
 /// What takes the records of a log at open.
 pub trait Replay: Sync {
     /// How many threads may call [`Replay::apply`] at a time; rounded down to
     /// a power of two. With 1, the opening thread applies everything itself.
     fn workers(&self) -> usize;
 
-    /// Hears, before anything else, the oldest group that the log still needs;
-    /// `None` where there is no log yet. Nothing has been changed by then.
+    /// Hears, before anything else, what there is of a log. Nothing has been
+    /// changed by then.
     ///
     /// # Errors
     /// Ends the open.
-    fn begins(&self, start: Option<Position>) -> Result<()> {
+    fn begins(&self, start: LogStart) -> Result<()> {
         let _ = start;
         Ok(())
     }

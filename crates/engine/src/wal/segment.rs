@@ -16,6 +16,8 @@ use std::io;
 pub(crate) const DATA_OFFSET: u64 = 8192;
 /// Where the copies of the header stand.
 const COPY_OFFSETS: [u64; 2] = [0, 4096];
+/// What a copy has for itself.
+const PAGE_BYTES: usize = 4096;
 const HEADER_BYTES: usize = 64;
 const CHECKED_BYTES: usize = 60;
 const MAGIC: [u8; 8] = *b"LWOODWAL";
@@ -52,8 +54,11 @@ pub(crate) struct SegmentHeader {
 pub(crate) enum HeaderState {
     /// All zeros, or too short: prepared and never started.
     Blank,
-    /// Neither zeros nor a header.
+    /// Neither zeros nor a header: damaged, or a header that was cut short
+    /// before any sync.
     Broken,
+    /// Bytes where nothing ever writes any: damaged.
+    Garbage,
     /// A valid header of another number: recycled and never started.
     Other,
     /// A later version's.
@@ -90,24 +95,56 @@ impl SegmentHeader {
 /// Reads the header of the file named as segment `number`: the first copy
 /// that is valid, else what the first one shows.
 pub(crate) fn read_header(file: &dyn File, number: u64) -> io::Result<HeaderState> {
-    let mut first = None;
+    let (mut first, mut is_garbage) = (None, false);
     for offset in COPY_OFFSETS {
-        let mut bytes = [0; HEADER_BYTES];
-        match file.read_at(&mut bytes, offset) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
-            read => read?,
-        }
-        match classify(&bytes, number) {
+        let page = read_page(file, offset)?;
+        let (header, rest) = page.split_at(HEADER_BYTES);
+        is_garbage |= rest.iter().any(|&byte| byte != 0);
+        match classify(header, number) {
             started @ HeaderState::Started(_) => return Ok(started),
             // A page of zeros beside a damaged or foreign one tells nothing.
             HeaderState::Blank => {}
             state => first = first.or(Some(state)),
         }
     }
-    Ok(first.unwrap_or(HeaderState::Blank))
+    Ok(match first.unwrap_or(HeaderState::Blank) {
+        HeaderState::Blank | HeaderState::Broken if is_garbage => HeaderState::Garbage,
+        state => state,
+    })
 }
 
-fn classify(bytes: &[u8; HEADER_BYTES], number: u64) -> HeaderState {
+/// Whether a copy of `header` is damaged. Where no sync has covered them yet,
+/// a copy that was never written is in order.
+pub(crate) fn has_damaged_copy(
+    file: &dyn File,
+    header: &SegmentHeader,
+    is_synced: bool,
+) -> io::Result<bool> {
+    for offset in COPY_OFFSETS {
+        let page = read_page(file, offset)?;
+        let bytes = &page[..HEADER_BYTES];
+        let is_unwritten = matches!(
+            classify(bytes, header.number),
+            HeaderState::Blank | HeaderState::Other
+        );
+        if *bytes != header.encode() && (is_synced || !is_unwritten) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The page of a header copy; zeros where the file ends before.
+fn read_page(file: &dyn File, offset: u64) -> io::Result<[u8; PAGE_BYTES]> {
+    let mut page = [0; PAGE_BYTES];
+    match file.read_at(&mut page, offset) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {}
+        read => read?,
+    }
+    Ok(page)
+}
+
+fn classify(bytes: &[u8], number: u64) -> HeaderState {
     if bytes.iter().all(|&byte| byte == 0) {
         return HeaderState::Blank;
     }

@@ -11,6 +11,7 @@ use super::segment::HeaderState;
 pub(crate) enum Header {
     Blank,
     Broken,
+    Garbage,
     Other,
     Unknown,
     Started,
@@ -48,6 +49,9 @@ pub(crate) enum SegmentDecision {
     Read,
     /// It holds nothing needed: use the file again.
     Unneeded,
+    /// Nothing says that it held anything durable, but it may have: keep it
+    /// out of use.
+    SetAside,
     /// Leave it until the header that trims it is known to be durable.
     Keep,
     /// The log ends before it.
@@ -70,7 +74,7 @@ struct SegmentRow {
     decision: SegmentDecision,
 }
 
-const SEGMENT_ROWS: [SegmentRow; 11] = [
+const SEGMENT_ROWS: [SegmentRow; 14] = [
     // A later version's file: not even its age can be told.
     SegmentRow {
         header: &[Header::Unknown],
@@ -81,11 +85,34 @@ const SEGMENT_ROWS: [SegmentRow; 11] = [
     },
     // Prepared, or lost with everything in it before any sync.
     SegmentRow {
-        header: &[Header::Blank, Header::Broken],
+        header: &[Header::Blank],
         order: None,
         claimed: Some(false),
         strict: None,
         decision: SegmentDecision::Unneeded,
+    },
+    // Cut short before any sync, or damaged with all that would tell.
+    SegmentRow {
+        header: &[Header::Broken],
+        order: None,
+        claimed: Some(false),
+        strict: None,
+        decision: SegmentDecision::SetAside,
+    },
+    // No crash writes there.
+    SegmentRow {
+        header: &[Header::Garbage],
+        order: None,
+        claimed: None,
+        strict: Some(false),
+        decision: SegmentDecision::Quarantine,
+    },
+    SegmentRow {
+        header: &[Header::Garbage],
+        order: None,
+        claimed: None,
+        strict: Some(true),
+        decision: SegmentDecision::Refuse,
     },
     // Its groups outlived its header, and they were durable.
     SegmentRow {
@@ -223,6 +250,7 @@ impl Header {
         match state {
             HeaderState::Blank => Self::Blank,
             HeaderState::Broken => Self::Broken,
+            HeaderState::Garbage => Self::Garbage,
             HeaderState::Other => Self::Other,
             HeaderState::Unknown(_) => Self::Unknown,
             HeaderState::Started(_) => Self::Started,
@@ -271,7 +299,7 @@ mod tests {
 
     fn segment_states() -> impl Iterator<Item = SegmentState> {
         use Header::*;
-        let headers = [Blank, Broken, Other, Unknown, Started];
+        let headers = [Blank, Broken, Garbage, Other, Unknown, Started];
         let orders = [Order::Next, Order::Gap, Order::Trimmed, Order::Behind];
         headers.into_iter().flat_map(move |header| {
             orders.into_iter().flat_map(move |order| {
@@ -337,7 +365,8 @@ mod tests {
 
     #[test]
     fn what_no_crash_explains_is_all_that_strict_changes() {
-        for state in segment_states().filter(|state| !state.claimed) {
+        let unclaimed = segment_states().filter(|state| !state.claimed);
+        for state in unclaimed.filter(|state| state.header != Header::Garbage) {
             let lax = SegmentState {
                 strict: false,
                 ..state

@@ -77,9 +77,10 @@ fn copy(from: &Path, to: &Path, done: &str) -> ExitCode {
     };
     match tools::restore(&Env::real(), from, to, &mut tell) {
         Ok(checked) => {
-            let samples = checked.block_samples + checked.log_samples;
             say(&format!(
-                "{done} {samples} samples to {}; every checksum was verified",
+                "{done} {} samples in blocks and {} more in the log to {}; every checksum was verified",
+                checked.block_samples,
+                checked.unstored_samples,
                 to.display()
             ));
             ExitCode::SUCCESS

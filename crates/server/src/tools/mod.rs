@@ -23,6 +23,8 @@ use std::process::ExitCode;
 
 /// Exit status where damage was found.
 const DAMAGED: u8 = 1;
+/// Exit status where a server refuses to start over the damage.
+const REFUSED: u8 = 3;
 /// Exit status where no answer can be given.
 const FAILED: u8 = 2;
 
@@ -54,7 +56,8 @@ pub(crate) struct Stats {
 }
 
 /// Runs `latewood check`: a line for each finding, then what was read. 0 where
-/// all is well, 1 where something is damaged, 2 where it could not be checked.
+/// all is well, 1 where something is damaged and the rest can be served, 3 where
+/// a server refuses to start over it, 2 where it could not be checked.
 pub(crate) fn check(options: &Check) -> ExitCode {
     let mut tell = |finding: &tools::Finding| {
         let kind = if finding.is_damage {
@@ -73,17 +76,23 @@ pub(crate) fn check(options: &Check) -> ExitCode {
                 checked.series,
                 checked.groups,
                 checked.log_samples,
-                match checked.damage {
-                    0 => "all is well".to_owned(),
-                    damage => format!("{damage} damaged"),
-                }
+                verdict(&checked)
             ));
-            match checked.damage {
-                0 => ExitCode::SUCCESS,
-                _ => ExitCode::from(DAMAGED),
+            match (checked.damage, checked.is_refused) {
+                (_, true) => ExitCode::from(REFUSED),
+                (0, false) => ExitCode::SUCCESS,
+                (_, false) => ExitCode::from(DAMAGED),
             }
         }
         Err(error) => failed(&error),
+    }
+}
+
+fn verdict(checked: &tools::Checked) -> String {
+    match (checked.damage, checked.is_refused) {
+        (0, false) => "all is well".to_owned(),
+        (damage, false) => format!("{damage} damaged; the server serves the rest unless --strict"),
+        (damage, true) => format!("{damage} damaged; the server refuses to start"),
     }
 }
 

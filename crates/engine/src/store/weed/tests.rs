@@ -188,6 +188,35 @@ fn a_damaged_chunk_fails_its_queries_alone() {
 }
 
 #[test]
+fn a_logged_deletion_over_a_damaged_chunk_does_not_stop_the_start() {
+    let disk = SimDisk::new();
+    let blocks = filled(&disk);
+    let db = open(&disk);
+    assert_eq!(db.delete_range(KEYS[0], 1005, 2000).unwrap().0, 5);
+    db.sync().unwrap();
+    let disk = disk.kill();
+    // Where the newest sample lies now.
+    damage(&disk, &blocks[1], |_| 40);
+    let error = open_as(&disk.kill(), true).map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    let db = open(&disk);
+    let met = db.recovery().blocks_damaged.clone();
+    assert_eq!(met.len(), 1);
+    let name = blocks[1].display().to_string();
+    assert!(met[0].contains(&name), "{met:?}");
+    // Nobody is told of a sample that may not be the newest.
+    assert_eq!(
+        db.last_sample(KEYS[0]).unwrap_err().kind(),
+        ErrorKind::Corrupt
+    );
+    let all = [held(FIRSTS[0]), held(FIRSTS[1])].concat();
+    assert_eq!(read(&db, KEYS[1]).unwrap(), all);
+    drop(db);
+    let checked = check(&disk.env(1), dir(), &mut |_| {}).unwrap();
+    assert_eq!((checked.damage, checked.is_refused), (1, false));
+}
+
+#[test]
 fn a_start_cut_short_anywhere_finds_the_damage_again() {
     let disk = SimDisk::new();
     let blocks = filled(&disk);

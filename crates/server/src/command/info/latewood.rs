@@ -117,6 +117,11 @@ fn recovery(text: &mut String, shared: &Shared) {
     let displaced = recovery.series_displaced.len();
     field(text, "recovery_series_displaced", displaced);
     field(text, "recovery_blocks_lost", recovery.blocks_lost.len());
+    field(
+        text,
+        "recovery_blocks_damaged",
+        recovery.blocks_damaged.len(),
+    );
     field(text, "quarantined_files", recovery.quarantined.len());
     field(text, "recovery_clean", u8::from(recovery.log.clean));
     field(
