@@ -162,8 +162,7 @@ impl Replayer<'_> {
             }
             Record::DeleteRange { id, from, to } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
-                    let met = series.delete_logged(from, to, &mut state.sealer)?;
-                    self.note_damage(met)?;
+                    self.note_damage(series.delete_logged(from, to, &mut state.sealer)?)?;
                     core.recount(state, core.place_of(id));
                     core.note_rules(state, core.place_of(id));
                 }
