@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::series::{Fate, Pressure};
 use crate::shard::ShardState;
+use crate::stages::{Laps, Stage, Untimed};
 use crate::wal::{Position, Wal};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::ops::Range;
@@ -111,10 +112,17 @@ impl Scratch {
         &self.outcomes
     }
 
-    fn locate(&mut self, batch: &[Append<'_>], keys: &Keys, shard_count: usize) {
+    fn locate(
+        &mut self,
+        batch: &[Append<'_>],
+        keys: &Keys,
+        shard_count: usize,
+        laps: &mut impl Laps,
+    ) {
         self.hashes.clear();
         self.hashes
             .extend(batch.iter().map(|append| keys.hash(append.key)));
+        laps.end_for(Stage::SeriesId, batch.len());
         self.ids.clear();
         let found = batch.iter().zip(&self.hashes);
         self.ids
@@ -126,6 +134,7 @@ impl Scratch {
             |(id, &hash)| id.map_or(hash as usize, |id| id.0 as usize) as u32 & mask as u32,
         ));
         self.begin(shard_count);
+        laps.end_for(Stage::SeriesLookup, batch.len());
     }
 
     /// Begins a batch whose samples are for `shards`, each below `shard_count`.
@@ -182,10 +191,15 @@ pub(crate) enum Found {
 
 impl Core {
     /// See [`crate::Db::append`].
-    pub(crate) fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
+    pub(crate) fn append<L: Laps>(
+        &self,
+        batch: &[Append<'_>],
+        scratch: &mut Scratch,
+        laps: &mut L,
+    ) -> Result<Position> {
         self.admit_write()?;
         let renames = self.renames.load(Ordering::Acquire);
-        scratch.locate(batch, &self.keys, self.shards.len());
+        scratch.locate(batch, &self.keys, self.shards.len(), laps);
         let default_policy = self.default_policy();
         let mut position = Position::default();
         for shard in 0..self.shards.len() {
@@ -194,6 +208,8 @@ impl Core {
                 continue;
             }
             let mut state = self.shards[shard].lock();
+            laps.end(Stage::LockWait);
+            laps.enter(&mut state.sealer);
             let is_stale = self.renames.load(Ordering::Acquire) != renames;
             self.pass_over_expired(&state, scratch, start..end);
             for place in start..end {
@@ -201,8 +217,8 @@ impl Core {
                 let found = scratch.ids[index].filter(|_| !is_stale);
                 let hash = scratch.hashes[index];
                 let append = &batch[index];
-                let outcome = match self.find_in(&mut state, shard, append, found, hash) {
-                    Found::Here(id) => self.append_to(&mut state, append, id, default_policy),
+                let outcome = match self.find_in(&mut state, shard, append, found, hash, laps) {
+                    Found::Here(id) => self.append_to(&mut state, append, id, default_policy, laps),
                     // A sample before it may bring the series along.
                     Found::Refused(Refusal::NoSuchKey) if self.compacts() => {
                         scratch.moved.push(index as u32);
@@ -216,10 +232,11 @@ impl Core {
                 };
                 scratch.outcomes[index] = outcome;
                 if state.group.len_bytes() > self.group_bytes_max() / 4 {
-                    position = position.max(self.log_group(&mut state)?);
+                    position = position.max(self.log_group_timed(&mut state, laps)?);
                 }
             }
-            position = position.max(self.log_group(&mut state)?);
+            position = position.max(self.log_group_timed(&mut state, laps)?);
+            laps.leave(&mut state.sealer);
         }
         // One may create what the next is for.
         scratch.moved.sort_unstable();
@@ -257,9 +274,9 @@ impl Core {
             self.freshen_destination(append.key)?;
             let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
             let mut state = self.shards[shard].lock();
-            let outcome = match self.find_in(&mut state, shard, append, None, hash) {
+            let outcome = match self.find_in(&mut state, shard, append, None, hash, &mut Untimed) {
                 Found::Here(id) | Found::Destination(id) => {
-                    self.append_to(&mut state, append, id, default_policy)
+                    self.append_to(&mut state, append, id, default_policy, &mut Untimed)
                 }
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,
@@ -293,6 +310,7 @@ impl Core {
         append: &Append<'_>,
         found: Option<SeriesId>,
         hash: u64,
+        laps: &mut impl Laps,
     ) -> Found {
         if append.timestamp < 0 {
             return Found::Refused(Refusal::InvalidTimestamp);
@@ -302,7 +320,7 @@ impl Core {
                 Found::Destination(id)
             }
             Some(id) if state.slab.get(self.place_of(id)).is_some() => Found::Here(id),
-            _ => self.find_or_create(state, shard, append, hash),
+            _ => self.find_or_create(state, shard, append, hash, laps),
         }
     }
 
@@ -313,6 +331,7 @@ impl Core {
         append: &Append<'_>,
         id: SeriesId,
         default_policy: DuplicatePolicy,
+        laps: &mut impl Laps,
     ) -> Outcome {
         let place = self.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
@@ -332,6 +351,7 @@ impl Core {
             Ok(fate) => fate,
             Err(_) => return Err(Refusal::Damaged),
         };
+        laps.end_around(fate.stage(), &mut state.sealer);
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
@@ -350,17 +370,21 @@ impl Core {
             state
                 .group
                 .sample(id, append.timestamp, append.value, policy);
+            laps.end(Stage::LogEncode);
         }
         if fate == Fate::Late {
             self.after_late(state, place);
+            laps.end(Stage::CacheUpkeep);
         } else if series.memory_moved() {
             if self.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
                 return Err(Refusal::Damaged);
             }
             state.heads.note(series, partition_of(id));
+            laps.end(Stage::CacheUpkeep);
         }
         if linked {
             self.note_rules(state, place);
+            laps.end(Stage::RuleUpdate);
         }
         Ok(append.timestamp)
     }
@@ -401,8 +425,11 @@ impl Core {
         shard: usize,
         append: &Append<'_>,
         hash: u64,
+        laps: &mut impl Laps,
     ) -> Found {
-        match self.keys.find(hash, append.key) {
+        let found = self.keys.find(hash, append.key);
+        laps.end_for(Stage::SeriesLookup, 0);
+        match found {
             Some(id) if self.shard_of(id) != shard => return Found::Elsewhere,
             // Whoever comes back for it removes it first.
             Some(id) if self.is_expired(state, self.place_of(id)) => return Found::Elsewhere,
@@ -421,8 +448,11 @@ impl Core {
             _ if self.shard_of_hash(hash) != shard => return Found::Elsewhere,
             // What comes along with it lives in other shards, too.
             _ if self.compacts() => return Found::Elsewhere,
-            Create::Defaults => self.create_in(state, append.key, hash, &self.defaults().series),
-            Create::With(options) => self.create_in(state, append.key, hash, options),
+            Create::Defaults => {
+                let options = &self.defaults().series;
+                self.create_in(state, append.key, hash, options, laps)
+            }
+            Create::With(options) => self.create_in(state, append.key, hash, options, laps),
         };
         match created {
             Ok(id) => Found::Here(id),
@@ -451,7 +481,17 @@ impl Core {
 
     /// Hands the shard's group to the log and begins the next.
     pub(crate) fn log_group(&self, state: &mut ShardState) -> Result<Position> {
+        self.log_group_timed(state, &mut Untimed)
+    }
+
+    /// The same for a batch that may be timed.
+    pub(crate) fn log_group_timed(
+        &self,
+        state: &mut ShardState,
+        laps: &mut impl Laps,
+    ) -> Result<Position> {
         self.tell_budget(state);
+        laps.end_for(Stage::CacheUpkeep, 0);
         let Some(wal) = &self.wal else {
             return Ok(Position::default());
         };
@@ -459,7 +499,7 @@ impl Core {
             return Ok(Position::default());
         }
         self.note_growth(state.group.len_bytes());
-        let position = wal.append(&mut state.group);
+        let position = wal.append_timed(&mut state.group, laps);
         if let Ok(position) = position {
             for partition in state.group.touched() {
                 let now_ns = || self.env.clock.monotonic_ns();
@@ -468,6 +508,7 @@ impl Core {
         }
         state.group.clear();
         state.group.begin(self.stride_log2());
+        laps.end_for(Stage::CacheUpkeep, 0);
         position
     }
 }

@@ -20,6 +20,7 @@ use crate::query::spread::Readers;
 use crate::room::{self, Room};
 use crate::series::Series;
 use crate::shard::ShardState;
+use crate::stages::Stages;
 use crate::store::Store;
 use crate::wal::{Position, Wal};
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
@@ -47,6 +48,7 @@ pub(crate) struct Core {
     pub(crate) signals: Signals,
     pub(crate) readers: Readers,
     pub(crate) observer: Observer,
+    pub(crate) stages: Stages,
     pub(crate) kept_memory: KeptMemory,
     pub(crate) budget: Budget,
     pub(crate) room: Room,
@@ -94,17 +96,19 @@ impl Core {
             Mutex::new(state)
         });
         let budget = Budget::new(options.memory_bytes);
+        let stages = Stages::default();
         let core = Self {
             shards: shards.collect(),
             keys: Keys::new(env.random.next_u64()),
-            index: Index::new(options.shards, env.random.next_u64()),
+            index: Index::new(options.shards, env.random.next_u64(), stages.clone()),
             blocks: Arc::default(),
             wal: None,
             compaction: Compaction::new(&options),
             store: Store::new(dir, budget.cache_bytes()),
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),
-            observer: Observer::default(),
+            observer: Observer::new(stages.clone()),
+            stages,
             kept_memory: KeptMemory::default(),
             budget,
             room: Room::new(options.disk_budget_bytes),

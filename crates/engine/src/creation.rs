@@ -9,6 +9,7 @@ use crate::block::partition_of;
 use crate::core::Core;
 use crate::series::Series;
 use crate::shard::ShardState;
+use crate::stages::{Laps, Stage};
 use latewood_model::limits::{KEY_BYTES_MAX, SERIES_MAX};
 use latewood_model::{SeriesId, SeriesOptions};
 use std::result::Result;
@@ -27,10 +28,12 @@ impl Core {
         key: &[u8],
         hash: u64,
         options: &SeriesOptions,
+        laps: &mut impl Laps,
     ) -> Result<SeriesId, Refusal> {
-        let id = self.enter_in(state, key, hash, options)?;
+        let id = self.enter_in(state, key, hash, options, laps)?;
         if self.wal.is_some() {
             state.group.create(id, key, options);
+            laps.end(Stage::LogEncode);
         }
         Ok(id)
     }
@@ -43,6 +46,7 @@ impl Core {
         key: &[u8],
         hash: u64,
         options: &SeriesOptions,
+        laps: &mut impl Laps,
     ) -> Result<SeriesId, Refusal> {
         if key.len() > KEY_BYTES_MAX {
             return Err(Refusal::Limit("a key is longer than 65536 bytes"));
@@ -55,11 +59,13 @@ impl Core {
         let labels = options.labels.as_bytes().len();
         state.heads.know(partition_of(id));
         state.heads.grew(SERIES_BYTES + 2 * key.len() + labels);
-        self.keys.insert(hash, key.clone(), id);
-        state
-            .slab
-            .insert(self.place_of(id), Series::new(key, options));
+        let series = Series::new(key.clone(), options);
+        state.slab.insert(self.place_of(id), series);
+        laps.end(Stage::SeriesCreation);
+        self.keys.insert(hash, key, id);
+        laps.end(Stage::TableInsert);
         self.index_labels(id, Some(&options.labels));
+        laps.end(Stage::IndexInsert);
         Ok(id)
     }
 

@@ -16,6 +16,7 @@ use crate::options::{Defaults, Durability, Options};
 use crate::query::{RangeQuery, Sink};
 use crate::replay::{RecoverySummary, recover};
 use crate::series::{Deleted, Series};
+use crate::stages::{Stage, Timed, Untimed};
 use crate::wal::{Position, Wal};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Sample, SeriesOptions, Timestamp};
@@ -96,7 +97,24 @@ impl Db {
     /// batch may be acknowledged, though readers may see part of it until the
     /// database is opened again.
     pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
-        self.core.append(batch, scratch)
+        self.append_timed(batch, scratch, self.core.stages.due().as_mut())
+    }
+
+    /// The same for who decides himself whether the batch is timed, because he
+    /// times more of its way than is seen from here.
+    ///
+    /// # Errors
+    /// Those of [`Db::append`].
+    pub fn append_timed(
+        &self,
+        batch: &[Append<'_>],
+        scratch: &mut Scratch,
+        timed: Option<&mut Timed>,
+    ) -> Result<Position> {
+        match timed {
+            None => self.core.append(batch, scratch, &mut Untimed),
+            Some(timed) => self.core.append(batch, scratch, timed),
+        }
     }
 
     /// Waits until everything up to `position` is on disk. All who wait share
@@ -105,7 +123,12 @@ impl Db {
     /// # Errors
     /// `Halted` or `Io`: then it may not be on disk, and never will be.
     pub fn sync_to(&self, position: Position) -> Result<()> {
-        self.core.sync_to(position)
+        let timed = self.core.stages.watch();
+        let synced = self.core.sync_to(position);
+        if let Some(mut timed) = timed {
+            timed.end_for(Stage::SyncWait, 1);
+        }
+        synced
     }
 
     /// Waits until everything written so far is on disk.
@@ -148,7 +171,7 @@ impl Db {
         if core.keys.find(hash, key).is_some() {
             return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
         }
-        match core.create_in(&mut state, key, hash, options) {
+        match core.create_in(&mut state, key, hash, options, &mut Untimed) {
             Ok(_) => core.log_group(&mut state),
             Err(Refusal::Limit(text)) => Err(Error::new(ErrorKind::Limit, text)),
             Err(other) => Err(Error::new(ErrorKind::Invalid, other.to_string())),

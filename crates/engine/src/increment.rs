@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
 use crate::shard::ShardState;
+use crate::stages::Untimed;
 use crate::wal::Position;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
@@ -59,7 +60,7 @@ impl Db {
                 on_duplicate: Some(DuplicatePolicy::Last),
                 create,
             };
-            let outcome = match core.find_in(&mut state, shard, &append, None, hash) {
+            let outcome = match core.find_in(&mut state, shard, &append, None, hash, &mut Untimed) {
                 Found::Here(id) | Found::Destination(id) => {
                     core.increment_in(&mut state, append, id)
                 }
@@ -91,6 +92,6 @@ impl Core {
         if append.value.is_nan() {
             return Err(Refusal::SumIsNan);
         }
-        self.append_to(state, &append, id, DuplicatePolicy::Last)
+        self.append_to(state, &append, id, DuplicatePolicy::Last, &mut Untimed)
     }
 }

@@ -5,6 +5,7 @@
 //! decide. Without an observer nothing is called.
 
 use crate::db::Db;
+use crate::stages::{Stage, Stages};
 use std::sync::{Arc, OnceLock};
 
 /// Work of the engine that others may have to wait for.
@@ -42,18 +43,43 @@ impl Work {
             Self::Flush => "flush",
         }
     }
+
+    /// The stage of a write it is, if it is one.
+    const fn stage(self) -> Option<Stage> {
+        match self {
+            Self::WalSync => Some(Stage::LogSync),
+            Self::Settle => Some(Stage::Settle),
+            Self::Rules => Some(Stage::RuleCompute),
+            Self::ExpireCycle => None,
+            Self::Flush => Some(Stage::BlockFlush),
+        }
+    }
 }
 
 type Notice = Box<dyn Fn(Work, u64) + Send + Sync>;
 
 /// Who is told; shared by the database and its log.
 #[derive(Clone, Default)]
-pub(crate) struct Observer(Arc<OnceLock<Notice>>);
+pub(crate) struct Observer {
+    notice: Arc<OnceLock<Notice>>,
+    stages: Stages,
+}
 
 impl Observer {
+    /// Tells `stages`, and whoever asks to be told later.
+    pub(crate) fn new(stages: Stages) -> Self {
+        Self {
+            notice: Arc::default(),
+            stages,
+        }
+    }
+
     /// Says that `work` took `duration_ns`.
     pub(crate) fn note(&self, work: Work, duration_ns: u64) {
-        if let Some(notice) = self.0.get() {
+        if let Some(stage) = work.stage() {
+            self.stages.note_ns(stage, duration_ns);
+        }
+        if let Some(notice) = self.notice.get() {
             notice(work, duration_ns);
         }
     }
@@ -71,7 +97,7 @@ impl Db {
     /// not call the database. Only the first call has an effect; the answer
     /// is whether this was it.
     pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
-        self.core.observer.0.set(Box::new(notice)).is_ok()
+        self.core.observer.notice.set(Box::new(notice)).is_ok()
     }
 }
 

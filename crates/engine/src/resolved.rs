@@ -16,6 +16,7 @@ use crate::db::Db;
 use crate::error::Result;
 use crate::index::SeriesRef;
 use crate::shard::ShardState;
+use crate::stages::Untimed;
 use crate::wal::Position;
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ impl Db {
     /// Appends a batch to series that were resolved before: as [`Db::append`],
     /// without a look for any key. A series that was removed or renamed since,
     /// or has expired, refuses its samples as [`Refusal::StaleSeries`], also
-    /// where another one has its key now.
+    /// where another one has its key now. Its stages are not timed.
     ///
     /// # Errors
     /// Those of [`Db::append`].
@@ -131,7 +132,8 @@ impl Core {
         if append.timestamp < 0 {
             return Err(Refusal::InvalidTimestamp);
         }
-        self.append_to(state, &append.by_key(), append.series.id, default_policy)
+        let (append, id) = (append.by_key(), append.series.id);
+        self.append_to(state, &append, id, default_policy, &mut Untimed)
     }
 
     /// Whether the series is there and has the key it had when it was resolved.

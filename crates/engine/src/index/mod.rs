@@ -27,6 +27,7 @@ mod symbols;
 
 use crate::core::Core;
 use crate::db::Db;
+use crate::stages::{Stage, Stages};
 use inverted::Inverted;
 use latewood_model::{Labels, Matcher, SeriesId};
 pub use listing::MaySee;
@@ -56,6 +57,7 @@ pub(crate) struct Index {
     indexer: Mutex<()>,
     inverted: RwLock<Inverted>,
     seed: u64,
+    stages: Stages,
 }
 
 /// A series a query found.
@@ -69,13 +71,14 @@ pub struct SeriesRef {
 
 impl Index {
     /// An empty index. `seed` makes hashes differ from process to process.
-    pub(crate) fn new(shards: usize, seed: u64) -> Self {
+    pub(crate) fn new(shards: usize, seed: u64, stages: Stages) -> Self {
         Self {
             queues: (0..shards).map(|_| Mutex::default()).collect(),
             overfull: AtomicBool::new(false),
             indexer: Mutex::new(()),
             inverted: RwLock::new(Inverted::new(shards, seed)),
             seed,
+            stages,
         }
     }
 
@@ -108,6 +111,7 @@ impl Index {
             let Some(batch) = queue.lock().begin() else {
                 continue;
             };
+            let timed = self.stages.watch();
             for start in (0..batch.len()).step_by(APPLY_MAX) {
                 let mut inverted = self.inverted.write();
                 let end = batch.len().min(start + APPLY_MAX);
@@ -117,6 +121,9 @@ impl Index {
                         None => inverted.remove(id),
                     }
                 }
+            }
+            if let Some(mut timed) = timed {
+                timed.end_for(Stage::IndexBatch, batch.len());
             }
             queue.lock().finish(batch);
         }

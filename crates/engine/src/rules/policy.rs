@@ -15,6 +15,7 @@ use crate::append::{Create, Refusal};
 use crate::core::Core;
 use crate::error::Result;
 use crate::options::Defaults;
+use crate::stages::Untimed;
 use crate::wal::Position;
 use latewood_model::{Compaction, SeriesId, SeriesOptions};
 
@@ -56,7 +57,7 @@ impl Core {
             return Ok(Ok(Position::default()));
         }
         let shard = self.shard_of_hash(hash);
-        let source = match self.enter_in(&mut states[shard], key, hash, options) {
+        let source = match self.enter_in(&mut states[shard], key, hash, options, &mut Untimed) {
             Ok(source) => source,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -89,7 +90,8 @@ impl Core {
             return false;
         }
         let state = &mut states[self.shard_of_hash(hash)];
-        let Ok(destination) = self.enter_in(state, &planned.key, hash, options) else {
+        let Ok(destination) = self.enter_in(state, &planned.key, hash, options, &mut Untimed)
+        else {
             return false;
         };
         self.link(states, source, destination, planned.spec);

@@ -45,6 +45,7 @@ pub(crate) use snapshot::{Snapshot, Tail};
 use crate::append::Refusal;
 use crate::error::Result;
 use crate::rules::{Links, Source};
+use crate::stages::{Inner, Stage};
 use chunk::{Chunk, Held, Shape};
 use late::Late;
 use latewood_codec::{Encoder, Hint};
@@ -59,6 +60,8 @@ pub(crate) struct Sealer {
     pub(crate) encoder: Encoder,
     timestamps: Vec<Timestamp>,
     values: Vec<f64>,
+    /// The steps of a batch that is timed.
+    pub(crate) inner: Inner,
 }
 
 /// What became of a sample.
@@ -74,6 +77,18 @@ pub(crate) enum Fate {
     Ignored(Timestamp),
     /// Not kept.
     Refused(Refusal),
+}
+
+impl Fate {
+    /// The stage of the write that decided it.
+    pub(crate) fn stage(self) -> Stage {
+        match self {
+            Self::InOrder | Self::Ignored(_) => Stage::SampleAppend,
+            Self::Late => Stage::LateStaging,
+            Self::Duplicate | Self::Refused(Refusal::Duplicate) => Stage::DuplicateCheck,
+            Self::Refused(_) => Stage::SampleAppend,
+        }
+    }
 }
 
 /// One series. See the module's invariants.
@@ -305,6 +320,7 @@ impl Series {
             return Ok(());
         };
         let last = last.timestamp;
+        let begun = sealer.inner.begin();
         sealer.timestamps.clear();
         sealer.values.clear();
         sealer
@@ -339,6 +355,7 @@ impl Series {
         self.tail.clear();
         self.sealed_last = Some(last);
         self.drop_expired();
+        sealer.inner.end_seal(begun);
         Ok(())
     }
 

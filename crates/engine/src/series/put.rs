@@ -9,6 +9,7 @@ use super::{Fate, Sealer, Series};
 use crate::append::Refusal;
 use crate::error::Result;
 use crate::rules::Links;
+use crate::stages::Inner;
 use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};
 
 impl Series {
@@ -123,7 +124,7 @@ impl Series {
         }
         match self.sealed_last {
             Some(sealed_last) if sample.timestamp <= sealed_last => {
-                self.append_sealed(sample, policy)
+                self.append_sealed(sample, policy, &mut sealer.inner)
             }
             _ => self.append_into_tail(sample, policy, sealer),
         }
@@ -183,7 +184,13 @@ impl Series {
     }
 
     /// Stages a sample at or before `sealed_last`.
-    fn append_sealed(&mut self, sample: Sample, policy: DuplicatePolicy) -> Result<Fate> {
+    fn append_sealed(
+        &mut self,
+        sample: Sample,
+        policy: DuplicatePolicy,
+        inner: &mut Inner,
+    ) -> Result<Fate> {
+        let begun = inner.begin();
         let refused = match policy {
             DuplicatePolicy::Block => self.exists_sealed(sample.timestamp)?,
             DuplicatePolicy::First | DuplicatePolicy::Last => false,
@@ -192,6 +199,7 @@ impl Series {
                 .is_some_and(|old| policy.resolve(old, sample.value).is_none()),
             _ => false,
         };
+        inner.end_check(begun.filter(|_| looks(policy)));
         if refused {
             return Ok(Fate::Refused(Refusal::Duplicate));
         }
@@ -226,4 +234,9 @@ impl Series {
             None => Ok(false),
         }
     }
+}
+
+/// Whether the policy may ask for what is stored.
+fn looks(policy: DuplicatePolicy) -> bool {
+    !matches!(policy, DuplicatePolicy::First | DuplicatePolicy::Last)
 }

@@ -15,6 +15,7 @@ use super::store::{Prepared, Store};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
 use crate::observe::{Observer, Work};
+use crate::stages::{Laps, Stage, Untimed};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -231,6 +232,15 @@ impl Wal {
     /// `Limit` for a group longer than [`Wal::group_bytes_max`]; `Halted`
     /// after an earlier failure; `Io` for the failure itself.
     pub fn append(&self, group: &mut GroupBuilder) -> Result<Position> {
+        self.append_timed(group, &mut Untimed)
+    }
+
+    /// The same for a batch that may be timed.
+    pub(crate) fn append_timed(
+        &self,
+        group: &mut GroupBuilder,
+        laps: &mut impl Laps,
+    ) -> Result<Position> {
         if group.is_empty() {
             return Ok(self.written());
         }
@@ -243,13 +253,17 @@ impl Wal {
             return Err(Error::new(ErrorKind::Limit, message));
         }
         let checksum = group.payload_checksum();
+        laps.end_for(Stage::LogEncode, 0);
         let mut tail = self.tail.lock();
+        laps.end(Stage::LockWait);
         self.check_halted()?;
         self.make_room(&mut tail, HEADER_BYTES + group.len_bytes())?;
         let sequence = tail.next_sequence;
         let synced = self.durable.load(Ordering::Acquire);
         let bytes = group.seal(sequence, synced, tail.header.salt, checksum);
-        self.put(&mut tail, bytes)
+        let position = self.put(&mut tail, bytes);
+        laps.end(Stage::LogWrite);
+        position
     }
 
     /// Returns once every group up to `position` is durable. All who wait at

@@ -4,8 +4,8 @@
 //! specs live as long as the process and never move. Rows are atomics that
 //! the event loops add to, once per command, or once per group of samples.
 
-use super::histogram::Histogram;
 use crate::command::registry::{self, Spec};
+use latewood_engine::histogram::Histogram;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The row of one command.
@@ -14,7 +14,7 @@ pub(crate) struct CommandRow {
     /// Its name; `container|sub` of a subcommand.
     pub(crate) name: String,
     /// How long its calls took.
-    pub(crate) durations: Histogram,
+    pub(crate) durations: Histogram<7>,
     calls: AtomicU64,
     duration_ns: AtomicU64,
     rejected: AtomicU64,

@@ -8,7 +8,6 @@
 
 mod commands;
 mod errors;
-mod histogram;
 mod latency;
 mod rates;
 mod slowlog;

@@ -1,71 +1,69 @@
-//! How long the calls of one command took: counts by duration.
+//! Counts of durations, for percentiles of what happens very often.
 //!
-//! The buckets are those of a high dynamic range histogram with two
-//! significant digits (<https://hdrhistogram.org>): every power of two
-//! nanoseconds has 128 of them, so a duration is known to better than 1 %.
-//! Writers add to atomics and never wait; the memory, 34 KiB, is taken when a
-//! command is first used.
+//! The buckets are those of a high dynamic range histogram
+//! (<https://hdrhistogram.org>): every power of two nanoseconds is split into
+//! `2^SPLIT_BITS` of them, so a duration is known to one part in as many.
+//! Writers add to atomics and never wait; the memory, 34 KiB at 7 bits and
+//! 5 KiB at 4, is taken when the first duration comes.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets of each power of two.
-const SPLIT_BITS: u32 = 7;
-const SPLIT: usize = 1 << SPLIT_BITS;
 /// Durations from 2^40 ns, 18 minutes, on share the last bucket.
 const LONGEST_NS: u64 = (1 << 40) - 1;
-const BUCKETS: usize = bucket_of(LONGEST_NS) + 1;
 
 /// Counts of durations.
 #[derive(Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram<const SPLIT_BITS: u32> {
     counts: OnceLock<Box<[AtomicU64]>>,
 }
 
 /// A histogram at one moment.
 #[derive(Debug)]
-pub(crate) struct Counts(Vec<u64>);
+pub struct Counts<const SPLIT_BITS: u32>(Vec<u64>);
 
-impl Histogram {
+impl<const SPLIT_BITS: u32> Histogram<SPLIT_BITS> {
+    const BUCKETS: usize = bucket_of(LONGEST_NS, SPLIT_BITS) + 1;
+
     /// Counts `calls` calls of `duration_ns` each.
     #[inline]
-    pub(crate) fn add(&self, duration_ns: u64, calls: u64) {
+    pub fn add(&self, duration_ns: u64, calls: u64) {
         let counts = self
             .counts
-            .get_or_init(|| (0..BUCKETS).map(|_| AtomicU64::new(0)).collect());
-        let bucket = bucket_of(duration_ns.min(LONGEST_NS));
+            .get_or_init(|| (0..Self::BUCKETS).map(|_| AtomicU64::new(0)).collect());
+        let bucket = bucket_of(duration_ns.min(LONGEST_NS), SPLIT_BITS);
         counts[bucket].fetch_add(calls, Ordering::Relaxed);
     }
 
     /// Forgets everything.
-    pub(crate) fn reset(&self) {
+    pub fn reset(&self) {
         for count in self.counts.get().into_iter().flatten() {
             count.store(0, Ordering::Relaxed);
         }
     }
 
     /// What was counted so far.
-    pub(crate) fn counts(&self) -> Counts {
+    pub fn counts(&self) -> Counts<SPLIT_BITS> {
         let counts = self.counts.get().into_iter().flatten();
         Counts(counts.map(|count| count.load(Ordering::Relaxed)).collect())
     }
 }
 
-impl Counts {
+impl<const SPLIT_BITS: u32> Counts<SPLIT_BITS> {
     /// All calls.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
     /// The duration that `percent` of the calls did not exceed, nanoseconds;
     /// 0 without calls.
-    pub(crate) fn percentile_ns(&self, percent: f64) -> u64 {
+    pub fn percentile_ns(&self, percent: f64) -> u64 {
         let wanted = (percent / 100.0 * self.total() as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         for (bucket, count) in self.0.iter().enumerate() {
             seen += count;
             if seen >= wanted {
-                return longest_in(bucket);
+                return longest_in(bucket, SPLIT_BITS);
             }
         }
         0
@@ -73,33 +71,33 @@ impl Counts {
 
     /// How many calls took at most so many microseconds, at powers of two of
     /// 1.024 us, where that number grows.
-    pub(crate) fn cumulative_us(&self) -> Vec<(u64, u64)> {
+    pub fn cumulative_us(&self) -> Vec<(u64, u64)> {
         let mut steps = Vec::new();
         let (mut seen, mut next, total) = (0, 0, self.total());
         let mut level_ns = 1024;
         while seen < total {
-            let bucket = bucket_of(level_ns).min(BUCKETS - 1);
+            let bucket = bucket_of(level_ns, SPLIT_BITS).min(self.0.len() - 1);
             let within: u64 = self.0[next..=bucket].iter().sum();
             next = bucket + 1;
             level_ns *= 2;
             if within > 0 {
                 seen += within;
-                steps.push((longest_in(bucket) / 1000, seen));
+                steps.push((longest_in(bucket, SPLIT_BITS) / 1000, seen));
             }
         }
         steps
     }
 }
 
-const fn bucket_of(duration_ns: u64) -> usize {
+const fn bucket_of(duration_ns: u64, split_bits: u32) -> usize {
     let exponent = (duration_ns | 1).ilog2();
-    let shift = exponent.saturating_sub(SPLIT_BITS);
-    ((shift as usize) << SPLIT_BITS) + (duration_ns >> shift) as usize
+    let shift = exponent.saturating_sub(split_bits);
+    ((shift as usize) << split_bits) + (duration_ns >> shift) as usize
 }
 
-fn longest_in(bucket: usize) -> u64 {
-    let shift = (bucket / SPLIT).saturating_sub(1);
-    let lead = (bucket - shift * SPLIT) as u64;
+fn longest_in(bucket: usize, split_bits: u32) -> u64 {
+    let shift = (bucket >> split_bits).saturating_sub(1);
+    let lead = (bucket - (shift << split_bits)) as u64;
     ((lead + 1) << shift) - 1
 }
 
@@ -109,18 +107,23 @@ mod tests {
 
     #[test]
     fn buckets_follow_each_other_without_gaps() {
-        let mut next = 0;
-        for bucket in 0..BUCKETS {
-            assert_eq!(bucket_of(next), bucket);
-            assert_eq!(bucket_of(longest_in(bucket)), bucket);
-            next = longest_in(bucket) + 1;
+        for (split_bits, buckets) in [(7, Histogram::<7>::BUCKETS), (4, Histogram::<4>::BUCKETS)] {
+            let mut next = 0;
+            for bucket in 0..buckets {
+                assert_eq!(bucket_of(next, split_bits), bucket);
+                assert_eq!(
+                    bucket_of(longest_in(bucket, split_bits), split_bits),
+                    bucket
+                );
+                next = longest_in(bucket, split_bits) + 1;
+            }
+            assert_eq!(next, LONGEST_NS + 1);
         }
-        assert_eq!(next, LONGEST_NS + 1);
     }
 
     #[test]
     fn percentiles_are_within_a_hundredth() {
-        let histogram = Histogram::default();
+        let histogram = Histogram::<7>::default();
         assert_eq!(histogram.counts().percentile_ns(50.0), 0);
         for us in 1..=1000 {
             histogram.add(us * 1000, 1);
@@ -137,7 +140,7 @@ mod tests {
 
     #[test]
     fn steps_are_those_that_redis_shows() {
-        let histogram = Histogram::default();
+        let histogram = Histogram::<7>::default();
         for us in [1, 20, 100, 140, 500] {
             histogram.add(us * 1000, 1);
         }
