@@ -11,7 +11,7 @@ use crate::stream::{Stream, Streamed};
 use crate::subscriptions::Subscriptions;
 use crate::waiting::Waiting;
 use crate::watches::Watches;
-use latewood_engine::{Durability, Position};
+use latewood_engine::{Durability, Position, Timed};
 use latewood_wire::resp::Protocol;
 use std::sync::Arc;
 
@@ -61,6 +61,10 @@ pub(crate) struct Session {
     pub(crate) closing: bool,
     /// The command whose reply `stream` is.
     pub(crate) streamed: Option<Box<Streamed>>,
+    /// The command under way is timed, if it writes samples.
+    pub(crate) timed: Option<Timed>,
+    /// The command under way wrote samples and was timed up to here.
+    pub(crate) timed_reply: Option<Timed>,
     /// What others may see.
     pub(crate) info: Arc<ClientInfo>,
 }
@@ -86,6 +90,8 @@ impl Session {
             waiting: None,
             closing: false,
             streamed: None,
+            timed: None,
+            timed_reply: None,
             info,
         }
     }

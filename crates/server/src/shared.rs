@@ -22,6 +22,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering}
 use std::sync::mpsc::Sender;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+/// One batch in so many has its stages timed, unless CONFIG says otherwise.
+const STAGE_SAMPLING: u32 = 256;
+
 /// Why the server stops.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -137,6 +140,7 @@ impl Shared {
     pub(crate) fn opened(&self, db: Db) {
         let latency = Arc::clone(&self.observe.latency);
         db.observe(move |work, duration_ns| latency.note(Event::Engine(work), duration_ns));
+        db.stages().set_sampling(STAGE_SAMPLING);
         if !self.db.fill(db) {
             tracing::error!("the database was opened twice; the second is not used");
         }

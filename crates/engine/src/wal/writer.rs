@@ -244,12 +244,9 @@ impl Wal {
         if group.is_empty() {
             return Ok(self.written());
         }
-        if group.len_bytes() > self.payload_bytes_max {
-            let message = format!(
-                "a log group of {} bytes is longer than {}",
-                group.len_bytes(),
-                self.payload_bytes_max
-            );
+        let (bytes, most) = (group.len_bytes(), self.payload_bytes_max);
+        if bytes > most {
+            let message = format!("a log group of {bytes} bytes is longer than {most}");
             return Err(Error::new(ErrorKind::Limit, message));
         }
         let checksum = group.payload_checksum();
@@ -257,7 +254,7 @@ impl Wal {
         let mut tail = self.tail.lock();
         laps.end(Stage::LockWait);
         self.check_halted()?;
-        self.make_room(&mut tail, HEADER_BYTES + group.len_bytes())?;
+        self.make_room(&mut tail, HEADER_BYTES + bytes)?;
         let sequence = tail.next_sequence;
         let synced = self.durable.load(Ordering::Acquire);
         let bytes = group.seal(sequence, synced, tail.header.salt, checksum);

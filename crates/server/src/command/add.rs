@@ -13,7 +13,7 @@ use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome, refusal_text, series_options};
 use crate::events::Class;
 use crate::shared::now_ms;
-use latewood_engine::{Append, Create, Scratch};
+use latewood_engine::{Append, Create, Scratch, Stage};
 use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
 
 /// The event of a sample, of TS.MADD too.
@@ -62,7 +62,11 @@ fn add(call: &mut Call<'_>) -> Outcome {
         create,
     };
     let mut scratch = Scratch::new();
-    let position = db.append(&[append], &mut scratch)?;
+    let mut timed = call.session.timed.take();
+    if let Some(timed) = &mut timed {
+        timed.end_for(Stage::Parse, 1);
+    }
+    let position = db.append_timed(&[append], &mut scratch, timed.as_mut())?;
     call.session.wrote(position);
     match scratch.outcomes().first() {
         Some(Ok(timestamp)) => {
@@ -71,6 +75,7 @@ fn add(call: &mut Call<'_>) -> Outcome {
                 call.shared.events.created(key);
             }
             call.reply().integer(*timestamp);
+            call.session.timed_reply = timed;
         }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal))),
         None => return Err(Fault::line("ERR TSDB: the sample has no outcome")),

@@ -146,6 +146,7 @@ fn unknown(name: &[u8]) -> Fault {
 fn reset_statistics(call: &mut Call<'_>) -> Outcome {
     call.shared.counters.reset();
     call.shared.observe.reset();
+    call.shared.db.stages().reset();
     call.shared.runtime.users.log.reset_counts();
     let cut_off = &call.shared.channels().cut_off;
     cut_off.store(0, Ordering::Relaxed);

@@ -3,14 +3,15 @@
 //!
 //! Fields that Redis has too have its names and meanings, as far as they mean
 //! something here; `latewood` has what only this server can say. Without a
-//! section, and for `default`, all but commandstats and latencystats are
-//! given; `all` and `everything` give those too. `docs/operations.md`
+//! section, and for `default`, all but commandstats, latencystats and stages
+//! are given; `all` and `everything` give those too. `docs/operations.md`
 //! explains the fields.
 
 mod commands;
 mod latewood;
 pub(super) mod process;
 mod sections;
+mod stages;
 mod statistics;
 #[cfg(test)]
 mod tests;
@@ -104,6 +105,10 @@ const SECTIONS: &[Section] = &[
     section("cluster", "Cluster", sections::cluster),
     section("keyspace", "Keyspace", sections::keyspace),
     section("latewood", "Latewood", latewood::latewood),
+    Section {
+        is_default: false,
+        ..section("stages", "Stages", stages::stages)
+    },
 ];
 
 fn apply(call: &mut Call<'_>) -> Outcome {

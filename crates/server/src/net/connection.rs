@@ -12,7 +12,7 @@ use crate::client_info::Flag;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::waiting::Why;
-use latewood_engine::Position;
+use latewood_engine::{Position, Stage};
 use latewood_model::limits::REPLY_BACKLOG_BYTES;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
@@ -249,7 +249,11 @@ impl Connection {
             spare[..held].copy_from_slice(&self.input);
             spare
         };
+        let timed = shared.db.stages().due();
         let read = self.read(&mut buffer[held..]);
+        if let Some(mut timed) = timed.filter(|_| read > 0) {
+            timed.end_for(Stage::Receive, 1);
+        }
         let filled = held + read;
         // Until the missing bytes are there, a look would find nothing new.
         let used = if read >= self.client.missing_bytes.max(1) {
@@ -311,8 +315,10 @@ impl Connection {
     }
 
     /// Sends what the socket takes; the bytes.
-    pub(super) fn send(&mut self, workspace: &mut Workspace) -> u64 {
+    pub(super) fn send(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
         let mut bytes_out = 0;
+        let has_unsent = self.sent < self.client.output.len();
+        let timed = has_unsent.then(|| shared.db.stages().due()).flatten();
         while self.sent < self.client.output.len() && !self.is_broken {
             match self.write_once() {
                 Ok(0) => self.is_broken = true,
@@ -324,6 +330,9 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.is_broken = true,
             }
+        }
+        if let Some(mut timed) = timed {
+            timed.end_for(Stage::Send, 1);
         }
         let output = &mut self.client.output;
         if self.sent == output.len() {

@@ -181,7 +181,7 @@ impl EventLoop {
                 continue;
             };
             match connection.unsynced() {
-                None => bytes_out += connection.send(&mut self.workspace),
+                None => bytes_out += connection.send(shared, &mut self.workspace),
                 position => to_sync = to_sync.max(position),
             }
         }
@@ -212,7 +212,7 @@ impl EventLoop {
             match synced {
                 Ok(()) => {
                     connection.note_synced();
-                    bytes_out += connection.send(&mut self.workspace);
+                    bytes_out += connection.send(shared, &mut self.workspace);
                 }
                 Err(_) => connection.abort(),
             }

@@ -13,7 +13,7 @@ use crate::events::Class;
 use crate::observe::GroupWork;
 use crate::session::Session;
 use crate::shared::{Shared, now_ms};
-use latewood_engine::{Append, Create, Scratch};
+use latewood_engine::{Append, Create, Scratch, Stage, Timed};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::sync::atomic::Ordering;
@@ -39,9 +39,20 @@ pub(super) struct Group<'a> {
     commands: u64,
     /// Those that are TS.MADD.
     madds: u64,
+    /// The group is timed, stage by stage.
+    pub(super) timed: Option<Timed>,
 }
 
 impl<'a> Group<'a> {
+    /// Says that the next command may be the first of the group: whether it is
+    /// timed is decided before it is parsed.
+    #[inline]
+    pub(super) fn begin(&mut self, shared: &Shared) {
+        if self.steps.is_empty() {
+            self.timed = shared.db.stages().due();
+        }
+    }
+
     /// Takes the command at the start of `buffer` into the group; its length
     /// in bytes, or `None` if it is not one for a group.
     #[inline]
@@ -124,6 +135,10 @@ impl<'a> Group<'a> {
             .last()
             .map(|last| matches!(last.create, Create::Never));
         session.info.figures.set_fast_command(is_madd);
+        let mut timed = self.timed.take();
+        if let Some(timed) = &mut timed {
+            timed.end_for(Stage::Parse, self.appends.len());
+        }
         let begun = Instant::now();
         let mut replies = Replies {
             steps: self.steps.iter(),
@@ -132,7 +147,7 @@ impl<'a> Group<'a> {
         };
         let mut refused = 0;
         for batch in self.appends.chunks(APPEND_BATCH_MAX) {
-            match shared.db.append(batch, scratch) {
+            match shared.db.append_timed(batch, scratch, timed.as_mut()) {
                 Ok(position) => {
                     session.wrote(position);
                     if shared.events.is_listening() {
@@ -154,6 +169,9 @@ impl<'a> Group<'a> {
                     shared.observe.errors.note(&text, batch.len() as u64);
                 }
             }
+            if let Some(timed) = &mut timed {
+                timed.end_for(Stage::Reply, batch.len());
+            }
         }
         replies.skip_to_sample();
         let adds_failed = replies.adds_failed;
@@ -171,6 +189,9 @@ impl<'a> Group<'a> {
             duration_ns: begun.elapsed().as_nanos() as u64,
         };
         shared.observe.ran_group(work, &session.info);
+        if let Some(mut timed) = timed {
+            timed.end_for(Stage::Reply, 0);
+        }
         self.commands = 0;
         self.madds = 0;
         self.appends.clear();
@@ -192,6 +213,7 @@ impl<'a> Group<'a> {
             steps: self.steps,
             commands: 0,
             madds: 0,
+            timed: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::command::{self, Args, Call};
 use crate::gate::Pass;
 use crate::session::{ReplyMode, Session};
 use crate::shared::Shared;
-use latewood_engine::Scratch;
+use latewood_engine::{Scratch, Stage};
 use latewood_model::limits::{
     ARGUMENT_BYTES_MAX, COMMAND_ARGUMENTS_MAX, COMMAND_BYTES_MAX, INLINE_BYTES_MAX,
     REPLY_BACKLOG_BYTES,
@@ -137,6 +137,7 @@ impl Executor {
                 break;
             }
             let rest = &input[at..];
+            group.begin(shared);
             if may_group
                 && client.missing_bytes == 0
                 && let Some(bytes) = group.take(rest)
@@ -148,6 +149,7 @@ impl Executor {
                 continue;
             }
             self.apply(&mut group, shared, client);
+            client.session.timed = group.timed.take();
             match next(shared, client, rest, &mut pass) {
                 Some(bytes) => at += bytes,
                 None => break,
@@ -197,6 +199,10 @@ fn next<'a>(
                 session: &mut client.session,
                 shared,
             });
+            client.session.timed = None;
+            if let Some(mut timed) = client.session.timed_reply.take() {
+                timed.end_for(Stage::Reply, 1);
+            }
             if client.session.is_paused() {
                 return None;
             }

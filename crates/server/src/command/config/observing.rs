@@ -1,5 +1,5 @@
 //! The parameters of CONFIG that say what is observed: the slow log, the
-//! watch on delays, the histograms of durations.
+//! watch on delays, the histograms of durations, the stages of a write.
 
 use super::parameters::{Change, Parameter, integer, settable, yes_no, yes_or_no};
 use std::sync::atomic::Ordering;
@@ -44,6 +44,11 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         },
         set_percentiles,
     ),
+    settable(
+        "stage-sampling",
+        |shared| shared.db.stages().sampling().to_string(),
+        set_stage_sampling,
+    ),
 ];
 
 fn set_slower_than(text: &str) -> Result<Change, String> {
@@ -77,6 +82,18 @@ fn set_tracking(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         let cell = &shared.observe.tracks_durations;
         cell.store(on, Ordering::Relaxed);
+        Ok(())
+    }))
+}
+
+/// The rarest sampling; more would hardly time anything.
+const STAGE_SAMPLING_MAX: i64 = 1_000_000;
+
+fn set_stage_sampling(text: &str) -> Result<Change, String> {
+    let every = integer(text, 0, STAGE_SAMPLING_MAX)?.unsigned_abs();
+    Ok(Box::new(move |shared| {
+        // At most a million, which fits.
+        shared.db.stages().set_sampling(every as u32);
         Ok(())
     }))
 }
