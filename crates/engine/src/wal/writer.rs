@@ -159,8 +159,7 @@ impl Wal {
         for number in &recovered.unneeded {
             store.give_back(*number)?;
         }
-        let (wal, report) = Self::start(env, store, options, recovered)?;
-        Ok((wal, report))
+        Self::start(env, store, options, recovered)
     }
 
     fn start(
@@ -244,9 +243,9 @@ impl Wal {
         if group.is_empty() {
             return Ok(self.written());
         }
-        let (bytes, most) = (group.len_bytes(), self.payload_bytes_max);
-        if bytes > most {
-            let message = format!("a log group of {bytes} bytes is longer than {most}");
+        let (len, most) = (group.len_bytes(), self.payload_bytes_max);
+        if len > most {
+            let message = format!("a log group of {len} bytes is longer than {most}");
             return Err(Error::new(ErrorKind::Limit, message));
         }
         let checksum = group.payload_checksum();
@@ -254,7 +253,7 @@ impl Wal {
         let mut tail = self.tail.lock();
         laps.end(Stage::LockWait);
         self.check_halted()?;
-        self.make_room(&mut tail, HEADER_BYTES + bytes)?;
+        self.make_room(&mut tail, HEADER_BYTES + len)?;
         let sequence = tail.next_sequence;
         let synced = self.durable.load(Ordering::Acquire);
         let bytes = group.seal(sequence, synced, tail.header.salt, checksum);

@@ -102,6 +102,62 @@ fn durations_are_shown_as_percentiles_and_histograms() {
     ]);
 }
 
+/// The count of a stage that INFO shows.
+fn stage(client: &mut Client, name: &str) -> f64 {
+    let line = line(client, "stages", &format!("stage_{name}")).unwrap();
+    assert!(part(&line, "p50_ns") <= part(&line, "p99_ns"), "{line}");
+    assert!((0.0..=100.0).contains(&part(&line, "share")), "{line}");
+    part(&line, "count")
+}
+
+#[test]
+fn the_stages_of_a_write_are_timed_where_they_occur() {
+    let server = Server::with(&[]);
+    let mut client = server.client();
+    assert!(!client.ask("INFO").contains("# Stages"));
+    assert_eq!(
+        line(&mut client, "stages", "stage_sampling").unwrap(),
+        "256"
+    );
+    client.expect(&[
+        ("CONFIG SET stage-sampling 1", "+OK\r\n"),
+        ("CONFIG RESETSTAT", "+OK\r\n"),
+    ]);
+    // A plain pipeline is one batch, a creation with labels one of its own.
+    client.send(&[encoded("TS.ADD k 1 1"), encoded("TS.ADD k 2 1")].concat());
+    client.reply();
+    client.reply();
+    client.ask("TS.ADD n 1 1 LABELS a b");
+    client.ask("TS.GET k");
+    for (name, count) in [
+        ("parse", 3.0),
+        ("series_id", 3.0),
+        ("series_creation", 2.0),
+        ("table_insert", 2.0),
+        ("sample_append", 3.0),
+        ("log_write", 2.0),
+        ("reply", 3.0),
+        ("late_staging", 0.0),
+        ("sync_wait", 0.0),
+    ] {
+        assert_eq!(stage(&mut client, name), count, "{name}");
+    }
+    assert!(stage(&mut client, "receive") > 0.0 && stage(&mut client, "send") > 0.0);
+    client.ask("CLIENT DURABILITY sync");
+    client.ask("TS.ADD k 3 1");
+    assert_eq!(stage(&mut client, "sync_wait"), 1.0);
+    client.expect(&[
+        ("CONFIG SET stage-sampling 0", "+OK\r\n"),
+        ("CONFIG RESETSTAT", "+OK\r\n"),
+    ]);
+    client.ask("TS.ADD k 4 1");
+    for name in ["receive", "parse", "sample_append", "reply", "sync_wait"] {
+        assert_eq!(stage(&mut client, name), 0.0, "{name}");
+    }
+    let refused = client.ask("CONFIG SET stage-sampling 1000001");
+    assert!(refused.starts_with("-ERR CONFIG SET failed"), "{refused}");
+}
+
 #[test]
 fn slow_commands_are_kept_without_secrets() {
     let server = Server::start();
