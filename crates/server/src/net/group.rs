@@ -179,6 +179,18 @@ impl<'a> Group<'a> {
             // The texts of refusals all begin so.
             shared.observe.errors.note("ERR", refused);
         }
+        self.count(shared, session, (begun, adds_failed));
+        if let Some(mut timed) = timed {
+            timed.end_for(Stage::Reply, 0);
+        }
+        self.commands = 0;
+        self.madds = 0;
+        self.appends.clear();
+        self.steps.clear();
+    }
+
+    /// Counts the commands, which began then and of which so many failed.
+    fn count(&self, shared: &Shared, session: &Session, (begun, adds_failed): (Instant, u64)) {
         let commands = &shared.counters.commands;
         commands.fetch_add(self.commands, Ordering::Relaxed);
         let work = GroupWork {
@@ -189,13 +201,6 @@ impl<'a> Group<'a> {
             duration_ns: begun.elapsed().as_nanos() as u64,
         };
         shared.observe.ran_group(work, &session.info);
-        if let Some(mut timed) = timed {
-            timed.end_for(Stage::Reply, 0);
-        }
-        self.commands = 0;
-        self.madds = 0;
-        self.appends.clear();
-        self.steps.clear();
     }
 
     /// The same memory, empty, for a buffer of another life.
