@@ -3,7 +3,7 @@
 #   make demo KEEP=1     the same, and leave the server running
 #   make test            everything that must pass, in under 30 minutes on 2 cores
 #   make soak TIME=600   fuzzing, random models and kill loops for TIME seconds each
-#   make bench           the reports of docs/benchmarks, beside RedisTimeSeries
+#   make bench           the reports of docs/benchmarks, beside its peers: two hours
 #   make check           formatting, lints, documentation: quick, before a commit
 
 CARGO ?= cargo

@@ -10,7 +10,7 @@ use crate::error::{Doing, Error, Result};
 use crate::{Cli, dispatch};
 
 /// Name of the report and what is measured; `{late}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 16] = [
+const REPORTS: [(&str, &str); 17] = [
     (
         "late",
         "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
@@ -62,13 +62,15 @@ const REPORTS: [(&str, &str); 16] = [
         "inprocess --samples 4000000 --repeats {repeats}",
     ),
     ("new", "new --repeats {repeats}"),
+    // Last, since it needs peers that not every machine can have.
+    ("lines", "lines --repeats 3"),
 ];
 
 /// What the late reports at pipeline 50 share.
 const LATE: &str = "late --start latewood --start redistimeseries --series 32 --samples 25000 \
                     --warmup 2000 --matrix pipeline=50 connections=8";
 
-/// Make every report of docs/benchmarks again (about an hour).
+/// Make every report of docs/benchmarks again (about two hours).
 #[derive(Debug, Args)]
 pub(crate) struct AllArgs {
     /// Folder for runs, pages and charts

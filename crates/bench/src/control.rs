@@ -90,6 +90,25 @@ impl Control {
         Ok(replies)
     }
 
+    /// Sends `bytes`, which hold `commands`, and hands each reply to `take`.
+    ///
+    /// # Errors
+    /// When the connection breaks, and the first of `take`.
+    pub(crate) fn exchange(
+        &mut self,
+        bytes: &[u8],
+        commands: usize,
+        mut take: impl FnMut(Value) -> Result<()>,
+    ) -> Result<()> {
+        self.send(bytes)?;
+        let mut outcome = Ok(());
+        for _ in 0..commands {
+            let reply = self.receive()?;
+            outcome = outcome.and_then(|()| take(reply));
+        }
+        outcome
+    }
+
     /// Sends one command and hands the bytes of its whole reply to `read`.
     ///
     /// # Errors

@@ -15,9 +15,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::cell::{Measured, check, cpu_seconds, measure, open, run_load, version};
+pub(crate) use self::cell::{
+    Measured, check, cpu_seconds, measure, open, run_load, settle, version,
+};
 use self::matrix::Axes;
-pub(crate) use self::rules::RULES;
+pub(crate) use self::rules::{RULES, rows};
 use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::machine::Machine;

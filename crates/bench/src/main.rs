@@ -10,8 +10,10 @@ mod demo;
 mod durable;
 mod error;
 mod fleet;
+mod http;
 mod inprocess;
 mod late;
+mod lines;
 mod load;
 mod machine;
 mod mixed;
@@ -46,6 +48,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Mode {
     Late(Box<late::LateArgs>),
+    Lines(lines::LinesArgs),
     Durable(durable::DurableArgs),
     Recover(recover::RecoverArgs),
     Query(query::QueryArgs),
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
 fn dispatch(mode: Mode, command: &str) -> Result<()> {
     match mode {
         Mode::Late(args) => late::run(&args, command),
+        Mode::Lines(args) => lines::run(&args, command),
         Mode::Durable(args) => durable::run(&args, command),
         Mode::Recover(args) => recover::run(&args, command),
         Mode::Query(args) => query::run(&args, command),

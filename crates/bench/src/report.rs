@@ -10,6 +10,7 @@ mod durable;
 mod fleet;
 mod inprocess;
 mod late;
+mod lines;
 mod mixed;
 mod new;
 mod query;
@@ -47,41 +48,59 @@ pub(crate) fn run(args: &ReportArgs) -> Result<()> {
     write(&measurement, &args.out, &name)
 }
 
+/// A page and the charts it shows.
+#[derive(Debug)]
+struct Page {
+    /// Markdown.
+    text: String,
+    /// Names of files, and their drawings.
+    charts: Vec<(String, String)>,
+}
+
 /// Writes `NAME.md` and its charts into `dir`, and prints the page.
 ///
 /// # Errors
 /// When the folder cannot be written.
 pub(crate) fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result<()> {
     std::fs::create_dir_all(dir).doing(format!("make {}", dir.display()))?;
-    let page = match measurement {
-        Measurement::Late(report) => {
-            let charts = late::charts(report, name);
-            for chart in &charts {
-                let path = dir.join(&chart.file);
-                let svg = chart::draw(chart)?;
-                std::fs::write(&path, svg).doing(format!("write {}", path.display()))?;
-            }
-            late::page(report, name, &charts)
-        }
-        Measurement::Durable(report) => durable::page(report, name),
-        Measurement::Recover(report) => recover::page(report, name),
-        Measurement::Query(report) => query::page(report, name),
-        Measurement::InProcess(report) => inprocess::page(report, name),
-        Measurement::New(report) => new::page(report, name),
-        Measurement::Wear(report) => wear::page(report, name),
-        Measurement::Mixed(report) => mixed::page(report, name),
-        Measurement::Size(report) => size::page(report, name),
-        Measurement::Fleet(report) => {
-            for (file, svg) in fleet::charts(report, name)? {
-                let path = dir.join(&file);
-                std::fs::write(&path, svg).doing(format!("write {}", path.display()))?;
-            }
-            fleet::page(report, name)
-        }
-    };
+    let page = page(measurement, name)?;
+    for (file, svg) in &page.charts {
+        let path = dir.join(file);
+        std::fs::write(&path, svg).doing(format!("write {}", path.display()))?;
+    }
     let path = dir.join(format!("{name}.md"));
-    std::fs::write(&path, &page).doing(format!("write {}", path.display()))?;
-    println!("{page}");
+    std::fs::write(&path, &page.text).doing(format!("write {}", path.display()))?;
+    println!("{}", page.text);
     eprintln!("written: {}", path.display());
     Ok(())
+}
+
+/// The page of a measurement that bears `name`.
+///
+/// # Errors
+/// When the drawing library fails.
+fn page(measurement: &Measurement, name: &str) -> Result<Page> {
+    let (text, charts) = match measurement {
+        Measurement::Late(report) => {
+            let charts = late::charts(report, name);
+            (late::page(report, name, &charts), chart::draw_all(&charts)?)
+        }
+        Measurement::Lines(report) => {
+            let charts = lines::charts(report, name);
+            (
+                lines::page(report, name, &charts),
+                chart::draw_all(&charts)?,
+            )
+        }
+        Measurement::Fleet(report) => (fleet::page(report, name), fleet::charts(report, name)?),
+        Measurement::Durable(report) => (durable::page(report, name), Vec::new()),
+        Measurement::Recover(report) => (recover::page(report, name), Vec::new()),
+        Measurement::Query(report) => (query::page(report, name), Vec::new()),
+        Measurement::InProcess(report) => (inprocess::page(report, name), Vec::new()),
+        Measurement::New(report) => (new::page(report, name), Vec::new()),
+        Measurement::Wear(report) => (wear::page(report, name), Vec::new()),
+        Measurement::Mixed(report) => (mixed::page(report, name), Vec::new()),
+        Measurement::Size(report) => (size::page(report, name), Vec::new()),
+    };
+    Ok(Page { text, charts })
 }

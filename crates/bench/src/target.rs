@@ -4,14 +4,28 @@
 //! A started server is a child process on a free loopback port with a directory of its own. Both
 //! go away when the value is dropped, whatever happened in between.
 
+mod influxdb;
 mod latewood;
+mod peer;
 mod process;
+mod prometheus;
+mod promql;
+mod questdb;
 mod redistimeseries;
+mod resp;
+mod store;
+mod victoriametrics;
 
 use clap::ValueEnum;
 
+use self::influxdb::InfluxDb;
 pub(crate) use self::latewood::{Durability, Latewood};
 pub(crate) use self::process::{Process, Start};
+use self::prometheus::Prometheus;
+use self::questdb::QuestDb;
+use self::resp::Resp;
+pub(crate) use self::store::{Body, Sender, Store};
+use self::victoriametrics::VictoriaMetrics;
 use crate::address::Address;
 use crate::error::{Error, Result};
 
@@ -30,6 +44,14 @@ pub(crate) enum System {
     Redistimeseries,
     /// The same with the append-only file on, synced every second.
     RedistimeseriesAof,
+    /// VictoriaMetrics, single node; for `lines`.
+    Victoriametrics,
+    /// InfluxDB 1; for `lines`.
+    Influxdb,
+    /// Prometheus, by remote write; for `lines`.
+    Prometheus,
+    /// QuestDB; for `lines`.
+    Questdb,
 }
 
 /// A system under measurement.
@@ -63,7 +85,7 @@ pub(crate) struct Ready {
 
 impl System {
     /// What the report calls it.
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             System::Latewood => "Latewood",
             System::LatewoodNoWal => "Latewood, log off",
@@ -71,6 +93,10 @@ impl System {
             System::LatewoodSync => "Latewood, sync",
             System::Redistimeseries => "RedisTimeSeries",
             System::RedistimeseriesAof => "RedisTimeSeries, AOF",
+            System::Victoriametrics => "VictoriaMetrics",
+            System::Influxdb => "InfluxDB 1",
+            System::Prometheus => "Prometheus",
+            System::Questdb => "QuestDB",
         }
     }
 
@@ -81,8 +107,45 @@ impl System {
             System::LatewoodNoWal => Some(Latewood::without_log()),
             System::LatewoodNone => Some(Latewood::with(Durability::None)),
             System::LatewoodSync => Some(Latewood::with(Durability::Sync)),
-            System::Redistimeseries | System::RedistimeseriesAof => None,
+            _ => None,
         }
+    }
+
+    /// Starts it with an empty directory; returns its settings too.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not answer.
+    pub(crate) fn start(self, memory: Option<&str>) -> Result<(Process, String)> {
+        if let Some(latewood) = self.latewood() {
+            return latewood.budget(memory).start();
+        }
+        if memory.is_some() {
+            return Err(Error::new("only Latewood takes --memory"));
+        }
+        match self {
+            System::Victoriametrics => victoriametrics::start(),
+            System::Influxdb => influxdb::start(),
+            System::Prometheus => prometheus::start(),
+            System::Questdb => questdb::start(),
+            _ => redistimeseries::start(self == System::RedistimeseriesAof),
+        }
+    }
+
+    /// The one of this kind that listens at `address`, for lines.
+    pub(crate) fn store(self, address: &Address) -> Box<dyn Store> {
+        match self {
+            System::Victoriametrics => Box::new(VictoriaMetrics::at(address)),
+            System::Influxdb => Box::new(InfluxDb::at(address)),
+            System::Prometheus => Box::new(Prometheus::at(address)),
+            System::Questdb => Box::new(QuestDb::at(address)),
+            _ => Box::new(Resp::at(address)),
+        }
+    }
+
+    /// Whether it takes TS commands.
+    fn speaks_resp(self) -> bool {
+        self.latewood().is_some()
+            || matches!(self, System::Redistimeseries | System::RedistimeseriesAof)
     }
 }
 
@@ -133,11 +196,13 @@ impl Target {
                 });
             }
         };
-        let (process, settings) = match (system.latewood(), memory) {
-            (Some(latewood), memory) => latewood.budget(memory).start()?,
-            (None, None) => redistimeseries::start(system == System::RedistimeseriesAof)?,
-            (None, Some(_)) => return Err(Error::new("only Latewood takes --memory")),
-        };
+        if !system.speaks_resp() {
+            let name = system.name();
+            return Err(Error::new(format!(
+                "{name} takes no TS commands; see `lines`"
+            )));
+        }
+        let (process, settings) = system.start(memory)?;
         Ok(Ready {
             address: process.address().clone(),
             settings,

@@ -5,6 +5,7 @@
 //! made the kernel write to the disk, once for each page that became dirty: what a flash disk
 //! wears. Files that were removed before the kernel wrote them out count all the same.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -93,7 +94,11 @@ fn add(dir: &Path, is_log: bool, found: &mut Footprint) {
     for entry in entries.flatten() {
         match entry.metadata() {
             Ok(about) if about.is_dir() => {
-                add(&entry.path(), is_log || entry.file_name() == "wal", found);
+                add(
+                    &entry.path(),
+                    is_log || is_log_name(&entry.file_name()),
+                    found,
+                );
             }
             Ok(about) => {
                 let bytes = about.blocks() * SECTOR_BYTES;
@@ -107,6 +112,11 @@ fn add(dir: &Path, is_log: bool, found: &mut Footprint) {
             Err(_) => {}
         }
     }
+}
+
+/// Prometheus has a second log, for late samples.
+fn is_log_name(name: &OsStr) -> bool {
+    name == "wal" || name == "wbl"
 }
 
 fn read(process: u32, file: &str) -> Result<String> {

@@ -229,13 +229,17 @@ pub(crate) fn run_load(
     }
 }
 
-/// Waits until staged late samples are merged, on servers that stage them.
-fn settle(control: &mut Control) -> Result<()> {
+/// Waits until staged late samples are merged, on servers that stage them; whether it is one.
+///
+/// # Errors
+/// When the server goes away.
+pub(crate) fn settle(control: &mut Control) -> Result<bool> {
     let info = control.info("latewood")?;
-    if info.number("late_samples_pending").is_some() {
+    let stages = info.number("late_samples_pending").is_some();
+    if stages {
         control.run(&[b"LATEWOOD", b"SETTLE"])?;
     }
-    Ok(())
+    Ok(stages)
 }
 
 /// Processor seconds the server has used since its start, all threads.

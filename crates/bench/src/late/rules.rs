@@ -103,7 +103,10 @@ fn words(words: &[&str]) -> Vec<Vec<u8>> {
 }
 
 /// The rows of a TS.RANGE reply.
-fn rows(reply: &Value) -> Result<Vec<(i64, f64)>> {
+///
+/// # Errors
+/// When it is of another form.
+pub(crate) fn rows(reply: &Value) -> Result<Vec<(i64, f64)>> {
     let row = |value: &Value| match value {
         Value::Array(pair) if pair.len() == 2 => {
             Some((pair[0].number()?, pair[1].text().parse().ok()?))

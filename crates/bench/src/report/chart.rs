@@ -44,6 +44,15 @@ pub(super) struct Line {
     pub(super) points: Vec<(f64, Spread)>,
 }
 
+/// Draws charts: the name of the file of each, and its drawing.
+///
+/// # Errors
+/// When the drawing library fails.
+pub(super) fn draw_all(charts: &[Chart]) -> Result<Vec<(String, String)>> {
+    let drawn = |chart: &Chart| Ok((chart.file.clone(), draw(chart)?));
+    charts.iter().map(drawn).collect()
+}
+
 /// Draws a chart.
 ///
 /// # Errors

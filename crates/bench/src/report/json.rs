@@ -9,6 +9,7 @@ use crate::error::{Doing, Result};
 use crate::fleet::{FleetRun, LoadArgs, Plan};
 use crate::inprocess::InProcessRun;
 use crate::late::{Cell, Measured};
+use crate::lines::LinesRun;
 use crate::machine::Machine;
 use crate::mixed::MixedRun;
 use crate::new::{BeforeRun, GrowRun, IdleSeriesRun, NewRun, WireRun};
@@ -23,6 +24,8 @@ use crate::wear::WearRun;
 pub(crate) enum Measurement {
     /// What a share of late samples costs.
     Late(LateReport),
+    /// What the same lines cost many systems.
+    Lines(LinesReport),
     /// What the log costs.
     Durable(DurableReport),
     /// How fast a killed server comes back.
@@ -54,6 +57,25 @@ pub(crate) struct LateReport {
     pub(crate) targets: Vec<TargetInfo>,
     /// Every run, in the order they were made.
     pub(crate) runs: Vec<Run>,
+}
+
+/// All runs of a lines benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct LinesReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// Hosts, each with ten tags and ten fields.
+    pub(crate) hosts: u32,
+    /// Lines of all hosts.
+    pub(crate) lines: u32,
+    /// Lines of a batch.
+    pub(crate) batch: usize,
+    /// Connections.
+    pub(crate) workers: usize,
+    /// The servers.
+    pub(crate) targets: Vec<TargetInfo>,
+    /// Every run, in the order they were made.
+    pub(crate) runs: Vec<LinesRun>,
 }
 
 /// All runs of a durable benchmark.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::chart::{Chart, Line};
 use super::json::{LateReport, Run};
-use super::statistics::{bracketed, spread, thousands};
+use super::statistics::{bracketed, spread, thousands, unique};
 use crate::late::{Cell, Encoding, Measured, RULES};
 
 /// Everything of a cell that a chart holds fixed: all but late share and encoding.
@@ -279,14 +279,4 @@ fn runs<'a>(
 
 fn median(runs: &[&Run], value: impl Fn(&Measured) -> f64) -> Option<f64> {
     spread(runs.iter().map(|run| value(&run.measured))).map(|spread| spread.median)
-}
-
-fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut unique = Vec::new();
-    for value in values {
-        if !unique.contains(&value) {
-            unique.push(value);
-        }
-    }
-    unique
 }

@@ -49,6 +49,17 @@ pub(crate) fn thousands(value: f64) -> String {
     text
 }
 
+/// The values in the order they came, each once.
+pub(super) fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut unique = Vec::new();
+    for value in values {
+        if !unique.contains(&value) {
+            unique.push(value);
+        }
+    }
+    unique
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

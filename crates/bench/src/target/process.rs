@@ -62,7 +62,7 @@ impl Process {
         self.dir.path()
     }
 
-    /// Where Latewood keeps its data, within that.
+    /// Where it keeps its data, within that.
     pub(crate) fn data(&self) -> PathBuf {
         self.dir.path().join("data")
     }
@@ -80,11 +80,25 @@ impl Process {
         self.id().ok_or_else(|| Error::new("the server has ended"))
     }
 
-    /// Runs `command` and waits at most `patience` until it answers PING. What it prints goes to `output.txt` in its directory.
+    /// Runs `command` and waits at most `patience` until it answers PING.
+    ///
+    /// # Errors
+    /// Those of `start_until`.
+    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Start> {
+        self.start_until(command, patience, answers_ping)
+    }
+
+    /// Runs `command` and waits at most `patience` until it `answers`. What it prints goes to
+    /// `output.txt` in its directory.
     ///
     /// # Errors
     /// When it cannot be run, ends, or does not answer in time; its last words are in the error.
-    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Start> {
+    pub(super) fn start_until(
+        &mut self,
+        command: &mut Command,
+        patience: Duration,
+        answers: impl Fn(&Address) -> bool,
+    ) -> Result<Start> {
         let output = self.dir.path().join("output.txt");
         let file = File::options().create(true).append(true).open(&output);
         let file = file.doing("open the server's output")?;
@@ -169,7 +183,7 @@ impl Drop for Process {
 }
 
 /// Whether a server is there and has loaded its data.
-fn answers(address: &Address) -> bool {
+fn answers_ping(address: &Address) -> bool {
     Control::connect(address)
         .and_then(|mut control| control.ask(&[b"PING"]))
         .is_ok_and(|reply| reply == Value::Simple(b"PONG".to_vec()))

@@ -1,11 +1,10 @@
 //! Starting the peer: Redis with RedisTimeSeries, through `bench/peers/redistimeseries.sh`.
 
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::{Process, project_file};
+use super::{Process, peer};
 use crate::address::{Address, free_port};
-use crate::error::{Doing, Error, Result};
+use crate::error::Result;
 
 /// The script, within the project.
 const SCRIPT: &str = "bench/peers/redistimeseries.sh";
@@ -18,22 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// When it cannot be installed or does not come up.
 pub(super) fn start(append_only: bool) -> Result<(Process, String)> {
-    let script = project_file(SCRIPT)?;
-    let installed = Command::new(&script)
-        .arg("install")
-        .stdin(Stdio::null())
-        .status()
-        .doing(format!("run {SCRIPT} install"))?;
-    if !installed.success() {
-        return Err(Error::new(format!("{SCRIPT} install failed")));
-    }
+    let mut command = peer::install(SCRIPT)?;
     let port = free_port()?;
     let mut process = Process::prepare(Address::loopback(port))?;
-    let mut command = Command::new(&script);
     command
         .arg("run")
         .arg(port.to_string())
-        .env("PEER_DIR", process.dir())
+        .env("PEER_DIR", process.data())
         .env("AOF", if append_only { "1" } else { "0" });
     process.start(&mut command, PATIENCE)?;
     let settings = if append_only {

@@ -1,0 +1,21 @@
+#!/bin/bash
+# VictoriaMetrics, single node, out of Debian's package victoria-metrics, on 127.0.0.1 only.
+#
+#   victoriametrics.sh install                  fetch and unpack, once
+#   victoriametrics.sh run PORT DIR [ARG...]    run in the foreground, data in DIR; ARGs go to it
+#
+# PEER_HOME  where everything is kept (default ~/.cache/latewood-peers)
+#
+# The retention is the longest it takes: its default of a month would drop history.
+set -euo pipefail
+package=victoria-metrics
+source "$(dirname "${BASH_SOURCE[0]}")/debian.sh"
+
+server() {
+  local port=$1 dir=$2
+  shift 2
+  exec "$home/usr/bin/victoria-metrics" -httpListenAddr="127.0.0.1:$port" \
+    -storageDataPath="$dir" -retentionPeriod=100y "$@"
+}
+
+main "$@"

@@ -1,0 +1,97 @@
+//! What peers have in common: a script that installs and runs them, and HTTP.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::store::{Body, Sender};
+use super::{Process, project_file};
+use crate::address::{Address, free_port};
+use crate::error::{Doing, Error, Result};
+use crate::http::Http;
+
+/// Peers come up within seconds; a loaded machine may take longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A connection that posts batches.
+#[derive(Debug)]
+pub(super) struct Poster {
+    http: Http,
+    path: String,
+    headers: Vec<(&'static str, &'static str)>,
+}
+
+/// Has a script of the project install its peer; returns a command that runs the script.
+///
+/// # Errors
+/// When the script is not there or fails.
+pub(super) fn install(script: &str) -> Result<Command> {
+    let path = project_file(script)?;
+    let installed = Command::new(&path)
+        .arg("install")
+        .stdin(Stdio::null())
+        .status()
+        .doing(format!("run {script} install"))?;
+    if installed.success() {
+        Ok(Command::new(path))
+    } else {
+        Err(Error::new(format!("{script} install failed")))
+    }
+}
+
+/// Starts the peer of a script on a free port with an empty directory, and waits until it
+/// `answers`.
+///
+/// # Errors
+/// When it cannot be installed or does not come up.
+pub(super) fn start(script: &str, answers: impl Fn(&Http) -> bool) -> Result<Process> {
+    let mut command = install(script)?;
+    let port = free_port()?;
+    let mut process = Process::prepare(Address::loopback(port))?;
+    let data = process.data();
+    std::fs::create_dir_all(&data).doing(format!("make {}", data.display()))?;
+    command.arg("run").arg(port.to_string()).arg(data);
+    process.start_until(&mut command, PATIENCE, |address| {
+        answers(&Http::new(address))
+    })?;
+    Ok(process)
+}
+
+/// The version of one of Debian's packages, for programs that do not know their own.
+///
+/// # Errors
+/// When the package is not known to this machine.
+pub(super) fn package_version(package: &str) -> Result<String> {
+    let output = Command::new("apt-cache")
+        .args(["show", "--no-all-versions", package])
+        .output()
+        .doing("run apt-cache")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.lines().find_map(|line| line.strip_prefix("Version: "));
+    let version = version.ok_or_else(|| Error::new(format!("apt-cache knows no {package}")))?;
+    Ok(version.to_owned())
+}
+
+/// Rows of a time in milliseconds and a number.
+pub(super) fn samples(rows: &Value) -> Option<Vec<(i64, f64)>> {
+    let sample = |row: &Value| Some((row[0].as_i64()?, row[1].as_f64()?));
+    rows.as_array()?.iter().map(sample).collect()
+}
+
+impl Poster {
+    /// Posts to `path` with `headers`.
+    pub(super) fn new(http: Http, path: &str, headers: &[(&'static str, &'static str)]) -> Self {
+        Poster {
+            http,
+            path: path.to_owned(),
+            headers: headers.to_vec(),
+        }
+    }
+}
+
+impl Sender for Poster {
+    fn send(&mut self, body: &Body) -> Result<()> {
+        self.http.post(&self.path, &self.headers, &body.bytes)
+    }
+}
