@@ -6,6 +6,7 @@
 //! durable before it is handed out, for a sync of a file says nothing about
 //! its name. The header is written by whoever takes the segment into use.
 
+use super::segment::SegmentHeader;
 use super::writer::WalOptions;
 use crate::error::{Error, Result};
 use crate::io::{Env, File};
@@ -143,5 +144,24 @@ impl Store {
             file,
             len_bytes: self.segment_bytes,
         })
+    }
+}
+
+/// The header of a prepared segment that the log goes on in.
+pub(super) fn new_header(
+    env: &Env,
+    prepared: &Prepared,
+    first_sequence: u64,
+    synced: u64,
+    start: u64,
+) -> SegmentHeader {
+    SegmentHeader {
+        // The low half of sixty-four random bits.
+        salt: env.random.next_u64() as u32,
+        number: prepared.number,
+        first_sequence,
+        synced,
+        start,
+        created_ms: env.clock.now_ms(),
     }
 }

@@ -11,7 +11,7 @@ use super::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
 use super::recover::{self, OnDamage, Recovered, RecoveryReport};
 use super::replay::Replay;
 use super::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, SegmentHeader, payload_bytes_max};
-use super::store::{Prepared, Store};
+use super::store::{Store, new_header};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
 use crate::observe::{Observer, Work};
@@ -488,23 +488,5 @@ impl Tail {
             0 => self.segments.drain(..count).collect(),
             _ => Vec::new(),
         }
-    }
-}
-
-fn new_header(
-    env: &Env,
-    prepared: &Prepared,
-    first_sequence: u64,
-    synced: u64,
-    start: u64,
-) -> SegmentHeader {
-    SegmentHeader {
-        // The low half of sixty-four random bits.
-        salt: env.random.next_u64() as u32,
-        number: prepared.number,
-        first_sequence,
-        synced,
-        start,
-        created_ms: env.clock.now_ms(),
     }
 }
