@@ -43,6 +43,8 @@ pub(crate) struct Core {
     /// The blocks as they stand now.
     pub(crate) blocks: Arc<CurrentBlocks>,
     pub(crate) wal: Option<Wal>,
+    /// Until there is `wal`: the last group that the replay has applied.
+    pub(crate) replayed: AtomicU64,
     pub(crate) compaction: Compaction,
     pub(crate) store: Store,
     pub(crate) signals: Signals,
@@ -103,6 +105,7 @@ impl Core {
             index: Index::new(options.shards, env.random.next_u64(), stages.clone()),
             blocks: Arc::default(),
             wal: None,
+            replayed: AtomicU64::new(0),
             compaction: Compaction::new(&options),
             store: Store::new(dir, budget.cache_bytes()),
             signals: Signals::default(),

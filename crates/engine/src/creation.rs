@@ -19,6 +19,11 @@ use std::sync::Arc;
 /// in the map of keys, its share of the index, and what its flush needs.
 const SERIES_BYTES: usize = 700;
 
+/// About what a new series takes.
+pub(crate) fn series_bytes(key: &[u8], options: &SeriesOptions) -> usize {
+    SERIES_BYTES + 2 * key.len() + options.labels.as_bytes().len()
+}
+
 impl Core {
     /// Creates a series in the shard its hash names, whose lock is held, and
     /// puts the record of it into the shard's group.
@@ -53,12 +58,11 @@ impl Core {
         }
         self.check_fits_log(key, options)?;
         let id = self.next_id(state, self.shard_of_hash(hash))?;
+        state.heads.grew(series_bytes(key, options));
         let key = Arc::<[u8]>::from(key);
         state.next_place += 1;
         state.counters.created += 1;
-        let labels = options.labels.as_bytes().len();
         state.heads.know(partition_of(id));
-        state.heads.grew(SERIES_BYTES + 2 * key.len() + labels);
         let series = Series::new(key.clone(), options);
         state.slab.insert(self.place_of(id), series);
         laps.end(Stage::SeriesCreation);

@@ -38,6 +38,7 @@ mod increment;
 mod index;
 pub mod io;
 mod keys;
+mod log_group;
 mod maintain;
 mod memory;
 pub mod names;

@@ -14,8 +14,11 @@
 //! Tested by the restarts and crashes of the model test and by
 //! `tests/db_store`.
 
+mod room;
+
 use crate::block::partition_of;
 use crate::core::Core;
+use crate::creation::series_bytes;
 use crate::error::{Error, Result};
 use crate::io::Env;
 use crate::io::directory::DirectoryGuard;
@@ -26,7 +29,7 @@ use crate::series::{Fate, Series};
 use crate::shard::ShardState;
 use crate::store::{Directory, LogFound, LostBlock};
 use crate::wal::{LogStart, Position, Record, RecordIter, RecoveryReport, Replay, Wal, WalOptions};
-use latewood_model::{DuplicatePolicy, Sample, SeriesId};
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
 use parking_lot::{Mutex, MutexGuard};
 use std::path::Path;
 use std::sync::Arc;
@@ -83,6 +86,7 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
             orphaned: AtomicU64::new(0),
             named: Mutex::default(),
             damage: Mutex::default(),
+            retry_ns: AtomicU64::new(0),
         };
         let (wal, report) = Wal::open(&env, &guard.wal_dir(), &wal_options, &replayer)?;
         summary.samples = replayer.samples.into_inner();
@@ -127,6 +131,8 @@ struct Replayer<'a> {
     named: Mutex<Vec<SeriesId>>,
     /// What is wrong with blocks that had to be read.
     damage: Mutex<Vec<String>>,
+    /// No flush before this, by the monotonic clock.
+    retry_ns: AtomicU64,
 }
 
 impl Replayer<'_> {
@@ -144,14 +150,7 @@ impl Replayer<'_> {
                     self.note_orphan(state, id);
                 }
             }
-            Record::Create { id, key, options } => {
-                let place = core.place_of(id);
-                state.next_place = state.next_place.max(place + 1);
-                self.note_named(id);
-                state.slab.insert(place, Series::new(key.into(), &options));
-                core.index_labels(id, Some(&options.labels));
-                core.index.relieve();
-            }
+            Record::Create { id, key, options } => self.create(state, id, key, &options),
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.set_options(&options, &mut state.sealer)?;
@@ -214,6 +213,16 @@ impl Replayer<'_> {
         }
     }
 
+    fn create(&self, state: &mut ShardState, id: SeriesId, key: &[u8], options: &SeriesOptions) {
+        let place = self.core.place_of(id);
+        state.next_place = state.next_place.max(place + 1);
+        self.note_named(id);
+        state.heads.grew(series_bytes(key, options));
+        state.slab.insert(place, Series::new(key.into(), options));
+        self.core.index_labels(id, Some(&options.labels));
+        self.core.index.relieve();
+    }
+
     /// A series got a key. Behind a hole another one may have it, whose end is
     /// lost.
     fn note_named(&self, id: SeriesId) {
@@ -261,8 +270,9 @@ impl Replayer<'_> {
         // Until they are written anew, the files of these partitions still name
         // the series: the log must not forget that they are gone.
         let now_ns = self.core.env.clock.monotonic_ns();
+        let manifest = self.core.manifest();
         let mut state = self.core.shards[0].lock();
-        for &partition in self.directory.contents.partitions.keys() {
+        for &partition in manifest.partitions.keys() {
             state.heads.owe(partition, position.0, || now_ns);
         }
     }
@@ -361,6 +371,9 @@ impl Replay for Replayer<'_> {
             }
             held = Some((shard, state));
         }
+        if let Some((_, mut state)) = held {
+            self.core.tell_budget(&mut state);
+        }
         self.samples.fetch_add(samples, Ordering::Relaxed);
         Ok(())
     }
@@ -368,6 +381,14 @@ impl Replay for Replayer<'_> {
     fn hole(&self, _first: u64, _groups: u64) -> Result<()> {
         self.behind_hole.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn wants_room(&self) -> bool {
+        self.is_short()
+    }
+
+    fn make_room(&self, applied: Position) -> Result<()> {
+        self.flush_heads(applied)
     }
 
     fn progress(&self, bytes_done: u64, bytes_total: u64) {

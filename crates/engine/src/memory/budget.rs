@@ -290,8 +290,15 @@ impl Core {
 
     /// Asks what the process holds now.
     pub(crate) fn look_at_memory(&self) {
+        let mut series = self.keys.len();
         for shard in &self.shards {
-            let untold = shard.lock().heads.take_untold();
+            let mut state = shard.lock();
+            let untold = state.heads.take_untold();
+            if self.keys.len() == 0 {
+                // A replay makes the map of keys last.
+                series += state.slab.places();
+            }
+            drop(state);
             self.budget.add(untold);
         }
         let budget = &self.budget;
@@ -303,7 +310,7 @@ impl Core {
         budget.measured_bytes.store(measured, Ordering::Relaxed);
         let reserved = match self.is_flushing() {
             true => 0,
-            false => self.keys.len().min(1 << PARTITION_BITS) as u64 * FROZEN_BYTES,
+            false => series.min(1 << PARTITION_BITS) as u64 * FROZEN_BYTES,
         };
         budget.reserved_bytes.store(reserved, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();

@@ -118,7 +118,8 @@ impl Core {
             key: series.key.clone(),
             unnamed: state.unnamed.contains(&id),
             options: series.options(self.labels_of(id)),
-            position: position.0,
+            // During a replay the files may be ahead of it.
+            position: position.0.max(state.restored_position(place)),
             newest: persisted.newest,
             last_value: persisted.newest_value,
             flushed_last: persisted.flushed_last,

@@ -93,6 +93,8 @@ pub(super) struct Walk<'a, 'b> {
     read: Vec<(u64, PathBuf, Arc<dyn File>)>,
     bytes_total: u64,
     bytes_done: u64,
+    /// Bytes of records since the sink was asked whether it wants room.
+    unlooked_bytes: u64,
     /// The log has ended: no later segment holds anything.
     pub(super) ended: bool,
     pub(super) report: RecoveryReport,
@@ -158,6 +160,7 @@ pub(crate) fn recover(
             read: Vec::new(),
             bytes_total: total_bytes(&found)?,
             bytes_done: 0,
+            unlooked_bytes: 0,
             ended: false,
             report: RecoveryReport::default(),
             segments: VecDeque::new(),
@@ -293,8 +296,14 @@ impl Walk<'_, '_> {
                     self.report.bytes += (HEADER_BYTES + payload.len()) as u64;
                     self.dispatcher.group(&group, payload)?;
                 }
-                offset += (HEADER_BYTES + payload.len()) as u64;
+                let payload_bytes = payload.len() as u64;
+                offset += HEADER_BYTES as u64 + payload_bytes;
                 self.expected += 1;
+                self.unlooked_bytes += payload_bytes;
+                if self.unlooked_bytes >= LOOK_BYTES {
+                    self.unlooked_bytes = 0;
+                    self.make_room(segment)?;
+                }
                 if offset - reported >= PROGRESS_BYTES {
                     reported = offset;
                     self.dispatcher
@@ -331,6 +340,31 @@ impl Walk<'_, '_> {
         self.bytes_done += reader.len_bytes();
         self.dispatcher.progress(self.bytes_done, self.bytes_total);
         self.keep(segment, header, offset, reader.len_bytes())
+    }
+
+    /// Lets the sink move to disk what was applied so far, if it wants to.
+    fn make_room(&mut self, segment: &Found) -> Result<()> {
+        if !self.dispatcher.wants_room() || self.expected <= self.start {
+            return Ok(());
+        }
+        // What the sink writes says that these groups are durable.
+        self.sync_read()?;
+        let last = self.expected - 1;
+        if last > self.synced {
+            sync(&*segment.file, &segment.path)?;
+            self.synced = last;
+        }
+        self.dispatcher.make_room(Position(last))
+    }
+
+    /// Makes the segments read to their ends durable: a process that was killed
+    /// may have left them in the kernel only.
+    fn sync_read(&self) -> Result<()> {
+        let unsynced = self.read.iter().filter(|(last, ..)| *last > self.synced);
+        for (_, path, file) in unsynced {
+            sync(&**file, path)?;
+        }
+        Ok(())
     }
 
     /// Whether anything behind `offset` says that the expected group was
@@ -412,15 +446,10 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Makes what was found durable: a process that was killed may have left
-    /// it in the kernel only, and new acknowledgements build on it.
+    /// Makes what was found durable, for new acknowledgements build on it.
     fn finish(mut self, last_number: u64) -> Result<Recovered> {
-        for (last, path, file) in &self.read {
-            // What the log itself says is durable, is.
-            if *last > self.synced && !matches!(self.on_damage, OnDamage::Look) {
-                file.sync()
-                    .map_err(|error| Error::io("cannot sync the recovered log", path, error))?;
-            }
+        if !matches!(self.on_damage, OnDamage::Look) {
+            self.sync_read()?;
         }
         self.report.next = Position(self.expected);
         Ok(Recovered {
@@ -446,8 +475,15 @@ fn any_holds(found: &[Found]) -> Result<bool> {
 
 /// Progress is told every so many bytes.
 const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
+/// The sink is asked whether it wants to make room every so many bytes.
+const LOOK_BYTES: u64 = 32 * 1024;
+
+fn sync(file: &dyn File, path: &Path) -> Result<()> {
+    let synced = file.sync();
+    synced.map_err(|error| Error::io("cannot sync the recovered log", path, error))
+}
 
 fn damage(path: &Path, what: &str) -> Error {
-    let advice = "nothing was changed; restore the file or move the log away";
+    let advice = "the log was not changed; restore the file or move the log away";
     Error::new(ErrorKind::Corrupt, format!("{what}; {advice}")).at(path)
 }

@@ -70,6 +70,22 @@ pub trait Replay: Sync {
         Ok(())
     }
 
+    /// Whether it wants a moment at which nothing is being applied, to make
+    /// room in memory; asked every few dozen KiB.
+    fn wants_room(&self) -> bool {
+        false
+    }
+
+    /// Makes room: every group up to `applied` has been applied and is durable,
+    /// none behind it has been touched.
+    ///
+    /// # Errors
+    /// Ends the replay and the open.
+    fn make_room(&self, applied: Position) -> Result<()> {
+        let _ = applied;
+        Ok(())
+    }
+
     /// Hears how far the replay is, every few MiB; for progress lines.
     fn progress(&self, bytes_done: u64, bytes_total: u64) {
         let _ = (bytes_done, bytes_total);
@@ -197,6 +213,18 @@ impl Dispatcher<'_> {
         self.drain()?;
         self.one_by_one = true;
         self.sink.hole(first, groups)
+    }
+
+    /// Whether the sink wants to make room in memory.
+    pub(crate) fn wants_room(&self) -> bool {
+        self.sink.wants_room()
+    }
+
+    /// Lets the sink make room once everything up to `applied`, all that was
+    /// handed on, is applied.
+    pub(crate) fn make_room(&mut self, applied: Position) -> Result<()> {
+        self.drain()?;
+        self.sink.make_room(applied)
     }
 
     /// Tells the sink how far the reading is.

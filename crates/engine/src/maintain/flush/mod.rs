@@ -27,7 +27,7 @@ use crate::db::Db;
 use crate::error::Result;
 use crate::observe::Work;
 use crate::options::Options;
-use crate::wal::{Position, Wal};
+use crate::wal::Position;
 use parking_lot::{Mutex, MutexGuard};
 use stats::Counters;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -284,9 +284,11 @@ impl Core {
         by_bytes.max().map(|(_, partition)| partition)
     }
 
-    /// The end of the log.
+    /// The end of the log, or of what was replayed of it.
     fn log_end(&self) -> Position {
-        let wal = self.wal.as_ref();
-        wal.map_or_else(Position::default, Wal::written)
+        match &self.wal {
+            Some(wal) => wal.written(),
+            None => Position(self.replayed.load(Ordering::Relaxed)),
+        }
     }
 }
