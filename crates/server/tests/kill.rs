@@ -20,6 +20,8 @@ use latewood_wire::resp::{encode_command, skip_reply};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Connections that write at a time, each to keys of its own.
@@ -42,6 +44,8 @@ struct Ledger {
     next_value: u64,
     newest: u64,
     written: BTreeMap<(u64, u64), Written>,
+    /// Set with the first answer to a sample.
+    answered: Arc<AtomicBool>,
 }
 
 type Sent = Vec<Vec<((u64, u64), u64)>>;
@@ -54,6 +58,7 @@ impl Ledger {
             next_value: 0,
             newest: 1_000_000,
             written: BTreeMap::new(),
+            answered: Arc::default(),
         }
     }
 
@@ -102,6 +107,7 @@ impl Ledger {
             written.acknowledged = Some(*value);
             written.open.retain(|open| open > value);
         }
+        self.answered.store(true, Ordering::Relaxed);
     }
 
     /// Writes until the server is gone. Replies are checked, then noted.
@@ -241,9 +247,13 @@ fn a_server_asked_to_stop_ends_well_and_keeps_everything() {
         let mut ledger = Ledger::new(9, harness::seed());
         let server = Server::with(&options);
         let address = server.address().to_owned();
+        let answered = ledger.answered.clone();
         let (ended_well, dir) = std::thread::scope(|scope| {
-            scope.spawn(|| ledger.load(&address).unwrap_err());
-            std::thread::sleep(Duration::from_millis(150));
+            let load = scope.spawn(|| ledger.load(&address).unwrap_err());
+            while !answered.load(Ordering::Relaxed) && !load.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(100));
             server.terminate()
         });
         assert!(ended_well, "SIGTERM under {durability}");
