@@ -1,0 +1,277 @@
+//! What the records of a log do to the series in memory.
+//!
+//! They are applied a few at a time: their series are read first, so that the
+//! waits for memory overlap. Nothing but speed depends on that.
+
+use super::Replayer;
+use crate::block::partition_of;
+use crate::core::Core;
+use crate::creation::series_bytes;
+use crate::error::{Error, Result};
+use crate::series::{AHEAD, Fate, Series};
+use crate::shard::ShardState;
+use crate::wal::{Position, Record, RecordIter};
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+
+impl Replayer<'_> {
+    /// Applies the records of the group at `at`, in their order.
+    pub(super) fn apply_group(&self, at: Position, mut records: RecordIter<'_>) -> Result<()> {
+        let mut ahead = Vec::with_capacity(AHEAD);
+        loop {
+            for record in records.by_ref().take(AHEAD) {
+                ahead.push(record?);
+            }
+            if ahead.is_empty() {
+                return Ok(());
+            }
+            self.warm(&ahead);
+            self.apply_some(at, &mut ahead)?;
+        }
+    }
+
+    /// Applies records of the group at `at`, in their order; leaves none.
+    fn apply_some(&self, at: Position, records: &mut Vec<Record<'_>>) -> Result<()> {
+        let mut held: Option<(usize, MutexGuard<'_, ShardState>)> = None;
+        let mut samples = 0;
+        for record in records.drain(..) {
+            samples += u64::from(matches!(record, Record::Sample { .. }));
+            let Some(id) = id_of(&record) else {
+                held = None;
+                self.flush_all(at);
+                continue;
+            };
+            let shard = self.core.shard_of(id);
+            if held.as_ref().is_some_and(|(number, _)| *number != shard) {
+                held = None;
+            }
+            let (_, mut state) = match held.take() {
+                Some(same) => same,
+                None => (shard, self.core.shards[shard].lock()),
+            };
+            if state.restored_position(self.core.place_of(id)) < at.0 {
+                let clock = &self.core.env.clock;
+                state
+                    .heads
+                    .owe(partition_of(id), at.0, || clock.monotonic_ns());
+                self.apply_one(&mut state, record)?;
+            }
+            held = Some((shard, state));
+        }
+        if let Some((_, mut state)) = held {
+            self.core.tell_budget(&mut state);
+        }
+        self.samples.fetch_add(samples, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Reads the series of records that come next, see `series/warm.rs`: those
+    /// of a group nearly always lie in one shard.
+    fn warm(&self, records: &[Record<'_>]) {
+        let Some(first) = records.first().and_then(id_of) else {
+            return;
+        };
+        let shard = self.core.shard_of(first);
+        let state = self.core.shards[shard].lock();
+        let read = records.iter().filter_map(id_of).map(|id| {
+            let is_here = self.core.shard_of(id) == shard;
+            let series = is_here.then(|| state.slab.get(self.core.place_of(id)));
+            series.flatten().map_or(0, Series::warm)
+        });
+        std::hint::black_box(read.fold(0, |all, one| all ^ one));
+    }
+
+    fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
+        let core = self.core;
+        match record {
+            Record::Sample {
+                id,
+                timestamp,
+                value,
+                policy,
+            } => {
+                let sample = Sample::new(timestamp, value);
+                if !core.replay_sample(state, id, sample, policy)? {
+                    self.note_orphan(state, id);
+                }
+            }
+            Record::Create { id, key, options } => self.create(state, id, key, &options),
+            Record::Alter { id, options } => {
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    series.set_options(&options, &mut state.sealer)?;
+                    core.recount(state, core.place_of(id));
+                    core.index_labels(id, Some(&options.labels));
+                    core.note_rules(state, core.place_of(id));
+                }
+            }
+            Record::DeleteRange { id, from, to } => {
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    self.note_damage(series.delete_logged(from, to, &mut state.sealer)?)?;
+                    core.recount(state, core.place_of(id));
+                    core.note_rules(state, core.place_of(id));
+                }
+            }
+            Record::DeleteSeries { id } => {
+                core.take_out(state, id);
+            }
+            Record::Build { id, options } => {
+                state.next_place = state.next_place.max(core.place_of(id) + 1);
+                core.insert_unnamed(state, id, &options);
+            }
+            Record::Rename { id, key } => {
+                state.unnamed.retain(|&unnamed| unnamed != id);
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    self.note_named(id);
+                    series.key = key.into();
+                }
+            }
+            Record::Expire { id, at_ms } if state.slab.get(core.place_of(id)).is_some() => {
+                core.note_expiry(state, id, at_ms);
+            }
+            Record::RuleTake { id, all } => core.replay_take(state, id, all),
+            Record::RuleDone { id } => core.replay_done(state, id),
+            Record::CreateRule {
+                id,
+                destination,
+                spec,
+            } => core.replay_create_rule(state, id, destination, spec),
+            Record::DeleteRule { id, destination } => {
+                core.replay_delete_rule(state, id, destination);
+            }
+            // Times of series that are gone count for nothing; the other one
+            // concerns all shards, and the caller sees to it.
+            Record::Expire { .. } | Record::FlushAll => {}
+        }
+        Ok(())
+    }
+
+    /// Damage of a block that a record of the log led to.
+    fn note_damage(&self, met: Option<Error>) -> Result<()> {
+        match met {
+            Some(error) if self.core.options.strict => Err(error),
+            met => {
+                self.damage
+                    .lock()
+                    .extend(met.map(|error| error.to_string()));
+                Ok(())
+            }
+        }
+    }
+
+    fn create(&self, state: &mut ShardState, id: SeriesId, key: &[u8], options: &SeriesOptions) {
+        let place = self.core.place_of(id);
+        state.next_place = state.next_place.max(place + 1);
+        self.note_named(id);
+        state.heads.grew(series_bytes(key, options));
+        state.slab.insert(place, Series::new(key.into(), options));
+        self.core.index_labels(id, Some(&options.labels));
+        self.core.index.relieve();
+    }
+
+    /// A series got a key. Behind a hole another one may have it, whose end is
+    /// lost.
+    fn note_named(&self, id: SeriesId) {
+        if self.behind_hole.load(Ordering::Relaxed) {
+            self.named.lock().push(id);
+        }
+    }
+
+    /// A sample whose series is not there. Behind a hole that means that its
+    /// creation is lost; its number stays taken, or a new series would get
+    /// what is still in the log.
+    #[cold]
+    fn note_orphan(&self, state: &mut ShardState, id: SeriesId) {
+        if !self.behind_hole.load(Ordering::Relaxed) {
+            return;
+        }
+        self.orphaned.fetch_add(1, Ordering::Relaxed);
+        state.next_place = state.next_place.max(self.core.place_of(id) + 1);
+    }
+
+    /// Removes every series that was there at `position`.
+    fn flush_all(&self, position: Position) {
+        let came_later = |at: &u64| *at > position.0;
+        let shards = self.core.shards.iter();
+        let any_later = shards
+            .clone()
+            .any(|shard| shard.lock().restored.iter().any(came_later));
+        for (number, shard) in shards.enumerate() {
+            let mut state = shard.lock();
+            if !any_later {
+                state.clear_series();
+                continue;
+            }
+            for place in 0..state.slab.places() {
+                if state.restored_position(place) <= position.0 {
+                    self.core
+                        .take_out(&mut state, self.core.id_of(number, place));
+                }
+            }
+        }
+        if !any_later {
+            self.core.index.clear();
+            self.core.expiring.store(0, Ordering::Relaxed);
+        }
+        // Until they are written anew, the files of these partitions still name
+        // the series: the log must not forget that they are gone.
+        let now_ns = self.core.env.clock.monotonic_ns();
+        let manifest = self.core.manifest();
+        let mut state = self.core.shards[0].lock();
+        for &partition in manifest.partitions.keys() {
+            state.heads.owe(partition, position.0, || now_ns);
+        }
+    }
+}
+
+impl Core {
+    /// Applies a sample; whether its series is there. What the log holds was
+    /// accepted: no IGNORE rule is asked, and one accepted under BLOCK had no
+    /// sample in its place.
+    #[inline]
+    fn replay_sample(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        sample: Sample,
+        policy: DuplicatePolicy,
+    ) -> Result<bool> {
+        let place = self.place_of(id);
+        let Some(series) = state.slab.get_mut(place) else {
+            return Ok(false);
+        };
+        let policy = match policy {
+            // So that nobody looks for a sample among what is on disk.
+            DuplicatePolicy::Block => DuplicatePolicy::Last,
+            other => other,
+        };
+        let linked = series.links().is_some();
+        if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Late {
+            self.after_late(state, place);
+        } else if series.memory_moved() {
+            state.heads.note(series, partition_of(id));
+        }
+        if linked {
+            self.note_rules(state, place);
+        }
+        Ok(true)
+    }
+}
+
+fn id_of(record: &Record<'_>) -> Option<SeriesId> {
+    match *record {
+        Record::Sample { id, .. }
+        | Record::Create { id, .. }
+        | Record::Alter { id, .. }
+        | Record::DeleteRange { id, .. }
+        | Record::DeleteSeries { id }
+        | Record::CreateRule { id, .. }
+        | Record::DeleteRule { id, .. }
+        | Record::RuleTake { id, .. }
+        | Record::RuleDone { id }
+        | Record::Rename { id, .. }
+        | Record::Build { id, .. }
+        | Record::Expire { id, .. } => Some(id),
+        Record::FlushAll => None,
+    }
+}
