@@ -37,6 +37,10 @@ use clap::{Parser, Subcommand};
 
 use crate::error::Result;
 
+/// The server's, so that what is measured in process is what the server does.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Workloads, targets and reports for time-series servers.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]

@@ -124,9 +124,8 @@ impl Scratch {
             .extend(batch.iter().map(|append| keys.hash(append.key)));
         laps.end_for(Stage::SeriesId, batch.len());
         self.ids.clear();
-        let found = batch.iter().zip(&self.hashes);
-        self.ids
-            .extend(found.map(|(append, &hash)| keys.find(hash, append.key)));
+        let all = batch.iter().map(|append| append.key);
+        keys.find_all(&self.hashes, all, &mut self.ids);
         self.shards.clear();
         let mask = shard_count - 1;
         self.shards.extend(self.ids.iter().zip(&self.hashes).map(
@@ -212,6 +211,9 @@ impl Core {
             laps.enter(&mut state.sealer);
             let is_stale = self.renames.load(Ordering::Acquire) != renames;
             self.pass_over_expired(&state, scratch, start..end);
+            let order = &scratch.order[start as usize..end as usize];
+            let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
+            state.touch(found.map(|id| self.place_of(id)));
             for place in start..end {
                 let index = scratch.order[place as usize] as usize;
                 let found = scratch.ids[index].filter(|_| !is_stale);

@@ -66,7 +66,7 @@ impl Core {
         let series = Series::new(key.clone(), options);
         state.slab.insert(self.place_of(id), series);
         laps.end(Stage::SeriesCreation);
-        self.keys.insert(hash, key, id);
+        self.keys.add(hash, key, id);
         laps.end(Stage::TableInsert);
         self.index_labels(id, Some(&options.labels));
         laps.end(Stage::IndexInsert);

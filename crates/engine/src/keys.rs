@@ -1,23 +1,30 @@
 //! From keys to series ids.
 //!
 //! Sharded by the hash of the key, apart from the series' state, which is
-//! sharded by id: a renamed key moves no state. Lookups take a read lock of
-//! one shard; the caller hashes a whole batch first and looks up after, so
-//! that the memory of several keys is fetched at once.
+//! sharded by id: a renamed key moves no state. A lookup takes a read lock of
+//! one shard; who looks for a batch of keys takes those of all shards once, so
+//! that no lock keeps the memory of several keys from being fetched at once.
 //!
-//! Lock order: a shard of the map is locked inside the lock of a state shard
-//! or alone, never around one. Tested through the database.
+//! Lock order: shards of the map are locked inside the lock of a state shard
+//! or alone, never around one; several of them in ascending order, and only
+//! for reading. Tested through the database.
 
-use crate::tag::{self, spread};
+use crate::table::{Table, Tagged, tag_of};
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 use latewood_model::SeriesId;
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockReadGuard};
 use std::hash::BuildHasher;
+use std::hint::black_box;
 use std::sync::Arc;
 
 const SHARDS: usize = 16;
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
+/// Parts of a shard that grow on their own.
+const PARTS: usize = 64;
+/// Keys whose memory is fetched together.
+const TOGETHER: usize = 32;
+/// Keys worth locking all shards for.
+const MANY: usize = SHARDS / 2;
 
 struct Entry {
     key: Arc<[u8]>,
@@ -26,9 +33,16 @@ struct Entry {
     tag: u32,
 }
 
+impl Tagged for Entry {
+    #[inline]
+    fn tag(&self) -> u32 {
+        self.tag
+    }
+}
+
 /// All keys of a database.
 pub(crate) struct Keys {
-    shards: Vec<RwLock<HashTable<Entry>>>,
+    shards: [RwLock<Table<Entry>>; SHARDS],
     state: FixedState,
 }
 
@@ -37,7 +51,7 @@ impl Keys {
     /// nobody can prepare keys that collide.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            shards: (0..SHARDS).map(|_| RwLock::default()).collect(),
+            shards: std::array::from_fn(|_| RwLock::new(Table::new(PARTS))),
             state: FixedState::with_seed(seed),
         }
     }
@@ -48,55 +62,82 @@ impl Keys {
         self.state.hash_one(key)
     }
 
-    fn shard(&self, hash: u64) -> &RwLock<HashTable<Entry>> {
-        // The table uses the low and the topmost bits of the hash itself.
-        &self.shards[(hash >> (57 - SHARD_BITS)) as usize % SHARDS]
+    fn shard(&self, hash: u64) -> &RwLock<Table<Entry>> {
+        &self.shards[number_of(hash)]
     }
 
     /// The series under `key`.
     #[inline]
     pub(crate) fn find(&self, hash: u64, key: &[u8]) -> Option<SeriesId> {
-        let tag = tag::of(hash);
-        let shard = self.shard(hash).read();
-        shard
-            .find(spread(tag), |entry| entry.tag == tag && *entry.key == *key)
-            .map(|entry| entry.id)
+        find(&self.shard(hash).read(), hash, key)
+    }
+
+    /// Puts the series under each of `keys`, whose hashes these are, behind
+    /// `ids`.
+    pub(crate) fn find_all<'a>(
+        &self,
+        hashes: &[u64],
+        mut keys: impl Iterator<Item = &'a [u8]>,
+        ids: &mut Vec<Option<SeriesId>>,
+    ) {
+        if hashes.len() < MANY {
+            let all = hashes.iter().zip(keys);
+            ids.extend(all.map(|(&hash, key)| self.find(hash, key)));
+            return;
+        }
+        let tables: [RwLockReadGuard<'_, Table<Entry>>; SHARDS] =
+            std::array::from_fn(|number| self.shards[number].read());
+        for hashes in hashes.chunks(TOGETHER) {
+            let mut candidates = [None; TOGETHER];
+            for (candidate, &hash) in candidates.iter_mut().zip(hashes) {
+                *candidate = tables[number_of(hash)].touch(tag_of(hash));
+            }
+            let first = |entry: &Entry| entry.key.first().copied().unwrap_or(0);
+            let fetched = candidates.iter().flatten().map(|entry| first(entry));
+            black_box(fetched.fold(0, |all, byte| all ^ byte));
+            let all = candidates.iter().zip(hashes).zip(&mut keys);
+            ids.extend(all.map(|((candidate, &hash), key)| match candidate {
+                None => None,
+                Some(entry) if *entry.key == *key => Some(entry.id),
+                Some(_) => find(&tables[number_of(hash)], hash, key),
+            }));
+        }
     }
 
     /// Puts `id` under `key`, in place of what was there: that comes back.
     pub(crate) fn insert(&self, hash: u64, key: Arc<[u8]>, id: SeriesId) -> Option<SeriesId> {
         let mut shard = self.shard(hash).write();
-        let tag = tag::of(hash);
-        let same = |entry: &Entry| entry.tag == tag && entry.key == key;
-        match shard.find_mut(spread(tag), same) {
+        let tag = tag_of(hash);
+        match shard.find_mut(tag, |entry| entry.key == key) {
             Some(entry) => {
                 entry.key = key;
                 Some(std::mem::replace(&mut entry.id, id))
             }
             None => {
-                let entry = Entry { key, id, tag };
-                shard.insert_unique(spread(tag), entry, |entry| spread(entry.tag));
+                shard.insert(Entry { key, id, tag });
                 None
             }
         }
     }
 
+    /// Puts `id` under `key`, which the caller knows is not there.
+    pub(crate) fn add(&self, hash: u64, key: Arc<[u8]>, id: SeriesId) {
+        debug_assert_eq!(self.find(hash, &key), None);
+        let tag = tag_of(hash);
+        self.shard(hash).write().insert(Entry { key, id, tag });
+    }
+
     /// Makes room for so many keys, so that adding them moves none.
     pub(crate) fn reserve(&self, keys: usize) {
-        // Hashes spread keys evenly, but for a few.
-        let each = keys / SHARDS + keys / SHARDS / 64;
         for shard in &self.shards {
-            shard.write().reserve(each, |entry| spread(entry.tag));
+            shard.write().reserve(keys / SHARDS);
         }
     }
 
     /// Takes `key` away if `id` is under it.
     pub(crate) fn remove(&self, hash: u64, key: &[u8], id: SeriesId) {
-        let mut shard = self.shard(hash).write();
-        let same = |entry: &Entry| entry.id == id && *entry.key == *key;
-        if let Ok(entry) = shard.find_entry(spread(tag::of(hash)), same) {
-            entry.remove();
-        }
+        let is_it = |entry: &Entry| entry.id == id && *entry.key == *key;
+        self.shard(hash).write().remove(tag_of(hash), is_it);
     }
 
     /// The number of keys.
@@ -106,14 +147,24 @@ impl Keys {
 
     /// Forgets all keys.
     pub(crate) fn clear(&self) {
-        for shard in &self.shards {
-            *shard.write() = HashTable::new();
-        }
+        self.shards.iter().for_each(|shard| shard.write().clear());
     }
 
     /// Bytes of memory of the tables, keys aside.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let size = |shard: &RwLock<HashTable<Entry>>| shard.read().allocation_size();
-        self.shards.iter().map(size).sum()
+        let bytes = self.shards.iter().map(|shard| shard.read().memory_bytes());
+        bytes.sum()
     }
+}
+
+/// The shard of a key. Its table uses the lower half of the hash.
+#[inline]
+fn number_of(hash: u64) -> usize {
+    (hash >> (64 - SHARD_BITS)) as usize
+}
+
+#[inline]
+fn find(table: &Table<Entry>, hash: u64, key: &[u8]) -> Option<SeriesId> {
+    let found = table.find(tag_of(hash), |entry| *entry.key == *key);
+    found.map(|entry| entry.id)
 }

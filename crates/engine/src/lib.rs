@@ -59,7 +59,7 @@ mod slab;
 mod stages;
 mod stats;
 mod store;
-mod tag;
+mod table;
 pub mod tools;
 pub mod wal;
 

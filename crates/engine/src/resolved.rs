@@ -91,6 +91,9 @@ impl Core {
             }
             let mut state = self.shards[shard].lock();
             let overdue_ms = self.overdue_ms(&state);
+            let order = scratch.order[places.clone()].iter();
+            let series = order.map(|&at| batch[at as usize].series.id);
+            state.touch(series.map(|id| self.place_of(id)));
             for place in places {
                 let index = scratch.order[place] as usize;
                 let append = &batch[index];

@@ -12,6 +12,10 @@ use crate::slab::Slab;
 use crate::wal::GroupBuilder;
 use latewood_model::SeriesId;
 use std::collections::VecDeque;
+use std::hint::black_box;
+
+/// So many series are in the processor's cache anyway.
+const CACHED_PLACES: usize = 2_048;
 
 /// The state of one shard.
 #[derive(Default)]
@@ -44,6 +48,18 @@ impl ShardState {
     #[inline]
     pub(crate) fn restored_position(&self, place: usize) -> u64 {
         self.restored.get(place).copied().unwrap_or(0)
+    }
+
+    /// Fetches the memory of series that are about to be written to: looks
+    /// that do not wait for each other overlap, writes do not.
+    #[inline]
+    pub(crate) fn touch(&self, places: impl Iterator<Item = usize> + Clone) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        let series = || places.clone().filter_map(|place| self.slab.get(place));
+        black_box(series().fold(0, |all, series| all ^ series.touch()));
+        black_box(series().fold(0, |all, series| all ^ series.touch_tail()));
     }
 
     /// Forgets all series.

@@ -33,6 +33,19 @@ pub(crate) struct Name {
     pub(crate) pairs: RoaringBitmap,
 }
 
+/// Memory that is used again.
+#[derive(Default)]
+struct Scratch {
+    /// A pair as its string has it.
+    pair: Vec<u8>,
+    /// Of each label of some series: the number of its name, and the tag of
+    /// its pair.
+    names: Vec<u32>,
+    tags: Vec<u32>,
+    /// The numbers of a series' pairs.
+    numbers: Vec<u8>,
+}
+
 /// See the module's invariants.
 pub(crate) struct Inverted {
     names: Symbols,
@@ -43,7 +56,7 @@ pub(crate) struct Inverted {
     /// in their order, those of two do not.
     labels: Box<[Packed]>,
     series: RoaringBitmap,
-    scratch: Vec<u8>,
+    scratch: Scratch,
     /// The names of the series put last, by their places: the next series
     /// often has the same. Only names that exist.
     recent: Vec<(Box<[u8]>, u32)>,
@@ -60,30 +73,44 @@ impl Inverted {
             postings: Slab::default(),
             labels: (0..shards).map(|_| Packed::default()).collect(),
             series: RoaringBitmap::new(),
-            scratch: Vec::new(),
+            scratch: Scratch::default(),
             recent: Vec::new(),
         }
     }
 
-    /// Sets the labels of a series, given as [`Labels::as_bytes`] has them.
-    pub(crate) fn put(&mut self, id: u32, labels: &[u8]) {
-        if !self.series.insert(id) {
-            if self.has(id, labels) {
-                return;
+    /// Brings changes in, one after the other: a series and its labels, given
+    /// as [`Labels::as_bytes`] has them, or `None` if it is gone.
+    pub(crate) fn apply<'a>(&mut self, changes: impl Iterator<Item = (u32, Option<&'a [u8]>)>) {
+        let mut come = Vec::with_capacity(changes.size_hint().0);
+        for (id, labels) in changes {
+            match labels {
+                Some(labels) if self.series.insert(id) => come.push((id, labels)),
+                _ => {
+                    // What goes may take names with it, and with them what
+                    // `link_all` knows.
+                    self.link_all(&come);
+                    come.clear();
+                    self.change(id, labels);
+                }
             }
-            self.unlink(id);
         }
-        let mut numbers = Vec::with_capacity(6 * NUMBER_BYTES);
-        for (place, (name, value)) in Labels::pairs_in(labels).enumerate() {
-            let name = self.intern_name(place, name);
-            let number = self.link(id, name, value);
-            numbers.extend_from_slice(&number.to_le_bytes());
+        self.link_all(&come);
+    }
+
+    /// Sets the labels of a series that is there, or forgets it.
+    fn change(&mut self, id: u32, labels: Option<&[u8]>) {
+        match labels {
+            Some(labels) if !self.has(id, labels) => {
+                self.unlink(id);
+                self.link_all(&[(id, labels)]);
+            }
+            Some(_) => {}
+            None => self.remove(id),
         }
-        self.set_pairs(id, &numbers);
     }
 
     /// Forgets a series.
-    pub(crate) fn remove(&mut self, id: u32) {
+    fn remove(&mut self, id: u32) {
         if self.series.remove(id) {
             self.unlink(id);
             self.set_pairs(id, &[]);
@@ -203,23 +230,48 @@ impl Inverted {
         number
     }
 
-    /// Enters a series under one pair; the pair's number.
-    fn link(&mut self, id: u32, name_number: u32, value: &[u8]) -> u32 {
-        self.scratch.clear();
-        self.scratch.extend_from_slice(&name_number.to_le_bytes());
-        self.scratch.extend_from_slice(value);
-        let pair = self.pairs.intern(&self.scratch);
-        if let Some(name) = self.named.get_mut(name_number as usize) {
-            name.series.insert(id);
-            match self.postings.get_mut(pair as usize) {
-                Some(posting) => posting.insert(id),
-                None => {
-                    name.pairs.insert(pair);
-                    self.postings.insert(pair as usize, Posting::One(id));
-                }
+    /// Enters series under their labels: all names first, so that the memory
+    /// of the pairs is fetched together.
+    fn link_all(&mut self, come: &[(u32, &[u8])]) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.names.clear();
+        scratch.tags.clear();
+        for (_, labels) in come {
+            for (place, (name, value)) in Labels::pairs_in(labels).enumerate() {
+                let name = self.intern_name(place, name);
+                put_pair(&mut scratch.pair, name, value);
+                scratch.names.push(name);
+                scratch.tags.push(self.pairs.tag(&scratch.pair));
             }
         }
-        pair
+        self.pairs.touch(&scratch.tags);
+        let mut known = scratch.names.iter().zip(&scratch.tags);
+        for &(id, labels) in come {
+            scratch.numbers.clear();
+            for ((_, value), (&name, &tag)) in Labels::pairs_in(labels).zip(&mut known) {
+                put_pair(&mut scratch.pair, name, value);
+                let pair = self.pairs.intern_tagged(tag, &scratch.pair);
+                self.link(id, name, pair);
+                scratch.numbers.extend_from_slice(&pair.to_le_bytes());
+            }
+            self.set_pairs(id, &scratch.numbers);
+        }
+        self.scratch = scratch;
+    }
+
+    /// Enters a series under one pair.
+    fn link(&mut self, id: u32, name: u32, pair: u32) {
+        let Some(name) = self.named.get_mut(name as usize) else {
+            return;
+        };
+        name.series.insert(id);
+        match self.postings.get_mut(pair as usize) {
+            Some(posting) => posting.insert(id),
+            None => {
+                name.pairs.insert(pair);
+                self.postings.insert(pair as usize, Posting::One(id));
+            }
+        }
     }
 
     /// Takes a series from everything its labels lead to.
@@ -253,9 +305,20 @@ impl Inverted {
     }
 }
 
+/// Makes the string of a pair.
+fn put_pair(out: &mut Vec<u8>, name: u32, value: &[u8]) {
+    out.clear();
+    out.extend_from_slice(&name.to_le_bytes());
+    out.extend_from_slice(value);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn put(index: &mut Inverted, id: u32, labels: &[u8]) {
+        index.apply([(id, Some(labels))].into_iter());
+    }
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
         Labels::new(pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()))).unwrap()
@@ -265,13 +328,13 @@ mod tests {
     fn symbols_live_as_long_as_a_series_carries_them() {
         let mut index = Inverted::new(2, 1);
         let twice = labels(&[("x", "1"), ("x", "1"), ("x", "2")]);
-        index.put(7, twice.as_bytes());
-        index.put(9, labels(&[("y", "1"), ("x", "2")]).as_bytes());
+        put(&mut index, 7, twice.as_bytes());
+        put(&mut index, 9, labels(&[("y", "1"), ("x", "2")]).as_bytes());
         assert_eq!(index.labels(7), Some(twice));
         assert_eq!(index.pair_count(), 3);
         assert_eq!(index.names().count(), 2);
         assert_eq!(index.posting(b"x", b"2").map(Posting::len), Some(2));
-        index.put(7, &[]);
+        put(&mut index, 7, &[]);
         assert_eq!(index.labels(7), Some(Labels::default()));
         assert!(index.posting(b"x", b"1").is_none());
         assert_eq!(index.name(b"x").map(|name| name.series.len()), Some(1));
@@ -289,7 +352,7 @@ mod tests {
             for id in 0..1_000 {
                 let host = format!("host-{round}-{id}");
                 let labels = labels(&[("host", &host), ("region", "eu"), (&host, "x")]);
-                index.put(round * 1_000 + id, labels.as_bytes());
+                put(&mut index, round * 1_000 + id, labels.as_bytes());
             }
             let bytes = index.memory_bytes();
             match round {

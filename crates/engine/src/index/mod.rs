@@ -115,12 +115,7 @@ impl Index {
             for start in (0..batch.len()).step_by(APPLY_MAX) {
                 let mut inverted = self.inverted.write();
                 let end = batch.len().min(start + APPLY_MAX);
-                for (id, labels) in batch.changes(start..end) {
-                    match labels {
-                        Some(labels) => inverted.put(id, labels),
-                        None => inverted.remove(id),
-                    }
-                }
+                inverted.apply(batch.changes(start..end));
             }
             if let Some(mut timed) = timed {
                 timed.end_for(Stage::IndexBatch, batch.len());

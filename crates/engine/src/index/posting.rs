@@ -20,7 +20,7 @@ pub(crate) enum Posting {
 }
 
 impl Posting {
-    /// Adds a series; constant time for ids that ascend.
+    /// Adds a series; constant time for ids that ascend, or nearly do.
     pub(crate) fn insert(&mut self, id: u32) {
         match self {
             Self::One(only) if *only == id => {}
@@ -29,10 +29,11 @@ impl Posting {
                 *self = Self::Array(Box::new(both));
             }
             Self::Array(ids) => {
-                if ids.last().is_some_and(|&last| last < id) {
-                    ids.push(id);
-                } else if let Err(place) = ids.binary_search(&id) {
-                    ids.insert(place, id);
+                // Ids of one shard ascend, those of two nearly do: the place
+                // is near the end.
+                let before = ids.iter().rposition(|&held| held <= id);
+                if before.is_none_or(|before| ids[before] != id) {
+                    ids.insert(before.map_or(0, |before| before + 1), id);
                 }
                 if ids.len() > ARRAY_MAX {
                     *self = Self::Bitmap(Box::new(ids.iter().copied().collect()));

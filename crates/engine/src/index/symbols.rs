@@ -4,14 +4,17 @@
 //! kept by number stays dense while labels come and go.
 
 use super::packed::Packed;
-use crate::tag::{self, spread};
+use crate::table::{Table, Tagged, tag_of};
 use foldhash::fast::FixedState;
-use hashbrown::HashTable;
 use std::hash::BuildHasher;
+use std::hint::black_box;
+
+/// Parts of the table that grow on their own.
+const PARTS: usize = 256;
 
 /// Strings by number and numbers by string.
 pub(crate) struct Symbols {
-    table: HashTable<Entry>,
+    table: Table<Entry>,
     strings: Packed,
     /// Numbers below `next` that name no string.
     free: Vec<u32>,
@@ -25,11 +28,18 @@ struct Entry {
     number: u32,
 }
 
+impl Tagged for Entry {
+    #[inline]
+    fn tag(&self) -> u32 {
+        self.tag
+    }
+}
+
 impl Symbols {
     /// No strings. `seed` makes the hash differ from process to process.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            table: HashTable::new(),
+            table: Table::new(PARTS),
             strings: Packed::default(),
             free: Vec::new(),
             next: 0,
@@ -44,31 +54,29 @@ impl Symbols {
 
     /// The number of `string`, which is not empty; a new one if it is unknown.
     pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
-        debug_assert!(!string.is_empty());
-        let tag = self.tag(string);
+        self.intern_tagged(self.tag(string), string)
+    }
+
+    /// The same for who has the string's tag.
+    pub(crate) fn intern_tagged(&mut self, tag: u32, string: &[u8]) -> u32 {
+        debug_assert!(!string.is_empty() && tag == self.tag(string));
         if let Some(number) = self.find_tagged(tag, string) {
             return number;
         }
         let number = self.free.pop().unwrap_or(self.next);
         self.next = self.next.max(number + 1);
         self.strings.set(number, string);
-        let entry = Entry { tag, number };
-        self.table
-            .insert_unique(spread(tag), entry, |entry| spread(entry.tag));
+        self.table.insert(Entry { tag, number });
         number
     }
 
     /// Forgets string `number`; another may get its number.
     pub(crate) fn release(&mut self, number: u32) {
         let tag = self.tag(self.strings.get(number));
-        let same = |entry: &Entry| entry.number == number;
-        if let Ok(entry) = self.table.find_entry(spread(tag), same) {
-            entry.remove();
+        let removed = self.table.remove(tag, |entry| entry.number == number);
+        if removed.is_some() {
             self.strings.set(number, &[]);
             self.free.push(number);
-        }
-        if self.table.len() < self.table.capacity() / 8 {
-            self.table.shrink_to(0, |entry| spread(entry.tag));
         }
     }
 
@@ -84,17 +92,24 @@ impl Symbols {
 
     /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.table.allocation_size() + self.strings.memory_bytes() + self.free.capacity() * 4
+        self.table.memory_bytes() + self.strings.memory_bytes() + self.free.capacity() * 4
     }
 
     fn find_tagged(&self, tag: u32, string: &[u8]) -> Option<u32> {
         let strings = &self.strings;
-        let same = |entry: &Entry| entry.tag == tag && strings.get(entry.number) == string;
-        self.table.find(spread(tag), same).map(|entry| entry.number)
+        let is_it = |entry: &Entry| strings.get(entry.number) == string;
+        self.table.find(tag, is_it).map(|entry| entry.number)
     }
 
-    fn tag(&self, string: &[u8]) -> u32 {
-        tag::of(self.state.hash_one(string))
+    /// The tag of a string.
+    pub(crate) fn tag(&self, string: &[u8]) -> u32 {
+        tag_of(self.state.hash_one(string))
+    }
+
+    /// Fetches the memory that interning strings of these tags needs.
+    pub(crate) fn touch(&self, tags: &[u32]) {
+        let found = tags.iter().filter_map(|&tag| self.table.touch(tag));
+        black_box(found.fold(0, |all, entry| all ^ entry.number));
     }
 }
 

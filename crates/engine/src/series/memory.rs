@@ -112,6 +112,16 @@ mod tests {
     use latewood_model::{DuplicatePolicy, SeriesOptions};
 
     #[test]
+    fn a_series_takes_no_more_than_it_did() {
+        // The figure of memory per idle series counts on it.
+        assert!(
+            size_of::<Option<Series>>() <= 184,
+            "{}",
+            size_of::<Option<Series>>()
+        );
+    }
+
+    #[test]
     fn a_tail_that_grew_is_looked_at_at_once() {
         let mut series = Series::new(b"key"[..].into(), &SeriesOptions::default());
         let mut sealer = Sealer::default();

@@ -205,6 +205,20 @@ impl Series {
         Ok(())
     }
 
+    /// Reads what taking a sample reads: see [`crate::shard::ShardState::touch`].
+    #[inline]
+    pub(crate) fn touch(&self) -> usize {
+        let small = usize::from(self.frame_samples) ^ usize::from(self.holds_nan);
+        let newest = self.newest.unwrap_or(0) as usize;
+        small ^ newest ^ self.tail.len() ^ self.key.len()
+    }
+
+    /// Reads the end of the tail, where the next sample goes.
+    #[inline]
+    pub(crate) fn touch_tail(&self) -> i64 {
+        self.tail.last().map_or(0, |sample| sample.timestamp)
+    }
+
     /// The timestamp of the newest sample.
     pub(crate) fn newest(&self) -> Option<Timestamp> {
         self.newest

@@ -38,8 +38,7 @@ pub fn restore(
     Ok(checked)
 }
 
-/// Refuses what is damaged.
-pub(super) fn require_whole(checked: Checked, what: &str, path: &Path) -> Result<()> {
+fn require_whole(checked: Checked, what: &str, path: &Path) -> Result<()> {
     if checked.damage == 0 {
         return Ok(());
     }

@@ -8,7 +8,6 @@
 mod bounds;
 mod observing;
 mod parameters;
-mod senders;
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
@@ -134,13 +133,8 @@ fn set(call: &mut Call<'_>) -> Outcome {
 
 /// Every parameter.
 fn parameters() -> impl Iterator<Item = &'static Parameter> {
-    let parts = [
-        PARAMETERS,
-        bounds::PARAMETERS,
-        observing::PARAMETERS,
-        senders::PARAMETERS,
-    ];
-    parts.into_iter().flatten()
+    let bounds = bounds::PARAMETERS.iter();
+    PARAMETERS.iter().chain(bounds).chain(observing::PARAMETERS)
 }
 
 fn unknown(name: &[u8]) -> Fault {
