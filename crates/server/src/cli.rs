@@ -242,6 +242,17 @@ pub(crate) struct ServeOptions {
     /// (milliseconds), s, M (minutes), h and d [default: none]
     #[arg(long, value_name = "POLICY", env = "LATEWOOD_TS_COMPACTION_POLICY")]
     pub(crate) ts_compaction_policy: Option<String>,
+
+    /// Duplicate policy of series that other protocols than Redis' create:
+    /// block, first, last, min, max or sum [default: last]
+    #[arg(long, value_name = "POLICY", env = "LATEWOOD_SENDER_DUPLICATE_POLICY")]
+    pub(crate) sender_duplicate_policy: Option<String>,
+
+    /// How far ahead of the clock a timestamp of another protocol than Redis'
+    /// may be, such as 1d; later ones are refused, for they are mostly in the
+    /// wrong unit; 0 is no limit [default: 1d]
+    #[arg(long, value_name = "TIME", env = "LATEWOOD_FUTURE_LIMIT")]
+    pub(crate) future_limit: Option<Age>,
 }
 
 /// On or off.
@@ -322,6 +333,10 @@ impl ServeOptions {
                 .ts_ignore_max_val_diff
                 .or(fallback.ts_ignore_max_val_diff),
             ts_compaction_policy: self.ts_compaction_policy.or(fallback.ts_compaction_policy),
+            sender_duplicate_policy: self
+                .sender_duplicate_policy
+                .or(fallback.sender_duplicate_policy),
+            future_limit: self.future_limit.or(fallback.future_limit),
         }
     }
 }

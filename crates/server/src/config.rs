@@ -8,6 +8,7 @@
 use crate::cli::{LogLevel, ServeOptions, Switch};
 use crate::events::Notify;
 use crate::ranges::{self, Range};
+use crate::senders::Senders;
 use crate::size::Size;
 use latewood_engine::io::Env;
 use latewood_engine::{Defaults, Durability};
@@ -64,6 +65,8 @@ pub(crate) struct Settings {
     pub(crate) log_level: LogLevel,
     /// The options of series that a write creates.
     pub(crate) ts: TsDefaults,
+    /// Other protocols than Redis'.
+    pub(crate) senders: Senders,
 }
 
 /// The `ts-*` settings.
@@ -128,6 +131,7 @@ impl Settings {
             .clone()
             .unwrap_or_else(|| vec!["127.0.0.1:6379".to_owned()]);
         let ts = TsDefaults::resolve(&options)?;
+        let senders = Senders::resolve(&options)?;
         Ok(Self {
             dir: options.dir.unwrap_or_else(|| "latewood-data".into()),
             listen: listen.into_iter().filter(|l| !l.is_empty()).collect(),
@@ -172,6 +176,7 @@ impl Settings {
             notify: notify(options.notify_keyspace_events.as_deref())?,
             log_level: options.log_level.unwrap_or(LogLevel::Info),
             ts,
+            senders,
         })
     }
 }
@@ -196,7 +201,7 @@ fn connections(wanted: Option<usize>) -> Result<usize, ConfigError> {
 }
 
 /// What the option says, its default where it says nothing, if it is in range.
-fn ranged(
+pub(crate) fn ranged(
     option: &'static str,
     wanted: Option<u64>,
     default: u64,
@@ -305,7 +310,7 @@ fn read_file(path: &Path) -> Result<ServeOptions, ConfigError> {
     })
 }
 
-fn value(option: &'static str, reason: String) -> ConfigError {
+pub(crate) fn value(option: &'static str, reason: String) -> ConfigError {
     ConfigError::Value { option, reason }
 }
 
@@ -370,6 +375,8 @@ mod tests {
             ts-ignore-max-val-diff = 1.5
             ts-num-threads = 2
             ts-compaction-policy = "avg:1m:2s"
+            sender-duplicate-policy = "max"
+            future-limit = "1m"
         "#;
 
     #[test]
@@ -412,6 +419,10 @@ mod tests {
                 },
                 compactions: CompactionPolicy::parse("avg:1m:2s").unwrap(),
             },
+            senders: Senders {
+                duplicate_policy: DuplicatePolicy::Max,
+                future_limit_ms: 60_000,
+            },
         };
         assert_eq!(settings, expected);
     }
@@ -443,6 +454,8 @@ mod tests {
             "threads = 100000",
             "ts-num-threads = 0",
             "ts-num-threads = 17",
+            "sender-duplicate-policy = \"newest\"",
+            "future-limit = 1",
         ] {
             assert!(
                 with_file(text, ServeOptions::default()).is_err(),

@@ -12,7 +12,7 @@
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// One lock for each event loop.
+/// One lock for each event loop, and one for the threads beside them.
 #[derive(Debug)]
 pub(crate) struct Gate {
     locks: Box<[Lane]>,
@@ -32,16 +32,23 @@ pub(crate) struct Alone<'a> {
 }
 
 impl Gate {
-    /// A gate for loops 0 to `loops`, of which there is at least one.
+    /// A gate for loops 0 to `loops`, of which there is at least one, and for
+    /// all others together.
     pub(crate) fn new(loops: usize) -> Self {
-        let locks = (0..loops.max(1)).map(|_| Lane::default()).collect();
+        let locks = (0..=loops.max(1)).map(|_| Lane::default()).collect();
         Self { locks }
     }
 
     /// Lets event loop number `event_loop` run commands.
     #[inline]
     pub(crate) fn enter(&self, event_loop: usize) -> Pass<'_> {
-        self.locks[event_loop % self.locks.len()].0.read()
+        self.locks[event_loop % (self.locks.len() - 1)].0.read()
+    }
+
+    /// Lets a thread that is no event loop write a batch.
+    #[inline]
+    pub(crate) fn enter_beside_loops(&self) -> Pass<'_> {
+        self.locks[self.locks.len() - 1].0.read()
     }
 
     /// Waits until no loop runs commands, and keeps them from it. The caller

@@ -20,11 +20,14 @@ mod errands;
 mod events;
 mod gate;
 mod glob;
+#[allow(dead_code, unused_imports)]
+mod intake;
 mod loading;
 mod net;
 mod observe;
 mod pause;
 mod ranges;
+mod senders;
 mod server;
 mod session;
 mod shared;

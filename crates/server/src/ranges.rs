@@ -53,6 +53,11 @@ pub(crate) const RETENTION: Range = Range {
     zero: Some("for ever"),
     unit: Unit::Milliseconds,
 };
+/// Clocks differ by less than a second; 0 takes any timestamp.
+pub(crate) const FUTURE_LIMIT: Range = Range {
+    zero: Some("no limit"),
+    ..RETENTION
+};
 /// Every second at most, or flushes would do nothing but begin.
 pub(crate) const FLUSH_AGE: Range = Range {
     min: 1,

@@ -11,6 +11,7 @@ use crate::config::Settings;
 use crate::errands::{Backups, Errand};
 use crate::events::{Class, Events};
 use crate::gate::Gate;
+use crate::intake::Figures;
 use crate::loading::Database;
 use crate::observe::{Event, Observe, Reading};
 use crate::pause::Pause;
@@ -46,6 +47,8 @@ pub(crate) struct Shared {
     pub(crate) runtime: Runtime,
     /// Counters of INFO stats.
     pub(crate) counters: Counters,
+    /// What came by the protocols beside Redis'.
+    pub(crate) intake: Figures,
     /// Who wants to know what happens to keys.
     pub(crate) events: Arc<Events>,
     /// Figures of commands, errors and delays.
@@ -124,6 +127,7 @@ impl Shared {
             blocked: AtomicUsize::new(0),
             settings,
             counters: Counters::default(),
+            intake: Figures::default(),
             events,
             started: Instant::now(),
             last_save_s: AtomicI64::new(now_ms() / 1000),

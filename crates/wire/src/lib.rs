@@ -8,4 +8,7 @@
 //! a fuzz target in `fuzz/`.
 
 pub mod filter;
+pub mod intake;
 pub mod resp;
+pub mod series_cache;
+pub mod series_name;

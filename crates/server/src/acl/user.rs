@@ -163,6 +163,17 @@ impl User {
         Err(Refusal { what, object })
     }
 
+    /// Whether TS.ADD may write to this key.
+    pub(crate) fn may_add(&self, key: &[u8]) -> bool {
+        let request = ADDS.first().map(|&number| Request {
+            number,
+            keys: vec![(key, false, true)],
+            channels: Vec::new(),
+            channels_are_patterns: false,
+        });
+        request.is_some_and(|request| self.check(&request).is_ok())
+    }
+
     /// Whether some command may read this key.
     pub(crate) fn may_read(&self, key: &[u8]) -> bool {
         let mut selectors = self.all_selectors();

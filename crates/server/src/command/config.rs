@@ -8,6 +8,7 @@
 mod bounds;
 mod observing;
 mod parameters;
+mod senders;
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
@@ -133,8 +134,13 @@ fn set(call: &mut Call<'_>) -> Outcome {
 
 /// Every parameter.
 fn parameters() -> impl Iterator<Item = &'static Parameter> {
-    let bounds = bounds::PARAMETERS.iter();
-    PARAMETERS.iter().chain(bounds).chain(observing::PARAMETERS)
+    let parts = [
+        PARAMETERS,
+        bounds::PARAMETERS,
+        observing::PARAMETERS,
+        senders::PARAMETERS,
+    ];
+    parts.into_iter().flatten()
 }
 
 fn unknown(name: &[u8]) -> Fault {

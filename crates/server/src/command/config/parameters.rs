@@ -34,7 +34,7 @@ pub(crate) enum Set {
     By(fn(&str) -> Result<Change, String>),
 }
 
-const fn fixed(name: &'static str, get: fn(&Shared) -> String) -> Parameter {
+pub(super) const fn fixed(name: &'static str, get: fn(&Shared) -> String) -> Parameter {
     Parameter {
         name,
         get,

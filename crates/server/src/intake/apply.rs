@@ -1,0 +1,241 @@
+//! Batches: from waiting samples to outcomes by line.
+
+use super::{EngineIntake, Pending, Place, ToCome};
+use crate::command::ADD_EVENT;
+use crate::events::Class;
+use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
+use latewood_model::{Labels, SeriesOptions};
+use latewood_wire::intake::{Moment, Reason, Refused, Slot};
+use latewood_wire::series_name::SeriesName;
+
+impl EngineIntake {
+    /// Applies the samples that wait.
+    pub(super) fn apply(&mut self) {
+        if !self.known.is_empty() {
+            self.apply_known();
+        }
+        if !self.fresh.is_empty() {
+            self.apply_fresh();
+        }
+    }
+
+    /// Waits for the disk where the server promises that.
+    pub(super) fn sync(&mut self) {
+        let waits = self.shared.settings.durability == latewood_engine::Durability::Sync;
+        if waits && self.report.position != Position::default() {
+            let synced = self.shared.db.sync_to(self.report.position);
+            if let Err(error) = synced {
+                self.report.fail(error);
+            }
+        }
+    }
+
+    fn apply_known(&mut self) {
+        let waiting = std::mem::take(&mut self.known);
+        let mut batch = Vec::with_capacity(waiting.len());
+        for pending in &waiting {
+            // Only what is there waits here.
+            if let Place::There(series) = &self.series[pending.slot as usize].place {
+                batch.push(AppendTo {
+                    series,
+                    timestamp: pending.timestamp_ms,
+                    value: pending.value,
+                    on_duplicate: None,
+                });
+            }
+        }
+        let applied = {
+            let _pass = self.shared.gate.enter_beside_loops();
+            self.shared.db.append_resolved(&batch, &mut self.scratch)
+        };
+        if applied.is_ok() && self.shared.events.is_listening() {
+            for append in &batch {
+                let key = &append.series.key;
+                self.shared.changed(Class::Module, ADD_EVENT, key);
+            }
+        }
+        match applied {
+            Ok(position) => {
+                self.report.position = self.report.position.max(position);
+                let scratch = std::mem::take(&mut self.scratch);
+                self.note_outcomes(&waiting, &scratch);
+                self.scratch = scratch;
+            }
+            Err(error) => self.report.fail_samples(error, waiting.len()),
+        }
+        self.known = waiting;
+        self.known.clear();
+    }
+
+    fn note_outcomes(&mut self, waiting: &[Pending], scratch: &Scratch) {
+        for (pending, outcome) in waiting.iter().zip(scratch.outcomes()) {
+            match outcome {
+                Ok(_) => self.report.samples += 1,
+                Err(Refusal::StaleSeries) => self.renew(*pending),
+                Err(_) => self.note(pending, *outcome),
+            }
+        }
+    }
+
+    /// Creates the series of a sample anew, which is not there any more.
+    #[cold]
+    fn renew(&mut self, pending: Pending) {
+        let slot = pending.slot as usize;
+        if let Place::There(series) = &self.series[slot].place {
+            let mut name = SeriesName::new();
+            if !name.read(&series.key) {
+                return self.note(&pending, Err(Refusal::StaleSeries));
+            }
+            match self.to_come(&name) {
+                Ok(place) => self.series[slot].place = place,
+                Err(refused) => {
+                    let text = format_args!("{}", refused.text);
+                    return self.report.refuse(pending.line, refused.reason, text);
+                }
+            }
+        }
+        self.fresh.push(pending);
+    }
+
+    fn apply_fresh(&mut self) {
+        let waiting = std::mem::take(&mut self.fresh);
+        // What was found stale comes on top of what waited.
+        for part in waiting.chunks(latewood_model::limits::APPEND_BATCH_MAX) {
+            self.apply_fresh_part(part);
+        }
+    }
+
+    fn apply_fresh_part(&mut self, waiting: &[Pending]) {
+        let batch = waiting.iter().map(|pending| {
+            let (key, create) = match &self.series[pending.slot as usize].place {
+                Place::ToCome(new) => (&*new.key, Create::With(&new.options)),
+                // A part before this one created it.
+                Place::There(series) => (&*series.key, Create::Never),
+            };
+            Append {
+                key,
+                timestamp: pending.timestamp_ms,
+                value: pending.value,
+                on_duplicate: None,
+                create,
+            }
+        });
+        let batch: Vec<_> = batch.collect();
+        let wants_new = self.shared.events.wants(Class::New);
+        let new: Vec<_> = match wants_new {
+            true => batch
+                .iter()
+                .map(|append| !self.shared.db.contains(append.key))
+                .collect(),
+            false => Vec::new(),
+        };
+        let applied = {
+            let _pass = self.shared.gate.enter_beside_loops();
+            self.shared.db.append(&batch, &mut self.scratch)
+        };
+        let position = match applied {
+            Ok(position) => position,
+            Err(error) => return self.report.fail_samples(error, waiting.len()),
+        };
+        self.report.position = self.report.position.max(position);
+        if self.shared.events.is_listening() {
+            self.tell_of_fresh(&batch, &new);
+        }
+        drop(batch);
+        for (index, pending) in waiting.iter().enumerate() {
+            let outcome = self.scratch.outcomes()[index];
+            self.note(pending, outcome);
+            if outcome.is_ok() {
+                self.arrive(pending.slot as usize);
+            }
+        }
+    }
+
+    /// Tells of samples, and of keys that were not there before.
+    #[cold]
+    fn tell_of_fresh(&self, batch: &[Append<'_>], new: &[bool]) {
+        let mut told = std::collections::HashSet::new();
+        // The engine tells of series that bring compactions along.
+        let tells = self
+            .shared
+            .db
+            .defaults()
+            .compactions
+            .compactions()
+            .is_empty();
+        for (index, append) in batch.iter().enumerate() {
+            let is_new = new.get(index) == Some(&true) && self.scratch.outcomes()[index].is_ok();
+            if is_new && tells && told.insert(append.key) {
+                self.shared.events.created(append.key);
+            }
+            self.shared.changed(Class::Module, ADD_EVENT, append.key);
+        }
+    }
+
+    /// Refers to a series that has just got its first sample.
+    fn arrive(&mut self, slot: usize) {
+        if let Place::ToCome(new) = &self.series[slot].place
+            && let Ok(series) = self.shared.db.resolve(&new.key)
+        {
+            self.series[slot].place = Place::There(series);
+        }
+    }
+
+    fn note(&mut self, pending: &Pending, outcome: Outcome) {
+        let Err(refusal) = outcome else {
+            self.report.samples += 1;
+            return;
+        };
+        let reason = match refusal {
+            Refusal::Duplicate | Refusal::OlderThanNewest | Refusal::SumIsNan => Reason::Duplicate,
+            Refusal::OlderThanRetention => Reason::Retention,
+            Refusal::InvalidTimestamp => Reason::Timestamp,
+            Refusal::Limit(_) | Refusal::NoSuchKey | Refusal::StaleSeries => Reason::Limit,
+            Refusal::Damaged => Reason::Damaged,
+        };
+        let key = String::from_utf8_lossy(key_of(&self.series[pending.slot as usize].place));
+        let (line, at) = (pending.line, pending.timestamp_ms);
+        self.report
+            .refuse(line, reason, format_args!("{key} at {at}: {refusal}"));
+    }
+
+    /// Refuses a sample for its timestamp.
+    #[cold]
+    pub(super) fn refuse_time(&mut self, slot: Slot, at: Moment, line: u32) {
+        let place = self.series.get(slot.0 as usize).map(|series| &series.place);
+        let key = String::from_utf8_lossy(place.map_or(&[], key_of)).into_owned();
+        let at = at.ms;
+        if at < 0 {
+            let text = format_args!("{key} at {at}: the timestamp is negative");
+            return self.report.refuse(line, Reason::Timestamp, text);
+        }
+        let ahead_s = self.shared.settings.senders.future_limit_ms / 1000;
+        let text = format_args!(
+            "{key} at {at}: the timestamp is more than {ahead_s} seconds ahead of the clock; \
+             is it in the unit the request names?"
+        );
+        self.report.refuse(line, Reason::Future, text);
+    }
+
+    /// A series that is not there, as it will be created.
+    pub(super) fn to_come(&self, name: &SeriesName) -> Result<Place, Refused> {
+        let labels = Labels::new(name.labels()).map_err(|error| Refused {
+            reason: Reason::Name,
+            text: error.to_string(),
+        })?;
+        let options = SeriesOptions {
+            labels,
+            duplicate_policy: Some(self.shared.settings.senders.duplicate_policy),
+            ..self.shared.db.defaults().series.clone()
+        };
+        let key = name.key().into();
+        Ok(Place::ToCome(Box::new(ToCome { key, options })))
+    }
+}
+
+fn key_of(place: &Place) -> &[u8] {
+    match place {
+        Place::There(series) => &series.key,
+        Place::ToCome(new) => &new.key,
+    }
+}

@@ -1,0 +1,228 @@
+//! From what the decoders of labelled protocols read to samples in the engine.
+//!
+//! An [`EngineIntake`] belongs to one connection or worker. It remembers the
+//! rows and series that were met, as references of the engine that need no look
+//! for a key, and gathers samples into batches. A batch is one call of the
+//! engine; what it refused is noted by line. A series that was removed or
+//! renamed since refuses its samples as stale; then its name is read out of
+//! its key, and it is created anew.
+//!
+//! The figures of each protocol stand in [`Figures`]. Nothing is acknowledged
+//! before [`EngineIntake::finish`]: it applies what is left and waits for the
+//! disk where the server was started with `--durability sync`. It may block, as
+//! a batch may when memory is short, so none of this runs on an event loop.
+//!
+//! Tested by `tests.rs`.
+
+mod apply;
+mod figures;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use figures::{Figures, Protocol};
+pub(crate) use report::{Line, Report};
+
+use crate::acl::User;
+use crate::shared::{Shared, now_ms};
+use latewood_engine::{Scratch, SeriesRef};
+use latewood_model::SeriesOptions;
+use latewood_model::limits::APPEND_BATCH_MAX;
+use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot};
+use latewood_wire::series_cache::SeriesCache;
+use latewood_wire::series_name::SeriesName;
+use std::fmt::Arguments;
+use std::sync::Arc;
+
+/// Bytes of rows and series one intake remembers.
+const CACHE_BYTES_MAX: usize = 64 << 20;
+
+/// Samples on their way into the engine.
+pub(crate) struct EngineIntake {
+    shared: Arc<Shared>,
+    protocol: Protocol,
+    /// Whose permissions count; `None` may write everywhere.
+    user: Option<Arc<User>>,
+    cache: SeriesCache,
+    series: Vec<Series>,
+    /// Samples of series that are there.
+    known: Vec<Pending>,
+    /// Samples of series that may have to be created.
+    fresh: Vec<Pending>,
+    scratch: Scratch,
+    report: Report,
+    now_ms: i64,
+    /// Later timestamps are refused.
+    latest_ms: i64,
+}
+
+/// A series that was met.
+struct Series {
+    place: Place,
+    /// The time of its last sample, to see what rounding merges.
+    last: Moment,
+}
+
+enum Place {
+    /// In the engine.
+    There(SeriesRef),
+    /// To be created with its first sample.
+    ToCome(Box<ToCome>),
+}
+
+struct ToCome {
+    key: Box<[u8]>,
+    options: SeriesOptions,
+}
+
+/// A sample that waits for its batch.
+#[derive(Clone, Copy)]
+struct Pending {
+    slot: u32,
+    line: u32,
+    timestamp_ms: i64,
+    value: f64,
+}
+
+impl EngineIntake {
+    /// An intake for what `user` sends by `protocol`; without a user, all is
+    /// allowed.
+    pub(crate) fn new(shared: Arc<Shared>, protocol: Protocol, user: Option<Arc<User>>) -> Self {
+        let mut intake = Self {
+            shared,
+            protocol,
+            user: user.filter(|user| !user.adds_anywhere),
+            cache: SeriesCache::new(),
+            series: Vec::new(),
+            known: Vec::new(),
+            fresh: Vec::new(),
+            scratch: Scratch::new(),
+            report: Report::default(),
+            now_ms: 0,
+            latest_ms: 0,
+        };
+        intake.begin();
+        intake
+    }
+
+    /// Looks at the clock: for the start of a request, or for lines that have
+    /// just come.
+    pub(crate) fn begin(&mut self) {
+        self.now_ms = now_ms();
+        let ahead_ms = self.shared.settings.senders.future_limit_ms;
+        self.latest_ms = match ahead_ms {
+            0 => i64::MAX,
+            ahead_ms => self.now_ms.saturating_add_unsigned(ahead_ms),
+        };
+    }
+
+    /// Applies what waits, and says what became of all since the last time.
+    pub(crate) fn finish(&mut self) -> Report {
+        self.apply();
+        self.sync();
+        let report = std::mem::take(&mut self.report);
+        self.shared.intake.of(self.protocol).add(&report);
+        report
+    }
+
+    /// Forgets every series once they take too much memory.
+    fn make_room(&mut self) {
+        if self.cache.len_bytes() + self.series.len() * size_of::<Series>() > CACHE_BYTES_MAX {
+            self.apply();
+            self.cache.clear();
+            self.series = Vec::new();
+        }
+    }
+
+    fn locate(&self, name: &SeriesName) -> Result<Place, Refused> {
+        if let Some(user) = &self.user
+            && !user.may_add(name.key())
+        {
+            let key = String::from_utf8_lossy(name.key());
+            return Err(Refused {
+                reason: Reason::Permission,
+                text: format!("no permission to write to {key}"),
+            });
+        }
+        match self.shared.db.resolve(name.key()) {
+            Ok(series) => Ok(Place::There(series)),
+            Err(_) => self.to_come(name),
+        }
+    }
+}
+
+impl Intake for EngineIntake {
+    #[inline]
+    fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+        self.cache.follow(text)
+    }
+
+    #[inline]
+    fn find(&mut self, raw: &[u8]) -> Option<Row> {
+        self.cache.find(raw)
+    }
+
+    fn add(&mut self, raw: &[u8]) -> Row {
+        self.make_room();
+        self.cache.add(raw)
+    }
+
+    #[inline]
+    fn field(&mut self, row: Row, at: usize, name: &[u8]) -> Option<Slot> {
+        self.cache.field(row, at, name)
+    }
+
+    fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused> {
+        let place = self.locate(series)?;
+        let slot = self.cache.learn(row, name);
+        let last = Moment {
+            ms: -1,
+            is_rounded: false,
+        };
+        self.series.push(Series { place, last });
+        debug_assert_eq!(self.series.len(), slot.0 as usize + 1);
+        Ok(slot)
+    }
+
+    #[inline]
+    fn sample(&mut self, slot: Slot, at: Moment, value: f64, line: u32) {
+        if at.ms > self.latest_ms || at.ms < 0 {
+            return self.refuse_time(slot, at, line);
+        }
+        let Some(series) = self.series.get_mut(slot.0 as usize) else {
+            return self.refuse(
+                line,
+                Reason::Limit,
+                format_args!("the series was forgotten"),
+            );
+        };
+        self.report.merged +=
+            u64::from(series.last.ms == at.ms && (at.is_rounded || series.last.is_rounded));
+        series.last = at;
+        let pending = match series.place {
+            Place::There(_) => &mut self.known,
+            Place::ToCome(_) => &mut self.fresh,
+        };
+        pending.push(Pending {
+            slot: slot.0,
+            line,
+            timestamp_ms: at.ms,
+            value,
+        });
+        if pending.len() == APPEND_BATCH_MAX {
+            self.apply();
+        }
+    }
+
+    fn refuse(&mut self, line: u32, reason: Reason, text: Arguments<'_>) {
+        self.report.refuse(line, reason, text);
+    }
+
+    fn skip_text(&mut self) {
+        self.report.texts += 1;
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+}

@@ -1,0 +1,69 @@
+//! What became of the lines of a request.
+
+use latewood_engine::{Error, Position};
+use latewood_wire::intake::Reason;
+use std::fmt::Arguments;
+
+/// Lines whose reason is kept; the others are counted.
+const LINES_MAX: usize = 1000;
+
+/// The outcome of what an intake was given.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    /// Samples that were taken.
+    pub(crate) samples: u64,
+    /// Samples or lines that were refused, by the number of the reason.
+    pub(crate) refused: [u64; Reason::ALL.len()],
+    /// The first of them, in the order in which they were found.
+    pub(crate) lines: Vec<Line>,
+    /// Texts that were not stored.
+    pub(crate) texts: u64,
+    /// Samples that took the place of one in the same millisecond, where the
+    /// sender told them apart.
+    pub(crate) merged: u64,
+    /// Where the last sample stands in the log.
+    pub(crate) position: Position,
+    /// What kept samples from being applied that are not their fault.
+    pub(crate) failure: Option<Error>,
+    /// Samples that were not applied for that.
+    pub(crate) failed: u64,
+}
+
+/// Something of a line that was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// The line, counted from 1.
+    pub(crate) number: u32,
+    /// As it is counted.
+    pub(crate) reason: Reason,
+    /// A sentence.
+    pub(crate) text: String,
+}
+
+impl Report {
+    /// How much was refused.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused.iter().sum()
+    }
+
+    pub(super) fn refuse(&mut self, number: u32, reason: Reason, text: Arguments<'_>) {
+        self.refused[reason as usize] += 1;
+        if self.lines.len() < LINES_MAX {
+            let text = text.to_string();
+            self.lines.push(Line {
+                number,
+                reason,
+                text,
+            });
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
+    }
+
+    pub(super) fn fail_samples(&mut self, error: Error, samples: usize) {
+        self.failed += samples as u64;
+        self.fail(error);
+    }
+}

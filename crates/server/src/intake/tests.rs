@@ -1,0 +1,245 @@
+use super::*;
+use crate::channels::Channels;
+use crate::cli::ServeOptions;
+use crate::config::Settings;
+use crate::events::Events;
+use crate::loading::Database;
+use crate::net::Office;
+use latewood_engine::io::sim::SimDisk;
+use latewood_engine::{Db, Defaults, Options, RangeQuery, Sink};
+use latewood_model::{DuplicatePolicy, Matcher, Test};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::mpsc::channel;
+
+fn shared() -> Arc<Shared> {
+    let options = Options {
+        segment_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let env = SimDisk::new().env(1);
+    let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
+    let settings = Settings::resolve(ServeOptions::default()).unwrap();
+    let events = Arc::new(Events::new(Channels::new(Arc::new(
+        Office::new(Vec::new()),
+    ))));
+    let database = Database::closed(Defaults::default()).unwrap();
+    let shared = Shared::new(database, settings, events, channel().0, channel().0);
+    shared.opened(db);
+    Arc::new(shared)
+}
+
+fn intake(shared: &Arc<Shared>) -> EngineIntake {
+    EngineIntake::new(Arc::clone(shared), Protocol::Influx, None)
+}
+
+fn at(ms: i64) -> Moment {
+    Moment {
+        ms,
+        is_rounded: false,
+    }
+}
+
+/// Brings a sample of `metric{host="a"}` as a decoder does.
+fn bring(intake: &mut EngineIntake, metric: &str, when: Moment, value: f64, line: u32) {
+    let raw = format!("{metric} host=a ");
+    let row = intake
+        .follow(raw.as_bytes())
+        .map(|(row, _)| row)
+        .or_else(|| intake.find(raw.as_bytes()))
+        .unwrap_or_else(|| intake.add(raw.as_bytes()));
+    let slot = intake.field(row, 0, b"").map_or_else(
+        || {
+            let mut name = SeriesName::new();
+            name.begin(metric.as_bytes());
+            name.label(b"host", b"a");
+            name.finish().unwrap();
+            intake.learn(row, b"", &name)
+        },
+        Ok,
+    );
+    match slot {
+        Ok(slot) => intake.sample(slot, when, value, line),
+        Err(refused) => intake.refuse(line, refused.reason, format_args!("{}", refused.text)),
+    }
+}
+
+#[derive(Default)]
+struct Rows(Vec<(i64, f64)>);
+
+impl Sink for Rows {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], _width: usize) -> ControlFlow<()> {
+        let samples = timestamps.iter().zip(values);
+        self.0.extend(samples.map(|(time, value)| (*time, *value)));
+        ControlFlow::Continue(())
+    }
+}
+
+fn stored(shared: &Shared, key: &str) -> Vec<(i64, f64)> {
+    let mut rows = Rows::default();
+    let query = RangeQuery {
+        from: 0,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: None,
+        aggregation: None,
+        reverse: false,
+        latest: false,
+    };
+    shared.db.range(key.as_bytes(), &query, &mut rows).unwrap();
+    rows.0
+}
+
+fn labelled(shared: &Shared, name: &[u8], value: &[u8]) -> Vec<SeriesRef> {
+    let test = Test::AnyOf(vec![value.into()]);
+    shared.db.select(&[Matcher::new(name, test)])
+}
+
+#[test]
+fn a_new_series_gets_its_labels_and_keeps_the_last_value() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    for round in 0..3 {
+        bring(&mut intake, "cpu", at(1000), f64::from(round), 1);
+        bring(&mut intake, "mem", at(2000), 7.0, 2);
+        let report = intake.finish();
+        assert_eq!((report.samples, report.refused()), (2, 0));
+    }
+    assert_eq!(stored(&shared, "cpu{host=\"a\"}"), [(1000, 2.0)]);
+    let info = shared.db.info(b"cpu{host=\"a\"}").unwrap();
+    assert_eq!(info.options.duplicate_policy, Some(DuplicatePolicy::Last));
+    let found = labelled(&shared, b"__name__", b"mem");
+    assert_eq!(found.len(), 1);
+    assert_eq!(*found[0].key, *b"mem{host=\"a\"}");
+    let counters = shared.intake.of(Protocol::Influx);
+    assert_eq!(
+        counters.samples.load(std::sync::atomic::Ordering::Relaxed),
+        6
+    );
+}
+
+#[test]
+fn many_samples_go_in_several_batches_in_their_order() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let samples = 3 * APPEND_BATCH_MAX as i64 + 5;
+    for number in 0..samples {
+        bring(&mut intake, "cpu", at(number), number as f64, 1);
+    }
+    assert_eq!(intake.finish().samples, samples as u64);
+    let stored = stored(&shared, "cpu{host=\"a\"}");
+    assert_eq!(stored.len(), samples as usize);
+    assert!(stored.iter().all(|(time, value)| *time as f64 == *value));
+}
+
+#[test]
+fn a_series_that_went_away_comes_again_with_its_labels() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let key = "cpu{host=\"a\"}";
+    bring(&mut intake, "cpu", at(1), 1.0, 1);
+    intake.finish();
+    for round in 2..4 {
+        match round {
+            2 => drop(shared.db.remove(&[key.as_bytes()]).unwrap()),
+            _ => drop(shared.db.flush_all().unwrap()),
+        }
+        bring(&mut intake, "cpu", at(round), 2.0, 1);
+        bring(&mut intake, "cpu", at(round + 10), 3.0, 2);
+        let report = intake.finish();
+        assert_eq!((report.samples, report.refused()), (2, 0), "{report:?}");
+        assert_eq!(stored(&shared, key), [(round, 2.0), (round + 10, 3.0)]);
+        let found = labelled(&shared, b"host", b"a");
+        assert_eq!(found.len(), 1);
+    }
+}
+
+#[test]
+fn what_is_refused_names_its_line_key_and_time_and_the_rest_is_kept() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let microseconds = intake.now_ms() * 1000;
+    bring(&mut intake, "cpu", at(5), 1.0, 1);
+    bring(&mut intake, "cpu", at(microseconds), 1.0, 2);
+    bring(&mut intake, "cpu", at(-1), 1.0, 3);
+    bring(&mut intake, "cpu", at(6), 1.0, 4);
+    let report = intake.finish();
+    assert_eq!((report.samples, report.refused()), (2, 2));
+    let lines: Vec<_> = report.lines.iter().map(|l| (l.number, l.reason)).collect();
+    assert_eq!(lines, [(2, Reason::Future), (3, Reason::Timestamp)]);
+    let text = &report.lines[0].text;
+    assert!(
+        text.contains(&format!("cpu{{host=\"a\"}} at {microseconds}")),
+        "{text}"
+    );
+    assert_eq!(stored(&shared, "cpu{host=\"a\"}").len(), 2);
+}
+
+#[test]
+fn a_series_that_keeps_what_it_has_refuses_duplicates_by_line() {
+    let shared = shared();
+    let options = SeriesOptions {
+        duplicate_policy: Some(DuplicatePolicy::Block),
+        ..SeriesOptions::default()
+    };
+    shared.db.create(b"cpu{host=\"a\"}", &options).unwrap();
+    let mut intake = intake(&shared);
+    for line in 1..4 {
+        bring(&mut intake, "cpu", at(1), f64::from(line), line);
+    }
+    let report = intake.finish();
+    let lines: Vec<_> = report.lines.iter().map(|l| (l.number, l.reason)).collect();
+    assert_eq!(lines, [(2, Reason::Duplicate), (3, Reason::Duplicate)]);
+    assert_eq!(stored(&shared, "cpu{host=\"a\"}"), [(1, 1.0)]);
+}
+
+#[test]
+fn what_rounding_merges_is_counted() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let rounded = Moment {
+        ms: 1,
+        is_rounded: true,
+    };
+    for when in [at(1), at(1), rounded, rounded, at(2), at(2)] {
+        bring(&mut intake, "cpu", when, 1.0, 1);
+    }
+    assert_eq!(intake.finish().merged, 2);
+}
+
+#[test]
+fn a_user_writes_only_where_it_may() {
+    let shared = shared();
+    let rules = ["on", "+ts.add", "%W~cpu*"].map(|rule| rule.as_bytes().to_vec());
+    let user = User::new(b"sender", 1).with(&rules).unwrap();
+    let mut intake = EngineIntake::new(Arc::clone(&shared), Protocol::Influx, Some(Arc::new(user)));
+    bring(&mut intake, "cpu", at(1), 1.0, 1);
+    bring(&mut intake, "mem", at(1), 1.0, 2);
+    bring(&mut intake, "mem", at(2), 1.0, 3);
+    let report = intake.finish();
+    assert_eq!(report.samples, 1);
+    let lines: Vec<_> = report.lines.iter().map(|l| (l.number, l.reason)).collect();
+    assert_eq!(lines, [(2, Reason::Permission), (3, Reason::Permission)]);
+    assert!(!shared.db.contains(b"mem{host=\"a\"}"));
+}
+
+#[test]
+fn forgetting_series_for_their_memory_loses_no_sample() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let long = "x".repeat(60_000);
+    for number in 0..3000 {
+        let raw = format!("{long}{number} ");
+        let row = intake.add(raw.as_bytes());
+        let mut name = SeriesName::new();
+        name.begin(format!("m{}", number % 50).as_bytes());
+        name.finish().unwrap();
+        let slot = intake.learn(row, b"", &name).unwrap();
+        intake.sample(slot, at(number), 1.0, 1);
+    }
+    assert!(intake.cache.len_bytes() <= CACHE_BYTES_MAX + 100_000);
+    assert_eq!(intake.finish().samples, 3000);
+    assert_eq!(stored(&shared, "m7").len(), 60);
+}

@@ -1,0 +1,93 @@
+//! An intake that keeps what it is given, for tests and fuzz targets.
+
+use super::{Intake, Moment, Reason, Refused, Row, Slot};
+use crate::series_name::SeriesName;
+use std::fmt::Arguments;
+
+/// Everything a decoder brought.
+#[derive(Debug, Default)]
+pub struct Collected {
+    /// The bytes and fields of each row.
+    pub rows: Vec<(Vec<u8>, Vec<(Vec<u8>, Slot)>)>,
+    /// The key of each slot.
+    pub keys: Vec<String>,
+    /// Key, moment, value and line of each sample.
+    pub samples: Vec<(String, Moment, f64, u32)>,
+    /// Line, reason and text of what was refused.
+    pub refused: Vec<(u32, Reason, String)>,
+    /// Texts that were skipped.
+    pub texts: u64,
+    /// The clock.
+    pub now_ms: i64,
+    last: Option<usize>,
+}
+
+impl Collected {
+    /// The samples as `key@milliseconds=value`.
+    pub fn lines(&self) -> Vec<String> {
+        let samples = self.samples.iter();
+        samples
+            .map(|(key, at, value, _)| format!("{key}@{}={value}", at.ms))
+            .collect()
+    }
+
+    fn place(&mut self, at: usize) -> Row {
+        self.last = Some(at);
+        // Tests do not come near 2^32 rows.
+        Row(at as u32)
+    }
+}
+
+impl Intake for Collected {
+    fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+        let at = self.last? + 1;
+        let length = self.rows.get(at)?.0.len();
+        text.starts_with(&self.rows[at].0)
+            .then(|| (self.place(at), length))
+    }
+
+    fn find(&mut self, raw: &[u8]) -> Option<Row> {
+        let at = self.rows.iter().position(|row| row.0 == raw)?;
+        Some(self.place(at))
+    }
+
+    fn add(&mut self, raw: &[u8]) -> Row {
+        assert!(self.rows.iter().all(|row| row.0 != raw), "added twice");
+        self.rows.push((raw.to_vec(), Vec::new()));
+        self.place(self.rows.len() - 1)
+    }
+
+    fn field(&mut self, row: Row, _at: usize, name: &[u8]) -> Option<Slot> {
+        let fields = &self.rows[row.0 as usize].1;
+        let found = fields.iter().find(|field| field.0 == name);
+        found.map(|field| field.1)
+    }
+
+    fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused> {
+        let fields = &mut self.rows[row.0 as usize].1;
+        assert!(fields.iter().all(|field| field.0 != name), "learnt twice");
+        let slot = Slot(self.keys.len() as u32);
+        fields.push((name.to_vec(), slot));
+        let key = String::from_utf8(series.key().to_vec());
+        self.keys
+            .push(key.expect("the name was checked to be UTF-8"));
+        Ok(slot)
+    }
+
+    fn sample(&mut self, slot: Slot, at: Moment, value: f64, line: u32) {
+        let key = self.keys[slot.0 as usize].clone();
+        self.samples.push((key, at, value, line));
+    }
+
+    fn refuse(&mut self, line: u32, reason: Reason, text: Arguments<'_>) {
+        self.refused.push((line, reason, text.to_string()));
+    }
+
+    fn skip_text(&mut self) {
+        self.texts += 1;
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+}

@@ -1,0 +1,208 @@
+//! Rows and fields that were met before, by the bytes a sender writes.
+//!
+//! What an [`Intake`](crate::intake::Intake) keeps between lines: from the
+//! bytes of a row to its number, and from a row and the name of a field to a
+//! slot. Senders repeat themselves, and this lives on it: a row is first
+//! compared with the one that followed the last row before, and a field with
+//! the one that stood at its place before. Only where that fails something is
+//! hashed.
+//!
+//! Rows, names and slots are counted in bytes, so that the owner can bound the
+//! memory; [`SeriesCache::clear`] forgets everything at once. Hashes are
+//! seeded by chance: a sender cannot choose what falls together.
+
+use crate::intake::{Row, Slot};
+use foldhash::fast::RandomState;
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
+
+/// Rows and their fields.
+#[derive(Debug, Default)]
+pub struct SeriesCache {
+    rows: Vec<RowEntry>,
+    by_raw: HashTable<u32>,
+    names: Vec<Box<[u8]>>,
+    by_name: HashTable<u32>,
+    hasher: RandomState,
+    slots: u32,
+    last: Option<u32>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct RowEntry {
+    raw: Box<[u8]>,
+    /// Numbers of names, with the slots of the series.
+    fields: Vec<(u32, u32)>,
+    /// The row that came after this one.
+    next: u32,
+}
+
+/// A row, a field and the entries of the tables for them, without their bytes.
+const ROW_BYTES: usize = size_of::<RowEntry>() + 16;
+const FIELD_BYTES: usize = 16;
+
+impl SeriesCache {
+    /// Nothing was met yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Bytes of memory taken, about.
+    pub fn len_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Forgets everything; all rows and slots are void.
+    pub fn clear(&mut self) {
+        let hasher = self.hasher.clone();
+        *self = Self {
+            hasher,
+            ..Self::default()
+        };
+    }
+
+    /// The row that followed the last one before, if `text` begins with its
+    /// bytes, and their number.
+    #[inline]
+    pub fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+        let next = self.rows.get(self.last? as usize)?.next;
+        let raw = &self.rows.get(next as usize)?.raw;
+        if !text.starts_with(raw) {
+            return None;
+        }
+        self.last = Some(next);
+        Some((Row(next), raw.len()))
+    }
+
+    /// The row with these bytes. Constant time.
+    #[inline]
+    pub fn find(&mut self, raw: &[u8]) -> Option<Row> {
+        let hash = self.hasher.hash_one(raw);
+        let is_it = |at: &u32| *self.rows[*at as usize].raw == *raw;
+        let found = *self.by_raw.find(hash, is_it)?;
+        Some(self.went_to(found))
+    }
+
+    /// Remembers a row that is not there.
+    pub fn add(&mut self, raw: &[u8]) -> Row {
+        let at = u32::try_from(self.rows.len()).expect("memory ends before 2^32 rows");
+        self.rows.push(RowEntry {
+            raw: raw.into(),
+            fields: Vec::new(),
+            // Rows come again in the order in which they came first.
+            next: at + 1,
+        });
+        self.bytes += ROW_BYTES + raw.len();
+        let hash = self.hasher.hash_one(raw);
+        let rows = &self.rows;
+        let rehash = |at: &u32| self.hasher.hash_one(&*rows[*at as usize].raw);
+        self.by_raw.insert_unique(hash, at, rehash);
+        self.went_to(at)
+    }
+
+    /// The slot of a field, which is looked for at place `at` of the row first.
+    #[inline]
+    pub fn field(&self, row: Row, at: usize, name: &[u8]) -> Option<Slot> {
+        let fields = &self.rows.get(row.0 as usize)?.fields;
+        match fields.get(at) {
+            Some(&(known, slot)) if *self.names[known as usize] == *name => Some(Slot(slot)),
+            _ => self.field_elsewhere(fields, name),
+        }
+    }
+
+    /// Gives a field that the row has not a slot of its own. Slots are counted
+    /// from 0.
+    pub fn learn(&mut self, row: Row, name: &[u8]) -> Slot {
+        let name = self.intern(name);
+        let slot = self.slots;
+        if let Some(row) = self.rows.get_mut(row.0 as usize) {
+            row.fields.push((name, slot));
+        }
+        self.slots += 1;
+        self.bytes += FIELD_BYTES;
+        Slot(slot)
+    }
+
+    #[cold]
+    fn field_elsewhere(&self, fields: &[(u32, u32)], name: &[u8]) -> Option<Slot> {
+        let name = self.name(name)?;
+        let found = fields.iter().find(|field| field.0 == name);
+        found.map(|field| Slot(field.1))
+    }
+
+    fn name(&self, name: &[u8]) -> Option<u32> {
+        let hash = self.hasher.hash_one(name);
+        let is_it = |at: &u32| *self.names[*at as usize] == *name;
+        self.by_name.find(hash, is_it).copied()
+    }
+
+    fn intern(&mut self, name: &[u8]) -> u32 {
+        if let Some(known) = self.name(name) {
+            return known;
+        }
+        let at = u32::try_from(self.names.len()).expect("memory ends before 2^32 names");
+        self.names.push(name.into());
+        self.bytes += 32 + name.len();
+        let hash = self.hasher.hash_one(name);
+        let names = &self.names;
+        let rehash = |at: &u32| self.hasher.hash_one(&*names[*at as usize]);
+        self.by_name.insert_unique(hash, at, rehash);
+        at
+    }
+
+    #[inline]
+    fn went_to(&mut self, at: u32) -> Row {
+        if let Some(last) = self.last {
+            self.rows[last as usize].next = at;
+        }
+        self.last = Some(at);
+        Row(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_fields_are_found_again() {
+        let mut cache = SeriesCache::new();
+        let (a, b) = (cache.add(b"a "), cache.add(b"b "));
+        assert_eq!((cache.find(b"a "), cache.find(b"b ")), (Some(a), Some(b)));
+        assert_eq!(cache.find(b"c "), None);
+        let (x, y) = (cache.learn(a, b"x"), cache.learn(a, b"y"));
+        assert_eq!(cache.field(a, 0, b"x"), Some(x));
+        assert_eq!(cache.field(a, 1, b"x"), Some(x));
+        assert_eq!(cache.field(a, 7, b"y"), Some(y));
+        assert_eq!(cache.field(b, 0, b"x"), None);
+        assert_ne!(cache.learn(b, b"x"), x);
+    }
+
+    #[test]
+    fn the_row_that_came_next_before_is_expected_next() {
+        let mut cache = SeriesCache::new();
+        let rows = [b"a ", b"b ", b"c "].map(|raw| cache.add(raw));
+        assert_eq!(cache.find(b"a "), Some(rows[0]));
+        assert_eq!(cache.follow(b"b 1"), Some((rows[1], 2)));
+        assert_eq!(cache.follow(b"a 1"), None);
+        assert_eq!(cache.find(b"a "), Some(rows[0]));
+        assert_eq!(cache.find(b"c "), Some(rows[2]));
+        assert_eq!(cache.find(b"a "), Some(rows[0]));
+        assert_eq!(cache.follow(b"c 1"), Some((rows[2], 2)));
+    }
+
+    #[test]
+    fn clearing_gives_the_memory_back() {
+        let mut cache = SeriesCache::new();
+        for number in 0..1000 {
+            let row = cache.add(format!("row{number} ").as_bytes());
+            cache.learn(row, b"value");
+        }
+        assert!(cache.len_bytes() > 1000 * 64);
+        cache.clear();
+        assert_eq!(cache.len_bytes(), 0);
+        assert_eq!(cache.find(b"row1 "), None);
+        assert_eq!(cache.follow(b"row1 "), None);
+    }
+}
