@@ -1,3 +1,5 @@
+//! An intake over a database on a simulated disk.
+
 use super::*;
 use crate::channels::Channels;
 use crate::cli::ServeOptions;

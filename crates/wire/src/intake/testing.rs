@@ -4,11 +4,14 @@ use super::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::series_name::SeriesName;
 use std::fmt::Arguments;
 
+/// The names and slots of a row's fields.
+pub type Fields = Vec<(Vec<u8>, Slot)>;
+
 /// Everything a decoder brought.
 #[derive(Debug, Default)]
 pub struct Collected {
     /// The bytes and fields of each row.
-    pub rows: Vec<(Vec<u8>, Vec<(Vec<u8>, Slot)>)>,
+    pub rows: Vec<(Vec<u8>, Fields)>,
     /// The key of each slot.
     pub keys: Vec<String>,
     /// Key, moment, value and line of each sample.

@@ -1,3 +1,5 @@
+//! Names of series: put together, refused, and read back.
+
 use super::*;
 use proptest::prelude::*;
 
