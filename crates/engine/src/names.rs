@@ -10,6 +10,7 @@
 //! DIR/blocks/block-0000000000000001.blk blocks by number
 //! DIR/series/series-0000000000000002.cat series files by number
 //! DIR/quarantine/                       damaged files, moved out of the way
+//! DIR/upload/                           a copy on its way to an object store
 //! ```
 //! Blocks and series files share one sequence of numbers.
 //! Parsing and building stand side by side and are tested as a round trip.
@@ -35,6 +36,8 @@ pub(crate) const BLOCKS: &str = "blocks";
 pub(crate) const SERIES: &str = "series";
 /// The folder of damaged files.
 pub(crate) const QUARANTINE: &str = "quarantine";
+/// The folder of the copy that is being uploaded.
+pub(crate) const UPLOAD: &str = "upload";
 
 /// How the names of one sort of numbered files begin and end.
 struct Numbered {

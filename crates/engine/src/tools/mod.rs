@@ -1,11 +1,12 @@
 //! What is done to a database that no server runs on: check it, look into its
 //! files, count what it holds, copy it.
 //!
-//! Everything here but [`restore`](fn@restore) leaves the files as they are.
+//! Everything here but [`restore`](fn@restore) and [`adopt`] leaves the files as they are.
 //! The directory's lock is held meanwhile, so nothing changes under the
 //! reader. Tested by `tests/tools.rs` on simulated disks and by the server's
 //! tests on real directories.
 
+mod arrival;
 mod backup;
 mod check;
 mod copying;
@@ -15,6 +16,7 @@ mod log;
 mod restore;
 mod totals;
 
+pub use arrival::{adopt, files_of, make_room, place_of, staging_dir};
 pub use backup::Backup;
 pub use check::{Checked, Finding, check};
 pub use detail::Detail;

@@ -38,7 +38,8 @@ pub fn restore(
     Ok(checked)
 }
 
-fn require_whole(checked: Checked, what: &str, path: &Path) -> Result<()> {
+/// Refuses what is damaged.
+pub(super) fn require_whole(checked: Checked, what: &str, path: &Path) -> Result<()> {
     if checked.damage == 0 {
         return Ok(());
     }

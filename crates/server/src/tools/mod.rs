@@ -6,8 +6,10 @@
 //! error the reason why there is none. Tested by `tests/tools.rs` on the
 //! built binary.
 
+mod ask;
 mod backup;
 mod compact;
+mod offsite;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
 pub(crate) use compact::{Compact, compact};
@@ -59,14 +61,6 @@ pub(crate) struct Stats {
 /// all is well, 1 where something is damaged and the rest can be served, 3 where
 /// a server refuses to start over it, 2 where it could not be checked.
 pub(crate) fn check(options: &Check) -> ExitCode {
-    let mut tell = |finding: &tools::Finding| {
-        let kind = if finding.is_damage {
-            "damage"
-        } else {
-            "notice"
-        };
-        say(&format!("{kind}: {}", finding.what));
-    };
     match tools::check(&Env::real(), &options.dir, &mut tell) {
         Ok(checked) => {
             say(&format!(
@@ -122,6 +116,16 @@ fn show(detail: Result<Detail>, as_json: bool) -> ExitCode {
 pub(crate) fn failed(error: &dyn std::fmt::Display) -> ExitCode {
     eprintln!("latewood: {error}");
     ExitCode::from(FAILED)
+}
+
+/// One finding as a line of the answer.
+pub(crate) fn tell(finding: &tools::Finding) {
+    let kind = if finding.is_damage {
+        "damage"
+    } else {
+        "notice"
+    };
+    say(&format!("{kind}: {}", finding.what));
 }
 
 /// A line of the answer. A reader that has gone away wants no more of it.

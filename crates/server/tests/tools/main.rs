@@ -9,6 +9,7 @@ mod harness;
 mod backup;
 mod compact;
 mod look;
+mod offsite;
 
 use harness::{Server, command};
 use std::path::Path;

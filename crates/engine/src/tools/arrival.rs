@@ -1,0 +1,130 @@
+//! A database that leaves its directory file by file, and one that is put
+//! together from such files somewhere else.
+//!
+//! Which files make a database is known here; how they travel is not. On the
+//! way in FORMAT has the name of an unfinished one until every file is there
+//! and was read whole, so that a copy cut short is no database. Tested by
+//! `tests/tools.rs` and by the tests of `latewood-offsite`.
+
+use super::backup::FOLDERS;
+use super::check::{Checked, Finding, check_held};
+use super::copying::empty_folder;
+use super::list;
+use super::restore::require_whole;
+use crate::error::{Error, Result};
+use crate::io::Env;
+use crate::io::directory::open_existing;
+use crate::names;
+use std::path::{Path, PathBuf};
+
+/// The files that make up the database in `dir`, each as its path inside with
+/// `/` between the parts. No quarantine, no lock. O(files).
+///
+/// # Errors
+/// `Io`.
+pub fn files_of(env: &Env, dir: &Path) -> Result<Vec<String>> {
+    let held = list(env, dir)?;
+    let loose = [names::MANIFEST, names::FORMAT];
+    let loose = loose
+        .iter()
+        .filter(|name| held.iter().any(|held| held == *name));
+    let mut files: Vec<String> = loose.map(|&name| name.to_owned()).collect();
+    for folder in FOLDERS {
+        let names = list(env, &dir.join(folder))?;
+        let known = names
+            .iter()
+            .filter(|name| is_part(&format!("{folder}/{name}")));
+        files.extend(known.map(|name| format!("{folder}/{name}")));
+    }
+    Ok(files)
+}
+
+/// Where a file that [`files_of`] calls `name` belongs in an unfinished `dir`;
+/// `None` where no database has such a file, however it is spelled.
+pub fn place_of(dir: &Path, name: &str) -> Option<PathBuf> {
+    match name {
+        names::FORMAT => Some(dir.join(names::FORMAT_NEW)),
+        _ => is_part(name).then(|| dir.join(name)),
+    }
+}
+
+/// Where a copy of the database in `dir` waits while it is uploaded. Nobody but
+/// the upload looks there.
+pub fn staging_dir(dir: &Path) -> PathBuf {
+    dir.join(names::UPLOAD)
+}
+
+/// Makes `dir` ready for the files of a database; it must be empty or not there.
+///
+/// # Errors
+/// `Invalid` where there is something in it, `Io`.
+pub fn make_room(env: &Env, dir: &Path) -> Result<()> {
+    empty_folder(env, dir, &FOLDERS)
+}
+
+/// Makes a database of the files in `dir`, each durable at its
+/// [`place_of`], once every byte was read and found whole. Findings go to `tell`.
+///
+/// # Errors
+/// `Corrupt` where something is damaged, `Unsupported` where a file is of
+/// another version, `Io`. What is there then is no database.
+pub fn adopt(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) -> Result<Checked> {
+    let checked = check_held(env, dir, tell)?;
+    require_whole(checked, "the copy", dir)?;
+    let failed = |error| Error::io("cannot finish the copy", dir, error);
+    for folder in FOLDERS {
+        env.disk.sync_dir(&dir.join(folder)).map_err(failed)?;
+    }
+    env.disk.sync_dir(dir).map_err(failed)?;
+    let unfinished = dir.join(names::FORMAT_NEW);
+    env.disk
+        .rename(&unfinished, &dir.join(names::FORMAT))
+        .map_err(failed)?;
+    env.disk.sync_dir(dir).map_err(failed)?;
+    // And of a version that this build knows.
+    open_existing(env, dir)?;
+    Ok(checked)
+}
+
+fn is_part(name: &str) -> bool {
+    match name.split_once('/') {
+        None => name == names::MANIFEST || name == names::FORMAT,
+        Some((names::BLOCKS, name)) => names::parse_block(name).is_some(),
+        Some((names::SERIES, name)) => names::parse_series_file(name).is_some(),
+        Some((names::WAL, name)) => names::parse_segment(name).is_some(),
+        Some(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_of_a_database_have_a_place() {
+        let dir = Path::new("/data");
+        for name in [
+            "MANIFEST",
+            "blocks/block-00000000000000ff.blk",
+            "series/series-0000000000000002.cat",
+            "wal/segment-0000000000000001.wal",
+        ] {
+            assert_eq!(place_of(dir, name), Some(dir.join(name)));
+        }
+        assert_eq!(place_of(dir, "FORMAT"), Some(dir.join("FORMAT.new")));
+        for name in [
+            "",
+            "LOCK",
+            "FORMAT.new",
+            "/etc/passwd",
+            "../MANIFEST",
+            "wal/../MANIFEST",
+            "wal/../segment-0000000000000001.wal",
+            "blocks/segment-0000000000000001.wal",
+            "blocks//block-00000000000000ff.blk",
+            "quarantine/block-00000000000000ff.blk",
+        ] {
+            assert_eq!(place_of(dir, name), None, "{name}");
+        }
+    }
+}

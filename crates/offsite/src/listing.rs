@@ -1,0 +1,157 @@
+//! `BACKUP.json`: which objects make up a backup. `docs/format/backup.md`.
+//!
+//! Whatever is read from a store may have been altered: the list is taken only
+//! where its own checksum is right and every path is one of a database.
+
+use crate::digest::Digest;
+use crate::error::{Error, Result};
+use latewood_engine::tools::place_of;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The object that a finished backup has.
+pub const LISTING: &str = "BACKUP.json";
+/// The version that is written, and the only one that is read.
+const FORMAT: u64 = 1;
+
+/// One file of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Its path inside the database and inside the backup.
+    pub path: String,
+    /// Its length.
+    pub bytes: u64,
+    /// Its SHA-256, 64 lower-case hexadecimal digits.
+    pub sha256: String,
+}
+
+/// All files of a backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    format: u64,
+    /// The version of the program that made it.
+    pub made_by: String,
+    /// When it was made, milliseconds since 1970.
+    pub made_at_ms: u64,
+    /// The files, by path.
+    pub files: Vec<Entry>,
+    /// Of the lines that the files make: see [`sum`].
+    sha256: String,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u64,
+}
+
+impl Listing {
+    /// The listing of these files, made now.
+    pub fn new(mut files: Vec<Entry>, made_at_ms: u64) -> Self {
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        Self {
+            format: FORMAT,
+            made_by: format!("latewood {}", env!("CARGO_PKG_VERSION")),
+            made_at_ms,
+            sha256: sum(&files),
+            files,
+        }
+    }
+
+    /// The bytes of the object.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes =
+            serde_json::to_vec_pretty(self).expect("text and numbers can be written as JSON");
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// The listing in these bytes.
+    ///
+    /// # Errors
+    /// `Version` for another version, `Damaged` for what [`Listing::encode`]
+    /// does not write.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        let unreadable = |error: serde_json::Error| Error::damaged(format!("{LISTING}: {error}"));
+        let version: Version = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if version.format != FORMAT {
+            return Err(Error::Version {
+                found: version.format,
+                known: FORMAT,
+            });
+        }
+        let listing: Self = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if sum(&listing.files) != listing.sha256 {
+            return Err(Error::damaged(format!(
+                "{LISTING}: the list does not match its checksum"
+            )));
+        }
+        let mut seen = BTreeSet::new();
+        for file in &listing.files {
+            if place_of(Path::new(""), &file.path).is_none() || !seen.insert(&file.path) {
+                return Err(Error::damaged(format!(
+                    "{LISTING}: no database has a file {:?}, or not twice",
+                    file.path
+                )));
+            }
+        }
+        Ok(listing)
+    }
+}
+
+/// The checksum of a list: of one line `SHA-256 BYTES PATH` for each file.
+fn sum(files: &[Entry]) -> String {
+    let mut digest = Digest::default();
+    let mut line = String::new();
+    for file in files {
+        line.clear();
+        let _ = writeln!(line, "{} {} {}", file.sha256, file.bytes, file.path);
+        digest.add(line.as_bytes());
+    }
+    digest.hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(path: &str) -> Entry {
+        Entry {
+            path: path.to_owned(),
+            bytes: 27,
+            sha256: "00".repeat(32),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let listing = Listing::new(vec![entry("MANIFEST"), entry("FORMAT")], 5);
+        assert_eq!(Listing::decode(&listing.encode()).unwrap(), listing);
+    }
+
+    #[test]
+    fn nothing_altered_is_taken() {
+        let good = String::from_utf8(Listing::new(vec![entry("FORMAT")], 5).encode()).unwrap();
+        for (from, to, wanted) in [
+            ("FORMAT", "MANIFEST", "checksum"),
+            ("27", "28", "checksum"),
+            ("00", "01", "checksum"),
+            ("\"format\": 1", "\"format\": 2", "format version 2"),
+            ("{", "", "BACKUP.json"),
+            ("files", "fires", "missing field"),
+        ] {
+            let text = good.replacen(from, to, 1);
+            assert_ne!(text, good);
+            let refused = Listing::decode(text.as_bytes()).unwrap_err().to_string();
+            assert!(refused.contains(wanted), "{refused}");
+        }
+        for files in [
+            vec![entry("../FORMAT")],
+            vec![entry("FORMAT"), entry("FORMAT")],
+        ] {
+            let refused = Listing::decode(&Listing::new(files, 5).encode()).unwrap_err();
+            assert!(refused.to_string().contains("no database has"), "{refused}");
+        }
+    }
+}

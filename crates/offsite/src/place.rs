@@ -1,0 +1,154 @@
+//! Where a backup lies: a URL, and the store behind it.
+//!
+//! Credentials and settings are taken from the environment, by the names that
+//! the tools of each provider know: `AWS_*`, `AZURE_*`, `GOOGLE_*`.
+
+use crate::crypto;
+use crate::error::{Error, Result};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreScheme, parse_url_opts};
+use std::sync::Arc;
+use url::Url;
+
+/// How the names of settings begin.
+const SETTINGS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+/// What can be named.
+const SCHEMES: &str = "s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH, file:///PATH, \
+                       and to restore from a web server http:// and https://";
+
+/// A folder in an object store.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub(crate) store: Arc<dyn ObjectStore>,
+    prefix: Path,
+    pub(crate) url: String,
+    pub(crate) is_web: bool,
+}
+
+/// Whether a command line means a URL, not a folder.
+pub fn is_url(text: &str) -> bool {
+    text.contains("://")
+}
+
+impl Place {
+    /// The place that a URL names.
+    ///
+    /// # Errors
+    /// `Url` where it names none or where settings are missing or wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let refused = |reason: String| Error::Url {
+            url: text.to_owned(),
+            reason,
+        };
+        let url = Url::parse(text).map_err(|error| refused(error.to_string()))?;
+        if url.query().is_some() || url.fragment().is_some() {
+            let reason = "a URL with ? or # is not understood; settings are environment variables";
+            return Err(refused(reason.to_owned()));
+        }
+        let scheme = ObjectStoreScheme::parse(&url);
+        let is_web = matches!(scheme, Ok((ObjectStoreScheme::Http, _)));
+        let (store, prefix) = match scheme {
+            // What was uploaded is on the disk when the upload ends.
+            Ok((ObjectStoreScheme::Local, prefix)) => {
+                let store = LocalFileSystem::new().with_fsync(true);
+                (Box::new(store) as Box<dyn ObjectStore>, prefix)
+            }
+            Ok((ObjectStoreScheme::Memory, _)) | Err(_) => {
+                return Err(refused(format!(
+                    "no such kind of place; there are {SCHEMES}"
+                )));
+            }
+            Ok(_) => {
+                crypto::install();
+                parse_url_opts(&url, settings(&url)).map_err(|error| refused(error.to_string()))?
+            }
+        };
+        Ok(Self {
+            is_web,
+            ..Self::of(Arc::from(store), prefix, text)
+        })
+    }
+
+    /// The folder `prefix` of a store, called `url` in messages.
+    pub fn of(store: Arc<dyn ObjectStore>, prefix: Path, url: &str) -> Self {
+        Self {
+            store,
+            prefix,
+            url: url.trim_end_matches('/').to_owned(),
+            is_web: false,
+        }
+    }
+
+    /// As it was given.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The folder; nothing where the whole store is meant.
+    pub(crate) fn prefix(&self) -> Option<&Path> {
+        (!self.prefix.as_ref().is_empty()).then_some(&self.prefix)
+    }
+
+    /// The object of the file `name`, which may have `/` in it.
+    pub(crate) fn object(&self, name: &str) -> Path {
+        name.split('/')
+            .fold(self.prefix.clone(), |path, part| path.join(part))
+    }
+
+    /// An object as messages call it.
+    pub(crate) fn call(&self, name: &str) -> String {
+        format!("{}/{name}", self.url)
+    }
+}
+
+fn settings(url: &Url) -> Vec<(String, String)> {
+    let given = std::env::vars_os().filter_map(|(name, value)| {
+        let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
+        let is_setting = SETTINGS.iter().any(|prefix| name.starts_with(prefix));
+        is_setting.then_some((name, value))
+    });
+    let mut settings: Vec<_> = given.collect();
+    if url.scheme() == "http" {
+        // Asked for in so many words.
+        settings.push(("allow_http".to_owned(), "true".to_owned()));
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_or_refused_in_words() {
+        for text in [
+            "s3://bucket/a/b/",
+            "gs://bucket/a",
+            "file:///tmp/a b",
+            "https://host/a",
+        ] {
+            assert!(is_url(text));
+            let place = Place::parse(text).unwrap();
+            assert_eq!(place.is_web, text.starts_with("http"));
+        }
+        for (text, wanted) in [
+            ("s3://bucket/a?region=x", "? or #"),
+            ("ftp://host/a", "no such kind"),
+            ("memory:///a", "no such kind"),
+            ("file://host/a", "no such kind"),
+            ("s3:///a", "s3:///a"),
+        ] {
+            let refused = Place::parse(text).unwrap_err().to_string();
+            assert!(refused.contains(wanted), "{refused}");
+        }
+        assert!(!is_url("/backup/monday"));
+    }
+
+    #[test]
+    fn objects_lie_below_the_folder() {
+        let place = Place::parse("file:///tmp/backup/").unwrap();
+        assert_eq!(place.object("wal/x").as_ref(), "tmp/backup/wal/x");
+        assert_eq!(place.call("wal/x"), "file:///tmp/backup/wal/x");
+    }
+}

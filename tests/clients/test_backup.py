@@ -1,0 +1,148 @@
+"""Backups in an object store that speaks the protocol of S3: moto's server."""
+
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import boto3
+import pytest
+from botocore.exceptions import EndpointConnectionError
+
+from conftest import BINARY, Server
+from peer import free_port
+
+SAMPLES = 1_200_000
+# As much as a part takes.
+PART_BYTES = 8 << 20
+BUCKET = "backups"
+URL = f"s3://{BUCKET}/latewood/monday"
+
+
+class Store:
+    """The object store, with one bucket."""
+
+    def __init__(self):
+        port = free_port()
+        self.settings = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_REGION": "us-east-1",
+        }
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.client = boto3.client(
+            "s3",
+            endpoint_url=self.settings["AWS_ENDPOINT_URL"],
+            aws_access_key_id="key",
+            aws_secret_access_key="secret",
+            region_name="us-east-1",
+        )
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.client.create_bucket(Bucket=BUCKET)
+                return
+            except EndpointConnectionError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+    def place(self, name):
+        return {"Bucket": BUCKET, "Key": f"latewood/monday/{name}"}
+
+    def read(self, name):
+        return self.client.get_object(**self.place(name))["Body"].read()
+
+    def listing(self):
+        return json.loads(self.read("BACKUP.json"))
+
+    def tool(self, *words):
+        """`latewood`, with this store for S3."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        return subprocess.run(
+            [BINARY, *words], env=kept | self.settings, capture_output=True, text=True, timeout=300
+        )
+
+
+@pytest.fixture
+def store():
+    running = Store()
+    yield running
+    running.process.kill()
+    running.process.wait()
+
+
+def fill(client):
+    """Some samples in a block, and so many in the log that it goes over in parts."""
+    keys = [f"room:{number}" for number in range(7)]
+    for key in keys:
+        client.execute_command("TS.CREATE", key)
+    for first in range(0, SAMPLES, 1000):
+        words = []
+        for at in range(first, first + 1000):
+            words += [keys[at % 7], at, math.sqrt(at)]
+        client.execute_command("TS.MADD", *words)
+        if first == 10_000:
+            client.save()
+
+
+def test_a_served_database_goes_to_s3_and_comes_back(store, server, tmp_path):
+    client = server.client()
+    fill(client)
+    backup = ["backup", "--to", URL, "--server", f"127.0.0.1:{server.port}"]
+    done = store.tool(*backup)
+    assert done.returncode == 0, done.stderr
+    listing = store.listing()
+    assert any(file["bytes"] > PART_BYTES for file in listing["files"]), "nothing went in parts"
+    assert not (pathlib.Path(server.directory) / "upload").exists()
+
+    target = tmp_path / "restored"
+    done = store.tool("restore", URL, str(target))
+    assert done.returncode == 0, done.stderr
+    assert "every checksum was verified" in done.stdout
+    restored = Server(target)
+    try:
+        for key in sorted(client.keys()):
+            for aggregator in ["count", "sum", "max"]:
+                command = ["TS.RANGE", key, "-", "+", "AGGREGATION", aggregator, 1000]
+                assert restored.client().execute_command(*command) == client.execute_command(*command)
+    finally:
+        restored.kill()
+
+    refused = store.tool(*backup)
+    assert refused.returncode == 1 and "is not empty: it holds" in refused.stderr
+
+    # An object that is not what it was, or gone.
+    name = next(file["path"] for file in listing["files"] if file["path"].startswith("blocks/"))
+    good = store.read(name)
+    for number, bad in enumerate([good[:-1], good[:40] + b"x" + good[41:], None]):
+        if bad is None:
+            store.client.delete_object(**store.place(name))
+        else:
+            store.client.put_object(Body=bad, **store.place(name))
+        place = tmp_path / f"refused{number}"
+        refused = store.tool("restore", URL, str(place))
+        assert refused.returncode == 1 and name in refused.stderr, refused.stderr
+        assert not (place / "FORMAT").exists()
+        checked = store.tool("check", str(place))
+        assert checked.returncode != 0, checked.stdout
+
+
+def test_what_is_missing_in_s3_is_said(store, server, tmp_path):
+    target = tmp_path / "restored"
+    refused = store.tool("restore", URL, str(target))
+    assert refused.returncode == 1 and "holds no backup" in refused.stderr, refused.stderr
+    assert not target.exists()
+    backup = ["backup", "--server", f"127.0.0.1:{server.port}", "--to"]
+    refused = store.tool(*backup, "s3://no-such-bucket/monday")
+    assert refused.returncode == 1 and "no-such-bucket" in refused.stderr, refused.stderr
+    assert not (pathlib.Path(server.directory) / "upload").exists()
