@@ -2,7 +2,7 @@
 //!
 //! `BACKUP.unfinished` is written first, where nothing may be, and only where
 //! it is not there yet: two uploads to one place cannot both begin. Then the
-//! files, then `BACKUP.json`. Whatever stops an upload, what is there has no
+//! files, FORMAT after the others, then `BACKUP.json`. Whatever stops an upload, what is there has no
 //! `BACKUP.json` or is whole.
 
 use crate::digest::Digest;
@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::{FILES_AT_ONCE, Moved, STEP_BYTES, run};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use latewood_engine::io::Env;
-use latewood_engine::tools::files_of;
+use latewood_engine::tools::{FORMAT, files_of};
 use object_store::buffered::BufWriter;
 use object_store::{ObjectStoreExt, PutMode, PutPayload};
 use std::fs::File;
@@ -48,12 +48,18 @@ async fn upload_all(dir: &Path, place: &Place) -> Result<Moved> {
     }
     refuse_taken(place).await?;
     create(place, UNFINISHED, Vec::new()).await?;
-    let names = files_of(&Env::real(), dir)?;
-    let files: Vec<Entry> = stream::iter(names)
-        .map(|name| upload_file(dir, place, name))
-        .buffer_unordered(FILES_AT_ONCE)
-        .try_collect()
-        .await?;
+    let mut names = files_of(&Env::real(), dir)?;
+    // What lacks it is no database, so it goes when all others are there.
+    let last: Vec<String> = names.extract_if(.., |name| name == FORMAT).collect();
+    let mut files = Vec::with_capacity(names.len() + last.len());
+    for names in [names, last] {
+        let sent: Vec<Entry> = stream::iter(names)
+            .map(|name| upload_file(dir, place, name))
+            .buffer_unordered(FILES_AT_ONCE)
+            .try_collect()
+            .await?;
+        files.extend(sent);
+    }
     let moved = Moved {
         files: files.len() as u64,
         bytes: files.iter().map(|file| file.bytes).sum(),
@@ -71,7 +77,10 @@ async fn upload_all(dir: &Path, place: &Place) -> Result<Moved> {
 
 async fn refuse_taken(place: &Place) -> Result<()> {
     let listed = place.store.list(place.prefix()).next().await;
-    let failed = Error::store(format!("list {}", place.url));
+    let failed = Error::store(format!(
+        "list {} (keys and settings are taken from the environment)",
+        place.url
+    ));
     match listed.transpose().map_err(failed)? {
         None => Ok(()),
         Some(object) => Err(taken(place, object.location.as_ref())),

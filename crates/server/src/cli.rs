@@ -63,17 +63,19 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Export(latewood_migrate::Export),
     /// Read every byte of a directory and say what is damaged; exit status 0
-    /// where all is well, 1 where not, 2 where it could not be checked.
+    /// where all is well, 1 where something is damaged and the rest can be
+    /// served, 3 where a server refuses to start, 2 where it could not be checked.
     Check(crate::tools::Check),
     /// Say what a log segment, block, series file or manifest holds.
     Inspect(crate::tools::Inspect),
-    /// Copy a database while it is served, or one that is not.
+    /// Copy a database into a folder or an object store, while it is served or not.
     Backup(crate::tools::Backup),
-    /// Make a directory from a backup, and verify every checksum.
+    /// Make a directory from a backup, here or in an object store, and verify
+    /// every checksum.
     Restore(crate::tools::Restore),
     /// Bring everything into blocks and merge them until nothing is to gain.
     Compact(crate::tools::Compact),
-    /// Count what a directory holds.
+    /// Count what a directory holds; damage is not looked for.
     Stats(crate::tools::Stats),
 }
 

@@ -203,7 +203,7 @@ impl Core {
             return Ok(None);
         };
         source.take(take, newest);
-        let work = series.rule_work();
+        let work = series.rule_work(self.blocks.floor());
         if self.wal.is_some() {
             state.group.rule_take(id, take == Take::All);
         }
@@ -355,10 +355,11 @@ impl Series {
         Ok(source.first_sample()?.is_some())
     }
 
-    /// The marks in flight, and the samples they are about.
-    fn rule_work(&mut self) -> Option<Work> {
+    /// The marks in flight, and the samples they are about. Nothing before
+    /// `floor` is there, in memory neither.
+    fn rule_work(&mut self, floor: Timestamp) -> Option<Work> {
         let newest = self.newest();
-        let floor = self.retention_floor();
+        let kept_from = self.retention_floor().max(floor);
         let rules = self.source_mut()?.work(newest);
         let starts = rules.iter().filter_map(|(_, dirty)| dirty.first());
         let ends = rules.iter().filter_map(|(_, dirty)| dirty.last());
@@ -378,6 +379,7 @@ impl Series {
                 to = to.max(self.reach_after(last));
             }
         }
+        let from = from.max(floor);
         let mut snapshot = self.snapshot_held(from, to.max(from));
         let late = std::mem::take(&mut snapshot.late);
         snapshot.late = late.gathered(snapshot.from, snapshot.to);
@@ -385,7 +387,7 @@ impl Series {
             rules,
             snapshot,
             newest,
-            floor,
+            floor: kept_from,
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::query::window::Bucket;
 use crate::series::late::LateOp;
 use crate::series::{Series, Snapshot};
-use latewood_model::{DuplicatePolicy, Sample, SeriesId};
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 
 impl Db {
     /// [`Db::last_sample`] as LATEST has it: of a rule's destination, the open
@@ -48,7 +48,8 @@ impl Core {
             }
         };
         self.freshen_for_reader(source)?;
-        let Some((rule, bucket, snapshot)) = self.open_of(destination, source) else {
+        let floor = self.blocks.floor();
+        let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(None);
         };
         let part = Part {
@@ -56,10 +57,15 @@ impl Core {
             ..Part::new(&snapshot)
         };
         let rows = rows_of(&rule, &[bucket], &part)?.rows;
-        Ok(rows.last().copied())
+        Ok(rows.last().copied().filter(|row| row.timestamp >= floor))
     }
 
-    fn open_of(&self, destination: SeriesId, source: SeriesId) -> Option<(Rule, Bucket, Snapshot)> {
+    fn open_of(
+        &self,
+        destination: SeriesId,
+        source: SeriesId,
+        floor: Timestamp,
+    ) -> Option<(Rule, Bucket, Snapshot)> {
         let state = self.shards[self.shard_of(source)].lock();
         let series = state.slab.get(self.place_of(source))?;
         let Some(Links::Source(links)) = series.links() else {
@@ -73,7 +79,7 @@ impl Core {
                 .containing(series.reach_before(bucket.first))
                 .first,
         );
-        let snapshot = series.snapshot_held(from, i64::MAX);
+        let snapshot = series.snapshot_held(from.max(floor), i64::MAX);
         Some((rule.clone(), bucket, snapshot))
     }
 }

@@ -17,6 +17,9 @@ use crate::io::directory::open_existing;
 use crate::names;
 use std::path::{Path, PathBuf};
 
+/// The file without which a directory is no database.
+pub const FORMAT: &str = names::FORMAT;
+
 /// The files that make up the database in `dir`, each as its path inside with
 /// `/` between the parts. No quarantine, no lock. O(files).
 ///

@@ -16,12 +16,12 @@ mod log;
 mod restore;
 mod totals;
 
-pub use arrival::{adopt, files_of, make_room, place_of, staging_dir};
+pub use arrival::{FORMAT, adopt, files_of, make_room, place_of, staging_dir};
 pub use backup::Backup;
 pub use check::{Checked, Finding, check};
 pub use detail::Detail;
 pub use inspect::inspect;
-pub use restore::restore;
+pub use restore::{require_whole, restore};
 pub use totals::totals;
 
 use crate::error::{Error, Result};

@@ -21,7 +21,7 @@ pub fn restore(
     dir: &Path,
     tell: &mut dyn FnMut(&Finding),
 ) -> Result<Checked> {
-    require_whole(check(env, from, tell)?, "the backup", from)?;
+    require_whole(check(env, from, tell)?, "what is to be copied", from)?;
     empty_folder(env, dir, &FOLDERS)?;
     for folder in FOLDERS {
         for name in list(env, &from.join(folder))? {
@@ -38,11 +38,18 @@ pub fn restore(
     Ok(checked)
 }
 
-/// Refuses what is damaged.
-pub(super) fn require_whole(checked: Checked, what: &str, path: &Path) -> Result<()> {
+/// Refuses what a check found damaged; `what` it is begins the message.
+///
+/// # Errors
+/// `Corrupt`.
+pub fn require_whole(checked: Checked, what: &str, path: &Path) -> Result<()> {
     if checked.damage == 0 {
         return Ok(());
     }
-    let message = format!("{what} is damaged in {} places", checked.damage);
+    let places = match checked.damage {
+        1 => "one place".to_owned(),
+        damage => format!("{damage} places"),
+    };
+    let message = format!("{what} is damaged in {places}");
     Err(Error::new(ErrorKind::Corrupt, message).at(path))
 }

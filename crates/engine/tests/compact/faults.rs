@@ -17,29 +17,35 @@ const POLICIES: [DuplicatePolicy; 4] = [
 /// its maximum, replaces and deletes.
 fn prepare(disk: &SimDisk) -> (Db, Expected) {
     let db = open_with(disk, small_blocks()).unwrap();
+    let expected = fill(&db);
+    (db, expected)
+}
+
+/// What [`prepare`] writes.
+pub(crate) fn fill(db: &Db) -> Expected {
     let mut expected = Expected::default();
     for round in 0..5i64 {
         for key in [b"a", b"b", b"c"] {
             for step in 0..60i64 {
                 let at = round * 1_000 + step * 3;
                 expected
-                    .append(&db, key, (at, step as f64), DuplicatePolicy::Last)
+                    .append(db, key, (at, step as f64), DuplicatePolicy::Last)
                     .unwrap();
                 if round > 0 {
                     let late = (at * 7 + 11) % (round * 1_000);
                     let policy = POLICIES[(step % 4) as usize];
-                    expected.append(&db, key, (late, 2.0), policy).unwrap();
+                    expected.append(db, key, (late, 2.0), policy).unwrap();
                 }
             }
             if round == 3 {
-                expected.delete(&db, key, 40, 1_090).unwrap();
+                expected.delete(db, key, 40, 1_090).unwrap();
             }
         }
         db.flush().unwrap();
     }
-    expected.remove(&db, b"c").unwrap();
+    expected.remove(db, b"c").unwrap();
     db.sync().unwrap();
-    (db, expected)
+    expected
 }
 
 fn compact(db: &Db) -> Result<()> {

@@ -6,6 +6,8 @@ mod db_support;
 mod disk;
 mod faults;
 mod histories;
+mod hooked;
+mod meanwhile;
 mod random;
 mod threads;
 mod world;

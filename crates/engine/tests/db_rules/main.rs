@@ -5,6 +5,7 @@
 mod db_support;
 mod ends;
 mod facts;
+mod floor;
 mod policy;
 mod random;
 mod support;

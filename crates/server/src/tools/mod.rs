@@ -15,9 +15,9 @@ pub(crate) use backup::{Backup, Restore, backup, restore};
 pub(crate) use compact::{Compact, compact};
 
 use clap::Args;
-use latewood_engine::Result;
 use latewood_engine::io::Env;
 use latewood_engine::tools::{self, Detail};
+use latewood_engine::{ErrorKind, Result};
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
@@ -77,6 +77,12 @@ pub(crate) fn check(options: &Check) -> ExitCode {
                 (0, false) => ExitCode::SUCCESS,
                 (_, false) => ExitCode::from(DAMAGED),
             }
+        }
+        // FORMAT itself: there is nothing that a server could begin with.
+        Err(error) if error.kind() == ErrorKind::Corrupt => {
+            say(&format!("damage: {error}"));
+            say("nothing was checked: 1 damaged; the server refuses to start");
+            ExitCode::from(REFUSED)
         }
         Err(error) => failed(&error),
     }

@@ -9,7 +9,7 @@ use super::tell;
 use latewood_engine::ErrorKind;
 use latewood_engine::io::Env;
 use latewood_engine::io::directory::open_existing;
-use latewood_engine::tools::{check, staging_dir};
+use latewood_engine::tools::{check, require_whole, staging_dir};
 use latewood_offsite::{Place, download, upload};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -43,14 +43,9 @@ pub(super) fn restore(url: &str, dir: &Path) -> Result<String, String> {
 }
 
 fn upload_resting(dir: &Path, place: &Place) -> Result<String, String> {
-    let checked = check(&Env::real(), dir, &mut tell).map_err(|error| error.to_string())?;
-    if checked.damage > 0 {
-        return Err(format!(
-            "the database is damaged in {} places: {}",
-            checked.damage,
-            dir.display()
-        ));
-    }
+    check(&Env::real(), dir, &mut tell)
+        .and_then(|checked| require_whole(checked, "the database", dir))
+        .map_err(|error| error.to_string())?;
     upload_held(dir, place)
 }
 

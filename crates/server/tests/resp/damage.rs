@@ -68,3 +68,75 @@ fn a_strict_start_refuses_in_words() {
         assert!(!dir.path().join("quarantine").exists());
     }
 }
+
+/// Two series with ten samples each in a block; the chunk of one of them is
+/// damaged. The directory, the damaged key and the other one.
+fn damaged_block() -> (tempfile::TempDir, &'static str, &'static str) {
+    let server = Server::with(&[]);
+    let mut client = server.client();
+    for key in ["a", "b"] {
+        for at in 1..=10 {
+            client.expect(&[(&format!("TS.ADD {key} {at} {at}"), &format!(":{at}\r\n"))]);
+        }
+    }
+    client.expect(&[("SAVE", "+OK\r\n")]);
+    let (_, dir) = server.terminate();
+    let block = std::fs::read_dir(dir.path().join("blocks")).unwrap().next();
+    let block = block.unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&block).unwrap();
+    // The chunk of the first series stands right behind the header.
+    bytes[40] ^= 1;
+    std::fs::write(&block, bytes).unwrap();
+    let server = Server::over(dir, &[]);
+    let mut client = server.client();
+    let is_damaged = client.ask("TS.RANGE a - +").starts_with('-');
+    let (bad, good) = if is_damaged { ("a", "b") } else { ("b", "a") };
+    assert!(
+        client
+            .ask(&format!("TS.RANGE {bad} - +"))
+            .contains("damaged")
+    );
+    (server.kill(), bad, good)
+}
+
+#[test]
+fn samples_in_a_damaged_block_are_deleted_though_they_cannot_be_counted() {
+    let (dir, bad, good) = damaged_block();
+    let server = Server::over(dir, &[]);
+    let mut client = server.client();
+    let reply = client.ask(&format!("TS.DEL {bad} 3 5"));
+    assert!(reply.starts_with('-'), "{reply}");
+    for word in [
+        "the samples are deleted, but not counted: ",
+        "damaged",
+        ".blk",
+    ] {
+        assert!(reply.contains(word), "{reply}");
+    }
+    // What is left of the chunk is as unreadable as before.
+    let reply = client.ask(&format!("TS.RANGE {bad} - +"));
+    assert!(
+        reply.starts_with('-') && reply.contains("damaged"),
+        "{reply}"
+    );
+    client.ask(&format!("TS.DEL {bad} 0 100"));
+    let (empty, count) = (format!("TS.RANGE {bad} - +"), format!("TS.DEL {good} 3 5"));
+    let (add, one) = (format!("TS.ADD {bad} 20 7"), "*1\r\n*2\r\n:20\r\n+7\r\n");
+    client.expect(&[
+        (&empty, "*0\r\n"),
+        (&count, ":3\r\n"),
+        (&add, ":20\r\n"),
+        (&empty, one),
+    ]);
+    // As after any other deletion, a restart changes nothing.
+    let server = Server::over(server.kill(), &[]);
+    let left = client_count(&server, good);
+    server.client().expect(&[(&empty, one)]);
+    assert_eq!(left, "*1\r\n*2\r\n:0\r\n+7\r\n");
+}
+
+fn client_count(server: &Server, key: &str) -> String {
+    server
+        .client()
+        .ask(&format!("TS.RANGE {key} - + AGGREGATION count 100"))
+}

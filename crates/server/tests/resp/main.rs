@@ -14,6 +14,7 @@ mod damage;
 mod durability;
 mod events;
 mod fast_path;
+mod full_disk;
 mod harness;
 mod keyspace;
 mod lifetime;

@@ -58,6 +58,25 @@ fn what_cannot_be_checked_is_said() {
 }
 
 #[test]
+fn without_a_format_no_server_starts() {
+    let dir = filled();
+    let (format, path) = (dir.path().join("FORMAT"), words_of(&dir));
+    for bad in [Some("latewood directory farmat 1\n"), Some(""), None] {
+        match bad {
+            Some(text) => std::fs::write(&format, text).unwrap(),
+            None => std::fs::remove_file(&format).unwrap(),
+        }
+        let text = said(&["check", &path], 3);
+        assert!(text.contains("damage: the directory"), "{text}");
+        assert!(text.contains("refuses to start"), "{text}");
+        let start = crate::harness::command(dir.path())
+            .args(["--listen", "127.0.0.1:0"])
+            .output();
+        assert!(!start.unwrap().status.success());
+    }
+}
+
+#[test]
 fn a_segment_is_told_as_text_and_json() {
     let dir = filled();
     let path = dir.path().join(SEGMENT).to_str().unwrap().to_owned();

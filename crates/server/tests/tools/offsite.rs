@@ -75,6 +75,39 @@ fn an_upload_that_is_killed_is_no_backup_and_in_nobodys_way() {
     said(&["restore", &second, target.to_str().unwrap()], 0);
 }
 
+/// The files of a finished upload are a database; those of an unfinished one
+/// are not, whoever takes them for a folder.
+#[test]
+fn a_folder_that_was_uploaded_to_is_a_database_only_when_it_is_whole() {
+    let (source, store) = (filled(), tempfile::tempdir().unwrap());
+    let whole = url(&store, "whole");
+    said(&["backup", "--dir", &words_of(&source), "--to", &whole], 0);
+    let folder = store.path().join("whole");
+    let (from, to) = (folder.to_str().unwrap(), store.path().join("restored"));
+    said(&["restore", from, to.to_str().unwrap()], 0);
+    let program = command(Path::new("unused"));
+    let cut = store.path().join("cut");
+    let killed = Command::new("sh")
+        .args(["-c", "ulimit -f 1; exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args([
+            "backup",
+            "--dir",
+            &words_of(&source),
+            "--to",
+            &url(&store, "cut"),
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(killed.status.code(), None, "{killed:?}");
+    assert!(cut.read_dir().unwrap().count() > 0 && !cut.join("FORMAT").exists());
+    let text = refused(&["restore", cut.to_str().unwrap(), to.to_str().unwrap()]);
+    assert!(
+        text.contains("no database") || text.contains("FORMAT is missing"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_directory_at_rest_is_uploaded_if_it_is_whole() {
     let (source, store) = (filled(), tempfile::tempdir().unwrap());
@@ -92,7 +125,7 @@ fn a_directory_at_rest_is_uploaded_if_it_is_whole() {
     fs::write(&segment, bytes).unwrap();
     let text = refused(&["backup", "--dir", &words_of(&source), "--to", &bad]);
     assert!(
-        text.contains("the database is damaged in 1 places"),
+        text.contains("the database is damaged in one place"),
         "{text}"
     );
     assert!(!store.path().join("bad").exists());

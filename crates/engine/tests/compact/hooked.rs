@@ -1,0 +1,145 @@
+//! A disk on which something else happens in the middle of a job.
+
+use latewood_engine::io::sim::SimDisk;
+use latewood_engine::io::{DirectoryLock, Disk, Env, File};
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+type Event = Box<dyn FnOnce() + Send>;
+
+/// What is to happen, and how many steps before. Steps are what is done to
+/// block files: whoever writes one holds no lock that others wait for.
+#[derive(Default)]
+pub(crate) struct Hook {
+    planned: Mutex<Option<(u64, Event)>>,
+    steps: Mutex<u64>,
+}
+
+impl Hook {
+    /// Plans one event.
+    pub(crate) fn plan(&self, after: u64, event: impl FnOnce() + Send + 'static) {
+        *self.planned.lock().unwrap() = Some((after, Box::new(event)));
+        *self.steps.lock().unwrap() = 0;
+    }
+
+    /// Steps since the last plan, and whether what was planned did happen.
+    pub(crate) fn outcome(&self) -> (u64, bool) {
+        let happened = self.planned.lock().unwrap().is_none();
+        (*self.steps.lock().unwrap(), happened)
+    }
+
+    fn step(&self) {
+        let mut steps = self.steps.lock().unwrap();
+        let passed = *steps;
+        *steps += 1;
+        drop(steps);
+        let mut planned = self.planned.lock().unwrap();
+        let event = planned.take_if(|(after, _)| *after == passed);
+        drop(planned);
+        if let Some((_, event)) = event {
+            event();
+        }
+    }
+}
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hook")
+    }
+}
+
+/// The surroundings of `disk` with a hook.
+pub(crate) fn hooked(disk: &SimDisk) -> (Env, Arc<Hook>) {
+    let hook = Arc::new(Hook::default());
+    let env = disk.env(1);
+    let disk = Arc::new(Hooked {
+        disk: env.disk.clone(),
+        hook: hook.clone(),
+    });
+    (Env { disk, ..env }, hook)
+}
+
+#[derive(Debug)]
+struct Hooked {
+    disk: Arc<dyn Disk>,
+    hook: Arc<Hook>,
+}
+
+#[derive(Debug)]
+struct HookedFile {
+    file: Arc<dyn File>,
+    hook: Arc<Hook>,
+}
+
+impl Disk for Hooked {
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.disk.open(path)
+    }
+
+    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+        let is_block = path.extension().is_some_and(|suffix| suffix == "blk");
+        if is_block {
+            self.hook.step();
+        }
+        let file = self.disk.create(path, len_bytes)?;
+        if !is_block {
+            return Ok(file);
+        }
+        let hook = self.hook.clone();
+        Ok(Arc::new(HookedFile { file, hook }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.disk.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        self.disk.lock(path)
+    }
+}
+
+impl File for HookedFile {
+    fn len_bytes(&self) -> io::Result<u64> {
+        self.file.len_bytes()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.hook.step();
+        self.file.write_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.hook.step();
+        self.file.sync()
+    }
+
+    fn truncate(&self, len_bytes: u64) -> io::Result<()> {
+        self.file.truncate(len_bytes)
+    }
+}

@@ -1,0 +1,119 @@
+//! A file system that is really full: a small one in memory, mounted where
+//! only the server sees it.
+
+use crate::harness::{Client, Server, command};
+use std::io::Write;
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+/// Bytes of the file system, less than the disk budget keeps the files to.
+const DISK: &str = "6m";
+/// Samples in one command.
+const BATCH: u64 = 500;
+
+/// Values that no coding makes small.
+fn value(at: u64) -> f64 {
+    f64::from_bits(at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12 | 0x3ff0 << 48)
+}
+
+/// Whether this machine lets a process mount something for itself.
+fn can_mount() -> bool {
+    let tried = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c"])
+        .arg("mount -t tmpfs -o size=1m latewood /mnt")
+        .stderr(Stdio::null())
+        .status();
+    tried.is_ok_and(|status| status.success())
+}
+
+/// Writes until the server refuses; how many samples it took, and the refusal.
+fn write_until_refused(client: &mut Client) -> (u64, String) {
+    for first in (0..10_000_000).step_by(BATCH as usize) {
+        let mut words = vec!["TS.MADD".to_owned()];
+        for at in first..first + BATCH {
+            words.extend(["key".to_owned(), at.to_string(), value(at).to_string()]);
+        }
+        let reply = client.ask_words(&words);
+        if let Some(place) = reply.find('-') {
+            // Of a batch that is refused nothing was acknowledged.
+            assert!(!reply[..place].contains(':'), "{reply}");
+            return (first, reply[place..].to_owned());
+        }
+    }
+    panic!("six mebibytes took ten million samples");
+}
+
+/// Every sample that was acknowledged has its value.
+fn check(client: &mut Client, acknowledged: u64) {
+    for first in (0..acknowledged).step_by(10_000) {
+        let last = acknowledged.min(first + 10_000) - 1;
+        let reply = client.ask(&format!("TS.RANGE key {first} {last}"));
+        let samples = (first..=last).map(|at| format!("*2\r\n:{at}\r\n+{}\r\n", value(at)));
+        let samples: String = samples.collect();
+        assert!(
+            reply == format!("*{}\r\n{samples}", last - first + 1),
+            "from {first} on"
+        );
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_and_loses_nothing() {
+    if !can_mount() {
+        // Not by the macro, whose words a passing test does not show.
+        let message = b"SKIPPED a_full_disk_refuses_writes_and_loses_nothing: \
+            this machine does not let a process mount a file system of its own\n";
+        std::io::stderr().write_all(message).unwrap();
+        return;
+    }
+    for durability in ["sync", "interval"] {
+        let dir = tempfile::tempdir().unwrap();
+        let serve = command(dir.path());
+        // The second server finds the same files and more room. The first one
+        // does not outlive a test that fails.
+        let script = format!(
+            "mount -t tmpfs -o size={DISK} latewood \"$4\"
+             setpriv --pdeathsig KILL \"$@\"
+             mount -o remount,size=64m \"$4\"
+             exec \"$@\""
+        );
+        let child = Command::new("unshare")
+            .args([
+                "--user",
+                "--map-root-user",
+                "--mount",
+                "sh",
+                "-c",
+                &script,
+                "sh",
+            ])
+            .arg(serve.get_program())
+            .args(serve.get_args())
+            .args(["--listen", "127.0.0.1:0", "--disk-budget", "16mb"])
+            .args(["--durability", durability])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let server = Server::adopt(child, dir);
+        let mut client = server.client();
+        client.expect(&[("TS.CREATE key", "+OK\r\n")]);
+        let (acknowledged, refusal) = write_until_refused(&mut client);
+        assert!(refusal.starts_with("-MISCONF"), "{refusal}");
+        assert!(acknowledged > 50_000, "{acknowledged}");
+        check(&mut client, acknowledged);
+        let info = client.ask("INFO");
+        assert!(info.contains("No space left on device"), "{info}");
+        let id = info
+            .lines()
+            .find_map(|line| line.strip_prefix("process_id:"));
+        let id = rustix::process::Pid::from_raw(id.unwrap().parse().unwrap()).unwrap();
+        rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+        let ready = server.wait_for_log("ready");
+        let address = ready.split("listen=\"").nth(1).unwrap();
+        let address = address.split(['"', ' ']).next().unwrap();
+        let mut client = Client::new(TcpStream::connect(address).unwrap());
+        check(&mut client, acknowledged);
+        let next = acknowledged + BATCH;
+        client.expect(&[(&format!("TS.ADD key {next} 1"), &format!(":{next}\r\n"))]);
+    }
+}
