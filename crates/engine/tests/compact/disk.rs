@@ -147,44 +147,54 @@ fn a_disk_budget_is_a_ring_for_many_series() {
     ring(100, 6_000);
 }
 
-/// Whatever step of giving back disk fails, no sample goes that is newer than
-/// one that stays, and the next rounds make the room.
-#[test]
-fn a_round_of_the_disk_budget_in_which_one_step_fails_is_made_up_for() {
-    const BUDGET: u64 = 512 * 1024;
-    const KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
+const RING_BYTES: u64 = 512 * 1024;
+const RING_KEYS: [&[u8]; 3] = [b"a", b"b", b"c"];
+
+/// More in blocks than the ring of the next test takes.
+fn overfull() -> SimDisk {
     let full = SimDisk::new();
     let db = open_with(&full, small_blocks()).unwrap();
     for start in (0..30_000).step_by(3_000) {
-        for key in KEYS {
+        for key in RING_KEYS {
             fill(&db, key, start, start + 3_000);
         }
         db.flush().unwrap();
     }
     db.close().unwrap();
-    assert!(block_files(&full).1 > BUDGET);
-    let round = |disk: &SimDisk, fault: Option<Fault>| {
-        let options = Options {
-            disk_budget_bytes: BUDGET,
-            ..small_blocks()
-        };
-        let db = open_with(disk, options).unwrap();
-        let before = disk.count_all();
-        if let Some(fault) = fault {
-            disk.plan(fault);
-        }
-        let mut stopped = false;
-        for _ in 0..200 {
-            match db.compact_step() {
-                Ok(true) => {}
-                Ok(false) => break,
-                // Nobody knows which manifest is in force: nothing is written any more.
-                Err(error) => stopped = error.to_string().contains("writes are stopped"),
-            }
-        }
-        (db, disk.count_all() - before, stopped)
+    assert!(block_files(&full).1 > RING_BYTES);
+    full
+}
+
+/// Keeps the disk budget, with one fault on the way: the database, how many
+/// operations of the disk it took, and whether writes are stopped.
+fn keep_budget(disk: &SimDisk, fault: Option<Fault>) -> (Db, u64, bool) {
+    let options = Options {
+        disk_budget_bytes: RING_BYTES,
+        ..small_blocks()
     };
-    let (db, steps, _) = round(&full.kill(), None);
+    let db = open_with(disk, options).unwrap();
+    let before = disk.count_all();
+    if let Some(fault) = fault {
+        disk.plan(fault);
+    }
+    let mut stopped = false;
+    for _ in 0..200 {
+        match db.compact_step() {
+            Ok(true) => {}
+            Ok(false) => break,
+            // Nobody knows which manifest is in force: nothing is written any more.
+            Err(error) => stopped = error.to_string().contains("writes are stopped"),
+        }
+    }
+    (db, disk.count_all() - before, stopped)
+}
+
+/// Whatever step of giving back disk fails, no sample goes that is newer than
+/// one that stays, and the next rounds make the room.
+#[test]
+fn a_round_of_the_disk_budget_in_which_one_step_fails_is_made_up_for() {
+    let full = overfull();
+    let (db, steps, _) = keep_budget(&full.kill(), None);
     assert!(
         steps > 20 && db.compaction().floor_raised_by_budget > 0,
         "{steps}"
@@ -200,26 +210,26 @@ fn a_round_of_the_disk_budget_in_which_one_step_fails_is_made_up_for() {
                 after,
                 trouble,
             };
-            let (db, _, stopped) = round(&disk, Some(fault));
+            let (db, _, stopped) = keep_budget(&disk, Some(fault));
             let what = format!("{kind:?} at {after}");
             noted += u64::from(db.compaction().failures > 0);
-            let left = timestamps(&db, KEYS[0]);
+            let left = timestamps(&db, RING_KEYS[0]);
             if !stopped {
-                assert!(block_files(&disk).1 <= BUDGET, "{what}");
+                assert!(block_files(&disk).1 <= RING_BYTES, "{what}");
                 assert!(left[0] > 0, "{what}");
             }
             assert!(left.len() > 3_000, "{what}: {} left", left.len());
-            for key in KEYS {
+            for key in RING_KEYS {
                 let expected: Vec<i64> = (left[0]..30_000).collect();
                 assert!(timestamps(&db, key) == expected, "{what}");
             }
             drop(db);
-            let (db, _, stopped) = round(&disk, None);
+            let (db, _, stopped) = keep_budget(&disk, None);
             assert!(!stopped, "{what}");
-            let again = timestamps(&db, KEYS[0]);
+            let again = timestamps(&db, RING_KEYS[0]);
             assert!(again == (again[0]..30_000).collect::<Vec<_>>(), "{what}");
             assert!(
-                again[0] >= left[0] && block_files(&disk).1 <= BUDGET,
+                again[0] >= left[0] && block_files(&disk).1 <= RING_BYTES,
                 "{what}"
             );
         }
