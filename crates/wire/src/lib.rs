@@ -7,8 +7,11 @@
 //! memory grow beyond the limits that the caller passes in. Each decoder has
 //! a fuzz target in `fuzz/`.
 
+pub mod akumuli;
 pub mod filter;
 pub mod intake;
+pub mod lines;
+pub mod opentsdb;
 pub mod resp;
 pub mod series_cache;
 pub mod series_name;

@@ -1,0 +1,128 @@
+//! Lines out of a stream of bytes, with a bound on how long one may be.
+//!
+//! The senders of line protocols never say how long a line is. So the buffer
+//! of a connection is bounded by `max_bytes`: a line that reaches it is
+//! reported once, its rest is thrown away as it comes, and the line behind it
+//! is read as if nothing had been. A line ends at LF or CR LF; the ending is
+//! not part of it. What stands behind the last LF waits for more bytes.
+//!
+//! Tested below, and by the fuzz targets of the protocols.
+
+/// Cuts the bytes of one connection into lines.
+#[derive(Clone, Debug)]
+pub struct Lines {
+    max_bytes: usize,
+    discarding: bool,
+    number: u64,
+}
+
+/// What a buffer begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// A line without its ending.
+    Line(&'a [u8]),
+    /// A line that is longer than allowed; it is thrown away.
+    TooLong,
+    /// No whole line yet.
+    More,
+}
+
+impl Lines {
+    /// Reads lines of at most `max_bytes` bytes, their ending included.
+    pub fn new(max_bytes: usize) -> Self {
+        Self {
+            max_bytes,
+            discarding: false,
+            number: 0,
+        }
+    }
+
+    /// What `buffer` begins with, and how many of its bytes that took. Call it
+    /// again with the rest until it answers [`Step::More`]; then at most
+    /// `max_bytes` bytes are left over, which must come first next time.
+    #[inline]
+    pub fn step<'a>(&mut self, buffer: &'a [u8]) -> (Step<'a>, usize) {
+        let end = memchr::memchr(b'\n', buffer);
+        if self.discarding {
+            let Some(end) = end else {
+                return (Step::More, buffer.len());
+            };
+            self.discarding = false;
+            let (step, taken) = self.step(&buffer[end + 1..]);
+            return (step, end + 1 + taken);
+        }
+        match end {
+            Some(end) if end < self.max_bytes => {
+                self.number += 1;
+                let line = &buffer[..end];
+                let line = line.strip_suffix(b"\r").unwrap_or(line);
+                (Step::Line(line), end + 1)
+            }
+            Some(end) => {
+                self.number += 1;
+                (Step::TooLong, end + 1)
+            }
+            None if buffer.len() >= self.max_bytes => {
+                self.number += 1;
+                self.discarding = true;
+                (Step::TooLong, buffer.len())
+            }
+            None => (Step::More, 0),
+        }
+    }
+
+    /// The number of the line that came last, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every line of `input` that arrives in pieces of `piece` bytes.
+    fn read(input: &[u8], piece: usize, max_bytes: usize) -> Vec<Option<Vec<u8>>> {
+        let mut lines = Lines::new(max_bytes);
+        let (mut buffer, mut found) = (Vec::new(), Vec::new());
+        for bytes in input.chunks(piece) {
+            buffer.extend_from_slice(bytes);
+            loop {
+                let (step, taken) = lines.step(&buffer);
+                let is_last = step == Step::More;
+                match step {
+                    Step::Line(line) => found.push(Some(line.to_vec())),
+                    Step::TooLong => found.push(None),
+                    Step::More => {}
+                }
+                buffer.drain(..taken);
+                if is_last {
+                    break;
+                }
+            }
+            assert!(buffer.len() <= max_bytes);
+        }
+        assert_eq!(lines.number(), found.len() as u64);
+        found
+    }
+
+    #[test]
+    fn lines_come_out_the_same_however_the_bytes_arrive() {
+        let input = b"one\r\n\ntwo\rx\nmuch too long a line\nthree\nrest";
+        let line = |text: &[u8]| Some(text.to_vec());
+        let expected = [
+            line(b"one"),
+            line(b""),
+            line(b"two\rx"),
+            None,
+            line(b"three"),
+        ];
+        for piece in 1..=input.len() {
+            assert_eq!(
+                read(input, piece, 10),
+                expected,
+                "in pieces of {piece} bytes"
+            );
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! From points to samples of series.
+//!
+//! A point's metric and tags, byte for byte as they came, are a row of the
+//! intake with one field. Its tags are taken apart only where that is new.
+
+use super::error::PointError;
+use super::tags::tags;
+use super::telnet::Put;
+use crate::intake::{Intake, Moment, Row, Slot};
+use crate::series_name::{NameError, SeriesName};
+
+/// Brings points to an intake; its memory is used again from point to point.
+#[derive(Clone, Debug, Default)]
+pub struct Writer {
+    raw: Vec<u8>,
+    name: SeriesName,
+}
+
+impl Writer {
+    /// Nothing was brought yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Brings the sample of a telnet line. What is wrong with its name is told
+    /// to the intake.
+    #[inline]
+    pub fn put(&mut self, put: &Put<'_>, line: u32, intake: &mut impl Intake) {
+        self.raw.clear();
+        self.raw.extend_from_slice(put.metric);
+        self.raw.push(b' ');
+        self.raw.extend_from_slice(put.tags);
+        self.raw.push(b'\n');
+        let found = intake.follow(&self.raw).map(|(found, _)| found);
+        let found = found.or_else(|| intake.find(&self.raw));
+        let row = found.unwrap_or_else(|| intake.add(&self.raw));
+        let known = intake.field(row, 0, b"");
+        let slot = match known {
+            Some(slot) => slot,
+            None => match self.name(put) {
+                Ok(()) => match self.learn(row, line, intake) {
+                    Some(slot) => slot,
+                    None => return,
+                },
+                Err(error) => return refuse(intake, line, &error),
+            },
+        };
+        let moment = Moment {
+            ms: put.timestamp_ms,
+            is_rounded: false,
+        };
+        intake.sample(slot, moment, put.value, line);
+    }
+
+    #[cold]
+    fn learn(&mut self, row: Row, line: u32, intake: &mut impl Intake) -> Option<Slot> {
+        match intake.learn(row, b"", &self.name) {
+            Ok(slot) => Some(slot),
+            Err(refused) => {
+                intake.refuse(line, refused.reason, format_args!("{}", refused.text));
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn name(&mut self, put: &Put<'_>) -> Result<(), PointError> {
+        let mut pairs = tags(put.tags).collect::<Result<Vec<_>, _>>()?;
+        // The same tag with the same value again is no error.
+        pairs.sort_unstable();
+        pairs.dedup();
+        self.name.begin(put.metric);
+        for (tag, value) in pairs {
+            self.name.label(tag, value);
+        }
+        self.name.finish().map_err(|error| match error {
+            NameError::Doubled(tag) => PointError::DuplicateTag(tag),
+            NameError::NoMetric => PointError::NoMetric,
+            other => PointError::Name(other),
+        })
+    }
+}
+
+/// Tells the intake what is wrong with a telnet line, for [`super::telnet::append_refusal`].
+#[cold]
+pub fn refuse(intake: &mut impl Intake, line: u32, error: &PointError) {
+    intake.refuse(
+        line,
+        error.reason(),
+        format_args!("{}: {error}", error.kind()),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intake::Reason;
+    use crate::intake::testing::Collected;
+    use crate::opentsdb::telnet::{self, Request};
+
+    fn read(input: &str) -> Collected {
+        let (mut writer, mut intake) = (Writer::new(), Collected::default());
+        for (at, line) in input.lines().enumerate() {
+            match telnet::parse(line.as_bytes()) {
+                Ok(Request::Put(put)) => writer.put(&put, at as u32 + 1, &mut intake),
+                Ok(_) => {}
+                Err(error) => refuse(&mut intake, at as u32 + 1, &error),
+            }
+        }
+        intake
+    }
+
+    #[test]
+    fn points_become_samples_of_the_series_their_tags_name() {
+        let intake = read(
+            "put sys.cpu 1356998400 1 host=b dc=x\nput sys.cpu 1356998401500 2.5 dc=x host=b\n\
+             put sys.cpu 1356998402 3 host=b dc=x host=b\nversion\n",
+        );
+        let key = "sys.cpu{dc=\"x\",host=\"b\"}";
+        let expected = [
+            format!("{key}@1356998400000=1"),
+            format!("{key}@1356998401500=2.5"),
+            format!("{key}@1356998402000=3"),
+        ];
+        assert_eq!(intake.lines(), expected);
+        assert_eq!(intake.refused, []);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_line_and_reason() {
+        let intake = read(
+            "put a\nput a 1 x h=a\nput a x 1 h=a\nput a 1 1 h\nput a 1 1 h=a h=b\nput a 1 1 h=a\n",
+        );
+        let expected = [
+            (
+                1,
+                Reason::Syntax,
+                "illegal argument: not enough arguments (need least 4, got 1)",
+            ),
+            (2, Reason::Value, "invalid value: For input string: \"x\""),
+            (
+                3,
+                Reason::Timestamp,
+                "invalid value: Invalid character in timestamp x",
+            ),
+            (4, Reason::Name, "illegal argument: invalid tag: h"),
+            (5, Reason::Name, "illegal argument: duplicate tag: h"),
+        ];
+        let expected = expected.map(|(line, why, text)| (line, why, text.to_owned()));
+        assert_eq!(intake.refused, expected);
+        assert_eq!(intake.lines(), ["a{h=\"a\"}@1000=1"]);
+    }
+}
