@@ -255,6 +255,16 @@ pub(crate) struct ServeOptions {
     /// wrong unit; 0 is no limit [default: 1d]
     #[arg(long, value_name = "TIME", env = "LATEWOOD_FUTURE_LIMIT")]
     pub(crate) future_limit: Option<Age>,
+
+    /// Address and port for OpenTSDB's telnet protocol, such as
+    /// 127.0.0.1:4242; off unless given
+    #[arg(long, value_name = "ADDR:PORT", env = "LATEWOOD_OPENTSDB")]
+    pub(crate) opentsdb: Option<String>,
+
+    /// Address and port for Akumuli's native protocol, such as 127.0.0.1:8282;
+    /// off unless given
+    #[arg(long, value_name = "ADDR:PORT", env = "LATEWOOD_AKUMULI")]
+    pub(crate) akumuli: Option<String>,
 }
 
 /// On or off.
@@ -339,6 +349,8 @@ impl ServeOptions {
                 .sender_duplicate_policy
                 .or(fallback.sender_duplicate_policy),
             future_limit: self.future_limit.or(fallback.future_limit),
+            opentsdb: self.opentsdb.or(fallback.opentsdb),
+            akumuli: self.akumuli.or(fallback.akumuli),
         }
     }
 }

@@ -377,6 +377,8 @@ mod tests {
             ts-compaction-policy = "avg:1m:2s"
             sender-duplicate-policy = "max"
             future-limit = "1m"
+            opentsdb = "127.0.0.1:4242"
+            akumuli = "127.0.0.1:8282"
         "#;
 
     #[test]
@@ -422,6 +424,8 @@ mod tests {
             senders: Senders {
                 duplicate_policy: DuplicatePolicy::Max,
                 future_limit_ms: 60_000,
+                opentsdb: Some("127.0.0.1:4242".into()),
+                akumuli: Some("127.0.0.1:8282".into()),
             },
         };
         assert_eq!(settings, expected);

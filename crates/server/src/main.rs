@@ -22,6 +22,7 @@ mod gate;
 mod glob;
 #[allow(dead_code, unused_imports)]
 mod intake;
+mod lines;
 mod loading;
 mod net;
 mod observe;

@@ -12,6 +12,10 @@ pub(crate) struct Senders {
     pub(crate) duplicate_policy: DuplicatePolicy,
     /// Milliseconds a timestamp may be ahead of the clock; 0 is no limit.
     pub(crate) future_limit_ms: u64,
+    /// Where OpenTSDB's telnet protocol is spoken.
+    pub(crate) opentsdb: Option<String>,
+    /// Where Akumuli's native protocol is spoken.
+    pub(crate) akumuli: Option<String>,
 }
 
 /// A day: further ahead is no clock, it is seconds taken for milliseconds or
@@ -37,6 +41,14 @@ impl Senders {
                 FUTURE_LIMIT_MS,
                 ranges::FUTURE_LIMIT,
             )?,
+            opentsdb: options
+                .opentsdb
+                .clone()
+                .filter(|address| !address.is_empty()),
+            akumuli: options
+                .akumuli
+                .clone()
+                .filter(|address| !address.is_empty()),
         })
     }
 }

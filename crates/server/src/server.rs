@@ -6,6 +6,7 @@ use crate::config::Settings;
 use crate::damage;
 use crate::errands::{self, Errand};
 use crate::events::{Class, Events};
+use crate::lines;
 use crate::loading::Database;
 use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
 use crate::shared::{Shared, Stop};
@@ -33,7 +34,11 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
     let users = first_users(&settings)?;
     let listeners = bind(&settings)?;
-    let addresses: Vec<String> = listeners.iter().map(|l| l.address()).collect();
+    let line_addresses = lines::bind(&settings)?;
+    let addresses = listeners.iter().map(|l| l.address());
+    let addresses: Vec<String> = addresses
+        .chain(line_addresses.iter().map(lines::Bound::describe))
+        .collect();
     let mut loops = Vec::new();
     for number in 0..settings.threads {
         let event_loop = EventLoop::new(number);
@@ -63,6 +68,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
     let loader = load(&shared, addresses, to_do)?;
+    let line_servers = lines::Serving::start(line_addresses, &shared)?;
 
     let why = wait(&receiver);
     shared.stopping.store(true, Ordering::Release);
@@ -75,6 +81,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     if shared.db.is_loading() {
         return leave_early(why);
     }
+    line_servers.stop();
     handles.push(loader);
     shared.errand(Errand::End);
     finish(why, shared, handles)

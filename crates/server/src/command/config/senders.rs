@@ -12,4 +12,10 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     fixed("future-limit", |shared| {
         shared.settings.senders.future_limit_ms.to_string()
     }),
+    fixed("opentsdb", |shared| {
+        shared.settings.senders.opentsdb.clone().unwrap_or_default()
+    }),
+    fixed("akumuli", |shared| {
+        shared.settings.senders.akumuli.clone().unwrap_or_default()
+    }),
 ];

@@ -1,0 +1,232 @@
+//! The addresses, the threads that accept, and how all of it ends.
+
+use super::akumuli::Akumuli;
+use super::opentsdb::Telnet;
+use super::{CONNECTIONS_MAX, Speaker, connection};
+use crate::config::Settings;
+use crate::intake::Protocol;
+use crate::shared::{Shared, Stop};
+use parking_lot::Mutex;
+use socket2::{SockRef, TcpKeepalive};
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// Silence after which the kernel asks whether a peer still lives.
+const KEEPALIVE: Duration = Duration::from_secs(300);
+/// Pause after the system refused a connection, and between looks at a
+/// database that is still being opened.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// An address that is bound, and what is spoken there.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    listener: TcpListener,
+    protocol: Protocol,
+}
+
+/// The threads that serve line protocols.
+pub(crate) struct Serving {
+    listeners: Vec<(TcpListener, JoinHandle<()>)>,
+    open: Arc<Open>,
+}
+
+/// The connections at this moment, by number.
+#[derive(Default)]
+struct Open(Mutex<HashMap<u64, (TcpStream, Protocol)>>);
+
+/// Binds the addresses of `settings`: none unless asked for.
+///
+/// # Errors
+/// A sentence that names the address.
+pub(crate) fn bind(settings: &Settings) -> Result<Vec<Bound>, String> {
+    let wanted = [
+        (&settings.senders.opentsdb, Protocol::OpenTsdb),
+        (&settings.senders.akumuli, Protocol::Akumuli),
+    ];
+    let mut bound = Vec::new();
+    for (address, protocol) in wanted {
+        if let Some(address) = address {
+            let listener = TcpListener::bind(address)
+                .map_err(|error| format!("cannot listen on {address}: {error}"))?;
+            bound.push(Bound { listener, protocol });
+        }
+    }
+    Ok(bound)
+}
+
+impl Bound {
+    /// The protocol and the address, for people.
+    pub(crate) fn describe(&self) -> String {
+        let address = self.listener.local_addr();
+        let address = address.map_or_else(|error| error.to_string(), |a| a.to_string());
+        format!("{}={address}", self.protocol.name())
+    }
+}
+
+impl Serving {
+    /// Serves `bound` once the data is there.
+    ///
+    /// # Errors
+    /// A sentence that says what could not be started.
+    pub(crate) fn start(bound: Vec<Bound>, shared: &Arc<Shared>) -> Result<Self, String> {
+        let open = Arc::new(Open::default());
+        let mut listeners = Vec::new();
+        for Bound { listener, protocol } in bound {
+            let failed = |error| format!("cannot serve {}: {error}", protocol.name());
+            let handle = listener.try_clone().map_err(failed)?;
+            let (shared, open) = (Arc::clone(shared), Arc::clone(&open));
+            let thread = thread::Builder::new()
+                .name(format!("{}-accept", protocol.name()))
+                .spawn(move || guarded(&shared, || accept(&listener, protocol, &shared, &open)))
+                .map_err(failed)?;
+            listeners.push((handle, thread));
+        }
+        Ok(Self { listeners, open })
+    }
+
+    /// Ends every connection and waits for the threads. `Shared::stopping`
+    /// must be set before.
+    pub(crate) fn stop(self) {
+        for (listener, thread) in self.listeners {
+            // A listener that is shut down accepts nothing any more.
+            let _ = SockRef::from(&listener).shutdown(Shutdown::Both);
+            // A panic of the thread stopped the server and was told.
+            let _ = thread.join();
+        }
+        for (stream, _) in self.open.0.lock().values() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        while !self.open.0.lock().is_empty() {
+            thread::sleep(PAUSE / 10);
+        }
+    }
+}
+
+impl Open {
+    fn count(&self, protocol: Protocol) -> usize {
+        let open = self.0.lock();
+        open.values().filter(|(_, of)| *of == protocol).count()
+    }
+}
+
+fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>, open: &Arc<Open>) {
+    let stopping = || shared.stopping.load(Ordering::Acquire);
+    while shared.db.is_loading() && !stopping() {
+        thread::sleep(PAUSE);
+    }
+    let mut number = 0;
+    while !stopping() {
+        match listener.accept() {
+            Ok((stream, peer)) => {
+                number += 1;
+                begin(stream, peer, protocol, number, shared, open);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) if stopping() => return,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection; trying again");
+                thread::sleep(PAUSE);
+            }
+        }
+    }
+}
+
+fn begin(
+    mut stream: TcpStream,
+    peer: SocketAddr,
+    protocol: Protocol,
+    number: u64,
+    shared: &Arc<Shared>,
+    open: &Arc<Open>,
+) {
+    let counters = &shared.counters;
+    counters.connections.fetch_add(1, Ordering::Relaxed);
+    if let Some(text) = refusal(shared, peer, open.count(protocol)) {
+        counters
+            .connections_rejected
+            .fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(%peer, text, "refused a connection");
+        // The peer may be gone already; there is nobody else to tell.
+        let _ = stream.write_all(format!("-ERR {text}\r\n").as_bytes());
+        return;
+    }
+    let number = number << 8 | protocol as u64;
+    if let Err(error) = spawn(stream, protocol, number, shared, open) {
+        tracing::warn!(%peer, %error, "cannot serve a connection");
+    }
+}
+
+fn spawn(
+    stream: TcpStream,
+    protocol: Protocol,
+    number: u64,
+    shared: &Arc<Shared>,
+    open: &Arc<Open>,
+) -> io::Result<()> {
+    let socket = SockRef::from(&stream);
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
+    open.0
+        .lock()
+        .insert(number, (stream.try_clone()?, protocol));
+    let (shared, threads_open) = (Arc::clone(shared), Arc::clone(open));
+    let run = move || {
+        let speaker: Box<dyn Speaker> = match protocol {
+            Protocol::Akumuli => Box::<Akumuli>::default(),
+            _ => Box::<Telnet>::default(),
+        };
+        guarded(&shared, || {
+            match connection::serve(stream, &shared, protocol, speaker) {
+                Ok(()) => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    shared.counters.timeouts.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => tracing::debug!(%error, "a connection ended"),
+            }
+        });
+        // Before the entry goes: the server stops once there is none.
+        drop(shared);
+        threads_open.0.lock().remove(&number);
+    };
+    let spawned = thread::Builder::new()
+        .name(format!("{}-{number}", protocol.name()))
+        .spawn(run);
+    if spawned.is_err() {
+        open.0.lock().remove(&number);
+    }
+    spawned.map(drop)
+}
+
+/// Why a peer is not served.
+fn refusal(shared: &Shared, peer: SocketAddr, connected: usize) -> Option<&'static str> {
+    if connected >= CONNECTIONS_MAX {
+        Some("too many connections to this address")
+    } else if !peer.ip().to_canonical().is_loopback()
+        && shared.runtime.protected_mode.load(Ordering::Relaxed)
+    {
+        Some(
+            "protected mode: this protocol has no password, so only senders on the server's own \
+             machine are served. If the network is trusted, start it with --protected-mode off",
+        )
+    } else {
+        None
+    }
+}
+
+/// Runs `body`; its panic stops the server.
+fn guarded(shared: &Shared, body: impl FnOnce()) {
+    // Nothing of what panicked is used again: the process ends.
+    if catch_unwind(AssertUnwindSafe(body)).is_err() {
+        shared.stop(Stop::Crashed(
+            "a thread of a line protocol panicked".to_owned(),
+        ));
+    }
+}
