@@ -1,0 +1,121 @@
+//! Telnet lines of OpenTSDB.
+
+use super::{Lines, samples, serve, serve_with};
+
+#[test]
+fn points_are_stored_and_errors_answered_in_opentsdbs_words() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    sender.send("put sys.cpu 1356998400 42.5 host=web01 cpu=0\r\n");
+    sender.send("put sys.cpu 1356998399500 1 cpu=0 host=web01\nput sys.cpu x 1 host=a\n");
+    assert_eq!(
+        sender.answer(),
+        "put: invalid value: Invalid character in timestamp x"
+    );
+    sender.send("put sys.cpu 1356998400 NaN host=a\nfly\nversion\n\n");
+    assert_eq!(sender.answer(), "unknown command: fly.  Try `help'.");
+    assert!(sender.answer().starts_with("latewood "));
+    let refused = sender.answer();
+    assert_eq!(
+        refused,
+        "put: illegal argument: value is NaN or Infinite: NaN"
+    );
+    sender.send("put sys.cpu 1356998401 43 host=web01 cpu=0\nstats\n");
+    assert!(sender.answer().starts_with("tsd.rpc.received "));
+    assert!(sender.finish().contains(" 1 type=timestamp\n"));
+
+    let key = "sys.cpu{cpu=\"0\",host=\"web01\"}";
+    let expected = ["1356998399500 1", "1356998400000 42.5", "1356998401000 43"];
+    assert_eq!(samples(&server.server, key), expected);
+    let found = server
+        .server
+        .client()
+        .ask("TS.QUERYINDEX __name__=sys.cpu host=web01");
+    assert!(found.contains(key), "{found}");
+}
+
+#[test]
+fn what_is_acknowledged_by_silence_survives_a_kill() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    for at in 0..1000 {
+        sender.send(&format!("put late {} {at} n=1\n", 2_000_000 - at));
+    }
+    sender.send("version\n");
+    sender.answer();
+    let dir = server.server.kill();
+    let server = super::Server::over(dir, &[]);
+    assert_eq!(samples(&server, "late{n=\"1\"}").len(), 1000);
+}
+
+#[test]
+fn a_series_that_was_deleted_or_renamed_is_created_anew() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    for (at, command) in ["DEL m{h=\"a\"}", "RENAME m{h=\"a\"} other", "FLUSHALL"]
+        .iter()
+        .enumerate()
+    {
+        sender.send(&format!("put m {} 1 h=a\nversion\n", at + 1));
+        sender.answer();
+        server.server.client().ask(command);
+    }
+    sender.send("put m 9 1 h=a\nversion\n");
+    sender.answer();
+    assert_eq!(samples(&server.server, "m{h=\"a\"}"), ["9000 1"]);
+}
+
+#[test]
+fn times_in_the_wrong_unit_name_the_series() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    sender.send("put m 9999999999999 1 h=a\n");
+    let refused = sender.answer();
+    assert!(
+        refused.starts_with("put: illegal argument: m{h=\"a\"} at 9999999999999"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_line_without_end_costs_itself_alone_and_a_silent_sender_its_connection() {
+    let server = serve_with(&["--timeout", "1"]);
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    let long = "x".repeat(300_000);
+    sender.send(&format!("put m 1 1 h={long}\nput m 2 2 h=a\n"));
+    let refused = sender.answer();
+    assert_eq!(
+        refused,
+        "put: illegal argument: the line is longer than 65536 bytes"
+    );
+    // The server closes what says nothing for a second.
+    assert_eq!(sender.answer(), "");
+    assert_eq!(samples(&server.server, "m{h=\"a\"}"), ["2000 2"]);
+}
+
+#[test]
+fn the_default_users_keys_bound_what_may_be_written() {
+    let server = serve_with(&["--user", "default on nopass ~open* +@all"]);
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    sender.send("put closed 1 1 h=a\nput open 1 1 h=a\n");
+    let refused = sender.answer();
+    assert!(
+        refused.contains("no permission to write to closed{h=\"a\"}"),
+        "{refused}"
+    );
+    sender.finish();
+    assert_eq!(samples(&server.server, "open{h=\"a\"}"), ["1000 1"]);
+}
+
+#[test]
+fn a_stop_ends_connections_and_keeps_what_came() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    sender.send("put m 1 1 h=a\nversion\n");
+    sender.answer();
+    let (ended_well, dir) = server.server.terminate();
+    assert!(ended_well);
+    assert_eq!(sender.answer(), "");
+    let server = super::Server::over(dir, &[]);
+    assert_eq!(samples(&server, "m{h=\"a\"}"), ["1000 1"]);
+}
