@@ -168,6 +168,14 @@ impl Fixed {
             key_prefix: KEY_PREFIX.to_owned(),
         }
     }
+
+    /// The same with `samples` of every series sent in order before anything else.
+    pub(crate) fn preloaded(self, samples: u64) -> Self {
+        Fixed {
+            preload: samples,
+            ..self
+        }
+    }
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.

@@ -25,6 +25,7 @@ mod recover;
 mod reply;
 mod report;
 mod size;
+mod stages;
 mod target;
 mod usage;
 mod watch;
@@ -62,6 +63,7 @@ enum Mode {
     Wear(wear::WearArgs),
     Mixed(mixed::MixedArgs),
     Size(size::SizeArgs),
+    Stages(stages::StagesArgs),
     All(all::AllArgs),
     Report(report::ReportArgs),
     Demo(demo::DemoArgs),
@@ -92,6 +94,7 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
         Mode::Wear(args) => wear::run(&args, command),
         Mode::Mixed(args) => mixed::run(&args, command),
         Mode::Size(args) => size::run(&args, command),
+        Mode::Stages(args) => stages::run(&args, command),
         Mode::All(args) => all::run(&args),
         Mode::Report(args) => report::run(&args),
         Mode::Demo(args) => demo::run(&args),

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::before::BeforeRun;
 pub(crate) use self::grow::GrowRun;
 pub(crate) use self::idle::IdleSeriesRun;
-pub(crate) use self::library::{Kind, NewRun};
+pub(crate) use self::library::{Kind, NewRun, Plan, watched};
 use self::names::LABELS_MAX;
-pub(crate) use self::wire::WireRun;
+pub(crate) use self::wire::{WireRun, watched as watched_wire};
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::output::{Rounds, turns};
@@ -184,6 +184,6 @@ impl NewArgs {
 }
 
 /// The engine's error in this program's words.
-fn failed(error: latewood_engine::Error) -> crate::error::Error {
+pub(crate) fn failed(error: latewood_engine::Error) -> crate::error::Error {
     crate::error::Error::new(error.to_string())
 }

@@ -16,6 +16,7 @@ mod new;
 mod query;
 mod recover;
 mod size;
+mod stages;
 mod statistics;
 mod timeline;
 mod wear;
@@ -100,6 +101,7 @@ fn page(measurement: &Measurement, name: &str) -> Result<Page> {
         Measurement::New(report) => (new::page(report, name), Vec::new()),
         Measurement::Wear(report) => (wear::page(report, name), Vec::new()),
         Measurement::Mixed(report) => (mixed::page(report, name), Vec::new()),
+        Measurement::Stages(report) => (stages::page(report, name), Vec::new()),
         Measurement::Size(report) => (size::page(report, name), Vec::new()),
     };
     Ok(Page { text, charts })

@@ -16,7 +16,7 @@ use crate::db::Db;
 use crate::error::Result;
 use crate::index::SeriesRef;
 use crate::shard::ShardState;
-use crate::stages::Untimed;
+use crate::stages::{Laps, Stage, Untimed};
 use crate::wal::Position;
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Db {
     /// Appends a batch to series that were resolved before: as [`Db::append`],
     /// without a look for any key. A series that was removed or renamed since,
     /// or has expired, refuses its samples as [`Refusal::StaleSeries`], also
-    /// where another one has its key now. Its stages are not timed.
+    /// where another one has its key now.
     ///
     /// # Errors
     /// Those of [`Db::append`].
@@ -73,15 +73,24 @@ impl Db {
         batch: &[AppendTo<'_>],
         scratch: &mut Scratch,
     ) -> Result<Position> {
-        self.core.append_resolved(batch, scratch)
+        match self.core.stages.due() {
+            Some(mut timed) => self.core.append_resolved(batch, scratch, &mut timed),
+            None => self.core.append_resolved(batch, scratch, &mut Untimed),
+        }
     }
 }
 
 impl Core {
-    fn append_resolved(&self, batch: &[AppendTo<'_>], scratch: &mut Scratch) -> Result<Position> {
+    fn append_resolved<L: Laps>(
+        &self,
+        batch: &[AppendTo<'_>],
+        scratch: &mut Scratch,
+        laps: &mut L,
+    ) -> Result<Position> {
         self.admit_write()?;
         let shards = batch.iter().map(|append| self.shard_of(append.series.id));
         scratch.place(shards, self.shards.len());
+        laps.end_for(Stage::SeriesLookup, batch.len());
         let default_policy = self.default_policy();
         let mut position = Position::default();
         for shard in 0..self.shards.len() {
@@ -90,6 +99,8 @@ impl Core {
                 continue;
             }
             let mut state = self.shards[shard].lock();
+            laps.end(Stage::LockWait);
+            laps.enter(&mut state.sealer);
             let overdue_ms = self.overdue_ms(&state);
             let order = scratch.order[places.clone()].iter();
             let series = order.map(|&at| batch[at as usize].series.id);
@@ -105,12 +116,14 @@ impl Core {
                     scratch.moved.push(index as u32);
                     continue;
                 }
-                scratch.outcomes[index] = self.append_here(&mut state, append, default_policy);
+                scratch.outcomes[index] =
+                    self.append_here(&mut state, append, default_policy, laps);
                 if state.group.len_bytes() > self.group_bytes_max() / 4 {
-                    position = position.max(self.log_group(&mut state)?);
+                    position = position.max(self.log_group_timed(&mut state, laps)?);
                 }
             }
-            position = position.max(self.log_group(&mut state)?);
+            position = position.max(self.log_group_timed(&mut state, laps)?);
+            laps.leave(&mut state.sealer);
         }
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;
@@ -128,6 +141,7 @@ impl Core {
         state: &mut ShardState,
         append: &AppendTo<'_>,
         default_policy: DuplicatePolicy,
+        laps: &mut impl Laps,
     ) -> Outcome {
         if !self.is_current(state, append.series) {
             return Err(Refusal::StaleSeries);
@@ -136,7 +150,7 @@ impl Core {
             return Err(Refusal::InvalidTimestamp);
         }
         let (append, id) = (append.by_key(), append.series.id);
-        self.append_to(state, &append, id, default_policy, &mut Untimed)
+        self.append_to(state, &append, id, default_policy, laps)
     }
 
     /// Whether the series is there and has the key it had when it was resolved.
@@ -164,7 +178,7 @@ impl Core {
             {
                 continue;
             }
-            let outcome = self.append_here(&mut state, append, default_policy);
+            let outcome = self.append_here(&mut state, append, default_policy, &mut Untimed);
             return Ok((outcome, self.log_group(&mut state)?));
         }
     }

@@ -71,12 +71,15 @@ pub(crate) struct NewRun {
 }
 
 /// What one database is for.
-pub(super) struct Plan {
-    pub(super) series: u64,
+pub(crate) struct Plan {
+    /// Series.
+    pub(crate) series: u64,
     /// Samples to each known series in each way.
-    pub(super) known: u32,
-    pub(super) labels: usize,
-    pub(super) threads: usize,
+    pub(crate) known: u32,
+    /// Labels of each series.
+    pub(crate) labels: usize,
+    /// Threads that write.
+    pub(crate) threads: usize,
 }
 
 /// What is the same for all threads of a run.
@@ -110,8 +113,25 @@ pub(super) fn run(plan: &Plan, repeat: usize) -> Result<Vec<NewRun>> {
         .flat_map(|&kind| [(kind, false), (kind, true)])
         .collect();
     let mut runs = Vec::new();
+    watched(plan, &known, repeat, |_, run| runs.extend(run))?;
+    runs.push(mixed(plan, repeat)?);
+    Ok(runs)
+}
+
+/// Fills a database with new series and writes to it in each way of `known`, which says whether
+/// it is scattered. `watch` hears when the database is there, and each run as it ends.
+///
+/// # Errors
+/// When the engine refuses or has lost a sample.
+pub(crate) fn watched(
+    plan: &Plan,
+    known: &[(Kind, bool)],
+    repeat: usize,
+    mut watch: impl FnMut(&Db, Option<NewRun>),
+) -> Result<()> {
     let dir = tempfile::tempdir().doing("make a directory for the database")?;
     let db = open(dir.path())?;
+    watch(&db, None);
     let mut job = Job {
         db: &db,
         plan,
@@ -121,7 +141,7 @@ pub(super) fn run(plan: &Plan, repeat: usize) -> Result<Vec<NewRun>> {
         rounds: 1,
         series: &[],
     };
-    runs.push(job.run(repeat)?);
+    watch(&db, Some(job.run(repeat)?));
     let resolve = |number| db.resolve(key(number).as_bytes());
     let series: Result<Vec<SeriesRef>> = (0..plan.series)
         .map(|number| resolve(number).map_err(failed))
@@ -132,14 +152,11 @@ pub(super) fn run(plan: &Plan, repeat: usize) -> Result<Vec<NewRun>> {
     job.rounds = plan.known;
     for at in turns(repeat, known.len()) {
         (job.kind, job.scattered) = known[at];
-        runs.push(job.run(repeat)?);
+        watch(&db, Some(job.run(repeat)?));
         job.round += plan.known;
     }
     check(&db, plan, u64::from(job.round) * plan.series)?;
-    db.close().map_err(failed)?;
-    drop(dir);
-    runs.push(mixed(plan, repeat)?);
-    Ok(runs)
+    db.close().map_err(failed)
 }
 
 fn mixed(plan: &Plan, repeat: usize) -> Result<NewRun> {

@@ -5,6 +5,7 @@ use latewood_wire::resp::encode_command;
 use serde::{Deserialize, Serialize};
 
 use super::START_MS;
+use super::library::Kind;
 use super::names::{key, labels};
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -57,9 +58,22 @@ struct Adds {
 /// # Errors
 /// When it does not start, refuses a command or loses a series.
 pub(super) fn run(series: u64, labels: usize) -> Result<WireRun> {
+    watched(series, labels, |_, _| Ok(()))
+}
+
+/// The same; `watch` hears when the server is there, and each sort of commands as it ends.
+///
+/// # Errors
+/// Those of `run` and of `watch`.
+pub(crate) fn watched(
+    series: u64,
+    labels: usize,
+    mut watch: impl FnMut(&mut Control, Option<(Kind, Rate)>) -> Result<()>,
+) -> Result<WireRun> {
     let latewood = Latewood::default();
     let (process, settings) = latewood.start()?;
     let mut control = Control::connect(process.address())?;
+    watch(&mut control, None)?;
     let share = series.div_ceil(CONNECTIONS);
     let sources = (0..CONNECTIONS).map(|at| Adds {
         next: series,
@@ -73,18 +87,20 @@ pub(super) fn run(series: u64, labels: usize) -> Result<WireRun> {
         rate: 0.0,
     };
     let mut load = Load::connect(process.address(), sources.collect(), shape)?;
-    let mut phase = |round: i64, labels| {
+    let mut phase = |round: i64, kind, labels| {
         let mut first = 0;
         load.each_source(|source| {
             source.next = std::mem::replace(&mut first, source.end);
             source.labels = labels;
             source.timestamp = (START_MS + round * 1_000).to_string();
         });
-        send(&mut load, &mut control, series)
+        let rate = send(&mut load, &mut control, series)?;
+        watch(&mut control, Some((kind, rate)))?;
+        Ok::<_, Error>(rate)
     };
-    let new = phase(0, labels)?;
-    let known_labels = phase(1, labels)?;
-    let known = phase(2, 0)?;
+    let new = phase(0, Kind::New, labels)?;
+    let known_labels = phase(1, Kind::KeyAndLabels, labels)?;
+    let known = phase(2, Kind::Key, 0)?;
     let held = control.run(&[b"DBSIZE"])?.number();
     if held != i64::try_from(series).ok() {
         return Err(Error::new(format!("{held:?} series held, {series} sent")));

@@ -16,6 +16,7 @@ use crate::new::{BeforeRun, GrowRun, IdleSeriesRun, NewRun, WireRun};
 use crate::query::{IdleRun, QueryRun, Sizes};
 use crate::recover::Recovery;
 use crate::size::{SeriesSize, Stored};
+use crate::stages::{SamplingCost, StagesRun};
 use crate::wear::WearRun;
 
 /// A measurement of any family.
@@ -44,6 +45,8 @@ pub(crate) enum Measurement {
     Mixed(MixedReport),
     /// What real measurements take on disk.
     Size(SizeReport),
+    /// Where the time of a write goes.
+    Stages(StagesReport),
 }
 
 /// All runs of a late benchmark.
@@ -201,6 +204,23 @@ pub(crate) struct SizeReport {
     pub(crate) series: Vec<SeriesSize>,
     /// All of them in a server.
     pub(crate) stored: Stored,
+}
+
+/// All runs of the stages benchmark; parts that were left out are empty.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StagesReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// New and known series.
+    pub(crate) series: u64,
+    /// Labels of each.
+    pub(crate) labels: usize,
+    /// One batch in so many was timed for the tables.
+    pub(crate) sampling: u32,
+    /// Every run.
+    pub(crate) runs: Vec<StagesRun>,
+    /// What the timing costs.
+    pub(crate) costs: Vec<SamplingCost>,
 }
 
 /// Knobs that do not vary within a measurement.

@@ -2,7 +2,7 @@
 
 use super::{Stage, Stages};
 use crate::io::sim::SimDisk;
-use crate::{Append, Create, Db, Defaults, Options, RuleSpec, Scratch};
+use crate::{Append, AppendTo, Create, Db, Defaults, Options, RuleSpec, Scratch};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
 use std::path::Path;
 
@@ -69,6 +69,31 @@ fn a_known_series_takes_only_the_way_of_a_known_series() {
     found.retain(|(stage, _)| *stage != Stage::CacheUpkeep);
     assert_eq!(found, expected);
     assert!(count(db.stages(), Stage::CacheUpkeep) < 10);
+}
+
+#[test]
+fn a_series_by_reference_is_neither_hashed_nor_looked_up_by_key() {
+    let db = timed_db(DuplicatePolicy::Block);
+    let series = db.resolve(b"k").unwrap();
+    let batch: Vec<_> = (1..=10)
+        .map(|timestamp| AppendTo {
+            series: &series,
+            timestamp,
+            value: 1.5,
+            on_duplicate: None,
+        })
+        .collect();
+    db.append_resolved(&batch, &mut Scratch::new()).unwrap();
+    for (stage, events) in [
+        (Stage::SeriesId, 0),
+        (Stage::SeriesLookup, 10),
+        (Stage::LockWait, 2),
+        (Stage::SampleAppend, 10),
+        (Stage::LogEncode, 10),
+        (Stage::LogWrite, 1),
+    ] {
+        assert_eq!(count(db.stages(), stage), events, "{}", stage.name());
+    }
 }
 
 #[test]
