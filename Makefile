@@ -3,8 +3,9 @@
 #   make demo KEEP=1     the same, and leave the server running
 #   make test            everything that must pass, in under 30 minutes on 2 cores
 #   make soak TIME=600   fuzzing, random models and kill loops for TIME seconds each
-#   make bench           the reports of docs/benchmarks, beside its peers: two hours
-#   make check           formatting, lints, documentation: quick, before a commit
+#   make bench           the reports of docs/benchmarks, beside its peers: three hours
+#   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
+#   make check           formatting, lints, documentation, instruction counts: before a commit
 
 CARGO ?= cargo
 TIME ?= 600
@@ -27,6 +28,7 @@ check:
 	$(CARGO) run --quiet --locked -p xtask
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
+	$(CARGO) run --quiet --locked -p xtask -- instructions
 
 test: check build
 	$(CARGO) test --locked --workspace
@@ -60,4 +62,4 @@ soak: build
 	fuzz/run.sh $(TIME)
 
 bench: build
-	$(RELEASE)/latewood-bench all --out docs/benchmarks
+	$(RELEASE)/latewood-bench all $(if $(QUICK),--quick)

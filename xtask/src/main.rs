@@ -2,14 +2,34 @@
 //!
 //! Reads every Rust file git knows or would take, prints each breach as
 //! `file:line: rule` and exits with 1 if there is any. The rules stand in
-//! [`rules::check_file`], one `if` each.
+//! [`rules::check_file`], one `if` each. `-- instructions` counts instructions
+//! instead, see [`instructions`].
 
+mod instructions;
 mod rules;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let counted = match words.as_slice() {
+        [] => return check_files(),
+        ["instructions"] => instructions::run(false),
+        ["instructions", "--record"] => instructions::run(true),
+        _ => Err("usage: xtask [instructions [--record]]".into()),
+    };
+    match counted {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check_files() -> ExitCode {
     let listed = Command::new("git")
         .args([
             "ls-files",

@@ -1,107 +1,99 @@
-//! The measurements behind `docs/benchmarks`, one after the other.
-//!
-//! They are plain command lines, so that anybody can run one of them alone.
+//! The measurements behind `docs/benchmarks`, one after the other, and the page of all of them.
+
+mod reports;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::{Args, Parser};
 
+pub(crate) use self::reports::{REPORTS, Report};
 use crate::error::{Doing, Error, Result};
-use crate::{Cli, dispatch};
+use crate::{Cli, dispatch, report};
 
-/// Name of the report and what is measured; `{late}` and `{repeats}` are filled in.
-const REPORTS: [(&str, &str); 17] = [
-    (
-        "late",
-        "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
-    ),
-    (
-        "late-block",
-        "{late} encoding=compressed chunk=4096 policy=BLOCK late=0,10,50,99 repeats={repeats}",
-    ),
-    (
-        "late-rules",
-        "{late} encoding=compressed chunk=4096 policy=LAST late=0,25,99 rules=0,1,5 repeats={repeats}",
-    ),
-    (
-        "late-uncompressed",
-        "{late} encoding=uncompressed chunk=4096 policy=LAST late=0,10,99 repeats={repeats}",
-    ),
-    (
-        "late-chunk-256",
-        "{late} encoding=compressed chunk=256 policy=LAST late=0,10,99 repeats={repeats}",
-    ),
-    (
-        "late-pipeline-1",
-        "late --start latewood --start redistimeseries --series 32 --samples 10000 \
-         --matrix late=0,10,99 encoding=compressed chunk=4096 pipeline=1 connections=32 \
-         policy=LAST repeats={repeats}",
-    ),
-    ("durable", "durable --repeats {repeats}"),
-    (
-        "fleet",
-        "fleet --series 100000 --samples 20000000 --repeats {repeats}",
-    ),
-    (
-        "recover",
-        "recover --series 100000 --samples 20000000 --late 10 --repeats 3",
-    ),
-    (
-        "recover-flushed",
-        "recover --series 100000 --samples 20000000 --late 0 --flushed --repeats 3",
-    ),
-    ("wear", "wear --series 10000 --samples 10000000 --repeats 3"),
-    (
-        "mixed",
-        "mixed --series 100000 --samples 20000000 --repeats 3",
-    ),
-    ("size", "size"),
-    ("query", "query --repeats {repeats}"),
-    (
-        "inprocess",
-        "inprocess --samples 4000000 --repeats {repeats}",
-    ),
-    ("new", "new --repeats {repeats}"),
-    // Last, since it needs peers that not every machine can have.
-    ("lines", "lines --repeats 3"),
-];
+/// Where the pages go that nobody named a folder for.
+const OUT: &str = "docs/benchmarks";
+const OUT_QUICK: &str = "target/benchmarks-quick";
 
-/// What the late reports at pipeline 50 share.
-const LATE: &str = "late --start latewood --start redistimeseries --series 32 --samples 25000 \
-                    --warmup 2000 --matrix pipeline=50 connections=8";
-
-/// Make every report of docs/benchmarks again (about two hours).
+/// Make every report of docs/benchmarks again, in two to three hours, or the same from less data.
 #[derive(Debug, Args)]
 pub(crate) struct AllArgs {
-    /// Folder for runs, pages and charts
-    #[arg(long, value_name = "DIR", default_value = "docs/benchmarks")]
-    out: PathBuf,
-    /// Runs of every cell
-    #[arg(long, default_value_t = 5)]
-    repeats: usize,
+    /// Folder for runs, pages and charts [default: docs/benchmarks; quick: target/benchmarks-quick]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Runs of every cell [default: 5; quick: 2]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    repeats: Option<u64>,
+    /// Less data: the same picture in minutes, to see whether it is true
+    #[arg(long)]
+    quick: bool,
+    /// Only these reports
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = named)]
+    only: Vec<Report>,
+    /// Only Latewood in the late reports, and no lines: nothing is fetched
+    #[arg(long)]
+    alone: bool,
 }
 
-/// Runs the subcommand.
+/// Runs the subcommand. A measurement that fails does not keep the others from being made.
 ///
 /// # Errors
-/// With the first measurement that fails.
+/// When a measurement has failed or the pages cannot be written.
 pub(crate) fn run(args: &AllArgs) -> Result<()> {
-    let out = args.out.display().to_string();
-    std::fs::create_dir_all(&args.out).doing(format!("make {out}"))?;
-    for (name, words) in REPORTS {
-        let command = command(name, words, &out, args.repeats);
+    let out = args.out.clone();
+    let out = out.unwrap_or_else(|| if args.quick { OUT_QUICK } else { OUT }.into());
+    std::fs::create_dir_all(&out).doing(format!("make {}", out.display()))?;
+    let mut failed = Vec::new();
+    for report in args.reports() {
+        let command = args.command(report, &out.display().to_string());
         eprintln!("latewood-bench {command}");
+        let began = Instant::now();
         let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
         let cli = Cli::try_parse_from(words).map_err(|error| Error::new(error.to_string()))?;
-        dispatch(cli.mode, &command)?;
+        match dispatch(cli.mode, &command) {
+            Ok(()) => eprintln!("{}: {:.0} s", report.name, began.elapsed().as_secs_f64()),
+            Err(error) => {
+                eprintln!("{}: {error}", report.name);
+                failed.push(report.name);
+            }
+        }
     }
-    Ok(())
+    report::write_all(&out)?;
+    match failed.as_slice() {
+        [] => Ok(()),
+        failed => Err(Error::new(format!("failed: {}", failed.join(", ")))),
+    }
 }
 
-fn command(name: &str, words: &str, out: &str, repeats: usize) -> String {
-    let words = words.replace("{late}", LATE);
-    let words = words.replace("{repeats}", &repeats.to_string());
-    format!("{words} --json {out}/{name}.json --out {out}")
+fn named(name: &str) -> std::result::Result<Report, String> {
+    let found = REPORTS.iter().find(|report| report.name == name);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = REPORTS.iter().map(|report| report.name).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+impl AllArgs {
+    fn reports(&self) -> Vec<&Report> {
+        let chosen = |report: &&Report| {
+            self.only.is_empty() || self.only.iter().any(|one| one.name == report.name)
+        };
+        let possible = |report: &&Report| !(self.alone && report.name == "lines");
+        REPORTS.iter().filter(chosen).filter(possible).collect()
+    }
+
+    fn command(&self, report: &Report, out: &str) -> String {
+        let repeats = match self.repeats {
+            Some(repeats) => repeats as usize,
+            None if self.quick => 2,
+            None => 5,
+        };
+        let command = report.command(self.quick, repeats, out);
+        match self.alone {
+            true => command.replace(" --start redistimeseries", ""),
+            false => command,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -110,11 +102,33 @@ mod tests {
 
     #[test]
     fn every_report_is_a_command_that_parses() {
-        for (name, words) in REPORTS {
-            let command = command(name, words, "d", 3);
-            assert!(command.contains(&format!("d/{name}.json")));
-            let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
-            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{command}: {error}"));
+        for quick in [false, true] {
+            for report in REPORTS {
+                let command = report.command(quick, 3, "d");
+                assert!(command.contains(&format!("d/{}.json", report.name)));
+                assert!(!command.contains('{'), "{command}");
+                let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
+                Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{command}: {error}"));
+            }
         }
+    }
+
+    #[test]
+    fn reports_can_be_chosen_and_peers_left_out() {
+        let all = |words: &str| match Cli::try_parse_from(words.split(' ')).unwrap().mode {
+            crate::Mode::All(args) => args,
+            other => panic!("{other:?}"),
+        };
+        let some = all("x all --quick --only late,lines --alone");
+        let commands: Vec<String> = some
+            .reports()
+            .iter()
+            .map(|r| some.command(r, "d"))
+            .collect();
+        assert_eq!(commands.len(), 1);
+        assert!(commands[0].starts_with("late --start latewood --series"));
+        assert!(commands[0].contains("repeats=2"));
+        assert_eq!(all("x all").reports().len(), REPORTS.len());
+        assert!(Cli::try_parse_from(["x", "all", "--only", "none"]).is_err());
     }
 }

@@ -16,6 +16,7 @@ use crate::machine::Machine;
 use crate::output::{Output, turns};
 use crate::report::json::{DurableReport, Measurement, Run};
 use crate::target::{System, Target};
+use crate::workload::LateShape;
 
 /// The settings compared, without a log first.
 const SETTINGS: [System; 4] = [
@@ -84,6 +85,7 @@ fn rate_run(system: System, repeat: usize, args: &DurableArgs) -> Result<Run> {
         series: 8,
         samples: args.samples,
         rules: 0,
+        shape: LateShape::Uniform,
     };
     let fixed = Fixed::new(SEED, args.warmup);
     let ready = target.ready()?;

@@ -17,7 +17,7 @@ use crate::late::{self, RULES};
 use crate::machine::{Machine, own_cpu_seconds};
 use crate::output::Rounds;
 use crate::report::json::{InProcessReport, Measurement};
-use crate::workload::Series;
+use crate::workload::{LateShape, Series};
 
 /// Samples of one batch: a pipeline of 50 TS.ADD.
 const BATCH: usize = 50;
@@ -34,6 +34,9 @@ pub(crate) struct InProcessArgs {
     /// Shares of late samples of a hundred
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 10.0, 50.0, 99.0])]
     late: Vec<f64>,
+    /// How late samples are late
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = [LateShape::Uniform])]
+    shape: Vec<LateShape>,
     /// Compaction rules of each series, those of the late benchmark
     #[arg(long, default_value_t = 0, value_parser = late::rule_count)]
     rules: usize,
@@ -53,6 +56,9 @@ pub(crate) struct InProcessRun {
     /// Compaction rules of each series.
     #[serde(default)]
     pub(crate) rules: usize,
+    /// How late samples are late.
+    #[serde(default, skip_serializing_if = "LateShape::is_uniform")]
+    pub(crate) shape: LateShape,
     /// Samples appended, refused ones included.
     pub(crate) samples: usize,
     /// Samples refused as duplicates.
@@ -80,23 +86,20 @@ pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
         series: args.series,
         runs: Vec::new(),
     };
+    let shapes = || args.shape.iter();
+    let loads = |&late_percent: &f64| shapes().map(move |&shape| (shape, late_percent));
+    let loads: Vec<(LateShape, f64)> = args.late.iter().flat_map(loads).collect();
     for _ in 0..args.rounds.repeats {
-        for &late_percent in &args.late {
-            let (plan, distinct) = plan(args, late_percent);
+        for &load in &loads {
+            let (plan, distinct) = plan(args, load);
             for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
                 for wal in [false, true] {
-                    let run = once(args, &plan, late_percent, policy, wal)?;
+                    let run = once(args, &plan, load, policy, wal)?;
                     if run.stored != distinct {
                         let text = format!("{} samples held, {distinct} sent", run.stored);
                         return Err(Error::new(text));
                     }
-                    eprintln!(
-                        "{late_percent} % late, {}, log {}: {:.0} ns a sample, {:.0} ns of CPU",
-                        run.policy,
-                        if wal { "on" } else { "off" },
-                        run.seconds * 1e9 / run.samples as f64,
-                        run.cpu_seconds * 1e9 / run.samples as f64
-                    );
+                    eprintln!("{}", run.sentence());
                     report.runs.push(run);
                 }
             }
@@ -107,9 +110,12 @@ pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
 }
 
 /// The samples of a run, and how many different timestamps they have.
-fn plan(args: &InProcessArgs, late_percent: f64) -> (Vec<Planned>, u64) {
+fn plan(args: &InProcessArgs, (shape, late_percent): (LateShape, f64)) -> (Vec<Planned>, u64) {
     let mut series: Vec<Series> = (0..args.series)
-        .map(|number| Series::new(key(number), late_percent / 100.0, args.rounds.seed, number))
+        .map(|number| {
+            let share = late_percent / 100.0;
+            Series::shaped(key(number), shape, share, args.rounds.seed, number)
+        })
         .collect();
     let count = series.len();
     let mut text = zmij::Buffer::new();
@@ -135,7 +141,7 @@ fn key(number: u64) -> String {
 fn once(
     args: &InProcessArgs,
     plan: &[Planned],
-    late_percent: f64,
+    (shape, late_percent): (LateShape, f64),
     policy: DuplicatePolicy,
     wal: bool,
 ) -> Result<InProcessRun> {
@@ -186,6 +192,7 @@ fn once(
         policy: policy.name().to_uppercase(),
         late_percent,
         rules: args.rules,
+        shape,
         samples: plan.len(),
         refused: stats.samples_refused,
         stored,
@@ -193,6 +200,28 @@ fn once(
         cpu_seconds,
         memory_bytes_per_sample: memory.series.total_bytes() as f64 / stored.max(1) as f64,
     })
+}
+
+impl InProcessRun {
+    /// The share of late samples, and their shape where it is not the usual one.
+    pub(crate) fn lateness(&self) -> String {
+        match self.shape {
+            LateShape::Uniform => self.late_percent.to_string(),
+            shape => format!("{}, {}", self.late_percent, shape.name()),
+        }
+    }
+
+    /// One line for the terminal.
+    fn sentence(&self) -> String {
+        format!(
+            "{} % late, {}, log {}: {:.0} ns a sample, {:.0} ns of CPU",
+            self.lateness(),
+            self.policy,
+            if self.wal { "on" } else { "off" },
+            self.seconds * 1e9 / self.samples as f64,
+            self.cpu_seconds * 1e9 / self.samples as f64
+        )
+    }
 }
 
 /// Gives a series the first `rules` of the late benchmark's rules.

@@ -26,6 +26,7 @@ use crate::machine::Machine;
 use crate::output::{Output, turns};
 use crate::report::json::{LateReport, Measurement, Run, Settings, TargetInfo};
 use crate::target::{System, Target};
+use crate::workload::LateShape;
 
 /// The keys of the public client: keys as long as its own cost as much to parse.
 const KEY_PREFIX: &str = "ooo-client#";
@@ -62,6 +63,9 @@ pub(crate) struct Cell {
     /// Compaction rules of each series.
     #[serde(default)]
     pub(crate) rules: usize,
+    /// How late samples are late.
+    #[serde(default, skip_serializing_if = "LateShape::is_uniform")]
+    pub(crate) shape: LateShape,
 }
 
 /// Measure what late samples cost a RESP time-series server.
@@ -86,6 +90,9 @@ pub(crate) struct LateArgs {
     /// Late samples of a hundred
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     late: f64,
+    /// How late samples are late
+    #[arg(long, value_enum, default_value_t = LateShape::Uniform)]
+    shape: LateShape,
     /// Compressed chunks (the default)
     #[arg(long, conflicts_with = "uncompressed")]
     compressed: bool,
@@ -137,7 +144,8 @@ pub(crate) struct LateArgs {
     key_prefix: String,
 
     /// Measure many cells: all, or those of axes such as late=0,99 encoding=compressed
-    /// chunk=256,4096 pipeline=1,50 connections=1,8,64 policy=LAST,BLOCK rules=0,1,5 repeats=5
+    /// chunk=256,4096 pipeline=1,50 connections=1,8,64 policy=LAST,BLOCK rules=0,1,5
+    /// shape=delays,backfill repeats=5
     #[arg(long, num_args = 0.., value_name = "AXIS=VALUES")]
     matrix: Option<Vec<String>>,
     #[command(flatten)]
@@ -270,6 +278,7 @@ impl LateArgs {
             series: self.series,
             samples: self.samples,
             rules: self.rules,
+            shape: self.shape,
         };
         match &self.matrix {
             None => Ok((vec![single], 1)),
@@ -305,11 +314,12 @@ fn describe(name: &str, cell: &Cell, m: &Measured) -> String {
         &cell.policy
     };
     let mut text = format!(
-        "{name}: {} % late, {:?}, chunk {}, pipeline {}, {} connections, {} series, policy {policy}\n  \
+        "{name}: {} % late ({}), {:?}, chunk {}, pipeline {}, {} connections, {} series, policy {policy}\n  \
          {:.0} samples/s; p50 {:.0} us, p95 {:.0} us, p99 {:.0} us, max {:.0} us\n  \
          server {:.3} CPU-s: {:.0} samples per CPU-s, {:.3} CPU-s per million; client {:.3} CPU-s\n  \
          {:.2} bytes per sample kept ({} of {} sent); used memory {:.2}",
         cell.late_percent,
+        cell.shape.name(),
         cell.encoding,
         cell.chunk_size,
         cell.pipeline,

@@ -25,6 +25,7 @@ mod recover;
 mod reply;
 mod report;
 mod size;
+mod soak;
 mod stages;
 mod target;
 mod usage;
@@ -64,6 +65,7 @@ enum Mode {
     Mixed(mixed::MixedArgs),
     Size(size::SizeArgs),
     Stages(stages::StagesArgs),
+    Soak(soak::SoakArgs),
     All(all::AllArgs),
     Report(report::ReportArgs),
     Demo(demo::DemoArgs),
@@ -94,6 +96,7 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
         Mode::Wear(args) => wear::run(&args, command),
         Mode::Mixed(args) => mixed::run(&args, command),
         Mode::Size(args) => size::run(&args, command),
+        Mode::Soak(args) => soak::run(&args, command),
         Mode::Stages(args) => stages::run(&args, command),
         Mode::All(args) => all::run(&args),
         Mode::Report(args) => report::run(&args),

@@ -69,10 +69,10 @@ pub(crate) struct StagesArgs {
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     sampling: u32,
     /// Pairs of turns, one with the timing off and one with it on
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(6..=10_000))]
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(6..=10_000))]
     pairs: u64,
     /// Samples of such a turn
-    #[arg(long, default_value_t = 500_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     turn: u64,
     /// Only these parts
     #[arg(long, value_enum, value_delimiter = ',')]

@@ -3,19 +3,21 @@
 //! A series starts at 100,000 ms. Each sample is, with the wanted probability, late: its
 //! timestamp is uniform over everything from 0 to the newest; otherwise it is the newest plus
 //! one millisecond. Values are uniform in [0, 32) with single precision, in their shortest text.
+//! Other shapes of lateness are in `shape`.
 //!
 //! The generator knows how many different timestamps it has sent, so that nobody is credited for
-//! samples that were lost. Every timestamp above the start has been sent in order already when a
-//! late sample repeats it, so only those up to the start need a bit each.
+//! samples that were lost.
+
+mod shape;
 
 use latewood_wire::resp::encode_command;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
+pub(crate) use self::shape::LateShape;
+use self::shape::Lateness;
 use crate::load::Source;
 
-/// Newest timestamp of a series before its first sample.
-const START_MS: i64 = 100_000;
 /// Values are below this.
 const VALUE_MAX: f32 = 32.0;
 
@@ -27,8 +29,7 @@ pub(crate) struct Series {
     late_share: f64,
     newest_ms: i64,
     sent: u64,
-    seen: Vec<u64>,
-    distinct_late: u64,
+    lateness: Lateness,
 }
 
 /// The series of one connection, served round robin.
@@ -42,15 +43,27 @@ pub(crate) struct Writer {
 impl Series {
     /// A series of its own random stream: the same `seed` and `number` give the same samples.
     pub(crate) fn new(key: String, late_share: f64, seed: u64, number: u64) -> Self {
+        Self::shaped(key, LateShape::Uniform, late_share, seed, number)
+    }
+
+    /// The same with late samples of another shape.
+    pub(crate) fn shaped(
+        key: String,
+        shape: LateShape,
+        late_share: f64,
+        seed: u64,
+        number: u64,
+    ) -> Self {
+        // Any odd constant keeps the streams of neighbouring numbers apart.
+        let stream = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut rng = SmallRng::seed_from_u64(seed ^ stream);
         Series {
             key: key.into_bytes(),
-            // Any odd constant keeps the streams of neighbouring numbers apart.
-            rng: SmallRng::seed_from_u64(seed ^ (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            lateness: shape.begin(late_share, &mut rng),
+            rng,
             late_share,
-            newest_ms: START_MS,
+            newest_ms: shape.start_ms(),
             sent: 0,
-            seen: vec![0; START_MS as usize / 64 + 1],
-            distinct_late: 0,
         }
     }
 
@@ -66,21 +79,15 @@ impl Series {
 
     /// Different timestamps generated so far.
     pub(crate) fn distinct(&self) -> u64 {
-        (self.newest_ms - START_MS) as u64 + self.distinct_late
+        self.lateness.distinct(self.newest_ms, self.sent)
     }
 
     /// The next timestamp (ms) and value.
     #[inline]
     pub(crate) fn next_sample(&mut self) -> (i64, f32) {
         self.sent += 1;
-        let timestamp_ms = if self.rng.random::<f64>() < self.late_share {
-            let late_ms = self.rng.random_range(0..self.newest_ms);
-            self.note_late(late_ms);
-            late_ms
-        } else {
-            self.newest_ms += 1;
-            self.newest_ms
-        };
+        let (newest_ms, share) = (&mut self.newest_ms, self.late_share);
+        let timestamp_ms = self.lateness.next_ms(newest_ms, share, &mut self.rng);
         (timestamp_ms, self.rng.random::<f32>() * VALUE_MAX)
     }
 
@@ -99,15 +106,6 @@ impl Series {
         let timestamp = timestamp.format(timestamp_ms).as_bytes();
         let number = number.format_finite(value).as_bytes();
         encode_command(out, &[b"TS.ADD", self.key.as_slice(), timestamp, number]);
-    }
-
-    fn note_late(&mut self, late_ms: i64) {
-        if late_ms > START_MS {
-            return;
-        }
-        let (word, bit) = (late_ms as usize / 64, 1 << (late_ms % 64));
-        self.distinct_late += u64::from(self.seen[word] & bit == 0);
-        self.seen[word] |= bit;
     }
 }
 
@@ -153,12 +151,18 @@ impl Source for Writer {
 }
 
 /// `count` writers for `keys`, which are dealt out in turn; every series has its own stream.
-pub(crate) fn writers(keys: Vec<String>, count: usize, late_share: f64, seed: u64) -> Vec<Writer> {
+pub(crate) fn writers(
+    keys: Vec<String>,
+    count: usize,
+    (shape, late_share): (LateShape, f64),
+    seed: u64,
+) -> Vec<Writer> {
     let mut dealt: Vec<Vec<Series>> = Vec::new();
     dealt.resize_with(count.clamp(1, keys.len().max(1)), Vec::new);
     let hands = dealt.len();
     for (number, key) in keys.into_iter().enumerate() {
-        dealt[number % hands].push(Series::new(key, late_share, seed, number as u64));
+        let series = Series::shaped(key, shape, late_share, seed, number as u64);
+        dealt[number % hands].push(series);
     }
     dealt.into_iter().map(Writer::new).collect()
 }
@@ -182,7 +186,7 @@ mod tests {
     #[test]
     fn late_share_is_what_was_asked() {
         let mut series = Series::new("k".into(), 0.25, 7, 0);
-        let mut newest_ms = START_MS;
+        let mut newest_ms = LateShape::Uniform.start_ms();
         let mut late = 0;
         for _ in 0..100_000 {
             let (timestamp_ms, value) = series.next_sample();
@@ -207,7 +211,7 @@ mod tests {
     #[test]
     fn a_writer_serves_its_series_in_turn_and_stops() {
         let keys = (0..3).map(|n| format!("k{n}")).collect();
-        let mut writers = writers(keys, 2, 0.0, 1);
+        let mut writers = writers(keys, 2, (LateShape::Uniform, 0.0), 1);
         assert_eq!(writers.len(), 2);
         let writer = &mut writers[0];
         writer.allow(2);

@@ -49,3 +49,9 @@ pub const FRAME_SAMPLES_MAX: usize = 512;
 
 /// The frame format that [`Encoder`] writes.
 pub const FORMAT_VERSION: u8 = 1;
+
+/// Has this process run the loops that every processor can run, whatever its own can do: for
+/// counts of instructions that are to be the same everywhere. Frames are the same bytes.
+pub fn portable_only() {
+    simd::portable_only();
+}

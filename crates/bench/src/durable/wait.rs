@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::late::{self, Cell, Encoding, Fixed};
 use crate::load::{Load, Shape, Source, histogram};
 use crate::target::{Durability, Latewood};
+use crate::workload::LateShape;
 
 /// Turns of a run.
 const TURNS: u64 = 10;
@@ -62,6 +63,7 @@ pub(super) fn measure(clients: usize, repeat: usize, samples: u64) -> Result<Syn
         series: clients as u64,
         samples: each * TURNS,
         rules: 0,
+        shape: LateShape::Uniform,
     };
     let mut control = Control::connect(process.address())?;
     let mut load = late::open(process.address(), &cell, &Fixed::new(super::SEED, 0))?;

@@ -179,9 +179,8 @@ fn connect(address: &Address, cell: &Cell, fixed: &Fixed) -> Result<Load<Writer>
         threads: fixed.threads,
         rate: fixed.rate,
     };
-    let late_share = cell.late_percent / 100.0;
-    let mut writers =
-        workload::writers(keys(cell, fixed), cell.connections, late_share, fixed.seed);
+    let lateness = (cell.shape, cell.late_percent / 100.0);
+    let mut writers = workload::writers(keys(cell, fixed), cell.connections, lateness, fixed.seed);
     if fixed.preload > 0 {
         writers = preload::run(address, writers, fixed)?;
     }

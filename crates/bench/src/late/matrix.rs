@@ -1,7 +1,10 @@
 //! The axes of a matrix: which cells to measure, and how often.
 
+use clap::ValueEnum;
+
 use super::{Cell, Encoding};
 use crate::error::{Error, Result};
+use crate::workload::LateShape;
 
 /// The values along each axis.
 #[derive(Debug)]
@@ -13,13 +16,14 @@ pub(super) struct Axes {
     connections: Vec<usize>,
     policies: Vec<String>,
     rules: Vec<usize>,
+    shapes: Vec<LateShape>,
     /// Runs of each cell.
     pub(super) repeats: usize,
 }
 
 impl Axes {
-    /// Reads words such as `late=0,99`; an axis that is not named keeps its full range, the
-    /// policy and the rules keep those of `base`.
+    /// Reads words such as `late=0,99`; an axis that is not named keeps its full range;
+    /// policy, rules and shape keep those of `base`.
     ///
     /// # Errors
     /// When an axis or a value is unknown.
@@ -32,6 +36,7 @@ impl Axes {
             connections: vec![1, 8, 64],
             policies: vec![base.policy.clone()],
             rules: vec![base.rules],
+            shapes: vec![base.shape],
             repeats: 5,
         };
         for word in words {
@@ -51,6 +56,10 @@ impl Axes {
                 "rules" => {
                     axes.rules = all(&values, |v| super::rule_count(v).ok()).ok_or_else(wrong)?;
                 }
+                "shape" => {
+                    let shape = |v: &str| LateShape::from_str(v, false).ok();
+                    axes.shapes = all(&values, shape).ok_or_else(wrong)?;
+                }
                 "repeats" => axes.repeats = count(values[0]).ok_or_else(wrong)?,
                 _ => return Err(wrong()),
             }
@@ -64,6 +73,7 @@ impl Axes {
         let mut cells = vec![base.clone()];
         cells = vary(&cells, &self.policies, |cell, value| cell.policy = value);
         cells = vary(&cells, &self.rules, |cell, value| cell.rules = value);
+        cells = vary(&cells, &self.shapes, |cell, value| cell.shape = value);
         cells = vary(&cells, &self.connections, |cell, value| {
             cell.connections = value;
             cell.series = base.series.max(value as u64);
@@ -124,6 +134,7 @@ mod tests {
             series: 8,
             samples: 1000,
             rules: 0,
+            shape: LateShape::Uniform,
         }
     }
 
@@ -172,6 +183,15 @@ mod tests {
     }
 
     #[test]
+    fn shapes_are_an_axis() {
+        let text = "late=10 encoding=compressed chunk=4096 pipeline=50 connections=8 \
+                    shape=uniform,device-day";
+        let cells = Axes::parse(&words(text), &base()).unwrap().cells(&base());
+        let shapes: Vec<_> = cells.iter().map(|cell| cell.shape).collect();
+        assert_eq!(shapes, [LateShape::Uniform, LateShape::DeviceDay]);
+    }
+
+    #[test]
     fn unknown_words_are_refused() {
         for text in [
             "late",
@@ -181,6 +201,7 @@ mod tests {
             "color=red",
             "encoding=zip",
             "rules=6",
+            "shape=round",
         ] {
             assert!(Axes::parse(&words(text), &base()).is_err(), "{text}");
         }

@@ -83,12 +83,12 @@ fn encode(series: &mut Series, samples: u64, out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::writers;
+    use crate::workload::{LateShape, writers};
 
     #[test]
     fn every_series_gets_the_same_number_in_order() {
         let keys = (0..3).map(|n| format!("k{n}")).collect();
-        let writer = writers(keys, 1, 0.9, 1).remove(0);
+        let writer = writers(keys, 1, (LateShape::Uniform, 0.9), 1).remove(0);
         let mut filler = Filler {
             left: vec![1_100; 3],
             writer,

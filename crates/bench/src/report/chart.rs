@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::statistics::{Spread, thousands};
+use super::statistics::{Spread, axis_label};
 use crate::error::{Error, Result};
 
 /// Size of a chart, pixels.
@@ -86,13 +86,7 @@ fn draw_into(chart: &Chart, svg: &mut String) -> Drawn {
         .x_labels(11)
         .y_labels((top / step).round() as usize + 2)
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| {
-            if step < 1.0 {
-                format!("{y:.2}")
-            } else {
-                thousands(*y)
-            }
-        })
+        .y_label_formatter(&|y| axis_label(*y, step))
         .label_style(("sans-serif", 13))
         .axis_desc_style(("sans-serif", 15))
         .light_line_style(TRANSPARENT)

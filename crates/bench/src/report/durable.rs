@@ -26,7 +26,8 @@ pub(super) fn page(report: &DurableReport, name: &str) -> String {
     )
 }
 
-fn rates(report: &DurableReport) -> String {
+/// The rate at each setting of the log.
+pub(super) fn rates(report: &DurableReport) -> String {
     let mut table = "| setting | samples/s | share | per server CPU-s | p50 us | p99 us |\n\
                      |---|--:|--:|--:|--:|--:|\n"
         .to_owned();

@@ -31,7 +31,10 @@ pub(super) fn page(report: &InProcessReport, name: &str) -> String {
             .runs
             .iter()
             .filter(|run| {
-                run.late_percent == 0.0 && run.wal == first.wal && run.policy == first.policy
+                run.late_percent == 0.0
+                    && run.wal == first.wal
+                    && run.policy == first.policy
+                    && run.shape == first.shape
             })
             .collect();
         let extra = (first.late_percent > 0.0 && !in_order.is_empty())
@@ -40,7 +43,7 @@ pub(super) fn page(report: &InProcessReport, name: &str) -> String {
             "| {} | {} | {} | {} | {} | {:.0} | {:.0} | {} | {:.0} | {:.2} |\n",
             first.policy,
             if first.wal { "interval" } else { "off" },
-            first.late_percent,
+            first.lateness(),
             thousands(1e9 / ns),
             thousands(1e9 / cpu_ns),
             ns,
@@ -70,6 +73,7 @@ fn settings(runs: &[InProcessRun]) -> Vec<Vec<&InProcessRun>> {
                 first.wal == run.wal
                     && first.policy == run.policy
                     && first.late_percent == run.late_percent
+                    && first.shape == run.shape
             })
         };
         match groups.iter().position(same) {
@@ -83,6 +87,7 @@ fn settings(runs: &[InProcessRun]) -> Vec<Vec<&InProcessRun>> {
             .0
             .cmp(&order(a).0)
             .then(order(a).1.cmp(&order(b).1))
+            .then(a[0].shape.cmp(&b[0].shape))
             .then(a[0].late_percent.total_cmp(&b[0].late_percent))
     });
     groups

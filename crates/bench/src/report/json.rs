@@ -16,6 +16,7 @@ use crate::new::{BeforeRun, GrowRun, IdleSeriesRun, NewRun, WireRun};
 use crate::query::{IdleRun, QueryRun, Sizes};
 use crate::recover::Recovery;
 use crate::size::{SeriesSize, Stored};
+use crate::soak::SoakRound;
 use crate::stages::{SamplingCost, StagesRun};
 use crate::wear::WearRun;
 
@@ -47,6 +48,8 @@ pub(crate) enum Measurement {
     Size(SizeReport),
     /// Where the time of a write goes.
     Stages(StagesReport),
+    /// A mixed load through stops and kills.
+    Soak(SoakReport),
 }
 
 /// All runs of a late benchmark.
@@ -221,6 +224,42 @@ pub(crate) struct StagesReport {
     pub(crate) runs: Vec<StagesRun>,
     /// What the timing costs.
     pub(crate) costs: Vec<SamplingCost>,
+}
+
+/// All rounds of a soak.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SoakReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// How the server was started.
+    pub(crate) settings: String,
+    /// Series that live through the whole soak.
+    pub(crate) series: u64,
+    /// Series that come and go in each round.
+    pub(crate) passing: u64,
+    /// Every round.
+    pub(crate) rounds: Vec<SoakRound>,
+}
+
+impl Measurement {
+    /// Where it ran.
+    pub(crate) fn machine(&self) -> &Machine {
+        match self {
+            Measurement::Late(report) => &report.machine,
+            Measurement::Lines(report) => &report.machine,
+            Measurement::Durable(report) => &report.machine,
+            Measurement::Recover(report) => &report.machine,
+            Measurement::Query(report) => &report.machine,
+            Measurement::InProcess(report) => &report.machine,
+            Measurement::New(report) => &report.machine,
+            Measurement::Fleet(report) => &report.machine,
+            Measurement::Wear(report) => &report.machine,
+            Measurement::Mixed(report) => &report.machine,
+            Measurement::Size(report) => &report.machine,
+            Measurement::Stages(report) => &report.machine,
+            Measurement::Soak(report) => &report.machine,
+        }
+    }
 }
 
 /// Knobs that do not vary within a measurement.

@@ -6,9 +6,10 @@ use super::chart::{Chart, Line};
 use super::json::{LateReport, Run};
 use super::statistics::{bracketed, spread, thousands, unique};
 use crate::late::{Cell, Encoding, Measured, RULES};
+use crate::workload::LateShape;
 
 /// Everything of a cell that a chart holds fixed: all but late share and encoding.
-type Group = (u32, usize, usize, String, usize);
+type Group = (u32, usize, usize, String, usize, LateShape);
 
 /// The charts of a report: ops/s and p50 against the late share, a pair for each group of cells.
 pub(super) fn charts(report: &LateReport, name: &str) -> Vec<Chart> {
@@ -60,24 +61,33 @@ pub(super) fn page(report: &LateReport, name: &str, charts: &[Chart]) -> String 
 }
 
 /// What a heading says of duplicates and rules.
-fn policy_and_rules((_, _, _, policy, rules): &Group) -> String {
+fn policy_and_rules((_, _, _, policy, rules, shape): &Group) -> String {
     let policy = if policy.is_empty() { "default" } else { policy };
-    match rules {
-        0 => format!("policy {policy}"),
-        1 => format!("policy {policy}, 1 rule per series"),
-        _ => format!("policy {policy}, {rules} rules per series"),
-    }
+    let rules = match rules {
+        0 => String::new(),
+        1 => ", 1 rule per series".to_owned(),
+        _ => format!(", {rules} rules per series"),
+    };
+    let shape = match shape {
+        LateShape::Uniform => String::new(),
+        shape => format!(", late as {}", shape.name()),
+    };
+    format!("policy {policy}{rules}{shape}")
 }
 
 /// How the files of a group's charts end.
-fn suffix((chunk, pipeline, connections, policy, rules): &Group) -> String {
+fn suffix((chunk, pipeline, connections, policy, rules, shape): &Group) -> String {
     let policy = if policy.is_empty() { "default" } else { policy };
     let rules = match rules {
         0 => String::new(),
         _ => format!("-r{rules}"),
     };
+    let shape = match shape {
+        LateShape::Uniform => String::new(),
+        shape => format!("-{}", shape.name()),
+    };
     format!(
-        "c{chunk}-p{pipeline}-n{connections}-{}{rules}",
+        "c{chunk}-p{pipeline}-n{connections}-{}{rules}{shape}",
         policy.to_lowercase()
     )
 }
@@ -209,6 +219,55 @@ fn table(report: &LateReport, group: &Group, encoding: Encoding) -> String {
     )
 }
 
+/// For each group of cells what it is and a table of the rate at each share of late samples, and
+/// of what is lost against none.
+pub(super) fn overheads(report: &LateReport, encoding: Encoding) -> Vec<(String, String)> {
+    let of_group = |group: Group| {
+        let (chunk, pipeline, connections, ..) = &group;
+        let title = format!(
+            "chunk {chunk}, pipeline {pipeline}, {connections} connections, {}",
+            policy_and_rules(&group)
+        );
+        Some((title, overhead(report, &group, encoding)?))
+    };
+    groups(report).into_iter().filter_map(of_group).collect()
+}
+
+fn overhead(report: &LateReport, group: &Group, encoding: Encoding) -> Option<String> {
+    let all = targets(report);
+    let shares = all.iter().flat_map(|target| {
+        let late = late_percents(report, group, encoding, target);
+        late.into_iter().filter(|&late| late > 0.0)
+    });
+    let mut shares = unique(shares);
+    shares.sort_by(f64::total_cmp);
+    if shares.is_empty() {
+        return None;
+    }
+    let heads: String = shares
+        .iter()
+        .map(|late| format!(" {late} % late |"))
+        .collect();
+    let mut table = format!(
+        "| server | samples/s at 0 % |{heads}\n|---|--:|{}\n",
+        "--:|".repeat(shares.len())
+    );
+    for target in &all {
+        let rate = |late| {
+            let runs = runs(report, group, encoding, target, Some(late));
+            median(&runs, |m| m.samples_per_second)
+        };
+        let Some(base) = rate(0.0) else { continue };
+        let cell = |&late: &f64| {
+            let lost = rate(late).map(|rate| 100.0 * (1.0 - rate / base));
+            lost.map_or_else(|| " |".to_owned(), |lost| format!(" {lost:.1} % |"))
+        };
+        let cells: String = shares.iter().map(cell).collect();
+        table += &format!("| {target} | {} |{cells}\n", thousands(base));
+    }
+    Some(table)
+}
+
 fn lines(report: &LateReport, group: &Group, value: fn(&Measured) -> f64) -> Vec<Line> {
     let mut lines = Vec::new();
     for target in targets(report) {
@@ -258,6 +317,7 @@ fn group(cell: &Cell) -> Group {
         cell.connections,
         cell.policy.clone(),
         cell.rules,
+        cell.shape,
     )
 }
 

@@ -23,7 +23,8 @@ pub(super) fn page(report: &NewReport, name: &str) -> String {
     page
 }
 
-fn process(report: &NewReport) -> String {
+/// New and known series in process.
+pub(super) fn process(report: &NewReport) -> String {
     if report.runs.is_empty() {
         return String::new();
     }
@@ -103,7 +104,8 @@ fn idle(runs: &[IdleSeriesRun]) -> String {
     text
 }
 
-fn wire(runs: &[WireRun]) -> String {
+/// New and known series over the wire.
+pub(super) fn wire(runs: &[WireRun]) -> String {
     let Some(first) = runs.first() else {
         return String::new();
     };
@@ -138,7 +140,8 @@ fn wire(runs: &[WireRun]) -> String {
     text + "\nThe shares compare samples a second of processor time.\n"
 }
 
-fn before(runs: &[BeforeRun]) -> String {
+/// A block for each new series at once, and without.
+pub(super) fn before(runs: &[BeforeRun]) -> String {
     let Some(first) = runs.first() else {
         return String::new();
     };

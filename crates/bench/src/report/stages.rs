@@ -14,7 +14,8 @@ pub(super) fn page(report: &StagesReport, name: &str) -> String {
          *New* and *known* are {} series with {} labels, written to one after the other; *in order* \
          and *late* are 32 series with a history, policy LAST, the late samples anywhere in it. \
          Medians of the runs. Time runs until the label index holds every series, late samples are \
-         settled and the log is on disk. Short stages overlap inside the processor and reading its \
+         settled and the log is on disk. Stages are timed by the clock, so \
+         what the system gives to others meanwhile counts as theirs; processor time does not. Short stages overlap inside the processor and reading its \
          clock is felt even where it is taken off, so stages add up to more than a batch that is \
          not timed takes (*CPU*).\n",
         report.machine.sentence(),

@@ -49,6 +49,15 @@ pub(crate) fn thousands(value: f64) -> String {
     text
 }
 
+/// The label of an axis whose marks are `step` apart.
+pub(super) fn axis_label(value: f64, step: f64) -> String {
+    if step < 1.0 {
+        format!("{value:.2}")
+    } else {
+        thousands(value)
+    }
+}
+
 /// The values in the order they came, each once.
 pub(super) fn unique<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut unique = Vec::new();

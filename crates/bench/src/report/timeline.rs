@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 
 use super::chart::{COLORS, y_scale};
-use super::statistics::thousands;
+use super::statistics::axis_label;
 use crate::error::{Error, Result};
 
 /// Size of a chart: width, and height of each panel, pixels.
@@ -81,13 +81,7 @@ fn draw_panel(
         .y_desc(panel.y_label)
         .y_labels((top / step).round() as usize + 2)
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| {
-            if step < 1.0 {
-                format!("{y:.2}")
-            } else {
-                thousands(*y)
-            }
-        })
+        .y_label_formatter(&|y| axis_label(*y, step))
         .label_style(("sans-serif", 12))
         .axis_desc_style(("sans-serif", 13))
         .light_line_style(TRANSPARENT)

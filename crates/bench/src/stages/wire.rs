@@ -8,7 +8,7 @@ use crate::late::{self, Cell, Encoding, Fixed};
 use crate::load::Load;
 use crate::new::{self, Kind};
 use crate::target::{Latewood, Process};
-use crate::workload::Writer;
+use crate::workload::{LateShape, Writer};
 
 /// Connections, and commands sent on each before the replies are awaited.
 const CONNECTIONS: usize = 8;
@@ -108,6 +108,7 @@ impl Few {
             series: LATE_SERIES,
             samples: 0,
             rules: 0,
+            shape: LateShape::Uniform,
         };
         let fixed = Fixed::new(seed, 0).preloaded(HISTORY);
         let load = late::open(process.address(), &cell, &fixed)?;

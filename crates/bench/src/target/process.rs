@@ -153,7 +153,7 @@ impl Process {
     }
 
     /// Asks it to stop with SIGTERM and waits; kills it when it takes too long.
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         let Some(mut child) = self.child.take() else {
             return;
         };

@@ -37,6 +37,12 @@ pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<false>()
 }
 
+/// See [`crate::portable_only`].
+pub(crate) fn portable_only() {
+    #[cfg(target_arch = "x86_64")]
+    x86::portable_only();
+}
+
 /// What a processor can do, least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code))]
@@ -65,15 +71,21 @@ mod x86 {
         kernel.run::<true>()
     }
 
-    /// The level in use: the processor's, or what a test asked for.
+    /// Asked once: the standard library would ask for every feature anew.
+    static FOUND: AtomicU8 = AtomicU8::new(0);
+
+    /// Has this process use the portable copies from now on.
+    pub(super) fn portable_only() {
+        FOUND.store(Level::Portable as u8, Ordering::Relaxed);
+    }
+
+    /// The level in use: the processor's, or what a test or a count asked for.
     #[inline]
     pub(super) fn level() -> Level {
         #[cfg(test)]
         if let Some(level) = super::tests::FORCED.get() {
             return level;
         }
-        // Asked once: the standard library would ask for every feature anew.
-        static FOUND: AtomicU8 = AtomicU8::new(0);
         match FOUND.load(Ordering::Relaxed) {
             1 => Level::Portable,
             2 => Level::Wide256,

@@ -1,0 +1,219 @@
+//! Every report: the question it answers, and the command that makes it, whole and quick.
+//!
+//! They are plain command lines, so that anybody can run one of them alone. The quick ones ask
+//! the same of less data: they show the same picture in minutes, with a wider spread.
+
+/// A report of `docs/benchmarks`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Report {
+    /// Its name, and that of its files.
+    pub(crate) name: &'static str,
+    /// What it answers.
+    pub(crate) question: &'static str,
+    /// The command; `{late}`, `{own}` and `{repeats}` are filled in.
+    full: &'static str,
+    /// The same of less data.
+    quick: &'static str,
+}
+
+const fn report(
+    name: &'static str,
+    question: &'static str,
+    full: &'static str,
+    quick: &'static str,
+) -> Report {
+    Report {
+        name,
+        question,
+        full,
+        quick,
+    }
+}
+
+/// What the late reports at pipeline 50 share.
+const LATE: &str = "late --start latewood --start redistimeseries --series 32 --samples 25000 \
+                    --warmup 2000 --matrix pipeline=50 connections=8";
+const LATE_QUICK: &str = "late --start latewood --start redistimeseries --series 32 \
+                          --samples 5000 --warmup 500 --matrix pipeline=50 connections=8";
+/// Late samples over history that memory does not hold.
+const OWN: &str = "late --start latewood --memory 64mb --series 8 --samples 400000 \
+                   --matrix pipeline=50 connections=8 encoding=compressed chunk=4096";
+const OWN_QUICK: &str = "late --start latewood --memory 64mb --series 8 --samples 100000 \
+                         --matrix pipeline=50 connections=8 encoding=compressed chunk=4096";
+
+/// All of them, in the order they are made.
+pub(crate) const REPORTS: [Report; 24] = [
+    report(
+        "late",
+        "What does a share of late samples cost?",
+        "{late} encoding=compressed chunk=4096 policy=LAST repeats={repeats}",
+        "{late} encoding=compressed chunk=4096 policy=LAST late=0,10,50,99 repeats={repeats}",
+    ),
+    report(
+        "late-uncompressed",
+        "The same without compression.",
+        "{late} encoding=uncompressed chunk=4096 policy=LAST late=0,10,50,99 repeats={repeats}",
+        "{late} encoding=uncompressed chunk=4096 policy=LAST late=0,99 repeats={repeats}",
+    ),
+    report(
+        "late-chunk-256",
+        "The same with small chunks.",
+        "{late} encoding=compressed chunk=256 policy=LAST late=0,10,99 repeats={repeats}",
+        "{late} encoding=compressed chunk=256 policy=LAST late=0,99 repeats={repeats}",
+    ),
+    report(
+        "late-block",
+        "The same when duplicates are refused.",
+        "{late} encoding=compressed chunk=4096 policy=BLOCK late=0,10,50,99 repeats={repeats}",
+        "{late} encoding=compressed chunk=4096 policy=BLOCK late=0,99 repeats={repeats}",
+    ),
+    report(
+        "late-shapes",
+        "The same for samples that are late in other ways: short delays, a device's day at once, \
+         a backfill from the newest to the oldest, corrections.",
+        "{late} encoding=compressed chunk=4096 policy=LAST late=0,25 \
+         shape=delays,device-day,backfill,corrections repeats={repeats}",
+        "{late} encoding=compressed chunk=4096 policy=LAST late=0,25 \
+         shape=delays,device-day,backfill,corrections repeats=1",
+    ),
+    report(
+        "late-rules",
+        "The same with one and with five compaction rules on every series.",
+        "{late} encoding=compressed chunk=4096 policy=LAST late=0,25,99 rules=0,1,5 \
+         repeats={repeats}",
+        "{late} encoding=compressed chunk=4096 policy=LAST late=0,99 rules=0,5 repeats=1",
+    ),
+    report(
+        "late-pipeline-1",
+        "The same for clients that wait for every reply.",
+        "late --start latewood --start redistimeseries --series 32 --samples 10000 \
+         --matrix late=0,10,99 encoding=compressed chunk=4096 pipeline=1 connections=32 \
+         policy=LAST repeats={repeats}",
+        "late --start latewood --start redistimeseries --series 32 --samples 2000 \
+         --matrix late=0,99 encoding=compressed chunk=4096 pipeline=1 connections=32 \
+         policy=LAST repeats={repeats}",
+    ),
+    report(
+        "late-history",
+        "The same over history on disk, a small budget for memory.",
+        "{own} --preload 10000000 late=0,25,99 policy=LAST repeats=2",
+        "{own} --preload 500000 late=0,25 policy=LAST repeats=1",
+    ),
+    report(
+        "late-history-block",
+        "The same when duplicates are refused.",
+        "{own} --preload 6000000 late=0,10,25 policy=BLOCK repeats=2",
+        "{own} --preload 300000 late=0,25 policy=BLOCK repeats=1",
+    ),
+    report(
+        "inprocess",
+        "What does the engine take without sockets?",
+        "inprocess --samples 4000000 --repeats {repeats}",
+        "inprocess --samples 1000000 --repeats {repeats}",
+    ),
+    report(
+        "inprocess-shapes",
+        "The same for samples that are late in other ways.",
+        "inprocess --samples 2000000 --late 0,25 \
+         --shape delays,device-day,backfill,corrections --repeats {repeats}",
+        "inprocess --samples 500000 --late 0,25 \
+         --shape delays,device-day,backfill,corrections --repeats 1",
+    ),
+    report(
+        "new",
+        "What does a new series cost beside a known one: time, pauses, memory, over the wire?",
+        "new --repeats {repeats}",
+        "new --series 100000 --grow 300000 --wire 40000 --before 100 --labels 0,6 --repeats 1",
+    ),
+    report(
+        "stages",
+        "Where does the time of a write go, and what does it cost to look?",
+        "stages --repeats {repeats}",
+        "stages --series 50000 --samples 300000 --turn 100000 --pairs 12 --repeats 1",
+    ),
+    report(
+        "durable",
+        "What does the log cost, and how far is `sync` from the disk itself?",
+        "durable --repeats {repeats}",
+        "durable --samples 40000 --warmup 4000 --sync-samples 1000 --repeats 1",
+    ),
+    report(
+        "fleet",
+        "What do hundreds of thousands of sensors take, log off and on, over time?",
+        "fleet --series 100000 --samples 20000000 --repeats {repeats}",
+        "fleet --series 20000 --samples 2000000 --repeats 1",
+    ),
+    report(
+        "recover",
+        "How long until a killed server answers?",
+        "recover --series 100000 --samples 20000000 --late 10 --repeats 3",
+        "recover --series 20000 --samples 2000000 --late 10 --repeats 1",
+    ),
+    report(
+        "recover-flushed",
+        "The same when everything lies in blocks.",
+        "recover --series 100000 --samples 20000000 --late 0 --flushed --repeats 3",
+        "recover --series 20000 --samples 2000000 --late 0 --flushed --repeats 1",
+    ),
+    report(
+        "wear",
+        "How many bytes are written for each that is kept, and how many files are there?",
+        "wear --series 10000 --samples 10000000 --repeats 3",
+        "wear --series 1000 --samples 1000000 --repeats 1",
+    ),
+    report(
+        "mixed",
+        "What do reads cost beside writes, and how fast is everything read?",
+        "mixed --series 100000 --samples 20000000 --repeats 3",
+        "mixed --series 10000 --samples 2000000 --seconds 2 --repeats 1",
+    ),
+    report(
+        "mixed-long",
+        "The same with few long series.",
+        "mixed --series 1000 --samples 50000000 --memory 256mb --rate 2000000 --seconds 4 \
+         --repeats 1",
+        "mixed --series 1000 --samples 4000000 --rate 2000000 --seconds 2 --repeats 1",
+    ),
+    report("size", "What do real measurements take?", "size", "size"),
+    report(
+        "query",
+        "What do reads over many series and over long ones cost, and an idle series?",
+        "query --repeats {repeats}",
+        "query --wide-series 1000 --long-samples 1000000 --index-series 50000 --idle-series 20000 \
+         --seconds 0.3 --repeats 1",
+    ),
+    report(
+        "soak",
+        "Does anything waver or get lost over time, through stops and kills?",
+        "soak --minutes 10",
+        "soak --minutes 1",
+    ),
+    // Last, since it needs peers that not every machine can have.
+    report(
+        "lines",
+        "What do the same lines cost systems of other protocols?",
+        "lines --repeats 3",
+        "lines --lines 100000 --late 0,50 --repeats 1",
+    ),
+];
+
+impl Report {
+    /// The command line without the program, files into the folder `out`.
+    pub(crate) fn command(&self, quick: bool, repeats: usize, out: &str) -> String {
+        let (words, late, own) = match quick {
+            true => (self.quick, LATE_QUICK, OWN_QUICK),
+            false => (self.full, LATE, OWN),
+        };
+        let words = match words.strip_prefix("{own} ") {
+            // Axes of a matrix come last.
+            Some(rest) => {
+                let (options, axes) = rest.split_at(rest.find("late=").unwrap_or(0));
+                let (before, matrix) = own.split_at(own.find("--matrix").unwrap_or(own.len()));
+                format!("{before}{options}{matrix} {axes}")
+            }
+            None => words.replace("{late}", late),
+        };
+        let words = words.replace("{repeats}", &repeats.to_string());
+        format!("{words} --json {out}/{}.json --out {out}", self.name)
+    }
+}

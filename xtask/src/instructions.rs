@@ -1,0 +1,249 @@
+//! `cargo run -p xtask -- instructions [--record]`: counts the instructions of the hottest paths
+//! under callgrind and compares them with those recorded.
+//!
+//! Instructions are stable where time is not. A path that takes more than the tolerance above its
+//! record has become slower, one that takes as much below it has a record that hides the next
+//! loss: both fail, and `--record` writes what was counted. Counts are of the portable loops, so
+//! that they do not depend on the processor's vectors; what libraries choose by the processor
+//! (memory copies, searches) is a small part and within the tolerance. They are recorded on
+//! x86-64 and are not comparable elsewhere, which is then said.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What was counted, committed beside the paths.
+const RECORD: &str = "crates/bench/benches/paths/instructions.txt";
+/// How far a count may be from its record, in percent.
+const TOLERANCE_PERCENT: f64 = 5.0;
+/// The function that callgrind looks at.
+const MEASURED: &str = "paths::measured*";
+
+type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Instructions of a path.
+#[derive(Clone, Debug, PartialEq)]
+struct Count {
+    name: String,
+    /// Samples, commands or series.
+    items: u64,
+    instructions: u64,
+}
+
+/// Counts and compares, or records.
+///
+/// # Errors
+/// When valgrind or the paths cannot be run, and with every path that is off its record.
+pub(crate) fn run(record: bool) -> Anything {
+    if !cfg!(target_arch = "x86_64") {
+        println!("instructions: NOT COMPARED, the record is of x86-64");
+        return Ok(());
+    }
+    let found = Command::new("valgrind").arg("--version").output();
+    if !found.is_ok_and(|found| found.status.success()) {
+        return Err("instructions are counted by valgrind, which is not installed".into());
+    }
+    let counted = count(&build()?)?;
+    if record {
+        std::fs::write(RECORD, table(&counted))?;
+        println!("instructions: {} paths recorded", counted.len());
+        return Ok(());
+    }
+    let recorded = read(&std::fs::read_to_string(RECORD)?)?;
+    let breaches = compare(&recorded, &counted);
+    for breach in &breaches {
+        println!("{breach}");
+    }
+    println!(
+        "instructions: {} paths, {} off their record",
+        counted.len(),
+        breaches.len()
+    );
+    match breaches.len() {
+        0 => Ok(()),
+        _ => {
+            Err("say why in the commit and run: cargo run -p xtask -- instructions --record".into())
+        }
+    }
+}
+
+/// Builds the paths; where the program is.
+fn build() -> Anything<PathBuf> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    // As `make build` builds, so that both share what they can.
+    let words = "bench --locked -p latewood-server -p latewood-bench --bench paths --no-run --message-format=json";
+    let output = Command::new(cargo)
+        .args(words.split(' '))
+        .stderr(std::process::Stdio::inherit())
+        .output()?;
+    if !output.status.success() {
+        return Err("the paths do not build".into());
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let program = text.lines().rev().find_map(executable);
+    program.ok_or_else(|| "cargo names no program".into())
+}
+
+/// The program that a message of cargo names.
+fn executable(message: &str) -> Option<PathBuf> {
+    let (_, rest) = message.split_once("\"executable\":\"")?;
+    rest.split_once('"').map(|(path, _)| PathBuf::from(path))
+}
+
+/// Runs the program under callgrind, which writes a file each time `measured` is left.
+fn count(program: &Path) -> Anything<Vec<Count>> {
+    let dir = std::env::temp_dir().join(format!("latewood-instructions-{}", std::process::id()));
+    std::fs::create_dir_all(&dir)?;
+    let counted = count_into(program, &dir);
+    std::fs::remove_dir_all(&dir)?;
+    counted
+}
+
+fn count_into(program: &Path, dir: &Path) -> Anything<Vec<Count>> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--collect-atstart=no"])
+        .arg(format!("--toggle-collect={MEASURED}"))
+        .arg(format!("--dump-after={MEASURED}"))
+        .arg(format!(
+            "--callgrind-out-file={}",
+            dir.join("out").display()
+        ))
+        .arg(program)
+        .arg("--count")
+        .output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    let mut counts = Vec::new();
+    for (at, line) in String::from_utf8(output.stdout)?.lines().enumerate() {
+        let (name, items) = line.split_once(' ').ok_or("a path has no items")?;
+        let dump = std::fs::read_to_string(dir.join(format!("out.{}", at + 1)))?;
+        counts.push(Count {
+            name: name.to_owned(),
+            items: items.parse()?,
+            instructions: total(&dump).ok_or("callgrind wrote no total")?,
+        });
+    }
+    match counts.is_empty() {
+        true => Err("the program names no path".into()),
+        false => Ok(counts),
+    }
+}
+
+/// The instructions of a file of callgrind's.
+fn total(dump: &str) -> Option<u64> {
+    let mut totals = dump.lines().filter_map(|line| {
+        let rest = line
+            .strip_prefix("totals:")
+            .or(line.strip_prefix("summary:"));
+        rest?.split_whitespace().next()?.parse().ok()
+    });
+    totals.next_back()
+}
+
+fn table(counts: &[Count]) -> String {
+    let mut text = String::from(
+        "# Instructions of the hottest paths, counted by `cargo run -p xtask -- instructions --record`.\n\
+         # path, items, instructions, instructions an item\n",
+    );
+    for count in counts {
+        let each = count.instructions as f64 / count.items as f64;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{} {} {} {each:.1}",
+            count.name, count.items, count.instructions
+        );
+    }
+    text
+}
+
+fn read(text: &str) -> Anything<Vec<Count>> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let count = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            [name, items, instructions, _] => Ok(Count {
+                name: (*name).to_owned(),
+                items: items.parse()?,
+                instructions: instructions.parse()?,
+            }),
+            _ => Err(format!("{RECORD}: {line:?}").into()),
+        }
+    };
+    lines.map(count).collect()
+}
+
+/// What is wrong with the counts, a line each.
+fn compare(recorded: &[Count], counted: &[Count]) -> Vec<String> {
+    let mut breaches = Vec::new();
+    for count in counted {
+        let same = |record: &&Count| record.name == count.name && record.items == count.items;
+        let Some(record) = recorded.iter().find(same) else {
+            breaches.push(format!(
+                "{}: no record of {} items",
+                count.name, count.items
+            ));
+            continue;
+        };
+        let [was, is] = [record, count].map(|c| c.instructions as f64 / c.items as f64);
+        let percent = (is / was - 1.0) * 100.0;
+        println!(
+            "{:<24} {is:>9.1} instructions an item, {percent:+.2} %",
+            count.name
+        );
+        if percent.abs() > TOLERANCE_PERCENT {
+            breaches.push(format!(
+                "{}: {was:.1} recorded, {is:.1} counted",
+                count.name
+            ));
+        }
+    }
+    let gone = |record: &&Count| counted.iter().all(|count| count.name != record.name);
+    let gone = recorded.iter().filter(gone);
+    breaches.extend(gone.map(|record| format!("{}: recorded, but no path", record.name)));
+    breaches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(name: &str, instructions: u64) -> Count {
+        Count {
+            name: name.to_owned(),
+            items: 100,
+            instructions,
+        }
+    }
+
+    #[test]
+    fn a_table_is_read_as_it_was_written() {
+        let counts = [one("a", 12_345), one("b", 7)];
+        assert_eq!(read(&table(&counts)).unwrap(), counts);
+        assert!(read("a 1 2").is_err());
+    }
+
+    #[test]
+    fn more_and_less_than_the_tolerance_is_a_breach() {
+        let recorded = [
+            one("a", 1_000),
+            one("b", 1_000),
+            one("c", 1_000),
+            one("e", 1),
+        ];
+        let counted = [one("a", 1_040), one("b", 1_060), one("c", 940), one("d", 1)];
+        let breaches = compare(&recorded, &counted);
+        let names: Vec<&str> = breaches.iter().map(|b| &b[..1]).collect();
+        assert_eq!(names, ["b", "c", "d", "e"]);
+    }
+
+    #[test]
+    fn what_tools_write_is_read() {
+        assert_eq!(total("events: Ir\nsummary: 17\n\ntotals: 17\n"), Some(17));
+        assert_eq!(total("events: Ir\n"), None);
+        let message = r#"{"target":{"name":"paths"},"executable":"/t/paths-1","fresh":true}"#;
+        assert_eq!(executable(message), Some(PathBuf::from("/t/paths-1")));
+        assert_eq!(executable(r#"{"executable":null}"#), None);
+    }
+}
