@@ -28,7 +28,6 @@ check:
 	$(CARGO) run --quiet --locked -p xtask
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
-	$(CARGO) run --quiet --locked -p xtask -- instructions
 
 test: check build
 	$(CARGO) test --locked --workspace

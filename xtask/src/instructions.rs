@@ -90,38 +90,26 @@ fn executable(message: &str) -> Option<PathBuf> {
     rest.split_once('"').map(|(path, _)| PathBuf::from(path))
 }
 
-/// Runs the program under callgrind, which writes a file each time `measured` is left.
+/// Runs each path of the program under callgrind.
 fn count(program: &Path) -> Anything<Vec<Count>> {
-    let dir = std::env::temp_dir().join(format!("latewood-instructions-{}", std::process::id()));
-    std::fs::create_dir_all(&dir)?;
-    let counted = count_into(program, &dir);
-    std::fs::remove_dir_all(&dir)?;
-    counted
-}
-
-fn count_into(program: &Path, dir: &Path) -> Anything<Vec<Count>> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--collect-atstart=no"])
-        .arg(format!("--toggle-collect={MEASURED}"))
-        .arg(format!("--dump-after={MEASURED}"))
-        .arg(format!(
-            "--callgrind-out-file={}",
-            dir.join("out").display()
-        ))
-        .arg(program)
-        .arg("--count")
-        .output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into());
-    }
+    let listed = Command::new(program).arg("--list").output()?;
+    let listed = String::from_utf8(listed.stdout)?;
     let mut counts = Vec::new();
-    for (at, line) in String::from_utf8(output.stdout)?.lines().enumerate() {
+    for line in listed.lines() {
         let (name, items) = line.split_once(' ').ok_or("a path has no items")?;
-        let dump = std::fs::read_to_string(dir.join(format!("out.{}", at + 1)))?;
+        let output = Command::new("valgrind")
+            .args(["--tool=callgrind", "--collect-atstart=no"])
+            .arg("--callgrind-out-file=/dev/null")
+            .arg(format!("--toggle-collect={MEASURED}"))
+            .arg(program)
+            .args(["--count", name])
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        let counted = collected(&said).filter(|_| output.status.success());
         counts.push(Count {
             name: name.to_owned(),
             items: items.parse()?,
-            instructions: total(&dump).ok_or("callgrind wrote no total")?,
+            instructions: counted.ok_or_else(|| format!("{name} was not counted: {said}"))?,
         });
     }
     match counts.is_empty() {
@@ -130,15 +118,13 @@ fn count_into(program: &Path, dir: &Path) -> Anything<Vec<Count>> {
     }
 }
 
-/// The instructions of a file of callgrind's.
-fn total(dump: &str) -> Option<u64> {
-    let mut totals = dump.lines().filter_map(|line| {
-        let rest = line
-            .strip_prefix("totals:")
-            .or(line.strip_prefix("summary:"));
-        rest?.split_whitespace().next()?.parse().ok()
+/// The instructions that callgrind says it has counted; none where it met no `measured`.
+fn collected(said: &str) -> Option<u64> {
+    let mut counts = said.lines().filter_map(|line| {
+        let (_, count) = line.split_once("Collected :")?;
+        count.trim().parse().ok()
     });
-    totals.next_back()
+    counts.next().filter(|&count| count > 0)
 }
 
 fn table(counts: &[Count]) -> String {
@@ -240,8 +226,9 @@ mod tests {
 
     #[test]
     fn what_tools_write_is_read() {
-        assert_eq!(total("events: Ir\nsummary: 17\n\ntotals: 17\n"), Some(17));
-        assert_eq!(total("events: Ir\n"), None);
+        let said = "==7== Events    : Ir\n==7== Collected : 36105832\n==7== \n";
+        assert_eq!(collected(said), Some(36_105_832));
+        assert_eq!(collected("==7== Collected : 0\n"), None);
         let message = r#"{"target":{"name":"paths"},"executable":"/t/paths-1","fresh":true}"#;
         assert_eq!(executable(message), Some(PathBuf::from("/t/paths-1")));
         assert_eq!(executable(r#"{"executable":null}"#), None);

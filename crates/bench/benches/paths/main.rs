@@ -1,7 +1,8 @@
 //! The hottest paths of Latewood, each alone, on one thread.
 //!
-//! `cargo bench -p latewood-bench --bench paths [NAME]` times them. With `--count` each runs once
-//! after a warm-up, through `measured`, so that callgrind can count its instructions:
+//! `cargo bench -p latewood-bench --bench paths [PART OF A NAME]` times them. `--list` names them,
+//! and `--count NAME` runs one once after a warm-up, through `measured`, so that callgrind can
+//! count its instructions:
 //! `cargo run -p xtask -- instructions` does that and compares with `instructions.txt`, since
 //! instructions are stable where time is not. Counts are of the portable loops, whatever vectors
 //! the processor has.
@@ -61,43 +62,51 @@ const fn entry(name: &'static str, items: u64, open: fn() -> Anything<Box<dyn Pa
 
 fn main() -> Anything {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let counts = words.iter().any(|word| word == "--count");
-    let wanted = words.iter().find(|word| !word.starts_with('-'));
-    if counts {
-        latewood_codec::portable_only();
-    }
-    for entry in &PATHS {
-        if wanted.is_none_or(|wanted| entry.name.contains(wanted.as_str())) {
-            let mut path = (entry.open)()?;
-            match counts {
-                true => count(entry, path.as_mut())?,
-                false => time(entry, path.as_mut())?,
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["--list"] => PATHS
+            .iter()
+            .for_each(|entry| println!("{} {}", entry.name, entry.items)),
+        ["--count", name] => {
+            let entry = PATHS.iter().find(|entry| entry.name == *name);
+            return count(entry.ok_or("no such path")?);
+        }
+        words => {
+            // Cargo adds `--bench`.
+            let part = words.iter().find(|word| !word.starts_with('-'));
+            for entry in PATHS.iter() {
+                if part.is_none_or(|part| entry.name.contains(part)) {
+                    time(entry)?;
+                }
             }
         }
     }
     Ok(())
 }
 
-/// Prints name and items, after one run through [`measured`].
-fn count(entry: &Entry, path: &mut dyn Path) -> Anything {
+/// Runs a path once through [`measured`].
+fn count(entry: &Entry) -> Anything {
+    latewood_codec::portable_only();
+    let mut path = (entry.open)()?;
     for _ in 0..WARM_ROUNDS {
         path.prepare()?;
         black_box(path.run()?);
     }
     path.prepare()?;
-    black_box(measured(path)?);
-    println!("{} {}", entry.name, entry.items);
+    black_box(measured(path.as_mut())?);
     Ok(())
 }
 
 /// Where callgrind begins to count and ends.
 #[inline(never)]
 fn measured(path: &mut dyn Path) -> Anything<u64> {
-    path.run()
+    // Not a tail call: the function must be seen to return.
+    black_box(path.run())
 }
 
 /// Prints the median time of an item.
-fn time(entry: &Entry, path: &mut dyn Path) -> Anything {
+fn time(entry: &Entry) -> Anything {
+    let mut path = (entry.open)()?;
     let mut nanoseconds = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         path.prepare()?;
