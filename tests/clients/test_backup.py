@@ -1,11 +1,14 @@
 """Backups in an object store that speaks the protocol of S3: moto's server."""
 
+import functools
+import http.server
 import json
 import math
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 import time
 
 import boto3
@@ -135,6 +138,31 @@ def test_a_served_database_goes_to_s3_and_comes_back(store, server, tmp_path):
         assert not (place / "FORMAT").exists()
         checked = store.tool("check", str(place))
         assert checked.returncode != 0, checked.stdout
+
+
+def test_a_backup_comes_back_from_a_web_server(store, server, tmp_path):
+    client = server.client()
+    client.execute_command("TS.ADD", "room:1", 1000, 21.5)
+    folder = tmp_path / "web"
+    done = store.tool(
+        "backup", "--to", f"file://{folder}/monday", "--server", f"127.0.0.1:{server.port}"
+    )
+    assert done.returncode == 0, done.stderr
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{web.server_port}/monday"
+        target = tmp_path / "restored"
+        done = store.tool("restore", url, str(target))
+        assert done.returncode == 0, done.stderr
+        refused = store.tool("backup", "--to", f"{url}2", "--server", f"127.0.0.1:{server.port}")
+        assert refused.returncode == 1 and "not backed up to" in refused.stderr, refused.stderr
+        web.shutdown()
+    restored = Server(target)
+    try:
+        assert restored.client().execute_command("TS.GET", "room:1") == [1000, 21.5]
+    finally:
+        restored.kill()
 
 
 def test_what_is_missing_in_s3_is_said(store, server, tmp_path):

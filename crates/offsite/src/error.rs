@@ -49,7 +49,9 @@ pub enum Error {
         held: String,
     },
     /// There is no backup, or an unfinished one.
-    #[error("{url} holds no backup: there is no BACKUP.json, which a finished backup has")]
+    #[error(
+        "{url} holds no backup: no such place, or no BACKUP.json in it, which a finished backup has"
+    )]
     NoBackup {
         /// Where it was looked for.
         url: String,

@@ -154,4 +154,26 @@ mod tests {
             assert!(refused.to_string().contains("no database has"), "{refused}");
         }
     }
+
+    /// Whatever the bytes are, they are refused or name the same files.
+    #[test]
+    fn no_flipped_bit_and_no_cut_changes_the_files() {
+        let listing = Listing::new(vec![entry("FORMAT"), entry("MANIFEST")], 5);
+        let good = listing.encode();
+        let mut refused = 0;
+        for at in 0..good.len() {
+            for bit in 0..8 {
+                let mut bytes = good.clone();
+                bytes[at] ^= 1 << bit;
+                match Listing::decode(&bytes) {
+                    Ok(read) => assert_eq!(read.files, listing.files, "bit {bit} of byte {at}"),
+                    Err(_) => refused += 1,
+                }
+            }
+            if at < good.len() - 1 {
+                assert!(Listing::decode(&good[..at]).is_err(), "cut at {at}");
+            }
+        }
+        assert!(refused > good.len() * 4, "{refused}");
+    }
 }
