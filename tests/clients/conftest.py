@@ -27,6 +27,7 @@ class Server:
         self.process = subprocess.Popen(
             [BINARY, "serve", "--dir", self.directory, "--listen", f"127.0.0.1:{self.port}", *self.options],
             stderr=subprocess.PIPE,
+            env={"LATEWOOD_HTTP": "off", **os.environ},
         )
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:

@@ -245,6 +245,15 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "POLICY", env = "LATEWOOD_TS_COMPACTION_POLICY")]
     pub(crate) ts_compaction_policy: Option<String>,
 
+    /// Address and port to serve HTTP at, or off [default: 127.0.0.1:8086]
+    #[arg(long, value_name = "ADDR:PORT|off", env = "LATEWOOD_HTTP")]
+    pub(crate) http: Option<String>,
+
+    /// The label that the database or bucket of InfluxDB's senders becomes
+    /// [default: none, it means nothing]
+    #[arg(long, value_name = "NAME", env = "LATEWOOD_INFLUX_DB_LABEL")]
+    pub(crate) influx_db_label: Option<String>,
+
     /// Duplicate policy of series that other protocols than Redis' create:
     /// block, first, last, min, max or sum [default: last]
     #[arg(long, value_name = "POLICY", env = "LATEWOOD_SENDER_DUPLICATE_POLICY")]
@@ -345,6 +354,8 @@ impl ServeOptions {
                 .ts_ignore_max_val_diff
                 .or(fallback.ts_ignore_max_val_diff),
             ts_compaction_policy: self.ts_compaction_policy.or(fallback.ts_compaction_policy),
+            http: self.http.or(fallback.http),
+            influx_db_label: self.influx_db_label.or(fallback.influx_db_label),
             sender_duplicate_policy: self
                 .sender_duplicate_policy
                 .or(fallback.sender_duplicate_policy),

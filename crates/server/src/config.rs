@@ -324,6 +324,7 @@ fn threads_default() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::senders::Http;
     use std::io::Write;
 
     fn with_file(text: &str, mut flags: ServeOptions) -> Result<Settings, ConfigError> {
@@ -379,6 +380,8 @@ mod tests {
             future-limit = "1m"
             opentsdb = "127.0.0.1:4242"
             akumuli = "127.0.0.1:8282"
+            http = "off"
+            influx-db-label = "db"
         "#;
 
     #[test]
@@ -422,6 +425,8 @@ mod tests {
                 compactions: CompactionPolicy::parse("avg:1m:2s").unwrap(),
             },
             senders: Senders {
+                http: Http::Off,
+                influx_db_label: Some("db".into()),
                 duplicate_policy: DuplicatePolicy::Max,
                 future_limit_ms: 60_000,
                 opentsdb: Some("127.0.0.1:4242".into()),

@@ -20,7 +20,7 @@ mod errands;
 mod events;
 mod gate;
 mod glob;
-#[allow(dead_code, unused_imports)]
+mod http;
 mod intake;
 mod lines;
 mod loading;

@@ -8,6 +8,10 @@ use latewood_model::DuplicatePolicy;
 /// How what comes by other protocols is taken.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Senders {
+    /// Where HTTP is served.
+    pub(crate) http: Http,
+    /// The label that the database or bucket of InfluxDB's senders becomes.
+    pub(crate) influx_db_label: Option<String>,
     /// Policy of the series they create.
     pub(crate) duplicate_policy: DuplicatePolicy,
     /// Milliseconds a timestamp may be ahead of the clock; 0 is no limit.
@@ -22,6 +26,31 @@ pub(crate) struct Senders {
 /// something of the kind.
 const FUTURE_LIMIT_MS: u64 = 86_400_000;
 
+/// InfluxDB's port.
+const HTTP: &str = "127.0.0.1:8086";
+
+/// Where HTTP is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Http {
+    /// At its usual address, if that is free.
+    Default,
+    /// At this address.
+    At(String),
+    /// Nowhere.
+    Off,
+}
+
+impl Http {
+    /// The address to bind.
+    pub(crate) fn address(&self) -> Option<&str> {
+        match self {
+            Self::Default => Some(HTTP),
+            Self::At(address) => Some(address),
+            Self::Off => None,
+        }
+    }
+}
+
 impl Senders {
     /// Fills what the options leave open.
     ///
@@ -34,6 +63,15 @@ impl Senders {
             value("sender-duplicate-policy", reason)
         })?;
         Ok(Self {
+            http: match options.http.as_deref() {
+                None => Http::Default,
+                Some("off") => Http::Off,
+                Some(address) => Http::At(address.to_owned()),
+            },
+            influx_db_label: options
+                .influx_db_label
+                .clone()
+                .filter(|name| !name.is_empty()),
             duplicate_policy,
             future_limit_ms: ranged(
                 "future-limit",

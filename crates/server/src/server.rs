@@ -6,6 +6,7 @@ use crate::config::Settings;
 use crate::damage;
 use crate::errands::{self, Errand};
 use crate::events::{Class, Events};
+use crate::http;
 use crate::lines;
 use crate::loading::Database;
 use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
@@ -16,11 +17,13 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
+use tokio::sync::watch;
 
 /// Serves until a signal or SHUTDOWN.
 ///
@@ -39,6 +42,10 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let addresses: Vec<String> = addresses
         .chain(line_addresses.iter().map(lines::Bound::describe))
         .collect();
+    let http_listener = http::bind(&settings.senders.http)?;
+    let http_address = http_listener
+        .as_ref()
+        .and_then(|http| http.local_addr().ok());
     let mut loops = Vec::new();
     for number in 0..settings.threads {
         let event_loop = EventLoop::new(number);
@@ -67,11 +74,23 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     }
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
-    let loader = load(&shared, addresses, to_do)?;
+    let (http_stop, stop) = watch::channel(false);
+    if let Some(listener) = http_listener {
+        let context = Arc::clone(&shared);
+        let serve = move |_: &Shared| http::run(context, listener, stop);
+        handles.push(spawn("http".to_owned(), &shared, serve)?);
+    }
+    let announced = Addresses {
+        redis: addresses,
+        http: http_address,
+    };
+    let loader = load(&shared, announced, to_do)?;
     let line_servers = lines::Serving::start(line_addresses, &shared)?;
 
     let why = wait(&receiver);
     shared.stopping.store(true, Ordering::Release);
+    // Nobody hears it where HTTP is off.
+    let _ = http_stop.send(true);
     for inbox in &inboxes {
         inbox.wake();
     }
@@ -91,7 +110,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
 /// then the thread runs errands.
 fn load(
     shared: &Arc<Shared>,
-    addresses: Vec<String>,
+    addresses: Addresses,
     to_do: Receiver<Errand>,
 ) -> Result<JoinHandle<()>, String> {
     let weak = Arc::downgrade(shared);
@@ -224,12 +243,22 @@ fn spawn(
         .map_err(|error| format!("cannot start the thread {thread_name}: {error}"))
 }
 
-fn announce(shared: &Shared, addresses: &[String]) {
+/// Where the server is served.
+struct Addresses {
+    redis: Vec<String>,
+    http: Option<SocketAddr>,
+}
+
+fn announce(shared: &Shared, addresses: &Addresses) {
+    let http = addresses
+        .http
+        .map_or_else(|| "off".to_owned(), |http| http.to_string());
     let recovery = shared.db.recovery();
     damage::tell(recovery);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
-        listen = addresses.join(" "),
+        listen = addresses.redis.join(" "),
+        http,
         dir = %shared.settings.dir.display(),
         durability = shared.settings.durability.name(),
         wal = shared.settings.wal,

@@ -11,6 +11,7 @@ use crate::config::Settings;
 use crate::errands::{Backups, Errand};
 use crate::events::{Class, Events};
 use crate::gate::Gate;
+use crate::http::Connections;
 use crate::intake::Figures;
 use crate::loading::Database;
 use crate::observe::{Event, Observe, Reading};
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// What came by the protocols beside Redis'.
     pub(crate) intake: Figures,
+    /// Connections over HTTP.
+    pub(crate) http: Connections,
     /// Who wants to know what happens to keys.
     pub(crate) events: Arc<Events>,
     /// Figures of commands, errors and delays.
@@ -128,6 +131,7 @@ impl Shared {
             settings,
             counters: Counters::default(),
             intake: Figures::default(),
+            http: Connections::default(),
             events,
             started: Instant::now(),
             last_save_s: AtomicI64::new(now_ms() / 1000),

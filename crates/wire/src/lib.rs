@@ -9,6 +9,7 @@
 
 pub mod akumuli;
 pub mod filter;
+pub mod influx;
 pub mod intake;
 pub mod lines;
 pub mod opentsdb;

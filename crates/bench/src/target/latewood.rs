@@ -101,6 +101,8 @@ impl Latewood {
             })?;
         let mut command = Command::new(program);
         command
+            // Another server may have its port; a flag wins over this.
+            .env("LATEWOOD_HTTP", "off")
             .arg("serve")
             .arg("--dir")
             .arg(process.data())

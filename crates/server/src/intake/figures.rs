@@ -2,7 +2,7 @@
 
 use super::Report;
 use latewood_wire::intake::Reason;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// A protocol whose senders name series by labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +61,10 @@ pub(crate) struct Counters {
     pub(crate) failed: AtomicU64,
     /// Bytes received, uncompressed.
     pub(crate) bytes: AtomicU64,
+    /// Refusals that the log was not told of.
+    untold: AtomicU64,
+    /// When it was told last.
+    told_ms: AtomicI64,
 }
 
 impl Figures {
@@ -70,7 +74,37 @@ impl Figures {
     }
 }
 
+/// The least time between two lines of the log about refusals of a protocol.
+const WARN_EVERY_MS: i64 = 10_000;
+
 impl Counters {
+    /// Tells the log of the first refusal of a report, with key and timestamp
+    /// where it has them, and of how many there were since the last time.
+    pub(super) fn warn(&self, report: &Report, protocol: Protocol, now_ms: i64) {
+        let refused = report.refused();
+        if refused == 0 {
+            return;
+        }
+        let untold = self.untold.fetch_add(refused, Ordering::Relaxed) + refused;
+        let told_ms = self.told_ms.load(Ordering::Relaxed);
+        // Of two at the same moment, one tells.
+        let is_time = now_ms.saturating_sub(told_ms) >= WARN_EVERY_MS
+            && self
+                .told_ms
+                .compare_exchange(told_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+        if let (true, Some(line)) = (is_time, report.lines.first()) {
+            self.untold.fetch_sub(untold, Ordering::Relaxed);
+            tracing::warn!(
+                protocol = protocol.name(),
+                reason = line.reason.name(),
+                first = line.text,
+                refused = untold,
+                "samples were refused"
+            );
+        }
+    }
+
     pub(super) fn add(&self, report: &Report) {
         let add = |counter: &AtomicU64, more: u64| {
             if more > 0 {

@@ -21,7 +21,7 @@ mod report;
 mod tests;
 
 pub(crate) use figures::{Figures, Protocol};
-pub(crate) use report::{Line, Report};
+pub(crate) use report::Report;
 
 use crate::acl::User;
 use crate::shared::{Shared, now_ms};
@@ -116,12 +116,19 @@ impl EngineIntake {
         };
     }
 
+    /// Whether it belongs to nobody who may not write everywhere.
+    pub(crate) fn is_for_all(&self) -> bool {
+        self.user.is_none()
+    }
+
     /// Applies what waits, and says what became of all since the last time.
     pub(crate) fn finish(&mut self) -> Report {
         self.apply();
         self.sync();
         let report = std::mem::take(&mut self.report);
-        self.shared.intake.of(self.protocol).add(&report);
+        let counters = self.shared.intake.of(self.protocol);
+        counters.add(&report);
+        counters.warn(&report, self.protocol, self.now_ms);
         report
     }
 

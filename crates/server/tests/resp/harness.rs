@@ -16,6 +16,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     child: Child,
     address: String,
+    http: String,
     log: Receiver<String>,
     dir: TempDir,
 }
@@ -73,11 +74,14 @@ impl Server {
                 break line;
             }
         };
-        let address = ready.split("listen=\"").nth(1).unwrap();
-        let address = address.split(['"', ' ']).next().unwrap().to_owned();
+        let quoted = |name: &str| {
+            let value = ready.split(&format!("{name}=\"")).nth(1)?;
+            value.split(['"', ' ']).next().map(str::to_owned)
+        };
         Self {
             child,
-            address,
+            address: quoted("listen").unwrap(),
+            http: quoted("http").unwrap(),
             log,
             dir,
         }
@@ -90,6 +94,11 @@ impl Server {
 
     pub(crate) fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The address of HTTP.
+    pub(crate) fn http(&self) -> &str {
+        &self.http
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -154,6 +163,8 @@ pub(crate) fn command(dir: &Path) -> Command {
             command.env_remove(name);
         }
     }
+    // Tests run side by side; those of HTTP choose a port.
+    command.env("LATEWOOD_HTTP", "off");
     command.arg("serve").arg("--dir").arg(dir);
     command
 }

@@ -15,6 +15,7 @@ mod durability;
 mod events;
 mod fast_path;
 mod full_disk;
+#[allow(dead_code, reason = "some of it is for the tests of HTTP")]
 mod harness;
 mod keyspace;
 mod lifetime;

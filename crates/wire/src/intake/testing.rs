@@ -26,6 +26,14 @@ pub struct Collected {
 }
 
 impl Collected {
+    /// Nothing yet, with a clock that stands.
+    pub fn at(now_ms: i64) -> Self {
+        Self {
+            now_ms,
+            ..Self::default()
+        }
+    }
+
     /// The samples as `key@milliseconds=value`.
     pub fn lines(&self) -> Vec<String> {
         let samples = self.samples.iter();

@@ -9,6 +9,14 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         let senders = &shared.settings.senders;
         senders.duplicate_policy.name().to_owned()
     }),
+    fixed("http", |shared| {
+        let address = shared.settings.senders.http.address();
+        address.unwrap_or("off").to_owned()
+    }),
+    fixed("influx-db-label", |shared| {
+        let label = shared.settings.senders.influx_db_label.clone();
+        label.unwrap_or_default()
+    }),
     fixed("future-limit", |shared| {
         shared.settings.senders.future_limit_ms.to_string()
     }),

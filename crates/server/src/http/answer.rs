@@ -1,0 +1,89 @@
+//! Answers that say what is wrong: a status, and JSON with a sentence.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use latewood_engine::{Error, ErrorKind};
+use serde_json::json;
+
+/// A refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    /// The status.
+    pub(crate) status: StatusCode,
+    /// A sentence.
+    pub(crate) text: String,
+}
+
+/// Seconds after which a refused sender tries again.
+const RETRY_AFTER_S: &str = "1";
+
+impl Answer {
+    /// A refusal with this status and sentence.
+    pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { status, text }
+    }
+
+    /// 400.
+    pub(crate) fn bad(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, text)
+    }
+
+    /// 503: the sender tries again.
+    pub(crate) fn busy(text: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+
+    /// What the engine could not do.
+    pub(crate) fn engine(error: &Error) -> Self {
+        let status = match error.kind() {
+            ErrorKind::OutOfMemory | ErrorKind::DiskBudget | ErrorKind::Halted | ErrorKind::Io => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            ErrorKind::Invalid | ErrorKind::Limit => StatusCode::BAD_REQUEST,
+            ErrorKind::NoSuchKey => StatusCode::NOT_FOUND,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
+    }
+
+    /// The name of the status as InfluxDB 2 has it.
+    fn code(&self) -> &'static str {
+        match self.status {
+            StatusCode::BAD_REQUEST => "invalid",
+            StatusCode::UNAUTHORIZED => "unauthorized",
+            StatusCode::FORBIDDEN => "forbidden",
+            StatusCode::NOT_FOUND => "not found",
+            StatusCode::METHOD_NOT_ALLOWED => "method not allowed",
+            StatusCode::PAYLOAD_TOO_LARGE => "request too large",
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported media type",
+            StatusCode::SERVICE_UNAVAILABLE => "unavailable",
+            _ => "internal error",
+        }
+    }
+}
+
+impl IntoResponse for Answer {
+    /// The sentence stands under `error` for clients of InfluxDB 1 and under
+    /// `message` for those of 2.
+    fn into_response(self) -> Response {
+        let body = json!({"code": self.code(), "message": self.text, "error": self.text});
+        let mut response = (self.status, json_text(&body)).into_response();
+        let headers = response.headers_mut();
+        if self.status == StatusCode::UNAUTHORIZED {
+            let realm = HeaderValue::from_static("Basic realm=\"latewood\", charset=\"UTF-8\"");
+            headers.insert(header::WWW_AUTHENTICATE, realm);
+        }
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            let seconds = HeaderValue::from_static(RETRY_AFTER_S);
+            headers.insert(header::RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+/// A body of JSON with its type.
+pub(crate) fn json_text(value: &serde_json::Value) -> impl IntoResponse + use<> {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (kind, format!("{value}\n"))
+}

@@ -1,0 +1,132 @@
+//! Who sends a request: the users of the Redis side, by any of the ways that
+//! senders know.
+//!
+//! `Authorization: Basic` with name and password; `Bearer` or `Token` with
+//! `name:password`, or with the password of the user `default` alone; and the
+//! parameters `u` and `p` of InfluxDB 1. While the user `default` needs no
+//! password, a request without a user's name and password is one of `default`.
+
+use super::answer::Answer;
+use crate::acl::{DEFAULT, User, Users};
+use axum::http::{HeaderMap, StatusCode, header};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use std::sync::Arc;
+
+/// A name and a password.
+#[derive(Debug, PartialEq, Eq)]
+struct Credentials {
+    name: Vec<u8>,
+    password: Vec<u8>,
+}
+
+/// The user that the headers, or the parameters, name.
+///
+/// # Errors
+/// 401.
+pub(crate) fn user(
+    users: &Users,
+    headers: &HeaderMap,
+    parameters: (Option<&str>, Option<&str>),
+) -> Result<Arc<User>, Answer> {
+    let given = match headers.get(header::AUTHORIZATION) {
+        Some(value) => credentials(value.as_bytes()),
+        None => match parameters {
+            (Some(name), password) => Some(Credentials {
+                name: name.as_bytes().to_vec(),
+                password: password.unwrap_or_default().as_bytes().to_vec(),
+            }),
+            _ => None,
+        },
+    };
+    let known = given.as_ref().and_then(|given| {
+        let user = users.get(&given.name)?;
+        user.accepts(&given.password).then_some(user)
+    });
+    match known {
+        Some(user) => Ok(user),
+        // As InfluxDB without users does not ask who somebody says to be.
+        None if users.is_open() => Ok(users.default_user()),
+        None => Err(Answer::new(
+            StatusCode::UNAUTHORIZED,
+            match given {
+                Some(_) => "wrong user name or password",
+                None => "a user name and a password are needed",
+            },
+        )),
+    }
+}
+
+fn credentials(value: &[u8]) -> Option<Credentials> {
+    let space = value.iter().position(|byte| *byte == b' ')?;
+    let (scheme, rest) = (&value[..space], value[space + 1..].trim_ascii());
+    if scheme.eq_ignore_ascii_case(b"basic") {
+        return split(&BASE64_STANDARD.decode(rest).ok()?);
+    }
+    if scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token") {
+        return split(rest).or_else(|| {
+            Some(Credentials {
+                name: DEFAULT.to_vec(),
+                password: rest.to_vec(),
+            })
+        });
+    }
+    None
+}
+
+fn split(text: &[u8]) -> Option<Credentials> {
+    let colon = text.iter().position(|byte| *byte == b':')?;
+    Some(Credentials {
+        name: text[..colon].to_vec(),
+        password: text[colon + 1..].to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::AUTHORIZATION, value.parse().unwrap());
+        headers
+    }
+
+    fn name(users: &Users, headers: &HeaderMap, u: Option<&str>, p: Option<&str>) -> String {
+        match user(users, headers, (u, p)) {
+            Ok(user) => String::from_utf8(user.name.to_vec()).unwrap(),
+            Err(answer) => answer.status.as_str().to_owned(),
+        }
+    }
+
+    #[test]
+    fn every_way_to_name_a_user_is_known() {
+        let users = Users::new();
+        let rules = ["on", ">secret:1", "+@all", "~*"].map(|rule| rule.as_bytes().to_vec());
+        users.set(b"ann", &rules).unwrap();
+        assert_eq!(name(&users, &HeaderMap::new(), None, None), "default");
+        assert_eq!(
+            name(&users, &headers("Token anything"), None, None),
+            "default"
+        );
+        users.set_default_password("sesame");
+        let basic = format!("Basic {}", BASE64_STANDARD.encode("ann:secret:1"));
+        for (value, wanted) in [
+            (basic.as_str(), "ann"),
+            ("Token ann:secret:1", "ann"),
+            ("bearer sesame", "default"),
+            ("Bearer default:sesame", "default"),
+            ("Bearer ann", "401"),
+            ("Bearer ann:secret", "401"),
+            ("Basic not-base64", "401"),
+            ("Digest x", "401"),
+            ("", "401"),
+        ] {
+            assert_eq!(name(&users, &headers(value), None, None), wanted, "{value}");
+        }
+        let none = HeaderMap::new();
+        assert_eq!(name(&users, &none, None, None), "401");
+        assert_eq!(name(&users, &none, Some("ann"), Some("secret:1")), "ann");
+        assert_eq!(name(&users, &none, Some("ann"), None), "401");
+    }
+}

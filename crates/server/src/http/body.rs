@@ -1,0 +1,224 @@
+//! Bodies: their bytes as they come, and what they hold uncompressed.
+
+use super::Context;
+use super::answer::Answer;
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt;
+use std::io::{self, Read};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, timeout_at};
+
+/// Bytes of a body as it is sent.
+pub(crate) const BODY_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a body uncompressed, where it is read in pieces.
+pub(crate) const INFLATED_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of a body uncompressed, where it must be read at once.
+pub(crate) const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// Longest time a body may take to come.
+const BODY_TIME_MAX: Duration = Duration::from_secs(60);
+/// Bytes of the dictionary of a zstd frame, as a power of two.
+const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// How a body is compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// Not at all.
+    Identity,
+    /// gzip.
+    Gzip,
+    /// zstd.
+    Zstd,
+    /// One block of snappy, without a frame.
+    Snappy,
+}
+
+/// The bytes of a body and the memory that was given out for them.
+pub(crate) struct Received {
+    /// As they were sent.
+    pub(crate) bytes: Vec<u8>,
+    /// How they are compressed.
+    pub(crate) encoding: Encoding,
+    _memory: Vec<OwnedSemaphorePermit>,
+}
+
+impl Encoding {
+    /// What the headers say.
+    ///
+    /// # Errors
+    /// 415 where it is none of these.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Answer> {
+        let Some(value) = headers.get(header::CONTENT_ENCODING) else {
+            return Ok(Self::Identity);
+        };
+        match value.as_bytes().trim_ascii() {
+            b"" | b"identity" => Ok(Self::Identity),
+            b"gzip" | b"x-gzip" => Ok(Self::Gzip),
+            b"zstd" => Ok(Self::Zstd),
+            b"snappy" => Ok(Self::Snappy),
+            _ => Err(Answer::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Content-Encoding may be gzip, zstd, snappy or identity",
+            )),
+        }
+    }
+}
+
+/// Takes in a whole body.
+///
+/// # Errors
+/// 408 where it comes too slowly, 413 where it is too long, 415, 503 where
+/// other bodies take the memory.
+pub(crate) async fn receive(
+    context: &Context,
+    headers: &HeaderMap,
+    mut body: Body,
+) -> Result<Received, Answer> {
+    let encoding = Encoding::of(headers)?;
+    let until = Instant::now() + BODY_TIME_MAX;
+    let length = headers.get(header::CONTENT_LENGTH);
+    let length = length.and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > BODY_BYTES_MAX) {
+        return Err(too_long(BODY_BYTES_MAX as u64));
+    }
+    let mut memory = vec![context.work.memory(length.unwrap_or(0))?];
+    let mut bytes = Vec::with_capacity(length.unwrap_or(0));
+    let mut granted = length.unwrap_or(0);
+    loop {
+        let frame = timeout_at(until, body.frame()).await;
+        let frame = frame.map_err(|_| {
+            let text = format!(
+                "the body took more than {} seconds",
+                BODY_TIME_MAX.as_secs()
+            );
+            Answer::new(StatusCode::REQUEST_TIMEOUT, text)
+        })?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|error| Answer::bad(format!("the body ends early: {error}")))?;
+        let Ok(piece) = frame.into_data() else {
+            continue;
+        };
+        if bytes.len() + piece.len() > BODY_BYTES_MAX {
+            return Err(too_long(BODY_BYTES_MAX as u64));
+        }
+        if bytes.len() + piece.len() > granted {
+            // A vector grows by doubling: so does what is asked for.
+            let more = granted.max(piece.len()).max(64 << 10);
+            memory.push(context.work.memory(more)?);
+            granted += more;
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(Received {
+        bytes,
+        encoding,
+        _memory: memory,
+    })
+}
+
+impl Received {
+    /// Brings what the body holds to `take` in pieces, each with whether it is
+    /// the last. `take` answers how many bytes it has read; the others come
+    /// again, with more behind them. The number of bytes uncompressed.
+    ///
+    /// # Errors
+    /// 400 where it does not uncompress, 413 where it is too much.
+    pub(crate) fn pieces(&self, mut take: impl FnMut(&[u8], bool) -> usize) -> Result<u64, Answer> {
+        let reader: Box<dyn Read + '_> = match self.encoding {
+            Encoding::Identity => {
+                take(&self.bytes, true);
+                return Ok(self.bytes.len() as u64);
+            }
+            Encoding::Snappy => {
+                let unpacked = self.unpacked()?;
+                take(&unpacked, true);
+                return Ok(unpacked.len() as u64);
+            }
+            Encoding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(&self.bytes[..])),
+            Encoding::Zstd => {
+                let mut decoder = zstd::Decoder::new(&self.bytes[..]).map_err(not_inflated)?;
+                let limited = decoder.window_log_max(ZSTD_WINDOW_LOG_MAX);
+                limited.map_err(not_inflated)?;
+                Box::new(decoder)
+            }
+        };
+        inflate(reader, &mut take)
+    }
+
+    /// All that the body holds, for protocols that are not read in pieces.
+    ///
+    /// # Errors
+    /// As [`Received::pieces`].
+    pub(crate) fn unpacked(&self) -> Result<Vec<u8>, Answer> {
+        if self.encoding == Encoding::Snappy {
+            let length = snap::raw::decompress_len(&self.bytes).map_err(not_inflated)?;
+            if length > UNPACKED_BYTES_MAX {
+                return Err(too_long(UNPACKED_BYTES_MAX as u64));
+            }
+            let mut decoder = snap::raw::Decoder::new();
+            return decoder.decompress_vec(&self.bytes).map_err(not_inflated);
+        }
+        let mut all = Vec::new();
+        let mut is_too_long = false;
+        self.pieces(|piece, _| {
+            is_too_long |= all.len() + piece.len() > UNPACKED_BYTES_MAX;
+            if !is_too_long {
+                all.extend_from_slice(piece);
+            }
+            piece.len()
+        })?;
+        match is_too_long {
+            true => Err(too_long(UNPACKED_BYTES_MAX as u64)),
+            false => Ok(all),
+        }
+    }
+}
+
+/// Bytes that are uncompressed at a time.
+const PIECE_BYTES: usize = 256 << 10;
+
+fn inflate(
+    mut reader: impl Read,
+    take: &mut impl FnMut(&[u8], bool) -> usize,
+) -> Result<u64, Answer> {
+    let (mut buffer, mut filled, mut total) = (vec![0; PIECE_BYTES], 0, 0);
+    loop {
+        if filled == buffer.len() {
+            buffer.resize(2 * filled, 0);
+        }
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => {
+                take(&buffer[..filled], true);
+                return Ok(total);
+            }
+            Ok(read) => {
+                total += read as u64;
+                if total > INFLATED_BYTES_MAX {
+                    return Err(too_long(INFLATED_BYTES_MAX));
+                }
+                filled += read;
+                // Small reads are gathered: a taker looks at all there is.
+                if filled * 2 >= buffer.len() {
+                    let taken = take(&buffer[..filled], false).min(filled);
+                    buffer.copy_within(taken..filled, 0);
+                    filled -= taken;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                take(&buffer[..filled], false);
+                return Err(not_inflated(error));
+            }
+        }
+    }
+}
+
+fn too_long(bytes_max: u64) -> Answer {
+    let text = format!("the body holds more than {bytes_max} bytes");
+    Answer::new(StatusCode::PAYLOAD_TOO_LARGE, text)
+}
+
+fn not_inflated(error: impl std::fmt::Display) -> Answer {
+    Answer::bad(format!("the body does not uncompress: {error}"))
+}

@@ -1,0 +1,76 @@
+//! Whether the server is there, in the ways that senders and operators ask.
+
+use super::Context;
+use super::answer::json_text;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+#[derive(Deserialize)]
+pub(super) struct PingParameters {
+    verbose: Option<String>,
+}
+
+/// `/ping` of InfluxDB: 204, or the version where `verbose` asks for it.
+pub(super) async fn ping(Query(parameters): Query<PingParameters>) -> Response {
+    let headers = [
+        ("x-influxdb-build", "Latewood"),
+        ("x-influxdb-version", VERSION),
+    ];
+    match parameters.verbose.as_deref() {
+        None | Some("false") => (StatusCode::NO_CONTENT, headers).into_response(),
+        Some(_) => (headers, json_text(&json!({"version": VERSION}))).into_response(),
+    }
+}
+
+/// `/health` of InfluxDB 2.
+pub(super) async fn health(State(context): State<Context>) -> Response {
+    let (status, word, message) = match unready(&context) {
+        None => (
+            StatusCode::OK,
+            "pass",
+            "ready for queries and writes".to_owned(),
+        ),
+        Some(why) => (StatusCode::SERVICE_UNAVAILABLE, "fail", why),
+    };
+    let body = json!({
+        "name": "latewood", "status": word, "message": message, "checks": [], "version": VERSION,
+    });
+    (status, json_text(&body)).into_response()
+}
+
+/// `/-/healthy`: the process answers.
+pub(super) async fn healthy() -> &'static str {
+    "Latewood is healthy.\n"
+}
+
+/// `/-/ready`: 503 while the data is being loaded or writes are refused.
+pub(super) async fn ready(State(context): State<Context>) -> Response {
+    match unready(&context) {
+        None => "Latewood is ready.\n".into_response(),
+        Some(why) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("Latewood: {why}.\n"),
+        )
+            .into_response(),
+    }
+}
+
+/// Why writes are not taken, if they are not.
+fn unready(context: &Context) -> Option<String> {
+    if context.shared.db.is_loading() {
+        return Some("the data is being loaded".to_owned());
+    }
+    let halted = context.shared.db.stats().wal.and_then(|wal| wal.halted);
+    match halted {
+        Some(reason) => Some(format!("writes have stopped: {reason}")),
+        None if context.shared.db.is_out_of_memory() => {
+            Some("writes are refused: the memory budget is spent".to_owned())
+        }
+        None => None,
+    }
+}

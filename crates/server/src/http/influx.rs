@@ -1,0 +1,201 @@
+//! InfluxDB's writes: `POST /write` of version 1, `POST /api/v2/write` of 2.
+
+use super::Context;
+use super::answer::{Answer, json_text};
+use super::auth;
+use super::body::{Received, receive};
+use crate::acl::User;
+use crate::intake::{Protocol, Report};
+use axum::Form;
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use latewood_wire::influx::{Decoder, Precision};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Refused lines that an answer tells of; the others it counts.
+const LINES_TOLD_MAX: usize = 10;
+
+/// The parameters of version 1. `rp` and `consistency` mean nothing here.
+#[derive(Deserialize)]
+pub(super) struct V1 {
+    db: Option<String>,
+    precision: Option<String>,
+    u: Option<String>,
+    p: Option<String>,
+}
+
+/// The parameters of version 2. `org` means nothing here.
+#[derive(Deserialize)]
+pub(super) struct V2 {
+    bucket: Option<String>,
+    precision: Option<String>,
+}
+
+/// A write, whatever its version.
+struct Write {
+    user: Arc<User>,
+    precision: Precision,
+    /// Name and value of the label for the database, where one is wanted.
+    label: Option<(String, String)>,
+}
+
+/// `POST /write`.
+pub(super) async fn write_v1(
+    State(context): State<Context>,
+    Query(parameters): Query<V1>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let given = (parameters.u.as_deref(), parameters.p.as_deref());
+    let user = auth::user(&context.shared.runtime.users, &headers, given)?;
+    let write = Write {
+        user,
+        precision: precision(parameters.precision.as_deref())?,
+        label: label(&context, parameters.db),
+    };
+    take(context, write, headers, body).await
+}
+
+/// `POST /api/v2/write`.
+pub(super) async fn write_v2(
+    State(context): State<Context>,
+    Query(parameters): Query<V2>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
+    let write = Write {
+        user,
+        precision: precision(parameters.precision.as_deref())?,
+        label: label(&context, parameters.bucket),
+    };
+    take(context, write, headers, body).await
+}
+
+#[derive(Deserialize)]
+pub(super) struct Statement {
+    q: Option<String>,
+}
+
+/// `/query`: senders of version 1 begin with `CREATE DATABASE`, which is done
+/// already, for there are none. Other statements are refused.
+pub(super) async fn query(Form(statement): Form<Statement>) -> Response {
+    let text = statement.q.unwrap_or_default();
+    if text
+        .trim_start()
+        .to_ascii_lowercase()
+        .starts_with("create database")
+    {
+        return json_text(&json!({"results": [{"statement_id": 0}]})).into_response();
+    }
+    Answer::bad("InfluxQL is not there; read with TS.RANGE or /api/v1/export").into_response()
+}
+
+async fn take(
+    context: Context,
+    write: Write,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    context.ready(true)?;
+    let _place = context.work.enter()?;
+    let received = receive(&context, &headers, body).await?;
+    let worker = context.clone();
+    let (report, whole) = context
+        .block(move || decode(&worker, write, &received))
+        .await?;
+    let response = answer(&report);
+    match whole {
+        // What came before the damage is kept, as far as it is whole lines.
+        Err(broken) => Err(broken),
+        Ok(()) => Ok(response),
+    }
+}
+
+/// Decodes and applies a body.
+fn decode(context: &Context, write: Write, received: &Received) -> (Report, Result<(), Answer>) {
+    let shared = &context.shared;
+    let mut decoder = Decoder::new(write.precision);
+    let mut scope = Vec::new();
+    if let Some((name, value)) = &write.label {
+        scope = value.clone().into_bytes();
+        decoder = decoder.with_label(name.as_bytes(), value.as_bytes());
+    }
+    let mut intake = context
+        .work
+        .intake(shared, Protocol::Influx, &scope, write.user);
+    let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
+    let report = intake.finish();
+    let bytes = &shared.intake.of(Protocol::Influx).bytes;
+    bytes.fetch_add(*inflated.as_ref().unwrap_or(&0), Ordering::Relaxed);
+    context.work.keep(Protocol::Influx, scope, intake);
+    (report, inflated.map(drop))
+}
+
+/// The answer to a body that was read to its end.
+fn answer(report: &Report) -> Response {
+    if let Some(error) = &report.failure {
+        let mut answer = Answer::engine(error);
+        let (kept, lost) = (report.samples, report.failed);
+        answer.text = format!("{} ({kept} samples kept, {lost} not)", answer.text);
+        return answer.into_response();
+    }
+    if report.refused() > 0 {
+        return refused(report);
+    }
+    match report.texts {
+        0 => StatusCode::NO_CONTENT.into_response(),
+        texts => {
+            let header = [("x-latewood-strings-not-stored", texts.to_string())];
+            (StatusCode::NO_CONTENT, header).into_response()
+        }
+    }
+}
+
+/// 400 that names lines and counts what was dropped.
+fn refused(report: &Report) -> Response {
+    let told = report.lines.iter().take(LINES_TOLD_MAX);
+    let told: Vec<_> = told
+        .map(|line| format!("line {}: {}", line.number, line.text))
+        .collect();
+    let dropped = report.refused();
+    let begin = if report.samples > 0 {
+        "partial write: "
+    } else {
+        ""
+    };
+    let text = format!("{begin}{} dropped={dropped}", told.join("\n"));
+    let line = report.lines.first().map_or(0, |line| line.number);
+    let is_forbidden = report.samples == 0
+        && report
+            .lines
+            .iter()
+            .all(|line| line.reason == latewood_wire::intake::Reason::Permission);
+    let (status, code) = match is_forbidden {
+        true => (StatusCode::FORBIDDEN, "forbidden"),
+        false => (StatusCode::BAD_REQUEST, "invalid"),
+    };
+    let body = json!({
+        "code": code, "message": text, "error": text, "line": line, "dropped": dropped,
+    });
+    (status, json_text(&body)).into_response()
+}
+
+fn precision(name: Option<&str>) -> Result<Precision, Answer> {
+    let name = name.unwrap_or_default();
+    Precision::parse(name).ok_or_else(|| {
+        Answer::bad(format!(
+            "invalid precision {name:?} (use n, ns, u, us, ms, s, m or h)"
+        ))
+    })
+}
+
+fn label(context: &Context, value: Option<String>) -> Option<(String, String)> {
+    let name = context.shared.settings.senders.influx_db_label.clone()?;
+    Some((name, value?))
+}

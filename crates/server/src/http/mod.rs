@@ -1,0 +1,114 @@
+//! The HTTP server: what other protocols send by HTTP, health and figures.
+//!
+//! It runs on a runtime of its own with few threads, beside the event loops of
+//! the Redis side. A request goes this way:
+//!
+//! ```text
+//! serve    a connection within its limits of time, header and number
+//!   routes   the path, and who may take it (auth)
+//!   body     the bytes of the body, within what all requests may hold
+//!   work     a thread that may block: decoding and the engine, a few at a time
+//! ```
+//!
+//! What is over a limit is refused with 413, 429 or 503 and, where it may be
+//! tried again, `Retry-After`; nothing waits in a queue without an end. At the
+//! end of the server requests under way are finished, for some seconds.
+//!
+//! Tested by `tests/http/`.
+
+mod answer;
+mod auth;
+mod body;
+mod health;
+mod influx;
+mod serve;
+mod work;
+
+pub(crate) use serve::Connections;
+
+use crate::senders::Http;
+use crate::shared::Shared;
+use answer::Answer;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::{get, post};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use work::Work;
+
+/// Longest time that requests under way may take once the server stops.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+/// What a handler has of the server.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// The server.
+    pub(crate) shared: Arc<Shared>,
+    /// Threads and memory for requests.
+    pub(crate) work: Arc<Work>,
+}
+
+/// Binds the address of `--http`; nothing where it is `off`, or where nobody
+/// asked for it and another program, perhaps InfluxDB, has the port.
+///
+/// # Errors
+/// A sentence that names the address.
+pub(crate) fn bind(wanted: &Http) -> Result<Option<TcpListener>, String> {
+    let Some(address) = wanted.address() else {
+        return Ok(None);
+    };
+    let listener = TcpListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    match listener {
+        Ok(listener) => Ok(Some(listener)),
+        Err(error) if *wanted == Http::Default => {
+            tracing::warn!(address, %error, "HTTP is not served; --http sets its address");
+            Ok(None)
+        }
+        Err(error) => Err(format!("cannot serve HTTP at {address}: {error}")),
+    }
+}
+
+/// Serves until `stop` says so, on the thread of the caller and some more.
+///
+/// # Errors
+/// Where the runtime does not start.
+pub(crate) fn run(
+    shared: Arc<Shared>,
+    listener: TcpListener,
+    stop: watch::Receiver<bool>,
+) -> std::io::Result<()> {
+    let work = Arc::new(Work::new());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .max_blocking_threads(work.threads())
+        .thread_name("http")
+        .enable_all()
+        .build()?;
+    let context = Context { shared, work };
+    let served = runtime.block_on(serve::serve(context, listener, stop));
+    runtime.shutdown_timeout(STOP_MAX);
+    served
+}
+
+/// All paths.
+fn routes(context: Context) -> Router {
+    Router::new()
+        .route("/write", post(influx::write_v1))
+        .route("/api/v2/write", post(influx::write_v2))
+        .route("/query", get(influx::query).post(influx::query))
+        .route("/ping", get(health::ping))
+        .route("/health", get(health::health))
+        .route("/-/healthy", get(health::healthy))
+        .route("/-/ready", get(health::ready))
+        .fallback(|| async { Answer::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .method_not_allowed_fallback(|| async {
+            let text = "this path does not take the method";
+            Answer::new(StatusCode::METHOD_NOT_ALLOWED, text)
+        })
+        .with_state(context)
+}

@@ -1,0 +1,144 @@
+//! Connections: accepted within limits, served, ended.
+
+use super::{Context, STOP_MAX, routes};
+use crate::shared::{Runtime, Shared};
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+/// Longest time for a request's head to come, from the end of the one before.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
+/// Bytes of a request's head.
+const HEAD_BYTES_MAX: usize = 64 << 10;
+/// Lines of a request's head.
+const HEADERS_MAX: usize = 100;
+/// What is done when the system has no socket left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections over HTTP.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    /// At this moment.
+    pub(crate) open: AtomicU64,
+    /// Since the start.
+    pub(crate) accepted: AtomicU64,
+    /// Refused by a limit or by protected mode.
+    pub(crate) rejected: AtomicU64,
+}
+
+/// One open connection, for as long as it lives.
+struct Open(Arc<Shared>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.http.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Serves `listener` until `stop` says so; then finishes what is under way.
+///
+/// # Errors
+/// Where the listener is none of the runtime's.
+pub(super) async fn serve(
+    context: Context,
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+) -> io::Result<()> {
+    let shared = Arc::clone(&context.shared);
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let router = routes(context);
+    let graceful = GracefulShutdown::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            // An error says that nobody is left to say it.
+            _ = stop.wait_for(|stop| *stop) => break,
+        };
+        match accepted {
+            Ok((stream, peer)) => begin(&shared, &router, &graceful, stream, peer),
+            Err(error) => {
+                tracing::debug!(%error, "cannot accept a connection over HTTP; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    if tokio::time::timeout(STOP_MAX, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!("some requests over HTTP were not finished");
+    }
+    Ok(())
+}
+
+fn begin(
+    shared: &Arc<Shared>,
+    router: &Router,
+    graceful: &GracefulShutdown,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
+    let connections = &shared.http;
+    connections.accepted.fetch_add(1, Ordering::Relaxed);
+    let open = connections.open.load(Ordering::Relaxed);
+    if !may_come(&shared.runtime, open, peer) {
+        connections.rejected.fetch_add(1, Ordering::Relaxed);
+        tracing::debug!(%peer, "refused a connection over HTTP");
+        return;
+    }
+    connections.open.fetch_add(1, Ordering::Relaxed);
+    let open = Open(Arc::clone(shared));
+    // Answers are small: they need not wait for more.
+    let _ = stream.set_nodelay(true);
+    let service = TowerToHyperService::new(router.clone());
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let connection = graceful.watch(connection);
+    tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%peer, %error, "a connection over HTTP ended");
+        }
+        drop(open);
+    });
+}
+
+/// Whether a new connection is served: by the same rules as on the Redis side.
+fn may_come(runtime: &Runtime, open: u64, peer: SocketAddr) -> bool {
+    let is_safe = peer.ip().to_canonical().is_loopback()
+        || !runtime.users.default_has_no_password()
+        || !runtime.protected_mode.load(Ordering::Relaxed);
+    is_safe && open < runtime.connections_max.load(Ordering::Relaxed) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protected_mode_serves_this_machine_only_until_there_is_a_password() {
+        let runtime = Runtime::new(10, 0, true, String::new());
+        let near: SocketAddr = "[::ffff:127.0.0.1]:1".parse().unwrap();
+        let far: SocketAddr = "192.0.2.1:1".parse().unwrap();
+        assert!(may_come(&runtime, 0, near) && !may_come(&runtime, 0, far));
+        assert!(!may_come(&runtime, 10, near));
+        runtime.set_password("sesame".to_owned());
+        assert!(may_come(&runtime, 0, far));
+        runtime.set_password(String::new());
+        runtime.protected_mode.store(false, Ordering::Relaxed);
+        assert!(may_come(&runtime, 0, far));
+    }
+}

@@ -1,0 +1,143 @@
+//! Threads, memory and intakes for requests, each bounded.
+
+use super::Context;
+use super::answer::Answer;
+use crate::acl::User;
+use crate::intake::{EngineIntake, Protocol};
+use crate::shared::Shared;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bytes that the bodies of all requests together may hold, in pieces of
+/// [`PIECE_BYTES`].
+const BODY_PIECES: usize = 16 * 1024;
+/// The unit in which memory for bodies is given out.
+const PIECE_BYTES: usize = 16 * 1024;
+/// Requests that may wait for a thread, for each thread.
+const WAITING_PER_THREAD: usize = 16;
+/// Intakes that are kept for the next requests.
+const KEPT_INTAKES_MAX: usize = 8;
+
+/// What requests share.
+pub(crate) struct Work {
+    threads: usize,
+    requests: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+    kept: Mutex<Vec<Kept>>,
+}
+
+/// An intake that knows series already, and for whom.
+struct Kept {
+    protocol: Protocol,
+    label: Vec<u8>,
+    intake: EngineIntake,
+}
+
+impl Work {
+    /// Nothing under way.
+    pub(crate) fn new() -> Self {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let threads = threads.max(2);
+        Self {
+            threads,
+            requests: Arc::new(Semaphore::new(threads * (1 + WAITING_PER_THREAD))),
+            memory: Arc::new(Semaphore::new(BODY_PIECES)),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Threads that work at a time.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// A place among the requests that are worked on or wait for it.
+    ///
+    /// # Errors
+    /// 503 where there are too many.
+    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Answer> {
+        let permit = Arc::clone(&self.requests).try_acquire_owned();
+        permit.map_err(|_| Answer::busy("too many requests at a time"))
+    }
+
+    /// Memory for `bytes` more of a body.
+    ///
+    /// # Errors
+    /// 503 where bodies take too much already.
+    pub(crate) fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
+        let pieces = bytes.div_ceil(PIECE_BYTES).min(BODY_PIECES) as u32;
+        let permit = Arc::clone(&self.memory).try_acquire_many_owned(pieces);
+        permit.map_err(|_| Answer::busy("the bodies of other requests take all memory there is"))
+    }
+
+    /// An intake for a request of `user`. Those who may write everywhere share
+    /// intakes, which know the series of earlier requests; `label` tells apart
+    /// requests whose series differ though their lines are alike.
+    pub(crate) fn intake(
+        &self,
+        shared: &Arc<Shared>,
+        protocol: Protocol,
+        label: &[u8],
+        user: Arc<User>,
+    ) -> EngineIntake {
+        if user.adds_anywhere {
+            let mut kept = self.kept.lock();
+            let is_fit = |kept: &Kept| kept.protocol == protocol && kept.label == label;
+            if let Some(at) = kept.iter().rposition(is_fit) {
+                let mut intake = kept.remove(at).intake;
+                intake.begin();
+                return intake;
+            }
+        }
+        EngineIntake::new(Arc::clone(shared), protocol, Some(user))
+    }
+
+    /// Keeps an intake for later requests.
+    pub(crate) fn keep(&self, protocol: Protocol, label: Vec<u8>, intake: EngineIntake) {
+        if !intake.is_for_all() {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        if kept.len() == KEPT_INTAKES_MAX {
+            kept.remove(0);
+        }
+        kept.push(Kept {
+            protocol,
+            label,
+            intake,
+        });
+    }
+}
+
+impl Context {
+    /// Whether the database can be asked.
+    ///
+    /// # Errors
+    /// 503 while it is being loaded, or CLIENT PAUSE holds such requests up.
+    pub(crate) fn ready(&self, writes: bool) -> Result<(), Answer> {
+        if self.shared.db.is_loading() {
+            return Err(Answer::busy("the data is being loaded"));
+        }
+        match self.shared.pause.holds(writes) {
+            Some(_) => Err(Answer::busy("the server pauses, by CLIENT PAUSE")),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs `work` on a thread that may block.
+    ///
+    /// # Errors
+    /// 500 where it panics.
+    pub(crate) async fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Answer> {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|_| {
+            tracing::error!("a request over HTTP panicked");
+            let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
+            Answer::new(status, "the server made a mistake")
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! InfluxDB's senders.
+
+use crate::client::Http;
+use crate::server;
+use std::io::Write;
+
+#[test]
+fn lines_become_series_that_the_redis_side_reads() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let lines = b"cpu,host=a,az=x user=1.5,sys=2i 1700000000000000000\n\
+        cpu,az=x,host=a user=2.5 1700000001000000000";
+    assert_eq!(http.post("/write?db=telegraf", lines).status, 204);
+    let key = "cpu_user{az=\"x\",host=\"a\"}";
+    assert_eq!(
+        redis.ask(&format!("TS.RANGE {key} - +")),
+        "*2\r\n*2\r\n:1700000000000\r\n+1.5\r\n*2\r\n:1700000001000\r\n+2.5\r\n"
+    );
+    let found = redis.ask("TS.QUERYINDEX __name__=cpu_sys host=a");
+    assert_eq!(found, "*1\r\n$24\r\ncpu_sys{az=\"x\",host=\"a\"}\r\n");
+    // The same connection, version 2, another precision, a repeated sample.
+    let answer = http.post(
+        "/api/v2/write?bucket=b&org=o&precision=s",
+        b"cpu,host=a,az=x user=9 1700000001\n",
+    );
+    assert_eq!(answer.status, 204);
+    let last = redis.ask(&format!("TS.GET {key}"));
+    assert_eq!(last, "*2\r\n:1700000001000\r\n+9\r\n");
+}
+
+#[test]
+fn good_lines_are_kept_and_bad_ones_named() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let answer = http.post("/write?precision=ms", b"m v=1 1\nm v=one 2\nm v=3 3\nm 4\n");
+    assert_eq!(answer.status, 400);
+    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(
+        body["error"],
+        "partial write: line 2: unable to parse 'm v=one 2': invalid field value\n\
+         line 4: unable to parse 'm 4': missing field value dropped=2"
+    );
+    assert_eq!(
+        (&body["code"], &body["line"]),
+        (&"invalid".into(), &2.into())
+    );
+    assert_eq!(
+        redis.ask("TS.RANGE m_v - +"),
+        "*2\r\n*2\r\n:1\r\n+1\r\n*2\r\n:3\r\n+3\r\n"
+    );
+    // Nothing good: no partial write.
+    let text = http.post("/api/v2/write", b"m\n").text();
+    assert!(
+        text.contains("\"message\":\"line 1: unable to parse 'm': missing fields dropped=1\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_timestamp_in_the_wrong_unit_is_refused_by_name() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let answer = http.post("/write?precision=ms", b"m v=1 1700000000000000000\n");
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.text().contains("m_v at 1700000000000000000"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(http.post("/write?precision=d", b"m v=1 1\n").status, 400);
+}
+
+#[test]
+fn strings_are_counted_and_said_to_be_not_stored() {
+    let server = server(&[]);
+    let answer = Http::to(server.http()).post("/write", b"m v=1,a=\"x\",b=\"y\" 1000000\n");
+    assert_eq!(answer.status, 204);
+    assert_eq!(answer.field("x-latewood-strings-not-stored"), Some("2"));
+}
+
+#[test]
+fn the_database_is_a_label_where_that_is_asked_for() {
+    let server = server(&["--influx-db-label", "db"]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    for (path, value) in [
+        ("/write?db=a", 1),
+        ("/write?db=b", 2),
+        ("/api/v2/write?bucket=a", 3),
+    ] {
+        let body = format!("m,h=x v={value} {value}000000\n");
+        assert_eq!(http.post(path, body.as_bytes()).status, 204);
+    }
+    assert_eq!(
+        redis
+            .ask("TS.RANGE m_v{db=\"a\",h=\"x\"} - +")
+            .matches("*2")
+            .count(),
+        3
+    );
+    assert_eq!(
+        redis.ask("TS.GET m_v{db=\"b\",h=\"x\"}"),
+        "*2\r\n:2\r\n+2\r\n"
+    );
+}
+
+#[test]
+fn compressed_bodies_are_read_in_pieces() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let mut lines = String::new();
+    for number in 0..40_000 {
+        lines.push_str(&format!(
+            "m,h=h{} v={number} {number}000000\n",
+            number % 100
+        ));
+    }
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(lines.as_bytes()).unwrap();
+    let zstd = zstd::encode_all(lines.as_bytes(), 1).unwrap();
+    let snappy = snap::raw::Encoder::new()
+        .compress_vec(lines.as_bytes())
+        .unwrap();
+    for (name, body) in [
+        ("gzip", gzip.finish().unwrap()),
+        ("zstd", zstd),
+        ("snappy", snappy),
+    ] {
+        redis.ask("FLUSHALL");
+        let head = format!("Content-Encoding: {name}\r\n");
+        assert_eq!(http.post_with("/write", &head, &body).status, 204, "{name}");
+        let range = redis.ask("TS.RANGE m_v{h=\"h7\"} - + AGGREGATION count 1000000000");
+        assert_eq!(range, "*1\r\n*2\r\n:0\r\n+400\r\n", "{name}");
+        let cut = &body[..body.len() / 2];
+        assert_eq!(http.post_with("/write", &head, cut).status, 400, "{name}");
+    }
+}
+
+#[test]
+fn what_senders_ask_before_they_send_is_answered() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let ping = http.get("/ping");
+    assert_eq!(ping.status, 204);
+    assert!(ping.field("x-influxdb-version").is_some());
+    assert!(http.get("/ping?verbose=true").text().contains("version"));
+    assert!(http.get("/health").text().contains("\"status\":\"pass\""));
+    assert_eq!(http.get("/-/healthy").status, 200);
+    assert_eq!(http.get("/-/ready").status, 200);
+    let created = http.post_with(
+        "/query",
+        "Content-Type: application/x-www-form-urlencoded\r\n",
+        b"q=CREATE+DATABASE+%22telegraf%22",
+    );
+    assert_eq!(created.status, 200);
+    assert_eq!(http.get("/query?q=SHOW+DATABASES").status, 400);
+    assert_eq!(http.get("/nothing").status, 404);
+    assert_eq!(http.get("/write").status, 405);
+}
+
+#[test]
+fn under_sync_an_answer_is_on_disk_and_a_kill_takes_nothing() {
+    let server = crate::harness::Server::with(&["--http", "127.0.0.1:0", "--durability", "sync"]);
+    let mut http = Http::to(server.http());
+    for number in 0..20 {
+        let line = format!("m,h=a v={number} {number}000000\n");
+        assert_eq!(http.post("/write", line.as_bytes()).status, 204);
+    }
+    let dir = server.kill();
+    let again = crate::harness::Server::over(dir, &["--http", "127.0.0.1:0"]);
+    let range = again.client().ask("TS.RANGE m_v{h=\"a\"} - +");
+    assert!(range.starts_with("*20\r\n"), "{range}");
+}

@@ -1,0 +1,123 @@
+//! Bodies that are too much, senders that are slow or too many, and the end.
+
+use crate::client::Http;
+use crate::server;
+use std::io::Write;
+
+#[test]
+fn bombs_are_refused_and_the_server_goes_on() {
+    let server = server(&["--memory", "512mb"]);
+    let mut http = Http::to(server.http());
+    // 2 GiB of line breaks.
+    let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let piece = vec![b'\n'; 1 << 20];
+    for _ in 0..1100 {
+        zstd.write_all(&piece).unwrap();
+        gzip.write_all(&piece).unwrap();
+    }
+    for (name, body) in [
+        ("zstd", zstd.finish().unwrap()),
+        ("gzip", gzip.finish().unwrap()),
+    ] {
+        let head = format!("Content-Encoding: {name}\r\n");
+        let answer = http.post_with("/write", &head, &body);
+        assert_eq!(answer.status, 413, "{name}: {}", answer.text());
+    }
+    // A snappy block that says it holds 4 GiB.
+    let snappy = http.post_with(
+        "/write",
+        "Content-Encoding: snappy\r\n",
+        b"\xff\xff\xff\xff\x0f\x00",
+    );
+    assert_eq!(snappy.status, 413);
+    assert_eq!(http.post("/write", b"m v=1 1000000\n").status, 204);
+    let too_long = format!(
+        "POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n",
+        1_u64 << 40
+    );
+    http.send(too_long.as_bytes());
+    assert_eq!(http.answer().status, 413);
+}
+
+#[test]
+fn what_does_not_uncompress_is_a_bad_request() {
+    let server = server(&[]);
+    for (name, status) in [("gzip", 400), ("zstd", 400), ("snappy", 400), ("br", 415)] {
+        let head = format!("Content-Encoding: {name}\r\n");
+        let answer = Http::to(server.http()).post_with("/write", &head, b"m v=1 1\n");
+        assert_eq!(answer.status, status, "{name}: {}", answer.text());
+    }
+}
+
+#[test]
+fn a_body_that_ends_early_writes_nothing() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    http.send(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nm v=1 1\n");
+    drop(http);
+    let mut http = Http::to(server.http());
+    assert_eq!(http.post("/write", b"n v=1 1\n").status, 204);
+    assert_eq!(server.client().ask("EXISTS m_v n_v"), ":1\r\n");
+}
+
+#[test]
+fn a_head_that_is_no_head_is_refused() {
+    let server = server(&[]);
+    for head in [
+        "NONSENSE\r\n\r\n".to_owned(),
+        format!("GET /ping HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000)),
+        format!("GET /ping HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(1000)),
+    ] {
+        let mut http = Http::to(server.http());
+        http.send(head.as_bytes());
+        let answer = http.answer();
+        assert!([400, 431].contains(&answer.status), "{}", answer.head);
+        assert!(http.is_closed());
+    }
+}
+
+#[test]
+fn too_many_requests_at_a_time_are_told_to_come_again() {
+    let server = server(&[]);
+    // Each sends its head and waits: it holds a place and no thread.
+    let mut waiting = Vec::new();
+    let mut answer = None;
+    for _ in 0..2000 {
+        let mut http = Http::to(server.http());
+        let end = b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n";
+        http.send(end);
+        let mut probe = Http::to(server.http());
+        let probed = probe.post("/write", b"m v=1 1\n");
+        if probed.status != 204 {
+            answer = Some(probed);
+            break;
+        }
+        waiting.push(http);
+    }
+    let answer = answer.expect("nothing was refused");
+    assert_eq!(answer.status, 503);
+    assert!(answer.field("retry-after").is_some());
+    for http in &mut waiting {
+        http.send(b"m v=2 2\n");
+        assert_eq!(http.answer().status, 204);
+    }
+}
+
+#[test]
+fn a_stop_lets_requests_under_way_end() {
+    let server = crate::harness::Server::with(&["--http", "127.0.0.1:0"]);
+    let mut http = Http::to(server.http());
+    http.send(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\nm v=1");
+    let mut idle = Http::to(server.http());
+    assert_eq!(idle.get("/ping").status, 204);
+    let stop = std::thread::spawn(move || server.terminate());
+    // The connection that waits for nothing is closed first.
+    assert!(idle.is_closed());
+    http.send(b" 1000000\n");
+    assert_eq!(http.answer().status, 204);
+    let (ended_well, dir) = stop.join().unwrap();
+    assert!(ended_well);
+    let again = crate::harness::Server::over(dir, &[]);
+    assert_eq!(again.client().ask("TS.GET m_v"), "*2\r\n:1\r\n+1\r\n");
+}

@@ -1,0 +1,19 @@
+//! The HTTP server as senders meet it: the built binary, a real socket, bytes
+//! in and bytes out.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+#[allow(dead_code, reason = "shared with the tests of the protocol")]
+#[path = "../resp/harness.rs"]
+mod harness;
+
+mod client;
+mod influx;
+mod limits;
+mod users;
+
+use harness::Server;
+
+/// A server with HTTP and these further options.
+fn server(options: &[&str]) -> Server {
+    Server::with(&[&["--wal", "off", "--http", "127.0.0.1:0"], options].concat())
+}

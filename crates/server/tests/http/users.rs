@@ -1,0 +1,62 @@
+//! Who may send what.
+
+use crate::client::Http;
+use crate::server;
+
+#[test]
+fn a_password_is_asked_for_and_keys_are_guarded() {
+    let server = server(&["--requirepass", "sesame"]);
+    let mut redis = server.client();
+    redis.ask("AUTH sesame");
+    assert_eq!(
+        redis.ask("ACL SETUSER sender on >secret +ts.add %W~cpu_*"),
+        "+OK\r\n"
+    );
+    assert_eq!(
+        redis.ask("ACL SETUSER reader on >secret +@read ~*"),
+        "+OK\r\n"
+    );
+    let mut http = Http::to(server.http());
+    let refused = http.post("/write", b"cpu v=1 1\n");
+    assert_eq!(refused.status, 401);
+    assert!(
+        refused
+            .field("www-authenticate")
+            .unwrap()
+            .starts_with("basic")
+    );
+    assert_eq!(http.get("/ping").status, 204);
+    for (path, head, status) in [
+        ("/write", "Authorization: Bearer sesame\r\n", 204),
+        ("/write", "Authorization: Token sender:secret\r\n", 204),
+        (
+            "/write",
+            "Authorization: Basic c2VuZGVyOnNlY3JldA==\r\n",
+            204,
+        ),
+        ("/write?u=sender&p=secret", "", 204),
+        ("/write?u=sender&p=wrong", "", 401),
+        (
+            "/api/v2/write",
+            "Authorization: Token reader:secret\r\n",
+            403,
+        ),
+    ] {
+        let answer = http.post_with(path, head, b"cpu v=1 1000000\n");
+        assert_eq!(answer.status, status, "{path} {head}: {}", answer.text());
+    }
+    let partly = http.post(
+        "/write?u=sender&p=secret",
+        b"cpu v=1 2000000\nmem v=1 2000000\n",
+    );
+    assert_eq!(partly.status, 400);
+    assert!(
+        partly
+            .text()
+            .contains("line 2: no permission to write to mem_v"),
+        "{}",
+        partly.text()
+    );
+    assert_eq!(redis.ask("EXISTS mem_v"), ":0\r\n");
+    assert_eq!(redis.ask("TS.GET cpu_v"), "*2\r\n:2\r\n+1\r\n");
+}

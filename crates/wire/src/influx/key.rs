@@ -1,0 +1,95 @@
+//! The measurement and tags of a line, taken apart.
+//!
+//! In a measurement a backslash before a comma or a space takes away their
+//! meaning, in the names and values of tags also before an equals sign; any
+//! other backslash is itself.
+
+use super::error::Bad;
+use std::ops::Range;
+
+/// A measurement and its tags, without their escapes.
+#[derive(Debug, Default)]
+pub(super) struct Key {
+    bytes: Vec<u8>,
+    measurement: Range<usize>,
+    tags: Vec<(Range<usize>, Range<usize>)>,
+}
+
+/// Where the first of `ends` stands that no backslash comes before.
+pub(super) fn end_of(text: &[u8], ends: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        if ends.contains(&byte) {
+            return Some(at);
+        }
+        // What follows a backslash is passed over; a line break never is.
+        let is_escape = byte == b'\\' && text.get(at + 1).is_some_and(|next| *next != b'\n');
+        at += 1 + usize::from(is_escape);
+    }
+    None
+}
+
+impl Key {
+    /// Takes apart the text before the first space.
+    pub(super) fn read(&mut self, text: &[u8]) -> Result<(), Bad> {
+        self.bytes.clear();
+        self.tags.clear();
+        let end = end_of(text, b",").unwrap_or(text.len());
+        self.measurement = self.keep(&text[..end], b", ");
+        if self.measurement.is_empty() {
+            return Err(Bad::NoMeasurement);
+        }
+        let mut rest = &text[end..];
+        while let Some(tag) = rest.strip_prefix(b",") {
+            let equals = end_of(tag, b"=,").unwrap_or(tag.len());
+            if equals == 0 {
+                return Err(Bad::NoTagKey);
+            }
+            let Some(value) = tag[equals..].strip_prefix(b"=") else {
+                return Err(Bad::NoTagValue);
+            };
+            let end = end_of(value, b",").unwrap_or(value.len());
+            if end == 0 {
+                return Err(Bad::NoTagValue);
+            }
+            let name = self.keep(&tag[..equals], b",= ");
+            let tag_value = self.keep(&value[..end], b",= ");
+            self.tags.push((name, tag_value));
+            rest = &value[end..];
+        }
+        Ok(())
+    }
+
+    /// The measurement.
+    pub(super) fn measurement(&self) -> &[u8] {
+        &self.bytes[self.measurement.clone()]
+    }
+
+    /// The tags in their order.
+    pub(super) fn tags(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let tags = self.tags.iter();
+        tags.map(|(name, value)| (&self.bytes[name.clone()], &self.bytes[value.clone()]))
+    }
+
+    fn keep(&mut self, text: &[u8], escaped: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        unescape(text, escaped, &mut self.bytes);
+        start..self.bytes.len()
+    }
+}
+
+/// Writes `text` without the backslashes before one of `escaped`.
+pub(super) fn unescape(text: &[u8], escaped: &[u8], out: &mut Vec<u8>) {
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let is_escape = byte == b'\\' && after.first().is_some_and(|next| escaped.contains(next));
+        if !is_escape {
+            out.push(byte);
+        }
+        rest = after;
+        if is_escape {
+            out.push(rest[0]);
+            rest = &rest[1..];
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! One line, from its bytes to samples.
+
+use super::error::Bad;
+use super::key::{end_of, unescape};
+use super::{Decoder, number};
+use crate::intake::{Intake, Moment, Row, Slot};
+
+/// Why the reading of a line stops.
+enum Stop {
+    /// Its end has not come.
+    Incomplete,
+    /// It is not taken.
+    Bad(Bad),
+}
+
+impl From<Bad> for Stop {
+    fn from(bad: Bad) -> Self {
+        Self::Bad(bad)
+    }
+}
+
+impl Decoder {
+    /// Reads the line at the start of `text`; the number of its bytes with the
+    /// line break, or 0 where its end has not come.
+    #[inline]
+    pub(super) fn line(&mut self, text: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
+        match self.sample_line(text, is_end, intake) {
+            Ok(length) => length,
+            Err(stop) => self.stopped(text, is_end, stop, intake),
+        }
+    }
+
+    fn sample_line(
+        &mut self,
+        text: &[u8],
+        is_end: bool,
+        intake: &mut impl Intake,
+    ) -> Result<usize, Stop> {
+        let (row, key_end) = match intake.follow(text) {
+            Some((row, length)) => (row, length),
+            None => match self.row(text, is_end, intake)? {
+                Ok(found) => found,
+                Err(passed) => return Ok(passed),
+            },
+        };
+        self.values.clear();
+        let mut texts = 0;
+        let mut at = key_end;
+        while text.get(at) == Some(&b' ') {
+            at += 1;
+        }
+        for place in 0.. {
+            let (name, value_at) = field_name(text, at, is_end)?;
+            let (value, value_end) = field_value(text, value_at, is_end)?;
+            match value {
+                Some(value) => {
+                    let slot = match intake.field(row, place - texts, name) {
+                        Some(slot) => Some(slot),
+                        None => self.learn(row, &text[..key_end], name, intake)?,
+                    };
+                    if let Some(slot) = slot {
+                        self.values.push((slot, value));
+                    }
+                }
+                None => texts += 1,
+            }
+            at = value_end;
+            match text.get(at) {
+                Some(b',') => at += 1,
+                _ => break,
+            }
+        }
+        let (moment, end) = self.moment(text, at, is_end, intake.now_ms())?;
+        self.line += 1;
+        for &(slot, value) in &self.values {
+            intake.sample(slot, moment, value, self.line);
+        }
+        (0..texts).for_each(|_| intake.skip_text());
+        Ok(end)
+    }
+
+    /// The row of a line that is not the expected one and the end of its
+    /// bytes, or the length of a line without samples.
+    fn row(
+        &mut self,
+        text: &[u8],
+        is_end: bool,
+        intake: &mut impl Intake,
+    ) -> Result<Result<(Row, usize), usize>, Stop> {
+        let first = text
+            .iter()
+            .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+        match first.map(|at| (at, text[at])) {
+            // Blank so far.
+            None if is_end => return Ok(Err(text.len())),
+            None => return Err(Stop::Incomplete),
+            Some((at, b'\n')) => {
+                self.line += 1;
+                return Ok(Err(at + 1));
+            }
+            Some((at, b'#')) => {
+                let end = memchr::memchr(b'\n', &text[at..]).map(|end| at + end + 1);
+                let end = end.or(is_end.then_some(text.len()));
+                let end = end.ok_or(Stop::Incomplete)?;
+                self.line += 1;
+                return Ok(Err(end));
+            }
+            // Indented: the row begins behind, so no other text is a row's start.
+            Some((at, _)) if at > 0 => return Ok(Err(at)),
+            Some(_) => {}
+        }
+        let end = match end_of(text, b" \n") {
+            Some(end) if text[end] == b' ' => end,
+            None if !is_end => return Err(Stop::Incomplete),
+            _ => {
+                let end = end_of(text, b"\n").unwrap_or(text.len());
+                let key = text[..end].strip_suffix(b"\r").unwrap_or(&text[..end]);
+                self.key.read(key)?;
+                return Err(Bad::NoFields.into());
+            }
+        };
+        let raw = &text[..=end];
+        let row = match intake.find(raw) {
+            Some(row) => row,
+            None => {
+                self.key.read(&text[..end])?;
+                intake.add(raw)
+            }
+        };
+        Ok(Ok((row, end + 1)))
+    }
+
+    /// The slot of a field that the row has not shown before; none where it may
+    /// not be written, which is noted.
+    #[cold]
+    fn learn(
+        &mut self,
+        row: Row,
+        raw: &[u8],
+        field: &[u8],
+        intake: &mut impl Intake,
+    ) -> Result<Option<Slot>, Stop> {
+        // The row may be known for long and its parts be those of another.
+        self.key.read(&raw[..raw.len() - 1])?;
+        self.metric.clear();
+        self.metric.extend_from_slice(self.key.measurement());
+        self.metric.push(b'_');
+        unescape(field, b",= ", &mut self.metric);
+        self.name.begin(&self.metric);
+        for (name, value) in self.key.tags() {
+            self.name.label(name, value);
+        }
+        if let Some((name, value)) = &self.label {
+            self.name.label(name, value);
+        }
+        self.name.finish().map_err(Bad::from)?;
+        match intake.learn(row, field, &self.name) {
+            Ok(slot) => Ok(Some(slot)),
+            Err(refused) => {
+                let text = format_args!("{}", refused.text);
+                intake.refuse(self.line + 1, refused.reason, text);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The time of a line whose fields end at `at`, and the end of the line.
+    #[inline]
+    fn moment(
+        &mut self,
+        text: &[u8],
+        mut at: usize,
+        is_end: bool,
+        now_ms: i64,
+    ) -> Result<(Moment, usize), Stop> {
+        if !matches!(text.get(at), None | Some(b' ' | b'\r' | b'\n')) {
+            return Err(Bad::BadValue.into());
+        }
+        while text.get(at) == Some(&b' ') {
+            at += 1;
+        }
+        let rest = &text[at..];
+        let end = match memchr::memchr(b'\n', rest) {
+            Some(end) => end,
+            None if is_end => rest.len(),
+            None => return Err(Stop::Incomplete),
+        };
+        let line_end = (at + end + 1).min(text.len());
+        let word = rest[..end].trim_ascii_end();
+        if word.is_empty() {
+            let moment = Moment {
+                ms: now_ms,
+                is_rounded: false,
+            };
+            return Ok((moment, line_end));
+        }
+        Ok((self.timestamps.read(word)?, line_end))
+    }
+
+    /// Waits for the end of a line, or refuses it and passes over it.
+    #[cold]
+    fn stopped(
+        &mut self,
+        text: &[u8],
+        is_end: bool,
+        stop: Stop,
+        intake: &mut impl Intake,
+    ) -> usize {
+        let end = memchr::memchr(b'\n', text).map(|end| end + 1);
+        let (bad, end) = match (stop, end) {
+            (Stop::Bad(bad), Some(end)) => (bad, end),
+            (Stop::Bad(bad), None) if is_end => (bad, text.len()),
+            (Stop::Incomplete, _) if is_end => (Bad::OpenQuotes, end.unwrap_or(text.len())),
+            // The line is bad whatever comes, but its end must be seen.
+            _ => return 0,
+        };
+        self.line += 1;
+        let shown = text[..end].trim_ascii_end();
+        let cut = &shown[..shown.len().min(SHOWN_BYTES_MAX)];
+        let dots = if cut.len() < shown.len() { "..." } else { "" };
+        let line = String::from_utf8_lossy(cut);
+        let text = format_args!("unable to parse '{line}{dots}': {bad}");
+        intake.refuse(self.line, bad.reason(), text);
+        end
+    }
+}
+
+/// Bytes of a bad line that are shown.
+const SHOWN_BYTES_MAX: usize = 200;
+
+/// The name of the field at `at`, as it is written, and where its value begins.
+#[inline]
+fn field_name(text: &[u8], at: usize, is_end: bool) -> Result<(&[u8], usize), Stop> {
+    let rest = &text[at.min(text.len())..];
+    let is_special = |byte: &u8| matches!(byte, b'=' | b'\\' | b',' | b' ' | b'\n');
+    let plain = rest.iter().position(is_special);
+    let end = match plain.map(|end| (end, rest[end])) {
+        Some((end, b'=')) => end,
+        Some((_, b'\\')) => match end_of(rest, b"=, \n") {
+            Some(end) if rest[end] == b'=' => end,
+            Some(_) => return Err(no_value(rest)),
+            None => return Err(unfinished(is_end, Bad::NoFieldValue)),
+        },
+        Some(_) => return Err(no_value(rest)),
+        None if is_end => return Err(no_value(rest)),
+        None => return Err(Stop::Incomplete),
+    };
+    match end {
+        0 => Err(Bad::NoFieldKey.into()),
+        _ => Ok((&rest[..end], at + end + 1)),
+    }
+}
+
+/// Why a line ends before the value of a field.
+#[cold]
+fn no_value(rest: &[u8]) -> Stop {
+    match rest.first() {
+        None | Some(b'\n' | b' ' | b'\r') => Bad::NoFields.into(),
+        Some(b',') => Bad::NoFieldKey.into(),
+        _ => Bad::NoFieldValue.into(),
+    }
+}
+
+#[cold]
+fn unfinished(is_end: bool, bad: Bad) -> Stop {
+    if is_end { bad.into() } else { Stop::Incomplete }
+}
+
+/// The value at `at`, none where it is a text, and where it ends.
+#[inline]
+fn field_value(text: &[u8], at: usize, is_end: bool) -> Result<(Option<f64>, usize), Stop> {
+    match text.get(at) {
+        Some(b'"') => {
+            let length = quoted(&text[at + 1..]).ok_or(Stop::Incomplete)?;
+            Ok((None, at + 1 + length))
+        }
+        Some(b',' | b' ' | b'\r' | b'\n') => Err(Bad::NoFieldValue.into()),
+        None => Err(unfinished(is_end, Bad::NoFieldValue)),
+        Some(_) => {
+            let (value, length) = number::read(&text[at..])?;
+            let end = at + length;
+            // A number at the end of what has come may go on.
+            if end == text.len() && !is_end {
+                return Err(Stop::Incomplete);
+            }
+            Ok((Some(value), end))
+        }
+    }
+}
+
+/// The bytes up to the closing quote and with it.
+fn quoted(text: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', &text[at..])?;
+        if text[at] == b'"' {
+            return Some(at + 1);
+        }
+        // What stands behind a backslash is passed over.
+        at = (at + 2).min(text.len());
+    }
+}
