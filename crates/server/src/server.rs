@@ -9,7 +9,7 @@ use crate::events::{Class, Events};
 use crate::http;
 use crate::lines;
 use crate::loading::Database;
-use crate::net::{Acceptor, EventLoop, Inbox, Office, bind};
+use crate::net::{Acceptor, EventLoop, Inbox, Listener, Office, bind};
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary};
@@ -17,7 +17,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -36,16 +36,8 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let (errands, to_do) = channel();
     watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
     let users = first_users(&settings)?;
-    let listeners = bind(&settings)?;
-    let line_addresses = lines::bind(&settings)?;
-    let addresses = listeners.iter().map(|l| l.address());
-    let addresses: Vec<String> = addresses
-        .chain(line_addresses.iter().map(lines::Bound::describe))
-        .collect();
-    let http_listener = http::bind(&settings.senders.http)?;
-    let http_address = http_listener
-        .as_ref()
-        .and_then(|http| http.local_addr().ok());
+    let sockets = Sockets::bind(&settings)?;
+    let addresses = sockets.addresses();
     let mut loops = Vec::new();
     for number in 0..settings.threads {
         let event_loop = EventLoop::new(number);
@@ -63,7 +55,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         shared.runtime.users.replace(users, password);
     }
 
-    let acceptor = Acceptor::new(listeners, inboxes.clone())
+    let acceptor = Acceptor::new(sockets.redis, inboxes.clone())
         .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
     let acceptor_waker = acceptor.waker();
 
@@ -75,17 +67,13 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
     let (http_stop, stop) = watch::channel(false);
-    if let Some(listener) = http_listener {
+    if let Some(listener) = sockets.http {
         let context = Arc::clone(&shared);
         let serve = move |_: &Shared| http::run(context, listener, stop);
         handles.push(spawn("http".to_owned(), &shared, serve)?);
     }
-    let announced = Addresses {
-        redis: addresses,
-        http: http_address,
-    };
-    let loader = load(&shared, announced, to_do)?;
-    let line_servers = lines::Serving::start(line_addresses, &shared)?;
+    let loader = load(&shared, addresses, to_do)?;
+    let line_servers = lines::Serving::start(sockets.lines, &shared)?;
 
     let why = wait(&receiver);
     shared.stopping.store(true, Ordering::Release);
@@ -241,6 +229,33 @@ fn spawn(
         .name(thread_name.clone())
         .spawn(run)
         .map_err(|error| format!("cannot start the thread {thread_name}: {error}"))
+}
+
+/// Every socket that listens, bound before any data is touched.
+struct Sockets {
+    redis: Vec<Listener>,
+    lines: Vec<lines::Bound>,
+    http: Option<TcpListener>,
+}
+
+impl Sockets {
+    fn bind(settings: &Settings) -> Result<Self, String> {
+        Ok(Self {
+            redis: bind(settings)?,
+            lines: lines::bind(settings)?,
+            http: http::bind(&settings.senders.http)?,
+        })
+    }
+
+    fn addresses(&self) -> Addresses {
+        let redis = self.redis.iter().map(Listener::address);
+        let lines = self.lines.iter().map(lines::Bound::describe);
+        let http = self.http.as_ref();
+        Addresses {
+            redis: redis.chain(lines).collect(),
+            http: http.and_then(|http| http.local_addr().ok()),
+        }
+    }
 }
 
 /// Where the server is served.

@@ -24,6 +24,6 @@ mod tests;
 
 pub(crate) use acceptor::Acceptor;
 pub(crate) use event_loop::EventLoop;
-pub(crate) use listener::bind;
+pub(crate) use listener::{Listener, bind};
 pub(crate) use mail::{Inbox, Mail, Office};
 pub(crate) use socket::Socket;
