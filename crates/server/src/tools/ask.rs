@@ -21,7 +21,10 @@ impl Server {
     /// Connects, and says the password if there is one.
     pub(super) fn connect(options: &Backup) -> Result<Self, String> {
         let stream = TcpStream::connect(&options.server)
-            .map_err(|error| format!("cannot reach {}: {error}", options.server))?;
+            .map_err(|error| {
+                let server = &options.server;
+                format!("cannot reach {server}: {error}; --server ADDR:PORT names the server, --dir a directory that none runs on")
+            })?;
         let mut server = Self {
             stream,
             received: Vec::new(),

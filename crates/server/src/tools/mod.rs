@@ -84,6 +84,9 @@ pub(crate) fn check(options: &Check) -> ExitCode {
             say("nothing was checked: 1 damaged; the server refuses to start");
             ExitCode::from(REFUSED)
         }
+        Err(error) if error.kind() == ErrorKind::Locked => failed(&format!(
+            "{error}; what is being served is backed up, and the backup checked"
+        )),
         Err(error) => failed(&error),
     }
 }
@@ -98,6 +101,12 @@ fn verdict(checked: &tools::Checked) -> String {
 
 /// Runs `latewood inspect`: 0, or 2 where the file cannot be read.
 pub(crate) fn inspect(options: &Inspect) -> ExitCode {
+    if options.path.is_dir() {
+        return failed(&format!(
+            "{} is a folder: `latewood stats` counts what a database holds, `inspect` shows one file",
+            options.path.display()
+        ));
+    }
     show(tools::inspect(&Env::real(), &options.path), options.json)
 }
 

@@ -111,6 +111,17 @@ fn a_backup_goes_only_where_nothing_is() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("the folder is not empty"), "{text}");
+    // Nobody listens there.
+    let output = tool(&[
+        "backup",
+        "--to",
+        &words_of(&full),
+        "--server",
+        "127.0.0.1:1",
+    ]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("--server ADDR:PORT"), "{text}");
     let mut client = server.client();
     client.expect(&[(
         "LATEWOOD BACKUP relative/path",

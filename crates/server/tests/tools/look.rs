@@ -49,6 +49,9 @@ fn what_cannot_be_checked_is_said() {
     let server = Server::with(&[]);
     let text = said(&["check", server.dir().to_str().unwrap()], 2);
     assert!(text.contains("in use by another process"), "{text}");
+    assert!(text.contains("the backup checked"), "{text}");
+    let text = said(&["inspect", server.dir().to_str().unwrap()], 2);
+    assert!(text.contains("`latewood stats`"), "{text}");
     let later = filled();
     std::fs::write(later.path().join("FORMAT"), "latewood directory format 2\n").unwrap();
     for tool in ["check", "stats"] {
