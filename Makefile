@@ -3,7 +3,7 @@
 #   make demo KEEP=1     the same, and leave the server running
 #   make test            everything that must pass, in under 30 minutes on 2 cores
 #   make soak TIME=600   fuzzing, random models and kill loops for TIME seconds each
-#   make bench           the reports of docs/benchmarks, beside its peers: three hours
+#   make bench           the reports of docs/benchmarks, beside its peers: 2 to 3 hours
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
 #   make check           formatting, lints, documentation, instruction counts: before a commit
 
@@ -28,6 +28,7 @@ check:
 	$(CARGO) run --quiet --locked -p xtask
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
+	$(CARGO) run --quiet --locked -p xtask -- instructions
 
 test: check build
 	$(CARGO) test --locked --workspace

@@ -15,7 +15,9 @@ pub(super) fn page(report: &StagesReport, name: &str) -> String {
          and *late* are 32 series with a history, policy LAST, the late samples anywhere in it. \
          Medians of the runs. Time runs until the label index holds every series, late samples are \
          settled and the log is on disk. Stages are timed by the clock, so \
-         what the system gives to others meanwhile counts as theirs; processor time does not. Short stages overlap inside the processor and reading its \
+         what the system gives to others meanwhile counts as theirs; processor time does not. A \
+         star: fewer than one event of a hundred makes the mean, most often because the core was \
+         taken away. Short stages overlap inside the processor and reading its \
          clock is felt even where it is taken off, so stages add up to more than a batch that is \
          not timed takes (*CPU*).\n",
         report.machine.sentence(),
@@ -58,7 +60,7 @@ pub(super) fn overview(report: &StagesReport, wire: bool) -> Option<String> {
             let ns = median(runs, |run| run.stage_ns(&name));
             table += &match ns {
                 0.0 => " |".to_owned(),
-                ns => format!(" {ns:.1} |"),
+                ns => format!(" {ns:.1}{} |", mark(runs, &name)),
             };
         }
         table.push('\n');
@@ -94,12 +96,13 @@ fn detail(runs: &[&StagesRun], place: &str) -> String {
         };
         let ns = median(runs, |run| run.stage_ns(&name));
         text += &format!(
-            "| {name}{} | {} | {} | {} | {} | {ns:.1} | {:.1} % |\n",
+            "| {name}{} | {} | {} | {} | {} | {ns:.1}{} | {:.1} % |\n",
             if background { " (behind)" } else { "" },
             few(of(&|line| line.events as f64) * 1e3 / first.samples as f64),
             few(of(&|line| line.mean_ns)),
             thousands(of(&|line| line.p50_ns as f64)),
             thousands(of(&|line| line.p99_ns as f64)),
+            mark(runs, &name),
             100.0 * ns / all,
         );
     }
@@ -161,6 +164,19 @@ fn sum(run: &StagesRun, background: bool) -> f64 {
     let stages = run.stages.iter();
     let stages = stages.filter(|stage| stage.background == background);
     stages.map(|stage| stage.total_ns as f64).sum::<f64>() / run.samples as f64
+}
+
+/// A star where fewer than one event of a hundred makes the mean: it lies above the p99.
+fn mark(runs: &[&StagesRun], name: &str) -> &'static str {
+    let lines = || runs.iter().flat_map(|run| &run.stages);
+    let of = |value: fn(&StageLine) -> f64| {
+        let lines = lines().filter(|line| line.name == name);
+        spread(lines.map(value)).map_or(0.0, |spread| spread.median)
+    };
+    match of(|line| line.mean_ns) > of(|line| line.p99_ns as f64) {
+        true => "*",
+        false => "",
+    }
 }
 
 /// One digit behind the point where there are few before it.
