@@ -21,6 +21,9 @@ mod auth;
 mod body;
 mod health;
 mod influx;
+mod opentsdb;
+mod otlp;
+mod prometheus;
 mod serve;
 mod work;
 
@@ -101,6 +104,10 @@ fn routes(context: Context) -> Router {
         .route("/write", post(influx::write_v1))
         .route("/api/v2/write", post(influx::write_v2))
         .route("/query", get(influx::query).post(influx::query))
+        .route("/api/put", post(opentsdb::put))
+        .route("/api/v1/write", post(prometheus::write))
+        .route("/api/v1/import/prometheus", post(prometheus::import))
+        .route("/v1/metrics", post(otlp::metrics))
         .route("/ping", get(health::ping))
         .route("/health", get(health::health))
         .route("/-/healthy", get(health::healthy))

@@ -9,6 +9,9 @@ mod harness;
 mod client;
 mod influx;
 mod limits;
+mod opentsdb;
+mod otlp;
+mod prometheus;
 mod users;
 
 use harness::Server;

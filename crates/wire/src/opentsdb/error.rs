@@ -8,6 +8,9 @@ pub enum PointError {
     /// A line with fewer words than a point has.
     #[error("not enough arguments (need least 4, got {0})")]
     TooFewWords(usize),
+    /// `null`, or something that is no object.
+    #[error("no datapoint")]
+    NoPoint,
     /// No metric.
     #[error("empty metric name")]
     NoMetric,
@@ -52,7 +55,7 @@ impl PointError {
     /// As it is counted.
     pub fn reason(&self) -> Reason {
         match self {
-            Self::TooFewWords(_) => Reason::Syntax,
+            Self::TooFewWords(_) | Self::NoPoint => Reason::Syntax,
             Self::NoValue | Self::ValueSyntax(_) | Self::NotFinite(_) => Reason::Value,
             Self::Timestamp(_) | Self::TimestampSyntax(_) => Reason::Timestamp,
             _ => Reason::Name,

@@ -10,6 +10,7 @@
 //! tags, none at all over HTTP excepted, values in full double precision.
 
 mod error;
+pub mod json;
 
 mod number;
 mod tags;

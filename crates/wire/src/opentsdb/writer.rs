@@ -26,30 +26,50 @@ impl Writer {
     /// to the intake.
     #[inline]
     pub fn put(&mut self, put: &Put<'_>, line: u32, intake: &mut impl Intake) {
+        let sample = (put.timestamp_ms, put.value);
+        let written = self.write([put.metric, put.tags], sample, line, intake, |name| {
+            named(name, put)
+        });
+        if let Err(error) = written {
+            refuse(intake, line, &error);
+        }
+    }
+
+    /// Brings a sample, timestamp and value, of the series that `parts` tell
+    /// apart; `name` reads the name of one that is new.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        parts: [&[u8]; 2],
+        sample: (i64, f64),
+        line: u32,
+        intake: &mut impl Intake,
+        name: impl FnOnce(&mut SeriesName) -> Result<(), PointError>,
+    ) -> Result<(), PointError> {
         self.raw.clear();
-        self.raw.extend_from_slice(put.metric);
+        self.raw.extend_from_slice(parts[0]);
         self.raw.push(b' ');
-        self.raw.extend_from_slice(put.tags);
+        self.raw.extend_from_slice(parts[1]);
         self.raw.push(b'\n');
         let found = intake.follow(&self.raw).map(|(found, _)| found);
         let found = found.or_else(|| intake.find(&self.raw));
         let row = found.unwrap_or_else(|| intake.add(&self.raw));
-        let known = intake.field(row, 0, b"");
-        let slot = match known {
-            Some(slot) => slot,
-            None => match self.name(put) {
-                Ok(()) => match self.learn(row, line, intake) {
-                    Some(slot) => slot,
-                    None => return,
-                },
-                Err(error) => return refuse(intake, line, &error),
-            },
+        let slot = match intake.field(row, 0, b"") {
+            Some(slot) => Some(slot),
+            None => {
+                name(&mut self.name)?;
+                self.name.finish().map_err(name_error)?;
+                self.learn(row, line, intake)
+            }
         };
-        let moment = Moment {
-            ms: put.timestamp_ms,
-            is_rounded: false,
-        };
-        intake.sample(slot, moment, put.value, line);
+        if let Some(slot) = slot {
+            let moment = Moment {
+                ms: sample.0,
+                is_rounded: false,
+            };
+            intake.sample(slot, moment, sample.1, line);
+        }
+        Ok(())
     }
 
     #[cold]
@@ -62,22 +82,28 @@ impl Writer {
             }
         }
     }
+}
 
-    #[cold]
-    fn name(&mut self, put: &Put<'_>) -> Result<(), PointError> {
-        let mut pairs = tags(put.tags).collect::<Result<Vec<_>, _>>()?;
-        // The same tag with the same value again is no error.
-        pairs.sort_unstable();
-        pairs.dedup();
-        self.name.begin(put.metric);
-        for (tag, value) in pairs {
-            self.name.label(tag, value);
-        }
-        self.name.finish().map_err(|error| match error {
-            NameError::Doubled(tag) => PointError::DuplicateTag(tag),
-            NameError::NoMetric => PointError::NoMetric,
-            other => PointError::Name(other),
-        })
+/// Reads the name of a series of telnet lines that is new.
+#[cold]
+fn named(name: &mut SeriesName, put: &Put<'_>) -> Result<(), PointError> {
+    let mut pairs = tags(put.tags).collect::<Result<Vec<_>, _>>()?;
+    // The same tag with the same value again is no error.
+    pairs.sort_unstable();
+    pairs.dedup();
+    name.begin(put.metric);
+    for (tag, value) in pairs {
+        name.label(tag, value);
+    }
+    Ok(())
+}
+
+#[cold]
+fn name_error(error: NameError) -> PointError {
+    match error {
+        NameError::Doubled(tag) => PointError::DuplicateTag(tag),
+        NameError::NoMetric => PointError::NoMetric,
+        other => PointError::Name(other),
     }
 }
 

@@ -1,0 +1,116 @@
+//! `POST /api/put` of OpenTSDB: a point or an array of points in JSON.
+//!
+//! Good points are kept where others are refused. Every request is answered
+//! once its points are in the log, so that `sync` changes nothing.
+
+use super::Context;
+use super::answer::{Answer, json_text};
+use super::auth;
+use super::body::{Received, receive};
+use crate::acl::User;
+use crate::intake::{Protocol, Report};
+use axum::body::Body;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use latewood_wire::opentsdb::{Writer, json};
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What the answer to hold; by their presence, with or without a value.
+#[derive(Deserialize)]
+pub(super) struct Parameters {
+    summary: Option<String>,
+    details: Option<String>,
+}
+
+/// `POST /api/put`.
+pub(super) async fn put(
+    State(context): State<Context>,
+    Query(parameters): Query<Parameters>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
+    context.ready(true)?;
+    let _place = context.work.enter()?;
+    let received = receive(&context, &headers, body).await?;
+    let worker = context.clone();
+    context
+        .block(move || decode(&worker, user, &parameters, &received))
+        .await?
+}
+
+fn decode(
+    context: &Context,
+    user: Arc<User>,
+    parameters: &Parameters,
+    received: &Received,
+) -> Result<Response, Answer> {
+    let body = received.unpacked()?;
+    let shared = &context.shared;
+    let bytes = &shared.intake.of(Protocol::OpenTsdb).bytes;
+    bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    let points = match json::points(&body) {
+        Ok(points) if points.is_empty() => {
+            return Ok(refused("No datapoints found in content", ""));
+        }
+        Ok(points) => points,
+        Err(error) => {
+            return Ok(refused(
+                "Unable to parse the given JSON",
+                &error.to_string(),
+            ));
+        }
+    };
+    let mut intake = context.work.intake(shared, Protocol::OpenTsdb, b"", user);
+    let mut writer = Writer::new();
+    for (number, point) in (1..).zip(&points) {
+        json::put(&mut writer, point, number, &mut intake);
+    }
+    let report = intake.finish();
+    context.work.keep(Protocol::OpenTsdb, Vec::new(), intake);
+    if let Some(error) = &report.failure {
+        return Err(Answer::engine(error));
+    }
+    let wants_details = parameters.details.is_some();
+    if !wants_details && parameters.summary.is_none() {
+        return Ok(match report.refused() {
+            0 => StatusCode::NO_CONTENT.into_response(),
+            _ => refused(
+                "One or more data points had errors",
+                "Please append \"details\" to the put request",
+            ),
+        });
+    }
+    let mut summary = json!({"success": report.samples, "failed": report.refused()});
+    if wants_details {
+        summary["errors"] = details(&report, &points);
+    }
+    let status = match report.refused() {
+        0 => StatusCode::OK,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    Ok((status, json_text(&summary)).into_response())
+}
+
+/// The refused points, as they were sent, and why; the first of very many.
+fn details(report: &Report, points: &[&serde_json::value::RawValue]) -> serde_json::Value {
+    let told = report.lines.iter().filter_map(|line| {
+        let point = points.get((line.number as usize).checked_sub(1)?)?;
+        let point: serde_json::Value = serde_json::from_str(point.get()).ok()?;
+        Some(json!({"error": line.text, "datapoint": point}))
+    });
+    told.collect()
+}
+
+/// 400 as OpenTSDB words it.
+fn refused(message: &str, details: &str) -> Response {
+    let mut error = json!({"code": 400, "message": message});
+    if !details.is_empty() {
+        error["details"] = details.into();
+    }
+    (StatusCode::BAD_REQUEST, json_text(&json!({"error": error}))).into_response()
+}

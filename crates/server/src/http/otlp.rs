@@ -1,0 +1,125 @@
+//! `POST /v1/metrics`: OTLP over HTTP, in protobuf or JSON.
+//!
+//! What is refused of a request that was read is a partial success, as the
+//! protocol wants it: status 200, the number of data points and why. Errors
+//! carry a `google.rpc.Status`; 503 means that sending it again will do.
+
+use super::Context;
+use super::answer::Answer;
+use super::auth;
+use super::body::{Received, receive};
+use crate::acl::User;
+use crate::intake::{Protocol, Report};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use latewood_wire::otlp::{self, Decoder, Encoding};
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Codes of gRPC.
+const INVALID_ARGUMENT: i32 = 3;
+const INTERNAL: i32 = 13;
+const UNAVAILABLE: i32 = 14;
+const UNAUTHENTICATED: i32 = 16;
+
+/// `POST /v1/metrics`.
+pub(super) async fn metrics(
+    State(context): State<Context>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let Some(encoding) = encoding(&headers) else {
+        let text = "Content-Type must be application/x-protobuf or application/json";
+        return Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text).into_response();
+    };
+    match take(context, encoding, &headers, body).await {
+        Ok(body) => respond(StatusCode::OK, encoding, body),
+        Err(answer) => {
+            let code = match answer.status {
+                StatusCode::UNAUTHORIZED => UNAUTHENTICATED,
+                StatusCode::SERVICE_UNAVAILABLE => UNAVAILABLE,
+                status if status.is_server_error() => INTERNAL,
+                _ => INVALID_ARGUMENT,
+            };
+            let status = otlp::status(encoding, code, &answer.text);
+            // The headers of the common answer, Retry-After among them.
+            let mut response = answer.into_response();
+            let headers = response.headers_mut();
+            headers.remove(header::CONTENT_LENGTH);
+            headers.insert(header::CONTENT_TYPE, kind(encoding));
+            *response.body_mut() = Body::from(status);
+            response
+        }
+    }
+}
+
+async fn take(
+    context: Context,
+    encoding: Encoding,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Vec<u8>, Answer> {
+    let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
+    context.ready(true)?;
+    let _place = context.work.enter()?;
+    let received = receive(&context, headers, body).await?;
+    let worker = context.clone();
+    context
+        .block(move || decode(&worker, user, encoding, &received))
+        .await?
+}
+
+fn decode(
+    context: &Context,
+    user: Arc<User>,
+    encoding: Encoding,
+    received: &Received,
+) -> Result<Vec<u8>, Answer> {
+    let body = received.unpacked()?;
+    let shared = &context.shared;
+    let bytes = &shared.intake.of(Protocol::Otlp).bytes;
+    bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    let request = otlp::read(encoding, &body).map_err(Answer::bad)?;
+    let mut intake = context.work.intake(shared, Protocol::Otlp, b"", user);
+    Decoder::new().decode(&request, &mut intake);
+    let report = intake.finish();
+    context.work.keep(Protocol::Otlp, Vec::new(), intake);
+    match &report.failure {
+        Some(error) => Err(Answer::engine(error)),
+        None => Ok(otlp::answer(encoding, rejected(&report), why(&report))),
+    }
+}
+
+/// Data points of which something was refused. Several samples of one, as a
+/// histogram has them, are one; beyond those kept in words each counts.
+fn rejected(report: &Report) -> u64 {
+    let points: HashSet<_> = report.lines.iter().map(|line| line.number).collect();
+    points.len() as u64 + report.refused().saturating_sub(report.lines.len() as u64)
+}
+
+fn why(report: &Report) -> &str {
+    report.lines.first().map_or("", |line| &line.text)
+}
+
+fn encoding(headers: &HeaderMap) -> Option<Encoding> {
+    let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    match text.split(';').next()?.trim() {
+        "application/x-protobuf" => Some(Encoding::Protobuf),
+        "application/json" => Some(Encoding::Json),
+        _ => None,
+    }
+}
+
+fn kind(encoding: Encoding) -> HeaderValue {
+    HeaderValue::from_static(match encoding {
+        Encoding::Protobuf => "application/x-protobuf",
+        Encoding::Json => "application/json",
+    })
+}
+
+fn respond(status: StatusCode, encoding: Encoding, body: Vec<u8>) -> Response {
+    (status, [(header::CONTENT_TYPE, kind(encoding))], body).into_response()
+}

@@ -1,0 +1,183 @@
+//! What comes from Prometheus and its relatives: remote write, and text.
+//!
+//! `POST /api/v1/write` takes both versions of remote write, told apart by
+//! `Content-Type`. The statuses are those a sender must be able to rely on:
+//! 204 for all kept; 400 where something was refused that would be refused
+//! again (the rest is kept); 415 for another message or compression; 503 where
+//! sending it again will do, which goes for nothing else.
+
+use super::Context;
+use super::answer::Answer;
+use super::auth;
+use super::body::{Encoding, Received, receive};
+use crate::acl::User;
+use crate::intake::{Protocol, Report};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use latewood_wire::prometheus::exposition;
+use latewood_wire::prometheus::write::{Decoder, Version};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Refusals an answer tells of; the others it counts.
+const TOLD_MAX: usize = 10;
+
+/// `POST /api/v1/write`.
+pub(super) async fn write(
+    State(context): State<Context>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let version = match version(&headers) {
+        Ok(version) => version,
+        Err(answer) => return answer.into_response(),
+    };
+    let (mut response, samples) = match take(context, version, &headers, body).await {
+        Ok((response, samples)) => (response, samples),
+        Err(answer) => (answer.into_response(), 0),
+    };
+    if version == Version::V2 {
+        let written = [
+            ("x-prometheus-remote-write-samples-written", samples),
+            ("x-prometheus-remote-write-histograms-written", 0),
+            ("x-prometheus-remote-write-exemplars-written", 0),
+        ];
+        for (name, count) in written {
+            response
+                .headers_mut()
+                .insert(name, HeaderValue::from(count));
+        }
+    }
+    response
+}
+
+/// `POST /api/v1/import/prometheus`.
+pub(super) async fn import(
+    State(context): State<Context>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
+    context.ready(true)?;
+    let _place = context.work.enter()?;
+    let received = receive(&context, &headers, body).await?;
+    let worker = context.clone();
+    let (report, whole) = context
+        .block(move || read_text(&worker, user, &received))
+        .await?;
+    whole?;
+    Ok(answer(&report, "line"))
+}
+
+async fn take(
+    context: Context,
+    version: Version,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<(Response, u64), Answer> {
+    let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
+    context.ready(true)?;
+    if !matches!(Encoding::of(headers)?, Encoding::Snappy | Encoding::Zstd) {
+        let text = "remote write is compressed with snappy: Content-Encoding must say so";
+        return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+    }
+    let _place = context.work.enter()?;
+    let received = receive(&context, headers, body).await?;
+    let worker = context.clone();
+    let work = move || read_message(&worker, user, version, &received);
+    let (report, whole) = context.block(work).await??;
+    let response = match whole {
+        Ok(()) => answer(&report, "series"),
+        Err(why) => Answer::bad(why).into_response(),
+    };
+    Ok((response, report.samples))
+}
+
+fn read_message(
+    context: &Context,
+    user: Arc<User>,
+    version: Version,
+    received: &Received,
+) -> Result<(Report, Result<(), String>), Answer> {
+    let message = received.unpacked()?;
+    let shared = &context.shared;
+    let bytes = &shared.intake.of(Protocol::Prometheus).bytes;
+    bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
+    let mut intake = context
+        .work
+        .intake(shared, Protocol::Prometheus, WRITE, user);
+    let decoded = Decoder::new().decode(version, &message, &mut intake);
+    let report = intake.finish();
+    context
+        .work
+        .keep(Protocol::Prometheus, WRITE.to_vec(), intake);
+    Ok((report, decoded.map(drop).map_err(|error| error.to_string())))
+}
+
+/// Keeps the series met in messages apart from those met in text, since the
+/// same bytes could mean another series.
+const WRITE: &[u8] = b"write";
+const TEXT: &[u8] = b"text";
+
+fn read_text(
+    context: &Context,
+    user: Arc<User>,
+    received: &Received,
+) -> (Report, Result<(), Answer>) {
+    let shared = &context.shared;
+    let mut intake = context
+        .work
+        .intake(shared, Protocol::Prometheus, TEXT, user);
+    let mut decoder = exposition::Decoder::new();
+    let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
+    let report = intake.finish();
+    let bytes = &shared.intake.of(Protocol::Prometheus).bytes;
+    bytes.fetch_add(*inflated.as_ref().unwrap_or(&0), Ordering::Relaxed);
+    context
+        .work
+        .keep(Protocol::Prometheus, TEXT.to_vec(), intake);
+    (report, inflated.map(drop))
+}
+
+/// Which message `Content-Type` names; version 1 where it names none.
+fn version(headers: &HeaderMap) -> Result<Version, Answer> {
+    let text = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let mut parts = text
+        .unwrap_or("application/x-protobuf")
+        .split(';')
+        .map(str::trim);
+    let is_protobuf = parts
+        .next()
+        .is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-protobuf"));
+    let message = parts.find_map(|part| part.strip_prefix("proto="));
+    match message.map(|name| name.trim_matches('"')) {
+        None | Some("prometheus.WriteRequest") if is_protobuf => Ok(Version::V1),
+        Some("io.prometheus.write.v2.Request") if is_protobuf => Ok(Version::V2),
+        _ => Err(Answer::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "Content-Type must be application/x-protobuf, with proto=prometheus.WriteRequest or \
+             proto=io.prometheus.write.v2.Request",
+        )),
+    }
+}
+
+/// The answer to what was read to its end; `unit` is what its numbers count.
+fn answer(report: &Report, unit: &str) -> Response {
+    if let Some(error) = &report.failure {
+        return Answer::engine(error).into_response();
+    }
+    if report.refused() == 0 {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let told = report.lines.iter().take(TOLD_MAX);
+    let told: Vec<_> = told
+        .map(|line| format!("{unit} {}: {}", line.number, line.text))
+        .collect();
+    let (kept, refused) = (report.samples, report.refused());
+    let text = format!("{refused} refused, {kept} kept\n{}", told.join("\n"));
+    Answer::bad(text).into_response()
+}

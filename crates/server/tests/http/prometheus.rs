@@ -1,0 +1,153 @@
+//! Remote write in both versions, and the text format.
+
+use crate::client::{Answer, Http};
+use crate::server;
+
+const SNAPPY: &str = "Content-Encoding: snappy\r\n";
+const V1: &str = "Content-Type: application/x-protobuf\r\n";
+const V2: &str = "Content-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request\r\n";
+
+/// A field of protobuf with bytes in it.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![number << 3 | 2];
+    append_varint(&mut out, bytes.len() as u64);
+    [&out, bytes].concat()
+}
+
+fn append_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number > 127 {
+        out.push(number as u8 | 128);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn sample(value: f64, timestamp_ms: u64) -> Vec<u8> {
+    let mut out = vec![1 << 3 | 1];
+    out.extend_from_slice(&value.to_bits().to_le_bytes());
+    out.push(2 << 3);
+    append_varint(&mut out, timestamp_ms);
+    field(2, &out)
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Vec<u8> {
+    let label = |(name, value): &(&str, &str)| {
+        field(
+            1,
+            &[field(1, name.as_bytes()), field(2, value.as_bytes())].concat(),
+        )
+    };
+    pairs.iter().flat_map(label).collect()
+}
+
+fn write(http: &mut Http, head: &str, message: &[u8]) -> Answer {
+    let body = snap::raw::Encoder::new().compress_vec(message).unwrap();
+    http.post_with("/api/v1/write", &format!("{SNAPPY}{head}"), &body)
+}
+
+#[test]
+fn version_1_keeps_samples_and_stale_markers() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let up = labels(&[("__name__", "up"), ("job", "a")]);
+    let stale = f64::from_bits(0x7ff0_0000_0000_0002);
+    let series = [
+        up.clone(),
+        sample(1.0, 2000),
+        sample(stale, 3000),
+        sample(0.0, 1000),
+    ]
+    .concat();
+    assert_eq!(write(&mut http, V1, &field(1, &series)).status, 204);
+    let expected = "*3\r\n*2\r\n:1000\r\n+0\r\n*2\r\n:2000\r\n+1\r\n*2\r\n:3000\r\n+NaN\r\n";
+    assert_eq!(redis.ask("TS.RANGE up{job=\"a\"} - +"), expected);
+
+    // A native histogram is refused for good; the samples beside it are kept.
+    let other = [up, sample(5.0, 5000), field(4, b"")].concat();
+    let answer = write(&mut http, V1, &field(1, &other));
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.text().contains("native histograms"),
+        "{}",
+        answer.text()
+    );
+    assert_eq!(redis.ask("TS.GET up{job=\"a\"}"), "*2\r\n:5000\r\n+5\r\n");
+}
+
+#[test]
+fn version_2_counts_what_was_written() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let symbols: Vec<u8> = ["", "__name__", "up", "job", "a"]
+        .iter()
+        .flat_map(|symbol| field(4, symbol.as_bytes()))
+        .collect();
+    let series = [
+        field(1, &[1, 2, 3, 4]),
+        sample(1.0, 1000),
+        sample(2.0, 2000),
+    ]
+    .concat();
+    let message = [symbols.clone(), field(5, &series)].concat();
+    let answer = write(&mut http, V2, &message);
+    let written = |answer: &Answer, what: &str| {
+        let name = format!("x-prometheus-remote-write-{what}-written");
+        answer.field(&name).map(str::to_owned)
+    };
+    assert_eq!(
+        (answer.status, written(&answer, "samples").as_deref()),
+        (204, Some("2"))
+    );
+    assert_eq!(written(&answer, "histograms").as_deref(), Some("0"));
+    assert_eq!(written(&answer, "exemplars").as_deref(), Some("0"));
+    assert_eq!(
+        server.client().ask("TS.GET up{job=\"a\"}"),
+        "*2\r\n:2000\r\n+2\r\n"
+    );
+
+    // A reference out of the table: 400, and the headers all the same.
+    let broken = [
+        symbols,
+        field(5, &[field(1, &[1, 9]), sample(1.0, 1)].concat()),
+    ]
+    .concat();
+    let answer = write(&mut http, V2, &broken);
+    assert_eq!(
+        (answer.status, written(&answer, "samples").as_deref()),
+        (400, Some("0"))
+    );
+}
+
+#[test]
+fn other_messages_and_compressions_are_told_apart_from_bad_ones() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    assert_eq!(http.post_with("/api/v1/write", V1, b"").status, 415);
+    let other = "Content-Type: application/x-protobuf;proto=other.Request\r\n";
+    assert_eq!(write(&mut http, other, b"").status, 415);
+    assert_eq!(
+        write(&mut http, "Content-Type: text/plain\r\n", b"").status,
+        415
+    );
+    assert_eq!(write(&mut http, V1, b"\x0a\xff").status, 400);
+    let head = format!("{SNAPPY}{V1}");
+    let answer = http.post_with("/api/v1/write", &head, b"\xff\xff\xff\xff\x0fx");
+    assert!(matches!(answer.status, 400 | 413), "{answer:?}");
+    assert_eq!(write(&mut http, V1, b"").status, 204);
+}
+
+#[test]
+fn text_is_imported() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let text = b"# TYPE up gauge\nup{job=\"a\"} 1 1000\nup{job=a} 1\nup{job=\"a\"} 2 2000";
+    let answer = http.post("/api/v1/import/prometheus", text);
+    assert_eq!(answer.status, 400);
+    assert!(
+        answer.text().contains("1 refused, 2 kept\\nline 3: "),
+        "{}",
+        answer.text()
+    );
+    let all = server.client().ask("TS.RANGE up{job=\"a\"} - +");
+    assert_eq!(all, "*2\r\n*2\r\n:1000\r\n+1\r\n*2\r\n:2000\r\n+2\r\n");
+}

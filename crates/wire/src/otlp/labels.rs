@@ -1,0 +1,126 @@
+//! Labels out of attributes.
+//!
+//! A label is called as its attribute, dots and all. Of the same name, the
+//! attribute of the data point wins over that of the resource. The name of the
+//! instrumentation scope is `otel.scope.name`, unless it is empty or an
+//! attribute is called so. Texts are taken as they are, numbers and truth
+//! values as they are written in JSON, bytes in hexadecimal; lists and maps as
+//! JSON. An attribute without a value, or with an empty text, is no label.
+
+use crate::series_name::{METRIC, SeriesName};
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use std::fmt::Write;
+
+/// The label of the instrumentation scope's name.
+const SCOPE: &str = "otel.scope.name";
+/// How deep lists and maps are written out; deeper ones are `null`.
+const DEPTH_MAX: usize = 8;
+
+/// Where a data point comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin<'a> {
+    pub(super) resource: &'a [KeyValue],
+    pub(super) scope: &'a str,
+}
+
+/// Puts together the name of a series: a metric, attributes, and one more label
+/// (`le`, `quantile`), which wins over all.
+pub(super) fn name(
+    name: &mut SeriesName,
+    metric: &str,
+    origin: Origin<'_>,
+    attributes: &[KeyValue],
+    extra: Option<(&str, &str)>,
+) {
+    name.begin(metric.as_bytes());
+    let is_extra = |key: &str| extra.is_some_and(|(extra, _)| extra == key);
+    let is_own = |key: &str| is_extra(key) || key.as_bytes() == METRIC;
+    let mut text = String::new();
+    let mut label = |key: &str, value: &Option<AnyValue>| {
+        text.clear();
+        append(&mut text, value.as_ref(), true, DEPTH_MAX);
+        name.label(key.as_bytes(), text.as_bytes());
+    };
+    for attribute in attributes
+        .iter()
+        .filter(|attribute| !is_own(&attribute.key))
+    {
+        label(&attribute.key, &attribute.value);
+    }
+    let is_inner = |key: &str| attributes.iter().any(|attribute| attribute.key == key);
+    let outer = origin.resource.iter();
+    for attribute in outer.filter(|attribute| !is_own(&attribute.key) && !is_inner(&attribute.key))
+    {
+        label(&attribute.key, &attribute.value);
+    }
+    let is_resource = origin
+        .resource
+        .iter()
+        .any(|attribute| attribute.key == SCOPE);
+    if !is_resource && !is_inner(SCOPE) {
+        name.label(SCOPE.as_bytes(), origin.scope.as_bytes());
+    }
+    if let Some((key, value)) = extra {
+        name.label(key.as_bytes(), value.as_bytes());
+    }
+}
+
+/// Appends what tells attributes apart, for looking series up: not the labels.
+pub(super) fn append_raw(raw: &mut Vec<u8>, attributes: &[KeyValue], text: &mut String) {
+    for attribute in attributes {
+        append_part(raw, attribute.key.as_bytes());
+        text.clear();
+        append(text, attribute.value.as_ref(), true, DEPTH_MAX);
+        append_part(raw, text.as_bytes());
+    }
+}
+
+/// Appends a part with its length before it.
+pub(super) fn append_part(raw: &mut Vec<u8>, part: &[u8]) {
+    // A body is shorter than 4 GiB by far.
+    raw.extend_from_slice(&(part.len() as u32).to_le_bytes());
+    raw.extend_from_slice(part);
+}
+
+/// Appends a value as text; as JSON but for texts that are a label whole.
+fn append(out: &mut String, value: Option<&AnyValue>, is_whole: bool, depth: usize) {
+    // Writing to a String cannot fail.
+    match value.and_then(|value| value.value.as_ref()) {
+        None | Some(Value::StringValueStrindex(_)) if is_whole => {}
+        Some(Value::StringValue(text)) if is_whole => out.push_str(text),
+        Some(Value::StringValue(text)) => {
+            let _ = write!(out, "{}", serde_json::json!(text));
+        }
+        Some(Value::BoolValue(value)) => {
+            let _ = write!(out, "{value}");
+        }
+        Some(Value::IntValue(value)) => {
+            let _ = write!(out, "{value}");
+        }
+        Some(Value::DoubleValue(value)) => {
+            let _ = write!(out, "{value}");
+        }
+        Some(Value::BytesValue(bytes)) => {
+            for byte in bytes {
+                let _ = write!(out, "{byte:02x}");
+            }
+        }
+        Some(Value::ArrayValue(list)) if depth > 0 => {
+            for (at, value) in list.values.iter().enumerate() {
+                out.push(if at == 0 { '[' } else { ',' });
+                append(out, Some(value), false, depth - 1);
+            }
+            out.push_str(if list.values.is_empty() { "[]" } else { "]" });
+        }
+        Some(Value::KvlistValue(map)) if depth > 0 => {
+            for (at, pair) in map.values.iter().enumerate() {
+                out.push(if at == 0 { '{' } else { ',' });
+                let _ = write!(out, "{}:", serde_json::json!(pair.key));
+                append(out, pair.value.as_ref(), false, depth - 1);
+            }
+            out.push_str(if map.values.is_empty() { "{}" } else { "}" });
+        }
+        _ => out.push_str("null"),
+    }
+}

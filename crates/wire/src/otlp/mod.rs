@@ -1,0 +1,90 @@
+//! OTLP metrics: what an OpenTelemetry SDK or collector exports.
+//!
+//! The messages are those of the `opentelemetry-proto` crate, as protobuf or
+//! as JSON. A data point becomes one sample, or several: a histogram one for
+//! each bucket and its sum and count, a summary one for each quantile. The
+//! rules by which attributes become labels stand in [`labels`] and in
+//! `docs/protocols.md`.
+//!
+//! Each data point that cannot be kept is counted, for the partial success of
+//! the answer. Tested by `tests.rs` and the fuzz target `otlp`.
+
+mod labels;
+mod points;
+#[cfg(test)]
+mod tests;
+
+pub use points::Decoder;
+
+use opentelemetry_proto::tonic::collector::metrics::v1::{
+    ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,
+};
+use prost::Message;
+
+/// How messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// `application/x-protobuf`.
+    Protobuf,
+    /// `application/json`.
+    Json,
+}
+
+/// Reads a request.
+///
+/// # Errors
+/// What is wrong with the message.
+pub fn read(encoding: Encoding, body: &[u8]) -> Result<ExportMetricsServiceRequest, String> {
+    match encoding {
+        Encoding::Protobuf => {
+            ExportMetricsServiceRequest::decode(body).map_err(|error| error.to_string())
+        }
+        Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
+    }
+}
+
+/// The answer to a request of which some data points were refused, or none.
+pub fn answer(encoding: Encoding, rejected: u64, why: &str) -> Vec<u8> {
+    let partial = ExportMetricsPartialSuccess {
+        rejected_data_points: i64::try_from(rejected).unwrap_or(i64::MAX),
+        error_message: why.to_owned(),
+    };
+    let is_partial = rejected > 0 || !why.is_empty();
+    let response = ExportMetricsServiceResponse {
+        partial_success: is_partial.then_some(partial),
+    };
+    match (encoding, &response.partial_success) {
+        (Encoding::Protobuf, _) => response.encode_to_vec(),
+        (Encoding::Json, None) => b"{}".to_vec(),
+        // In JSON a 64-bit number is a string.
+        (Encoding::Json, Some(partial)) => serde_json::json!({"partialSuccess": {
+            "rejectedDataPoints": partial.rejected_data_points.to_string(),
+            "errorMessage": partial.error_message,
+        }})
+        .to_string()
+        .into_bytes(),
+    }
+}
+
+/// `google.rpc.Status`, which stands in the body of an error.
+#[derive(Clone, PartialEq, Message)]
+struct Status {
+    #[prost(int32, tag = "1")]
+    code: i32,
+    #[prost(string, tag = "2")]
+    message: String,
+}
+
+/// The body of an error with a code of gRPC: 3 is an invalid argument, 14
+/// unavailable.
+pub fn status(encoding: Encoding, code: i32, message: &str) -> Vec<u8> {
+    match encoding {
+        Encoding::Json => serde_json::json!({"code": code, "message": message})
+            .to_string()
+            .into_bytes(),
+        Encoding::Protobuf => {
+            let message = message.to_owned();
+            Status { code, message }.encode_to_vec()
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Requests in, samples out.
+
+use super::*;
+use crate::intake::Reason;
+use crate::intake::testing::Collected;
+
+/// What a request in JSON gives, and the same one as protobuf.
+fn take(json: &str) -> Collected {
+    let request = read(Encoding::Json, json.as_bytes()).unwrap();
+    let bytes = request.encode_to_vec();
+    assert_eq!(read(Encoding::Protobuf, &bytes).unwrap(), request);
+    let mut intake = Collected::default();
+    let mut decoder = Decoder::new();
+    decoder.decode(&request, &mut intake);
+    // What was met is found again.
+    let known = intake.keys.len();
+    let samples = intake.samples.len();
+    decoder.decode(&request, &mut intake);
+    assert_eq!(
+        (intake.keys.len(), intake.samples.len()),
+        (known, 2 * samples)
+    );
+    intake.samples.truncate(samples);
+    intake.refused.truncate(intake.refused.len() / 2);
+    intake
+}
+
+/// A request of one resource with these metrics.
+fn request(metrics: &str) -> String {
+    format!(
+        r#"{{"resourceMetrics":[{{"resource":{{"attributes":[
+            {{"key":"service.name","value":{{"stringValue":"shop"}}}},
+            {{"key":"host","value":{{"stringValue":"outer"}}}}]}},
+            "scopeMetrics":[{{"scope":{{"name":"lib"}},"metrics":[{metrics}]}}]}}]}}"#
+    )
+}
+
+const LABELS: &str = r#"host="outer",otel.scope.name="lib""#;
+
+#[test]
+fn gauges_and_sums_with_attributes_of_every_kind() {
+    let found = take(&request(
+        r#"{"name":"temp","gauge":{"dataPoints":[
+            {"timeUnixNano":"1700000000000999999","asDouble":21.5,"attributes":[
+                {"key":"host","value":{"stringValue":"inner"}},
+                {"key":"n","value":{"intValue":"7"}},
+                {"key":"b","value":{"boolValue":true}},
+                {"key":"e","value":{"stringValue":""}},
+                {"key":"l","value":{"arrayValue":{"values":[{"stringValue":"x"},{"doubleValue":1.5}]}}}]}]}},
+           {"name":"hits","sum":{"aggregationTemporality":2,"isMonotonic":true,"dataPoints":[
+            {"timeUnixNano":"1700000000000000000","asInt":"-3"}]}}"#,
+    ));
+    let expected = [
+        r#"temp{b="true",host="inner",l="[\"x\",1.5]",n="7",otel.scope.name="lib",service.name="shop"}@1700000000000=21.5"#.to_owned(),
+        format!(r#"hits{{{LABELS},service.name="shop"}}@1700000000000=-3"#),
+    ];
+    assert_eq!(found.lines(), expected);
+    assert!(found.samples[0].1.is_rounded && !found.samples[1].1.is_rounded);
+    assert_eq!(found.refused, []);
+}
+
+#[test]
+fn histograms_and_summaries_become_the_series_prometheus_has() {
+    let found = take(&request(
+        r#"{"name":"lat","histogram":{"aggregationTemporality":2,"dataPoints":[
+            {"timeUnixNano":"1000000","count":"6","sum":9.5,"min":1,
+             "bucketCounts":["1","2","3"],"explicitBounds":[0.5,10]}]}},
+           {"name":"sm","summary":{"dataPoints":[{"timeUnixNano":"2000000","count":"4","sum":8,
+             "quantileValues":[{"quantile":0.5,"value":2},{"quantile":1,"value":3}]}]}}"#,
+    ));
+    let key = |metric: &str, extra: &str| {
+        let all = match extra {
+            _ if extra.starts_with("le") => {
+                format!(r#"host="outer",{extra},otel.scope.name="lib",service.name="shop""#)
+            }
+            "" => format!(r#"{LABELS},service.name="shop""#),
+            _ => format!(r#"{LABELS},{extra},service.name="shop""#),
+        };
+        format!("{metric}{{{all}}}")
+    };
+    let expected = [
+        format!("{}@1=1", key("lat_bucket", r#"le="0.5""#)),
+        format!("{}@1=3", key("lat_bucket", r#"le="10""#)),
+        format!("{}@1=6", key("lat_bucket", r#"le="+Inf""#)),
+        format!("{}@1=6", key("lat_count", "")),
+        format!("{}@1=9.5", key("lat_sum", "")),
+        format!("{}@1=1", key("lat_min", "")),
+        format!("{}@2=2", key("sm", r#"quantile="0.5""#)),
+        format!("{}@2=3", key("sm", r#"quantile="1""#)),
+        format!("{}@2=4", key("sm_count", "")),
+        format!("{}@2=8", key("sm_sum", "")),
+    ];
+    assert_eq!(found.lines(), expected);
+}
+
+#[test]
+fn points_that_cannot_be_kept_are_refused_by_number() {
+    let found = take(&request(
+        r#"{"name":"a","gauge":{"dataPoints":[
+            {"asInt":"1"},{"timeUnixNano":"1000000"},
+            {"timeUnixNano":"2000000","flags":1},{"timeUnixNano":"3000000","asInt":"3"}]}},
+           {"name":"e","exponentialHistogram":{"dataPoints":[{"timeUnixNano":"1","count":"1"}]}},
+           {"name":"h","histogram":{"dataPoints":[
+            {"timeUnixNano":"1","count":"1","bucketCounts":["1"],"explicitBounds":[1]},
+            {"timeUnixNano":"1","count":"1","bucketCounts":["1","2","3"],"explicitBounds":[2,1]}]}},
+           {"name":"","gauge":{"dataPoints":[{"timeUnixNano":"1000000","asInt":"1"}]}}"#,
+    ));
+    let refused: Vec<_> = found
+        .refused
+        .iter()
+        .map(|(point, why, _)| (*point, *why))
+        .collect();
+    let expected = [
+        (1, Reason::Timestamp),
+        (2, Reason::Value),
+        (5, Reason::Value),
+        (6, Reason::Value),
+        (7, Reason::Value),
+        (8, Reason::Name),
+    ];
+    assert_eq!(refused, expected);
+    assert_eq!(found.samples.len(), 2);
+    assert_eq!(found.samples[0].2.to_bits(), 0x7ff0_0000_0000_0002);
+}
+
+#[test]
+fn answers_in_both_encodings() {
+    assert_eq!(answer(Encoding::Protobuf, 0, ""), b"");
+    assert_eq!(answer(Encoding::Json, 0, ""), b"{}");
+    let json = answer(Encoding::Json, 3, "no time");
+    let text = r#"{"partialSuccess":{"errorMessage":"no time","rejectedDataPoints":"3"}}"#;
+    assert_eq!(String::from_utf8(json).unwrap(), text);
+    let response = ExportMetricsServiceResponse::decode(&*answer(Encoding::Protobuf, 3, "no time"));
+    let partial = response.unwrap().partial_success.unwrap();
+    assert_eq!(
+        (partial.rejected_data_points, &*partial.error_message),
+        (3, "no time")
+    );
+    assert_eq!(
+        status(Encoding::Json, 3, "bad"),
+        br#"{"code":3,"message":"bad"}"#
+    );
+    assert!(read(Encoding::Json, b"{").is_err());
+    assert!(read(Encoding::Protobuf, b"\x0a\xff").is_err());
+}

@@ -1,0 +1,356 @@
+//! The text that programs expose to Prometheus, sent here instead.
+//!
+//! `NAME{LABEL="VALUE",...} VALUE [TIMESTAMP_MS]`, one sample a line; what
+//! begins with `#` is passed over, as is what stands behind a `#` after the
+//! value (exemplars of OpenMetrics). Without a timestamp it is now. A metric or
+//! label name may stand in quotes (`{"my.metric","my.label"="x"}`), and hold
+//! any text then. A series that was met before is found by its bytes.
+//!
+//! Format: "Exposition formats" in the manual of Prometheus. Tested below and
+//! by the fuzz target `exposition`.
+
+use crate::intake::{Intake, Moment, Reason, Row};
+use crate::lines::{Lines, Step};
+use crate::series_name::SeriesName;
+
+/// Bytes of one line.
+const LINE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Reads a text; its memory is used again.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    lines: Lines,
+    name: SeriesName,
+    text: Vec<u8>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Why a line is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum LineError {
+    #[error("there is no metric")]
+    Metric,
+    #[error("the labels do not follow NAME=\"VALUE\",... in braces")]
+    Labels,
+    #[error("the value is no number")]
+    Value,
+    #[error("the timestamp is no whole number of milliseconds")]
+    Timestamp,
+    #[error("something stands behind the timestamp")]
+    Rest,
+}
+
+impl Decoder {
+    /// Nothing was read yet.
+    pub fn new() -> Self {
+        Self {
+            lines: Lines::new(LINE_BYTES_MAX),
+            name: SeriesName::new(),
+            text: Vec::new(),
+        }
+    }
+
+    /// Brings the samples of the whole lines of `bytes` to `intake`, and of the
+    /// last where this `is_end`. How many bytes were read; the others come
+    /// first next time.
+    pub fn decode(&mut self, bytes: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
+        let mut taken = 0;
+        loop {
+            let (step, length) = self.lines.step(&bytes[taken..]);
+            taken += length;
+            let number = u32::try_from(self.lines.number()).unwrap_or(u32::MAX);
+            match step {
+                Step::Line(line) => self.line(line, number, intake),
+                Step::TooLong => {
+                    let text = format_args!("the line is longer than {LINE_BYTES_MAX} bytes");
+                    intake.refuse(number, Reason::Long, text);
+                }
+                Step::More if is_end => {
+                    self.line(&bytes[taken..], number.saturating_add(1), intake);
+                    return bytes.len();
+                }
+                Step::More => return taken,
+            }
+        }
+    }
+
+    #[inline]
+    fn line(&mut self, line: &[u8], number: u32, intake: &mut impl Intake) {
+        let line = line.trim_ascii();
+        if line.is_empty() || line[0] == b'#' {
+            return;
+        }
+        if let Err(error) = self.sample(line, number, intake) {
+            let reason = match error {
+                LineError::Metric | LineError::Labels => Reason::Name,
+                LineError::Value => Reason::Value,
+                LineError::Timestamp => Reason::Timestamp,
+                LineError::Rest => Reason::Syntax,
+            };
+            intake.refuse(number, reason, format_args!("{error}"));
+        }
+    }
+
+    fn sample(
+        &mut self,
+        line: &[u8],
+        number: u32,
+        intake: &mut impl Intake,
+    ) -> Result<(), LineError> {
+        // `up {a="b"}` begins with what was met as `up 1` too.
+        let is_whole = |length: usize| line[length..].trim_ascii_start().first() != Some(&b'{');
+        let (row, length) = match intake.follow(line) {
+            Some((row, length)) if is_whole(length) => (row, length),
+            _ => {
+                let length = series_length(line)?;
+                let raw = &line[..length];
+                let found = intake.find(raw);
+                (found.unwrap_or_else(|| intake.add(raw)), length)
+            }
+        };
+        let (value, moment) = numbers(&line[length..], intake.now_ms())?;
+        let slot = match intake.field(row, 0, b"") {
+            Some(slot) => Some(slot),
+            None => self.learn(&line[..length], row, number, intake)?,
+        };
+        if let Some(slot) = slot {
+            intake.sample(slot, moment, value, number);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn learn(
+        &mut self,
+        series: &[u8],
+        row: Row,
+        number: u32,
+        intake: &mut impl Intake,
+    ) -> Result<Option<crate::intake::Slot>, LineError> {
+        read_series(series.trim_ascii(), &mut self.name, &mut self.text)?;
+        let refused = match self.name.finish() {
+            Err(error) => (Reason::Name, error.to_string()),
+            Ok(()) => match intake.learn(row, b"", &self.name) {
+                Ok(slot) => return Ok(Some(slot)),
+                Err(refused) => (refused.reason, refused.text),
+            },
+        };
+        intake.refuse(number, refused.0, format_args!("{}", refused.1));
+        Ok(None)
+    }
+}
+
+/// Bytes of the series a line begins with, and of the delimiter behind it.
+#[inline]
+fn series_length(line: &[u8]) -> Result<usize, LineError> {
+    let end = memchr::memchr3(b'{', b' ', b'\t', line).ok_or(LineError::Value)?;
+    let blank = line[end..].trim_ascii_start();
+    if blank.first() != Some(&b'{') {
+        return Ok(end + 1);
+    }
+    let mut at = line.len() - blank.len() + 1;
+    let mut is_quoted = false;
+    while let Some(&byte) = line.get(at) {
+        at += 1;
+        match byte {
+            b'\\' if is_quoted => at += 1,
+            b'"' => is_quoted = !is_quoted,
+            b'}' if !is_quoted => return Ok(at),
+            _ => {}
+        }
+    }
+    Err(LineError::Labels)
+}
+
+/// Value and time behind the series.
+#[inline]
+fn numbers(rest: &[u8], now_ms: i64) -> Result<(f64, Moment), LineError> {
+    let rest = match memchr::memchr(b'#', rest) {
+        Some(exemplar) => &rest[..exemplar],
+        None => rest,
+    };
+    let mut words = rest
+        .split(u8::is_ascii_whitespace)
+        .filter(|word| !word.is_empty());
+    let value = words.next().and_then(|word| std::str::from_utf8(word).ok());
+    let value = value
+        .and_then(|word| word.parse().ok())
+        .ok_or(LineError::Value)?;
+    let timestamp_ms = match words.next() {
+        None => now_ms,
+        Some(word) => {
+            let text = std::str::from_utf8(word).ok();
+            text.and_then(|text| text.parse().ok())
+                .ok_or(LineError::Timestamp)?
+        }
+    };
+    let moment = Moment {
+        ms: timestamp_ms,
+        is_rounded: false,
+    };
+    match words.next() {
+        Some(_) => Err(LineError::Rest),
+        None => Ok((value, moment)),
+    }
+}
+
+/// Takes a series apart.
+fn read_series(series: &[u8], name: &mut SeriesName, text: &mut Vec<u8>) -> Result<(), LineError> {
+    let open = memchr::memchr(b'{', series).unwrap_or(series.len());
+    let metric = series[..open].trim_ascii();
+    let mut rest = match series.get(open + 1..) {
+        Some(inner) => inner
+            .strip_suffix(b"}")
+            .ok_or(LineError::Labels)?
+            .trim_ascii(),
+        None => &[],
+    };
+    if !metric.is_empty() {
+        name.begin(metric);
+    }
+    let mut has_metric = !metric.is_empty();
+    while !rest.is_empty() {
+        text.clear();
+        rest = part(rest, text, b"=,")?.trim_ascii_start();
+        let name_end = text.len();
+        match rest.first() {
+            Some(b'=') => {
+                rest = rest[1..].trim_ascii_start();
+                if rest.first() != Some(&b'"') {
+                    return Err(LineError::Labels);
+                }
+                rest = part(rest, text, b",")?.trim_ascii_start();
+                if !has_metric {
+                    return Err(LineError::Metric);
+                }
+                name.label(&text[..name_end], &text[name_end..]);
+            }
+            // A name alone is the metric, where it does not stand before the braces.
+            _ if has_metric => return Err(LineError::Labels),
+            _ => {
+                name.begin(text);
+                has_metric = true;
+            }
+        }
+        rest = match rest {
+            [] => rest,
+            [b',', rest @ ..] => rest.trim_ascii_start(),
+            _ => return Err(LineError::Labels),
+        };
+    }
+    match has_metric {
+        true => Ok(()),
+        false => Err(LineError::Metric),
+    }
+}
+
+/// Adds a name or value, in quotes or up to one of `ends`, to `text`; what
+/// follows it.
+fn part<'a>(rest: &'a [u8], text: &mut Vec<u8>, ends: &[u8]) -> Result<&'a [u8], LineError> {
+    let [b'"', quoted @ ..] = rest else {
+        let end = rest
+            .iter()
+            .position(|byte| ends.contains(byte))
+            .unwrap_or(rest.len());
+        text.extend_from_slice(rest[..end].trim_ascii_end());
+        return Ok(&rest[end..]);
+    };
+    let mut at = 0;
+    while let Some(&byte) = quoted.get(at) {
+        at += 1;
+        match byte {
+            b'"' => return Ok(&quoted[at..]),
+            b'\\' => {
+                match quoted.get(at) {
+                    Some(b'n') => text.push(b'\n'),
+                    Some(&other @ (b'\\' | b'"')) => text.push(other),
+                    // As Prometheus reads it: the backslash stays.
+                    Some(&other) => text.extend_from_slice(&[b'\\', other]),
+                    None => return Err(LineError::Labels),
+                }
+                at += 1;
+            }
+            byte => text.push(byte),
+        }
+    }
+    Err(LineError::Labels)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intake::testing::Collected;
+
+    /// What `text` gives, however it arrives.
+    fn read(text: &str) -> Collected {
+        let whole = read_in(text, usize::MAX);
+        for piece in [1, 2, 7] {
+            let pieces = read_in(text, piece);
+            assert_eq!(pieces.lines(), whole.lines());
+            assert_eq!(pieces.refused, whole.refused);
+        }
+        whole
+    }
+
+    fn read_in(text: &str, piece: usize) -> Collected {
+        let mut intake = Collected::default();
+        intake.now_ms = 77;
+        let (mut decoder, mut held) = (Decoder::new(), Vec::new());
+        for bytes in text.as_bytes().chunks(piece) {
+            held.extend_from_slice(bytes);
+            let taken = decoder.decode(&held, false, &mut intake);
+            held.drain(..taken);
+        }
+        decoder.decode(&held, true, &mut intake);
+        intake
+    }
+
+    #[test]
+    fn samples_in_every_spelling() {
+        let found = read(
+            "# HELP a b\n# TYPE up gauge\nup 1\nup{} 2 5\nup{job=\"a\",} 3 6\r\n\
+             up { job = \"a\" , x = \"q\\\"\\\\\\n\" } +Inf 7\n\t m\tNaN\t8\n\
+             {\"my.metric\",\"my.label\"=\"}\"} 1e3 9 # {trace=\"x\"} 1\nup{job=\"a\",} 4",
+        );
+        let expected = [
+            "up@77=1",
+            "up@5=2",
+            "up{job=\"a\"}@6=3",
+            "up{job=\"a\",x=\"q\\\"\\\\\\n\"}@7=inf",
+            "m@8=NaN",
+            "my.metric{my.label=\"}\"}@9=1000",
+            "up{job=\"a\"}@77=4",
+        ];
+        assert_eq!(found.refused, []);
+        assert_eq!(found.lines(), expected);
+    }
+
+    #[test]
+    fn bad_lines_cost_themselves_alone() {
+        for (line, reason) in [
+            ("up", Reason::Value),
+            ("up x", Reason::Value),
+            ("up{job=\"a\"}", Reason::Value),
+            ("up 1 x", Reason::Timestamp),
+            ("up 1 1.5", Reason::Timestamp),
+            ("up 1 2 3", Reason::Syntax),
+            ("up{job=\"a\" 1", Reason::Name),
+            ("up{job=a} 1", Reason::Name),
+            ("up{job} 1", Reason::Name),
+            ("up{job=\"a\"x=\"b\"} 1", Reason::Name),
+            ("up{job=\"a\",job=\"b\"} 1", Reason::Name),
+            ("{job=\"a\"} 1", Reason::Name),
+            ("{} 1", Reason::Name),
+        ] {
+            let found = read(&format!("a 1 1\n{line}\na 2 2\n"));
+            let refused: Vec<_> = found.refused.iter().map(|(n, why, _)| (*n, *why)).collect();
+            assert_eq!(refused, [(2, reason)], "{line}");
+            assert_eq!(found.lines(), ["a@1=1", "a@2=2"], "{line}");
+        }
+    }
+}

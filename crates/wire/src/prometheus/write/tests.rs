@@ -1,0 +1,201 @@
+//! Messages made by prost's derived types, in; samples out.
+
+use super::*;
+use crate::intake::testing::Collected;
+use prost::Message;
+
+#[derive(Clone, PartialEq, Message)]
+struct Label {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(double, tag = "1")]
+    value: f64,
+    #[prost(int64, tag = "2")]
+    timestamp: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SeriesV1 {
+    #[prost(message, repeated, tag = "1")]
+    labels: Vec<Label>,
+    #[prost(message, repeated, tag = "2")]
+    samples: Vec<Sample>,
+    #[prost(bytes = "vec", repeated, tag = "4")]
+    histograms: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RequestV1 {
+    #[prost(message, repeated, tag = "1")]
+    series: Vec<SeriesV1>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SeriesV2 {
+    #[prost(uint32, repeated, tag = "1")]
+    labels: Vec<u32>,
+    #[prost(message, repeated, tag = "2")]
+    samples: Vec<Sample>,
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    histograms: Vec<Vec<u8>>,
+    #[prost(bytes = "vec", repeated, tag = "4")]
+    exemplars: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RequestV2 {
+    #[prost(string, repeated, tag = "4")]
+    symbols: Vec<String>,
+    #[prost(message, repeated, tag = "5")]
+    series: Vec<SeriesV2>,
+}
+
+fn labels(pairs: &[(&str, &str)]) -> Vec<Label> {
+    let label = |(name, value): &(&str, &str)| Label {
+        name: (*name).into(),
+        value: (*value).into(),
+    };
+    pairs.iter().map(label).collect()
+}
+
+fn sample(timestamp: i64, value: f64) -> Sample {
+    Sample { value, timestamp }
+}
+
+fn read(version: Version, message: &impl Message) -> (Collected, Passed) {
+    let mut intake = Collected::default();
+    let decoded = Decoder::new().decode(version, &message.encode_to_vec(), &mut intake);
+    (intake, decoded.unwrap())
+}
+
+/// The NaN by which Prometheus says that a series has ended.
+const STALE: u64 = 0x7ff0_0000_0000_0002;
+
+#[test]
+fn samples_of_version_1_with_their_bits() {
+    let up = [("__name__", "up"), ("job", "a")];
+    let request = RequestV1 {
+        series: vec![
+            SeriesV1 {
+                labels: labels(&up),
+                samples: vec![sample(1000, 1.0), sample(500, f64::from_bits(STALE))],
+                histograms: vec![],
+            },
+            SeriesV1 {
+                labels: labels(&[("le", "+Inf"), ("__name__", "d_bucket")]),
+                samples: vec![sample(1000, 7.0)],
+                histograms: vec![],
+            },
+            SeriesV1 {
+                labels: labels(&up),
+                samples: vec![sample(2000, f64::INFINITY)],
+                histograms: vec![],
+            },
+        ],
+    };
+    let (intake, passed) = read(Version::V1, &request);
+    let expected = [
+        "up{job=\"a\"}@1000=1",
+        "up{job=\"a\"}@500=NaN",
+        "d_bucket{le=\"+Inf\"}@1000=7",
+        "up{job=\"a\"}@2000=inf",
+    ];
+    assert_eq!(intake.lines(), expected);
+    assert_eq!(intake.samples[1].2.to_bits(), STALE);
+    assert_eq!(passed, Passed::default());
+    assert_eq!(intake.refused, []);
+}
+
+#[test]
+fn samples_of_version_2_refer_to_symbols() {
+    let request = RequestV2 {
+        symbols: ["", "__name__", "up", "job", "a"]
+            .map(String::from)
+            .to_vec(),
+        series: vec![
+            SeriesV2 {
+                labels: vec![1, 2, 3, 4],
+                samples: vec![sample(1000, 1.0)],
+                histograms: vec![],
+                exemplars: vec![vec![]],
+            },
+            SeriesV2 {
+                labels: vec![1, 2],
+                samples: vec![],
+                histograms: vec![vec![8, 1], vec![8, 2]],
+                exemplars: vec![],
+            },
+        ],
+    };
+    let (intake, passed) = read(Version::V2, &request);
+    assert_eq!(intake.lines(), ["up{job=\"a\"}@1000=1"]);
+    assert_eq!((passed.histograms, passed.exemplars), (2, 1));
+    assert_eq!(intake.refused.len(), 2);
+    assert_eq!(
+        (intake.refused[0].0, intake.refused[0].1),
+        (2, Reason::Value)
+    );
+}
+
+#[test]
+fn bad_labels_cost_their_series_alone() {
+    let series = |pairs: &[(&str, &str)]| SeriesV1 {
+        labels: labels(pairs),
+        samples: vec![sample(1, 1.0), sample(2, 2.0)],
+        histograms: vec![],
+    };
+    let request = RequestV1 {
+        series: vec![
+            series(&[("job", "a")]),
+            series(&[("__name__", "m"), ("job", "a"), ("job", "b")]),
+            series(&[("__name__", "m"), ("__name__", "n")]),
+            series(&[("__name__", "m"), ("", "n")]),
+            series(&[("__name__", "m"), ("job", "")]),
+        ],
+    };
+    let (intake, _) = read(Version::V1, &request);
+    let refused: Vec<_> = intake
+        .refused
+        .iter()
+        .map(|(line, why, _)| (*line, *why))
+        .collect();
+    let expected = [1, 1, 2, 2, 3, 3, 4, 4].map(|line| (line, Reason::Name));
+    assert_eq!(refused, expected);
+    assert_eq!(intake.lines(), ["m@1=1", "m@2=2"]);
+}
+
+#[test]
+fn damaged_messages_are_refused_at_every_prefix_that_cuts_one() {
+    let request = RequestV2 {
+        symbols: ["", "__name__", "up"].map(String::from).to_vec(),
+        series: vec![SeriesV2 {
+            labels: vec![1, 2],
+            samples: vec![sample(1000, 1.0)],
+            histograms: vec![],
+            exemplars: vec![],
+        }],
+    };
+    let message = request.encode_to_vec();
+    for end in 0..message.len() {
+        let mut intake = Collected::default();
+        // A prefix that ends between two fields is a message, without samples.
+        let _ = Decoder::new().decode(Version::V2, &message[..end], &mut intake);
+        assert_eq!(intake.lines(), Vec::<String>::new());
+    }
+    for (labels, error) in [
+        (vec![1, 9], ProtobufError::NoSymbol(9)),
+        (vec![1, 2, 0], ProtobufError::OddReferences),
+    ] {
+        let mut request = request.clone();
+        request.series[0].labels = labels;
+        let mut intake = Collected::default();
+        let decoded = Decoder::new().decode(Version::V2, &request.encode_to_vec(), &mut intake);
+        assert_eq!(decoded, Err(error));
+    }
+}

@@ -1,0 +1,22 @@
+//! The text format of Prometheus: no input may panic, and what arrives in
+//! pieces gives what it gives whole.
+#![no_main]
+
+use latewood_wire::intake::testing::Collected;
+use latewood_wire::prometheus::exposition::Decoder;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &[u8]| {
+    let mut whole = Collected::default();
+    Decoder::new().decode(text, true, &mut whole);
+    let mut pieces = Collected::default();
+    let (mut decoder, mut held) = (Decoder::new(), Vec::new());
+    for bytes in text.chunks(7) {
+        held.extend_from_slice(bytes);
+        let taken = decoder.decode(&held, false, &mut pieces);
+        held.drain(..taken);
+    }
+    decoder.decode(&held, true, &mut pieces);
+    assert_eq!(whole.lines(), pieces.lines());
+    assert_eq!(whole.refused, pieces.refused);
+});

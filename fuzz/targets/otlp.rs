@@ -1,0 +1,20 @@
+//! Requests of OTLP in both encodings: no input may panic, and a request that
+//! was read gives the same samples a second time.
+#![no_main]
+
+use latewood_wire::intake::testing::Collected;
+use latewood_wire::otlp::{Decoder, Encoding, read};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|body: &[u8]| {
+    for encoding in [Encoding::Protobuf, Encoding::Json] {
+        let Ok(request) = read(encoding, body) else {
+            continue;
+        };
+        let (mut decoder, mut intake) = (Decoder::new(), Collected::default());
+        decoder.decode(&request, &mut intake);
+        let once = intake.samples.len();
+        decoder.decode(&request, &mut intake);
+        assert_eq!(intake.samples.len(), 2 * once);
+    }
+});
