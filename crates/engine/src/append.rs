@@ -14,7 +14,7 @@
 
 use crate::block::partition_of;
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keys;
 use crate::series::{Fate, Pressure};
 use crate::shard::ShardState;
@@ -76,12 +76,26 @@ pub enum Refusal {
     /// The series was removed or renamed since it was resolved.
     #[error("the series was removed or renamed since it was resolved")]
     StaleSeries,
+    /// The memory budget has no room for another series.
+    #[error("the memory budget has no room for another series")]
+    OutOfMemory,
     /// A limit was hit.
     #[error("{0}")]
     Limit(&'static str),
     /// What is stored of the series does not decode.
     #[error("the stored samples of the series are damaged")]
     Damaged,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal {
+            Refusal::OutOfMemory => ErrorKind::OutOfMemory,
+            Refusal::Limit(_) => ErrorKind::Limit,
+            _ => ErrorKind::Invalid,
+        };
+        Self::new(kind, refusal.to_string())
+    }
 }
 
 /// The timestamp a sample now has, or why it was not kept.

@@ -73,8 +73,9 @@ impl Core {
         Ok(id)
     }
 
-    /// The number of the next new series of a shard.
+    /// The number of the next new series of a shard, if there may be one more.
     pub(crate) fn next_id(&self, state: &ShardState, shard: usize) -> Result<SeriesId, Refusal> {
+        self.check_crowd()?;
         match u32::try_from(state.next_place * self.shards.len() + shard) {
             Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
             _ => Err(Refusal::Limit("the database is full of series")),

@@ -6,7 +6,7 @@
 //!
 //! Tested by `tests/db_*.rs` and `tests/model.rs`.
 
-use crate::append::{Append, Refusal, Scratch};
+use crate::append::{Append, Scratch};
 use crate::core::{Core, check_options};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Env;
@@ -173,8 +173,7 @@ impl Db {
         }
         match core.create_in(&mut state, key, hash, options, &mut Untimed) {
             Ok(_) => core.log_group(&mut state),
-            Err(Refusal::Limit(text)) => Err(Error::new(ErrorKind::Limit, text)),
-            Err(other) => Err(Error::new(ErrorKind::Invalid, other.to_string())),
+            Err(refusal) => Err(refusal.into()),
         }
     }
 

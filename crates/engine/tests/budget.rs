@@ -6,7 +6,7 @@ mod db_support;
 use db_support::{DIR, append, last_wins, options, sample, timestamps};
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{SimClock, SimDisk, SimProcess};
-use latewood_engine::{Db, Error, ErrorKind, Options, RuleSpec};
+use latewood_engine::{Db, Error, ErrorKind, Options, Refusal, RuleSpec};
 use latewood_model::{Aggregator, SeriesOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -115,6 +115,28 @@ fn the_budget_can_be_changed_and_taken_away() {
     append(db, &[sample(b"a", 2, 1.0)]).unwrap();
 }
 
+/// Series take what no flush gives back, so they stop where there is still room
+/// for the samples of those there are.
+#[test]
+fn new_series_are_refused_before_samples_are() {
+    let world = World::open(options(2));
+    let db = &world.db;
+    world.hold(BUDGET / 2);
+    append(db, &[sample(b"a", 1, 1.0)]).unwrap();
+    world.hold(BUDGET / 100 * 88);
+    let outcomes = append(db, &[sample(b"new", 1, 1.0), sample(b"a", 2, 1.0)]).unwrap();
+    assert_eq!(outcomes, [Err(Refusal::OutOfMemory), Ok(2)]);
+    let refused = [
+        kind(db.create(b"new", &SeriesOptions::default())),
+        kind(db.copy(b"a", b"new", false)),
+    ];
+    assert_eq!(refused, [Some(ErrorKind::OutOfMemory); 2]);
+    assert!(!db.contains(b"new") && !db.is_out_of_memory());
+    assert_eq!(db.stats().budget.refused, 3);
+    world.hold(BUDGET / 2);
+    assert_eq!(append(db, &[sample(b"new", 1, 1.0)]).unwrap(), [Ok(1)]);
+}
+
 /// A burst of new series is seen though nobody asked the system meanwhile.
 #[test]
 fn writers_count_what_they_take_between_two_looks() {
@@ -122,7 +144,8 @@ fn writers_count_what_they_take_between_two_looks() {
     world.hold(BUDGET / 2);
     let refused = (0..4000).find(|n| {
         let key = format!("a key that is not short, number {n}");
-        append(&world.db, &[sample(key.as_bytes(), 1, 1.0)]).is_err()
+        let outcomes = append(&world.db, &[sample(key.as_bytes(), 1, 1.0)]);
+        outcomes.is_err() || outcomes.is_ok_and(|outcomes| outcomes[0].is_err())
     });
     assert!(refused.is_some_and(|n| n > 100), "{refused:?}");
 }

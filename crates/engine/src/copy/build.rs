@@ -6,10 +6,9 @@
 //! build that is dropped before takes its series with it; one that a crash cut
 //! short is dropped by the replay.
 
-use crate::append::Refusal;
 use crate::block::partition_of;
 use crate::core::Core;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::rename::Locked;
 use crate::series::Series;
 use crate::shard::ShardState;
@@ -27,7 +26,7 @@ pub(super) struct Build<'a> {
 impl<'a> Build<'a> {
     /// Begins a series that will be under `to` and have `options`.
     pub(super) fn begin(core: &'a Core, to: &[u8], options: &SeriesOptions) -> Result<Self> {
-        core.check_fits_log(to, options).map_err(limit)?;
+        core.check_fits_log(to, options)?;
         // Neither retention nor IGNORE may drop what the original holds, and
         // labels would make the series known to the index.
         let plain = SeriesOptions {
@@ -38,7 +37,7 @@ impl<'a> Build<'a> {
         let shard = core.shard_of_hash(core.keys.hash(to));
         let mut guard = core.shards[shard].lock();
         let state = &mut *guard;
-        let id = core.next_id(state, shard).map_err(limit)?;
+        let id = core.next_id(state, shard)?;
         state.next_place += 1;
         core.insert_unnamed(state, id, &plain);
         let build = Self {
@@ -194,8 +193,4 @@ impl Core {
         self.keys.insert(self.keys.hash(named.key), key, id);
         logged
     }
-}
-
-fn limit(refusal: Refusal) -> Error {
-    Error::new(ErrorKind::Limit, refusal.to_string())
 }

@@ -7,18 +7,19 @@
 //! wait for the flusher, a bounded time; at the budget they are refused, unless
 //! a flush makes room while they wait. Reads and deletes always go on.
 //!
+//! A flush takes memory before it gives any, so its share is kept free: so much
+//! for each series that has something to flush. New series are refused sooner
+//! than samples, or they would leave no room that a flush could free.
+//!
 //! Tested by `tests/budget.rs` with simulated memory and by the server's tests
 //! with real memory.
 
 use crate::block::PARTITION_BITS;
 use crate::core::Core;
-use crate::db::Db;
-use crate::error::{Error, ErrorKind, Result};
 use crate::shard::ShardState;
 use latewood_model::limits::LATE_HELD_MAX;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// The share of the budget from which on writers wait for the flusher.
 const SLOW_PERCENT: u64 = 90;
@@ -30,19 +31,22 @@ const FLUSH_WORTH: u64 = 32;
 /// with one no more than this share of it.
 const CACHE_BYTES: u64 = 32 << 20;
 const CACHE_SHARE: u64 = 8;
-/// What a flush takes for each series of a partition until it is on disk.
+/// What a flush takes for each series it finds something of, until that is on
+/// disk; and the least that such a series holds.
 const FROZEN_BYTES: u64 = 320;
+const HEAD_BYTES_MIN: u64 = 64;
+/// What stays of a series' first flush in memory.
+const STORED_BYTES: u64 = 160;
+/// The share of the budget that what no flush frees, above all the series
+/// themselves, may fill before new ones are refused: the rest is for samples of
+/// those there are.
+const SERIES_PERCENT: u64 = 85;
 /// How old a look at the memory gets.
 const LOOK_NS: u64 = 100_000_000;
-/// How long a batch waits near the budget, and at it.
-const SLOW_WAIT_NS: u64 = 100_000_000;
-const FULL_WAIT_NS: u64 = 1_000_000_000;
-/// How long between two looks of somebody who waits.
-const TURN: Duration = Duration::from_millis(5);
 
 /// How near the budget is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+pub(super) enum Level {
     Open,
     Slow,
     Full,
@@ -52,23 +56,30 @@ enum Level {
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     /// 0 is no limit.
-    limit_bytes: AtomicU64,
+    pub(super) limit_bytes: AtomicU64,
     measured_bytes: AtomicU64,
     /// What writers took since.
     grown_bytes: AtomicI64,
     measured_ns: AtomicU64,
     head_bytes: AtomicI64,
-    /// What a flush would take on top.
-    reserved_bytes: AtomicU64,
+    /// The most series that one flush may find something of. One that is under
+    /// way has frozen some: what they take is measured, and they have no heads.
+    flushable: AtomicU64,
+    /// What the first flush of those that had none will leave in memory.
+    unstored_bytes: AtomicU64,
+    /// No flush has moved memory about lately: what is no head is there to stay.
+    is_steady: AtomicBool,
+    /// What is there to stay leaves no room for new series.
+    pub(super) is_crowded: AtomicBool,
     level: AtomicU8,
     /// Since the budget is spent somebody waited and found no room.
-    waited_in_vain: AtomicBool,
+    pub(super) waited_in_vain: AtomicBool,
     peak_bytes: AtomicU64,
-    stalls: AtomicU64,
-    stalled_ns: AtomicU64,
-    refused: AtomicU64,
-    turn: Mutex<()>,
-    eased: Condvar,
+    pub(super) stalls: AtomicU64,
+    pub(super) stalled_ns: AtomicU64,
+    pub(super) refused: AtomicU64,
+    pub(super) turn: Mutex<()>,
+    pub(super) eased: Condvar,
 }
 
 /// What the memory budget has seen.
@@ -105,7 +116,7 @@ impl Budget {
 
     /// What the process holds, by the last look and what is known to have come
     /// since.
-    fn used_bytes(&self) -> u64 {
+    pub(super) fn used_bytes(&self) -> u64 {
         let grown = self.grown_bytes.load(Ordering::Relaxed);
         let measured = self.measured_bytes.load(Ordering::Relaxed);
         measured.saturating_add_signed(grown)
@@ -116,9 +127,34 @@ impl Budget {
         u64::try_from(self.head_bytes.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
+    /// What a flush would take on top.
+    fn reserved_bytes(&self) -> u64 {
+        let flushable = self.flushable.load(Ordering::Relaxed);
+        flushable.min(self.head_bytes() / HEAD_BYTES_MIN) * FROZEN_BYTES
+    }
+
     /// Whether the heads together are worth a flush.
-    fn can_free(&self) -> bool {
-        self.head_bytes() > self.limit_bytes() / FLUSH_WORTH
+    pub(super) fn can_free(&self) -> bool {
+        let freed = match self.level() {
+            // Sooner than nothing is written, little is flushed.
+            Level::Full => self.head_bytes() + self.reserved_bytes(),
+            _ => self.head_bytes(),
+        };
+        freed > self.limit_bytes() / FLUSH_WORTH
+    }
+
+    /// A flush begins. From now on what is measured is not all there to stay.
+    pub(crate) fn begin_flush(&self) {
+        self.look_at_crowd();
+        self.is_steady.store(false, Ordering::Relaxed);
+    }
+
+    fn look_at_crowd(&self) {
+        let limit = self.limit_bytes();
+        let flushed = self.used_bytes().saturating_sub(self.head_bytes());
+        let stays = flushed + self.unstored_bytes.load(Ordering::Relaxed);
+        let is_crowded = limit > 0 && stays >= limit / 100 * SERIES_PERCENT;
+        self.is_crowded.store(is_crowded, Ordering::Relaxed);
     }
 
     /// Whether heads fill so much of what is left for them that they should go,
@@ -162,7 +198,7 @@ impl Budget {
         self.level() != Level::Open
     }
 
-    fn level(&self) -> Level {
+    pub(super) fn level(&self) -> Level {
         match self.level.load(Ordering::Relaxed) {
             0 => Level::Open,
             1 => Level::Slow,
@@ -173,7 +209,10 @@ impl Budget {
     fn set_level(&self) -> Level {
         let (limit, used) = (self.limit_bytes(), self.used_bytes());
         self.peak_bytes.fetch_max(used, Ordering::Relaxed);
-        let used = used + self.reserved_bytes.load(Ordering::Relaxed);
+        if self.is_steady.load(Ordering::Relaxed) {
+            self.look_at_crowd();
+        }
+        let used = used + self.reserved_bytes();
         let level = match limit {
             0 => Level::Open,
             _ if used >= limit => Level::Full,
@@ -209,71 +248,7 @@ impl Budget {
     }
 }
 
-impl Db {
-    /// Sets the memory budget; 0 is no limit. See
-    /// [`crate::Options::memory_bytes`].
-    pub fn set_memory_limit(&self, limit_bytes: u64) {
-        self.core
-            .budget
-            .limit_bytes
-            .store(limit_bytes, Ordering::Relaxed);
-        let cache_bytes = self.core.budget.cache_bytes();
-        self.core.store.cache.set_capacity(cache_bytes);
-        self.core.look_at_memory();
-        self.core.wake_flusher();
-    }
-
-    /// The memory budget; 0 is no limit.
-    pub fn memory_limit(&self) -> u64 {
-        self.core.budget.limit_bytes()
-    }
-
-    /// Lets somebody pass who is going to need memory, perhaps after a wait.
-    ///
-    /// # Errors
-    /// `OutOfMemory`: writes that need memory are refused now.
-    pub fn check_memory(&self) -> Result<()> {
-        self.core.check_memory()
-    }
-
-    /// Whether writes that need memory are refused now: the budget is spent
-    /// and no flush would help.
-    pub fn is_out_of_memory(&self) -> bool {
-        let core = &self.core;
-        core.budget.level() == Level::Full && {
-            core.look_if_stale();
-            core.budget.level() == Level::Full && !core.may_free_memory()
-        }
-    }
-}
-
 impl Core {
-    /// Lets a write that needs memory pass, perhaps after a wait.
-    ///
-    /// # Errors
-    /// `OutOfMemory` at the budget; `DiskBudget` where the files may not grow;
-    /// `Halted` once the log has failed. The caller holds no lock.
-    #[inline]
-    pub(crate) fn admit_write(&self) -> Result<()> {
-        self.check_writable()?;
-        self.check_memory()?;
-        self.check_room()
-    }
-
-    #[inline]
-    fn check_memory(&self) -> Result<()> {
-        match self.budget.level() {
-            Level::Open => Ok(()),
-            _ => self.wait_for_memory(),
-        }
-    }
-
-    /// Whether a flush is likely to make room.
-    fn may_free_memory(&self) -> bool {
-        let frees = self.budget.can_free() || self.is_flushing() || self.has_just_flushed();
-        self.flusher_works() && frees
-    }
-
     /// Tells the budget what a shard took, once that is worth it.
     #[inline]
     pub(crate) fn tell_budget(&self, state: &mut ShardState) {
@@ -290,7 +265,7 @@ impl Core {
 
     /// Asks what the process holds now.
     pub(crate) fn look_at_memory(&self) {
-        let mut series = self.keys.len();
+        let (mut series, mut stored) = (self.keys.len(), 0);
         for shard in &self.shards {
             let mut state = shard.lock();
             let untold = state.heads.take_untold();
@@ -298,6 +273,7 @@ impl Core {
                 // A replay makes the map of keys last.
                 series += state.slab.places();
             }
+            stored += state.heads.stored();
             drop(state);
             self.budget.add(untold);
         }
@@ -308,11 +284,15 @@ impl Core {
         let measured = self.env.process.anonymous_bytes();
         let measured = measured.unwrap_or_else(|| budget.head_bytes());
         budget.measured_bytes.store(measured, Ordering::Relaxed);
-        let reserved = match self.is_flushing() {
-            true => 0,
-            false => series.min(1 << PARTITION_BITS) as u64 * FROZEN_BYTES,
-        };
-        budget.reserved_bytes.store(reserved, Ordering::Relaxed);
+        let unstored = series.saturating_sub(stored) as u64;
+        let unstored_bytes = unstored * STORED_BYTES;
+        budget
+            .unstored_bytes
+            .store(unstored_bytes, Ordering::Relaxed);
+        let flushable = series.min(1 << PARTITION_BITS) as u64;
+        budget.flushable.store(flushable, Ordering::Relaxed);
+        let is_steady = !self.is_flushing() && !self.has_just_flushed();
+        budget.is_steady.store(is_steady, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();
         budget.measured_ns.store(now_ns, Ordering::Relaxed);
         if budget.set_level() == Level::Full {
@@ -328,52 +308,5 @@ impl Core {
         if now_ns.saturating_sub(measured_ns) >= LOOK_NS {
             self.look_at_memory();
         }
-    }
-
-    #[cold]
-    fn wait_for_memory(&self) -> Result<()> {
-        let budget = &self.budget;
-        let begun_ns = self.env.clock.monotonic_ns();
-        let mut waited_ns = 0;
-        let outcome = loop {
-            self.look_if_stale();
-            let level = budget.level();
-            let wait_max_ns = match level {
-                Level::Open => break Ok(()),
-                Level::Slow => SLOW_WAIT_NS,
-                Level::Full => FULL_WAIT_NS,
-            };
-            // Somebody waits before the first is refused; the next ones need not.
-            let is_new = level == Level::Full
-                && self.options.background
-                && !budget.waited_in_vain.load(Ordering::Relaxed);
-            if !(self.may_free_memory() || is_new) || waited_ns >= wait_max_ns {
-                break match level {
-                    Level::Full => Err(self.refuse_for_memory()),
-                    _ => Ok(()),
-                };
-            }
-            self.wake_flusher();
-            let mut turn = budget.turn.lock();
-            budget.eased.wait_for(&mut turn, TURN);
-            drop(turn);
-            waited_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        };
-        if waited_ns > 0 {
-            budget.stalls.fetch_add(1, Ordering::Relaxed);
-            budget.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
-        }
-        outcome
-    }
-
-    fn refuse_for_memory(&self) -> Error {
-        self.budget.refused.fetch_add(1, Ordering::Relaxed);
-        self.budget.waited_in_vain.store(true, Ordering::Relaxed);
-        let used = self.budget.used_bytes();
-        let limit = self.budget.limit_bytes();
-        Error::new(
-            ErrorKind::OutOfMemory,
-            format!("the process holds {used} bytes of memory, its budget is {limit}"),
-        )
     }
 }

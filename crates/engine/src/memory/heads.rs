@@ -15,6 +15,8 @@ use crate::series::Series;
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     partitions: Vec<Head>,
+    /// Series that have something in blocks, or had.
+    stored: usize,
     /// Bytes of heads, and of anything, that the budget has not been told of.
     untold_head_bytes: i64,
     untold_bytes: i64,
@@ -67,11 +69,21 @@ impl Heads {
         if held != noted {
             self.count(partition, i64::from(held) - i64::from(noted));
         }
+        if series.is_stored() && !series.stored_noted {
+            series.stored_noted = true;
+            self.stored += 1;
+        }
     }
 
     /// Stops counting what a removed series held.
     pub(crate) fn forget(&mut self, series: &Series, partition: u32) {
         self.count(partition, -i64::from(series.head_noted));
+        self.stored -= usize::from(series.stored_noted);
+    }
+
+    /// Series that have something in blocks, or had.
+    pub(crate) fn stored(&self) -> usize {
+        self.stored
     }
 
     fn count(&mut self, partition: u32, bytes: i64) {
@@ -158,6 +170,7 @@ impl Heads {
     pub(crate) fn clear(&mut self) {
         let held: usize = self.partitions.iter().map(|head| head.bytes).sum();
         self.partitions = Vec::new();
+        self.stored = 0;
         self.untold_head_bytes -= held as i64;
         self.untold_bytes -= held as i64;
     }

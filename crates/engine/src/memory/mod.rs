@@ -6,6 +6,7 @@
 //! hundred times as old as it took to make: asking often costs at most one
 //! hundredth of a core. The memory budget ([`budget`]) counts for itself.
 
+mod admission;
 pub(crate) mod budget;
 pub(crate) mod heads;
 

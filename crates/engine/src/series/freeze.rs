@@ -53,6 +53,11 @@ impl Series {
         self.stored.as_ref().map_or(0, |stored| stored.pending())
     }
 
+    /// Whether anything of it is in blocks, or on the way there, or was.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.stored.is_some()
+    }
+
     /// Whether a flush would find anything.
     pub(crate) fn has_head(&self) -> bool {
         let stored = self.stored.as_ref();

@@ -114,6 +114,8 @@ pub(crate) struct Series {
     pub(crate) late_noted: u32,
     /// Bytes of its head that its shard has counted.
     pub(crate) head_noted: u32,
+    /// Its shard has counted it among those that have something in blocks.
+    pub(crate) stored_noted: bool,
     /// Rare, so it takes no room in a series without.
     ignore: Option<Box<Ignore>>,
     hint: Hint,
@@ -152,6 +154,7 @@ impl Series {
             ready: false,
             late_noted: 0,
             head_noted: 0,
+            stored_noted: false,
             ignore: boxed(options.ignore),
             hint: Hint::default(),
             late: None,

@@ -159,6 +159,7 @@ impl Core {
             series.set_links(Some(Links::Source(Box::new(source))));
         }
         state.heads.know(partition_of(id));
+        state.heads.note(&mut series, partition_of(id));
         state.slab.insert(place, series);
         self.note_rules(state, place);
     }

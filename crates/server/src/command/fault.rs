@@ -73,6 +73,7 @@ pub(crate) fn refusal_text(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::NoSuchKey => "ERR TSDB: the key is not a TSDB key".into(),
         // RedisTimeSeries sends this one without its code.
         Refusal::OlderThanNewest => format!("TSDB: {refusal}").into(),
+        Refusal::OutOfMemory => OUT_OF_MEMORY.into(),
         Refusal::OlderThanRetention => "ERR TSDB: Timestamp is older than retention".into(),
         other => format!("ERR TSDB: {other}").into(),
     }

@@ -190,7 +190,10 @@ impl EngineIntake {
             Refusal::Duplicate | Refusal::OlderThanNewest | Refusal::SumIsNan => Reason::Duplicate,
             Refusal::OlderThanRetention => Reason::Retention,
             Refusal::InvalidTimestamp => Reason::Timestamp,
-            Refusal::Limit(_) | Refusal::NoSuchKey | Refusal::StaleSeries => Reason::Limit,
+            Refusal::Limit(_)
+            | Refusal::OutOfMemory
+            | Refusal::NoSuchKey
+            | Refusal::StaleSeries => Reason::Limit,
             Refusal::Damaged => Reason::Damaged,
         };
         let key = String::from_utf8_lossy(key_of(&self.series[pending.slot as usize].place));

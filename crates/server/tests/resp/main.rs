@@ -27,6 +27,7 @@ mod observe;
 mod protocol;
 mod pubsub;
 mod slow_readers;
+mod small_memory;
 mod transaction;
 mod ts_change;
 mod ts_info;

@@ -204,6 +204,7 @@ impl Core {
             None => self.manifest().flush + 1,
         };
         let epoch = self.epoch();
+        self.budget.begin_flush();
         let flushed = self.flush_partition(partition, number);
         if flushed.is_err() && self.epoch() != epoch {
             // Everything was removed meanwhile: there is nothing left to flush.
