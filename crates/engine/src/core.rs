@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::io::Env;
 use crate::keys::Keys;
+use crate::limits::Limits;
 use crate::maintain::{Compaction, Flusher, Signals};
 use crate::memory::KeptMemory;
 use crate::memory::budget::Budget;
@@ -53,6 +54,7 @@ pub(crate) struct Core {
     pub(crate) stages: Stages,
     pub(crate) kept_memory: KeptMemory,
     pub(crate) budget: Budget,
+    pub(crate) limits: Limits,
     pub(crate) room: Room,
     /// Reads of one series whose key was there.
     pub(crate) reads_found: AtomicU64,
@@ -114,6 +116,7 @@ impl Core {
             stages,
             kept_memory: KeptMemory::default(),
             budget,
+            limits: Limits::new(&options),
             room: Room::new(options.disk_budget_bytes),
             reads_found: AtomicU64::new(0),
             reads_missed: AtomicU64::new(0),

@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::series::Series;
 use crate::shard::ShardState;
 use crate::stages::{Laps, Stage};
-use latewood_model::limits::{KEY_BYTES_MAX, SERIES_MAX};
+use latewood_model::limits::SERIES_MAX;
 use latewood_model::{SeriesId, SeriesOptions};
 use std::result::Result;
 use std::sync::Arc;
@@ -53,9 +53,7 @@ impl Core {
         options: &SeriesOptions,
         laps: &mut impl Laps,
     ) -> Result<SeriesId, Refusal> {
-        if key.len() > KEY_BYTES_MAX {
-            return Err(Refusal::Limit("a key is longer than 65536 bytes"));
-        }
+        self.check_key(key)?;
         self.check_fits_log(key, options)?;
         let id = self.next_id(state, self.shard_of_hash(hash))?;
         state.heads.grew(series_bytes(key, options));
@@ -75,10 +73,11 @@ impl Core {
 
     /// The number of the next new series of a shard, if there may be one more.
     pub(crate) fn next_id(&self, state: &ShardState, shard: usize) -> Result<SeriesId, Refusal> {
+        self.check_series_max()?;
         self.check_crowd()?;
         match u32::try_from(state.next_place * self.shards.len() + shard) {
             Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
-            _ => Err(Refusal::Limit("the database is full of series")),
+            _ => Err(self.limits.refuse_series("the database is full of series")),
         }
     }
 
@@ -90,7 +89,8 @@ impl Core {
         options: &SeriesOptions,
     ) -> Result<(), Refusal> {
         if key.len() + options.labels.as_bytes().len() > self.group_bytes_max() / 2 {
-            return Err(Refusal::Limit("key and labels do not fit a log segment"));
+            let why = "key and labels do not fit a log segment";
+            return Err(self.limits.refuse_key(why));
         }
         Ok(())
     }

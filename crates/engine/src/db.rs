@@ -18,7 +18,6 @@ use crate::replay::{RecoverySummary, recover};
 use crate::series::{Deleted, Series};
 use crate::stages::{Stage, Timed, Untimed};
 use crate::wal::{Position, Wal};
-use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Sample, SeriesOptions, Timestamp};
 use std::path::Path;
 use std::sync::Arc;
@@ -159,11 +158,8 @@ impl Db {
     /// `KeyExists`, `Invalid` options, `Limit`, and those of the log.
     pub fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         check_options(options)?;
-        if key.len() > KEY_BYTES_MAX {
-            let text = format!("a key is longer than {KEY_BYTES_MAX} bytes");
-            return Err(Error::new(ErrorKind::Limit, text));
-        }
         let core = &self.core;
+        core.check_key(key)?;
         core.admit_write()?;
         core.purge(key)?;
         let hash = core.keys.hash(key);

@@ -59,6 +59,10 @@ pub struct Options {
     /// Bytes of anonymous memory the whole process should hold at most; 0 is
     /// no limit. Near it writers wait for a flush, at it they are refused.
     pub memory_bytes: u64,
+    /// Series there may be; 0 is as many as ids allow.
+    pub series_max: u64,
+    /// Series that one query may be about; 0 is no limit.
+    pub query_series_max: u64,
     /// Milliseconds that samples may be in memory and in no block.
     pub flush_age_ms: u64,
     /// Bytes of log that may have to be replayed after a crash; beyond, all of
@@ -189,6 +193,8 @@ impl Default for Options {
             background: true,
             on_progress: None,
             memory_bytes: 0,
+            series_max: 0,
+            query_series_max: 0,
             flush_age_ms: 3_600_000,
             log_bytes_max: 1024 * 1024 * 1024,
             on_expired: None,

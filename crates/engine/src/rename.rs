@@ -15,7 +15,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shard::ShardState;
 use crate::wal::Position;
 use latewood_model::SeriesId;
-use latewood_model::limits::KEY_BYTES_MAX;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,10 +29,7 @@ impl Db {
     pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         let core = &self.core;
         core.check_writable()?;
-        if to.len() > KEY_BYTES_MAX {
-            let text = format!("a key is longer than {KEY_BYTES_MAX} bytes");
-            return Err(Error::new(ErrorKind::Limit, text));
-        }
+        core.check_key(to)?;
         core.purge(from)?;
         core.purge(to)?;
         // What closed before a source goes is in its destinations.

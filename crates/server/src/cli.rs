@@ -165,6 +165,16 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "BYTES", env = "LATEWOOD_MEMORY")]
     pub(crate) memory: Option<Size>,
 
+    /// Series there may be: beyond, new ones are refused; 0 is no limit but
+    /// that of ids [default: 0]
+    #[arg(long, value_name = "N", env = "LATEWOOD_MAX_SERIES")]
+    pub(crate) max_series: Option<u64>,
+
+    /// Series that the filter of one query may match; 0 is no limit
+    /// [default: 0]
+    #[arg(long, value_name = "N", env = "LATEWOOD_MAX_QUERY_SERIES")]
+    pub(crate) max_query_series: Option<u64>,
+
     /// Longest time samples are in memory and in the log only, in seconds
     /// [default: 3600]
     #[arg(long, value_name = "SECONDS", env = "LATEWOOD_FLUSH_AGE")]
@@ -331,6 +341,8 @@ impl ServeOptions {
             wal: self.wal.or(fallback.wal),
             strict: self.strict.or(fallback.strict),
             memory: self.memory.or(fallback.memory),
+            max_series: self.max_series.or(fallback.max_series),
+            max_query_series: self.max_query_series.or(fallback.max_query_series),
             flush_age: self.flush_age.or(fallback.flush_age),
             log_max: self.log_max.or(fallback.log_max),
             retention: self.retention.or(fallback.retention),

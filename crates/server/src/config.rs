@@ -45,6 +45,10 @@ pub(crate) struct Settings {
     pub(crate) memory_bytes: u64,
     /// Longest time samples are in memory and in no block, seconds.
     pub(crate) flush_age_s: u64,
+    /// Series there may be; 0 is no limit.
+    pub(crate) series_max: u64,
+    /// Series that one query may match; 0 is no limit.
+    pub(crate) query_series_max: u64,
     /// Bytes the log gets before it is flushed.
     pub(crate) log_bytes_max: u64,
     /// Milliseconds that samples of any series are kept; 0 is for ever.
@@ -151,6 +155,8 @@ impl Settings {
                 Some(Size(bytes)) => ranged("memory", Some(bytes), 0, ranges::MEMORY)?,
             },
             flush_age_s: flush_age(options.flush_age)?,
+            series_max: ranged("max-series", options.max_series, 0, ranges::SERIES)?,
+            query_series_max: query_series(options.max_query_series)?,
             log_bytes_max: ranged(
                 "log-max",
                 options.log_max.map(|size| size.0),
@@ -193,6 +199,10 @@ fn sync_interval(wanted: Option<u64>) -> Result<u64, ConfigError> {
 
 fn flush_age(wanted: Option<u64>) -> Result<u64, ConfigError> {
     ranged("flush-age", wanted, FLUSH_AGE_S, ranges::FLUSH_AGE)
+}
+
+fn query_series(wanted: Option<u64>) -> Result<u64, ConfigError> {
+    ranged("max-query-series", wanted, 0, ranges::SERIES)
 }
 
 fn connections(wanted: Option<usize>) -> Result<usize, ConfigError> {
@@ -365,6 +375,8 @@ mod tests {
             log-max = 4194304
             threads = 3
             maxclients = 4
+            max-series = 7
+            max-query-series = 8
             timeout = 6
             log-level = "warn"
             notify-keyspace-events = "KEA"
@@ -403,6 +415,8 @@ mod tests {
             retention_ms: 90 * 86_400_000,
             disk_budget_bytes: 10 << 30,
             flush_age_s: 60,
+            series_max: 7,
+            query_series_max: 8,
             log_bytes_max: 4 << 20,
             threads: 3,
             query_threads: 2,
@@ -458,6 +472,8 @@ mod tests {
             "disk-budget = 1",
             "sync-interval = 0",
             "maxclients = 0",
+            "max-series = 4294967295",
+            "max-query-series = 4294967295",
             "timeout = 99999999999",
             "log-max = \"1kb\"",
             "threads = 100000",

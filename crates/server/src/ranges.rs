@@ -3,6 +3,7 @@
 //! A number out of its range is refused in words that name it and the range;
 //! none is taken silently for another. `docs/operations.md` repeats the table.
 
+use latewood_model::limits::SERIES_MAX;
 use std::fmt::Write;
 
 /// What a setting's numbers are.
@@ -86,6 +87,14 @@ pub(crate) const TIMEOUT: Range = Range {
     zero: None,
     unit: Unit::Seconds,
 };
+/// Series of the database; ids have 32 bits.
+pub(crate) const SERIES: Range = Range {
+    min: 1,
+    max: SERIES_MAX as u64,
+    zero: Some("no limit of its own"),
+    unit: Unit::None,
+};
+
 impl Range {
     /// `number` if it lies inside.
     ///
@@ -132,6 +141,7 @@ mod tests {
             SYNC_INTERVAL,
             CONNECTIONS,
             TIMEOUT,
+            SERIES,
         ] {
             assert_eq!(range.check(range.min), Ok(range.min));
             assert_eq!(range.check(range.max), Ok(range.max));

@@ -152,6 +152,8 @@ fn open(settings: &Settings, events: &Arc<Events>, shared: Weak<Shared>) -> Resu
         sync_interval_ms: settings.sync_interval_ms,
         query_threads: settings.query_threads,
         memory_bytes: settings.memory_bytes,
+        series_max: settings.series_max,
+        query_series_max: settings.query_series_max,
         retention_ms: settings.retention_ms,
         disk_budget_bytes: settings.disk_budget_bytes,
         on_notice: Some(NoticeHook::new(|sentence| tracing::warn!("{sentence}"))),

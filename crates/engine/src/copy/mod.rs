@@ -22,7 +22,7 @@ use crate::query::{MergeSource, Source};
 use crate::series::Snapshot;
 use crate::wal::Position;
 use build::Build;
-use latewood_model::limits::{FRAME_SAMPLES_MAX, KEY_BYTES_MAX};
+use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{SeriesOptions, Timestamp};
 
 /// What [`Db::restore`] did.
@@ -53,7 +53,7 @@ impl Db {
     /// then, and `to` is as it was.
     pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         self.core.admit_write()?;
-        check_key(to)?;
+        self.core.check_key(to)?;
         let original = self.original(from)?;
         if !replace && self.contains(to) {
             return Ok((false, Position::default()));
@@ -94,7 +94,7 @@ impl Db {
         replace: bool,
     ) -> Result<(Restored, Position)> {
         self.core.admit_write()?;
-        check_key(to)?;
+        self.core.check_key(to)?;
         let options = dump.options().clone();
         check_options(&options)?;
         if !replace && self.contains(to) {
@@ -140,14 +140,6 @@ impl Db {
             }
         }
     }
-}
-
-fn check_key(key: &[u8]) -> Result<()> {
-    if key.len() > KEY_BYTES_MAX {
-        let text = format!("a key is longer than {KEY_BYTES_MAX} bytes");
-        return Err(Error::new(ErrorKind::Limit, text));
-    }
-    Ok(())
 }
 
 /// Gives the samples of a snapshot to `take`, ascending, at most a frame's

@@ -2,6 +2,7 @@
 //!
 //! Texts follow Redis and RedisTimeSeries, because clients compare them.
 
+use crate::observe::Limit;
 use latewood_engine::{Error, ErrorKind, Refusal};
 use std::borrow::Cow;
 
@@ -14,6 +15,8 @@ pub(crate) enum Fault {
     Line(Cow<'static, str>),
     /// The engine's own reason.
     Engine(Error),
+    /// A limit that the server keeps, and the line of the error.
+    Limit(Limit, Cow<'static, str>),
 }
 
 /// `value is not an integer or out of range`, in Redis' words.
@@ -25,7 +28,18 @@ pub(crate) const SYNTAX: Fault = Fault::Line(Cow::Borrowed("ERR syntax error"));
 /// What Redis says when its memory is spent; clients know it by its first word.
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
+/// Bytes of a key that a message shows.
+const SHOWN_MAX: usize = 64;
+
 impl Fault {
+    /// The limit that was hit, if it was one of those the server keeps.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::Limit(limit, _) => Some(*limit),
+            _ => None,
+        }
+    }
+
     /// An error line that is known beforehand.
     pub(crate) const fn line(text: &'static str) -> Self {
         Self::Line(Cow::Borrowed(text))
@@ -35,7 +49,7 @@ impl Fault {
     pub(crate) fn text(&self, name: &str) -> Cow<'static, str> {
         match self {
             Self::Arity => format!("ERR wrong number of arguments for '{name}' command").into(),
-            Self::Line(text) => text.clone(),
+            Self::Line(text) | Self::Limit(_, text) => text.clone(),
             Self::Engine(error) => engine_text(error),
         }
     }
@@ -66,8 +80,15 @@ pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
     }
 }
 
-/// The error reply for one sample that was not taken.
-pub(crate) fn refusal_text(refusal: &Refusal) -> Cow<'static, str> {
+/// A key for a message: what of it can be shown, and not too much of that.
+pub(crate) fn shown_key(key: &[u8]) -> String {
+    let text = key.get(..SHOWN_MAX).unwrap_or(key).escape_ascii();
+    let dots = if key.len() > SHOWN_MAX { "..." } else { "" };
+    format!("{text}{dots}")
+}
+
+/// The error reply for one sample for `key` that was not taken.
+pub(crate) fn refusal_text(refusal: &Refusal, key: &[u8]) -> Cow<'static, str> {
     match refusal {
         // RedisTimeSeries says this of missing keys too.
         Refusal::NoSuchKey => "ERR TSDB: the key is not a TSDB key".into(),
@@ -75,6 +96,7 @@ pub(crate) fn refusal_text(refusal: &Refusal) -> Cow<'static, str> {
         Refusal::OlderThanNewest => format!("TSDB: {refusal}").into(),
         Refusal::OutOfMemory => OUT_OF_MEMORY.into(),
         Refusal::OlderThanRetention => "ERR TSDB: Timestamp is older than retention".into(),
+        Refusal::Limit(_) => format!("ERR TSDB: {refusal}, for key '{}'", shown_key(key)).into(),
         other => format!("ERR TSDB: {other}").into(),
     }
 }

@@ -26,9 +26,10 @@ impl Call<'_> {
     }
 
     /// The series that pass `matchers`, by key; refused where the user may not
-    /// read one of them.
+    /// read one of them, or where they are more than a query may be about.
     pub(crate) fn select(&self, matchers: &[Matcher]) -> Result<Vec<SeriesRef>, Fault> {
         let series = self.shared.db.select(matchers);
+        self.shared.db.check_query(series.len())?;
         if series.iter().all(|series| self.readable(&series.key)) {
             return Ok(series);
         }

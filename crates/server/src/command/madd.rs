@@ -79,7 +79,7 @@ fn answer(
         }
         Err(error) => Some(engine_text(&error)),
     };
-    let mut outcomes = scratch.outcomes().iter();
+    let mut outcomes = appends.iter().zip(scratch.outcomes());
     let errors = &call.shared.observe.errors;
     let mut reply = Reply::new(call.out, call.session.protocol);
     for parsed in parsed {
@@ -87,11 +87,11 @@ fn answer(
             (Err(line), _) => (*line).into(),
             (Ok(()), Some(line)) => line.as_ref().into(),
             (Ok(()), None) => match outcomes.next() {
-                Some(Ok(timestamp)) => {
+                Some((_, Ok(timestamp))) => {
                     reply.integer(*timestamp);
                     continue;
                 }
-                Some(Err(refusal)) => refusal_text(refusal),
+                Some((append, Err(refusal))) => refusal_text(refusal, append.key),
                 None => "ERR TSDB: the sample has no outcome".into(),
             },
         };

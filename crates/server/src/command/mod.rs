@@ -67,7 +67,7 @@ mod transaction;
 
 pub(crate) use add::{EVENT as ADD_EVENT, sample};
 pub(crate) use admit::is_write;
-pub(crate) use fault::{Fault, engine_text, refusal_text};
+pub(crate) use fault::{Fault, engine_text, refusal_text, shown_key};
 pub(crate) use read::SampleReader;
 pub(crate) use transaction::Transaction;
 
@@ -245,7 +245,11 @@ fn run(
         return Ok(());
     }
     let begun = Instant::now();
-    let outcome = apply(call).map_err(|fault| fault.text(name).into_owned());
+    let outcome = apply(call).map_err(|fault| {
+        let refused = &call.shared.observe.refused;
+        fault.limit().inspect(|&limit| refused.note(limit));
+        fault.text(name).into_owned()
+    });
     let (took, failed) = (begun.elapsed(), outcome.is_err());
     let words = || shown_words(name, call.args);
     if call.session.stream.is_some() && !failed {

@@ -105,7 +105,7 @@ impl Stream for Ranges {
         shared.db.spread(samples, |spread| {
             if !spread.is_parallel() {
                 for series in part {
-                    append(out, protocol, series, query, shown);
+                    append(out, shared, protocol, series, query, shown);
                 }
                 return;
             }
@@ -117,7 +117,7 @@ impl Stream for Ranges {
             let replies = spread.map(pieces.collect(), |piece: Vec<Found>| {
                 let mut reply = Vec::new();
                 for series in piece {
-                    append(&mut reply, protocol, series, query, shown);
+                    append(&mut reply, shared, protocol, series, query, shown);
                 }
                 reply
             });
@@ -131,7 +131,14 @@ impl Stream for Ranges {
 
 /// Appends one series. The reply's header is written: an error stands where
 /// the rows would.
-fn append(out: &mut Vec<u8>, protocol: Protocol, series: Found, query: &RangeQuery, shown: &Shown) {
+fn append(
+    out: &mut Vec<u8>,
+    shared: &Shared,
+    protocol: Protocol,
+    series: Found,
+    query: &RangeQuery,
+    shown: &Shown,
+) {
     let mut reply = Reply::new(out, protocol);
     let resp3 = protocol == Protocol::Resp3;
     mget::entry(&mut reply, &series.key, if resp3 { 3 } else { 2 });
@@ -150,12 +157,20 @@ fn append(out: &mut Vec<u8>, protocol: Protocol, series: Found, query: &RangeQue
     let rows = rows::append(out, protocol, Shape::Flat, |sink| {
         series.view.run(query, sink)
     });
-    or_error(out, start, protocol, rows);
+    or_error(out, shared, start, protocol, rows);
 }
 
 /// Puts the error of a part of a reply in the place of what it wrote.
-fn or_error(out: &mut Vec<u8>, start: usize, protocol: Protocol, written: Result<(), Fault>) {
+fn or_error(
+    out: &mut Vec<u8>,
+    shared: &Shared,
+    start: usize,
+    protocol: Protocol,
+    written: Result<(), Fault>,
+) {
     if let Err(fault) = written {
+        let refused = &shared.observe.refused;
+        fault.limit().inspect(|&limit| refused.note(limit));
         out.truncate(start);
         Reply::new(out, protocol).error(fault.text("ts.mrange").as_bytes());
     }

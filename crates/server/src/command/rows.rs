@@ -7,6 +7,7 @@
 //! end the query and become an error.
 
 use super::Fault;
+use crate::observe::Limit;
 use latewood_engine::query::Sink;
 use latewood_model::limits::REPLY_BYTES_MAX;
 use latewood_wire::resp::{Protocol, Reply};
@@ -45,9 +46,8 @@ pub(crate) fn append(
     };
     query(&mut rows)?;
     if rows.overflowed {
-        return Err(Fault::line(
-            "ERR TSDB: the reply is longer than 1 GiB; ask for a shorter span or use COUNT",
-        ));
+        let text = "ERR TSDB: the reply is longer than 1 GiB; ask for a shorter span or use COUNT";
+        return Err(Fault::Limit(Limit::Reply, text.into()));
     }
     let mut header = Vec::with_capacity(HEADER_BYTES_MAX);
     Reply::new(&mut header, protocol).array(rows.count);

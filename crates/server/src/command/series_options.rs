@@ -13,7 +13,8 @@
 //! there, the scan begins after the fixed words: a key may be called
 //! RETENTION.
 
-use super::{Args, Fault};
+use super::{Args, Fault, shown_key};
+use crate::observe::Limit;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, LabelError, Labels, SeriesOptions};
 use latewood_wire::resp::number::{parse_float, parse_i64};
 
@@ -113,7 +114,11 @@ fn labels(args: Args<'_>, from: usize) -> Result<Option<Labels>, Fault> {
     match Labels::new((0..pairs).map(pair)) {
         Ok(labels) => Ok(Some(labels)),
         Err(LabelError::Empty) => Err(BAD),
-        Err(error) => Err(Fault::Line(format!("ERR TSDB: {error}").into())),
+        Err(error) => {
+            let key = shown_key(args.word(1));
+            let text = format!("ERR TSDB: {error}, for key '{key}'");
+            Err(Fault::Limit(Limit::Labels, text.into()))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::{EngineIntake, Pending, Place, ToCome};
 use crate::command::ADD_EVENT;
 use crate::events::Class;
+use crate::observe::Limit;
 use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
 use latewood_model::{Labels, SeriesOptions};
 use latewood_wire::intake::{Moment, Reason, Refused, Slot};
@@ -222,9 +223,12 @@ impl EngineIntake {
 
     /// A series that is not there, as it will be created.
     pub(super) fn to_come(&self, name: &SeriesName) -> Result<Place, Refused> {
-        let labels = Labels::new(name.labels()).map_err(|error| Refused {
-            reason: Reason::Name,
-            text: error.to_string(),
+        let labels = Labels::new(name.labels()).map_err(|error| {
+            self.shared.observe.refused.note(Limit::Labels);
+            Refused {
+                reason: Reason::Name,
+                text: error.to_string(),
+            }
         })?;
         let options = SeriesOptions {
             labels,

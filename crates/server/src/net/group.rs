@@ -153,11 +153,11 @@ impl<'a> Group<'a> {
                     if shared.events.is_listening() {
                         tell(shared, batch);
                     }
-                    for outcome in scratch.outcomes() {
+                    for (append, outcome) in batch.iter().zip(scratch.outcomes()) {
                         match outcome {
                             Ok(timestamp) => replies.next().integer(*timestamp),
                             Err(refusal) => {
-                                replies.refuse(&refusal_text(refusal));
+                                replies.refuse(&refusal_text(refusal, append.key));
                                 refused += 1;
                             }
                         }

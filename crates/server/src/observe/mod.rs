@@ -10,6 +10,7 @@ mod commands;
 mod errors;
 mod latency;
 mod rates;
+mod refused;
 mod slowlog;
 
 pub(crate) use commands::{CommandRow, Commands};
@@ -18,6 +19,7 @@ pub(crate) use errors::Errors;
 pub(crate) use latency::Delay;
 pub(crate) use latency::{Event, History, Latency};
 pub(crate) use rates::{Rates, Reading};
+pub(crate) use refused::{Limit, Refused};
 pub(crate) use slowlog::{SlowEntry, SlowLog, is_secret, shown_words};
 
 use crate::client_info::ClientInfo;
@@ -38,6 +40,8 @@ pub(crate) struct Observe {
     pub(crate) commands: Commands,
     /// Error replies.
     pub(crate) errors: Errors,
+    /// Requests over a limit.
+    pub(crate) refused: Refused,
     /// Slow commands.
     pub(crate) slowlog: SlowLog,
     /// Long delays; the engine's threads note theirs too.
@@ -72,6 +76,7 @@ impl Observe {
             run_id: run_id(),
             commands: Commands::default(),
             errors: Errors::default(),
+            refused: Refused::default(),
             slowlog: SlowLog::default(),
             latency: Arc::default(),
             rates: Rates::new(Instant::now()),

@@ -130,3 +130,82 @@ fn a_client_without_a_password_may_not_send_much() {
     let expected = "-ERR Protocol error: unauthenticated bulk length\r\n";
     assert_eq!(text(&client.rest()), expected);
 }
+
+#[test]
+fn series_over_max_series_are_refused_by_name_and_counted() {
+    let server = Server::with(&["--wal", "off", "--max-series", "2"]);
+    let mut client = server.client();
+    client.expect(&[
+        (
+            "CONFIG GET max-series",
+            "*2\r\n$10\r\nmax-series\r\n$1\r\n2\r\n",
+        ),
+        ("TS.ADD a 1 1 LABELS x y", ":1\r\n"),
+        ("TS.ADD b 1 1 LABELS x y", ":1\r\n"),
+        (
+            "TS.ADD room:9 1 1",
+            "-ERR TSDB: there are as many series as max-series allows, for key 'room:9'\r\n",
+        ),
+        (
+            "TS.INCRBY room:9 1",
+            "-ERR TSDB: there are as many series as max-series allows, for key 'room:9'\r\n",
+        ),
+        (
+            "TS.CREATE room:9",
+            "-ERR TSDB: there are as many series as max-series allows\r\n",
+        ),
+        ("EXISTS room:9", ":0\r\n"),
+        ("TS.MADD a 2 2 b 2 2", "*2\r\n:2\r\n:2\r\n"),
+        ("CONFIG SET max-series 3", "+OK\r\n"),
+        ("TS.ADD room:9 1 1 LABELS x y", ":1\r\n"),
+        (
+            "TS.ADD d 1 1",
+            "-ERR TSDB: there are as many series as max-series allows, for key 'd'\r\n",
+        ),
+        ("DEL a", ":1\r\n"),
+        ("TS.ADD d 1 1 LABELS x y", ":1\r\n"),
+    ]);
+    assert_eq!(client.info("refused_series"), 4);
+    let refused = client.ask("CONFIG SET max-series 4294967295");
+    assert!(refused.contains("4294967295 is out of range: 0 (no limit of its own), or 1 to"));
+}
+
+#[test]
+fn queries_and_labels_over_a_limit_are_refused_and_counted() {
+    let server = Server::with(&["--wal", "off", "--max-query-series", "2"]);
+    let mut client = server.client();
+    for key in ["a", "b", "c"] {
+        client.ask(&format!("TS.ADD {key} 1 1 LABELS x y name {key}"));
+    }
+    let refused = "-ERR TSDB: the filter matches 3 series, more than the 2 that \
+                   max-query-series allows\r\n";
+    client.expect(&[
+        ("TS.MGET FILTER x=y", refused),
+        ("TS.MRANGE - + FILTER x=y", refused),
+        ("TS.MREVRANGE - + FILTER x=y", refused),
+        ("TS.QUERYINDEX x=y", refused),
+        ("TS.QUERYINDEX x=y name=a", "*1\r\n$1\r\na\r\n"),
+    ]);
+    assert_eq!(client.info("refused_queries"), 4);
+    client.expect(&[("CONFIG SET max-query-series 0", "+OK\r\n")]);
+    assert!(client.ask("TS.QUERYINDEX x=y").starts_with("*3\r\n"));
+
+    let mut line = "TS.ADD many 1 1 LABELS".to_owned();
+    (0..1025).for_each(|n| line.push_str(&format!(" n{n} v")));
+    client.expect(&[
+        (
+            &line,
+            "-ERR TSDB: more than 1024 labels, for key 'many'\r\n",
+        ),
+        ("EXISTS many", ":0\r\n"),
+    ]);
+    assert_eq!(client.info("refused_labels"), 1);
+    let long = "k".repeat(65537);
+    let refused = client.ask(&format!("TS.ADD {long} 1 1"));
+    let shown = "k".repeat(64);
+    assert_eq!(
+        refused,
+        format!("-ERR TSDB: a key is longer than 65536 bytes, for key '{shown}...'\r\n")
+    );
+    assert_eq!(client.info("refused_keys"), 1);
+}

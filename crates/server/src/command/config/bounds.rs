@@ -1,9 +1,9 @@
-//! The parameters of CONFIG that bound memory, disk and log, by the names of
-//! their flags.
+//! The parameters of CONFIG that bound memory, disk, log and series, by the
+//! names of their flags.
 
 use super::parameters::{Change, Parameter, settable};
 use crate::age::Age;
-use crate::ranges::{DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, RETENTION, Range};
+use crate::ranges::{DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, RETENTION, Range, SERIES};
 use crate::size::Size;
 
 /// The parameters of this file.
@@ -37,6 +37,16 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         "disk-budget",
         |shared| shared.db.disk_budget().to_string(),
         set_disk_budget,
+    ),
+    settable(
+        "max-series",
+        |shared| shared.db.series_max().to_string(),
+        set_series_max,
+    ),
+    settable(
+        "max-query-series",
+        |shared| shared.db.query_series_max().to_string(),
+        set_query_series_max,
     ),
 ];
 
@@ -87,5 +97,21 @@ fn set_disk_budget(text: &str) -> Result<Change, String> {
     let bytes = bytes(text, DISK_BUDGET)?;
     Ok(Box::new(move |shared| {
         Ok(shared.db.set_disk_budget(bytes)?)
+    }))
+}
+
+fn set_series_max(text: &str) -> Result<Change, String> {
+    let series = number(text, SERIES)?;
+    Ok(Box::new(move |shared| {
+        shared.db.set_series_max(series);
+        Ok(())
+    }))
+}
+
+fn set_query_series_max(text: &str) -> Result<Change, String> {
+    let series = number(text, SERIES)?;
+    Ok(Box::new(move |shared| {
+        shared.db.set_query_series_max(series);
+        Ok(())
     }))
 }

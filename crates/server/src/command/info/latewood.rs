@@ -2,6 +2,7 @@
 
 use super::super::compact::fields;
 use super::{Source, field};
+use crate::observe::Limit;
 use crate::shared::Shared;
 use latewood_engine::Stats;
 
@@ -18,6 +19,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "samples_duplicate", stats.samples_duplicate);
     field(text, "samples_ignored", stats.samples_ignored);
     field(text, "samples_refused", stats.samples_refused);
+    limits(text, shared);
     field(text, "late_samples_pending", stats.late_samples_pending);
     field(text, "settles", stats.settles);
     field(text, "settles_failed", stats.settles_failed);
@@ -52,6 +54,16 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     log(text, shared, stats);
     recovery(text, shared);
     backups(text, shared);
+}
+
+/// What was refused because it was over a limit.
+fn limits(text: &mut String, shared: &Shared) {
+    let (engine, server) = (shared.db.refused(), &shared.observe.refused);
+    field(text, "refused_series", engine.series);
+    field(text, "refused_keys", engine.keys);
+    field(text, "refused_labels", server.count(Limit::Labels));
+    field(text, "refused_queries", engine.queries);
+    field(text, "refused_replies", server.count(Limit::Reply));
 }
 
 fn flushes(text: &mut String, stats: &Stats) {

@@ -15,7 +15,7 @@ use crate::command::{Call, Outcome, mget};
 use crate::shared::Shared;
 use crate::stream::{self, Stream};
 use latewood_engine::query::Spread;
-use latewood_engine::{Db, RangeQuery, SeriesRef};
+use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl Stream for Grouped {
         let replies = shared.db.spread(samples, |spread| {
             spread.map(part, |(value, series)| {
                 let mut reply = Vec::new();
-                question.append(&mut reply, protocol, &value, &series, &shared.db, spread);
+                question.append(&mut reply, protocol, &value, &series, shared, spread);
                 reply
             })
         });
@@ -101,7 +101,7 @@ impl Question {
         protocol: Protocol,
         value: &[u8],
         series: &[SeriesRef],
-        db: &Db,
+        shared: &Shared,
         spread: Spread,
     ) {
         let (label, reducer) = (&*self.by.label, self.by.reducer);
@@ -136,11 +136,11 @@ impl Question {
         }
         let start = out.len();
         let written = rows::append(out, protocol, Shape::Flat, |sink| {
-            let rows = db.reduce(series, &self.query, reducer, spread)?;
+            let rows = shared.db.reduce(series, &self.query, reducer, spread)?;
             // A sink that has enough is no error.
             let _ = sink.rows(&rows.timestamps, &rows.values, 1);
             Ok(())
         });
-        or_error(out, start, protocol, written);
+        or_error(out, shared, start, protocol, written);
     }
 }
