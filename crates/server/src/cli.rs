@@ -217,6 +217,11 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "LEVEL", env = "LATEWOOD_LOG_LEVEL")]
     pub(crate) log_level: Option<LogLevel>,
 
+    /// How lines of the log are written: text, or JSON with a field for each
+    /// value [default: text]
+    #[arg(long, value_name = "FORMAT", env = "LATEWOOD_LOG_FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+
     /// Duplicate policy of series that have none of their own: block, first,
     /// last, min, max or sum [default: block]
     #[arg(long, value_name = "POLICY", env = "LATEWOOD_TS_DUPLICATE_POLICY")]
@@ -324,6 +329,27 @@ pub(crate) enum LogLevel {
     Trace,
 }
 
+/// How lines of the log are written.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: an object each.
+    Json,
+}
+
+impl LogFormat {
+    /// The name as the option spells it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
 impl ServeOptions {
     /// These options, and for each that is missing the one of `fallback`.
     pub(crate) fn or(self, fallback: Self) -> Self {
@@ -354,6 +380,7 @@ impl ServeOptions {
                 .notify_keyspace_events
                 .or(fallback.notify_keyspace_events),
             log_level: self.log_level.or(fallback.log_level),
+            log_format: self.log_format.or(fallback.log_format),
             ts_duplicate_policy: self.ts_duplicate_policy.or(fallback.ts_duplicate_policy),
             ts_encoding: self.ts_encoding.or(fallback.ts_encoding),
             ts_chunk_size_bytes: self.ts_chunk_size_bytes.or(fallback.ts_chunk_size_bytes),

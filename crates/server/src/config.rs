@@ -5,7 +5,7 @@
 //! checked here, once, so that the server starts with good settings or not at
 //! all. Tested below and by `tests/config.rs` on the real process.
 
-use crate::cli::{LogLevel, ServeOptions, Switch};
+use crate::cli::{LogFormat, LogLevel, ServeOptions, Switch};
 use crate::events::Notify;
 use crate::ranges::{self, Range};
 use crate::senders::Senders;
@@ -67,6 +67,8 @@ pub(crate) struct Settings {
     pub(crate) notify: Notify,
     /// How much is logged.
     pub(crate) log_level: LogLevel,
+    /// How its lines are written.
+    pub(crate) log_format: LogFormat,
     /// The options of series that a write creates.
     pub(crate) ts: TsDefaults,
     /// Other protocols than Redis'.
@@ -181,6 +183,7 @@ impl Settings {
             idle_timeout_s: ranged("timeout", options.timeout, 0, ranges::TIMEOUT)?,
             notify: notify(options.notify_keyspace_events.as_deref())?,
             log_level: options.log_level.unwrap_or(LogLevel::Info),
+            log_format: options.log_format.unwrap_or_default(),
             ts,
             senders,
         })
@@ -379,6 +382,7 @@ mod tests {
             max-query-series = 8
             timeout = 6
             log-level = "warn"
+            log-format = "json"
             notify-keyspace-events = "KEA"
             ts-duplicate-policy = "last"
             ts-encoding = "uncompressed"
@@ -424,6 +428,7 @@ mod tests {
             idle_timeout_s: 6,
             notify: Notify::parse(b"KEA").unwrap(),
             log_level: LogLevel::Warn,
+            log_format: LogFormat::Json,
             ts: TsDefaults {
                 duplicate_policy: DuplicatePolicy::Last,
                 series: SeriesOptions {

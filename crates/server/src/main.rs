@@ -40,7 +40,7 @@ mod waiting;
 mod watches;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, LogFormat};
 use config::Settings;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -79,10 +79,13 @@ fn main() -> ExitCode {
 }
 
 fn start_log(settings: &Settings) {
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(settings.log_level.name()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false)
-        .init();
+        .with_target(false);
+    match settings.log_format {
+        LogFormat::Text => log.init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
 }

@@ -21,6 +21,7 @@ mod auth;
 mod body;
 mod health;
 mod influx;
+mod metrics;
 mod opentsdb;
 mod otlp;
 mod prometheus;
@@ -110,6 +111,7 @@ fn routes(context: Context) -> Router {
         .route("/v1/metrics", post(otlp::metrics))
         .route("/ping", get(health::ping))
         .route("/health", get(health::health))
+        .route("/metrics", get(metrics::metrics))
         .route("/-/healthy", get(health::healthy))
         .route("/-/ready", get(health::ready))
         .fallback(|| async { Answer::new(StatusCode::NOT_FOUND, "there is nothing at this path") })

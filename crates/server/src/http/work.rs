@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::Answer;
+use super::metrics::MemoryByPart;
 use crate::acl::User;
 use crate::intake::{EngineIntake, Protocol};
 use crate::shared::Shared;
@@ -25,6 +26,8 @@ pub(crate) struct Work {
     requests: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     kept: Mutex<Vec<Kept>>,
+    /// For `/metrics`.
+    pub(super) memory_by_part: MemoryByPart,
 }
 
 /// An intake that knows series already, and for whom.
@@ -44,6 +47,7 @@ impl Work {
             requests: Arc::new(Semaphore::new(threads * (1 + WAITING_PER_THREAD))),
             memory: Arc::new(Semaphore::new(BODY_PIECES)),
             kept: Mutex::default(),
+            memory_by_part: MemoryByPart::default(),
         }
     }
 

@@ -46,6 +46,23 @@ impl Protocol {
 #[derive(Debug, Default)]
 pub(crate) struct Figures([Counters; Protocol::ALL.len()]);
 
+/// Upper bounds of the ages that samples are counted by, in milliseconds: up to
+/// ten seconds as it should be, and from there to a month.
+pub(crate) const AGE_BOUNDS_MS: [i64; 9] = [
+    1_000,
+    10_000,
+    60_000,
+    600_000,
+    3_600_000,
+    21_600_000,
+    86_400_000,
+    604_800_000,
+    2_592_000_000,
+];
+
+/// How old samples were, by [`AGE_BOUNDS_MS`]; the last is for older ones.
+pub(crate) type Ages = [u64; AGE_BOUNDS_MS.len() + 1];
+
 /// Counters of one protocol since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -61,6 +78,10 @@ pub(crate) struct Counters {
     pub(crate) failed: AtomicU64,
     /// Bytes received, uncompressed.
     pub(crate) bytes: AtomicU64,
+    /// Samples by age.
+    pub(crate) ages: [AtomicU64; AGE_BOUNDS_MS.len() + 1],
+    /// Their ages added up, milliseconds.
+    pub(crate) ages_sum_ms: AtomicU64,
     /// Refusals that the log was not told of.
     untold: AtomicU64,
     /// When it was told last.
@@ -115,6 +136,10 @@ impl Counters {
         add(&self.texts, report.texts);
         add(&self.merged, report.merged);
         add(&self.failed, report.failed);
+        for (counter, more) in self.ages.iter().zip(report.ages) {
+            add(counter, more);
+        }
+        add(&self.ages_sum_ms, report.ages_sum_ms);
         for (counter, more) in self.refused.iter().zip(report.refused) {
             add(counter, more);
         }

@@ -20,8 +20,10 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use figures::{Figures, Protocol};
+pub(crate) use figures::{AGE_BOUNDS_MS, Counters, Figures, Protocol};
 pub(crate) use report::Report;
+#[cfg(test)]
+pub(crate) use tests::shared as test_shared;
 
 use crate::acl::User;
 use crate::shared::{Shared, now_ms};
@@ -206,6 +208,7 @@ impl Intake for EngineIntake {
         self.report.merged +=
             u64::from(series.last.ms == at.ms && (at.is_rounded || series.last.is_rounded));
         series.last = at;
+        self.report.note_age(self.now_ms.saturating_sub(at.ms));
         let pending = match series.place {
             Place::There(_) => &mut self.known,
             Place::ToCome(_) => &mut self.fresh,

@@ -12,9 +12,11 @@ use latewood_engine::{Db, Defaults, Options, RangeQuery, Sink};
 use latewood_model::{DuplicatePolicy, Matcher, Test};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
-fn shared() -> Arc<Shared> {
+/// A server's state over a database on a simulated disk.
+pub(crate) fn shared() -> Arc<Shared> {
     let options = Options {
         segment_bytes: 1 << 20,
         background: false,
@@ -116,10 +118,7 @@ fn a_new_series_gets_its_labels_and_keeps_the_last_value() {
     assert_eq!(found.len(), 1);
     assert_eq!(*found[0].key, *b"mem{host=\"a\"}");
     let counters = shared.intake.of(Protocol::Influx);
-    assert_eq!(
-        counters.samples.load(std::sync::atomic::Ordering::Relaxed),
-        6
-    );
+    assert_eq!(counters.samples.load(Ordering::Relaxed), 6);
 }
 
 #[test]
@@ -195,6 +194,23 @@ fn a_series_that_keeps_what_it_has_refuses_duplicates_by_line() {
     let lines: Vec<_> = report.lines.iter().map(|l| (l.number, l.reason)).collect();
     assert_eq!(lines, [(2, Reason::Duplicate), (3, Reason::Duplicate)]);
     assert_eq!(stored(&shared, "cpu{host=\"a\"}"), [(1, 1.0)]);
+}
+
+#[test]
+fn ages_are_counted_by_how_far_samples_lie_behind_the_clock() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let now_ms = intake.now_ms();
+    for age_ms in [-500, 0, 1000, 1001, 3_600_000, 3_600_001, now_ms] {
+        bring(&mut intake, "cpu", at(now_ms - age_ms), 1.0, 1);
+    }
+    intake.finish();
+    let counters = shared.intake.of(Protocol::Influx);
+    let ages = counters
+        .ages
+        .each_ref()
+        .map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(ages, [3, 1, 0, 0, 1, 1, 0, 0, 0, 1]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod harness;
 mod client;
 mod influx;
 mod limits;
+mod metrics;
 mod opentsdb;
 mod otlp;
 mod prometheus;

@@ -75,7 +75,9 @@ impl Server {
             }
         };
         let quoted = |name: &str| {
-            let value = ready.split(&format!("{name}=\"")).nth(1)?;
+            // As text, or in JSON.
+            let marks = [format!("{name}=\""), format!("\"{name}\":\"")];
+            let value = marks.iter().find_map(|mark| ready.split(mark).nth(1))?;
             value.split(['"', ' ']).next().map(str::to_owned)
         };
         Self {

@@ -1,5 +1,5 @@
-//! The parameters of CONFIG about other protocols than Redis', by the names of
-//! their flags. They are set at start.
+//! The parameters of CONFIG about other protocols than Redis' and the log, by
+//! the names of their flags. They are set at start.
 
 use super::parameters::{Parameter, fixed};
 
@@ -8,6 +8,9 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     fixed("sender-duplicate-policy", |shared| {
         let senders = &shared.settings.senders;
         senders.duplicate_policy.name().to_owned()
+    }),
+    fixed("log-format", |shared| {
+        shared.settings.log_format.name().to_owned()
     }),
     fixed("http", |shared| {
         let address = shared.settings.senders.http.address();

@@ -2,9 +2,11 @@
 
 use super::super::compact::fields;
 use super::{Source, field};
+use crate::intake::Protocol;
 use crate::observe::Limit;
 use crate::shared::Shared;
 use latewood_engine::Stats;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     let (shared, stats) = (source.shared, source.stats());
@@ -54,6 +56,40 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     log(text, shared, stats);
     recovery(text, shared);
     backups(text, shared);
+    senders(text, shared);
+}
+
+/// What came by other protocols, for those that were used.
+fn senders(text: &mut String, shared: &Shared) {
+    let open = shared.http.open.load(Ordering::Relaxed);
+    field(text, "http_connections", open);
+    for protocol in Protocol::ALL {
+        let (counters, name) = (shared.intake.of(protocol), protocol.name());
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let refused: u64 = counters.refused.iter().map(load).sum();
+        let (samples, bytes) = (load(&counters.samples), load(&counters.bytes));
+        if samples + bytes + refused == 0 {
+            continue;
+        }
+        field(text, &format!("intake_{name}_samples"), samples);
+        field(text, &format!("intake_{name}_bytes"), bytes);
+        field(text, &format!("intake_{name}_refused"), refused);
+        field(
+            text,
+            &format!("intake_{name}_strings"),
+            load(&counters.texts),
+        );
+        field(
+            text,
+            &format!("intake_{name}_merged"),
+            load(&counters.merged),
+        );
+        field(
+            text,
+            &format!("intake_{name}_failed"),
+            load(&counters.failed),
+        );
+    }
 }
 
 /// What was refused because it was over a limit.

@@ -5,17 +5,17 @@
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time of all threads since the start, in seconds.
-pub(in crate::command) struct Cpu {
+pub(crate) struct Cpu {
     /// In this program.
-    pub(in crate::command) user_s: f64,
+    pub(crate) user_s: f64,
     /// In the kernel on its behalf.
-    pub(in crate::command) system_s: f64,
+    pub(crate) system_s: f64,
 }
 
 /// Memory that is in RAM.
-pub(in crate::command) struct Resident {
+pub(crate) struct Resident {
     /// At this moment.
-    pub(in crate::command) now_bytes: u64,
+    pub(crate) now_bytes: u64,
     /// At most so far.
     pub(in crate::command) peak_bytes: u64,
 }
@@ -23,7 +23,7 @@ pub(in crate::command) struct Resident {
 /// The process clock is exact to the nanosecond but knows only the sum; the
 /// kernel's own user and system times are that sum divided in the ratio of
 /// clock ticks, and so are these.
-pub(in crate::command) fn cpu() -> Cpu {
+pub(crate) fn cpu() -> Cpu {
     let total = clock_gettime(ClockId::ProcessCPUTime);
     let total_s = total.tv_sec as f64 + total.tv_nsec as f64 / 1e9;
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -45,7 +45,7 @@ pub(in crate::command) fn cpu() -> Cpu {
     }
 }
 
-pub(in crate::command) fn resident() -> Resident {
+pub(crate) fn resident() -> Resident {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     Resident {
         now_bytes: kibibytes(&status, "VmRSS:") * 1024,

@@ -1,0 +1,363 @@
+//! The figures of the engine.
+
+use super::Shared;
+use super::text::{Kind, Text};
+use latewood_engine::{CompactionStats, DbMemory, Stats};
+
+/// Nanoseconds as seconds.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+pub(super) fn ingest(text: &mut Text, stats: &Stats) {
+    use Kind::{Counter, Gauge};
+    text.single("series", Gauge, "Series there are.", stats.series);
+    text.single(
+        "series_created_total",
+        Counter,
+        "Series created.",
+        stats.series_created,
+    );
+    text.family(
+        "samples_total",
+        Counter,
+        "Samples taken by any protocol, by how they stood to what was there.",
+    );
+    text.labelled(&[("order", "in_order")], stats.samples_in_order);
+    text.labelled(&[("order", "late")], stats.samples_late);
+    text.labelled(&[("order", "duplicate")], stats.samples_duplicate);
+    for (name, help, value) in [
+        (
+            "samples_ignored_total",
+            "Samples passed over by IGNORE.",
+            stats.samples_ignored,
+        ),
+        (
+            "samples_refused_total",
+            "Samples refused by policy or retention.",
+            stats.samples_refused,
+        ),
+        ("settles_total", "Settles of a series.", stats.settles),
+        (
+            "settles_failed_total",
+            "Settles that failed.",
+            stats.settles_failed,
+        ),
+        (
+            "settled_samples_total",
+            "Late samples folded into chunks.",
+            stats.samples_settled,
+        ),
+        (
+            "rewritten_samples_total",
+            "Samples encoded again by settles.",
+            stats.samples_rewritten,
+        ),
+        (
+            "rule_failures_total",
+            "Compaction rules that could not be worked off.",
+            stats.rules_failed,
+        ),
+    ] {
+        text.single(name, Counter, help, value);
+    }
+    text.single(
+        "late_samples_pending",
+        Gauge,
+        "Late samples that wait to be settled.",
+        stats.late_samples_pending,
+    );
+    text.single(
+        "label_pairs",
+        Gauge,
+        "Pairs of label name and value.",
+        stats.label_pairs,
+    );
+}
+
+pub(super) fn memory(text: &mut Text, stats: &Stats, memory: &DbMemory) {
+    use Kind::Gauge;
+    text.family(
+        "memory_bytes",
+        Gauge,
+        "Memory by part, at most a minute old.",
+    );
+    for (part, bytes) in [
+        ("tails", memory.series.tail_bytes),
+        ("chunks", memory.series.chunk_bytes),
+        ("late", memory.series.late_bytes),
+        ("series", memory.series.other_bytes),
+        ("key_map", memory.key_map_bytes),
+        ("index", memory.index_bytes),
+        ("log_buffers", memory.log_buffer_bytes),
+        ("blocks", memory.block_bytes),
+    ] {
+        text.labelled(&[("part", part)], bytes);
+    }
+    let budget = &stats.budget;
+    for (name, help, bytes) in [
+        (
+            "memory_budget_bytes",
+            "The memory budget; 0 is none.",
+            budget.limit_bytes,
+        ),
+        (
+            "memory_used_bytes",
+            "Memory that counts against the budget.",
+            budget.used_bytes,
+        ),
+        (
+            "memory_peak_bytes",
+            "The most that counted.",
+            budget.peak_bytes,
+        ),
+        (
+            "memory_unflushed_bytes",
+            "Memory of samples that are in no block.",
+            budget.head_bytes,
+        ),
+    ] {
+        text.single(name, Gauge, help, bytes);
+    }
+    stalls(
+        text,
+        [
+            "memory_stalls_total",
+            "memory_stalled_seconds_total",
+            "memory_refused_total",
+        ],
+        "memory",
+        (budget.stalls, budget.stalled_ns, budget.refused),
+    );
+}
+
+fn stalls(
+    text: &mut Text,
+    names: [&'static str; 3],
+    what: &str,
+    (stalls, stalled_ns, refused): (u64, u64, u64),
+) {
+    let [count, time, refusals] = names;
+    let help = format!("Writes that waited for {what}.");
+    text.single(count, Kind::Counter, &help, stalls);
+    let help = format!("Time that writes waited for {what}.");
+    text.single(time, Kind::Counter, &help, seconds(stalled_ns));
+    let help = format!("Writes refused for want of {what}.");
+    text.single(refusals, Kind::Counter, &help, refused);
+}
+
+pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
+    use Kind::{Counter, Gauge};
+    let wal = stats.wal.clone().unwrap_or_default();
+    let is_on = u8::from(stats.wal.is_some());
+    text.single("wal_enabled", Gauge, "1 where there is a log.", is_on);
+    let halted = u8::from(wal.halted.is_some());
+    text.single(
+        "wal_halted",
+        Gauge,
+        "1 once a failed write or sync stopped all writes.",
+        halted,
+    );
+    for (name, help, value) in [
+        (
+            "wal_written_bytes_total",
+            "Bytes written to the log.",
+            wal.bytes_written,
+        ),
+        ("wal_groups_total", "Groups written to the log.", wal.groups),
+        ("wal_syncs_total", "Syncs of the log.", wal.syncs),
+    ] {
+        text.single(name, Counter, help, value);
+    }
+    let last_s = wal.last_sync_us as f64 / 1e6;
+    text.single(
+        "wal_last_sync_seconds",
+        Gauge,
+        "How long the last sync took.",
+        last_s,
+    );
+    text.single("wal_segments", Gauge, "Segments of the log.", wal.segments);
+    text.single(
+        "wal_bytes",
+        Gauge,
+        "Bytes of the log on disk.",
+        wal.bytes_on_disk,
+    );
+    let (written, durable) = (shared.db.position().0, shared.db.durable_position().0);
+    text.single(
+        "wal_unsynced_groups",
+        Gauge,
+        "Groups that are not known to be on disk.",
+        written.saturating_sub(durable),
+    );
+}
+
+pub(super) fn flush(text: &mut Text, stats: &Stats) {
+    use Kind::{Counter, Gauge};
+    let flush = &stats.flush;
+    text.single(
+        "flushes_total",
+        Counter,
+        "Partitions flushed.",
+        flush.flushes,
+    );
+    text.single(
+        "flushes_failed_total",
+        Counter,
+        "Flushes that failed.",
+        flush.failed,
+    );
+    text.single(
+        "flush_samples_total",
+        Counter,
+        "Samples and late operations flushed.",
+        flush.samples,
+    );
+    text.single(
+        "flush_written_bytes_total",
+        Counter,
+        "Bytes of blocks and series files that flushes wrote.",
+        flush.bytes_written,
+    );
+    text.single(
+        "flush_seconds_total",
+        Counter,
+        "How long flushes took.",
+        seconds(flush.total_ns),
+    );
+    text.single(
+        "flush_last_seconds",
+        Gauge,
+        "How long the last flush took.",
+        seconds(flush.last_ns),
+    );
+}
+
+pub(super) fn compaction(text: &mut Text, stats: &CompactionStats) {
+    use Kind::{Counter, Gauge};
+    text.family("compactions_total", Counter, "Merges of blocks.");
+    text.labelled(&[("kind", "base")], stats.base_merges);
+    text.labelled(&[("kind", "late")], stats.late_merges);
+    text.labelled(&[("kind", "fold")], stats.folds);
+    for (name, help, value) in [
+        (
+            "compaction_failures_total",
+            "Compactions that failed.",
+            stats.failures,
+        ),
+        (
+            "compaction_read_bytes_total",
+            "Bytes that compactions read.",
+            stats.bytes_read,
+        ),
+        (
+            "compaction_written_bytes_total",
+            "Bytes that compactions wrote.",
+            stats.bytes_written,
+        ),
+        (
+            "dropped_bytes_total",
+            "Bytes of blocks dropped by retention and disk budget.",
+            stats.bytes_dropped,
+        ),
+    ] {
+        text.single(name, Counter, help, value);
+    }
+    text.family("blocks", Gauge, "Blocks there are.");
+    text.labelled(&[("kind", "base")], stats.base_blocks);
+    text.labelled(&[("kind", "late")], stats.late_blocks);
+    text.family("block_bytes", Gauge, "Bytes of the blocks there are.");
+    text.labelled(&[("kind", "base")], stats.base_bytes);
+    text.labelled(&[("kind", "late")], stats.late_bytes);
+}
+
+pub(super) fn disk(text: &mut Text, shared: &Shared) {
+    let room = shared.db.room();
+    text.single(
+        "disk_budget_bytes",
+        Kind::Gauge,
+        "The disk budget; 0 is none.",
+        room.budget_bytes,
+    );
+    text.single(
+        "disk_used_bytes",
+        Kind::Gauge,
+        "Bytes of all files.",
+        room.used_bytes,
+    );
+    stalls(
+        text,
+        [
+            "disk_stalls_total",
+            "disk_stalled_seconds_total",
+            "disk_refused_total",
+        ],
+        "disk",
+        (room.stalls, room.stalled_ns, room.refused),
+    );
+}
+
+pub(super) fn recovery(text: &mut Text, shared: &Shared) {
+    use Kind::Gauge;
+    let recovery = shared.db.recovery();
+    text.single(
+        "recovery_seconds",
+        Gauge,
+        "How long the start took to load the data.",
+        seconds(recovery.duration_ns),
+    );
+    text.single(
+        "recovery_samples",
+        Gauge,
+        "Samples replayed from the log at the start.",
+        recovery.samples,
+    );
+    text.single(
+        "recovery_clean",
+        Gauge,
+        "1 where the server had been stopped in order.",
+        u8::from(recovery.log.clean),
+    );
+    let lost: u64 = recovery.log.holes.iter().map(|hole| hole.groups).sum();
+    text.single(
+        "recovery_lost_groups",
+        Gauge,
+        "Groups of the log lost to damage.",
+        lost,
+    );
+    let blocks = recovery.blocks_lost.len() + recovery.blocks_damaged.len();
+    text.single(
+        "recovery_bad_blocks",
+        Gauge,
+        "Blocks found missing or damaged at the start.",
+        blocks,
+    );
+    text.single(
+        "quarantined_files",
+        Gauge,
+        "Files that the start put into quarantine.",
+        recovery.quarantined.len(),
+    );
+}
+
+pub(super) fn stages(text: &mut Text, shared: &Shared) {
+    let stages = shared.db.stages();
+    let figures = stages.figures();
+    text.family(
+        "stage_seconds_total",
+        Kind::Counter,
+        "Time in each stage of a write, projected from the batches that are timed.",
+    );
+    for figures in &figures {
+        let total_s = seconds(figures.total_ns);
+        text.labelled(&[("stage", figures.stage.name())], total_s);
+    }
+    text.family(
+        "stage_events_total",
+        Kind::Counter,
+        "Times each stage of a write was gone through.",
+    );
+    for figures in &figures {
+        text.labelled(&[("stage", figures.stage.name())], figures.events);
+    }
+}

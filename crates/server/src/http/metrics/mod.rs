@@ -1,0 +1,158 @@
+//! `GET /metrics`: the figures of INFO in Prometheus' text format, 0.0.4.
+//!
+//! Every name begins with `latewood_`; counters end in `_total`, times are in
+//! seconds, sizes in bytes. `docs/metrics.md` lists the names; a test compares
+//! it, the dashboard and the alert rules with what is served. Source of the
+//! format: <https://prometheus.io/docs/instrumenting/exposition_formats/>.
+
+mod engine;
+mod senders;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use super::{Context, auth};
+use crate::shared::Shared;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use latewood_engine::DbMemory;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use text::{Kind, Text};
+
+/// How old the memory by part may be: to sum it up, every series is looked at.
+const MEMORY_AGE_MAX: Duration = Duration::from_secs(60);
+
+/// The memory by part, as it was some time ago.
+#[derive(Default)]
+pub(crate) struct MemoryByPart(Mutex<Option<(Instant, DbMemory)>>);
+
+/// `GET /metrics`.
+pub(super) async fn metrics(State(context): State<Context>, headers: HeaderMap) -> Response {
+    let users = &context.shared.runtime.users;
+    if let Err(answer) = auth::user(users, &headers, (None, None)) {
+        return answer.into_response();
+    }
+    let worker = context.clone();
+    let text = context.block(move || {
+        let memory = worker.work.memory_by_part.look(&worker.shared);
+        report(&worker.shared, &memory)
+    });
+    match text.await {
+        Ok(text) => {
+            let kind = "text/plain; version=0.0.4; charset=utf-8";
+            ([(header::CONTENT_TYPE, kind)], text).into_response()
+        }
+        Err(answer) => answer.into_response(),
+    }
+}
+
+impl MemoryByPart {
+    fn look(&self, shared: &Shared) -> DbMemory {
+        let mut last = self.0.lock();
+        match &*last {
+            Some((when, memory)) if when.elapsed() < MEMORY_AGE_MAX => *memory,
+            _ => {
+                let memory = shared.db.memory();
+                *last = Some((Instant::now(), memory));
+                memory
+            }
+        }
+    }
+}
+
+/// All figures.
+fn report(shared: &Shared, memory: &DbMemory) -> String {
+    let mut text = Text::default();
+    process(&mut text, shared);
+    connections(&mut text, shared);
+    senders::report(&mut text, shared);
+    let stats = shared.db.stats();
+    engine::ingest(&mut text, &stats);
+    engine::memory(&mut text, &stats, memory);
+    engine::log(&mut text, shared, &stats);
+    engine::flush(&mut text, &stats);
+    engine::compaction(&mut text, &shared.db.compaction());
+    engine::disk(&mut text, shared);
+    engine::recovery(&mut text, shared);
+    engine::stages(&mut text, shared);
+    text.finish()
+}
+
+fn process(text: &mut Text, shared: &Shared) {
+    let version = env!("CARGO_PKG_VERSION");
+    text.family(
+        "build_info",
+        Kind::Gauge,
+        "The version, as a label; always 1.",
+    );
+    text.labelled(&[("version", version)], 1);
+    let uptime_s = shared.started.elapsed().as_secs_f64();
+    text.single(
+        "uptime_seconds",
+        Kind::Gauge,
+        "Time since the start.",
+        uptime_s,
+    );
+    let is_ready = u8::from(!shared.db.is_loading());
+    text.single("ready", Kind::Gauge, "1 once the data is loaded.", is_ready);
+    let cpu = crate::command::cpu();
+    text.family(
+        "cpu_seconds_total",
+        Kind::Counter,
+        "CPU time of the process.",
+    );
+    text.labelled(&[("mode", "user")], cpu.user_s);
+    text.labelled(&[("mode", "system")], cpu.system_s);
+    let resident = crate::command::resident().now_bytes;
+    text.single(
+        "resident_bytes",
+        Kind::Gauge,
+        "Memory of the process that is in RAM.",
+        resident,
+    );
+    let commands = count(&shared.counters.commands);
+    text.single(
+        "commands_total",
+        Kind::Counter,
+        "Commands of the Redis protocol.",
+        commands,
+    );
+    let backing_up = u8::from(shared.backups.is_running());
+    text.single(
+        "backup_in_progress",
+        Kind::Gauge,
+        "1 while a backup is made.",
+        backing_up,
+    );
+}
+
+fn connections(text: &mut Text, shared: &Shared) {
+    let (redis, http) = (&shared.counters, &shared.http);
+    text.family("connections", Kind::Gauge, "Connections at this moment.");
+    text.labelled(&[("listener", "redis")], shared.connected());
+    text.labelled(&[("listener", "http")], count(&http.open));
+    text.family("connections_total", Kind::Counter, "Connections accepted.");
+    text.labelled(&[("listener", "redis")], count(&redis.connections));
+    text.labelled(&[("listener", "http")], count(&http.accepted));
+    text.family(
+        "connections_rejected_total",
+        Kind::Counter,
+        "Connections refused by a limit or by protected mode.",
+    );
+    text.labelled(&[("listener", "redis")], count(&redis.connections_rejected));
+    text.labelled(&[("listener", "http")], count(&http.rejected));
+    text.family(
+        "network_bytes_total",
+        Kind::Counter,
+        "Bytes read and written over the Redis protocol.",
+    );
+    text.labelled(&[("direction", "in")], count(&redis.bytes_in));
+    text.labelled(&[("direction", "out")], count(&redis.bytes_out));
+}
+
+fn count(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

@@ -1,0 +1,83 @@
+//! What came by protocols other than Redis'.
+
+use super::text::{Kind, Text};
+use super::{Shared, count};
+use crate::intake::{AGE_BOUNDS_MS, Counters, Protocol};
+use latewood_wire::intake::Reason;
+
+/// A family with one figure of each protocol.
+type Row = (&'static str, &'static str, fn(&Counters) -> u64);
+
+const ROWS: &[Row] = &[
+    ("intake_samples_total", "Samples taken.", |counters| {
+        count(&counters.samples)
+    }),
+    (
+        "intake_bytes_total",
+        "Bytes received, uncompressed.",
+        |counters| count(&counters.bytes),
+    ),
+    (
+        "intake_strings_total",
+        "Values that are texts, which are not stored.",
+        |counters| count(&counters.texts),
+    ),
+    (
+        "intake_merged_total",
+        "Samples that rounding down to milliseconds merged with the one before.",
+        |counters| count(&counters.merged),
+    ),
+    (
+        "intake_failed_total",
+        "Samples not applied because the database could not take them.",
+        |counters| count(&counters.failed),
+    ),
+];
+
+pub(super) fn report(text: &mut Text, shared: &Shared) {
+    for (name, help, figure) in ROWS {
+        text.family(name, Kind::Counter, help);
+        for protocol in Protocol::ALL {
+            let counters = shared.intake.of(protocol);
+            text.labelled(&[("protocol", protocol.name())], figure(counters));
+        }
+    }
+    text.family(
+        "intake_refused_total",
+        Kind::Counter,
+        "Samples and lines refused, by reason.",
+    );
+    for protocol in Protocol::ALL {
+        for (reason, refused) in Reason::ALL.iter().zip(&shared.intake.of(protocol).refused) {
+            let labels = [("protocol", protocol.name()), ("reason", reason.name())];
+            text.labelled(&labels, count(refused));
+        }
+    }
+    ages(text, shared);
+}
+
+/// How old samples were when they came.
+fn ages(text: &mut Text, shared: &Shared) {
+    text.family(
+        "intake_age_seconds",
+        Kind::Histogram,
+        "How far behind the clock the timestamps of samples taken were.",
+    );
+    for protocol in Protocol::ALL {
+        let counters = shared.intake.of(protocol);
+        let name = ("protocol", protocol.name());
+        let mut total = 0;
+        for (index, samples) in counters.ages.iter().enumerate() {
+            total += count(samples);
+            let bound = AGE_BOUNDS_MS.get(index);
+            let le = bound.map_or_else(
+                || "+Inf".to_owned(),
+                |bound_ms| (*bound_ms as f64 / 1000.0).to_string(),
+            );
+            text.part("_bucket", &[name, ("le", &le)], total);
+        }
+        let sum_s = count(&counters.ages_sum_ms) as f64 / 1000.0;
+        text.part("_sum", &[name], sum_s);
+        text.part("_count", &[name], total);
+    }
+}
