@@ -20,7 +20,8 @@ use crate::series::{Fate, Pressure};
 use crate::shard::ShardState;
 use crate::stages::{Laps, Stage, Untimed};
 use crate::wal::Position;
-use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
+use latewood_model::{DuplicatePolicy, Labels, Sample, SeriesId, SeriesOptions, Timestamp};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -33,6 +34,27 @@ pub enum Create<'a> {
     Defaults,
     /// Create the series with these options.
     With(&'a SeriesOptions),
+    /// Create the series with the database's defaults and the labels that the
+    /// function reads out of the bytes: asked only where a series is made.
+    Labelled(&'a [u8], fn(&[u8]) -> Labels),
+}
+
+impl Create<'_> {
+    /// The options of a series that is made, if it may be.
+    pub(crate) fn options<'a>(
+        &'a self,
+        defaults: &'a SeriesOptions,
+    ) -> Option<Cow<'a, SeriesOptions>> {
+        match self {
+            Self::Never => None,
+            Self::Defaults => Some(Cow::Borrowed(defaults)),
+            Self::With(options) => Some(Cow::Borrowed(options)),
+            Self::Labelled(bytes, read) => Some(Cow::Owned(SeriesOptions {
+                labels: read(bytes),
+                ..defaults.clone()
+            })),
+        }
+    }
 }
 
 /// One sample to append.
@@ -464,11 +486,11 @@ impl Core {
             _ if self.shard_of_hash(hash) != shard => return Found::Elsewhere,
             // What comes along with it lives in other shards, too.
             _ if self.compacts() => return Found::Elsewhere,
-            Create::Defaults => {
-                let options = &self.defaults().series;
-                self.create_in(state, append.key, hash, options, laps)
-            }
             Create::With(options) => self.create_in(state, append.key, hash, options, laps),
+            _ => match append.create.options(&self.defaults().series) {
+                Some(options) => self.create_in(state, append.key, hash, &options, laps),
+                None => Err(Refusal::NoSuchKey),
+            },
         };
         match created {
             Ok(id) => Found::Here(id),

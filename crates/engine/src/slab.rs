@@ -4,7 +4,9 @@
 //! growth never copies what is there and never pauses a writer. A page whose
 //! last value goes gives its memory back.
 
-const PAGE_PLACES: usize = 256;
+/// Bytes of a page, about: a size that the allocator hands out as it is. A
+/// page of 256 series would leave a twelfth of its memory unused.
+const PAGE_BYTES: usize = 20 * 1024;
 
 /// A growing array of places for values.
 pub(crate) struct Slab<T> {
@@ -33,39 +35,41 @@ impl<T> Default for Page<T> {
 }
 
 impl<T> Slab<T> {
+    const PAGE_PLACES: usize = PAGE_BYTES / size_of::<Option<T>>();
+
     /// One more than the highest place there is.
     pub(crate) fn places(&self) -> usize {
-        self.pages.len() * PAGE_PLACES
+        self.pages.len() * Self::PAGE_PLACES
     }
 
     pub(crate) fn get(&self, place: usize) -> Option<&T> {
-        let page = self.pages.get(place / PAGE_PLACES)?;
-        page.places.get(place % PAGE_PLACES)?.as_ref()
+        let page = self.pages.get(place / Self::PAGE_PLACES)?;
+        page.places.get(place % Self::PAGE_PLACES)?.as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, place: usize) -> Option<&mut T> {
-        let page = self.pages.get_mut(place / PAGE_PLACES)?;
-        page.places.get_mut(place % PAGE_PLACES)?.as_mut()
+        let page = self.pages.get_mut(place / Self::PAGE_PLACES)?;
+        page.places.get_mut(place % Self::PAGE_PLACES)?.as_mut()
     }
 
     /// Puts `value` at `place`; what stood there comes back.
     pub(crate) fn insert(&mut self, place: usize, value: T) -> Option<T> {
-        let index = place / PAGE_PLACES;
+        let index = place / Self::PAGE_PLACES;
         if self.pages.len() <= index {
             self.pages.resize_with(index + 1, Page::default);
         }
         let page = &mut self.pages[index];
         if page.places.is_empty() {
-            page.places.resize_with(PAGE_PLACES, || None);
+            page.places.resize_with(Self::PAGE_PLACES, || None);
         }
-        let old = page.places[place % PAGE_PLACES].replace(value);
+        let old = page.places[place % Self::PAGE_PLACES].replace(value);
         page.filled += usize::from(old.is_none());
         old
     }
 
     pub(crate) fn remove(&mut self, place: usize) -> Option<T> {
-        let page = self.pages.get_mut(place / PAGE_PLACES)?;
-        let old = page.places.get_mut(place % PAGE_PLACES)?.take()?;
+        let page = self.pages.get_mut(place / Self::PAGE_PLACES)?;
+        let old = page.places.get_mut(place % Self::PAGE_PLACES)?.take()?;
         page.filled -= 1;
         if page.filled == 0 {
             page.places = Vec::new();
@@ -87,7 +91,8 @@ impl<T> Slab<T> {
     /// Bytes of memory of the pages, what the values own aside.
     pub(crate) fn memory_bytes(&self) -> usize {
         let filled = self.pages.iter().filter(|page| page.filled > 0).count();
-        self.pages.capacity() * size_of::<Page<T>>() + filled * PAGE_PLACES * size_of::<Option<T>>()
+        self.pages.capacity() * size_of::<Page<T>>()
+            + filled * Self::PAGE_PLACES * size_of::<Option<T>>()
     }
 
     /// Forgets all values.
@@ -103,19 +108,20 @@ mod tests {
     #[test]
     fn places_fill_in_any_order() {
         let mut slab = Slab::default();
-        for place in [700, 3, 0, 256] {
+        // Pages hold 853 strings.
+        for place in [2_000, 3, 0, 1_000] {
             assert!(slab.insert(place, place.to_string()).is_none());
         }
         let held = |slab: &Slab<String>| -> Vec<String> {
             let all = (0..slab.pages()).flat_map(|page| slab.page(page));
             all.cloned().collect()
         };
-        assert_eq!(held(&slab), ["0", "3", "256", "700"]);
+        assert_eq!(held(&slab), ["0", "3", "1000", "2000"]);
         let full = slab.memory_bytes();
-        assert_eq!(slab.remove(256).unwrap(), "256");
+        assert_eq!(slab.remove(1_000).unwrap(), "1000");
         assert!(slab.memory_bytes() < full, "an empty page holds nothing");
-        assert!(slab.get(256).is_none() && slab.remove(9_999).is_none());
+        assert!(slab.get(1_000).is_none() && slab.remove(9_999).is_none());
         assert!(slab.insert(3, "again".to_owned()).is_some());
-        assert_eq!(held(&slab), ["0", "again", "700"]);
+        assert_eq!(held(&slab), ["0", "again", "2000"]);
     }
 }

@@ -42,11 +42,10 @@ impl Core {
             return Ok(Ok(Position::default()));
         }
         let defaults = self.defaults();
-        let options = match create {
-            Create::Never => return Ok(Ok(Position::default())),
-            Create::Defaults => &defaults.series,
-            Create::With(options) => options,
+        let Some(options) = create.options(&defaults.series) else {
+            return Ok(Ok(Position::default()));
         };
+        let options = &*options;
         let plan = plan(key, options, &defaults);
         for planned in &plan {
             self.purge(&planned.key)?;

@@ -1,17 +1,32 @@
-//! Reads the commonest commands straight off the wire: TS.ADD without options
-//! or with ON_DUPLICATE, and TS.MADD, in the array form.
+//! Reads the commonest commands straight off the wire: TS.ADD without options,
+//! with ON_DUPLICATE or with LABELS, and TS.MADD, in the array form.
 //!
 //! Nothing is copied or allocated; words stay in the read buffer. Whatever is
 //! unusual (other commands, long words, missing bytes, bad numbers of words)
 //! is `None`, and the general parser decides. So this is never stricter or
 //! laxer than that parser: it only takes what that would take.
 
-use latewood_model::DuplicatePolicy;
+use latewood_model::{DuplicatePolicy, Labels};
+
+/// Pairs of LABELS that are taken here; more are rare.
+const PAIRS_MAX: usize = 16;
+/// Words that the general parser takes for an option wherever they stand.
+const OPTIONS: [&[u8]; 9] = [
+    b"LABELS",
+    b"IGNORE",
+    b"ENCODING",
+    b"RETENTION",
+    b"CHUNK_SIZE",
+    b"COMPRESSED",
+    b"UNCOMPRESSED",
+    b"ON_DUPLICATE",
+    b"DUPLICATE_POLICY",
+];
 
 /// A command that was read, with words that stay where they are.
 #[derive(Debug, PartialEq)]
 pub(super) enum Fast<'a> {
-    /// `TS.ADD key timestamp value [ON_DUPLICATE policy]`.
+    /// `TS.ADD key timestamp value [ON_DUPLICATE policy | LABELS name value...]`.
     Add {
         /// The key.
         key: &'a [u8],
@@ -21,6 +36,8 @@ pub(super) enum Fast<'a> {
         value: &'a [u8],
         /// The policy of ON_DUPLICATE.
         on_duplicate: Option<DuplicatePolicy>,
+        /// The encoded words of LABELS, for [`labels`], where there are some.
+        labels: Option<&'a [u8]>,
     },
     /// `TS.MADD` and so many triples, which follow.
     Madd(usize),
@@ -60,25 +77,47 @@ impl<'a> Words<'a> {
 
     #[inline]
     fn add(&mut self, words: usize) -> Option<Fast<'a>> {
-        if words != 4 && words != 6 {
+        if words < 4 {
             return None;
         }
         let (key, timestamp, value) = self.sample()?;
-        let on_duplicate = if words == 6 {
+        let (mut on_duplicate, mut labels) = (None, None);
+        if words > 4 {
             let option = self.word()?;
-            if !option.eq_ignore_ascii_case(b"ON_DUPLICATE") {
+            if words == 6 && option.eq_ignore_ascii_case(b"ON_DUPLICATE") {
+                on_duplicate = Some(DuplicatePolicy::parse(self.word()?)?);
+            } else if words % 2 == 1 && option.eq_ignore_ascii_case(b"LABELS") {
+                labels = Some(self.pairs((words - 5) / 2)?);
+            } else {
                 return None;
             }
-            Some(DuplicatePolicy::parse(self.word()?)?)
-        } else {
-            None
-        };
+        }
         Some(Fast::Add {
             key,
             timestamp,
             value,
             on_duplicate,
+            labels,
         })
+    }
+
+    /// Reads so many names and values of labels; their encoded words. Those
+    /// that might be refused, or taken for options, are left to the parser.
+    #[inline]
+    fn pairs(&mut self, pairs: usize) -> Option<&'a [u8]> {
+        let start = self.rest;
+        if pairs == 0 || pairs > PAIRS_MAX {
+            return None;
+        }
+        for _ in 0..pairs {
+            let (name, value) = (self.word()?, self.word()?);
+            let is_plain = |word: &[u8]| !word.is_empty() && !is_option(word);
+            let is_reserved = |byte: &u8| matches!(byte, b'(' | b')' | b',');
+            if !is_plain(name) || !is_plain(value) || value.iter().any(is_reserved) {
+                return None;
+            }
+        }
+        Some(&start[..start.len() - self.rest.len()])
     }
 
     /// Reads a key, the text of a timestamp and the text of a value.
@@ -134,6 +173,21 @@ impl<'a> Words<'a> {
     }
 }
 
+/// The labels of words that [`Words::command`] took.
+pub(super) fn labels(encoded: &[u8]) -> Labels {
+    let mut words = Words::new(encoded);
+    let pairs = std::iter::from_fn(|| Some((words.word()?, words.word()?)));
+    // Words that are none were not taken, and so few are within the limits.
+    Labels::new(pairs).unwrap_or_default()
+}
+
+#[inline]
+fn is_option(word: &[u8]) -> bool {
+    OPTIONS
+        .iter()
+        .any(|option| option.eq_ignore_ascii_case(word))
+}
+
 #[inline]
 fn decimal(number: usize, digit: &u8) -> Option<usize> {
     digit
@@ -161,6 +215,7 @@ mod tests {
             timestamp: b"12",
             value: b"1.5",
             on_duplicate: Some(DuplicatePolicy::Max),
+            labels: None,
         };
         assert_eq!(words.command(), Some(expected));
         assert_eq!(words.len_bytes(), 0);
@@ -174,11 +229,47 @@ mod tests {
     }
 
     #[test]
+    fn labels_are_read_when_they_are_asked_for() {
+        let bytes = encoded(&[
+            "TS.ADD", "k", "1", "2", "labels", "x", "1", "y", "(", "z", "3",
+        ]);
+        assert_eq!(Words::new(&bytes).command(), None);
+        let bytes = encoded(&[
+            "TS.ADD", "k", "1", "2", "labels", "x", "1", "(", "two", "x", "3",
+        ]);
+        let mut words = Words::new(&bytes);
+        let Some(Fast::Add {
+            labels: Some(encoded),
+            ..
+        }) = words.command()
+        else {
+            panic!("not taken");
+        };
+        assert_eq!(words.len_bytes(), 0);
+        let expected = [(&b"x"[..], &b"1"[..]), (b"(", b"two"), (b"x", b"3")];
+        assert_eq!(Some(labels(encoded)), Labels::new(expected).ok());
+    }
+
+    #[test]
     fn what_is_unusual_is_left_to_the_parser() {
         for words in [
             &["TS.GET", "k"][..],
             &["TS.ADD", "k", "1"],
             &["TS.ADD", "k", "1", "2", "LABELS", "a"],
+            &["TS.ADD", "k", "1", "2", "LABELS", "a", ""],
+            &["TS.ADD", "k", "1", "2", "LABELS", "a", "x,y"],
+            &[
+                "TS.ADD",
+                "k",
+                "1",
+                "2",
+                "LABELS",
+                "a",
+                "b",
+                "retention",
+                "5",
+            ],
+            &["TS.ADD", "k", "1", "2", "LABELS", "On_Duplicate", "max"],
             &["TS.ADD", "k", "1", "2", "ON_DUPLICATE", "newest"],
             &["TS.MADD", "k", "1"],
             &["TS.MADD"],

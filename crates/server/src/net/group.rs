@@ -7,7 +7,7 @@
 //! replies are written in the order of the commands. The outcome is that of
 //! running the commands one by one; `tests/resp/fast_path.rs` compares the two.
 
-use super::fast::{Fast, Words};
+use super::fast::{self, Fast, Words};
 use crate::command::{ADD_EVENT, engine_text, refusal_text, sample};
 use crate::events::Class;
 use crate::observe::GroupWork;
@@ -64,6 +64,7 @@ impl<'a> Group<'a> {
                 timestamp,
                 value,
                 on_duplicate,
+                labels,
             } => {
                 let (timestamp, value) = sample(timestamp, value, now_ms).ok()?;
                 self.steps.push(Step::Add);
@@ -72,7 +73,10 @@ impl<'a> Group<'a> {
                     timestamp,
                     value,
                     on_duplicate,
-                    create: Create::Defaults,
+                    create: match labels {
+                        Some(encoded) => Create::Labelled(encoded, fast::labels),
+                        None => Create::Defaults,
+                    },
                 });
             }
             Fast::Madd(samples) => {

@@ -19,7 +19,7 @@ fn command(numbers: &mut Numbers, prefix: &str) -> String {
         3 => "NaN".to_owned(),
         _ => format!("{}.{}", numbers.below(50), numbers.below(100)),
     };
-    match numbers.below(30) {
+    match numbers.below(38) {
         0 => format!("TS.RANGE {} - +", key(numbers)),
         1 => format!("TS.GET {}", key(numbers)),
         2 => format!("DEL {}", key(numbers)),
@@ -49,6 +49,21 @@ fn command(numbers: &mut Numbers, prefix: &str) -> String {
                 );
             }
             line
+        }
+        30..38 => {
+            let sample = format!("{} {} {}", key(numbers), timestamp(numbers), value(numbers));
+            let ends = [
+                "a 1",
+                "a 1 b 2",
+                "a 1 c 3",
+                "a",
+                "a 1 b x,y",
+                "a RETENTION 30 b",
+                "on_duplicate max",
+                "a 1 ON_DUPLICATE max",
+            ];
+            let end = ends[numbers.below(8) as usize];
+            format!("TS.ADD {sample} LABELS {end}")
         }
         _ => {
             let sample = format!("{} {} {}", key(numbers), timestamp(numbers), value(numbers));
@@ -82,6 +97,12 @@ fn grouped_commands_equal_single_ones() {
         grouped.send(&bytes);
         for (line, expected) in commands.iter().zip(expected) {
             assert_eq!(text(&grouped.reply()), expected, "round {round}: {line}");
+        }
+        for filter in ["a=1", "b=2", "c=3", "RETENTION=30"] {
+            let found = grouped.ask(&format!("TS.QUERYINDEX {filter}"));
+            let has = |prefix, number| found.contains(&format!("{prefix}:{number}\r"));
+            let differs = (0..4).find(|&number| has("g", number) != has("s", number));
+            assert_eq!(differs, None, "round {round}: {filter}");
         }
     }
 }
