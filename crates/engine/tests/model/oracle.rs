@@ -37,6 +37,13 @@ impl Oracle {
             (None, Create::Never) => return Err(Refusal::NoSuchKey),
             (None, Create::Defaults) => self.insert(append.key, self.defaults.series.clone()),
             (None, Create::With(options)) => self.insert(append.key, options.clone()),
+            (None, Create::Labelled(bytes, read)) => {
+                let options = SeriesOptions {
+                    labels: read(bytes),
+                    ..self.defaults.series.clone()
+                };
+                self.insert(append.key, options)
+            }
         };
         let own = append.on_duplicate.or(series.options.duplicate_policy);
         let policy = own.unwrap_or(default_policy);
