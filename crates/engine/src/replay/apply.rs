@@ -8,12 +8,16 @@ use crate::block::partition_of;
 use crate::core::Core;
 use crate::creation::series_bytes;
 use crate::error::{Error, Result};
-use crate::series::{AHEAD, Fate, Series};
+use crate::series::{Fate, Series};
 use crate::shard::ShardState;
 use crate::wal::{Position, Record, RecordIter};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
+
+/// Records whose series are fetched before the first of them is applied: few
+/// enough for the first-level cache.
+const AHEAD: usize = 32;
 
 impl Replayer<'_> {
     /// Applies the records of the group at `at`, in their order.
@@ -26,7 +30,7 @@ impl Replayer<'_> {
             if ahead.is_empty() {
                 return Ok(());
             }
-            self.warm(&ahead);
+            self.touch(&ahead);
             self.apply_some(at, &mut ahead)?;
         }
     }
@@ -66,20 +70,17 @@ impl Replayer<'_> {
         Ok(())
     }
 
-    /// Reads the series of records that come next, see `series/warm.rs`: those
-    /// of a group nearly always lie in one shard.
-    fn warm(&self, records: &[Record<'_>]) {
+    /// Fetches the series of records that come next; those of a group nearly
+    /// always lie in one shard.
+    fn touch(&self, records: &[Record<'_>]) {
         let Some(first) = records.first().and_then(id_of) else {
             return;
         };
         let shard = self.core.shard_of(first);
+        let ids = records.iter().filter_map(id_of);
+        let here = ids.filter(|&id| self.core.shard_of(id) == shard);
         let state = self.core.shards[shard].lock();
-        let read = records.iter().filter_map(id_of).map(|id| {
-            let is_here = self.core.shard_of(id) == shard;
-            let series = is_here.then(|| state.slab.get(self.core.place_of(id)));
-            series.flatten().map_or(0, Series::warm)
-        });
-        std::hint::black_box(read.fold(0, |all, one| all ^ one));
+        state.touch(here.map(|id| self.core.place_of(id)));
     }
 
     fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {

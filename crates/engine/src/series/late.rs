@@ -130,13 +130,6 @@ pub(crate) struct Late {
 }
 
 impl Late {
-    /// Reads the end of what is staged, for [`super::warm`].
-    #[inline]
-    pub(super) fn warm(&self) -> u64 {
-        let staged = self.staged.last();
-        staged.map_or(0, |op| op.timestamp.cast_unsigned())
-    }
-
     /// Operations no chunk holds yet, without those that a later LAST made
     /// irrelevant inside their run.
     pub(crate) fn pending(&self) -> usize {

@@ -34,7 +34,6 @@ pub(crate) mod spans;
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
-mod warm;
 
 pub(crate) use delete::Deleted;
 pub(crate) use facts::Facts;
@@ -42,7 +41,6 @@ pub use memory::Memory;
 pub(crate) use rewrite::merge_ops;
 pub(crate) use settle::{Pressure, SettleWork};
 pub(crate) use snapshot::{Snapshot, Tail};
-pub(crate) use warm::AHEAD;
 
 use crate::append::Refusal;
 use crate::error::Result;
