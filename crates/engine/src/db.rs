@@ -54,12 +54,17 @@ impl Db {
         } else {
             Workers::default()
         };
-        Ok(Self {
+        let db = Self {
             core,
             workers,
             recovery,
             directory: guard,
-        })
+        };
+        if !db.recovery.log.holes.is_empty() {
+            // The sooner the log moves past them, the fewer starts find them.
+            db.flush_soon();
+        }
+        Ok(db)
     }
 
     /// Where it lies.

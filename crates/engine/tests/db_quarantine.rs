@@ -70,6 +70,26 @@ fn a_lost_sample_is_missing_and_no_other() {
     assert_eq!(db.recovery().quarantined.len(), 1);
 }
 
+/// What is around it goes to blocks at once, so that the log moves past it.
+#[test]
+fn a_hole_is_not_found_again() {
+    let (disk, db) = without(|db| {
+        put(db, b"a", 1);
+        put(db, b"a", 2);
+        let lost = db.position();
+        put(db, b"a", 3);
+        lost
+    });
+    for _ in 0..5 {
+        db.maintain().unwrap();
+    }
+    put(&db, b"a", 4);
+    db.close().unwrap();
+    let db = open(&disk).unwrap();
+    assert_eq!(db.recovery().log.holes, []);
+    assert_eq!(timestamps(&db, b"a"), [1, 3, 4]);
+}
+
 #[test]
 fn a_strict_start_refuses_and_changes_nothing() {
     let disk = SimDisk::new();
