@@ -4,9 +4,9 @@
 //! that shard's lock may create it; so no key is created twice. Tested by
 //! the database's tests and the model test.
 
-use crate::append::Refusal;
 use crate::block::partition_of;
 use crate::core::Core;
+use crate::refusal::Refusal;
 use crate::series::Series;
 use crate::shard::ShardState;
 use crate::stages::{Laps, Stage};

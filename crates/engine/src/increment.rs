@@ -7,10 +7,11 @@
 //!
 //! Tested by `tests/db_increment.rs` and the model test.
 
-use crate::append::{Append, Create, Found, Outcome, Refusal};
+use crate::append::{Append, Create, Found, Outcome};
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
+use crate::refusal::Refusal;
 use crate::shard::ShardState;
 use crate::stages::Untimed;
 use crate::wal::Position;

@@ -5,11 +5,11 @@
 //! What is refused is refused in words and shows in the counters. Tested by
 //! `tests/db_limits.rs` and over the wire.
 
-use crate::append::Refusal;
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
+use crate::refusal::Refusal;
 use latewood_model::limits::KEY_BYTES_MAX;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -10,11 +10,12 @@
 //!
 //! Tested by `tests/db_resolved.rs`.
 
-use crate::append::{Append, Create, Outcome, Refusal, Scratch};
+use crate::append::{Append, Create, Outcome, Scratch};
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
 use crate::index::SeriesRef;
+use crate::refusal::Refusal;
 use crate::shard::ShardState;
 use crate::stages::{Laps, Stage, Untimed};
 use crate::wal::Position;

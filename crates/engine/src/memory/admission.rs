@@ -3,10 +3,10 @@
 //! A write asks before it takes any lock. Tested with [`super::budget`].
 
 use super::budget::Level;
-use crate::append::Refusal;
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
+use crate::refusal::Refusal;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

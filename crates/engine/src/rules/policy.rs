@@ -11,10 +11,11 @@
 
 use super::RuleSpec;
 use super::link::AllShards;
-use crate::append::{Create, Refusal};
+use crate::append::Create;
 use crate::core::Core;
 use crate::error::Result;
 use crate::options::Defaults;
+use crate::refusal::Refusal;
 use crate::stages::Untimed;
 use crate::wal::Position;
 use latewood_model::{Compaction, SeriesId, SeriesOptions};

@@ -42,8 +42,8 @@ pub(crate) use rewrite::merge_ops;
 pub(crate) use settle::{Pressure, SettleWork};
 pub(crate) use snapshot::{Snapshot, Tail};
 
-use crate::append::Refusal;
 use crate::error::Result;
+use crate::refusal::Refusal;
 use crate::rules::{Links, Source};
 use crate::stages::{Inner, Stage};
 use chunk::{Chunk, Held, Shape};

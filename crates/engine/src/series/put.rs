@@ -6,8 +6,8 @@
 
 use super::late::LateOp;
 use super::{Fate, Sealer, Series};
-use crate::append::Refusal;
 use crate::error::Result;
+use crate::refusal::Refusal;
 use crate::rules::Links;
 use crate::stages::Inner;
 use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};

@@ -1,0 +1,57 @@
+//! Why a sample was not kept, in the words that the sender is told.
+//!
+//! A refusal names one sample's fate and leaves the others of its batch alone;
+//! an [`Error`] stops a whole call. Every refusal is answered, none is silent.
+//!
+//! Tested by the tests of the database and, word by word, by those of the
+//! protocols.
+
+use crate::error::{Error, ErrorKind};
+
+/// Why a sample was not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The key holds no series and none was to be created.
+    #[error("the key does not exist")]
+    NoSuchKey,
+    /// The duplicate policy refuses it.
+    #[error(
+        "Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM"
+    )]
+    Duplicate,
+    /// Older than the newest sample by more than the retention.
+    #[error("Timestamp is older than retention")]
+    OlderThanRetention,
+    /// A negative timestamp.
+    #[error("invalid timestamp, must be a nonnegative integer")]
+    InvalidTimestamp,
+    /// An increment before the newest sample.
+    #[error("timestamp must be equal to or higher than the maximum existing timestamp")]
+    OlderThanNewest,
+    /// An increment of NaN, or one that would make it.
+    #[error("cannot increment/decrement NaN value")]
+    SumIsNan,
+    /// The series was removed or renamed since it was resolved.
+    #[error("the series was removed or renamed since it was resolved")]
+    StaleSeries,
+    /// The memory budget has no room for another series.
+    #[error("the memory budget has no room for another series")]
+    OutOfMemory,
+    /// A limit was hit.
+    #[error("{0}")]
+    Limit(&'static str),
+    /// What is stored of the series does not decode.
+    #[error("the stored samples of the series are damaged")]
+    Damaged,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal {
+            Refusal::OutOfMemory => ErrorKind::OutOfMemory,
+            Refusal::Limit(_) => ErrorKind::Limit,
+            _ => ErrorKind::Invalid,
+        };
+        Self::new(kind, refusal.to_string())
+    }
+}
