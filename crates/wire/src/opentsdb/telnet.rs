@@ -3,7 +3,7 @@
 //! `put METRIC TIMESTAMP VALUE TAG=VALUE...`, words between blanks. A good
 //! `put` has no answer; what is wrong with one is answered in one line, and
 //! the connection goes on. Tags are looked at only when a series is new
-//! ([`super::tags`]): `series` names it before that, byte for byte as it came.
+//! ([`super::tags()`]): `series` names it before that, byte for byte as it came.
 //!
 //! Tested below and by the fuzz target `opentsdb_telnet`.
 
@@ -39,7 +39,7 @@ pub struct Put<'a> {
     pub timestamp_ms: i64,
     /// Finite.
     pub value: f64,
-    /// What stands behind the value, for [`super::tags`]; not empty.
+    /// What stands behind the value, for [`super::tags()`]; not empty.
     pub tags: &'a [u8],
 }
 

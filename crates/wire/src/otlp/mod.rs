@@ -3,7 +3,7 @@
 //! The messages are those of the `opentelemetry-proto` crate, as protobuf or
 //! as JSON. A data point becomes one sample, or several: a histogram one for
 //! each bucket and its sum and count, a summary one for each quantile. The
-//! rules by which attributes become labels stand in [`labels`] and in
+//! rules by which attributes become labels stand in `labels` and in
 //! `docs/protocols.md`.
 //!
 //! Each data point that cannot be kept is counted, for the partial success of
