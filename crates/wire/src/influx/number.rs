@@ -32,7 +32,7 @@ pub(super) fn read(text: &[u8]) -> Result<(f64, usize), Bad> {
             if whole_digits + fraction_digits > EXACT_DIGITS
                 || matches!(text.get(fraction_end), Some(b'e' | b'E'))
             {
-                return read_slowly(text);
+                return read_long(text);
             }
             // Both are exact, so their quotient is rounded once: see Clinger,
             // "How to read floating point numbers accurately", 1990.
@@ -43,6 +43,14 @@ pub(super) fn read(text: &[u8]) -> Result<(f64, usize), Bad> {
         _ => whole as f64,
     };
     Ok((signed(value, sign), end))
+}
+
+/// A number with a point that has many digits or an exponent.
+fn read_long(text: &[u8]) -> Result<(f64, usize), Bad> {
+    match fast_float2::parse_partial::<f64, _>(text) {
+        Ok((value, end)) if value.is_finite() => Ok((value, end)),
+        _ => Err(Bad::BadNumber),
+    }
 }
 
 #[inline]
