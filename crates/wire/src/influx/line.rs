@@ -277,13 +277,14 @@ fn field_value(text: &[u8], at: usize, is_end: bool) -> Result<(Option<f64>, usi
         Some(b',' | b' ' | b'\r' | b'\n') => Err(Bad::NoFieldValue.into()),
         None => Err(unfinished(is_end, Bad::NoFieldValue)),
         Some(_) => {
-            let (value, length) = number::read(&text[at..])?;
-            let end = at + length;
-            // A number at the end of what has come may go on.
-            if end == text.len() && !is_end {
+            let read = number::read(&text[at..]);
+            let end = read.as_ref().map_or(at, |(_, length)| at + length);
+            let is_whole = matches!(text.get(end), Some(b',' | b' ' | b'\r' | b'\n'));
+            // What has been cut short may become another number, or one at all.
+            if !is_whole && !is_end && number::reaches_end(&text[at..]) {
                 return Err(Stop::Incomplete);
             }
-            Ok((Some(value), end))
+            Ok((Some(read?.0), end))
         }
     }
 }

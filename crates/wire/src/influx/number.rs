@@ -73,11 +73,21 @@ fn digits(text: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
     (number, at)
 }
 
+/// Whether the word at the start of `text` may go on behind it.
+#[cold]
+pub(super) fn reaches_end(text: &[u8]) -> bool {
+    word_end(text).is_none()
+}
+
+fn word_end(text: &[u8]) -> Option<usize> {
+    let is_end = |byte: &u8| matches!(byte, b',' | b' ' | b'\n' | b'\r');
+    text.iter().position(is_end)
+}
+
 /// Long numbers, exponents, booleans and what is none of them.
 #[cold]
 fn read_slowly(text: &[u8]) -> Result<(f64, usize), Bad> {
-    let is_end = |byte: &u8| matches!(byte, b',' | b' ' | b'\n' | b'\r');
-    let end = text.iter().position(is_end).unwrap_or(text.len());
+    let end = word_end(text).unwrap_or(text.len());
     let word = &text[..end];
     let value = match word {
         b"t" | b"T" | b"true" | b"True" | b"TRUE" => 1.0,

@@ -243,6 +243,19 @@ fn a_label_of_the_request_goes_with_every_series() {
     assert_eq!(intake.lines(), ["m_v{db=\"telegraf\",h=\"a\"}@1000=1"]);
 }
 
+#[test]
+fn a_value_cut_short_behind_a_text_with_a_line_break_is_waited_for() {
+    let line = b"m t=\"x\ny\",v=-1.5e-3,w=true 1000000\n";
+    for cut in 0..line.len() {
+        let mut intake = Collected::default();
+        let mut decoder = Decoder::new(Precision::Nanoseconds);
+        let read = decoder.decode(&line[..cut], false, &mut intake);
+        assert_eq!((read, intake.refused.len()), (0, 0), "cut at {cut}");
+        decoder.decode(line, true, &mut intake);
+        assert_eq!(intake.lines(), ["m_v@1=-0.0015", "m_w@1=1"], "cut at {cut}");
+    }
+}
+
 fn any_text() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
         "[a-c\\\\,= \"#\n\r]{1,6}".prop_map(String::into_bytes),
