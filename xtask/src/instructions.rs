@@ -84,8 +84,11 @@ fn build() -> Anything<PathBuf> {
     program.ok_or_else(|| "cargo names no program".into())
 }
 
-/// The program that a message of cargo names.
+/// The program of the paths, where a message of cargo names it: others are built beside it.
 fn executable(message: &str) -> Option<PathBuf> {
+    if !message.contains("\"name\":\"paths\"") {
+        return None;
+    }
     let (_, rest) = message.split_once("\"executable\":\"")?;
     rest.split_once('"').map(|(path, _)| PathBuf::from(path))
 }
@@ -232,5 +235,7 @@ mod tests {
         let message = r#"{"target":{"name":"paths"},"executable":"/t/paths-1","fresh":true}"#;
         assert_eq!(executable(message), Some(PathBuf::from("/t/paths-1")));
         assert_eq!(executable(r#"{"executable":null}"#), None);
+        let other = r#"{"target":{"name":"latewood"},"executable":"/t/latewood"}"#;
+        assert_eq!(executable(other), None);
     }
 }
