@@ -34,13 +34,16 @@ pub(crate) enum Encoding {
     Snappy,
 }
 
-/// The bytes of a body and the memory that was given out for them.
+/// The bytes of a body, with the memory and the place among the requests at
+/// work that were given out for them. They go back with the bytes, so that a
+/// sender who leaves does not free the place of work that still goes on.
 pub(crate) struct Received {
     /// As they were sent.
     pub(crate) bytes: Vec<u8>,
     /// How they are compressed.
     pub(crate) encoding: Encoding,
     _memory: Vec<OwnedSemaphorePermit>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Encoding {
@@ -69,12 +72,13 @@ impl Encoding {
 ///
 /// # Errors
 /// 408 where it comes too slowly, 413 where it is too long, 415, 503 where
-/// other bodies take the memory.
+/// other requests take all places or the memory.
 pub(crate) async fn receive(
     context: &Context,
     headers: &HeaderMap,
     mut body: Body,
 ) -> Result<Received, Answer> {
+    let place = context.work.enter()?;
     let encoding = Encoding::of(headers)?;
     let until = Instant::now() + BODY_TIME_MAX;
     let length = headers.get(header::CONTENT_LENGTH);
@@ -114,6 +118,7 @@ pub(crate) async fn receive(
         bytes,
         encoding,
         _memory: memory,
+        _place: place,
     })
 }
 

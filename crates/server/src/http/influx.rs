@@ -103,7 +103,6 @@ async fn take(
     body: Body,
 ) -> Result<Response, Answer> {
     context.ready(true)?;
-    let _place = context.work.enter()?;
     let received = receive(&context, &headers, body).await?;
     let worker = context.clone();
     let (report, whole) = context

@@ -35,7 +35,6 @@ pub(super) async fn put(
 ) -> Result<Response, Answer> {
     let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
     context.ready(true)?;
-    let _place = context.work.enter()?;
     let received = receive(&context, &headers, body).await?;
     let worker = context.clone();
     context

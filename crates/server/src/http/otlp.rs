@@ -64,7 +64,6 @@ async fn take(
 ) -> Result<Vec<u8>, Answer> {
     let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
     context.ready(true)?;
-    let _place = context.work.enter()?;
     let received = receive(&context, headers, body).await?;
     let worker = context.clone();
     context

@@ -61,7 +61,6 @@ pub(super) async fn import(
 ) -> Result<Response, Answer> {
     let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
     context.ready(true)?;
-    let _place = context.work.enter()?;
     let received = receive(&context, &headers, body).await?;
     let worker = context.clone();
     let (report, whole) = context
@@ -83,7 +82,6 @@ async fn take(
         let text = "remote write is compressed with snappy: Content-Encoding must say so";
         return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
-    let _place = context.work.enter()?;
     let received = receive(&context, headers, body).await?;
     let worker = context.clone();
     let work = move || read_message(&worker, user, version, &received);
