@@ -42,7 +42,7 @@ const OWN_QUICK: &str = "late --start latewood --memory 64mb --series 8 --sample
                          --matrix pipeline=50 connections=8 encoding=compressed chunk=4096";
 
 /// All of them, in the order they are made.
-pub(crate) const REPORTS: [Report; 24] = [
+pub(crate) const REPORTS: [Report; 25] = [
     report(
         "late",
         "What does a share of late samples cost?",
@@ -142,6 +142,12 @@ pub(crate) const REPORTS: [Report; 24] = [
         "What do hundreds of thousands of sensors take, log off and on, over time?",
         "fleet --series 100000 --samples 20000000 --repeats {repeats}",
         "fleet --series 20000 --samples 2000000 --repeats 1",
+    ),
+    report(
+        "fleet-large",
+        "The same with half a billion samples of 350,000 sensors in 512 MB of memory.",
+        "fleet --over wire --samples 500000000 --memory 512mb --repeats 1",
+        "fleet --over wire --series 35000 --samples 5000000 --memory 64mb --repeats 1",
     ),
     report(
         "recover",
