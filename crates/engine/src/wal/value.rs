@@ -42,17 +42,32 @@ pub(crate) fn put_value(out: &mut [u8], at: usize, value: f64, hint: u8) -> (u8,
     {
         return (hint, put(out, at, zigzag(mantissa)));
     }
+    if hint == FORM_F32 && is_long_f32(value) {
+        return (FORM_F32, put_f32(out, at, value));
+    }
     put_unhinted(out, at, value)
+}
+
+/// Whether `value` is an `f32` that no short decimal gives: a fraction with at
+/// most three digits that an `f32` holds is a whole number of eighths.
+#[inline]
+fn is_long_f32(value: f64) -> bool {
+    let eighths = value * 8.0;
+    f64::from(value as f32).to_bits() == value.to_bits() && (eighths + ROUND) - ROUND != eighths
+}
+
+#[inline]
+fn put_f32(out: &mut [u8], at: usize, value: f64) -> usize {
+    out[at..at + 4].copy_from_slice(&(value as f32).to_le_bytes());
+    at + 4
 }
 
 fn put_unhinted(out: &mut [u8], at: usize, value: f64) -> (u8, usize) {
     if let Some((mantissa, exponent)) = shortest_decimal(value) {
         return (exponent, put(out, at, zigzag(mantissa)));
     }
-    let narrow = value as f32;
-    if f64::from(narrow).to_bits() == value.to_bits() {
-        out[at..at + 4].copy_from_slice(&narrow.to_le_bytes());
-        return (FORM_F32, at + 4);
+    if f64::from(value as f32).to_bits() == value.to_bits() {
+        return (FORM_F32, put_f32(out, at, value));
     }
     out[at..at + 8].copy_from_slice(&value.to_le_bytes());
     (FORM_RAW, at + 8)
@@ -130,6 +145,8 @@ mod tests {
         assert_eq!(round_trip(0.1 + 0.2, FORM_RAW), (FORM_RAW, 8));
         assert_eq!(round_trip(100.0, 2), (2, 3));
         assert_eq!(round_trip(7.5, 13), (1, 2), "a long mantissa looks again");
+        assert_eq!(round_trip(7.5, FORM_F32), (1, 2), "a few eighths do, too");
+        assert_eq!(round_trip(7.0625, FORM_F32), (FORM_F32, 4));
     }
 
     #[test]
