@@ -289,6 +289,21 @@ pub(crate) struct ServeOptions {
     /// off unless given
     #[arg(long, value_name = "ADDR:PORT", env = "LATEWOOD_AKUMULI")]
     pub(crate) akumuli: Option<String>,
+
+    /// Address and port for InfluxDB line protocol on plain connections, such
+    /// as 127.0.0.1:8094; off unless given
+    #[arg(long, value_name = "ADDR:PORT", env = "LATEWOOD_INFLUX_TCP")]
+    pub(crate) influx_tcp: Option<String>,
+
+    /// Address and port for InfluxDB line protocol in UDP datagrams, such as
+    /// 127.0.0.1:8089; off unless given
+    #[arg(long, value_name = "ADDR:PORT", env = "LATEWOOD_INFLUX_UDP")]
+    pub(crate) influx_udp: Option<String>,
+
+    /// Unit of the timestamps of these two: ns, us, ms, s, m or h
+    /// [default: ns]
+    #[arg(long, value_name = "UNIT", env = "LATEWOOD_INFLUX_PRECISION")]
+    pub(crate) influx_precision: Option<String>,
 }
 
 /// On or off.
@@ -401,6 +416,9 @@ impl ServeOptions {
             future_limit: self.future_limit.or(fallback.future_limit),
             opentsdb: self.opentsdb.or(fallback.opentsdb),
             akumuli: self.akumuli.or(fallback.akumuli),
+            influx_tcp: self.influx_tcp.or(fallback.influx_tcp),
+            influx_udp: self.influx_udp.or(fallback.influx_udp),
+            influx_precision: self.influx_precision.or(fallback.influx_precision),
         }
     }
 }

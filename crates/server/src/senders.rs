@@ -4,6 +4,7 @@ use crate::cli::ServeOptions;
 use crate::config::{ConfigError, ranged, value};
 use crate::ranges;
 use latewood_model::DuplicatePolicy;
+use latewood_wire::influx::Precision;
 
 /// How what comes by other protocols is taken.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,12 @@ pub(crate) struct Senders {
     pub(crate) opentsdb: Option<String>,
     /// Where Akumuli's native protocol is spoken.
     pub(crate) akumuli: Option<String>,
+    /// Where InfluxDB line protocol is taken from connections.
+    pub(crate) influx_tcp: Option<String>,
+    /// Where it is taken from datagrams.
+    pub(crate) influx_udp: Option<String>,
+    /// The unit of the timestamps at these two.
+    pub(crate) influx_precision: Precision,
 }
 
 /// A day: further ahead is no clock, it is seconds taken for milliseconds or
@@ -79,14 +86,24 @@ impl Senders {
                 FUTURE_LIMIT_MS,
                 ranges::FUTURE_LIMIT,
             )?,
-            opentsdb: options
-                .opentsdb
-                .clone()
-                .filter(|address| !address.is_empty()),
-            akumuli: options
-                .akumuli
-                .clone()
-                .filter(|address| !address.is_empty()),
+            opentsdb: address(options.opentsdb.as_ref()),
+            akumuli: address(options.akumuli.as_ref()),
+            influx_tcp: address(options.influx_tcp.as_ref()),
+            influx_udp: address(options.influx_udp.as_ref()),
+            influx_precision: precision(options.influx_precision.as_deref())?,
         })
     }
+}
+
+/// An address that was given; an empty one is none.
+fn address(given: Option<&String>) -> Option<String> {
+    given.filter(|address| !address.is_empty()).cloned()
+}
+
+fn precision(given: Option<&str>) -> Result<Precision, ConfigError> {
+    let name = given.unwrap_or_default();
+    Precision::parse(name).ok_or_else(|| {
+        let reason = format!("there is no precision {name:?}; use ns, us, ms, s, m or h");
+        value("influx-precision", reason)
+    })
 }

@@ -12,7 +12,8 @@ use crate::errands::{Backups, Errand};
 use crate::events::{Class, Events};
 use crate::gate::Gate;
 use crate::http::Connections;
-use crate::intake::Figures;
+use crate::intake::{Figures, Remembered};
+use crate::lines::Listeners;
 use crate::loading::Database;
 use crate::observe::{Event, Observe, Reading};
 use crate::pause::Pause;
@@ -50,8 +51,12 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     /// What came by the protocols beside Redis'.
     pub(crate) intake: Figures,
+    /// The memory that their senders take.
+    pub(crate) remembered: Remembered,
     /// Connections over HTTP.
     pub(crate) http: Connections,
+    /// Connections of line protocols.
+    pub(crate) lines: Listeners,
     /// Who wants to know what happens to keys.
     pub(crate) events: Arc<Events>,
     /// Figures of commands, errors and delays.
@@ -131,7 +136,9 @@ impl Shared {
             settings,
             counters: Counters::default(),
             intake: Figures::default(),
+            remembered: Remembered::default(),
             http: Connections::default(),
+            lines: Listeners::default(),
             events,
             started: Instant::now(),
             last_save_s: AtomicI64::new(now_ms() / 1000),

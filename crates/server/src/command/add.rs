@@ -66,6 +66,7 @@ fn add(call: &mut Call<'_>) -> Outcome {
     if let Some(timed) = &mut timed {
         timed.end_for(Stage::Parse, 1);
     }
+    call.shared.observe.note_ages(&[append]);
     let position = db.append_timed(&[append], &mut scratch, timed.as_mut())?;
     call.session.wrote(position);
     match scratch.outcomes().first() {

@@ -72,6 +72,7 @@ fn answer(
     appends: &[Append<'_>],
     scratch: &mut Scratch,
 ) {
+    call.shared.observe.note_ages(appends);
     let failed = match call.shared.db.append(appends, scratch) {
         Ok(position) => {
             call.session.wrote(position);

@@ -1,6 +1,7 @@
 //! What came by each protocol, for `/metrics` and INFO.
 
 use super::Report;
+use super::ages::AgeCounters;
 use latewood_wire::intake::Reason;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -46,23 +47,6 @@ impl Protocol {
 #[derive(Debug, Default)]
 pub(crate) struct Figures([Counters; Protocol::ALL.len()]);
 
-/// Upper bounds of the ages that samples are counted by, in milliseconds: up to
-/// ten seconds as it should be, and from there to a month.
-pub(crate) const AGE_BOUNDS_MS: [i64; 9] = [
-    1_000,
-    10_000,
-    60_000,
-    600_000,
-    3_600_000,
-    21_600_000,
-    86_400_000,
-    604_800_000,
-    2_592_000_000,
-];
-
-/// How old samples were, by [`AGE_BOUNDS_MS`]; the last is for older ones.
-pub(crate) type Ages = [u64; AGE_BOUNDS_MS.len() + 1];
-
 /// Counters of one protocol since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
@@ -79,10 +63,15 @@ pub(crate) struct Counters {
     /// Bytes received, uncompressed.
     pub(crate) bytes: AtomicU64,
     /// Samples by age.
-    pub(crate) ages: [AtomicU64; AGE_BOUNDS_MS.len() + 1],
-    /// Their ages added up, milliseconds.
-    pub(crate) ages_sum_ms: AtomicU64,
-    /// Refusals that the log was not told of.
+    pub(crate) ages: AgeCounters,
+    refusals: Warnings,
+    failures: Warnings,
+}
+
+/// Something the log is told of now and then.
+#[derive(Debug, Default)]
+struct Warnings {
+    /// What it was not told of yet.
     untold: AtomicU64,
     /// When it was told last.
     told_ms: AtomicI64,
@@ -98,15 +87,10 @@ impl Figures {
 /// The least time between two lines of the log about refusals of a protocol.
 const WARN_EVERY_MS: i64 = 10_000;
 
-impl Counters {
-    /// Tells the log of the first refusal of a report, with key and timestamp
-    /// where it has them, and of how many there were since the last time.
-    pub(super) fn warn(&self, report: &Report, protocol: Protocol, now_ms: i64) {
-        let refused = report.refused();
-        if refused == 0 {
-            return;
-        }
-        let untold = self.untold.fetch_add(refused, Ordering::Relaxed) + refused;
+impl Warnings {
+    /// Counts `more`; where it is time to tell the log, how many there were.
+    fn due(&self, more: u64, now_ms: i64) -> Option<u64> {
+        let untold = self.untold.fetch_add(more, Ordering::Relaxed) + more;
         let told_ms = self.told_ms.load(Ordering::Relaxed);
         // Of two at the same moment, one tells.
         let is_time = now_ms.saturating_sub(told_ms) >= WARN_EVERY_MS
@@ -114,15 +98,34 @@ impl Counters {
                 .told_ms
                 .compare_exchange(told_ms, now_ms, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
-        if let (true, Some(line)) = (is_time, report.lines.first()) {
+        is_time.then(|| {
             self.untold.fetch_sub(untold, Ordering::Relaxed);
+            untold
+        })
+    }
+}
+
+impl Counters {
+    /// Tells the log of the first refusal of a report, with key and timestamp
+    /// where it has them, of what kept samples from being applied, and of how
+    /// many there were since the last time.
+    pub(super) fn warn(&self, report: &Report, protocol: Protocol, now_ms: i64) {
+        let protocol = protocol.name();
+        if let Some(line) = report.lines.first()
+            && let Some(refused) = self.refusals.due(report.refused(), now_ms)
+        {
             tracing::warn!(
-                protocol = protocol.name(),
+                protocol,
                 reason = line.reason.name(),
                 first = line.text,
-                refused = untold,
+                refused,
                 "samples were refused"
             );
+        }
+        if let Some(error) = &report.failure
+            && let Some(failed) = self.failures.due(report.failed, now_ms)
+        {
+            tracing::warn!(protocol, %error, failed, "samples were not applied");
         }
     }
 
@@ -136,10 +139,7 @@ impl Counters {
         add(&self.texts, report.texts);
         add(&self.merged, report.merged);
         add(&self.failed, report.failed);
-        for (counter, more) in self.ages.iter().zip(report.ages) {
-            add(counter, more);
-        }
-        add(&self.ages_sum_ms, report.ages_sum_ms);
+        self.ages.add(&report.ages);
         for (counter, more) in self.refused.iter().zip(report.refused) {
             add(counter, more);
         }

@@ -14,13 +14,17 @@
 //!
 //! Tested by `tests.rs`.
 
+mod ages;
 mod apply;
 mod figures;
+mod remembered;
 mod report;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use figures::{AGE_BOUNDS_MS, Counters, Figures, Protocol};
+pub(crate) use ages::{AGE_BOUNDS_MS, AgeCounters, Ages};
+pub(crate) use figures::{Counters, Figures, Protocol};
+pub(crate) use remembered::{Remembered, Share};
 pub(crate) use report::Report;
 #[cfg(test)]
 pub(crate) use tests::shared as test_shared;
@@ -47,6 +51,8 @@ pub(crate) struct EngineIntake {
     user: Option<Arc<User>>,
     cache: SeriesCache,
     series: Vec<Series>,
+    /// Of the memory for what senders have sent before.
+    share: Share,
     /// Samples of series that are there.
     known: Vec<Pending>,
     /// Samples of series that may have to be created.
@@ -91,6 +97,7 @@ impl EngineIntake {
     /// allowed.
     pub(crate) fn new(shared: Arc<Shared>, protocol: Protocol, user: Option<Arc<User>>) -> Self {
         let mut intake = Self {
+            share: Share::new(Arc::clone(&shared)),
             shared,
             protocol,
             user: user.filter(|user| !user.adds_anywhere),
@@ -136,11 +143,14 @@ impl EngineIntake {
 
     /// Forgets every series once they take too much memory.
     fn make_room(&mut self) {
-        if self.cache.len_bytes() + self.series.len() * size_of::<Series>() > CACHE_BYTES_MAX {
+        let mut held = self.cache.len_bytes() + self.series.len() * size_of::<Series>();
+        if held > self.share.allowed_bytes(CACHE_BYTES_MAX) {
             self.apply();
             self.cache.clear();
             self.series = Vec::new();
+            held = 0;
         }
+        self.share.hold(held);
     }
 
     fn locate(&self, name: &SeriesName) -> Result<Place, Refused> {
@@ -208,7 +218,7 @@ impl Intake for EngineIntake {
         self.report.merged +=
             u64::from(series.last.ms == at.ms && (at.is_rounded || series.last.is_rounded));
         series.last = at;
-        self.report.note_age(self.now_ms.saturating_sub(at.ms));
+        self.report.ages.note(self.now_ms.saturating_sub(at.ms));
         let pending = match series.place {
             Place::There(_) => &mut self.known,
             Place::ToCome(_) => &mut self.fresh,

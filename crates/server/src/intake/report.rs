@@ -1,6 +1,6 @@
 //! What became of the lines of a request.
 
-use super::figures::{AGE_BOUNDS_MS, Ages};
+use super::ages::Ages;
 use latewood_engine::{Error, Position};
 use latewood_wire::intake::Reason;
 use std::fmt::Arguments;
@@ -24,8 +24,6 @@ pub(crate) struct Report {
     pub(crate) merged: u64,
     /// Samples brought to the engine, by age.
     pub(crate) ages: Ages,
-    /// Their ages added up, milliseconds.
-    pub(crate) ages_sum_ms: u64,
     /// Where the last sample stands in the log.
     pub(crate) position: Position,
     /// What kept samples from being applied that are not their fault.
@@ -61,17 +59,6 @@ impl Report {
                 text,
             });
         }
-    }
-
-    /// Counts a sample by its age; one from the future has none.
-    #[inline]
-    pub(super) fn note_age(&mut self, age_ms: i64) {
-        let age_ms = age_ms.max(0);
-        let at = AGE_BOUNDS_MS
-            .iter()
-            .take_while(|bound_ms| age_ms > **bound_ms);
-        self.ages[at.count()] += 1;
-        self.ages_sum_ms = self.ages_sum_ms.saturating_add(age_ms.unsigned_abs());
     }
 
     pub(super) fn fail(&mut self, error: Error) {

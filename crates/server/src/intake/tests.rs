@@ -206,10 +206,7 @@ fn ages_are_counted_by_how_far_samples_lie_behind_the_clock() {
     }
     intake.finish();
     let counters = shared.intake.of(Protocol::Influx);
-    let ages = counters
-        .ages
-        .each_ref()
-        .map(|count| count.load(Ordering::Relaxed));
+    let ages: Vec<_> = counters.ages.read().0.collect();
     assert_eq!(ages, [3, 1, 0, 0, 1, 1, 0, 0, 0, 1]);
 }
 
@@ -260,4 +257,31 @@ fn forgetting_series_for_their_memory_loses_no_sample() {
     assert!(intake.cache.len_bytes() <= CACHE_BYTES_MAX + 100_000);
     assert_eq!(intake.finish().samples, 3000);
     assert_eq!(stored(&shared, "m7").len(), 60);
+}
+
+#[test]
+fn what_all_senders_are_remembered_by_is_bounded_and_given_back() {
+    let shared = shared();
+    let budget = 64 << 20;
+    shared.db.set_memory_limit(budget);
+    let mut intakes: Vec<_> = (0..3).map(|_| intake(&shared)).collect();
+    let mut most = 0;
+    for round in 0..8_000 {
+        for (number, intake) in intakes.iter_mut().enumerate() {
+            let metric = format!("m{number}.{round}.{:0300}", 0);
+            bring(intake, &metric, at(1), 1.0, 1);
+            most = most.max(shared.remembered.len_bytes());
+        }
+    }
+    // Twice the sixteenth, and what one line took before it was counted.
+    let bound = (budget / 16) as usize;
+    assert!(
+        most > bound && most <= 2 * bound + 4096,
+        "{most} of {bound}"
+    );
+    for intake in &mut intakes {
+        assert_eq!(intake.finish().samples, 8_000);
+    }
+    drop(intakes);
+    assert_eq!(shared.remembered.len_bytes(), 0);
 }

@@ -1,19 +1,31 @@
 //! Akumuli's native protocol: silence for what is good, one line for what is not.
 
-use super::{Next, Speaker, unspoken};
-use crate::intake::{EngineIntake, Report};
+use super::by_line::LineSpeaker;
+use super::{Next, unspoken};
+use crate::intake::{EngineIntake, Report, Share};
 use crate::shared::Shared;
-use latewood_wire::akumuli::Writer;
+use latewood_wire::akumuli::{DICTIONARY_BYTES_MAX, Writer};
 use latewood_wire::intake::Reason;
 use std::io::Write;
+use std::sync::Arc;
 
 /// The lines of one connection.
-#[derive(Default)]
 pub(super) struct Akumuli {
     writer: Writer,
+    /// For its dictionary.
+    share: Share,
 }
 
-impl Speaker for Akumuli {
+impl Akumuli {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self {
+            writer: Writer::new(),
+            share: Share::new(Arc::clone(shared)),
+        }
+    }
+}
+
+impl LineSpeaker for Akumuli {
     #[inline]
     fn line(
         &mut self,
@@ -32,6 +44,9 @@ impl Speaker for Akumuli {
     }
 
     fn answer(&mut self, report: &Report, out: &mut Vec<u8>) {
+        self.share.hold(self.writer.dictionary_bytes());
+        let allowed = self.share.allowed_bytes(DICTIONARY_BYTES_MAX);
+        self.writer.limit_dictionary(allowed);
         for line in &report.lines {
             // Writing to a Vec cannot fail, here and below.
             let _ = write!(

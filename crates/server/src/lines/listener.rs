@@ -1,8 +1,10 @@
 //! The addresses, the threads that accept, and how all of it ends.
 
 use super::akumuli::Akumuli;
+use super::by_line::ByLine;
+use super::influx::Influx;
 use super::opentsdb::Telnet;
-use super::{CONNECTIONS_MAX, Speaker, connection};
+use super::{CONNECTIONS_MAX, Speaker, connection, datagrams};
 use crate::config::Settings;
 use crate::intake::Protocol;
 use crate::shared::{Shared, Stop};
@@ -10,7 +12,7 @@ use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,16 +25,25 @@ const KEEPALIVE: Duration = Duration::from_secs(300);
 /// database that is still being opened.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Bytes of datagrams that the kernel is asked to hold; it may hold fewer.
+const DATAGRAMS_HELD_BYTES: usize = 8 << 20;
+
 /// An address that is bound, and what is spoken there.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    listener: TcpListener,
+    socket: Socket,
     protocol: Protocol,
+}
+
+#[derive(Debug)]
+enum Socket {
+    Connections(TcpListener),
+    Datagrams(UdpSocket),
 }
 
 /// The threads that serve line protocols.
 pub(crate) struct Serving {
-    listeners: Vec<(TcpListener, JoinHandle<()>)>,
+    listeners: Vec<(Option<TcpListener>, JoinHandle<()>)>,
     open: Arc<Open>,
 }
 
@@ -45,27 +56,58 @@ struct Open(Mutex<HashMap<u64, (TcpStream, Protocol)>>);
 /// # Errors
 /// A sentence that names the address.
 pub(crate) fn bind(settings: &Settings) -> Result<Vec<Bound>, String> {
+    let senders = &settings.senders;
     let wanted = [
-        (&settings.senders.opentsdb, Protocol::OpenTsdb),
-        (&settings.senders.akumuli, Protocol::Akumuli),
+        (&senders.opentsdb, Protocol::OpenTsdb),
+        (&senders.akumuli, Protocol::Akumuli),
+        (&senders.influx_tcp, Protocol::Influx),
     ];
     let mut bound = Vec::new();
     for (address, protocol) in wanted {
         if let Some(address) = address {
-            let listener = TcpListener::bind(address)
-                .map_err(|error| format!("cannot listen on {address}: {error}"))?;
-            bound.push(Bound { listener, protocol });
+            let listener = TcpListener::bind(address);
+            let socket = Socket::Connections(listener.map_err(|error| unbound(address, &error))?);
+            bound.push(Bound { socket, protocol });
         }
     }
+    if let Some(address) = &senders.influx_udp {
+        let socket = datagram_socket(address).map_err(|error| unbound(address, &error))?;
+        bound.push(Bound {
+            socket: Socket::Datagrams(socket),
+            protocol: Protocol::Influx,
+        });
+    }
     Ok(bound)
+}
+
+fn unbound(address: &str, error: &io::Error) -> String {
+    format!("cannot listen on {address}: {error}")
+}
+
+fn datagram_socket(address: &str) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    socket.set_nonblocking(true)?;
+    SockRef::from(&socket).set_recv_buffer_size(DATAGRAMS_HELD_BYTES)?;
+    Ok(socket)
 }
 
 impl Bound {
     /// The protocol and the address, for people.
     pub(crate) fn describe(&self) -> String {
-        let address = self.listener.local_addr();
+        let address = match &self.socket {
+            Socket::Connections(listener) => listener.local_addr(),
+            Socket::Datagrams(socket) => socket.local_addr(),
+        };
         let address = address.map_or_else(|error| error.to_string(), |a| a.to_string());
-        format!("{}={address}", self.protocol.name())
+        format!("{}={address}", self.name())
+    }
+
+    fn name(&self) -> &'static str {
+        match (&self.socket, self.protocol) {
+            (Socket::Datagrams(_), _) => "influx-udp",
+            (_, Protocol::Influx) => "influx-tcp",
+            (_, protocol) => protocol.name(),
+        }
     }
 }
 
@@ -77,13 +119,17 @@ impl Serving {
     pub(crate) fn start(bound: Vec<Bound>, shared: &Arc<Shared>) -> Result<Self, String> {
         let open = Arc::new(Open::default());
         let mut listeners = Vec::new();
-        for Bound { listener, protocol } in bound {
-            let failed = |error| format!("cannot serve {}: {error}", protocol.name());
-            let handle = listener.try_clone().map_err(failed)?;
+        for bound in bound {
+            let name = bound.name();
+            let failed = |error| format!("cannot serve {name}: {error}");
+            let handle = match &bound.socket {
+                Socket::Connections(listener) => Some(listener.try_clone().map_err(failed)?),
+                Socket::Datagrams(_) => None,
+            };
             let (shared, open) = (Arc::clone(shared), Arc::clone(&open));
             let thread = thread::Builder::new()
-                .name(format!("{}-accept", protocol.name()))
-                .spawn(move || guarded(&shared, || accept(&listener, protocol, &shared, &open)))
+                .name(name.to_owned())
+                .spawn(move || guarded(&shared, || run(&bound, &shared, &open)))
                 .map_err(failed)?;
             listeners.push((handle, thread));
         }
@@ -94,8 +140,10 @@ impl Serving {
     /// must be set before.
     pub(crate) fn stop(self) {
         for (listener, thread) in self.listeners {
-            // A listener that is shut down accepts nothing any more.
-            let _ = SockRef::from(&listener).shutdown(Shutdown::Both);
+            if let Some(listener) = listener {
+                // A listener that is shut down accepts nothing any more.
+                let _ = SockRef::from(&listener).shutdown(Shutdown::Both);
+            }
             // A panic of the thread stopped the server and was told.
             let _ = thread.join();
         }
@@ -115,11 +163,26 @@ impl Open {
     }
 }
 
-fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>, open: &Arc<Open>) {
-    let stopping = || shared.stopping.load(Ordering::Acquire);
-    while shared.db.is_loading() && !stopping() {
+/// Waits for the data and serves one address until the server stops.
+fn run(bound: &Bound, shared: &Arc<Shared>, open: &Arc<Open>) {
+    while shared.db.is_loading() && !shared.stopping.load(Ordering::Acquire) {
         thread::sleep(PAUSE);
     }
+    match &bound.socket {
+        Socket::Connections(listener) => accept(listener, bound.protocol, shared, open),
+        Socket::Datagrams(socket) if !shared.db.is_loading() => {
+            let precision = shared.settings.senders.influx_precision;
+            if let Err(error) = datagrams::serve(socket, precision, shared) {
+                let why = format!("the socket of {} failed: {error}", bound.name());
+                shared.stop(Stop::Crashed(why));
+            }
+        }
+        Socket::Datagrams(_) => {}
+    }
+}
+
+fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>, open: &Arc<Open>) {
+    let stopping = || shared.stopping.load(Ordering::Acquire);
     let mut number = 0;
     while !stopping() {
         match listener.accept() {
@@ -145,12 +208,10 @@ fn begin(
     shared: &Arc<Shared>,
     open: &Arc<Open>,
 ) {
-    let counters = &shared.counters;
-    counters.connections.fetch_add(1, Ordering::Relaxed);
+    let counters = shared.lines.of(protocol);
+    counters.accepted.fetch_add(1, Ordering::Relaxed);
     if let Some(text) = refusal(shared, peer, open.count(protocol)) {
-        counters
-            .connections_rejected
-            .fetch_add(1, Ordering::Relaxed);
+        counters.rejected.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(%peer, text, "refused a connection");
         // The peer may be gone already; there is nobody else to tell.
         let _ = stream.write_all(format!("-ERR {text}\r\n").as_bytes());
@@ -178,9 +239,12 @@ fn spawn(
     let (shared, threads_open) = (Arc::clone(shared), Arc::clone(open));
     let run = move || {
         let speaker: Box<dyn Speaker> = match protocol {
-            Protocol::Akumuli => Box::<Akumuli>::default(),
-            _ => Box::<Telnet>::default(),
+            Protocol::Akumuli => Box::new(ByLine::new(Akumuli::new(&shared))),
+            Protocol::Influx => Box::new(Influx::new(shared.settings.senders.influx_precision)),
+            _ => Box::new(ByLine::new(Telnet::default())),
         };
+        let counters = shared.lines.of(protocol);
+        counters.open.fetch_add(1, Ordering::Relaxed);
         guarded(&shared, || {
             match connection::serve(stream, &shared, protocol, speaker) {
                 Ok(()) => {}
@@ -192,6 +256,7 @@ fn spawn(
                 Err(error) => tracing::debug!(%error, "a connection ended"),
             }
         });
+        counters.open.fetch_sub(1, Ordering::Relaxed);
         // Before the entry goes: the server stops once there is none.
         drop(shared);
         threads_open.0.lock().remove(&number);
@@ -209,9 +274,7 @@ fn spawn(
 fn refusal(shared: &Shared, peer: SocketAddr, connected: usize) -> Option<&'static str> {
     if connected >= CONNECTIONS_MAX {
         Some("too many connections to this address")
-    } else if !peer.ip().to_canonical().is_loopback()
-        && shared.runtime.protected_mode.load(Ordering::Relaxed)
-    {
+    } else if is_barred(shared, peer) {
         Some(
             "protected mode: this protocol has no password, so only senders on the server's own \
              machine are served. If the network is trusted, start it with --protected-mode off",
@@ -221,6 +284,12 @@ fn refusal(shared: &Shared, peer: SocketAddr, connected: usize) -> Option<&'stat
     }
 }
 
+/// Whether protected mode keeps a peer out.
+pub(super) fn is_barred(shared: &Shared, peer: SocketAddr) -> bool {
+    let is_far = !peer.ip().to_canonical().is_loopback();
+    is_far && shared.runtime.protected_mode.load(Ordering::Relaxed)
+}
+
 /// Runs `body`; its panic stops the server.
 fn guarded(shared: &Shared, body: impl FnOnce()) {
     // Nothing of what panicked is used again: the process ends.
@@ -228,5 +297,32 @@ fn guarded(shared: &Shared, body: impl FnOnce()) {
         shared.stop(Stop::Crashed(
             "a thread of a line protocol panicked".to_owned(),
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intake::test_shared;
+
+    #[test]
+    fn protected_mode_keeps_other_machines_out() {
+        let shared = test_shared();
+        let is_barred = |peer: &str| is_barred(&shared, peer.parse().unwrap());
+        for near in [
+            "127.0.0.1:1",
+            "127.3.2.1:1",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]:1",
+        ] {
+            assert!(!is_barred(near), "{near}");
+        }
+        let far = ["10.0.0.1:1", "[fe80::1]:1", "[::ffff:10.0.0.1]:1"];
+        assert!(far.into_iter().all(is_barred));
+        shared
+            .runtime
+            .protected_mode
+            .store(false, Ordering::Relaxed);
+        assert!(!far.into_iter().any(is_barred));
     }
 }

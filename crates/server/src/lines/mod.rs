@@ -1,20 +1,27 @@
-//! Protocols of one line after the other on a plain TCP connection: OpenTSDB's
-//! telnet and Akumuli's own. Off until an address is given.
+//! Protocols of one line after the other on plain sockets: OpenTSDB's telnet
+//! and Akumuli's own on TCP, InfluxDB's on TCP and UDP. Off until an address is
+//! given.
 //!
 //! A connection has a thread: applying a batch may block, so that an event
 //! loop must not do it, and a blocked thread does not read, which makes the
 //! sender wait. What has arrived is one batch; its errors are answered before
 //! more is read. These protocols know no password. So in protected mode only
 //! peers on this machine are served, and all write with the rights of the
-//! user `default`.
+//! user `default`. InfluxDB's senders hear nothing: what is refused is counted
+//! and told to the log.
 //!
 //! Tested by `tests/lines/`.
 
 mod akumuli;
+mod by_line;
 mod connection;
+mod datagrams;
+mod figures;
+mod influx;
 mod listener;
 mod opentsdb;
 
+pub(crate) use figures::Listeners;
 pub(crate) use listener::{Bound, Serving, bind};
 
 use crate::intake::{EngineIntake, Report};
@@ -25,23 +32,26 @@ pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Connections of one address at a time.
 pub(crate) const CONNECTIONS_MAX: usize = 1024;
 
-/// What one protocol does with the lines of a connection.
+/// What one protocol does with the bytes of a connection.
 trait Speaker: Send {
-    /// Takes a line without its ending. Answers that do not depend on a batch
-    /// go to `out` at once; whether the connection goes on.
-    fn line(
+    /// Takes what is whole of `arrived`; how many bytes that are, and whether
+    /// the connection goes on. The others are brought again with more behind
+    /// them: at most [`LINE_BYTES_MAX`] may be left. Answers that do not depend
+    /// on a batch go to `out` at once.
+    fn read(
         &mut self,
-        line: &[u8],
-        number: u32,
+        arrived: &[u8],
         intake: &mut EngineIntake,
         shared: &Shared,
         out: &mut Vec<u8>,
-    ) -> Next;
+    ) -> (usize, Next);
 
-    /// Takes notice of a line of more than [`LINE_BYTES_MAX`] bytes.
-    fn too_long(&mut self, number: u32, intake: &mut EngineIntake);
+    /// Takes notice that nothing follows on `rest`, which was left over.
+    fn end(&mut self, rest: &[u8], intake: &mut EngineIntake) {
+        let _ = (rest, intake);
+    }
 
-    /// Answers what became of the lines since the last time.
+    /// Answers what became of all since the last time.
     fn answer(&mut self, report: &Report, out: &mut Vec<u8>);
 }
 

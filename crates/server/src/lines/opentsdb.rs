@@ -1,6 +1,7 @@
 //! OpenTSDB's telnet protocol: `put`, and what people type.
 
-use super::{LINE_BYTES_MAX, Next, Speaker, unspoken};
+use super::by_line::LineSpeaker;
+use super::{LINE_BYTES_MAX, Next, unspoken};
 use crate::intake::{EngineIntake, Protocol, Report};
 use crate::shared::{Shared, now_ms};
 use latewood_wire::intake::{Intake, Reason};
@@ -15,7 +16,7 @@ pub(super) struct Telnet {
     writer: Writer,
 }
 
-impl Speaker for Telnet {
+impl LineSpeaker for Telnet {
     #[inline]
     fn line(
         &mut self,

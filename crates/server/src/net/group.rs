@@ -150,6 +150,7 @@ impl<'a> Group<'a> {
             adds_failed: 0,
         };
         let mut refused = 0;
+        shared.observe.note_ages(&self.appends);
         for batch in self.appends.chunks(APPEND_BATCH_MAX) {
             match shared.db.append_timed(batch, scratch, timed.as_mut()) {
                 Ok(position) => {

@@ -24,7 +24,9 @@ pub(crate) use slowlog::{SlowEntry, SlowLog, is_secret, shown_words};
 
 use crate::client_info::ClientInfo;
 use crate::command::registry::Spec;
+use crate::intake::{AgeCounters, Ages};
 use crate::shared::now_ms;
+use latewood_engine::Append;
 use parking_lot::RwLock;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -40,6 +42,8 @@ pub(crate) struct Observe {
     pub(crate) commands: Commands,
     /// Error replies.
     pub(crate) errors: Errors,
+    /// Ages of the samples of TS.ADD and TS.MADD.
+    pub(crate) ages: AgeCounters,
     /// Requests over a limit.
     pub(crate) refused: Refused,
     /// Slow commands.
@@ -76,6 +80,7 @@ impl Observe {
             run_id: run_id(),
             commands: Commands::default(),
             errors: Errors::default(),
+            ages: AgeCounters::default(),
             refused: Refused::default(),
             slowlog: SlowLog::default(),
             latency: Arc::default(),
@@ -148,6 +153,16 @@ impl Observe {
             peer: client.peer.clone(),
             name: client.name(),
         });
+    }
+
+    /// Counts samples by their age.
+    #[inline]
+    pub(crate) fn note_ages(&self, batch: &[Append<'_>]) {
+        let (mut ages, now_ms) = (Ages::default(), now_ms());
+        for append in batch {
+            ages.note(now_ms.saturating_sub(append.timestamp));
+        }
+        self.ages.add(&ages);
     }
 
     /// Sets all counters to zero. The slow log and the delays have resets of

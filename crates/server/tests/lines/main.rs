@@ -1,10 +1,11 @@
-//! OpenTSDB's telnet and Akumuli's protocol against a running server.
+//! Protocols of lines on plain sockets against a running server.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod akumuli;
 #[path = "../resp/harness.rs"]
 #[expect(dead_code, reason = "these tests need a part of it")]
 mod harness;
+mod influx;
 mod opentsdb;
 
 use harness::{PATIENCE, Server};
@@ -61,7 +62,7 @@ impl Served {
     }
 }
 
-/// A server that speaks both, with its log on.
+/// A server that speaks them all, with its log on.
 fn serve() -> Served {
     serve_with(&[])
 }
@@ -71,6 +72,7 @@ fn serve_with(options: &[&str]) -> Served {
     let child = harness::command(dir.path())
         .args(["--listen", "127.0.0.1:0", "--opentsdb", "127.0.0.1:0"])
         .args(["--akumuli", "127.0.0.1:0"])
+        .args(["--influx-tcp", "127.0.0.1:0", "--influx-udp", "127.0.0.1:0"])
         .args(options)
         .stderr(Stdio::piped())
         .spawn()

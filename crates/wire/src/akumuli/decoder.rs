@@ -81,6 +81,14 @@ impl Decoder {
         Self::default()
     }
 
+    pub(super) fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    pub(super) fn dictionary_mut(&mut self) -> &mut Dictionary {
+        &mut self.dictionary
+    }
+
     /// Takes one line without its ending. Gives a message where that was its
     /// last line.
     ///

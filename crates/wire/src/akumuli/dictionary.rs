@@ -4,20 +4,42 @@ use super::error::MessageError;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Bytes of all series lines of one dictionary.
-pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of one dictionary, unless it is told of another bound.
+pub const DICTIONARY_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// What an entry takes beside its text, roughly: its place in two tables.
 const ENTRY_BYTES: usize = 64;
 
 /// Series lines by number. Entries are counted from 0 in the order they came.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Dictionary {
     places: HashMap<u64, u32>,
     lines: Vec<Box<[u8]>>,
     bytes: usize,
+    bytes_max: usize,
+}
+
+impl Default for Dictionary {
+    fn default() -> Self {
+        Self {
+            places: HashMap::new(),
+            lines: Vec::new(),
+            bytes: 0,
+            bytes_max: DICTIONARY_BYTES_MAX,
+        }
+    }
 }
 
 impl Dictionary {
+    /// Bytes it takes, about.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Refuses entries that would make it larger.
+    pub(super) fn limit(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
     /// The place of the entry with this number.
     #[inline]
     pub(super) fn find(&self, id: u64) -> Option<u32> {
@@ -39,8 +61,8 @@ impl Dictionary {
             },
             Entry::Vacant(vacant) => {
                 let bytes = self.bytes + line.len() + ENTRY_BYTES;
-                if bytes > TEXT_BYTES_MAX {
-                    return Err(MessageError::DictionaryFull);
+                if bytes > self.bytes_max {
+                    return Err(MessageError::DictionaryFull(self.bytes_max));
                 }
                 self.bytes = bytes;
                 // ENTRY_BYTES bounds the number of entries.
@@ -69,11 +91,17 @@ mod tests {
             dictionary.find(7).map(|place| dictionary.line(place)),
             Some(&b"a x=y"[..])
         );
-        let long = vec![b'x'; TEXT_BYTES_MAX];
+        let long = vec![b'x'; DICTIONARY_BYTES_MAX];
         assert_eq!(
             dictionary.insert(8, &long),
-            Err(MessageError::DictionaryFull)
+            Err(MessageError::DictionaryFull(DICTIONARY_BYTES_MAX))
         );
         assert_eq!(dictionary.find(8), None);
+        dictionary.limit(dictionary.len_bytes() + ENTRY_BYTES + 4);
+        assert_eq!(
+            dictionary.insert(9, b"c x=y"),
+            Err(MessageError::DictionaryFull(137))
+        );
+        assert_eq!(dictionary.insert(9, b"c=y"), Ok(()));
     }
 }

@@ -1,7 +1,5 @@
 //! Why a message is refused.
 
-use super::dictionary::TEXT_BYTES_MAX;
-
 /// What is wrong with a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
@@ -50,6 +48,6 @@ pub enum MessageError {
     #[error("id {0} stands for another series in the dictionary")]
     TakenId(u64),
     /// More than the dictionary of a connection may hold.
-    #[error("the dictionary takes more than {TEXT_BYTES_MAX} bytes")]
-    DictionaryFull,
+    #[error("the dictionary takes more than {0} bytes")]
+    DictionaryFull(usize),
 }

@@ -19,6 +19,7 @@ mod timestamp;
 mod writer;
 
 pub use decoder::{Decoder, Row};
+pub use dictionary::DICTIONARY_BYTES_MAX;
 pub use error::MessageError;
 pub use series::Series;
 pub use writer::Writer;

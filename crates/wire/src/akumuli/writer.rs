@@ -35,6 +35,16 @@ impl Writer {
         }
     }
 
+    /// Bytes that the dictionary takes, about.
+    pub fn dictionary_bytes(&self) -> usize {
+        self.decoder.dictionary().len_bytes()
+    }
+
+    /// Refuses entries that would make the dictionary larger than this.
+    pub fn limit_dictionary(&mut self, bytes_max: usize) {
+        self.decoder.dictionary_mut().limit(bytes_max);
+    }
+
     /// Takes notice of a line that was thrown away because of its length.
     pub fn too_long(&mut self, number: u32, intake: &mut impl Intake) {
         self.decoder.lose();
@@ -110,7 +120,7 @@ fn reason(error: MessageError) -> Reason {
     match error {
         MessageError::Timestamp => Reason::Timestamp,
         MessageError::Value | MessageError::Event => Reason::Value,
-        MessageError::DictionaryFull => Reason::Limit,
+        MessageError::DictionaryFull(_) => Reason::Limit,
         MessageError::Series => Reason::Name,
         _ => Reason::Syntax,
     }

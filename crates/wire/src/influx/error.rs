@@ -39,6 +39,9 @@ pub enum Bad {
     /// A time that milliseconds cannot hold.
     #[error("time outside range")]
     TimeOutsideRange,
+    /// More bytes than a line may have.
+    #[error("a line is longer than {0} bytes")]
+    TooLong(usize),
     /// Tags that make no name of a series.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -50,6 +53,7 @@ impl Bad {
         match self {
             Self::BadValue | Self::BadNumber => Reason::Value,
             Self::BadTimestamp | Self::TimeOutsideRange => Reason::Timestamp,
+            Self::TooLong(_) => Reason::Long,
             Self::Name(_) => Reason::Name,
             _ => Reason::Syntax,
         }

@@ -71,7 +71,11 @@ impl Decoder {
             }
         }
         let (moment, end) = self.moment(text, at, is_end, intake.now_ms())?;
-        self.line += 1;
+        if end > self.line_bytes_max {
+            // However it came: whole, or in pieces, where it is passed over.
+            return Err(Bad::TooLong(self.line_bytes_max).into());
+        }
+        self.count_line();
         for &(slot, value) in &self.values {
             intake.sample(slot, moment, value, self.line);
         }
@@ -95,14 +99,14 @@ impl Decoder {
             None if is_end => return Ok(Err(text.len())),
             None => return Err(Stop::Incomplete),
             Some((at, b'\n')) => {
-                self.line += 1;
+                self.count_line();
                 return Ok(Err(at + 1));
             }
             Some((at, b'#')) => {
                 let end = memchr::memchr(b'\n', &text[at..]).map(|end| at + end + 1);
                 let end = end.or(is_end.then_some(text.len()));
                 let end = end.ok_or(Stop::Incomplete)?;
-                self.line += 1;
+                self.count_line();
                 return Ok(Err(end));
             }
             // Indented: the row begins behind, so no other text is a row's start.
@@ -158,7 +162,7 @@ impl Decoder {
             Ok(slot) => Ok(Some(slot)),
             Err(refused) => {
                 let text = format_args!("{}", refused.text);
-                intake.refuse(self.line + 1, refused.reason, text);
+                intake.refuse(self.line.saturating_add(1), refused.reason, text);
                 Ok(None)
             }
         }
@@ -214,7 +218,7 @@ impl Decoder {
             // The line is bad whatever comes, but its end must be seen.
             _ => return 0,
         };
-        self.line += 1;
+        self.count_line();
         let shown = text[..end].trim_ascii_end();
         let cut = &shown[..shown.len().min(SHOWN_BYTES_MAX)];
         let dots = if cut.len() < shown.len() { "..." } else { "" };

@@ -25,12 +25,12 @@ mod timestamp;
 pub use error::Bad;
 pub use timestamp::Precision;
 
-use crate::intake::{Intake, Reason, Slot};
+use crate::intake::{Intake, Slot};
 use crate::series_name::SeriesName;
 use key::Key;
 use timestamp::Timestamps;
 
-/// Bytes of the longest line.
+/// Bytes of the longest line, its ending included, unless told otherwise.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// Reads lines; keeps what is used again from line to line.
@@ -40,6 +40,7 @@ pub struct Decoder {
     /// A label of every series, beside its tags.
     label: Option<(Vec<u8>, Vec<u8>)>,
     line: u32,
+    line_bytes_max: usize,
     /// The rest of a line that is too long is being passed over.
     is_skipping: bool,
     key: Key,
@@ -55,6 +56,7 @@ impl Decoder {
             timestamps: Timestamps::new(precision),
             label: None,
             line: 0,
+            line_bytes_max: LINE_BYTES_MAX,
             is_skipping: false,
             key: Key::default(),
             name: SeriesName::new(),
@@ -71,6 +73,14 @@ impl Decoder {
         self
     }
 
+    /// Refuses lines of more bytes than this, which the caller's buffer must be
+    /// able to hold and one more.
+    #[must_use]
+    pub fn with_line_bytes_max(mut self, bytes: usize) -> Self {
+        self.line_bytes_max = bytes;
+        self
+    }
+
     /// Reads the lines in `text` that are complete, and the last one too where
     /// `is_end` says that nothing follows it. The number of bytes read: the
     /// caller brings the others again, with more behind them.
@@ -79,38 +89,56 @@ impl Decoder {
     pub fn decode(&mut self, text: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
         let mut at = 0;
         while at < text.len() {
-            let rest = &text[at..];
-            if self.is_skipping {
-                match memchr::memchr(b'\n', rest) {
-                    Some(end) => at += end + 1,
-                    None => return text.len(),
-                }
-                self.is_skipping = false;
-                continue;
-            }
-            match self.line(rest, is_end, intake) {
-                0 if rest.len() <= LINE_BYTES_MAX => return at,
-                0 => at += self.pass_long(rest, intake),
+            match self.step(&text[at..], is_end, intake) {
+                0 => break,
                 read => at += read,
             }
         }
         at
     }
 
-    /// The number of lines read.
+    /// Reads the line at the start of `text`, as [`Decoder::decode`] does; the
+    /// number of bytes read, or 0 where its end has not come. Blanks before a
+    /// line and pieces of one that is too long are read by steps of their own.
+    #[inline]
+    pub fn step(&mut self, text: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
+        if self.is_skipping {
+            return self.pass_rest(text);
+        }
+        match self.line(text, is_end, intake) {
+            0 if text.len() > self.line_bytes_max => self.pass_long(text, intake),
+            read => read,
+        }
+    }
+
+    /// The number of lines read, at most that of the largest `u32`.
     pub fn lines(&self) -> u32 {
         self.line
+    }
+
+    /// Passes over what is left of a line that is too long.
+    #[cold]
+    fn pass_rest(&mut self, text: &[u8]) -> usize {
+        let end = memchr::memchr(b'\n', text);
+        self.is_skipping = end.is_none();
+        end.map_or(text.len(), |end| end + 1)
     }
 
     /// Refuses the line at the start of `text`, which does not end where it
     /// should: a line break in it follows a quote that nothing closes.
     #[cold]
     fn pass_long(&mut self, text: &[u8], intake: &mut impl Intake) -> usize {
-        self.line += 1;
+        self.count_line();
         let end = memchr::memchr(b'\n', text).map(|end| end + 1);
         self.is_skipping = end.is_none();
-        let why = format_args!("a line is longer than {LINE_BYTES_MAX} bytes");
-        intake.refuse(self.line, Reason::Long, why);
+        let why = Bad::TooLong(self.line_bytes_max);
+        intake.refuse(self.line, why.reason(), format_args!("{why}"));
         end.unwrap_or(text.len())
+    }
+
+    /// A connection may live for more lines than the number counts.
+    #[inline]
+    fn count_line(&mut self) {
+        self.line = self.line.saturating_add(1);
     }
 }

@@ -1,8 +1,8 @@
 //! Lines in, samples and refusals out; whole, in pieces and through a cache.
 
 use super::*;
-use crate::intake::Moment;
 use crate::intake::testing::Collected;
+use crate::intake::{Moment, Reason};
 use proptest::prelude::*;
 
 fn decode_with(decoder: &mut Decoder, text: &str) -> Collected {
@@ -222,6 +222,25 @@ fn a_line_that_is_too_long_is_passed_over_as_it_comes() {
         (intake.refused.len(), intake.refused[0].1),
         (1, Reason::Long)
     );
+}
+
+#[test]
+fn a_line_over_the_bound_is_refused_whole_or_in_pieces() {
+    let text = b"m v=1 1000000\nm,tag=abcdefghij v=2 2000000\nm v=3 3000000\n";
+    for piece in [1, 7, text.len()] {
+        let mut decoder = Decoder::new(Precision::Nanoseconds).with_line_bytes_max(20);
+        let mut intake = Collected::default();
+        let mut left: Vec<u8> = Vec::new();
+        for piece in text.chunks(piece) {
+            left.extend_from_slice(piece);
+            let read = decoder.decode(&left, false, &mut intake);
+            left.drain(..read);
+            assert!(left.len() <= 20);
+        }
+        assert_eq!(intake.lines(), ["m_v@1=1", "m_v@3=3"]);
+        let refused: Vec<_> = intake.refused.iter().map(|it| (it.0, it.1)).collect();
+        assert_eq!(refused, [(2, Reason::Long)]);
+    }
 }
 
 #[test]

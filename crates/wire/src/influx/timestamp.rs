@@ -35,6 +35,18 @@ impl Precision {
         })
     }
 
+    /// The name that [`Precision::parse`] reads.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "ns",
+            Self::Microseconds => "us",
+            Self::Milliseconds => "ms",
+            Self::Seconds => "s",
+            Self::Minutes => "m",
+            Self::Hours => "h",
+        }
+    }
+
     #[inline]
     fn moment(self, number: i64) -> Option<Moment> {
         let (ms, rest) = match self {

@@ -29,4 +29,16 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     fixed("akumuli", |shared| {
         shared.settings.senders.akumuli.clone().unwrap_or_default()
     }),
+    fixed("influx-tcp", |shared| {
+        let address = &shared.settings.senders.influx_tcp;
+        address.clone().unwrap_or_default()
+    }),
+    fixed("influx-udp", |shared| {
+        let address = &shared.settings.senders.influx_udp;
+        address.clone().unwrap_or_default()
+    }),
+    fixed("influx-precision", |shared| {
+        let precision = shared.settings.senders.influx_precision;
+        precision.name().to_owned()
+    }),
 ];

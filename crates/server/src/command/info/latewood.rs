@@ -36,6 +36,8 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_other_bytes", memory.series.other_bytes);
     field(text, "memory_key_map_bytes", memory.key_map_bytes);
     field(text, "memory_index_bytes", memory.index_bytes);
+    let remembered = shared.remembered.len_bytes();
+    field(text, "memory_senders_bytes", remembered);
     let budget = &stats.budget;
     field(text, "memory_budget_bytes", budget.limit_bytes);
     field(text, "memory_anonymous_bytes", budget.used_bytes);
@@ -63,6 +65,10 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
 fn senders(text: &mut String, shared: &Shared) {
     let open = shared.http.open.load(Ordering::Relaxed);
     field(text, "http_connections", open);
+    for (name, listener) in shared.lines.all() {
+        let open = listener.open.load(Ordering::Relaxed);
+        field(text, &format!("{name}_connections"), open);
+    }
     for protocol in Protocol::ALL {
         let (counters, name) = (shared.intake.of(protocol), protocol.name());
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -75,7 +75,7 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
     );
 }
 
-pub(super) fn memory(text: &mut Text, stats: &Stats, memory: &DbMemory) {
+pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &DbMemory) {
     use Kind::Gauge;
     text.family(
         "memory_bytes",
@@ -91,6 +91,7 @@ pub(super) fn memory(text: &mut Text, stats: &Stats, memory: &DbMemory) {
         ("index", memory.index_bytes),
         ("log_buffers", memory.log_buffer_bytes),
         ("blocks", memory.block_bytes),
+        ("senders", shared.remembered.len_bytes()),
     ] {
         text.labelled(&[("part", part)], bytes);
     }

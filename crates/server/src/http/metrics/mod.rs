@@ -12,6 +12,7 @@ mod tests;
 mod text;
 
 use super::{Context, auth};
+use crate::observe::Limit;
 use crate::shared::Shared;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
@@ -69,9 +70,10 @@ fn report(shared: &Shared, memory: &DbMemory) -> String {
     process(&mut text, shared);
     connections(&mut text, shared);
     senders::report(&mut text, shared);
+    limits(&mut text, shared);
     let stats = shared.db.stats();
     engine::ingest(&mut text, &stats);
-    engine::memory(&mut text, &stats, memory);
+    engine::memory(&mut text, shared, &stats, memory);
     engine::log(&mut text, shared, &stats);
     engine::flush(&mut text, &stats);
     engine::compaction(&mut text, &shared.db.compaction());
@@ -131,19 +133,27 @@ fn process(text: &mut Text, shared: &Shared) {
 
 fn connections(text: &mut Text, shared: &Shared) {
     let (redis, http) = (&shared.counters, &shared.http);
+    let lines = shared.lines.all();
+    let others = || [("http", http)].into_iter().chain(lines);
     text.family("connections", Kind::Gauge, "Connections at this moment.");
     text.labelled(&[("listener", "redis")], shared.connected());
-    text.labelled(&[("listener", "http")], count(&http.open));
+    for (name, listener) in others() {
+        text.labelled(&[("listener", name)], count(&listener.open));
+    }
     text.family("connections_total", Kind::Counter, "Connections accepted.");
     text.labelled(&[("listener", "redis")], count(&redis.connections));
-    text.labelled(&[("listener", "http")], count(&http.accepted));
+    for (name, listener) in others() {
+        text.labelled(&[("listener", name)], count(&listener.accepted));
+    }
     text.family(
         "connections_rejected_total",
         Kind::Counter,
         "Connections refused by a limit or by protected mode.",
     );
     text.labelled(&[("listener", "redis")], count(&redis.connections_rejected));
-    text.labelled(&[("listener", "http")], count(&http.rejected));
+    for (name, listener) in others() {
+        text.labelled(&[("listener", name)], count(&listener.rejected));
+    }
     text.family(
         "network_bytes_total",
         Kind::Counter,
@@ -151,6 +161,25 @@ fn connections(text: &mut Text, shared: &Shared) {
     );
     text.labelled(&[("direction", "in")], count(&redis.bytes_in));
     text.labelled(&[("direction", "out")], count(&redis.bytes_out));
+}
+
+/// What was refused because it was over a limit.
+fn limits(text: &mut Text, shared: &Shared) {
+    let (engine, server) = (shared.db.refused(), &shared.observe.refused);
+    text.family(
+        "limit_refused_total",
+        Kind::Counter,
+        "Series, keys, labels, queries and replies refused because they were over a limit.",
+    );
+    for (limit, refused) in [
+        ("series", engine.series),
+        ("keys", engine.keys),
+        ("labels", server.count(Limit::Labels)),
+        ("queries", engine.queries),
+        ("replies", server.count(Limit::Reply)),
+    ] {
+        text.labelled(&[("limit", limit)], refused);
+    }
 }
 
 fn count(counter: &AtomicU64) -> u64 {

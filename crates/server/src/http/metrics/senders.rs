@@ -1,8 +1,8 @@
-//! What came by protocols other than Redis'.
+//! What came by which protocol.
 
 use super::text::{Kind, Text};
 use super::{Shared, count};
-use crate::intake::{AGE_BOUNDS_MS, Counters, Protocol};
+use crate::intake::{AGE_BOUNDS_MS, AgeCounters, Counters, Protocol};
 use latewood_wire::intake::Reason;
 
 /// A family with one figure of each protocol.
@@ -61,23 +61,27 @@ fn ages(text: &mut Text, shared: &Shared) {
     text.family(
         "intake_age_seconds",
         Kind::Histogram,
-        "How far behind the clock the timestamps of samples taken were.",
+        "How far behind the clock the timestamps of samples were.",
     );
+    histogram(text, "redis", &shared.observe.ages);
     for protocol in Protocol::ALL {
-        let counters = shared.intake.of(protocol);
-        let name = ("protocol", protocol.name());
-        let mut total = 0;
-        for (index, samples) in counters.ages.iter().enumerate() {
-            total += count(samples);
-            let bound = AGE_BOUNDS_MS.get(index);
-            let le = bound.map_or_else(
-                || "+Inf".to_owned(),
-                |bound_ms| (*bound_ms as f64 / 1000.0).to_string(),
-            );
-            text.part("_bucket", &[name, ("le", &le)], total);
-        }
-        let sum_s = count(&counters.ages_sum_ms) as f64 / 1000.0;
-        text.part("_sum", &[name], sum_s);
-        text.part("_count", &[name], total);
+        histogram(text, protocol.name(), &shared.intake.of(protocol).ages);
     }
+}
+
+fn histogram(text: &mut Text, protocol: &str, ages: &AgeCounters) {
+    let protocol = ("protocol", protocol);
+    let (counts, sum_ms) = ages.read();
+    let mut total = 0;
+    for (index, samples) in counts.enumerate() {
+        total += samples;
+        let bound = AGE_BOUNDS_MS.get(index);
+        let le = bound.map_or_else(
+            || "+Inf".to_owned(),
+            |bound_ms| (*bound_ms as f64 / 1000.0).to_string(),
+        );
+        text.part("_bucket", &[protocol, ("le", &le)], total);
+    }
+    text.part("_sum", &[protocol], sum_ms as f64 / 1000.0);
+    text.part("_count", &[protocol], total);
 }
