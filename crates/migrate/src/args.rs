@@ -36,6 +36,19 @@ backslash takes its meaning away.
 Exit status: 0 everything was written, 1 stopped by an error, 3 ended with
 lines left out (--skip-bad).";
 
+const INFLUX_FORMAT: &str = "\
+Each line is as InfluxDB's senders write it:
+measurement,tag=value field=1.5,other=2i timestamp. What its series are called
+stands in docs/protocols.md: here measurement_field and measurement_other with
+the label tag. Texts are counted and not stored.
+
+Examples:
+  latewood import influx --precision s export.lp.gz
+  influx_inspect export -lponly ... -out - | latewood import influx
+
+Exit status: 0 everything was written, 1 stopped by an error, 3 ended with
+lines left out (--skip-bad).";
+
 /// Where `latewood import` takes series from.
 #[derive(Debug, Subcommand)]
 pub enum Import {
@@ -49,6 +62,9 @@ pub enum Import {
     /// Write samples from CSV files or standard input into a running Latewood.
     #[command(after_help = CSV_FORMAT)]
     Csv(CsvImport),
+    /// Write InfluxDB line protocol from files or standard input into a running Latewood.
+    #[command(after_help = INFLUX_FORMAT)]
+    Influx(InfluxImport),
 }
 
 /// Where `latewood export` puts series.
@@ -121,6 +137,48 @@ pub struct CsvImport {
     /// What a sample does at a timestamp that has one, instead of the series' policy.
     #[arg(long, value_name = "POLICY")]
     pub on_duplicate: Option<OnDuplicate>,
+
+    /// Leave out lines that cannot be read or are refused, name and count them.
+    #[arg(long)]
+    pub skip_bad: bool,
+
+    /// Write at most so many samples a second; 0 is no limit.
+    #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
+    pub rate: u64,
+}
+
+/// Options of `latewood import influx`.
+#[derive(Args, Debug)]
+pub struct InfluxImport {
+    /// Files to read in this order, also those of gzip; `-` is standard input.
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub files: Vec<PathBuf>,
+
+    /// The Latewood to write to, where it serves HTTP.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8086")]
+    pub to: String,
+
+    /// User name at the target.
+    #[arg(long, value_name = "NAME", env = "LATEWOOD_TO_USER")]
+    pub to_user: Option<String>,
+
+    /// Password at the target; better given in the environment.
+    #[arg(
+        long,
+        value_name = "PASSWORD",
+        env = "LATEWOOD_TO_PASSWORD",
+        hide_env_values = true
+    )]
+    pub to_password: Option<String>,
+
+    /// Unit of the timestamps.
+    #[arg(long, value_name = "UNIT", default_value = "ns", value_parser = ["ns", "us", "ms", "s", "m", "h"])]
+    pub precision: String,
+
+    /// The database these lines belong to: the value of the label that the target was given by
+    /// --influx-db-label; nothing where it was given none.
+    #[arg(long, value_name = "NAME")]
+    pub db: Option<String>,
 
     /// Leave out lines that cannot be read or are refused, name and count them.
     #[arg(long)]

@@ -1,6 +1,6 @@
-//! Moving series between servers and CSV files: `latewood import`, `latewood export`.
+//! Moving series between servers and files: `latewood import`, `latewood export`.
 //!
-//! A crate of its own, because its dependencies (a Redis client, CSV, progress bars) are no
+//! A crate of its own, because its dependencies (clients, CSV, progress bars) are no
 //! business of the server's. It links no engine: both ends are running servers spoken to over
 //! their sockets, so whatever is written here went through the checks every client's writes
 //! go through.
@@ -16,6 +16,7 @@ mod args;
 mod connect;
 mod csv_file;
 mod error;
+mod influx_file;
 mod keys;
 mod progress;
 mod rate;
@@ -23,7 +24,7 @@ mod redis_import;
 mod samples;
 mod series;
 
-pub use args::{CsvExport, CsvImport, Export, Import, Login, RedisImport, Target};
+pub use args::{CsvExport, CsvImport, Export, Import, InfluxImport, Login, RedisImport, Target};
 
 use std::process::ExitCode;
 
@@ -45,6 +46,7 @@ pub fn import(import: Import) -> ExitCode {
     finish(match import {
         Import::Redis(options) => redis_import::run(&options),
         Import::Csv(options) => csv_file::import(&options),
+        Import::Influx(options) => influx_file::run(&options),
     })
 }
 

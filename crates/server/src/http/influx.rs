@@ -158,8 +158,8 @@ fn answer(report: &Report) -> Response {
 
 /// 400 that names lines and counts what was dropped.
 fn refused(report: &Report) -> Response {
-    let told = report.lines.iter().take(LINES_TOLD_MAX);
-    let told: Vec<_> = told
+    let first = || report.lines.iter().take(LINES_TOLD_MAX);
+    let told: Vec<_> = first()
         .map(|line| format!("line {}: {}", line.number, line.text))
         .collect();
     let dropped = report.refused();
@@ -179,8 +179,12 @@ fn refused(report: &Report) -> Response {
         true => (StatusCode::FORBIDDEN, "forbidden"),
         false => (StatusCode::BAD_REQUEST, "invalid"),
     };
+    let lines: Vec<_> = first()
+        .map(|line| json!({"line": line.number, "error": line.text}))
+        .collect();
     let body = json!({
-        "code": code, "message": text, "error": text, "line": line, "dropped": dropped,
+        "code": code, "message": text, "error": text, "line": line, "lines": lines,
+        "dropped": dropped,
     });
     (status, json_text(&body)).into_response()
 }

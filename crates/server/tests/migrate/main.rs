@@ -10,6 +10,7 @@ mod csv;
 #[allow(dead_code, reason = "shared with the tests of the protocol")]
 #[path = "../resp/harness.rs"]
 mod harness;
+mod influx;
 mod live;
 mod peer;
 mod rules;

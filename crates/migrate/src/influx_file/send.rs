@@ -1,0 +1,252 @@
+//! Pieces to a server, and what became of them.
+
+use super::scan::Piece;
+use crate::Outcome;
+use crate::args::InfluxImport;
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::rate::Rate;
+use serde_json::Value;
+use std::thread;
+use std::time::Duration;
+use ureq::http::StatusCode;
+
+/// The port of a server named without one.
+const PORT_DEFAULT: u16 = 8086;
+/// Longer than a server works on one piece.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often a server that is busy is asked again, a second apart, before that
+/// is an error.
+const TRIES: u32 = 60;
+/// Lines left out that are named; the rest is counted.
+const NAMED: u64 = 20;
+/// Longest answer that is read.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// The target, and what it was sent.
+pub(super) struct Sender<'a> {
+    options: &'a InfluxImport,
+    agent: ureq::Agent,
+    url: String,
+    rate: Rate,
+    progress: Progress,
+    written: u64,
+    texts: u64,
+    bad: u64,
+}
+
+/// What a server says of one piece.
+enum Reply {
+    /// All of it is kept.
+    Kept,
+    /// So many samples or lines are not; the first of them, by line of the
+    /// piece, and why.
+    Refused(u64, Vec<(usize, String)>),
+    /// It will do later; why.
+    Busy(String),
+}
+
+impl<'a> Sender<'a> {
+    /// A sender to a server that is there.
+    ///
+    /// # Errors
+    /// Where nobody answers.
+    pub(super) fn open(options: &'a InfluxImport) -> Result<Self> {
+        let config = ureq::Agent::config_builder()
+            .timeout_global(Some(PATIENCE))
+            .http_status_as_error(false);
+        let host = &options.to;
+        let has_port = host
+            .rsplit_once(':')
+            .is_some_and(|(_, port)| !port.ends_with(']'));
+        let port = if has_port {
+            String::new()
+        } else {
+            format!(":{PORT_DEFAULT}")
+        };
+        let mut sender = Self {
+            options,
+            agent: config.build().new_agent(),
+            url: format!("http://{host}{port}/write"),
+            rate: Rate::new(options.rate),
+            progress: Progress::new("importing", None),
+            written: 0,
+            texts: 0,
+            bad: 0,
+        };
+        // Whether anyone is there, and lets this user write, before a file is read.
+        sender.keep(b"")?;
+        Ok(sender)
+    }
+
+    /// Brings one piece to the server.
+    ///
+    /// # Errors
+    /// At a line that is refused, unless those are skipped; when the server fails.
+    pub(super) fn send(&mut self, piece: &Piece) -> Result<()> {
+        let samples = piece.samples;
+        let (mut dropped, mut refused) = (0, Vec::new());
+        if samples > 0 {
+            self.rate
+                .take(usize::try_from(samples).unwrap_or(usize::MAX));
+            (dropped, refused) = self.keep(&piece.text)?;
+        }
+        let kept = samples.saturating_sub(dropped);
+        self.written += kept;
+        self.texts += piece.texts;
+        self.progress
+            .add(usize::try_from(kept).unwrap_or(usize::MAX));
+        let of_file = |line: usize| line.checked_sub(1).and_then(|at| piece.starts.get(at));
+        let refused = refused
+            .into_iter()
+            .map(|(line, why)| (of_file(line).copied().unwrap_or(0), why));
+        let mut bad: Vec<_> = piece.bad.iter().cloned().chain(refused).collect();
+        bad.sort();
+        self.left_out(&piece.name, dropped + piece.bad.len() as u64, &bad)
+    }
+
+    /// What `error` leaves behind.
+    pub(super) fn stopped(&self, error: Error) -> Error {
+        Error::Failed(format!("{error} ({} samples were written)", self.written))
+    }
+
+    /// The summary.
+    pub(super) fn finish(self) -> Outcome {
+        self.progress.finish();
+        eprintln!("{} samples written", self.written);
+        for (count, what) in [
+            (self.texts, "values were texts, which are not stored"),
+            (self.bad, "lines or samples were left out"),
+        ] {
+            if count > 0 {
+                eprintln!("{count} {what}");
+            }
+        }
+        match self.bad {
+            0 => Outcome::Complete,
+            _ => Outcome::Incomplete,
+        }
+    }
+
+    /// Counts what is left out and names some of it, or stops at it.
+    fn left_out(&mut self, name: &str, count: u64, bad: &[(u64, String)]) -> Result<()> {
+        for (line, reason) in bad {
+            let text = format!("{name} line {line}: {reason}");
+            if !self.options.skip_bad {
+                return Err(Error::Failed(text));
+            }
+            if self.bad < NAMED {
+                self.progress.say(&text);
+            }
+            self.bad += 1;
+        }
+        self.bad += count.saturating_sub(bad.len() as u64);
+        Ok(())
+    }
+
+    /// Sends until the server is not busy; how much it refused, and the first
+    /// of that.
+    fn keep(&mut self, text: &[u8]) -> Result<(u64, Vec<(usize, String)>)> {
+        for tries in 0..TRIES {
+            match self.post(text)? {
+                Reply::Kept => return Ok((0, Vec::new())),
+                Reply::Refused(count, lines) => return Ok((count, lines)),
+                Reply::Busy(why) => {
+                    if tries == 0 {
+                        self.progress
+                            .say(&format!("the target is busy: {why}; trying again"));
+                    }
+                    thread::sleep(Duration::from_secs(1));
+                }
+            }
+        }
+        Err(Error::Failed(format!(
+            "the target is busy for {TRIES} seconds"
+        )))
+    }
+
+    fn post(&self, text: &[u8]) -> Result<Reply> {
+        let failed = |error: ureq::Error| Error::Connect {
+            server: self.options.to.clone(),
+            reason: error.to_string(),
+        };
+        let mut request = self
+            .agent
+            .post(&self.url)
+            .query("precision", &self.options.precision);
+        if let Some(db) = &self.options.db {
+            request = request.query("db", db);
+        }
+        let (user, password) = (&self.options.to_user, &self.options.to_password);
+        if user.is_some() || password.is_some() {
+            let user = user.as_deref().unwrap_or("default");
+            let password = password.as_deref().unwrap_or_default();
+            request = request.header("Authorization", format!("Token {user}:{password}"));
+        }
+        let mut answer = request.send(text).map_err(failed)?;
+        let status = answer.status();
+        if status == StatusCode::NO_CONTENT {
+            return Ok(Reply::Kept);
+        }
+        let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
+        let body = body.read_to_string().map_err(failed)?;
+        read(status, &body).ok_or_else(|| {
+            let said: String = body.chars().take(500).collect();
+            Error::Refused {
+                server: self.options.to.clone(),
+                command: "/write".to_owned(),
+                text: format!("{status}: {}", said.trim()),
+            }
+        })
+    }
+}
+
+/// What an answer means; `None` where it is none that trying again or leaving
+/// lines out would mend.
+fn read(status: StatusCode, body: &str) -> Option<Reply> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    match status {
+        StatusCode::SERVICE_UNAVAILABLE => Some(Reply::Busy(body["error"].as_str()?.to_owned())),
+        StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN => {
+            let lines = body["lines"].as_array()?.iter().map(|line| {
+                let number = usize::try_from(line["line"].as_u64()?).ok()?;
+                Some((number, line["error"].as_str()?.to_owned()))
+            });
+            Some(Reply::Refused(
+                body["dropped"].as_u64()?,
+                lines.collect::<Option<_>>()?,
+            ))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_apart() {
+        let refused = r#"{"dropped":3,"lines":[{"line":2,"error":"no"},{"line":7,"error":"x"}]}"#;
+        match read(StatusCode::BAD_REQUEST, refused) {
+            Some(Reply::Refused(3, lines)) => {
+                assert_eq!(lines, [(2, "no".to_owned()), (7, "x".to_owned())]);
+            }
+            _ => panic!("not read"),
+        }
+        let busy = r#"{"error":"the data is being loaded"}"#;
+        assert!(matches!(
+            read(StatusCode::SERVICE_UNAVAILABLE, busy),
+            Some(Reply::Busy(_))
+        ));
+        // A password that is wrong, another program, and a precision it does not know.
+        for (status, body) in [
+            (StatusCode::UNAUTHORIZED, busy),
+            (StatusCode::BAD_REQUEST, "not found"),
+            (StatusCode::BAD_REQUEST, r#"{"error":"invalid precision"}"#),
+            (StatusCode::INTERNAL_SERVER_ERROR, refused),
+        ] {
+            assert!(read(status, body).is_none(), "{status} {body}");
+        }
+    }
+}
