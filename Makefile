@@ -5,6 +5,8 @@
 #   make soak TIME=600   fuzzing, random models and kill loops for TIME seconds each
 #   make bench           the reports of docs/benchmarks, beside its peers: 2 to 3 hours
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
+#   make deb             a Debian package, in target/debian; needs cargo-deb
+#   make static          the server as one file without shared libraries, in target/STATIC/release
 #   make check           formatting, lints, documentation, instruction counts: before a commit
 
 CARGO ?= cargo
@@ -15,10 +17,20 @@ RELEASE := target/release
 # Where Go's own installer puts it, not always on the path.
 export PATH := $(PATH):/usr/local/go/bin
 
-.PHONY: demo test check soak bench build clients differential fuzz
+# The target of a static build. With musl installed, `make static STATIC=x86_64-unknown-linux-musl`.
+STATIC := $(shell uname -m)-unknown-linux-gnu
+
+.PHONY: demo test check soak bench build clients differential fuzz deb static
 
 build:
 	$(CARGO) build --release --locked -p latewood-server -p latewood-bench
+
+deb:
+	$(CARGO) deb --locked -p latewood-server
+
+# --target keeps the flag from what runs while building.
+static:
+	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(STATIC) -p latewood-server
 
 demo: build
 	$(RELEASE)/latewood-bench demo $(if $(KEEP),--keep)
@@ -36,7 +48,8 @@ test: check build
 	$(MAKE) differential
 	$(MAKE) fuzz
 
-# redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries.
+# redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; Prometheus, collectd,
+# netdata and others as senders; what lies in deploy/.
 clients: build $(VENV)/ready tests/clients/node/node_modules
 	$(VENV)/bin/python -m pytest -q tests/clients
 

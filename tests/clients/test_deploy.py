@@ -1,0 +1,103 @@
+"""What lies in deploy/ and how it is packed: held against the program and against what reads it."""
+
+import re
+import subprocess
+import tomllib
+import urllib.request
+
+from conftest import BINARY, ROOT, Server
+from peer import free_port
+
+DEPLOY = ROOT / "deploy"
+
+
+def run(*words, **options):
+    """The output of a program, which must end well."""
+    ended = subprocess.run(words, capture_output=True, text=True, check=False, **options)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr
+
+
+def test_prometheus_own_tool_takes_the_rules_and_the_metrics(tmp_path):
+    assert "SUCCESS: " in run("promtool", "check", "rules", DEPLOY / "prometheus/alerts.yml")
+    http = free_port()
+    server = Server(tmp_path / "data", "--http", f"127.0.0.1:{http}")
+    server.client().ts().add("k", 1, 1)
+    with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics") as answer:
+        metrics = answer.read().decode()
+    assert "latewood_series 1\n" in metrics
+    # It lints names as well; what it finds it prints.
+    assert run("promtool", "check", "metrics", input=metrics) == ""
+    server.kill()
+
+
+def test_systemd_takes_the_unit_and_finds_it_closed(tmp_path):
+    unit = (DEPLOY / "systemd/latewood.service").read_text()
+    assert "\nExecStart=/usr/bin/latewood serve --config /etc/latewood/latewood.toml\n" in unit
+    here = tmp_path / "latewood.service"
+    here.write_text(unit.replace("/usr/bin/latewood", str(BINARY)))
+    assert run("systemd-analyze", "verify", here) == ""
+    # 0 is closed, 100 is open.
+    run("systemd-analyze", "security", "--offline=true", "--threshold=20", here)
+
+
+def test_the_packaged_settings_start_a_server_with_their_comments_too(tmp_path):
+    text = (DEPLOY / "latewood.toml").read_text()
+    whole = re.sub(r'^#\s+(?=[a-z-]+ = ["\[])', "", text, flags=re.MULTILINE)
+    # The two that stand for those above them.
+    whole = whole.replace('listen = ["127.0.0.1:6379"]\n', "", 1)
+    assert set(tomllib.loads(whole)) > {"requirepass", "opentsdb", "influx-udp", "memory", "disk-budget"}
+    flags = []
+    for name in ("http", "opentsdb", "akumuli", "influx-tcp", "influx-udp"):
+        flags += [f"--{name}", f"127.0.0.1:{free_port()}"]
+    for number, settings in enumerate((text, whole.replace('requirepass = "..."\n', ""))):
+        file = tmp_path / f"{number}.toml"
+        file.write_text(settings)
+        server = Server(tmp_path / f"data-{number}", "--config", file, *flags)
+        assert server.client().config_get("dir")["dir"].endswith(f"data-{number}")
+        server.kill()
+
+
+def instructions(text):
+    """The instructions of a Dockerfile: name and the rest."""
+    lines = re.sub(r"\\\n", " ", text).splitlines()
+    return [line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#")]
+
+
+def test_the_container_is_small_unprivileged_and_watched():
+    found = instructions((DEPLOY / "docker/Dockerfile").read_text())
+    bases = [rest.split()[0] for name, rest in found if name == "FROM"]
+    toolchain = tomllib.loads((ROOT / "rust-toolchain.toml").read_text())["toolchain"]["channel"]
+    assert bases == [f"rust:{toolchain}-bookworm", "debian:bookworm-slim"]
+    last = found[[name for name, _ in found].index("FROM", 1) :]
+    rests = {name: rest for name, rest in last}
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", rests["USER"])
+    assert [name for name, _ in last].index("USER") < [name for name, _ in last].index("ENTRYPOINT")
+    assert '"http://127.0.0.1:8086/-/healthy"' in rests["HEALTHCHECK"]
+    assert (rests["ENTRYPOINT"], rests["CMD"]) == ('["latewood"]', '["serve"]')
+    # Its variables are those of the program.
+    known = run(BINARY, "serve", "--help")
+    for variable in re.findall(r"\b(LATEWOOD_[A-Z_]+)=", rests["ENV"]):
+        assert f"[env: {variable}=" in known, variable
+    copied = [rest for name, rest in last if name == "COPY"]
+    assert copied == ["--from=build /src/target/release/latewood /usr/local/bin/latewood"]
+
+
+def test_the_debian_package_holds_files_that_are_there():
+    folder = ROOT / "crates/server"
+    deb = tomllib.loads((folder / "Cargo.toml").read_text())["package"]["metadata"]["deb"]
+    packed = {}
+    for source, target, mode in deb["assets"]:
+        if not source.startswith("target/"):
+            assert (folder / source).is_file(), source
+        packed["/" + target + source.rsplit("/", 1)[1]] = mode
+    assert packed["/usr/bin/latewood"] == "755"
+    assert set(deb["conf-files"]) <= set(packed)
+    unit = (DEPLOY / "systemd/latewood.service").read_text()
+    for path in re.findall(r"(?<=[ /])/(?:usr|etc)/\S+", unit):
+        assert path in packed, path
+    scripts = sorted((folder / deb["maintainer-scripts"]).iterdir())
+    assert [script.name for script in scripts] == ["postinst", "postrm"]
+    for script in scripts:
+        run("sh", "-n", script)
+        assert "#DEBHELPER#" in script.read_text()
