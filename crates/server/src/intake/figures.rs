@@ -145,3 +145,24 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_is_told_now_and_then_of_all_since_the_last_time() {
+        let warnings = Warnings::default();
+        let told: Vec<_> = [
+            (1, 0),
+            (2, 1),
+            (3, 9_999),
+            (4, 10_000),
+            (5, 10_001),
+            (6, 30_000),
+        ]
+        .map(|(more, after_ms)| warnings.due(more, 1_700_000_000_000 + after_ms))
+        .into();
+        assert_eq!(told, [Some(1), None, None, Some(9), None, Some(11)]);
+    }
+}

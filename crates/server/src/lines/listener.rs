@@ -272,7 +272,8 @@ fn spawn(
 
 /// Why a peer is not served.
 fn refusal(shared: &Shared, peer: SocketAddr, connected: usize) -> Option<&'static str> {
-    if connected >= CONNECTIONS_MAX {
+    let connections_max = shared.runtime.connections_max.load(Ordering::Relaxed);
+    if connected >= connections_max.min(CONNECTIONS_MAX) {
         Some("too many connections to this address")
     } else if is_barred(shared, peer) {
         Some(

@@ -29,7 +29,7 @@ use crate::shared::Shared;
 
 /// Bytes of one line, its ending included.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
-/// Connections of one address at a time.
+/// Connections of one address at a time, where `--maxclients` does not say less.
 pub(crate) const CONNECTIONS_MAX: usize = 1024;
 
 /// What one protocol does with the bytes of a connection.

@@ -61,6 +61,30 @@ fn figures_follow_what_is_sent_and_info_says_the_same() {
 }
 
 #[test]
+fn ages_of_redis_samples_and_refusals_by_limits_are_shown() {
+    let server = server(&["--max-series", "2"]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    redis.ask("TS.ADD late 1 1");
+    redis.ask("TS.ADD new * 1 ENCODING COMPRESSED");
+    redis.ask("TS.MADD late 2 2 late 3 3");
+    redis.ask("TS.ADD third 1 1");
+    assert_eq!(http.post("/write", b"fourth v=1\n").status, 400);
+    let text = http.get("/metrics").text();
+    let ages = |le: &str| {
+        let series = "latewood_intake_age_seconds_bucket";
+        value(
+            &text,
+            &format!("{series}{{protocol=\"redis\",le=\"{le}\"}}"),
+        )
+    };
+    // One of now, and four as old as the clock.
+    assert_eq!([ages("10"), ages("2592000"), ages("+Inf")], [1.0, 1.0, 5.0]);
+    let refused = "latewood_limit_refused_total{limit=\"series\"}";
+    assert_eq!(value(&text, refused), 2.0);
+    assert_eq!(redis.info("refused_series"), 2);
+}
+
+#[test]
 fn the_log_names_what_was_refused_and_does_not_repeat_itself() {
     let server = server(&["--log-format", "json"]);
     let mut http = Http::to(server.http());

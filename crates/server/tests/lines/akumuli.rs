@@ -69,3 +69,24 @@ fn thousands_of_errors_are_answered_without_a_line_for_each() {
     }
     assert_eq!(refused, 20_000);
 }
+
+#[test]
+fn a_dictionary_is_bounded_by_the_memory_budget() {
+    let server = super::serve_with(&["--memory", "16mb"]);
+    let mut sender = Lines::connect(server.address_of("akumuli"));
+    let filler = "x".repeat(1000);
+    for id in 0..1500 {
+        sender.send(&format!("*2\r\n+m tag={id}{filler}\r\n:{id}\r\n"));
+    }
+    // A sixteenth of the budget.
+    let refused = sender.answer();
+    assert!(
+        refused.starts_with("-DB the dictionary takes more than 1048576 bytes (line "),
+        "{refused}"
+    );
+    // What was in it before goes on standing for its series.
+    sender.send(":7\r\n:5000000000\r\n+1\r\n");
+    sender.finish();
+    let key = format!("m{{tag=\"7{filler}\"}}");
+    assert_eq!(samples(&server.server, &key), ["5000 1"]);
+}

@@ -156,3 +156,20 @@ fn open_connections_are_counted_by_protocol() {
     wait_for(&server, "influx_connections", 0);
     wait_for(&server, "akumuli_connections", 0);
 }
+
+#[test]
+fn one_connection_too_many_is_refused_and_counted() {
+    let server = serve_with(&["--maxclients", "2"]);
+    let address = server.address_of("influx-tcp");
+    let senders = [(); 2].map(|()| Lines::connect(address));
+    wait_for(&server, "influx_connections", 2);
+    let mut third = Lines::connect(address);
+    assert_eq!(third.answer(), "-ERR too many connections to this address");
+    assert_eq!(third.answer(), "");
+    drop(senders);
+    wait_for(&server, "influx_connections", 0);
+    let mut sender = Lines::connect(address);
+    sender.send("m v=1 1000000\n");
+    sender.finish();
+    assert_eq!(samples(&server.server, "m_v"), ["1 1"]);
+}
