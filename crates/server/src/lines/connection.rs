@@ -1,6 +1,6 @@
 //! One connection: what arrives is a batch, and the answers go back.
 
-use super::{Next, Speaker};
+use super::{Next, Speaker, wait_for_pause};
 use crate::intake::{EngineIntake, Protocol};
 use crate::shared::Shared;
 use std::io::{self, ErrorKind, Read, Write};
@@ -40,6 +40,7 @@ pub(super) fn serve(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => break Err(error),
         };
+        wait_for_pause(shared);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake());
         }

@@ -5,6 +5,7 @@
 //! it comes here; while a batch waits for memory or for the disk, that may be.
 
 use super::listener::is_barred;
+use super::wait_for_pause;
 use crate::intake::{EngineIntake, Protocol};
 use crate::shared::Shared;
 use latewood_wire::influx::{Decoder, Precision};
@@ -51,6 +52,7 @@ pub(super) fn serve(
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
+        wait_for_pause(shared);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake());
         }

@@ -119,3 +119,19 @@ fn a_stop_ends_connections_and_keeps_what_came() {
     let server = super::Server::over(dir, &[]);
     assert_eq!(samples(&server, "m{h=\"a\"}"), ["1000 1"]);
 }
+
+#[test]
+fn a_pause_of_writes_holds_lines_up() {
+    let server = serve();
+    let mut redis = server.server.client();
+    redis.ask("CLIENT PAUSE 600000 WRITE");
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    sender.send("put m 1 1 h=a\nversion\n");
+    for _ in 0..20 {
+        redis.expect(&[("EXISTS m{h=\"a\"}", ":0\r\n")]);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    redis.ask("CLIENT UNPAUSE");
+    assert!(sender.answer().starts_with("latewood "));
+    assert_eq!(samples(&server.server, "m{h=\"a\"}"), ["1000 1"]);
+}
