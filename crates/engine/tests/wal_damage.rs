@@ -124,12 +124,12 @@ fn a_zeroed_page_in_an_older_segment_is_noticed() {
 #[test]
 fn a_later_version_is_refused_in_words() {
     let (disk, mut bytes) = small_log(false);
-    bytes[8] = 2;
-    bytes[4104] = 2;
+    bytes[8] = 3;
+    bytes[4104] = 3;
     disk.set_bytes(&segment(1), bytes).unwrap();
     let error = open(&disk.env(2)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert!(error.to_string().contains("version 2"), "{error}");
+    assert!(error.to_string().contains("version 3"), "{error}");
 }
 
 #[test]
@@ -142,24 +142,30 @@ fn other_files_in_the_directory_are_left_alone() {
     assert_eq!(disk.bytes(&other).unwrap(), [0; 3]);
 }
 
-/// A version 1 segment as it was first written; it must be read for ever.
-const GOLDEN: &str = "tests/golden/wal-v1-segment.bin";
+/// Segments as each version first wrote them; they must be read for ever.
+const GOLDEN: [&str; 2] = ["wal-v1-segment.bin", "wal-v2-segment.bin"];
 
-#[test]
-fn the_golden_segment_of_version_1_is_read() {
-    let golden = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(GOLDEN)).unwrap();
-    let disk = SimDisk::new();
-    disk.create_dir_all(Path::new(DIR)).unwrap();
-    disk.create(&segment(1), 0).unwrap();
-    disk.set_bytes(&segment(1), golden).unwrap();
-    let (_, seen, report) = open(&disk.env(2)).unwrap();
-    assert_eq!(seen, [5, 7, 10, 15]);
-    assert!(report.clean);
+fn golden(name: &str) -> Vec<u8> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    std::fs::read(dir.join(name)).unwrap()
 }
 
 #[test]
-fn version_1_is_still_what_is_written() {
-    let golden = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(GOLDEN)).unwrap();
+fn the_golden_segments_of_every_version_are_read() {
+    for name in GOLDEN {
+        let disk = SimDisk::new();
+        disk.create_dir_all(Path::new(DIR)).unwrap();
+        disk.create(&segment(1), 0).unwrap();
+        disk.set_bytes(&segment(1), golden(name)).unwrap();
+        let (_, seen, report) = open(&disk.env(2)).unwrap();
+        assert_eq!(seen, [5, 7, 10, 15]);
+        assert!(report.clean);
+    }
+}
+
+#[test]
+fn version_2_is_still_what_is_written() {
+    let golden = golden(GOLDEN[1]);
     let (_, bytes) = small_log(true);
     assert!(bytes[golden.len()..].iter().all(|&byte| byte == 0));
     assert!(

@@ -49,7 +49,7 @@ impl Entry {
             },
             Self::Create(id, _, options) => Record::Create {
                 id: SeriesId(id),
-                key: self.key(),
+                key: self.key().into(),
                 options: Box::new(options),
             },
             Self::Alter(id, options) => Record::Alter {
@@ -137,6 +137,7 @@ fn entries() -> impl Strategy<Value = Entry> {
         9 => (ids(), prop_oneof![0..2000_i64, any::<i64>()], values(), policies())
             .prop_map(|(id, at, value, policy)| Entry::Sample(id, at, value, policy)),
         1 => (ids(), keys(), options()).prop_map(|(id, key, o)| Entry::Create(id, key, o)),
+        2 => (0..3_000_u32).prop_map(fleet),
         1 => (ids(), options()).prop_map(|(id, options)| Entry::Alter(id, options)),
         1 => (ids(), any::<i64>(), any::<i64>()).prop_map(|(i, f, t)| Entry::DeleteRange(i, f, t)),
         1 => ids().prop_map(Entry::DeleteSeries),
@@ -201,6 +202,71 @@ proptest! {
         let Record::Sample { value, .. } = record else { panic!("a sample") };
         prop_assert_eq!(value.to_bits(), bits);
     }
+}
+
+fn fleet(number: u32) -> Entry {
+    let (host, rack) = (format!("host_{number}"), format!("{}", number % 7));
+    let labels = [("hostname", &*host), ("region", "eu-west-1"), ("rack", &rack)];
+    let labels = labels.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let options = SeriesOptions {
+        labels: Labels::new(labels).unwrap(),
+        ..SeriesOptions::default()
+    };
+    let key = format!("cpu:usage_user:{number:07}").into_bytes();
+    Entry::Create(number, key, options)
+}
+
+#[test]
+fn series_of_a_fleet_take_what_tells_them_apart() {
+    let all: Vec<Entry> = (0..50).map(|number| fleet(1_000 + 2 * number)).collect();
+    let group = group_of(&all);
+    assert!(group.len_bytes() <= 50 * 14 + 120, "{}", group.len_bytes());
+    let records = RecordIter::new(group.payload()).map(|record| record.unwrap());
+    assert!(records.eq(all.iter().map(Entry::record)));
+    // The first stands alone; of the next: the tag, the step of the id, the
+    // key's first 18 bytes and 4 more, and a head before each value's rest.
+    let bytes = group_of(&[fleet(98), fleet(1_000)]).payload().to_vec();
+    let alone = group_of(&[fleet(98)]).len_bytes();
+    let expected = b"\x1b\x32\x1c\x25\x091000\x541000\x90\x016";
+    let expected = &expected[..];
+    assert_eq!(&bytes[alone..], expected, "needs a new format version");
+}
+
+#[test]
+fn other_names_and_options_stand_in_full() {
+    let Entry::Create(id, key, options) = fleet(7) else {
+        panic!("a creation")
+    };
+    let labels = |names: &[&str]| {
+        let pairs = names.iter().map(|name| (name.as_bytes(), &b"eu-west-1"[..]));
+        Labels::new(pairs).unwrap()
+    };
+    let mut all = vec![fleet(7)];
+    for names in [&["hostname", "region"][..], &["a", "b", "c"], &[], &["a", "b", "c", "d"]] {
+        let labels = labels(names);
+        all.push(Entry::Create(id, key.clone(), SeriesOptions { labels, ..options.clone() }));
+    }
+    for retention_ms in [1, 0] {
+        let options = SeriesOptions { retention_ms, ..options.clone() };
+        all.push(Entry::Create(id, Vec::new(), options));
+    }
+    let long = "x".repeat(300);
+    for value in ["", "y", "yz"].map(|end| format!("{long}{end}")) {
+        let labels = Labels::new([(&b"a"[..], value.as_bytes())]).unwrap();
+        all.push(Entry::Create(u32::MAX, key.clone(), SeriesOptions { labels, ..options.clone() }));
+    }
+    let group = group_of(&all);
+    let records = RecordIter::new(group.payload()).map(|record| record.unwrap());
+    assert!(records.eq(all.iter().map(Entry::record)));
+}
+
+#[test]
+fn a_difference_from_nothing_is_damage() {
+    let whole = group_of(&[fleet(1), fleet(2)]);
+    let alone = group_of(&[fleet(1)]).len_bytes();
+    let mut records = RecordIter::new(&whole.payload()[alone..]);
+    let error = records.next().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
 }
 
 #[test]

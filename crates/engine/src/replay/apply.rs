@@ -97,7 +97,7 @@ impl Replayer<'_> {
                     self.note_orphan(state, id);
                 }
             }
-            Record::Create { id, key, options } => self.create(state, id, key, &options),
+            Record::Create { id, key, options } => self.create(state, id, &key, &options),
             Record::Alter { id, options } => {
                 if let Some(series) = state.slab.get_mut(core.place_of(id)) {
                     series.set_options(&options, &mut state.sealer)?;

@@ -14,6 +14,8 @@
 //! taken, the rest in the few nanoseconds under it. Tested below and in
 //! `tests/wal_group.rs`.
 
+pub(super) mod alike;
+
 use super::record::{
     CONTROL, CONTROL_SHIFT, Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP,
     SERIES_SAME, SERIES_STEP, kind,
@@ -22,6 +24,7 @@ use super::value::{FORM_RAW, put_value};
 use super::varint::{put, zigzag};
 use crate::block::partition_of;
 use crate::rules::RuleSpec;
+use alike::Created;
 use crc_fast::crc32_iscsi;
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions, Timestamp};
 
@@ -57,6 +60,8 @@ pub struct GroupBuilder {
     barrier: bool,
     /// One bit for each partition of ids that a record names.
     touched: Vec<u64>,
+    /// The creation before, where there was one.
+    created: Created,
 }
 
 impl Default for GroupBuilder {
@@ -78,6 +83,7 @@ impl GroupBuilder {
             stride_log2: 0,
             barrier: false,
             touched: vec![0],
+            created: Created::none(),
         }
     }
 
@@ -100,6 +106,7 @@ impl GroupBuilder {
         self.different = 0;
         self.barrier = false;
         self.touched.fill(0);
+        self.created.clear();
     }
 
     /// Whether the group holds no record.
@@ -158,14 +165,6 @@ impl GroupBuilder {
         context.id = id.0;
         context.timestamp = timestamp;
         self.form = form;
-        self.note_id(id);
-    }
-
-    /// Adds the coming of a series.
-    pub fn create(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) {
-        self.control(kind::CREATE, id);
-        self.put_bytes(key);
-        self.put_options(options);
         self.note_id(id);
     }
 

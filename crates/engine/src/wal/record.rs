@@ -10,6 +10,7 @@
 //! is in [`super::group`], and both are tested together in
 //! `tests/wal_group.rs`.
 
+use super::group::alike::Created;
 use super::value::take_value;
 use super::varint::{take, unzigzag};
 use crate::error::{Error, ErrorKind, Result};
@@ -18,6 +19,7 @@ use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
     Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
 };
+use std::borrow::Cow;
 
 /// The tag bit of control records; their kind stands above it.
 pub(crate) const CONTROL: u8 = 1;
@@ -73,6 +75,8 @@ pub(crate) mod kind {
     pub(crate) const RULE_DONE: u8 = 10;
     pub(crate) const EXPIRE: u8 = 11;
     pub(crate) const BUILD: u8 = 12;
+    /// A creation as its difference from the one before.
+    pub(crate) const CREATE_ALIKE: u8 = 13;
 }
 
 /// The tag of a record that sets the policy.
@@ -97,7 +101,7 @@ pub enum Record<'a> {
         /// Its number from now on.
         id: SeriesId,
         /// Its key.
-        key: &'a [u8],
+        key: Cow<'a, [u8]>,
         /// Its options and labels.
         options: Box<SeriesOptions>,
     },
@@ -183,6 +187,7 @@ pub enum Record<'a> {
 pub struct RecordIter<'a> {
     bytes: &'a [u8],
     context: Context,
+    created: Created,
 }
 
 impl<'a> RecordIter<'a> {
@@ -191,6 +196,7 @@ impl<'a> RecordIter<'a> {
         Self {
             bytes: payload,
             context: Context::default(),
+            created: Created::none(),
         }
     }
 
@@ -242,17 +248,30 @@ impl<'a> RecordIter<'a> {
         }
     }
 
+    fn create_alike(&mut self) -> Option<Record<'a>> {
+        let id = self.created.take(&mut self.bytes)?;
+        Some(Record::Create {
+            id,
+            key: self.created.key().to_vec().into(),
+            options: Box::new(self.created.options()?),
+        })
+    }
+
     fn control(&mut self, kind: u8) -> Option<Record<'a>> {
-        if kind == kind::FLUSH_ALL {
-            return Some(Record::FlushAll);
+        match kind {
+            kind::FLUSH_ALL => return Some(Record::FlushAll),
+            kind::CREATE_ALIKE => return self.create_alike(),
+            _ => {}
         }
         let id = take_id(&mut self.bytes)?;
         Some(match kind {
-            kind::CREATE => Record::Create {
-                id,
-                key: take_key(&mut self.bytes)?,
-                options: take_options(&mut self.bytes)?,
-            },
+            kind::CREATE => {
+                let key = take_key(&mut self.bytes)?;
+                let options = take_options(&mut self.bytes)?;
+                self.created.note(id, key, &options);
+                let key = key.into();
+                Record::Create { id, key, options }
+            }
             kind::ALTER => Record::Alter {
                 id,
                 options: take_options(&mut self.bytes)?,
@@ -348,7 +367,7 @@ fn take_rule(bytes: &mut &[u8]) -> Option<RuleSpec> {
     (spec.bucket_ms > 0).then_some(spec)
 }
 
-fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(super) fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(take(bytes)?).ok()?;
     let (taken, rest) = bytes.split_at_checked(len)?;
     *bytes = rest;

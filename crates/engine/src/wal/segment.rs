@@ -21,7 +21,8 @@ const PAGE_BYTES: usize = 4096;
 const HEADER_BYTES: usize = 64;
 const CHECKED_BYTES: usize = 60;
 const MAGIC: [u8; 8] = *b"LWOODWAL";
-const VERSION: u16 = 1;
+/// The format that is written; earlier ones are read.
+pub(super) const VERSION: u16 = 2;
 
 /// The smallest segment a log may be given.
 pub(crate) const SEGMENT_BYTES_MIN: u64 = 64 * 1024;
@@ -35,6 +36,8 @@ pub(crate) fn payload_bytes_max(segment_bytes: u64) -> usize {
 /// What a segment says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
+    /// The format of what follows.
+    pub(crate) version: u16,
     /// Goes into the checksum of every group.
     pub(crate) salt: u32,
     /// The number in the file's name.
@@ -71,7 +74,7 @@ impl SegmentHeader {
     fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[0..8].copy_from_slice(&MAGIC);
-        bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..10].copy_from_slice(&self.version.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.salt.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.number.to_le_bytes());
         bytes[24..32].copy_from_slice(&self.first_sequence.to_le_bytes());
@@ -155,6 +158,7 @@ fn classify(bytes: &[u8], number: u64) -> HeaderState {
     let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[at + i]));
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     let header = SegmentHeader {
+        version,
         salt: word(12),
         number: long(16),
         first_sequence: long(24),
@@ -162,8 +166,8 @@ fn classify(bytes: &[u8], number: u64) -> HeaderState {
         start: long(40),
         created_ms: long(48) as i64,
     };
-    // Encoding again checks magic, version, padding and checksum at once.
-    if header.encode() != *bytes || header.first_sequence == 0 {
+    // Encoding again checks magic, padding and checksum at once.
+    if header.encode() != *bytes || version == 0 || header.first_sequence == 0 {
         HeaderState::Broken
     } else if header.number == number {
         HeaderState::Started(header)

@@ -6,7 +6,7 @@
 //! durable before it is handed out, for a sync of a file says nothing about
 //! its name. The header is written by whoever takes the segment into use.
 
-use super::segment::SegmentHeader;
+use super::segment::{SegmentHeader, VERSION};
 use super::writer::WalOptions;
 use crate::error::{Error, Result};
 use crate::io::{Env, File};
@@ -156,6 +156,7 @@ pub(super) fn new_header(
     start: u64,
 ) -> SegmentHeader {
     SegmentHeader {
+        version: VERSION,
         // The low half of sixty-four random bits.
         salt: env.random.next_u64() as u32,
         number: prepared.number,
