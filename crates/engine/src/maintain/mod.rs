@@ -37,11 +37,16 @@ const RULES_TICK: Duration = Duration::from_millis(50);
 /// How often the log's background work is looked at.
 const LOG_TICK: Duration = Duration::from_millis(20);
 
-/// How the threads of a database wake each other.
+/// How the threads of a database wake each other: each waits for a signal of
+/// its own, or a burst of new series would wake them all again and again.
 #[derive(Default)]
 pub(crate) struct Signals {
     state: Mutex<SignalState>,
-    changed: Condvar,
+    settle: Condvar,
+    index: Condvar,
+    flush: Condvar,
+    compact: Condvar,
+    stopping: Condvar,
 }
 
 #[derive(Default)]
@@ -85,7 +90,9 @@ impl Workers {
     /// Tells the threads to stop and waits for them.
     pub(crate) fn stop(&mut self, signals: &Signals) {
         signals.state.lock().stop = true;
-        signals.changed.notify_all();
+        for signal in signals.all() {
+            signal.notify_all();
+        }
         for handle in self.0.drain(..) {
             // A thread that panicked has nothing left to stop.
             let _ = handle.join();
@@ -94,6 +101,18 @@ impl Workers {
 }
 
 impl Signals {
+    fn all(&self) -> [&Condvar; 5] {
+        let Self {
+            settle,
+            index,
+            flush,
+            compact,
+            stopping,
+            ..
+        } = self;
+        [settle, index, flush, compact, stopping]
+    }
+
     /// Whether the database closes.
     fn stopped(&self) -> bool {
         self.state.lock().stop
@@ -104,7 +123,7 @@ impl Signals {
     fn wait_settle(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.stop && !state.settle {
-            self.changed.wait_for(&mut state, limit);
+            self.settle.wait_for(&mut state, limit);
         }
         state.settle = false;
         !state.stop
@@ -115,7 +134,7 @@ impl Signals {
     fn wait_index(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.stop && !state.index {
-            self.changed.wait_for(&mut state, limit);
+            self.index.wait_for(&mut state, limit);
         }
         state.index = false;
         !state.stop
@@ -126,7 +145,7 @@ impl Signals {
     fn wait_flush(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.stop && !state.flush {
-            self.changed.wait_for(&mut state, limit);
+            self.flush.wait_for(&mut state, limit);
         }
         state.flush = false;
         !state.stop
@@ -138,7 +157,7 @@ impl Signals {
         let mut state = self.state.lock();
         if !state.stop && !state.compact {
             let idle = |state: &mut SignalState| !state.stop && !state.compact;
-            self.changed.wait_while_for(&mut state, idle, limit);
+            self.compact.wait_while_for(&mut state, idle, limit);
         }
         state.compact = false;
         !state.stop
@@ -148,8 +167,8 @@ impl Signals {
     fn sleep(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.stop {
-            self.changed
-                .wait_while_for(&mut state, |state| !state.stop, limit);
+            let goes_on = |state: &mut SignalState| !state.stop;
+            self.stopping.wait_while_for(&mut state, goes_on, limit);
         }
         !state.stop
     }
@@ -159,7 +178,7 @@ impl Core {
     /// Tells the settling thread that a series is worth settling.
     pub(crate) fn wake_settler(&self) {
         self.signals.state.lock().settle = true;
-        self.signals.changed.notify_all();
+        self.signals.settle.notify_one();
     }
 
     /// Tells the flushing thread that memory is short.
@@ -167,7 +186,7 @@ impl Core {
         let mut state = self.signals.state.lock();
         if !state.flush {
             state.flush = true;
-            self.signals.changed.notify_all();
+            self.signals.flush.notify_one();
         }
     }
 
@@ -176,14 +195,14 @@ impl Core {
         let mut state = self.signals.state.lock();
         if !state.compact {
             state.compact = true;
-            self.signals.changed.notify_all();
+            self.signals.compact.notify_one();
         }
     }
 
     /// Tells the indexing thread that much waits for it.
     pub(crate) fn wake_indexer(&self) {
         self.signals.state.lock().index = true;
-        self.signals.changed.notify_all();
+        self.signals.index.notify_one();
     }
 }
 
