@@ -7,6 +7,9 @@
 use crate::limits::{LABEL_BYTES_MAX, LABELS_MAX};
 use std::fmt;
 
+/// Bytes that the labels of most series fit.
+const USUAL_BYTES: usize = 256;
+
 /// Name=value pairs, at most [`LABELS_MAX`] and [`LABEL_BYTES_MAX`] bytes.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Labels(Box<[u8]>);
@@ -37,7 +40,8 @@ impl Labels {
     where
         I: IntoIterator<Item = (&'a [u8], &'a [u8])>,
     {
-        let mut bytes = Vec::new();
+        // What most labels take: one growth costs more than all copying.
+        let mut bytes = Vec::with_capacity(USUAL_BYTES);
         for (index, (name, value)) in pairs.into_iter().enumerate() {
             if index == LABELS_MAX {
                 return Err(LabelError::TooMany);

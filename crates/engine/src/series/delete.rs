@@ -88,7 +88,7 @@ impl Series {
     }
 
     fn ready_to_delete(&mut self, to: Timestamp, sealer: &mut Sealer) -> Result<()> {
-        let newest = self.newest;
+        let newest = self.newest();
         if self.source_mut().is_some() && newest.is_some_and(|newest| to < newest) {
             // Rules may still need what is past the retention.
             self.settle_now(sealer)?;
@@ -109,20 +109,21 @@ impl Series {
         left: Option<(Timestamp, Option<f64>)>,
         sealer: &mut Sealer,
     ) -> Result<Deleted> {
-        let newest = self.newest;
+        let newest = self.newest();
         let stored = self.delete_stored(from, to);
         let head = self.delete_span(from, to, sealer)?;
         let stored_last = self.stored.as_ref().map(|stored| stored.last());
-        self.sealed_last = self.chunks.last().map(|chunk| chunk.last()).or(stored_last);
+        let chunks_last = self.chunks.last().map(|chunk| chunk.last());
+        self.sealed_last = chunks_last.or(stored_last).into();
         let head_newest = self.tail.last().map(|sample| sample.timestamp);
         let head_newest = head_newest.or(self.chunks.last().map(|chunk| chunk.last()));
-        self.newest = head_newest.or(left.map(|(timestamp, _)| timestamp));
+        self.newest = head_newest.or(left.map(|(timestamp, _)| timestamp)).into();
         if let Some(stored) = &mut self.stored
             && head_newest.is_none()
         {
             stored.set_newest_value(left.and_then(|(_, value)| value));
         }
-        let newest_left = self.newest;
+        let newest_left = self.newest();
         if let Some(source) = self.source_mut()
             && from <= to
         {
@@ -134,7 +135,7 @@ impl Series {
     /// Where the sample of [`Self::newest_stored_without`] lies at most, from
     /// indexes alone.
     fn newest_stored_bound(&self, from: Timestamp, to: Timestamp) -> Option<Timestamp> {
-        let newest = self.newest?;
+        let newest = self.newest()?;
         if newest < from || newest > to {
             return Some(newest);
         }
@@ -146,7 +147,7 @@ impl Series {
     /// The newest stored sample once `from..=to` is deleted, where that will be
     /// the newest of the series.
     fn newest_stored_without(&self, from: Timestamp, to: Timestamp) -> Result<Option<Sample>> {
-        let (Some(stored), Some(newest)) = (&self.stored, self.newest) else {
+        let (Some(stored), Some(newest)) = (&self.stored, self.newest()) else {
             return Ok(None);
         };
         let outside = |at: Timestamp| at < from || at > to;
@@ -214,7 +215,7 @@ impl Series {
             deleted: 0,
         };
         if start < end {
-            let mut rewriter = Rewriter::new(self.shape, self.hint, &mut sealer.encoder);
+            let mut rewriter = Rewriter::new(self.shape(), self.hint, &mut sealer.encoder);
             for chunk in &self.chunks[start..end] {
                 deletion.filter_chunk(&chunk.chunk, &mut rewriter)?;
             }

@@ -17,7 +17,7 @@ impl Series {
     pub(crate) fn facts(&self) -> Facts {
         Facts {
             floor: self.held_floor(),
-            shape: self.shape,
+            shape: self.shape(),
         }
     }
 }

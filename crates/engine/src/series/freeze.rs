@@ -109,11 +109,11 @@ impl Series {
             .map(|held| held.chunk)
             .collect();
         self.chunk_bytes = 0;
-        let late = self.late.take();
+        let (late, shape) = (self.late.take(), self.shape());
         let last = chunks
             .last()
             .map(|chunk| chunk.last())
-            .max(self.sealed_last);
+            .max(self.sealed_last.get());
         let stored = self
             .stored
             .get_or_insert_with(|| Box::new(Stored::new(id, None, blocks)));
@@ -128,7 +128,7 @@ impl Series {
         }
         let mut frozen = Frozen {
             flush,
-            shape: self.shape,
+            shape,
             chunks,
             deleted: std::mem::take(&mut stored.deleted),
             ops,
@@ -140,7 +140,7 @@ impl Series {
         stored.last = last.map_or(stored.last, |last| stored.last.max(last));
         stored.newest_value = newest_value;
         stored.frozen = Some(frozen.clone());
-        self.sealed_last = Some(stored.last);
+        self.sealed_last = stored.last.into();
         if let Some(source) = self.source_mut() {
             source.settled();
         }
@@ -169,7 +169,7 @@ impl Series {
     pub(crate) fn persisted(&self) -> Persisted {
         let stored = self.stored.as_ref();
         Persisted {
-            newest: self.newest,
+            newest: self.newest(),
             newest_value: stored.and_then(|stored| stored.newest_value),
             flushed_last: stored.map(|stored| stored.last),
             holds_nan: self.holds_nan,
@@ -183,8 +183,8 @@ impl Series {
         persisted: Persisted,
         blocks: &Arc<CurrentBlocks>,
     ) {
-        self.newest = persisted.newest;
-        self.sealed_last = persisted.flushed_last;
+        self.newest = persisted.newest.into();
+        self.sealed_last = persisted.flushed_last.into();
         self.holds_nan = persisted.holds_nan;
         self.stored = persisted.flushed_last.map(|last| {
             let mut stored = Stored::new(id, Some(last), blocks);

@@ -115,7 +115,7 @@ mod tests {
     fn a_series_takes_no_more_than_it_did() {
         // The figure of memory per idle series counts on it.
         assert!(
-            size_of::<Option<Series>>() <= 184,
+            size_of::<Option<Series>>() <= 160,
             "{}",
             size_of::<Option<Series>>()
         );

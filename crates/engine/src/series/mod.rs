@@ -24,6 +24,7 @@ mod facts;
 mod freeze;
 pub(crate) mod late;
 mod memory;
+mod moment;
 pub(crate) mod overlay;
 mod put;
 pub(crate) mod rewrite;
@@ -49,7 +50,8 @@ use crate::stages::{Inner, Stage};
 use chunk::{Chunk, Held, Shape};
 use late::Late;
 use latewood_codec::{Encoder, Hint};
-use latewood_model::{DuplicatePolicy, Ignore, Labels, Sample, SeriesOptions, Timestamp};
+use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, Sample, SeriesOptions, Timestamp};
+use moment::Moment;
 use rewrite::is_full;
 use std::sync::Arc;
 use stored::Stored;
@@ -92,13 +94,20 @@ impl Fate {
 }
 
 /// One series. See the module's invariants.
+///
+/// In this order, so that what a sample in order reads and writes lies side by
+/// side: with a million series, each line of memory is a wait of its own.
+#[repr(C)]
 pub(crate) struct Series {
-    newest: Option<Timestamp>,
-    sealed_last: Option<Timestamp>,
+    newest: Moment,
+    sealed_last: Moment,
     tail: Vec<Sample>,
+    /// The rules it is part of; most series pay a null pointer.
+    links: Option<Box<Links>>,
+    /// Rare, so it takes no room in a series without.
+    ignore: Option<Box<Ignore>>,
     /// Samples of a full tail.
     frame_samples: u16,
-    retention_ms: u64,
     policy: Option<DuplicatePolicy>,
     /// Some value may be NaN.
     holds_nan: bool,
@@ -108,28 +117,26 @@ pub(crate) struct Series {
     pub(crate) queued: bool,
     /// The series stands in its shard's list of those to settle next.
     pub(crate) ready: bool,
-    /// Late operations its shard has counted.
-    pub(crate) late_noted: u32,
-    /// Bytes of its head that its shard has counted.
-    pub(crate) head_noted: u32,
     /// Its shard has counted it among those that have something in blocks.
     pub(crate) stored_noted: bool,
-    /// Rare, so it takes no room in a series without.
-    ignore: Option<Box<Ignore>>,
-    hint: Hint,
+    pub(crate) key: Arc<[u8]>,
+    /// Bytes of its head that its shard has counted.
+    pub(crate) head_noted: u32,
+    /// Late operations its shard has counted.
+    pub(crate) late_noted: u32,
     late: Option<Box<Late>>,
     /// What lies in blocks; none in a series that was never flushed.
     stored: Option<Box<Stored>>,
-    chunks: Vec<Held>,
     /// What the chunks count in [`Series::held_bytes`].
     chunk_bytes: usize,
-    shape: Shape,
+    chunks: Vec<Held>,
+    retention_ms: u64,
+    hint: Hint,
+    chunk_size_bytes: u32,
     /// Settles begun so far; a result with another number is out of date.
     settles_begun: u32,
+    encoding: Encoding,
     settling: bool,
-    /// The rules it is part of; most series pay a null pointer.
-    links: Option<Box<Links>>,
-    pub(crate) key: Arc<[u8]>,
 }
 
 impl Series {
@@ -140,30 +147,39 @@ impl Series {
             chunk_size_bytes: options.chunk_size_bytes,
         };
         Self {
-            newest: None,
-            sealed_last: None,
+            newest: Moment::NONE,
+            sealed_last: Moment::NONE,
             tail: Vec::new(),
+            links: None,
+            ignore: boxed(options.ignore),
             frame_samples: tail_max(shape),
-            retention_ms: options.retention_ms,
             policy: options.duplicate_policy,
             holds_nan: false,
             last_open: false,
             queued: false,
             ready: false,
-            late_noted: 0,
-            head_noted: 0,
             stored_noted: false,
-            ignore: boxed(options.ignore),
-            hint: Hint::default(),
+            key,
+            head_noted: 0,
+            late_noted: 0,
             late: None,
             stored: None,
-            chunks: Vec::new(),
             chunk_bytes: 0,
-            shape,
+            chunks: Vec::new(),
+            retention_ms: options.retention_ms,
+            hint: Hint::default(),
+            chunk_size_bytes: options.chunk_size_bytes,
             settles_begun: 0,
+            encoding: options.encoding,
             settling: false,
-            links: None,
-            key,
+        }
+    }
+
+    /// How its chunks are cut and coded.
+    fn shape(&self) -> Shape {
+        Shape {
+            encoding: self.encoding,
+            chunk_size_bytes: self.chunk_size_bytes,
         }
     }
 
@@ -171,8 +187,8 @@ impl Series {
     pub(crate) fn options(&self, labels: Labels) -> SeriesOptions {
         SeriesOptions {
             retention_ms: self.retention_ms,
-            chunk_size_bytes: self.shape.chunk_size_bytes,
-            encoding: self.shape.encoding,
+            chunk_size_bytes: self.chunk_size_bytes,
+            encoding: self.encoding,
             duplicate_policy: self.policy,
             ignore: self.ignore.as_deref().copied().unwrap_or_default(),
             labels,
@@ -194,11 +210,8 @@ impl Series {
             // nothing back, and rules may still need what it hides.
             self.delete_expired(sealer)?;
         }
-        self.shape = Shape {
-            encoding: self.shape.encoding,
-            chunk_size_bytes: options.chunk_size_bytes,
-        };
-        self.frame_samples = tail_max(self.shape);
+        self.chunk_size_bytes = options.chunk_size_bytes;
+        self.frame_samples = tail_max(self.shape());
         self.retention_ms = options.retention_ms;
         self.policy = options.duplicate_policy;
         self.ignore = boxed(options.ignore);
@@ -210,7 +223,7 @@ impl Series {
     #[inline]
     pub(crate) fn touch(&self) -> usize {
         let small = usize::from(self.frame_samples) ^ usize::from(self.holds_nan);
-        let newest = self.newest.unwrap_or(0) as usize;
+        let newest = self.newest().unwrap_or(0) as usize;
         small ^ newest ^ self.tail.len() ^ self.key.len()
     }
 
@@ -221,8 +234,9 @@ impl Series {
     }
 
     /// The timestamp of the newest sample.
+    #[inline]
     pub(crate) fn newest(&self) -> Option<Timestamp> {
-        self.newest
+        self.newest.get()
     }
 
     /// The rules it is part of.
@@ -245,7 +259,8 @@ impl Series {
 
     #[cold]
     fn note_touched(&mut self, timestamp: Timestamp) {
-        let sealed = self.sealed_last.is_some_and(|last| timestamp <= last);
+        let sealed = self.sealed_last.get();
+        let sealed = sealed.is_some_and(|last| timestamp <= last);
         if let Some(source) = self.source_mut() {
             source.touched(timestamp, sealed);
         }
@@ -267,7 +282,7 @@ impl Series {
 
     /// The value at `timestamp` as a reader sees it, retention aside.
     pub(crate) fn value_at(&self, timestamp: Timestamp) -> Result<Option<f64>> {
-        if self.sealed_last.is_none_or(|last| timestamp > last) {
+        if self.sealed_last.get().is_none_or(|last| timestamp > last) {
             let found = self
                 .tail
                 .binary_search_by_key(&timestamp, |held| held.timestamp);
@@ -290,7 +305,7 @@ impl Series {
 
     /// The newest sample.
     pub(crate) fn last_sample(&self) -> Result<Option<Sample>> {
-        let Some(newest) = self.newest else {
+        let Some(newest) = self.newest() else {
             return Ok(None);
         };
         // Nearly always it is the end of the tail.
@@ -327,7 +342,7 @@ impl Series {
 
     /// The oldest timestamp a reader sees.
     pub(crate) fn retention_floor(&self) -> Timestamp {
-        self.newest
+        self.newest()
             .map_or(Timestamp::MIN, |newest| self.floor(newest))
     }
 
@@ -355,22 +370,23 @@ impl Series {
             });
         }
         self.last_open = true;
+        let shape = self.shape();
         // A reader that holds the open chunk keeps its copy as it was.
         let chunk = Arc::make_mut(&mut self.chunks[index].chunk);
         chunk.push_samples(
             &mut sealer.encoder,
-            self.shape,
+            shape,
             &mut self.hint,
             &sealer.timestamps,
             &sealer.values,
         )?;
-        self.last_open = !is_full(chunk, self.shape);
+        self.last_open = !is_full(chunk, shape);
         if !self.last_open {
             self.chunks[index].chunk = chunk.finish();
         }
         self.recount_chunk(index, counted);
         self.tail.clear();
-        self.sealed_last = Some(last);
+        self.sealed_last = last.into();
         self.drop_expired();
         sealer.inner.end_seal(begun);
         Ok(())

@@ -21,7 +21,7 @@ impl Series {
         policy: DuplicatePolicy,
         sealer: &mut Sealer,
     ) -> Result<Fate> {
-        if let Some(newest) = self.newest
+        if let Some(newest) = self.newest()
             && policy == DuplicatePolicy::Last
             && self.ignores(sample, newest)?
         {
@@ -38,7 +38,7 @@ impl Series {
         policy: DuplicatePolicy,
         sealer: &mut Sealer,
     ) -> Result<Fate> {
-        if let Some(newest) = self.newest
+        if let Some(newest) = self.newest()
             && sample.timestamp <= newest
         {
             let fate = self.append_late(sample, policy, newest, sealer)?;
@@ -52,10 +52,11 @@ impl Series {
         {
             source.in_order(sample.timestamp);
         }
-        self.newest = Some(sample.timestamp);
+        self.newest = sample.timestamp.into();
         self.holds_nan |= sample.value.is_nan();
         if self
             .sealed_last
+            .get()
             .is_some_and(|last| sample.timestamp <= last)
         {
             return Ok(self.follow_deleted(sample, policy));
@@ -73,7 +74,9 @@ impl Series {
         sealer: &mut Sealer,
     ) -> Result<Fate> {
         let is_deep = self.reaches_stored(sample.timestamp);
-        let is_late = self.newest.is_some_and(|newest| sample.timestamp <= newest);
+        let is_late = self
+            .newest()
+            .is_some_and(|newest| sample.timestamp <= newest);
         let fate = if is_deep && is_late {
             if self.links.is_some() {
                 self.note_touched(sample.timestamp);
@@ -122,7 +125,7 @@ impl Series {
         if sample.timestamp < self.floor(newest) {
             return Ok(Fate::Refused(Refusal::OlderThanRetention));
         }
-        match self.sealed_last {
+        match self.sealed_last.get() {
             Some(sealed_last) if sample.timestamp <= sealed_last => {
                 self.append_sealed(sample, policy, &mut sealer.inner)
             }
@@ -173,8 +176,9 @@ impl Series {
     fn stage_stored(&mut self, sample: Sample, policy: DuplicatePolicy) -> Fate {
         let op = LateOp::new(sample, policy);
         self.holds_nan |= op.may_leave_nan();
+        let is_newest = self.newest() == Some(sample.timestamp);
         if let Some(stored) = &mut self.stored {
-            if self.newest == Some(sample.timestamp) {
+            if is_newest {
                 let newest = stored.newest_value();
                 stored.set_newest_value(newest.map(|old| op.apply(Some(old))));
             }

@@ -161,8 +161,7 @@ impl Series {
         let mut end = chunks.partition_point(|held| held.first <= last);
         start = start.min(chunks.len().saturating_sub(1));
         end = end.clamp((start + 1).min(chunks.len()), chunks.len());
-        let small =
-            |index: usize| chunks[index].size_bytes() < self.shape.chunk_size_bytes as usize / 2;
+        let small = |index: usize| chunks[index].size_bytes() < self.chunk_size_bytes as usize / 2;
         if start > 0 && small(start - 1) {
             start -= 1;
         }
@@ -190,7 +189,7 @@ impl Series {
             place,
             number: self.settles_begun,
             floor: self.held_floor(),
-            shape: self.shape,
+            shape: self.shape(),
             hint: self.hint,
         })
     }
@@ -211,7 +210,7 @@ impl Series {
         let ends_series = settled.place.end == self.chunks.len();
         self.replace_chunks(settled.place, settled.chunks);
         if ends_series && let Some(last) = self.chunks.last() {
-            self.last_open = !is_full(last, self.shape);
+            self.last_open = !is_full(last, self.shape());
             self.hint = settled.hint;
         }
         self.drop_expired();

@@ -288,7 +288,7 @@ impl Run {
                         .freeze(ID, flushes.begun, &mut self.sealer, &flushes.blocks);
                 flushes.frozen = frozen.unwrap();
             }
-            1 => flushes.publish(self.series.shape),
+            1 => flushes.publish(self.series.shape()),
             2 => self.series.thaw(flushes.blocks.get().flush),
             3 if self.rng.below(4) == 0 => self.restart(),
             _ => {}
@@ -297,12 +297,12 @@ impl Run {
 
     fn restart(&mut self) {
         let flushes = &mut self.flushes;
-        flushes.publish(self.series.shape);
+        flushes.publish(self.series.shape());
         flushes.begun += 1;
         let (begun, blocks) = (flushes.begun, flushes.blocks.clone());
         let frozen = self.series.freeze(ID, begun, &mut self.sealer, &blocks);
         flushes.frozen = frozen.unwrap();
-        flushes.publish(self.series.shape);
+        flushes.publish(self.series.shape());
         let persisted = self.series.persisted();
         let options = self.series.options(Labels::default());
         self.series = Series::new(b"key"[..].into(), &options);

@@ -1,0 +1,34 @@
+//! A timestamp, or none, in eight bytes: a database holds millions of series.
+
+use latewood_model::Timestamp;
+
+/// See the module. The smallest timestamp stands for none: samples from before
+/// 1970 are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment(Timestamp);
+
+impl Moment {
+    /// No timestamp.
+    pub(super) const NONE: Self = Self(Timestamp::MIN);
+
+    /// The timestamp, if there is one.
+    #[inline]
+    pub(super) fn get(self) -> Option<Timestamp> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
+
+impl From<Timestamp> for Moment {
+    #[inline]
+    fn from(timestamp: Timestamp) -> Self {
+        debug_assert!(timestamp != Timestamp::MIN);
+        Self(timestamp)
+    }
+}
+
+impl From<Option<Timestamp>> for Moment {
+    #[inline]
+    fn from(timestamp: Option<Timestamp>) -> Self {
+        timestamp.map_or(Self::NONE, Self::from)
+    }
+}
