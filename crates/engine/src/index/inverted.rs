@@ -18,11 +18,15 @@ use super::symbols::Symbols;
 use crate::slab::Slab;
 use latewood_model::Labels;
 use roaring::RoaringBitmap;
+use std::hint::black_box;
 
 /// Bytes of a number in stored strings.
 const NUMBER_BYTES: usize = 4;
 /// Places whose last name is remembered.
 const RECENT_MAX: usize = 32;
+/// Series entered together: few enough for what they look up to stay in the
+/// second-level cache.
+const TOGETHER: usize = 64;
 
 /// What one label name leads to.
 #[derive(Default)]
@@ -33,17 +37,15 @@ pub(crate) struct Name {
     pub(crate) pairs: RoaringBitmap,
 }
 
-/// Memory that is used again.
-#[derive(Default)]
-struct Scratch {
-    /// A pair as its string has it.
-    pair: Vec<u8>,
-    /// Of each label of some series: the number of its name, and the tag of
-    /// its pair.
-    names: Vec<u32>,
-    tags: Vec<u32>,
-    /// The numbers of a series' pairs.
-    numbers: Vec<u8>,
+/// One label of a series that is being entered.
+struct Part<'a> {
+    /// The number of its name.
+    name: u32,
+    value: &'a [u8],
+    /// Of its pair.
+    tag: u32,
+    /// The number its pair probably has.
+    candidate: Option<u32>,
 }
 
 /// See the module's invariants.
@@ -56,7 +58,6 @@ pub(crate) struct Inverted {
     /// in their order, those of two do not.
     labels: Box<[Packed]>,
     series: RoaringBitmap,
-    scratch: Scratch,
     /// The names of the series put last, by their places: the next series
     /// often has the same. Only names that exist.
     recent: Vec<(Box<[u8]>, u32)>,
@@ -73,7 +74,6 @@ impl Inverted {
             postings: Slab::default(),
             labels: (0..shards).map(|_| Packed::default()).collect(),
             series: RoaringBitmap::new(),
-            scratch: Scratch::default(),
             recent: Vec::new(),
         }
     }
@@ -135,7 +135,7 @@ impl Inverted {
 
     /// What the label name leads to.
     pub(crate) fn name(&self, name: &[u8]) -> Option<&Name> {
-        let number = self.names.find(name)?;
+        let number = self.names.find(0, name)?;
         self.named.get(number as usize)
     }
 
@@ -143,14 +143,13 @@ impl Inverted {
     pub(crate) fn names(&self) -> impl Iterator<Item = (&[u8], &Name)> {
         (0..self.named.places()).filter_map(|number| {
             let name = self.named.get(number)?;
-            Some((self.names.string(number as u32), name))
+            Some((self.names.string(number as u32)?.1, name))
         })
     }
 
     /// The series that carry a pair.
     pub(crate) fn posting(&self, name: &[u8], value: &[u8]) -> Option<&Posting> {
-        let number = self.names.find(name)?;
-        let pair = self.pairs.find(&[&number.to_le_bytes(), value].concat())?;
+        let pair = self.pairs.find(self.names.find(0, name)?, value)?;
         self.postings.get(pair as usize)
     }
 
@@ -168,10 +167,9 @@ impl Inverted {
 
     /// Name and value of pair `number`; both empty where there is none.
     pub(crate) fn pair(&self, number: u32) -> (&[u8], &[u8]) {
-        match self.pairs.string(number).split_first_chunk() {
-            Some((name, value)) => (self.names.string(u32::from_le_bytes(*name)), value),
-            None => (&[], &[]),
-        }
+        let pair = self.pairs.string(number);
+        let named = pair.and_then(|(name, value)| Some((self.names.string(name)?.1, value)));
+        named.unwrap_or_default()
     }
 
     /// The number of label pairs, each counted once.
@@ -218,7 +216,7 @@ impl Inverted {
         {
             return *number;
         }
-        let number = self.names.intern(name);
+        let number = self.names.intern(0, name);
         if self.named.get(number as usize).is_none() {
             self.named.insert(number as usize, Name::default());
         }
@@ -230,47 +228,101 @@ impl Inverted {
         number
     }
 
-    /// Enters series under their labels: all names first, so that the memory
-    /// of the pairs is fetched together.
+    /// Enters series under their labels, some at a time: what is looked up for
+    /// one does not wait for what is looked up for the others.
     fn link_all(&mut self, come: &[(u32, &[u8])]) {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.names.clear();
-        scratch.tags.clear();
-        for (_, labels) in come {
-            for (place, (name, value)) in Labels::pairs_in(labels).enumerate() {
-                let name = self.intern_name(place, name);
-                put_pair(&mut scratch.pair, name, value);
-                scratch.names.push(name);
-                scratch.tags.push(self.pairs.tag(&scratch.pair));
+        let (mut parts, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        for come in come.chunks(TOGETHER) {
+            parts.clear();
+            ends.clear();
+            for (_, labels) in come {
+                self.take_apart(labels, &mut parts);
+                ends.push(parts.len());
             }
-        }
-        self.pairs.touch(&scratch.tags);
-        let mut known = scratch.names.iter().zip(&scratch.tags);
-        for &(id, labels) in come {
-            scratch.numbers.clear();
-            for ((_, value), (&name, &tag)) in Labels::pairs_in(labels).zip(&mut known) {
-                put_pair(&mut scratch.pair, name, value);
-                let pair = self.pairs.intern_tagged(tag, &scratch.pair);
-                self.link(id, name, pair);
-                scratch.numbers.extend_from_slice(&pair.to_le_bytes());
+            self.fetch(&mut parts);
+            let mut start = 0;
+            for (&(id, _), &end) in come.iter().zip(&ends) {
+                numbers.clear();
+                for part in &parts[start..end] {
+                    let pair = self.link(id, part);
+                    numbers.extend_from_slice(&pair.to_le_bytes());
+                }
+                self.set_pairs(id, &numbers);
+                start = end;
             }
-            self.set_pairs(id, &scratch.numbers);
+            self.name_all(come, &parts, &ends);
         }
-        self.scratch = scratch;
     }
 
-    /// Enters a series under one pair.
-    fn link(&mut self, id: u32, name: u32, pair: u32) {
-        let Some(name) = self.named.get_mut(name as usize) else {
-            return;
+    /// Finds the names of labels, and what finds their pairs.
+    fn take_apart<'a>(&mut self, labels: &'a [u8], parts: &mut Vec<Part<'a>>) {
+        for (place, (name, value)) in Labels::pairs_in(labels).enumerate() {
+            let name = self.intern_name(place, name);
+            parts.push(Part {
+                name,
+                value,
+                tag: self.pairs.tag(name, value),
+                candidate: None,
+            });
+        }
+    }
+
+    /// Fetches the memory of pairs.
+    fn fetch(&self, parts: &mut [Part<'_>]) {
+        for part in &mut *parts {
+            part.candidate = self.pairs.candidate(part.tag);
+        }
+        let candidates = parts.iter().filter_map(|part| part.candidate);
+        let read = |number| {
+            let string = self.pairs.string(number).map_or(0, |(head, _)| head);
+            let posting = self.postings.get(number as usize);
+            string ^ u32::from(matches!(posting, Some(Posting::Bitmap(_))))
         };
-        name.series.insert(id);
+        black_box(candidates.fold(0, |all, number| all ^ read(number)));
+    }
+
+    /// Enters a series under one pair; returns the pair's number.
+    fn link(&mut self, id: u32, part: &Part<'_>) -> u32 {
+        let &Part { name, value, .. } = part;
+        let found = part.candidate;
+        let pair = match found.filter(|&number| self.pairs.is(number, name, value)) {
+            Some(number) => number,
+            None => self.pairs.intern_tagged(part.tag, name, value),
+        };
         match self.postings.get_mut(pair as usize) {
             Some(posting) => posting.insert(id),
             None => {
-                name.pairs.insert(pair);
                 self.postings.insert(pair as usize, Posting::One(id));
+                if let Some(name) = self.named.get_mut(name as usize) {
+                    name.pairs.insert(pair);
+                }
             }
+        }
+        pair
+    }
+
+    /// Enters series under the names of their labels: as one where they have
+    /// the same.
+    fn name_all(&mut self, come: &[(u32, &[u8])], parts: &[Part<'_>], ends: &[usize]) {
+        let parts_of = |at: usize| {
+            let start = at.checked_sub(1).map_or(0, |before| ends[before]);
+            &parts[start..ends[at]]
+        };
+        let mut first = 0;
+        while first < come.len() {
+            let names = parts_of(first);
+            let is_alike = |&at: &usize| {
+                let theirs = parts_of(at).iter().map(|part| part.name);
+                theirs.eq(names.iter().map(|part| part.name))
+            };
+            let alike = (first + 1..come.len()).take_while(is_alike).count() + 1;
+            for part in names {
+                if let Some(name) = self.named.get_mut(part.name as usize) {
+                    let ids = come[first..first + alike].iter().map(|(id, _)| *id);
+                    name.series.extend(ids);
+                }
+            }
+            first += alike;
         }
     }
 
@@ -280,10 +332,9 @@ impl Inverted {
         pairs.sort_unstable();
         pairs.dedup();
         for pair in pairs {
-            let Some((name, _)) = self.pairs.string(pair).split_first_chunk() else {
+            let Some((name_number, _)) = self.pairs.string(pair) else {
                 continue;
             };
-            let name_number = u32::from_le_bytes(*name);
             let posting = self.postings.get_mut(pair as usize);
             let pair_empty = posting.is_some_and(|posting| posting.remove(id));
             if pair_empty {
@@ -303,13 +354,6 @@ impl Inverted {
             }
         }
     }
-}
-
-/// Makes the string of a pair.
-fn put_pair(out: &mut Vec<u8>, name: u32, value: &[u8]) {
-    out.clear();
-    out.extend_from_slice(&name.to_le_bytes());
-    out.extend_from_slice(value);
 }
 
 #[cfg(test)]

@@ -3,12 +3,22 @@
 //! Most pairs of a real database are carried by one series (a host, a serial
 //! number) or by few; a compressed bitmap for each would cost more than the
 //! series. So a list is one id in place, then a sorted array, then a bitmap.
+//!
+//! New ids are nearly the largest, but not quite: shards number their series
+//! on their own. An array takes them at its end. A compressed bitmap of few of
+//! all ids consists of short arrays, each searched from its middle on, five
+//! times the cost: so a long list stays an array while it is sparse.
 
 use roaring::RoaringBitmap;
 
-/// Ids of an array; a longer list becomes a bitmap. At this length a bitmap
-/// over a million series takes about as much memory.
+/// Ids of an array; a longer list becomes a bitmap, unless it is sparse. At
+/// this length a bitmap over a million series takes about as much memory.
 const ARRAY_MAX: usize = 512;
+/// Ids of a sparse array: an id in its middle moves half of them.
+const SPARSE_MAX: usize = 64 * 1024;
+/// A list is sparse with fewer than one of so many ids: a bitmap of more
+/// consists of bits.
+const SPARSE: usize = 16;
 
 /// At least one series id, each once.
 #[expect(clippy::box_collection, reason = "a list of one takes two words so")]
@@ -29,14 +39,9 @@ impl Posting {
                 *self = Self::Array(Box::new(both));
             }
             Self::Array(ids) => {
-                // Ids of one shard ascend, those of two nearly do: the place
-                // is near the end.
-                let before = ids.iter().rposition(|&held| held <= id);
-                if before.is_none_or(|before| ids[before] != id) {
-                    ids.insert(before.map_or(0, |before| before + 1), id);
-                }
-                if ids.len() > ARRAY_MAX {
-                    *self = Self::Bitmap(Box::new(ids.iter().copied().collect()));
+                insert_near_end(ids, id);
+                if ids.len() > ARRAY_MAX && !is_sparse(ids) {
+                    *self = Self::Bitmap(Box::new(to_bitmap(ids)));
                 }
             }
             Self::Bitmap(ids) => {
@@ -92,7 +97,7 @@ impl Posting {
             Self::One(only) => {
                 set.insert(*only);
             }
-            Self::Array(ids) => set.extend(ids.iter().copied()),
+            Self::Array(ids) => *set |= to_bitmap(ids),
             Self::Bitmap(ids) => *set |= &**ids,
         }
     }
@@ -103,9 +108,7 @@ impl Posting {
             Self::One(only) => {
                 set.remove(*only);
             }
-            Self::Array(ids) => ids.iter().for_each(|&id| {
-                set.remove(id);
-            }),
+            Self::Array(ids) => *set -= to_bitmap(ids),
             Self::Bitmap(ids) => *set -= &**ids,
         }
     }
@@ -127,6 +130,33 @@ impl Posting {
             Self::Bitmap(ids) => size_of::<RoaringBitmap>() + bitmap_bytes(ids),
         }
     }
+}
+
+/// Puts an id into ascending ones, if it is not there.
+fn insert_near_end(ids: &mut Vec<u32>, id: u32) {
+    // Back in steps that double, to where smaller ones are.
+    let (mut end, mut step) = (ids.len(), 1);
+    while let Some(start) = end.checked_sub(step)
+        && ids[start] >= id
+    {
+        (end, step) = (start, 2 * step);
+    }
+    let start = end.saturating_sub(step);
+    let place = start + ids[start..end].partition_point(|&held| held < id);
+    if ids.get(place) != Some(&id) {
+        ids.insert(place, id);
+    }
+}
+
+/// Whether a list, too long for an array else, is better kept as one.
+fn is_sparse(ids: &[u32]) -> bool {
+    let most = ids.last().map_or(0, |&last| last as usize);
+    ids.len() <= SPARSE_MAX && ids.len() < most / SPARSE
+}
+
+fn to_bitmap(ids: &[u32]) -> RoaringBitmap {
+    // They ascend.
+    RoaringBitmap::from_sorted_iter(ids.iter().copied()).unwrap_or_default()
 }
 
 /// About how many bytes of memory a bitmap owns.
@@ -170,6 +200,23 @@ mod tests {
         assert!(posting.meets(&all));
         posting.take_from(&mut all);
         assert!(all.is_empty() && !posting.meets(&all));
+    }
+
+    #[test]
+    fn a_sparse_list_stays_an_array_until_it_is_long() {
+        let random = SimRandom::new(4);
+        let (mut posting, mut set) = (Posting::One(0), BTreeSet::from([0]));
+        for at in 1..SPARSE_MAX as u32 + 10 {
+            // Two shards, one ahead of the other.
+            let id = at * 40 + u32::from(at % 2 == 0) * 2_000 + random.below(20) as u32;
+            posting.insert(id);
+            set.insert(id);
+            let is_array = matches!(posting, Posting::Array(_));
+            assert_eq!(is_array, set.len() <= SPARSE_MAX, "{} ids", set.len());
+        }
+        let mut all = RoaringBitmap::new();
+        posting.add_to(&mut all);
+        assert!(all.iter().eq(set.iter().copied()));
     }
 
     #[test]

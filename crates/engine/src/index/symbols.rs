@@ -6,13 +6,15 @@
 use super::packed::Packed;
 use crate::table::{Table, Tagged, tag_of};
 use foldhash::fast::FixedState;
-use std::hash::BuildHasher;
-use std::hint::black_box;
+use std::hash::{BuildHasher, Hasher};
 
 /// Parts of the table that grow on their own.
 const PARTS: usize = 256;
+/// Bytes of a head as stored before its string.
+const HEAD_BYTES: usize = 4;
 
-/// Strings by number and numbers by string.
+/// Strings by number and numbers by string. Each has a *head*, a number that
+/// belongs to it: what a label pair's value is the value of.
 pub(crate) struct Symbols {
     table: Table<Entry>,
     strings: Packed,
@@ -20,10 +22,12 @@ pub(crate) struct Symbols {
     free: Vec<u32>,
     next: u32,
     state: FixedState,
+    /// Memory that is used again.
+    joined: Vec<u8>,
 }
 
 struct Entry {
-    /// Of the string.
+    /// Of head and string.
     tag: u32,
     number: u32,
 }
@@ -44,35 +48,42 @@ impl Symbols {
             free: Vec::new(),
             next: 0,
             state: FixedState::with_seed(seed),
+            joined: Vec::new(),
         }
     }
 
-    /// The number of `string`, if it is known.
-    pub(crate) fn find(&self, string: &[u8]) -> Option<u32> {
-        self.find_tagged(self.tag(string), string)
+    /// The number of a string, if it is known.
+    pub(crate) fn find(&self, head: u32, string: &[u8]) -> Option<u32> {
+        self.find_tagged(self.tag(head, string), head, string)
     }
 
-    /// The number of `string`, which is not empty; a new one if it is unknown.
-    pub(crate) fn intern(&mut self, string: &[u8]) -> u32 {
-        self.intern_tagged(self.tag(string), string)
+    /// The number of a string; a new one if it is unknown.
+    pub(crate) fn intern(&mut self, head: u32, string: &[u8]) -> u32 {
+        self.intern_tagged(self.tag(head, string), head, string)
     }
 
     /// The same for who has the string's tag.
-    pub(crate) fn intern_tagged(&mut self, tag: u32, string: &[u8]) -> u32 {
-        debug_assert!(!string.is_empty() && tag == self.tag(string));
-        if let Some(number) = self.find_tagged(tag, string) {
+    pub(crate) fn intern_tagged(&mut self, tag: u32, head: u32, string: &[u8]) -> u32 {
+        debug_assert!(tag == self.tag(head, string));
+        if let Some(number) = self.find_tagged(tag, head, string) {
             return number;
         }
         let number = self.free.pop().unwrap_or(self.next);
         self.next = self.next.max(number + 1);
-        self.strings.set(number, string);
+        self.joined.clear();
+        self.joined.extend_from_slice(&head.to_le_bytes());
+        self.joined.extend_from_slice(string);
+        self.strings.set(number, &self.joined);
         self.table.insert(Entry { tag, number });
         number
     }
 
     /// Forgets string `number`; another may get its number.
     pub(crate) fn release(&mut self, number: u32) {
-        let tag = self.tag(self.strings.get(number));
+        let Some((head, string)) = self.string(number) else {
+            return;
+        };
+        let tag = self.tag(head, string);
         let removed = self.table.remove(tag, |entry| entry.number == number);
         if removed.is_some() {
             self.strings.set(number, &[]);
@@ -80,9 +91,11 @@ impl Symbols {
         }
     }
 
-    /// String `number`; empty where there is none.
-    pub(crate) fn string(&self, number: u32) -> &[u8] {
-        self.strings.get(number)
+    /// String `number` with its head, if there is one.
+    #[inline]
+    pub(crate) fn string(&self, number: u32) -> Option<(u32, &[u8])> {
+        let (head, string) = self.strings.get(number).split_first_chunk::<HEAD_BYTES>()?;
+        Some((u32::from_le_bytes(*head), string))
     }
 
     /// The number of strings.
@@ -95,21 +108,30 @@ impl Symbols {
         self.table.memory_bytes() + self.strings.memory_bytes() + self.free.capacity() * 4
     }
 
-    fn find_tagged(&self, tag: u32, string: &[u8]) -> Option<u32> {
-        let strings = &self.strings;
-        let is_it = |entry: &Entry| strings.get(entry.number) == string;
+    fn find_tagged(&self, tag: u32, head: u32, string: &[u8]) -> Option<u32> {
+        let is_it = |entry: &Entry| self.is(entry.number, head, string);
         self.table.find(tag, is_it).map(|entry| entry.number)
     }
 
-    /// The tag of a string.
-    pub(crate) fn tag(&self, string: &[u8]) -> u32 {
-        tag_of(self.state.hash_one(string))
+    /// Whether this is string `number`.
+    #[inline]
+    pub(crate) fn is(&self, number: u32, head: u32, string: &[u8]) -> bool {
+        self.string(number) == Some((head, string))
     }
 
-    /// Fetches the memory that interning strings of these tags needs.
-    pub(crate) fn touch(&self, tags: &[u32]) {
-        let found = tags.iter().filter_map(|&tag| self.table.touch(tag));
-        black_box(found.fold(0, |all, entry| all ^ entry.number));
+    /// The tag of a string.
+    #[inline]
+    pub(crate) fn tag(&self, head: u32, string: &[u8]) -> u32 {
+        let mut hasher = self.state.build_hasher();
+        hasher.write_u32(head);
+        hasher.write(string);
+        tag_of(hasher.finish())
+    }
+
+    /// The number of some string of this tag, nearly always the only one.
+    #[inline]
+    pub(crate) fn candidate(&self, tag: u32) -> Option<u32> {
+        self.table.touch(tag).map(|entry| entry.number)
     }
 }
 
@@ -121,19 +143,20 @@ mod tests {
     fn strings_are_kept_once_and_numbers_used_again() {
         let mut symbols = Symbols::new(1);
         let numbers: Vec<u32> = (0..1_000)
-            .map(|n| symbols.intern(format!("name {n}").as_bytes()))
+            .map(|n| symbols.intern(n % 2, format!("name {n}").as_bytes()))
             .collect();
-        assert_eq!(symbols.intern(b"name 7"), numbers[7]);
+        assert_eq!(symbols.intern(1, b"name 7"), numbers[7]);
         assert_eq!(symbols.len(), 1_000);
+        assert_eq!(symbols.find(0, b"name 7"), None, "another head");
         for number in &numbers[..990] {
             symbols.release(*number);
         }
         assert_eq!(symbols.len(), 10);
-        assert_eq!(symbols.find(b"name 7"), None);
-        assert_eq!(symbols.find(b"name 993"), Some(numbers[993]));
+        assert_eq!(symbols.find(1, b"name 7"), None);
+        assert_eq!(symbols.find(1, b"name 993"), Some(numbers[993]));
         for n in 0..990 {
-            assert!(symbols.intern(format!("other {n}").as_bytes()) < 1_000);
+            assert!(symbols.intern(0, format!("other {n}").as_bytes()) < 1_000);
         }
-        assert_eq!(symbols.string(numbers[993]), b"name 993");
+        assert_eq!(symbols.string(numbers[993]), Some((1, &b"name 993"[..])));
     }
 }
