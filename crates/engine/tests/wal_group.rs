@@ -206,7 +206,11 @@ proptest! {
 
 fn fleet(number: u32) -> Entry {
     let (host, rack) = (format!("host_{number}"), format!("{}", number % 7));
-    let labels = [("hostname", &*host), ("region", "eu-west-1"), ("rack", &rack)];
+    let labels = [
+        ("hostname", &*host),
+        ("region", "eu-west-1"),
+        ("rack", &rack),
+    ];
     let labels = labels.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     let options = SeriesOptions {
         labels: Labels::new(labels).unwrap(),
@@ -238,22 +242,46 @@ fn other_names_and_options_stand_in_full() {
         panic!("a creation")
     };
     let labels = |names: &[&str]| {
-        let pairs = names.iter().map(|name| (name.as_bytes(), &b"eu-west-1"[..]));
+        let pairs = names
+            .iter()
+            .map(|name| (name.as_bytes(), &b"eu-west-1"[..]));
         Labels::new(pairs).unwrap()
     };
     let mut all = vec![fleet(7)];
-    for names in [&["hostname", "region"][..], &["a", "b", "c"], &[], &["a", "b", "c", "d"]] {
+    for names in [
+        &["hostname", "region"][..],
+        &["a", "b", "c"],
+        &[],
+        &["a", "b", "c", "d"],
+    ] {
         let labels = labels(names);
-        all.push(Entry::Create(id, key.clone(), SeriesOptions { labels, ..options.clone() }));
+        all.push(Entry::Create(
+            id,
+            key.clone(),
+            SeriesOptions {
+                labels,
+                ..options.clone()
+            },
+        ));
     }
     for retention_ms in [1, 0] {
-        let options = SeriesOptions { retention_ms, ..options.clone() };
+        let options = SeriesOptions {
+            retention_ms,
+            ..options.clone()
+        };
         all.push(Entry::Create(id, Vec::new(), options));
     }
     let long = "x".repeat(300);
     for value in ["", "y", "yz"].map(|end| format!("{long}{end}")) {
         let labels = Labels::new([(&b"a"[..], value.as_bytes())]).unwrap();
-        all.push(Entry::Create(u32::MAX, key.clone(), SeriesOptions { labels, ..options.clone() }));
+        all.push(Entry::Create(
+            u32::MAX,
+            key.clone(),
+            SeriesOptions {
+                labels,
+                ..options.clone()
+            },
+        ));
     }
     let group = group_of(&all);
     let records = RecordIter::new(group.payload()).map(|record| record.unwrap());

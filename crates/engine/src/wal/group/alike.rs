@@ -208,9 +208,7 @@ fn put_part(out: &mut Vec<u8>, pieces: &[&[u8]]) {
     let length: usize = pieces.iter().map(|piece| piece.len()).sum();
     // A value too long for the limits is refused with the labels it stands in.
     out.extend_from_slice(&(length as u32).to_le_bytes());
-    pieces
-        .iter()
-        .for_each(|piece| out.extend_from_slice(piece));
+    pieces.iter().for_each(|piece| out.extend_from_slice(piece));
 }
 
 /// How many bytes two strings begin with alike.
