@@ -1,6 +1,6 @@
 //! Protocols whose every line stands for itself.
 
-use super::{LINE_BYTES_MAX, Next, Speaker};
+use super::{LINE_BYTES_MAX, Next, Speaker, refuse_rest};
 use crate::intake::{EngineIntake, Report};
 use crate::shared::Shared;
 use latewood_wire::lines::{Lines, Step};
@@ -58,6 +58,11 @@ impl<S: LineSpeaker> Speaker for ByLine<S> {
             }
         }
         (taken, next)
+    }
+
+    fn end(&mut self, rest: &[u8], intake: &mut EngineIntake) {
+        let number = self.lines.number().saturating_add(1);
+        refuse_rest(rest, u32::try_from(number).unwrap_or(u32::MAX), intake);
     }
 
     fn answer(&mut self, report: &Report, out: &mut Vec<u8>) {

@@ -60,6 +60,7 @@ pub(super) fn serve(
     };
     intake_now.begin();
     speaker.end(&buffer[..held], &mut intake_now);
-    intake_now.finish();
-    ended
+    speaker.answer(&intake_now.finish(), &mut out);
+    // A peer that has ended its own side may still read.
+    ended.and(stream.write_all(&out))
 }

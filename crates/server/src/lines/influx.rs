@@ -1,10 +1,9 @@
 //! InfluxDB line protocol on a connection: nothing is ever answered.
 
-use super::{LINE_BYTES_MAX, Next, Speaker};
+use super::{LINE_BYTES_MAX, Next, Speaker, refuse_rest};
 use crate::intake::{EngineIntake, Report};
 use crate::shared::Shared;
 use latewood_wire::influx::{Decoder, Precision};
-use latewood_wire::intake::{Intake, Reason};
 
 /// The lines of one connection.
 pub(super) struct Influx {
@@ -29,16 +28,12 @@ impl Speaker for Influx {
         (self.decoder.decode(arrived, false, intake), Next::Line)
     }
 
-    /// A line without its ending may have lost digits of its value or its
-    /// time, so it is not taken. What stands before it waited for a quote.
+    /// What stands before the last line waited for a quote.
     fn end(&mut self, rest: &[u8], intake: &mut EngineIntake) {
         let whole = memchr::memrchr(b'\n', rest).map_or(0, |at| at + 1);
         self.decoder.decode(&rest[..whole], true, intake);
-        if !rest[whole..].trim_ascii().is_empty() {
-            let number = self.decoder.lines().saturating_add(1);
-            let text = format_args!("the connection ended before the line did");
-            intake.refuse(number, Reason::Syntax, text);
-        }
+        let number = self.decoder.lines().saturating_add(1);
+        refuse_rest(&rest[whole..], number, intake);
     }
 
     fn answer(&mut self, _: &Report, _: &mut Vec<u8>) {}

@@ -26,6 +26,7 @@ pub(crate) use listener::{Bound, Serving, bind};
 
 use crate::intake::{EngineIntake, Report};
 use crate::shared::Shared;
+use latewood_wire::intake::{Intake, Reason};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -53,9 +54,7 @@ trait Speaker: Send {
     ) -> (usize, Next);
 
     /// Takes notice that nothing follows on `rest`, which was left over.
-    fn end(&mut self, rest: &[u8], intake: &mut EngineIntake) {
-        let _ = (rest, intake);
-    }
+    fn end(&mut self, rest: &[u8], intake: &mut EngineIntake);
 
     /// Answers what became of all since the last time.
     fn answer(&mut self, report: &Report, out: &mut Vec<u8>);
@@ -72,6 +71,15 @@ enum Next {
 fn wait_for_pause(shared: &Shared) {
     while shared.pause.holds(true).is_some() && !shared.stopping.load(Ordering::Acquire) {
         thread::sleep(PAUSE_LOOK);
+    }
+}
+
+/// Refuses line `number`, of which only `rest` has come: the end of a value or
+/// of a time may be missing.
+fn refuse_rest(rest: &[u8], number: u32, intake: &mut EngineIntake) {
+    if !rest.trim_ascii().is_empty() {
+        let text = format_args!("the connection ended before the line did");
+        intake.refuse(number, Reason::Syntax, text);
     }
 }
 

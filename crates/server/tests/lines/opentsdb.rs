@@ -135,3 +135,13 @@ fn a_pause_of_writes_holds_lines_up() {
     assert!(sender.answer().starts_with("latewood "));
     assert_eq!(samples(&server.server, "m{h=\"a\"}"), ["1000 1"]);
 }
+
+#[test]
+fn a_line_that_is_cut_off_is_refused_and_not_taken_for_a_shorter_one() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    sender.send("put m 1 1 h=a\nput m 2 2 h=ab");
+    let refused = sender.finish();
+    assert_eq!(refused, "put: the connection ended before the line did\n");
+    assert_eq!(samples(&server.server, "m{h=\"a\"}"), ["1000 1"]);
+}
