@@ -70,7 +70,7 @@ pub use copy::{Dump, DumpFault, Restored};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};
-pub use index::{MaySee, SeriesRef};
+pub use index::{MaySee, SeriesRef, Values};
 pub use limits::LimitStats;
 pub use maintain::{CompactionStats, FlushStats};
 pub use memory::{BudgetStats, DbMemory};

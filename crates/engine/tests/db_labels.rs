@@ -4,8 +4,8 @@
 mod db_support;
 
 use db_support::open;
-use latewood_engine::Db;
 use latewood_engine::io::sim::SimDisk;
+use latewood_engine::{Db, Values};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};
 
 fn labelled(pairs: &[(&str, &str)]) -> SeriesOptions {
@@ -87,4 +87,36 @@ fn labels_follow_alter_remove_and_flush() {
     assert!(keys(&db, &[]).is_empty());
     fill(&db);
     check_filled(&db);
+}
+
+#[test]
+fn values_are_tried_once_each_and_follow_changes() {
+    let db = open(&SimDisk::new()).unwrap();
+    fill(&db);
+    let passing = |name: &str, test: &dyn Fn(&[u8]) -> bool| match db
+        .label_values_where(name.as_bytes(), test)
+    {
+        Values::All => vec!["all".to_owned()],
+        Values::Some(values) => {
+            let texts = values
+                .iter()
+                .map(|value| String::from_utf8_lossy(value).into_owned());
+            let mut texts: Vec<_> = texts.collect();
+            texts.sort();
+            texts
+        }
+    };
+    let tried = std::cell::Cell::new(0);
+    let counted = |value: &[u8]| {
+        tried.set(tried.get() + 1);
+        value.starts_with(b"n")
+    };
+    assert_eq!(passing("site", &counted), ["north"]);
+    assert_eq!(tried.get(), 2);
+    assert_eq!(passing("kind", &|_| true), ["all"]);
+    assert!(passing("kind", &|_| false).is_empty());
+    assert_eq!(passing("nothing", &|_| false), ["all"]);
+    db.remove(&[b"a", b"d"]).unwrap();
+    assert!(passing("site", &|value| value == b"north").is_empty());
+    assert_eq!(passing("site", &|value| value == b"south"), ["all"]);
 }

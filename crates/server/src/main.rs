@@ -22,6 +22,7 @@ mod gate;
 mod glob;
 mod http;
 mod intake;
+mod labelled;
 mod lines;
 mod loading;
 mod net;

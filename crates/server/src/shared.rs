@@ -11,7 +11,7 @@ use crate::config::Settings;
 use crate::errands::{Backups, Errand};
 use crate::events::{Class, Events};
 use crate::gate::Gate;
-use crate::http::Connections;
+use crate::http::{Connections, Reads};
 use crate::intake::{Figures, Remembered};
 use crate::lines::Listeners;
 use crate::loading::Database;
@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) remembered: Remembered,
     /// Connections over HTTP.
     pub(crate) http: Connections,
+    /// What is read over HTTP.
+    pub(crate) reads: Reads,
     /// Connections of line protocols.
     pub(crate) lines: Listeners,
     /// Who wants to know what happens to keys.
@@ -138,6 +140,7 @@ impl Shared {
             intake: Figures::default(),
             remembered: Remembered::default(),
             http: Connections::default(),
+            reads: Reads::default(),
             lines: Listeners::default(),
             events,
             started: Instant::now(),

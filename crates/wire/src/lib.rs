@@ -17,5 +17,6 @@ pub mod otlp;
 pub mod prometheus;
 pub mod protobuf;
 pub mod resp;
+pub mod selector;
 pub mod series_cache;
 pub mod series_name;

@@ -6,6 +6,18 @@ use latewood_model::Matcher;
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 
+/// Values that are looked at before writers of the index get their turn.
+const VALUES_MAX: usize = 4096;
+
+/// Which values of a label pass a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// All there are, or there are none.
+    All,
+    /// These, in no order.
+    Some(Vec<Box<[u8]>>),
+}
+
 /// Whether the caller may see the series under a key.
 pub type MaySee<'a> = &'a dyn Fn(&[u8]) -> bool;
 
@@ -26,6 +38,35 @@ impl Db {
     ) -> Vec<Box<[u8]>> {
         let among = self.among(matchers, may_see);
         self.core.index.current().values_among(name, among.as_ref())
+    }
+
+    /// Which values of the label `name` pass `test`. Each is looked at once,
+    /// however many series carry it.
+    pub fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
+        let index = &self.core.index;
+        let pairs: Vec<u32> = match index.current().name(name) {
+            Some(name) => name.pairs.iter().collect(),
+            None => return Values::All,
+        };
+        let (mut passed, mut is_all) = (Vec::new(), true);
+        for some in pairs.chunks(VALUES_MAX) {
+            let inverted = index.inverted.read();
+            for &pair in some {
+                let (held, value) = inverted.pair(pair);
+                // A number may mean another pair by now.
+                if held != name {
+                    continue;
+                }
+                match test(value) {
+                    true => passed.push(value.into()),
+                    false => is_all = false,
+                }
+            }
+        }
+        match is_all {
+            true => Values::All,
+            false => Values::Some(passed),
+        }
     }
 
     /// The series that count; `None` if all do.

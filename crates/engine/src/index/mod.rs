@@ -30,7 +30,7 @@ use crate::db::Db;
 use crate::stages::{Stage, Stages};
 use inverted::Inverted;
 use latewood_model::{Labels, Matcher, SeriesId};
-pub use listing::MaySee;
+pub use listing::{MaySee, Values};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use queue::Queue;
 use roaring::RoaringBitmap;

@@ -174,6 +174,17 @@ impl User {
         request.is_some_and(|request| self.check(&request).is_ok())
     }
 
+    /// Whether the command of this full name may run, on no key.
+    pub(crate) fn may_run(&self, name: &str) -> bool {
+        let request = CATALOGUE.number(name).map(|number| Request {
+            number,
+            keys: Vec::new(),
+            channels: Vec::new(),
+            channels_are_patterns: false,
+        });
+        request.is_some_and(|request| self.check(&request).is_ok())
+    }
+
     /// Whether some command may read this key.
     pub(crate) fn may_read(&self, key: &[u8]) -> bool {
         let mut selectors = self.all_selectors();

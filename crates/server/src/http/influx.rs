@@ -93,7 +93,7 @@ pub(super) async fn query(Form(statement): Form<Statement>) -> Response {
     {
         return json_text(&json!({"results": [{"statement_id": 0}]})).into_response();
     }
-    Answer::bad("InfluxQL is not there; read with TS.RANGE").into_response()
+    Answer::bad("InfluxQL is not there; read with /api/v1/export or TS.RANGE").into_response()
 }
 
 async fn take(

@@ -1,4 +1,5 @@
-//! The HTTP server: what other protocols send by HTTP, health and figures.
+//! The HTTP server: what other protocols send and read by HTTP, health and
+//! figures.
 //!
 //! It runs on a runtime of its own with few threads, beside the event loops of
 //! the Redis side. A request goes this way:
@@ -25,9 +26,11 @@ mod metrics;
 mod opentsdb;
 mod otlp;
 mod prometheus;
+mod read;
 mod serve;
 mod work;
 
+pub(crate) use read::{Counters as ReadCounters, Endpoint, Reads};
 pub(crate) use serve::Connections;
 
 use crate::senders::Http;
@@ -108,6 +111,11 @@ fn routes(context: Context) -> Router {
         .route("/api/put", post(opentsdb::put))
         .route("/api/v1/write", post(prometheus::write))
         .route("/api/v1/import/prometheus", post(prometheus::import))
+        .route("/api/v1/read", post(read::read))
+        .route("/api/v1/series", get(read::series).post(read::series))
+        .route("/api/v1/labels", get(read::labels).post(read::labels))
+        .route("/api/v1/label/{name}/values", get(read::label_values))
+        .route("/api/v1/export", get(read::export).post(read::export))
         .route("/v1/metrics", post(otlp::metrics))
         .route("/ping", get(health::ping))
         .route("/health", get(health::health))

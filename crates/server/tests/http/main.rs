@@ -7,12 +7,15 @@
 mod harness;
 
 mod client;
+mod export;
 mod influx;
 mod limits;
 mod metrics;
 mod opentsdb;
 mod otlp;
 mod prometheus;
+mod reading;
+mod remote_read;
 mod users;
 
 use harness::Server;

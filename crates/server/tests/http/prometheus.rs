@@ -8,13 +8,13 @@ const V1: &str = "Content-Type: application/x-protobuf\r\n";
 const V2: &str = "Content-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request\r\n";
 
 /// A field of protobuf with bytes in it.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     append_varint(&mut out, bytes.len() as u64);
     [&out, bytes].concat()
 }
 
-fn append_varint(out: &mut Vec<u8>, mut number: u64) {
+pub(crate) fn append_varint(out: &mut Vec<u8>, mut number: u64) {
     while number > 127 {
         out.push(number as u8 | 128);
         number >>= 7;

@@ -2,6 +2,7 @@
 
 use super::super::compact::fields;
 use super::{Source, field};
+use crate::http::Endpoint;
 use crate::intake::Protocol;
 use crate::observe::Limit;
 use crate::shared::Shared;
@@ -59,6 +60,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     recovery(text, shared);
     backups(text, shared);
     senders(text, shared);
+    readers(text, shared);
 }
 
 /// What came by other protocols, for those that were used.
@@ -95,6 +97,27 @@ fn senders(text: &mut String, shared: &Shared) {
             &format!("intake_{name}_failed"),
             load(&counters.failed),
         );
+    }
+}
+
+/// What was read over HTTP, for the paths that were asked.
+fn readers(text: &mut String, shared: &Shared) {
+    for endpoint in Endpoint::ALL {
+        let (counters, name) = (shared.reads.of(endpoint), endpoint.name());
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        if load(&counters.requests) == 0 {
+            continue;
+        }
+        for (what, counter) in [
+            ("requests", &counters.requests),
+            ("failed", &counters.failed),
+            ("cancelled", &counters.cancelled),
+            ("items", &counters.items),
+            ("samples", &counters.samples),
+            ("bytes", &counters.bytes),
+        ] {
+            field(text, &format!("read_{name}_{what}"), load(counter));
+        }
     }
 }
 

@@ -70,6 +70,7 @@ fn report(shared: &Shared, memory: &DbMemory) -> String {
     process(&mut text, shared);
     connections(&mut text, shared);
     senders::report(&mut text, shared);
+    senders::reads(&mut text, shared);
     limits(&mut text, shared);
     let stats = shared.db.stats();
     engine::ingest(&mut text, &stats);

@@ -1,7 +1,8 @@
-//! What came by which protocol.
+//! What came by which protocol, and what was read over HTTP.
 
 use super::text::{Kind, Text};
 use super::{Shared, count};
+use crate::http::{Endpoint, ReadCounters};
 use crate::intake::{AGE_BOUNDS_MS, AgeCounters, Counters, Protocol};
 use latewood_wire::intake::Reason;
 
@@ -33,6 +34,53 @@ const ROWS: &[Row] = &[
         |counters| count(&counters.failed),
     ),
 ];
+
+/// A family with one figure of each path that reads.
+type ReadRow = (&'static str, &'static str, fn(&ReadCounters) -> u64);
+
+const READ_ROWS: &[ReadRow] = &[
+    (
+        "read_requests_total",
+        "Requests to read over HTTP.",
+        |counters| count(&counters.requests),
+    ),
+    (
+        "read_failed_total",
+        "Requests to read that were refused, or whose answer broke off.",
+        |counters| count(&counters.failed),
+    ),
+    (
+        "read_cancelled_total",
+        "Answers whose reader left, or took nothing for a minute.",
+        |counters| count(&counters.cancelled),
+    ),
+    (
+        "read_items_total",
+        "Series, names or values answered.",
+        |counters| count(&counters.items),
+    ),
+    (
+        "read_samples_total",
+        "Samples, or buckets of samples, answered.",
+        |counters| count(&counters.samples),
+    ),
+    (
+        "read_bytes_total",
+        "Bytes of answers to requests to read.",
+        |counters| count(&counters.bytes),
+    ),
+];
+
+/// What was read.
+pub(super) fn reads(text: &mut Text, shared: &Shared) {
+    for (name, help, figure) in READ_ROWS {
+        text.family(name, Kind::Counter, help);
+        for endpoint in Endpoint::ALL {
+            let counters = shared.reads.of(endpoint);
+            text.labelled(&[("endpoint", endpoint.name())], figure(counters));
+        }
+    }
+}
 
 pub(super) fn report(text: &mut Text, shared: &Shared) {
     for (name, help, figure) in ROWS {

@@ -1,0 +1,180 @@
+//! A request to read: who asks, for what, and what may be read.
+
+use super::figures::{Counters, Endpoint, add};
+use super::parameters::{Parameters, Span};
+use crate::acl::User;
+use crate::http::Context;
+use crate::http::answer::Answer;
+use crate::http::auth;
+use crate::http::body::{Received, receive};
+use crate::labelled::{self, Named};
+use crate::shared::Shared;
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use latewood_engine::RangeQuery;
+use latewood_wire::selector::Matcher;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+
+/// A request under way. Its place among the requests goes back with it.
+pub(super) struct Asked {
+    pub(super) context: Context,
+    pub(super) endpoint: Endpoint,
+    pub(super) received: Received,
+    user: Arc<User>,
+    /// For the names of the series that the answer is about.
+    memory: Option<OwnedSemaphorePermit>,
+}
+
+/// What becomes of series that the user may not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// One of them refuses the request, as in TS.MGET.
+    Refuse,
+    /// They are passed over, as in TS.QUERYLABELS.
+    PassOver,
+}
+
+impl Asked {
+    /// Takes in a request.
+    ///
+    /// # Errors
+    /// 401, 403, 503, and those of its body.
+    pub(super) async fn begin(
+        context: &Context,
+        endpoint: Endpoint,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<Self, Answer> {
+        add(&context.shared.reads.of(endpoint).requests, 1);
+        let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
+        if !user.may_run(endpoint.command()) {
+            let command = endpoint.command().to_ascii_uppercase();
+            let text = format!("the user may not run {command}, which this needs");
+            return Err(Answer::new(StatusCode::FORBIDDEN, text));
+        }
+        context.ready(false)?;
+        let received = receive(context, headers, body).await?;
+        Ok(Self {
+            context: context.clone(),
+            endpoint,
+            received,
+            user,
+            memory: None,
+        })
+    }
+
+    /// The same with its parameters.
+    ///
+    /// # Errors
+    /// Those of both.
+    pub(super) async fn with_parameters(
+        context: &Context,
+        endpoint: Endpoint,
+        (uri, headers, body): (Uri, HeaderMap, Body),
+    ) -> Result<(Self, Parameters), Answer> {
+        let asked = Self::begin(context, endpoint, &headers, body).await?;
+        let parameters = Parameters::read(&uri, &headers, &asked.received)?;
+        Ok((asked, parameters))
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.context.shared
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        self.shared().reads.of(self.endpoint)
+    }
+
+    /// Whether some series may be there that the user may not read.
+    pub(super) fn is_restricted(&self) -> bool {
+        !self.user.is_unrestricted
+    }
+
+    /// The series that pass one of `selectors`, in the order of their labels.
+    /// May block.
+    ///
+    /// # Errors
+    /// 400 where they are more than a query may be about, 403 where one may not
+    /// be read, 503 where there is no memory for their names.
+    pub(super) fn find(
+        &mut self,
+        selectors: &[Vec<Matcher>],
+        unreadable: Unreadable,
+    ) -> Result<Vec<Named>, Answer> {
+        let db = &self.context.shared.db;
+        let mut found = Vec::new();
+        for matchers in selectors {
+            found.append(&mut labelled::select(db, matchers));
+        }
+        if selectors.len() > 1 {
+            found.sort_unstable_by_key(|series| series.id);
+            found.dedup_by_key(|series| series.id);
+        }
+        let may_read = |key: &[u8]| self.user.may_read(key);
+        match unreadable {
+            Unreadable::PassOver => found.retain(|series| may_read(&series.key)),
+            Unreadable::Refuse => {
+                let limit = db.check_query(found.len());
+                limit.map_err(|error| Answer::engine(&error))?;
+                if !found.iter().all(|series| may_read(&series.key)) {
+                    let text = "the user may not read all of the series that match";
+                    return Err(Answer::new(StatusCode::FORBIDDEN, text));
+                }
+            }
+        }
+        let mut named = labelled::named(db, found);
+        labelled::retain_by_key(&mut named, selectors);
+        self.hold(&named)?;
+        Ok(named)
+    }
+
+    /// Takes memory for names until the answer has gone out.
+    fn hold(&mut self, named: &[Named]) -> Result<(), Answer> {
+        let each = |one: &Named| size_of::<Named>() + one.labels.len_bytes() + one.series.key.len();
+        let permit = self.context.work.memory(named.iter().map(each).sum())?;
+        match &mut self.memory {
+            Some(memory) => memory.merge(permit),
+            None => self.memory = Some(permit),
+        }
+        Ok(())
+    }
+
+    /// Leaves those of `named` that have a sample in `span`. May block.
+    ///
+    /// # Errors
+    /// Where samples cannot be read.
+    pub(super) fn retain_in(&self, named: &mut Vec<Named>, span: Span) -> Result<(), Answer> {
+        let query = raw(span);
+        let mut failure = None;
+        named.retain(|one| {
+            let series = std::slice::from_ref(&one.series);
+            let mut found = self.shared().db.views(series, &query, false);
+            let Some(found) = found.pop() else {
+                return false;
+            };
+            match found.view.is_empty(&query) {
+                Ok(is_empty) => !is_empty,
+                Err(error) => {
+                    failure.get_or_insert(error);
+                    false
+                }
+            }
+        });
+        failure.map_or(Ok(()), |error| Err(Answer::engine(&error)))
+    }
+}
+
+/// All samples of a span.
+pub(super) fn raw(span: Span) -> RangeQuery {
+    RangeQuery {
+        from: span.from_ms,
+        to: span.to_ms,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: None,
+        aggregation: None,
+        reverse: false,
+        latest: false,
+    }
+}

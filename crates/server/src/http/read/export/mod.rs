@@ -1,0 +1,206 @@
+//! `GET|POST /api/v1/export`: samples, or buckets of them, as JSON lines, CSV
+//! or an Arrow stream.
+//!
+//! JSON lines have the shape of VictoriaMetrics' export; CSV and Arrow are the
+//! same table: a column for each label, the time, the value.
+
+mod arrow;
+mod csv;
+mod json;
+mod table;
+
+use super::asked::{Asked, Unreadable, raw};
+use super::envelope::answered;
+use super::figures::{Endpoint, add};
+use super::parameters::{Parameters, Span};
+use super::stream::{self, PIECE_BYTES, PIECE_TIME, Pieces};
+use super::walk::{Job, Part, Walk};
+use crate::http::Context;
+use crate::http::answer::Answer;
+use crate::labelled::Named;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use latewood_engine::query::{Aggregation, BucketStamp};
+use latewood_model::Aggregator;
+use latewood_wire::prometheus::time::parse_duration;
+use std::time::Instant;
+
+/// Parameters there are.
+const KNOWN: [&str; 7] = [
+    "match[]",
+    "start",
+    "end",
+    "format",
+    "aggregation",
+    "step",
+    "max_rows_per_line",
+];
+/// Rows of a series that are read at a time, and those of a line of JSON.
+const PART_ROWS: usize = 10_000;
+/// Rows of one piece.
+const PIECE_ROWS: usize = 64 << 10;
+
+/// The handler.
+pub(crate) async fn export(
+    State(context): State<Context>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let result = answer(&context, (uri, headers, body)).await;
+    answered(&context, Endpoint::Export, result)
+}
+
+async fn answer(context: &Context, request: (Uri, HeaderMap, Body)) -> Result<Response, Answer> {
+    let (mut asked, parameters) =
+        Asked::with_parameters(context, Endpoint::Export, request).await?;
+    parameters.only(&KNOWN)?;
+    let kind = Kind::of(&parameters)?;
+    let aggregation = aggregation(&parameters)?;
+    let rows_max = parameters.number("max_rows_per_line")?;
+    let rows_max = rows_max.unwrap_or(PART_ROWS).min(PART_ROWS);
+    let span = parameters.span()?.unwrap_or(Span {
+        from_ms: 0,
+        to_ms: i64::MAX,
+    });
+    let work = move || {
+        let selectors = parameters.selectors_needed()?;
+        let named = asked.find(&selectors, Unreadable::Refuse)?;
+        let format = kind.format(&named)?;
+        let jobs = named.into_iter().map(|named| {
+            let mut query = raw(span);
+            query.aggregation.clone_from(&aggregation);
+            Job {
+                named,
+                number: 0,
+                query,
+            }
+        });
+        let walk = Walk::new(jobs.collect(), rows_max);
+        Ok((asked, Export { walk, format }))
+    };
+    let (asked, export) = context.block(work).await??;
+    stream::respond(asked, kind.content_type(), export).await
+}
+
+/// What `aggregation` and `step` say.
+fn aggregation(parameters: &Parameters) -> Result<Option<Aggregation>, Answer> {
+    let (name, step) = match (parameters.one("aggregation")?, parameters.one("step")?) {
+        (None, None) => return Ok(None),
+        (Some(name), Some(step)) => (name, step),
+        _ => return Err(Answer::bad("aggregation and step come together")),
+    };
+    let names = Aggregator::ALL.map(Aggregator::name).join(", ");
+    let aggregator = Aggregator::parse(name.as_bytes());
+    let aggregator = aggregator.ok_or_else(|| {
+        Answer::bad(format!(
+            "there is no aggregation {name:?}; there are {names}"
+        ))
+    })?;
+    let bucket_ms = parse_duration(step).map_err(|error| Answer::bad(format!("step {error}")))?;
+    Ok(Some(Aggregation {
+        aggregators: vec![aggregator],
+        bucket_ms,
+        align: 0,
+        stamp: BucketStamp::Start,
+        empty: false,
+    }))
+}
+
+/// The formats there are.
+#[derive(Clone, Copy)]
+enum Kind {
+    Json,
+    Csv,
+    Arrow,
+}
+
+impl Kind {
+    fn of(parameters: &Parameters) -> Result<Self, Answer> {
+        match parameters.one("format")? {
+            None | Some("json") => Ok(Self::Json),
+            Some("csv") => Ok(Self::Csv),
+            Some("arrow") => Ok(Self::Arrow),
+            Some(other) => Err(Answer::bad(format!(
+                "there is no format {other:?}; there are json, csv and arrow"
+            ))),
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/stream+json; charset=utf-8",
+            Self::Csv => "text/csv; charset=utf-8; header=present",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+
+    fn format(self, named: &[Named]) -> Result<Format, Answer> {
+        Ok(match self {
+            Self::Json => Format::Json,
+            Self::Csv => Format::Csv(csv::Writer::new(table::label_names(named)?)),
+            Self::Arrow => Format::Arrow(Box::new(arrow::Writer::new(table::label_names(named)?)?)),
+        })
+    }
+}
+
+/// A format under way.
+enum Format {
+    Json,
+    Csv(csv::Writer),
+    Arrow(Box<arrow::Writer>),
+}
+
+impl Format {
+    fn put(&mut self, part: &Part<'_>, out: &mut Vec<u8>) {
+        match self {
+            Self::Json => json::put(part, out),
+            Self::Csv(writer) => writer.put(part, out),
+            Self::Arrow(writer) => writer.put(part),
+        }
+    }
+
+    /// Brings the rows of a piece to `out`.
+    fn end_piece(&mut self, is_last: bool, out: &mut Vec<u8>) -> Result<(), Answer> {
+        match self {
+            Self::Json => Ok(()),
+            Self::Csv(writer) => {
+                writer.begin(out);
+                Ok(())
+            }
+            Self::Arrow(writer) => writer.end_piece(is_last, out),
+        }
+    }
+}
+
+/// An export under way.
+struct Export {
+    walk: Walk,
+    format: Format,
+}
+
+impl Pieces for Export {
+    fn more(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer> {
+        let counters = asked.counters();
+        let (started, mut rows) = (Instant::now(), 0);
+        let follows = loop {
+            let is_full = out.len() >= PIECE_BYTES || rows >= PIECE_ROWS;
+            if is_full || started.elapsed() >= PIECE_TIME {
+                break true;
+            }
+            let Some(part) = self.walk.next(asked)? else {
+                break false;
+            };
+            if !part.timestamps.is_empty() {
+                self.format.put(&part, out);
+            }
+            rows += part.timestamps.len();
+            add(&counters.items, usize::from(part.is_first));
+            add(&counters.samples, part.timestamps.len());
+        };
+        self.format.end_piece(!follows, out)?;
+        Ok(follows)
+    }
+}

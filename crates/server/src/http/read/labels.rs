@@ -1,0 +1,161 @@
+//! `GET|POST /api/v1/labels` and `GET /api/v1/label/NAME/values`: which labels
+//! there are, and which values one of them has.
+//!
+//! Without selectors and a span, the index answers by itself. `__key__`, which
+//! depends on which series look the same, is then left out.
+
+use super::asked::{Asked, Unreadable};
+use super::envelope::answered;
+use super::figures::Endpoint;
+use super::list::{List, put_text};
+use super::parameters::Parameters;
+use super::stream;
+use crate::http::Context;
+use crate::http::answer::Answer;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+use latewood_engine::Db;
+use latewood_model::{Matcher, Test};
+use latewood_wire::series_name::METRIC;
+use std::collections::BTreeSet;
+
+/// The handler of names.
+pub(crate) async fn labels(
+    State(context): State<Context>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let result = answer(&context, None, (uri, headers, body)).await;
+    answered(&context, Endpoint::Labels, result)
+}
+
+/// The handler of values.
+pub(crate) async fn label_values(
+    State(context): State<Context>,
+    Path(name): Path<String>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let name = unescape(&name).unwrap_or(name);
+    let result = answer(&context, Some(name), (uri, headers, body)).await;
+    answered(&context, Endpoint::LabelValues, result)
+}
+
+async fn answer(
+    context: &Context,
+    label: Option<String>,
+    request: (Uri, HeaderMap, Body),
+) -> Result<Response, Answer> {
+    let endpoint = match label {
+        Some(_) => Endpoint::LabelValues,
+        None => Endpoint::Labels,
+    };
+    let (mut asked, parameters) = Asked::with_parameters(context, endpoint, request).await?;
+    let limit = parameters.number("limit")?;
+    let work = move || {
+        let texts = texts(&mut asked, &parameters, label.as_deref())?;
+        Ok((asked, texts))
+    };
+    let (asked, texts) = context.block(work).await??;
+    let list = List::new(texts, limit, |text: &String, out| put_text(text, out));
+    stream::respond(asked, "application/json", list).await
+}
+
+/// Names, or the values of `label`, sorted, each once.
+fn texts(
+    asked: &mut Asked,
+    parameters: &Parameters,
+    label: Option<&str>,
+) -> Result<Vec<String>, Answer> {
+    let (mut selectors, span) = (parameters.selectors()?, parameters.span()?);
+    if selectors.is_empty() && span.is_none() && !asked.is_restricted() {
+        let found = of_all(&asked.shared().db, label);
+        return Ok(found.into_iter().collect());
+    }
+    if selectors.is_empty() {
+        // No matcher lets all series pass.
+        selectors.push(Vec::new());
+    }
+    let mut named = asked.find(&selectors, Unreadable::PassOver)?;
+    if let Some(span) = span {
+        asked.retain_in(&mut named, span)?;
+    }
+    let mut found = BTreeSet::new();
+    for (name, value) in named.iter().flat_map(|one| one.labels.iter()) {
+        let text = match label {
+            None => name,
+            Some(label) if label == name => value,
+            Some(_) => continue,
+        };
+        if !found.contains(text) {
+            found.insert(text.to_owned());
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// The same of all series there are.
+fn of_all(db: &Db, label: Option<&str>) -> BTreeSet<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let metric = text(METRIC);
+    let stored = match label {
+        None => db.label_names(&[], None),
+        Some(label) => db.label_values(label.as_bytes(), &[], None),
+    };
+    let mut found: BTreeSet<_> = stored.iter().map(|bytes| text(bytes)).collect();
+    match label {
+        None if db.stats().series > 0 => {
+            found.insert(metric);
+        }
+        Some(label) if *label == metric => {
+            let without = db.select(&[Matcher::new(METRIC, Test::Absent)]);
+            let keys = without.iter().map(|series| text(&series.key));
+            found.extend(keys.filter(|key| !key.is_empty()));
+        }
+        _ => {}
+    }
+    found
+}
+
+/// A name as Prometheus 3 escapes those that it would not take in a path:
+/// `U__service_2e_name` is `service.name`.
+fn unescape(text: &str) -> Option<String> {
+    let mut rest = text.strip_prefix("U__")?;
+    let mut name = String::new();
+    while let Some((before, after)) = rest.split_once('_') {
+        name.push_str(before);
+        let (code, after) = after.split_once('_')?;
+        match code {
+            "" => name.push('_'),
+            code => name.push(char::from_u32(u32::from_str_radix(code, 16).ok()?)?),
+        }
+        rest = after;
+    }
+    name.push_str(rest);
+    Some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescape;
+
+    #[test]
+    fn escaped_names_are_read_back_and_others_left() {
+        for (text, name) in [
+            ("U__service_2e_name", Some("service.name")),
+            ("U__a__b", Some("a_b")),
+            ("U___1F600_", Some("\u{1f600}")),
+            ("U__", Some("")),
+            ("U__a_b", None),
+            ("U__a_zz_", None),
+            ("U__a_d800_", None),
+            ("plain_name", None),
+        ] {
+            assert_eq!(unescape(text).as_deref(), name, "{text}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Reading over HTTP, without a query language.
+//!
+//! `/api/v1/series`, `/api/v1/labels` and `/api/v1/label/NAME/values` have the
+//! shape of Prometheus' HTTP API, `/api/v1/read` is its remote read,
+//! `/api/v1/export` gives samples as JSON lines, CSV or Arrow. Series are found
+//! and named by [`crate::labelled`].
+//!
+//! ```text
+//! asked       who asks, with which parameters, and what may be read
+//!   walk      samples of one series after the other, in bounded parts
+//!   stream    an answer in pieces, each made once the one before was taken
+//! ```
+//!
+//! An answer holds the names of its series, never all their samples: a reader
+//! who is slow holds no thread, one who leaves ends the work, one who takes
+//! nothing for a while loses its place. Series are read when their turn comes:
+//! an answer is one moment of each part, not of the database.
+//!
+//! Tested by `tests/http/reading.rs`, `export.rs` and `remote_read.rs`.
+
+mod asked;
+mod envelope;
+mod export;
+mod figures;
+mod labels;
+mod list;
+mod parameters;
+mod remote;
+mod series;
+mod stream;
+mod walk;
+
+pub(super) use export::export;
+pub(crate) use figures::{Counters, Endpoint, Reads};
+pub(super) use labels::{label_values, labels};
+pub(super) use remote::read;
+pub(super) use series::series;

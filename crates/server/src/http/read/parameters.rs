@@ -1,0 +1,146 @@
+//! The parameters of a request: of its path, and of a form in its body.
+
+use crate::http::answer::Answer;
+use crate::http::body::Received;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use latewood_wire::prometheus::time::parse_time;
+use latewood_wire::selector::{self, Matcher};
+use std::borrow::Cow;
+use url::form_urlencoded;
+
+/// Selectors of one request.
+const SELECTORS_MAX: usize = 1000;
+
+/// Names and values in their order.
+pub(super) struct Parameters(Vec<(String, String)>);
+
+/// A span of time, both ends included, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) from_ms: i64,
+    pub(super) to_ms: i64,
+}
+
+impl Parameters {
+    /// Those of the path, then those of the body.
+    ///
+    /// # Errors
+    /// 415 where the body is no form, and what its compression has.
+    pub(super) fn read(
+        uri: &Uri,
+        headers: &HeaderMap,
+        received: &Received,
+    ) -> Result<Self, Answer> {
+        let owned =
+            |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
+        let path = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        let mut parameters: Vec<_> = path.map(owned).collect();
+        if !received.bytes.is_empty() {
+            let kind = headers.get(header::CONTENT_TYPE);
+            let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+            if !kind.starts_with("application/x-www-form-urlencoded") {
+                let text = "a body holds parameters as application/x-www-form-urlencoded";
+                return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+            }
+            let body = received.unpacked()?;
+            parameters.extend(form_urlencoded::parse(&body).map(owned));
+        }
+        Ok(Self(parameters))
+    }
+
+    /// The value of a parameter that may be there once; an empty one is none.
+    ///
+    /// # Errors
+    /// 400 where it is there twice.
+    pub(super) fn one(&self, name: &'static str) -> Result<Option<&str>, Answer> {
+        let mut values = self.all(name).filter(|value| !value.is_empty());
+        match (values.next(), values.next()) {
+            (value, None) => Ok(value),
+            _ => Err(Answer::bad(format!("{name} is there twice"))),
+        }
+    }
+
+    /// Refuses parameters of other names.
+    ///
+    /// # Errors
+    /// 400 that names one of them.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Answer> {
+        match self.0.iter().find(|(name, _)| !known.contains(&&**name)) {
+            None => Ok(()),
+            Some((name, _)) => Err(Answer::bad(format!(
+                "there is no parameter {name:?}; there are {}",
+                known.join(", ")
+            ))),
+        }
+    }
+
+    /// The selectors of `match[]`.
+    ///
+    /// # Errors
+    /// 400 for one that is none.
+    pub(super) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
+        if self.all("match[]").count() > SELECTORS_MAX {
+            return Err(Answer::bad(format!("more than {SELECTORS_MAX} match[]")));
+        }
+        let parse = |text: &str| {
+            let told: String = text.chars().take(200).collect();
+            let bad = |error| Answer::bad(format!("match[]={told}: {error}"));
+            selector::parse(text).map_err(bad)
+        };
+        self.all("match[]").map(parse).collect()
+    }
+
+    /// The same where there must be one.
+    ///
+    /// # Errors
+    /// 400 for none, or one that is none.
+    pub(super) fn selectors_needed(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
+        let selectors = self.selectors()?;
+        match selectors.is_empty() {
+            false => Ok(selectors),
+            true if self.all("match").next().is_some() => {
+                Err(Answer::bad("the parameter is called match[], not match"))
+            }
+            true => Err(Answer::bad(
+                "no match[] parameter: it says which series, as match[]=up{job=\"a\"}",
+            )),
+        }
+    }
+
+    /// What `start` and `end` say; `None` where neither is there.
+    ///
+    /// # Errors
+    /// 400 for a time that is none, and for an end before the start.
+    pub(super) fn span(&self) -> Result<Option<Span>, Answer> {
+        let time = |name: &'static str| {
+            let bad = |error| Answer::bad(format!("{name} {error}"));
+            self.one(name)?
+                .map(|text| parse_time(text).map_err(bad))
+                .transpose()
+        };
+        let (start, end) = (time("start")?, time("end")?);
+        let span = Span {
+            from_ms: start.unwrap_or(0),
+            to_ms: end.unwrap_or(i64::MAX),
+        };
+        if span.to_ms < span.from_ms {
+            return Err(Answer::bad("end lies before start"));
+        }
+        Ok(start.or(end).map(|_| span))
+    }
+
+    /// A number of at least 1; 0 stands for none.
+    ///
+    /// # Errors
+    /// 400 for what is no number.
+    pub(super) fn number(&self, name: &'static str) -> Result<Option<usize>, Answer> {
+        let bad = |_| Answer::bad(format!("{name} is a whole number, 0 for none"));
+        let number = self.one(name)?.map(|text| text.parse().map_err(bad));
+        Ok(number.transpose()?.filter(|number| *number > 0))
+    }
+
+    fn all(&self, name: &'static str) -> impl Iterator<Item = &str> {
+        let named = self.0.iter().filter(move |(held, _)| held == name);
+        named.map(|(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,115 @@
+//! `POST /api/v1/read`: remote read, as a Prometheus server asks it.
+//!
+//! The request is a `prometheus.ReadRequest`, compressed with snappy. The
+//! answer is in the form that the reader accepts first: whole, or in frames of
+//! chunks. Series come in the order of their labels; one without samples in
+//! the span is left out.
+
+mod sampled;
+mod streamed;
+
+use super::asked::{Asked, Unreadable, raw};
+use super::envelope::answered;
+use super::figures::Endpoint;
+use super::parameters::Span;
+use super::stream;
+use super::walk::{Job, Walk};
+use crate::http::Context;
+use crate::http::answer::Answer;
+use crate::http::body::Encoding;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use latewood_wire::prometheus::read::{Form, Request};
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use streamed::Frames;
+
+/// Samples of a series that are read at a time.
+const PART_SAMPLES: usize = 16 << 10;
+
+/// The handler.
+pub(crate) async fn read(
+    State(context): State<Context>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let result = answer(&context, &headers, body).await;
+    answered(&context, Endpoint::RemoteRead, result)
+}
+
+async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Response, Answer> {
+    let mut asked = Asked::begin(context, Endpoint::RemoteRead, headers, body).await?;
+    check(&asked, headers)?;
+    let work = move || {
+        let message = asked.received.unpacked()?;
+        let request = Request::read(&message).map_err(|error| Answer::bad(error.to_string()))?;
+        let jobs = jobs(&mut asked, &request)?;
+        Ok((asked, request, jobs))
+    };
+    let (asked, request, jobs) = context.block(work).await??;
+    let walk = Walk::new(jobs, PART_SAMPLES);
+    match request.form {
+        Form::StreamedXorChunks => {
+            let kind = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
+            stream::respond(asked, kind, Frames::new(walk)).await
+        }
+        Form::Samples => {
+            let leave = Leave(Arc::new(AtomicBool::new(false)));
+            let left = Arc::clone(&leave.0);
+            let queries = request.queries.len();
+            let work = move || sampled::message(&asked, walk, queries, &left);
+            let compressed = context.block(work).await??;
+            let head = [
+                (header::CONTENT_TYPE, "application/x-protobuf"),
+                (header::CONTENT_ENCODING, "snappy"),
+            ];
+            Ok((StatusCode::OK, head, compressed).into_response())
+        }
+    }
+}
+
+/// Refuses what cannot be such a request by its head.
+fn check(asked: &Asked, headers: &HeaderMap) -> Result<(), Answer> {
+    let refused = |text: &str| Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .map(|kind| kind.as_bytes());
+    let is_protobuf = kind.is_none_or(|kind| kind.starts_with(b"application/x-protobuf"));
+    if !is_protobuf {
+        return refused("Content-Type must be application/x-protobuf: a prometheus.ReadRequest");
+    }
+    match asked.received.encoding {
+        Encoding::Snappy => Ok(()),
+        _ => refused("remote read is compressed with snappy: Content-Encoding must say so"),
+    }
+}
+
+/// What is read of each series of each query.
+fn jobs(asked: &mut Asked, request: &Request) -> Result<Vec<Job>, Answer> {
+    let mut jobs = Vec::new();
+    for (number, query) in request.queries.iter().enumerate() {
+        let span = Span {
+            from_ms: query.from_ms.max(0),
+            to_ms: query.to_ms,
+        };
+        let named = asked.find(slice::from_ref(&query.matchers), Unreadable::Refuse)?;
+        jobs.extend(named.into_iter().map(|named| Job {
+            named,
+            number,
+            query: raw(span),
+        }));
+    }
+    Ok(jobs)
+}
+
+/// Says that the reader left, once the request is dropped.
+struct Leave(Arc<AtomicBool>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,58 @@
+//! `GET|POST /api/v1/series`: the label sets of the series that match.
+
+use super::asked::{Asked, Unreadable};
+use super::envelope::answered;
+use super::figures::Endpoint;
+use super::list::{List, put_text};
+use super::stream;
+use crate::http::Context;
+use crate::http::answer::Answer;
+use crate::labelled::{LabelSet, Named};
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Uri};
+use axum::response::Response;
+
+/// The handler.
+pub(crate) async fn series(
+    State(context): State<Context>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let result = answer(&context, (uri, headers, body)).await;
+    answered(&context, Endpoint::Series, result)
+}
+
+async fn answer(context: &Context, request: (Uri, HeaderMap, Body)) -> Result<Response, Answer> {
+    let (mut asked, parameters) =
+        Asked::with_parameters(context, Endpoint::Series, request).await?;
+    let (span, limit) = (parameters.span()?, parameters.number("limit")?);
+    let work = move || {
+        let selectors = parameters.selectors_needed()?;
+        let mut named = asked.find(&selectors, Unreadable::Refuse)?;
+        if let Some(span) = span {
+            asked.retain_in(&mut named, span)?;
+        }
+        Ok((asked, named))
+    };
+    let (asked, named) = context.block(work).await??;
+    let list = List::new(named, limit, |one: &Named, out| {
+        put_labels(&one.labels, out)
+    });
+    stream::respond(asked, "application/json", list).await
+}
+
+/// Appends `{"__name__":"up","job":"a"}`.
+pub(super) fn put_labels(labels: &LabelSet, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (index, (name, value)) in labels.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        put_text(name, out);
+        out.push(b':');
+        put_text(value, out);
+    }
+    out.push(b'}');
+}

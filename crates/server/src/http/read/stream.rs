@@ -1,0 +1,120 @@
+//! Answers in pieces.
+//!
+//! A piece is made on a thread that may block, and the next one only once it
+//! was taken: one waits while another is sent. Where the whole answer is one
+//! piece, it has a length; where something fails before the first piece is
+//! there, a status that says so. Later only the connection can be broken off,
+//! which a reader sees by the chunk that is missing at the end.
+
+use super::asked::Asked;
+use super::figures::add;
+use crate::http::answer::Answer;
+use axum::body::{Body, Bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use std::io;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Bytes of a piece, more or less: what is begun is ended.
+pub(super) const PIECE_BYTES: usize = 256 << 10;
+/// Time that a piece may take, more or less, so that others get the thread and
+/// a reader who left is noticed: of much that is read, little may be answered.
+pub(super) const PIECE_TIME: Duration = Duration::from_millis(100);
+/// Memory of an answer under way: a piece that is made, one that waits, one
+/// that is sent, and the rows that they are made of.
+const MEMORY_BYTES: usize = 4 << 20;
+/// Longest time that a reader may leave a piece waiting.
+const STALL_MAX: Duration = Duration::from_secs(60);
+
+/// Makes an answer piece by piece.
+pub(super) trait Pieces: Send + 'static {
+    /// Appends the next piece, of about [`PIECE_BYTES`], to `out`; false where
+    /// it is the last. May block.
+    ///
+    /// # Errors
+    /// What ends the answer.
+    fn more(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer>;
+}
+
+/// A piece, and whether another follows.
+type Piece = (Bytes, bool);
+
+/// The answer 200 of type `content_type` that `pieces` makes.
+///
+/// # Errors
+/// What ends it before its first piece is there.
+pub(super) async fn respond(
+    asked: Asked,
+    content_type: &'static str,
+    pieces: impl Pieces,
+) -> Result<Response, Answer> {
+    let memory = asked.context.work.memory(MEMORY_BYTES)?;
+    let (work, (first, follows)) = next(Maker { asked, pieces }).await?;
+    let kind = [(header::CONTENT_TYPE, content_type)];
+    if !follows {
+        return Ok((StatusCode::OK, kind, first).into_response());
+    }
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        make(work, (first, follows), sender).await;
+        drop(memory);
+    });
+    let body = stream::unfold((receiver, false), |(mut receiver, ended)| async move {
+        if ended {
+            return None;
+        }
+        let piece: Option<Piece> = receiver.recv().await;
+        Some(match piece {
+            Some((bytes, follows)) => (Ok(bytes), (receiver, !follows)),
+            None => (
+                Err(io::Error::other("the answer broke off")),
+                (receiver, true),
+            ),
+        })
+    });
+    Ok((StatusCode::OK, kind, Body::from_stream(body)).into_response())
+}
+
+/// Pieces and what they are made for.
+struct Maker<P> {
+    asked: Asked,
+    pieces: P,
+}
+
+/// Makes the pieces behind `piece` as they are taken.
+async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sender<Piece>) {
+    let context = work.asked.context.clone();
+    let counters = context.shared.reads.of(work.asked.endpoint);
+    loop {
+        let follows = piece.1;
+        let sent = tokio::time::timeout(STALL_MAX, sender.send(piece)).await;
+        if !matches!(sent, Ok(Ok(()))) {
+            add(&counters.cancelled, 1);
+            return;
+        }
+        if !follows {
+            return;
+        }
+        match next(work).await {
+            Ok((rest, made)) => (work, piece) = (rest, made),
+            Err(answer) => {
+                add(&counters.failed, 1);
+                tracing::warn!(error = answer.text, "an answer over HTTP broke off");
+                return;
+            }
+        }
+    }
+}
+
+async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer> {
+    let context = work.asked.context.clone();
+    let made = context.block(move || {
+        let mut out = Vec::with_capacity(PIECE_BYTES);
+        let follows = work.pieces.more(&work.asked, &mut out)?;
+        add(&work.asked.counters().bytes, out.len());
+        Ok((work, (Bytes::from(out), follows)))
+    });
+    made.await?
+}

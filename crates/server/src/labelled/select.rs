@@ -1,0 +1,84 @@
+//! From matchers to series, by the label index.
+//!
+//! An expression is tried on each value that its label has, not on each
+//! series; the values that pass become lists that the index brings together.
+//! The metric of a series without `__name__` is its key, which no index knows:
+//! an exact one is looked up, others are tried on the keys of those series.
+
+use latewood_engine::{Db, SeriesRef, Values};
+use latewood_model::{Matcher as IndexMatcher, Test as IndexTest};
+use latewood_wire::selector::{Matcher, Test};
+use latewood_wire::series_name::METRIC;
+
+/// The series that pass all `matchers`, but for those on `__key__`, in no
+/// order; a series whose labels change meanwhile may be there twice.
+pub(crate) fn select(db: &Db, matchers: &[Matcher]) -> Vec<SeriesRef> {
+    let (mut on_metric, mut by_label) = (Vec::new(), Vec::new());
+    for matcher in matchers
+        .iter()
+        .filter(|matcher| *matcher.name != *super::KEY)
+    {
+        match matcher.is_on_metric() {
+            true => on_metric.push(matcher),
+            false => by_label.push(to_index(db, matcher)),
+        }
+    }
+    if on_metric.is_empty() {
+        return db.select(&by_label);
+    }
+    let mut with_metric = by_label.clone();
+    with_metric.push(IndexMatcher::new(METRIC, IndexTest::Present));
+    with_metric.extend(on_metric.iter().map(|matcher| to_index(db, matcher)));
+    let mut found = db.select(&with_metric);
+    found.extend(by_their_keys(db, &on_metric, by_label));
+    found
+}
+
+/// The series without a metric of their own whose keys pass.
+fn by_their_keys(
+    db: &Db,
+    on_metric: &[&Matcher],
+    mut by_label: Vec<IndexMatcher>,
+) -> Vec<SeriesRef> {
+    by_label.push(IndexMatcher::new(METRIC, IndexTest::Absent));
+    let passes = |series: &SeriesRef| on_metric.iter().all(|m| m.passes(&series.key));
+    let exact = on_metric.iter().find_map(|matcher| match &matcher.test {
+        Test::Equal(key) => Some(key),
+        _ => None,
+    });
+    let Some(key) = exact else {
+        let mut found = db.select(&by_label);
+        found.retain(passes);
+        return found;
+    };
+    let found = db.resolve(key).ok().filter(|series| {
+        let labels = db.labels(series).unwrap_or_default();
+        passes(series) && by_label.iter().all(|matcher| matcher.matches(&labels))
+    });
+    found.into_iter().collect()
+}
+
+/// The same condition in the words of the index.
+fn to_index(db: &Db, matcher: &Matcher) -> IndexMatcher {
+    let name = &matcher.name;
+    let test = match &matcher.test {
+        Test::Equal(value) if value.is_empty() => IndexTest::Absent,
+        Test::NotEqual(value) if value.is_empty() => IndexTest::Present,
+        Test::Equal(value) => IndexTest::AnyOf(vec![value.clone()]),
+        Test::NotEqual(value) => IndexTest::NoneOf(vec![value.clone()]),
+        // Without the label it passes: so do all but those that fail.
+        Test::Match(_) | Test::NotMatch(_) if matcher.passes(b"") => {
+            match db.label_values_where(name, |value| !matcher.passes(value)) {
+                Values::All => IndexTest::Absent,
+                Values::Some(values) => IndexTest::NoneOf(values),
+            }
+        }
+        Test::Match(_) | Test::NotMatch(_) => {
+            match db.label_values_where(name, |value| matcher.passes(value)) {
+                Values::All => IndexTest::Present,
+                Values::Some(values) => IndexTest::AnyOf(values),
+            }
+        }
+    };
+    IndexMatcher::new(name, test)
+}

@@ -1,0 +1,273 @@
+//! Samples as JSON lines, CSV and Arrow.
+
+use crate::client::Http;
+use crate::harness::Server;
+use crate::server;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const ALL: &str = "match[]={__name__!=%22%22}";
+
+fn text(http: &mut Http, parameters: &str) -> String {
+    let answer = http.get(&format!("/api/v1/export?{parameters}"));
+    assert_eq!(answer.status, 200, "{parameters}: {}", answer.text());
+    answer.text()
+}
+
+fn lines(http: &mut Http, parameters: &str) -> Vec<Value> {
+    let text = text(http, parameters);
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+fn small() -> Server {
+    let server = server(&[]);
+    let text = "b{host=\"a,\\\"b\\\"\",az=\"x\"} 1.5 1000\n\
+        b{host=\"a,\\\"b\\\"\",az=\"x\"} NaN 3000\n\
+        b{host=\"a,\\\"b\\\"\",az=\"x\"} -0.0 2000\n\
+        a{host=\"c\"} 1e300 1000\n\
+        a{host=\"c\"} +Inf 2000\n\
+        a{host=\"c\"} -Inf 3000\n";
+    let written = Http::to(server.http()).post("/api/v1/import/prometheus", text.as_bytes());
+    assert_eq!(written.status, 204, "{}", written.text());
+    server.client().ask("TS.CREATE empty");
+    server
+}
+
+#[test]
+fn json_lines_have_the_shape_of_victoriametrics() {
+    let server = small();
+    let mut http = Http::to(server.http());
+    assert_eq!(
+        text(&mut http, ALL),
+        "{\"metric\":{\"__name__\":\"a\",\"host\":\"c\"},\"values\":[1e+300,\"Infinity\",\
+         \"-Infinity\"],\"timestamps\":[1000,2000,3000]}\n\
+         {\"metric\":{\"__name__\":\"b\",\"az\":\"x\",\"host\":\"a,\\\"b\\\"\"},\"values\":[1.5,\
+         -0.0,null],\"timestamps\":[1000,2000,3000]}\n"
+    );
+    let span = lines(&mut http, "match[]=b&start=2&end=2.999");
+    assert_eq!(span[0]["timestamps"], json!([2000]));
+    assert!(lines(&mut http, "match[]=b&start=4").is_empty());
+    assert_eq!(
+        lines(&mut http, &format!("{ALL}&max_rows_per_line=2")).len(),
+        4
+    );
+}
+
+#[test]
+fn csv_has_a_column_for_each_label() {
+    let server = small();
+    let mut http = Http::to(server.http());
+    assert_eq!(
+        text(&mut http, &format!("{ALL}&format=csv")),
+        "__name__,az,host,__timestamp__,__value__\r\n\
+         a,,c,1000,1e+300\r\na,,c,2000,+Inf\r\na,,c,3000,-Inf\r\n\
+         b,x,\"a,\"\"b\"\"\",1000,1.5\r\nb,x,\"a,\"\"b\"\"\",2000,-0.0\r\n\
+         b,x,\"a,\"\"b\"\"\",3000,NaN\r\n"
+    );
+    let nothing = text(&mut http, "match[]=nothing&format=csv");
+    assert_eq!(nothing, "__timestamp__,__value__\r\n");
+}
+
+/// `(labels, time, value's bits)` of an Arrow stream, row by row.
+type Row = (BTreeMap<String, String>, i64, u64);
+
+fn arrow_rows(bytes: &[u8]) -> Vec<Row> {
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Float64Type, Int32Type, TimestampMillisecondType};
+    let reader = arrow_ipc::reader::StreamReader::try_new(bytes, None).unwrap();
+    let mut rows = Vec::new();
+    for batch in reader {
+        let batch = batch.unwrap();
+        let schema = batch.schema();
+        let labels = batch.num_columns() - 2;
+        let times = batch
+            .column(labels)
+            .as_primitive::<TimestampMillisecondType>();
+        let values = batch.column(labels + 1).as_primitive::<Float64Type>();
+        for row in 0..batch.num_rows() {
+            let label = |at: usize| {
+                let column = batch.column(at).as_dictionary::<Int32Type>();
+                let key = column.key(row)?;
+                let value = column.values().as_string::<i32>().value(key);
+                Some((schema.field(at).name().clone(), value.to_owned()))
+            };
+            let labels = (0..labels).filter_map(label).collect();
+            rows.push((labels, times.value(row), values.value(row).to_bits()));
+        }
+    }
+    rows
+}
+
+fn json_rows(lines: &[Value]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for line in lines {
+        let metric = line["metric"].as_object().unwrap().iter();
+        let labels: BTreeMap<_, _> = metric
+            .map(|(name, value)| (name.clone(), value.as_str().unwrap().to_owned()))
+            .collect();
+        let values = line["values"].as_array().unwrap().iter();
+        for (time, value) in line["timestamps"].as_array().unwrap().iter().zip(values) {
+            let value = match value {
+                Value::Null => f64::NAN,
+                Value::String(text) => text.parse().unwrap(),
+                value => value.as_f64().unwrap(),
+            };
+            rows.push((labels.clone(), time.as_i64().unwrap(), value.to_bits()));
+        }
+    }
+    rows
+}
+
+#[test]
+fn arrow_and_json_hold_the_same_rows_of_many_series() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let mut body = String::new();
+    // One long series among many short ones.
+    for at in 0..130_000 {
+        body.push_str(&format!("long v={}.25 {at}000\n", at * 7 % 1000));
+    }
+    for series in 0..3_000 {
+        body.push_str(&format!("short,host=h{series} v={series} 5\n"));
+        body.push_str(&format!(
+            "short,host=h{series},az=z{} v={series} 6\n",
+            series % 3
+        ));
+    }
+    assert_eq!(
+        http.post("/write?precision=ms", body.as_bytes()).status,
+        204
+    );
+    let answer = http.get(&format!("/api/v1/export?{ALL}&format=arrow"));
+    assert_eq!(
+        answer.field("content-type"),
+        Some("application/vnd.apache.arrow.stream")
+    );
+    let rows = arrow_rows(&answer.body);
+    assert_eq!(rows.len(), 136_000);
+    let lines = lines(&mut http, ALL);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["values"].as_array().unwrap().len() <= 10_000)
+    );
+    assert!(rows == json_rows(&lines), "Arrow and JSON differ");
+    let csv = text(&mut http, &format!("{ALL}&format=csv"));
+    assert_eq!(csv.lines().count(), 136_001);
+    let nothing = http.get("/api/v1/export?match[]=nothing&format=arrow");
+    assert!(arrow_rows(&nothing.body).is_empty());
+}
+
+#[test]
+fn buckets_in_parts_are_those_of_one_query() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    let mut body = String::new();
+    for at in 0..5_000i64 {
+        // Gaps, so that some buckets are missing.
+        let time = 1_000_000 + at * 250 + at / 100 * 7_000;
+        body.push_str(&format!("m v={} {time}\n", at * 37 % 101));
+    }
+    assert_eq!(
+        http.post("/write?precision=ms", body.as_bytes()).status,
+        204
+    );
+    for name in [
+        "avg", "sum", "min", "max", "range", "count", "first", "last", "std.p", "std.s", "var.p",
+        "var.s", "twa", "countnan", "countall",
+    ] {
+        let span = "match[]=m_v&start=1003.3&end=1800";
+        let buckets = format!("{span}&aggregation={name}&step=1500ms");
+        let parts = lines(&mut http, &format!("{buckets}&max_rows_per_line=7"));
+        let whole = lines(&mut http, &buckets);
+        assert_eq!(whole.len(), 1);
+        assert!(parts.len() > 20, "{name}: {}", parts.len());
+        assert!(
+            json_rows(&parts) == json_rows(&whole),
+            "{name}: {parts:?} {whole:?}"
+        );
+        let range = format!("TS.RANGE m_v 1003300 1800000 AGGREGATION {name} 1500");
+        let rows = redis.ask(&range);
+        let count = whole[0]["values"].as_array().unwrap().len();
+        assert!(rows.starts_with(&format!("*{count}\r\n")), "{name}: {rows}");
+        let last = whole[0]["timestamps"].as_array().unwrap().last().unwrap();
+        assert!(rows.contains(&format!(":{last}\r\n")), "{name}: {rows}");
+    }
+    let upper = lines(&mut http, "match[]=m_v&aggregation=MAX&step=1h");
+    assert_eq!(upper[0]["values"], json!([100]));
+    assert_eq!(upper[0]["timestamps"], json!([0]));
+}
+
+#[test]
+fn what_an_export_cannot_do_is_told() {
+    let server = small();
+    server.client().ask("TS.CREATE bad LABELS __value__ x");
+    let mut http = Http::to(server.http());
+    for (parameters, wanted) in [
+        ("", "no match[] parameter"),
+        (
+            "match[]=a&format=parquet",
+            "no format \"parquet\"; there are json, csv and arrow",
+        ),
+        (
+            "match[]=a&aggregation=avg",
+            "aggregation and step come together",
+        ),
+        (
+            "match[]=a&aggregation=median&step=1m",
+            "no aggregation \"median\"; there are avg, sum",
+        ),
+        ("match[]=a&aggregation=avg&step=0", "step is no duration"),
+        (
+            "match[]=a&agregation=avg",
+            "no parameter \"agregation\"; there are match[], start",
+        ),
+        (
+            "match[]=bad&format=csv",
+            "a label __value__, which is the name of a column",
+        ),
+        ("match[]=a&start=3&end=2", "end lies before start"),
+    ] {
+        let answer = http.get(&format!("/api/v1/export?{parameters}"));
+        assert_eq!(answer.status, 400, "{parameters}");
+        let body: Value = serde_json::from_slice(&answer.body).unwrap();
+        let error = body["error"].as_str().unwrap();
+        assert!(error.contains(wanted), "{parameters}: {error}");
+    }
+}
+
+#[test]
+fn a_reader_who_leaves_ends_the_work_and_others_go_on() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let (mut body, padding) = (String::new(), "x".repeat(1000));
+    for at in 0..40_000 {
+        body.push_str(&format!("m,pad={padding} v=1 {at}\n"));
+    }
+    assert_eq!(
+        http.post("/write?precision=ms", body.as_bytes()).status,
+        204
+    );
+    // More readers than there are threads: they take nothing, and hold none.
+    let many: Vec<Http> = (0..12)
+        .map(|_| {
+            let mut slow = Http::to(server.http());
+            slow.send(b"GET /api/v1/export?match[]=m_v&format=csv HTTP/1.1\r\nHost: x\r\n\r\n");
+            slow
+        })
+        .collect();
+    assert_eq!(http.post("/write?precision=ms", b"n v=1 1\n").status, 204);
+    assert_eq!(lines(&mut http, "match[]=n_v")[0]["values"], json!([1]));
+    drop(many);
+    let mut redis = server.client();
+    let deadline = std::time::Instant::now() + crate::harness::PATIENCE;
+    while redis.info("read_export_cancelled") < 12 {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "answers go on that nobody reads"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,116 @@
+//! The answer `STREAMED_XOR_CHUNKS`, frame by frame.
+//!
+//! A frame is the length of its message as a number of variable length, the
+//! CRC-32C of the message in four bytes, big endian, and the message: labels
+//! and chunks of one series, and which query they answer. A series with more
+//! than fits a frame goes on in the next, with its labels again.
+
+use super::chunk::{self, CHUNK_SAMPLES};
+use super::{put_bytes, put_int, put_labels};
+use crc_fast::crc32_iscsi;
+use prost::encoding::encode_varint;
+
+/// Bytes of a frame's message, beyond which it takes no further chunk.
+pub const FRAME_BYTES: usize = 1 << 20;
+/// The number of the coding of [`chunk`].
+const XOR: i64 = 1;
+
+/// Makes frames of one series after the other.
+#[derive(Clone, Debug)]
+pub struct FrameWriter {
+    frame_bytes: usize,
+    query: i64,
+    /// The labels, as they stand in every frame.
+    labels: Vec<u8>,
+    /// Labels and chunks of the next frame.
+    series: Vec<u8>,
+    /// Samples that do not fill a chunk yet.
+    timestamps: Vec<i64>,
+    values: Vec<f64>,
+    data: Vec<u8>,
+    chunk: Vec<u8>,
+}
+
+impl FrameWriter {
+    /// Frames of about `frame_bytes` at most: one chunk and the labels may
+    /// come on top.
+    pub fn new(frame_bytes: usize) -> Self {
+        Self {
+            frame_bytes,
+            query: 0,
+            labels: Vec::new(),
+            series: Vec::new(),
+            timestamps: Vec::new(),
+            values: Vec::new(),
+            data: Vec::new(),
+            chunk: Vec::new(),
+        }
+    }
+
+    /// Begins a series that answers query number `query`.
+    pub fn begin_series<'a>(
+        &mut self,
+        query: usize,
+        labels: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) {
+        // Queries are few.
+        self.query = query as i64;
+        self.labels.clear();
+        put_labels(&mut self.labels, labels);
+        self.series.clear();
+        self.series.extend_from_slice(&self.labels);
+    }
+
+    /// Adds samples to the series begun last; full frames go to `out`.
+    pub fn samples(&mut self, timestamps: &[i64], values: &[f64], out: &mut Vec<u8>) {
+        let mut rest = (timestamps, values);
+        while !rest.0.is_empty() {
+            let room = CHUNK_SAMPLES - self.timestamps.len();
+            let taken = room.min(rest.0.len());
+            self.timestamps.extend_from_slice(&rest.0[..taken]);
+            self.values.extend_from_slice(&rest.1[..taken]);
+            rest = (&rest.0[taken..], &rest.1[taken..]);
+            if self.timestamps.len() == CHUNK_SAMPLES {
+                self.end_chunk();
+                if self.series.len() >= self.frame_bytes {
+                    self.end_frame(out);
+                }
+            }
+        }
+    }
+
+    /// Ends the series begun last. One without samples has no frame.
+    pub fn end_series(&mut self, out: &mut Vec<u8>) {
+        self.end_chunk();
+        if self.series.len() > self.labels.len() {
+            self.end_frame(out);
+        }
+    }
+
+    fn end_chunk(&mut self) {
+        let (Some(first), Some(last)) = (self.timestamps.first(), self.timestamps.last()) else {
+            return;
+        };
+        self.data.clear();
+        chunk::encode(&self.timestamps, &self.values, &mut self.data);
+        self.chunk.clear();
+        put_int(&mut self.chunk, 1, *first);
+        put_int(&mut self.chunk, 2, *last);
+        put_int(&mut self.chunk, 3, XOR);
+        put_bytes(&mut self.chunk, 4, &self.data);
+        put_bytes(&mut self.series, 2, &self.chunk);
+        self.timestamps.clear();
+        self.values.clear();
+    }
+
+    fn end_frame(&mut self, out: &mut Vec<u8>) {
+        self.data.clear();
+        put_bytes(&mut self.data, 1, &self.series);
+        put_int(&mut self.data, 2, self.query);
+        encode_varint(self.data.len() as u64, out);
+        out.extend_from_slice(&crc32_iscsi(&self.data).to_be_bytes());
+        out.extend_from_slice(&self.data);
+        self.series.clear();
+        self.series.extend_from_slice(&self.labels);
+    }
+}
