@@ -31,6 +31,12 @@ def test_prometheus_own_tool_takes_the_rules_and_the_metrics(tmp_path):
     server.kill()
 
 
+def test_every_alert_is_explained():
+    alerts = re.findall(r"- alert: (\w+)", (DEPLOY / "prometheus/alerts.yml").read_text())
+    rows = re.findall(r"^\| (Latewood\w+) \|", (ROOT / "docs/metrics.md").read_text(), re.MULTILINE)
+    assert len(alerts) > 10 and sorted(alerts) == sorted(rows)
+
+
 def test_systemd_takes_the_unit_and_finds_it_closed(tmp_path):
     unit = (DEPLOY / "systemd/latewood.service").read_text()
     assert "\nExecStart=/usr/bin/latewood serve --config /etc/latewood/latewood.toml\n" in unit
