@@ -3,11 +3,11 @@
 //!
 //! `cargo bench -p latewood-engine --bench maps [KEYS]`: processor time of an
 //! insertion and of a lookup by key over a million keys, on one thread and on
-//! two, the longest batch of 50 insertions, and memory of an entry. The *table*
-//! is the engine's: 16 locks, 64 parts behind each, which keep half of each
-//! hash. *one lock a shard* is the same without parts. Then the lists of five
-//! label pairs of each series: by each writer under a lock of the list, in a
-//! map that writers share, and in batches of 256 by one thread.
+//! two, and the longest batch of 50 insertions. The *table* is the engine's: 16
+//! locks, 64 parts behind each, which keep half of each hash. *one lock a
+//! shard* is the same without parts. Then the lists of five label pairs of each
+//! series: by each writer under a lock of the list, in a map that writers
+//! share, and in batches of 256 by one thread.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
@@ -150,11 +150,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 fn measure<M: Map>(keys: &[Arc<[u8]>], threads: usize) {
     let map = M::empty();
-    let before = allocated_bytes();
     let (insert, longest) = on_threads(keys.len(), threads, |at| {
         map.insert(keys[at].clone(), at as u32);
     });
-    let bytes = (allocated_bytes() - before) / keys.len() as f64;
     let (near, _) = on_threads(keys.len(), threads, |at| {
         assert!(map.find(&keys[at]) == Some(at as u32));
     });
@@ -164,7 +162,7 @@ fn measure<M: Map>(keys: &[Arc<[u8]>], threads: usize) {
     });
     println!(
         "{:<18} {threads} thread(s): insert {insert:>4.0}, find {near:>4.0}, scattered {far:>4.0}; \
-         longest batch {longest:.2} ms, {bytes:.0} bytes an entry",
+         longest batch {longest:.2} ms",
         M::NAME,
     );
 }
@@ -253,16 +251,4 @@ fn lists(count: usize, threads: usize) {
 fn cpu_ns() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
-}
-
-/// Anonymous memory of this process.
-fn allocated_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("RssAnon:"));
-    let word = line.and_then(|line| line.split_ascii_whitespace().next());
-    word.and_then(|word| word.parse::<f64>().ok())
-        .unwrap_or(0.0)
-        * 1024.0
 }

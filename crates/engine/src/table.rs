@@ -8,6 +8,13 @@
 //! reading the keys of its entries, which lie all over the memory, and nearly
 //! every comparison with another key is saved.
 //!
+//! Tables without locks were tried beside it (`benches/maps.rs`, a million keys,
+//! one thread and two): papaya, which allocates every entry, takes four times
+//! the processor time for an insertion, and gains a fifth for a lookup where
+//! neighbours follow each other, nothing where they do not; scc takes twice the
+//! time for an insertion and half as much again for a lookup. One table a lock
+//! is a little quicker than many and pauses its writers for all it moves.
+//!
 //! [`Table::touch`] is for who looks for many keys: looks that wait for
 //! nothing else let the processor fetch the memory of several at once.
 
