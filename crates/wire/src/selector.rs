@@ -23,6 +23,9 @@ use regex::bytes::{Regex, RegexBuilder};
 pub const SELECTOR_BYTES_MAX: usize = 64 << 10;
 /// Matchers of a selector.
 pub const MATCHERS_MAX: usize = 128;
+/// Regular expressions of a selector, and of a request: few bytes of text can
+/// be much memory.
+pub const PATTERNS_MAX: usize = 64;
 /// Bytes that a compiled regular expression, and what it keeps while it
 /// searches, may take.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
@@ -62,6 +65,9 @@ pub enum SelectorError {
     /// More matchers than [`MATCHERS_MAX`].
     #[error("it has more than {MATCHERS_MAX} matchers")]
     TooMany,
+    /// More regular expressions than [`PATTERNS_MAX`].
+    #[error("more than {PATTERNS_MAX} regular expressions")]
+    TooManyPatterns,
     /// Something else stands there.
     #[error("at byte {at}: {wanted} is expected")]
     Unexpected {
@@ -106,6 +112,11 @@ impl Matcher {
             Test::Match(pattern) => pattern.matches(value),
             Test::NotMatch(pattern) => !pattern.matches(value),
         }
+    }
+
+    /// Whether it holds a regular expression.
+    pub fn has_pattern(&self) -> bool {
+        matches!(self.test, Test::Match(_) | Test::NotMatch(_))
     }
 
     /// Whether it is about the metric.

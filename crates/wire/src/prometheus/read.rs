@@ -16,7 +16,7 @@ pub mod frames;
 mod tests;
 
 use crate::protobuf::{Fields, ProtobufError, Value, varint};
-use crate::selector::{MATCHERS_MAX, Matcher, Pattern, SelectorError, Test};
+use crate::selector::{MATCHERS_MAX, Matcher, PATTERNS_MAX, Pattern, SelectorError, Test};
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 /// Queries of one request.
@@ -83,14 +83,14 @@ impl Request {
     /// # Errors
     /// A message that is none, or asks for more than there is.
     pub fn read(message: &[u8]) -> Result<Self, ReadError> {
-        let (mut queries, mut forms) = (Vec::new(), Vec::new());
+        let (mut queries, mut forms, mut patterns) = (Vec::new(), Vec::new(), 0);
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
             match (number, value) {
                 (1, Value::Bytes(_)) if queries.len() == QUERIES_MAX => {
                     return Err(ReadError::TooMany);
                 }
-                (1, Value::Bytes(query)) => queries.push(Query::read(query)?),
+                (1, Value::Bytes(query)) => queries.push(Query::read(query, &mut patterns)?),
                 (2, Value::Varint(form)) => forms.push(form),
                 (2, Value::Bytes(mut packed)) => {
                     while !packed.is_empty() {
@@ -110,7 +110,8 @@ impl Request {
 }
 
 impl Query {
-    fn read(message: &[u8]) -> Result<Self, ReadError> {
+    /// Adds to `patterns` the regular expressions it holds.
+    fn read(message: &[u8], patterns: &mut usize) -> Result<Self, ReadError> {
         let mut query = Self {
             from_ms: 0,
             to_ms: 0,
@@ -125,7 +126,7 @@ impl Query {
                 (3, Value::Bytes(_)) if query.matchers.len() == MATCHERS_MAX => {
                     return Err(SelectorError::TooMany.into());
                 }
-                (3, Value::Bytes(message)) => query.matchers.push(matcher(message)?),
+                (3, Value::Bytes(message)) => query.matchers.push(matcher(message, patterns)?),
                 // Hints tell what the samples are wanted for, which changes nothing.
                 _ => {}
             }
@@ -134,7 +135,7 @@ impl Query {
     }
 }
 
-fn matcher(message: &[u8]) -> Result<Matcher, ReadError> {
+fn matcher(message: &[u8], patterns: &mut usize) -> Result<Matcher, ReadError> {
     let (mut kind, mut name, mut value) = (0, &[][..], &[][..]);
     let mut fields = Fields::of(message);
     while let Some((number, field)) = fields.next_field()? {
@@ -147,6 +148,12 @@ fn matcher(message: &[u8]) -> Result<Matcher, ReadError> {
     }
     let text = |bytes| std::str::from_utf8(bytes).map_err(|_| ReadError::NotUtf8);
     let (name, value) = (text(name)?, text(value)?);
+    if matches!(kind, 2 | 3) {
+        *patterns += 1;
+        if *patterns > PATTERNS_MAX {
+            return Err(SelectorError::TooManyPatterns.into());
+        }
+    }
     let test = match kind {
         0 => Test::Equal(value.as_bytes().into()),
         1 => Test::NotEqual(value.as_bytes().into()),

@@ -1,7 +1,9 @@
 //! The syntax: from a text to matchers.
 
 use super::quoted::unquote;
-use super::{MATCHERS_MAX, Matcher, Pattern, SELECTOR_BYTES_MAX, SelectorError, Test};
+use super::{
+    MATCHERS_MAX, Matcher, PATTERNS_MAX, Pattern, SELECTOR_BYTES_MAX, SelectorError, Test,
+};
 use crate::series_name::METRIC;
 
 /// What may stand behind the name of a label.
@@ -103,7 +105,11 @@ impl<'a> Cursor<'a> {
             let has_metric = matchers
                 .iter()
                 .any(|matcher| matcher.is_on_metric() && matches!(matcher.test, Test::Equal(_)));
-            let matcher = self.matcher()?;
+            let patterns = matchers
+                .iter()
+                .filter(|matcher| matcher.has_pattern())
+                .count();
+            let matcher = self.matcher(patterns)?;
             if has_metric && matcher.is_on_metric() {
                 return Err(SelectorError::MetricTwice);
             }
@@ -115,7 +121,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn matcher(&mut self) -> Result<Matcher, SelectorError> {
+    /// One matcher; `patterns` of those before hold a regular expression.
+    fn matcher(&mut self, patterns: usize) -> Result<Matcher, SelectorError> {
         let quoted = self.quoted()?;
         let is_quoted = quoted.is_some();
         let name = match quoted {
@@ -147,6 +154,7 @@ impl<'a> Cursor<'a> {
         let test = match (is_pattern, is_negative) {
             (false, false) => Test::Equal(value.into()),
             (false, true) => Test::NotEqual(value.into()),
+            (true, _) if patterns == PATTERNS_MAX => return Err(SelectorError::TooManyPatterns),
             (true, _) => {
                 let text = String::from_utf8(value);
                 let text = text.map_err(|_| SelectorError::BadEscape(at))?;

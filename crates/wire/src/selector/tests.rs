@@ -145,6 +145,8 @@ fn expressions_are_anchored_whatever_they_hold() {
 fn limits_end_what_is_too_long() {
     let long = format!("{{a=\"{}\"}}", "x".repeat(SELECTOR_BYTES_MAX));
     assert_eq!(parse(&long).unwrap_err(), SelectorError::TooLong);
+    let many = format!("{{{}}}", "a=~\"b\",".repeat(PATTERNS_MAX + 1));
+    assert_eq!(parse(&many).unwrap_err(), SelectorError::TooManyPatterns);
     let many = format!("{{{}}}", "a=\"b\",".repeat(MATCHERS_MAX + 1));
     assert_eq!(parse(&many).unwrap_err(), SelectorError::TooMany);
     assert_eq!(

@@ -4,7 +4,7 @@ use crate::http::answer::Answer;
 use crate::http::body::Received;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use latewood_wire::prometheus::time::parse_time;
-use latewood_wire::selector::{self, Matcher};
+use latewood_wire::selector::{self, Matcher, PATTERNS_MAX, SelectorError};
 use std::borrow::Cow;
 use url::form_urlencoded;
 
@@ -87,7 +87,19 @@ impl Parameters {
             let bad = |error| Answer::bad(format!("match[]={told}: {error}"));
             selector::parse(text).map_err(bad)
         };
-        self.all("match[]").map(parse).collect()
+        let (mut selectors, mut patterns) = (Vec::new(), 0);
+        for text in self.all("match[]") {
+            let matchers = parse(text)?;
+            patterns += matchers
+                .iter()
+                .filter(|matcher| matcher.has_pattern())
+                .count();
+            if patterns > PATTERNS_MAX {
+                return Err(Answer::bad(SelectorError::TooManyPatterns.to_string()));
+            }
+            selectors.push(matchers);
+        }
+        Ok(selectors)
     }
 
     /// The same where there must be one.

@@ -74,6 +74,10 @@ fn what_is_no_request_is_told() {
     assert_eq!(Request::read(&many).unwrap_err(), ReadError::TooMany);
     let many = matcher_message(0, b"a", b"b").repeat(MATCHERS_MAX + 1);
     assert_eq!(read(&many), SelectorError::TooMany.into());
+    let few = field(1, &matcher_message(2, b"a", b"b").repeat(PATTERNS_MAX / 2));
+    assert!(Request::read(&few.repeat(2)).is_ok());
+    let many = Request::read(&few.repeat(3)).unwrap_err();
+    assert_eq!(many, SelectorError::TooManyPatterns.into());
 }
 
 /// Bits of a chunk, the highest of each byte first.

@@ -47,11 +47,12 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
         let message = asked.received.unpacked()?;
         let request = Request::read(&message).map_err(|error| Answer::bad(error.to_string()))?;
         let jobs = jobs(&mut asked, &request)?;
-        Ok((asked, request, jobs))
+        // The patterns of the request are not kept while the answer goes out.
+        Ok((asked, request.form, request.queries.len(), jobs))
     };
-    let (asked, request, jobs) = context.block(work).await??;
+    let (asked, form, queries, jobs) = context.block(work).await??;
     let walk = Walk::new(jobs, PART_SAMPLES);
-    match request.form {
+    match form {
         Form::StreamedXorChunks => {
             let kind = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
             stream::respond(asked, kind, Frames::new(walk)).await
@@ -59,7 +60,6 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
         Form::Samples => {
             let leave = Leave(Arc::new(AtomicBool::new(false)));
             let left = Arc::clone(&leave.0);
-            let queries = request.queries.len();
             let work = move || sampled::message(&asked, walk, queries, &left);
             let compressed = context.block(work).await??;
             let head = [
