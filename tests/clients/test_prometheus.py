@@ -150,12 +150,14 @@ def test_both_answer_remote_read_with_the_same_chunks(tmp_path):
         }
         theirs = {labels: samples for labels, samples in decoded["theirs"].items() if samples}
         assert decoded["ours"] == theirs and len(theirs) > 100
-        # Where a chunk holds the same samples it has the same bytes.
+        # Where a chunk holds the same samples it has the same bytes, but that Prometheus has a
+        # byte to spare behind some whose last is full.
+        bits = lambda chunk: (*chunk[:2], chunk[2].rstrip(b"\0"))
         same = 0
         for labels, parts in asked["ours"].items():
             for part, other in zip(parts, asked["theirs"][labels]):
                 if prometheus_read.decode_chunk(part[2]) == prometheus_read.decode_chunk(other[2]):
-                    assert part == other, labels
+                    assert bits(part) == bits(other), labels
                     same += 1
         assert same > 0, "no chunk to compare"
     finally:

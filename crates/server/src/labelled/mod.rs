@@ -123,7 +123,7 @@ pub(crate) fn named(db: &Db, series: Vec<SeriesRef>) -> Vec<Named> {
 }
 
 /// Leaves those that pass one of `selectors` with `__key__` too, which
-/// [`select`] does not look at.
+/// [`select()`] does not look at.
 pub(crate) fn retain_by_key(named: &mut Vec<Named>, selectors: &[Vec<Matcher>]) {
     let is_on_key = |matcher: &Matcher| *matcher.name == *KEY;
     if selectors.iter().flatten().any(is_on_key) {
