@@ -72,21 +72,23 @@ struct Rows<'a> {
 impl Sink for Rows<'_> {
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
         let mut reply = Reply::new(self.out, self.protocol);
-        for (timestamp, values) in timestamps.iter().zip(values.chunks_exact(width.max(1))) {
-            match self.shape {
-                Shape::Flat => {
-                    reply.array(1 + width);
-                    reply.integer(*timestamp);
-                }
-                Shape::Nested => {
-                    reply.array(2);
-                    reply.integer(*timestamp);
-                    reply.array(width);
-                }
+        let rows = timestamps.iter().zip(values.chunks_exact(width.max(1)));
+        match self.shape {
+            Shape::Flat if width == 1 => {
+                let rows = timestamps.iter().zip(values);
+                rows.for_each(|(timestamp, value)| reply.sample(*timestamp, *value));
             }
-            for value in values {
-                reply.double(*value);
-            }
+            Shape::Flat => rows.for_each(|(timestamp, values)| {
+                reply.array(1 + width);
+                reply.integer(*timestamp);
+                values.iter().for_each(|value| reply.double(*value));
+            }),
+            Shape::Nested => rows.for_each(|(timestamp, values)| {
+                reply.array(2);
+                reply.integer(*timestamp);
+                reply.array(width);
+                values.iter().for_each(|value| reply.double(*value));
+            }),
         }
         self.count += timestamps.len();
         if self.out.len() - self.start > REPLY_BYTES_MAX {

@@ -24,6 +24,36 @@ struct Decimal {
     point: i32,
 }
 
+/// Room for the text of a number.
+pub(super) struct Digits {
+    whole: itoa::Buffer,
+    short: zmij::Buffer,
+}
+
+impl Digits {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self {
+            whole: itoa::Buffer::new(),
+            short: zmij::Buffer::new(),
+        }
+    }
+}
+
+/// The RESP2 form of `value` where that is the number as one writes it: whole
+/// ones but -0, and those with a digit before the point.
+#[inline]
+pub(super) fn plain_resp2(value: f64, digits: &mut Digits) -> Option<&[u8]> {
+    let whole = value as i64;
+    if whole as f64 == value && value.abs() <= RESP2_WHOLE_MAX {
+        let is_minus_zero = whole == 0 && value.is_sign_negative();
+        return (!is_minus_zero).then(|| digits.whole.format(whole).as_bytes());
+    }
+    // Not whole, so zmij's own notation is plain too.
+    let is_plain = (1.0..RESP2_WHOLE_MAX).contains(&value.abs());
+    is_plain.then(|| digits.short.format_finite(value).as_bytes())
+}
+
 /// Appends `value` in the RESP2 form of sample values.
 ///
 /// Plain notation for whole numbers up to 2^52 (`100`) and for all numbers with
@@ -31,20 +61,20 @@ struct Decimal {
 /// `12345678901234568`), else one digit before the point and an exponent
 /// (`1E-1`, `9E15`); `0` and `-0`; `NaN`, `Infinity`, `-Infinity`.
 pub fn append_resp2(out: &mut Vec<u8>, value: f64) {
-    if append_whole(out, value, RESP2_WHOLE_MAX) {
+    let mut digits = Digits::new();
+    if let Some(text) = plain_resp2(value, &mut digits) {
+        out.extend_from_slice(text);
+        return;
+    }
+    if value == 0.0 {
+        out.extend_from_slice(b"-0");
         return;
     }
     if !value.is_finite() {
         out.extend_from_slice(nonfinite(value, b"NaN", b"Infinity", b"-Infinity"));
         return;
     }
-    let mut buffer = zmij::Buffer::new();
-    let text = buffer.format_finite(value).as_bytes();
-    if (1.0..RESP2_WHOLE_MAX).contains(&value.abs()) {
-        // Not whole, so zmij's own notation is plain too.
-        out.extend_from_slice(text);
-        return;
-    }
+    let text = digits.short.format_finite(value).as_bytes();
     let decimal = Decimal::read(text);
     if decimal.point == decimal.len as i32 {
         decimal.append_plain(out);

@@ -15,6 +15,7 @@ pub mod double;
 mod error;
 mod inline;
 mod limits;
+mod line;
 pub mod number;
 mod parser;
 mod reply;

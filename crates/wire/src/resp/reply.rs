@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::line::Line;
 use super::{Protocol, double};
 
 /// Appends replies to a buffer.
@@ -120,6 +121,28 @@ impl<'a> Reply<'a> {
             }
         }
         self.out.extend_from_slice(b"\r\n");
+    }
+
+    /// A sample: an array of its timestamp and its value.
+    #[inline]
+    pub fn sample(&mut self, timestamp: i64, value: f64) {
+        let mut digits = double::Digits::new();
+        if self.protocol == Protocol::Resp2
+            && let Some(value) = double::plain_resp2(value, &mut digits)
+        {
+            // At most 5, 20, 3, 24 and 2 bytes.
+            let mut line = Line::new();
+            line.put_all(*b"*2\r\n:");
+            line.put(itoa::Buffer::new().format(timestamp).as_bytes());
+            line.put_all(*b"\r\n+");
+            line.put(value);
+            line.put_all(*b"\r\n");
+            self.out.extend_from_slice(line.as_bytes());
+            return;
+        }
+        self.array(2);
+        self.integer(timestamp);
+        self.double(value);
     }
 
     /// True or false. RESP2: 1 or 0.

@@ -34,6 +34,38 @@ fn types_that_both_versions_have() {
 }
 
 #[test]
+fn a_sample_is_its_timestamp_and_its_value() {
+    let values = [
+        0.0,
+        -0.0,
+        1.0,
+        -7.0,
+        0.25,
+        1.5,
+        -12.345678901234567,
+        123456.789,
+        1e15,
+        1e16,
+        1e300,
+        -2.2250738585072014e-308,
+        4503599627370495.5,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+    ];
+    for timestamp in [0, 5, 1_700_000_000_000, i64::MAX, i64::MIN] {
+        for value in values {
+            let apart = both(|r| {
+                r.array(2);
+                r.integer(timestamp);
+                r.double(value);
+            });
+            assert_eq!(both(|r| r.sample(timestamp, value)), apart);
+        }
+    }
+}
+
+#[test]
 fn types_that_resp2_lacks() {
     assert_eq!(both(|r| r.null()), ["$-1\r\n", "_\r\n"]);
     assert_eq!(both(|r| r.null_array()), ["*-1\r\n", "_\r\n"]);

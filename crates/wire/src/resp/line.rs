@@ -1,0 +1,79 @@
+//! A short piece of a reply, put together on the stack.
+//!
+//! Rows of samples are many and short. Appending each of their words to a
+//! buffer that may have to grow costs more than the words; here a row is made
+//! whole and appended once. Copies are of lengths that the compiler knows, since
+//! a call to copy a dozen bytes costs more than copying them.
+
+/// Room of a line.
+const ROOM_BYTES: usize = 96;
+
+/// A few dozen bytes.
+pub(super) struct Line {
+    bytes: [u8; ROOM_BYTES],
+    len: usize,
+}
+
+impl Line {
+    #[inline]
+    pub(super) fn new() -> Self {
+        Self {
+            bytes: [0; ROOM_BYTES],
+            len: 0,
+        }
+    }
+
+    /// Appends a short text; the caller sees to it that there is room.
+    #[inline]
+    pub(super) fn put(&mut self, text: &[u8]) {
+        let len = text.len();
+        let room = &mut self.bytes[self.len..self.len + len];
+        // The two halves may overlap.
+        match len {
+            8..=16 => halves::<8>(room, text),
+            17..=32 => halves::<16>(room, text),
+            _ => room.copy_from_slice(text),
+        }
+        self.len += len;
+    }
+
+    /// Appends bytes whose number is known where this is compiled.
+    #[inline]
+    pub(super) fn put_all<const N: usize>(&mut self, text: [u8; N]) {
+        self.bytes[self.len..self.len + N].copy_from_slice(&text);
+        self.len += N;
+    }
+
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+/// Copies `N` to `2 * N` bytes.
+#[inline]
+fn halves<const N: usize>(out: &mut [u8], text: &[u8]) {
+    if let (Some(out), Some(first)) = (out.first_chunk_mut::<N>(), text.first_chunk()) {
+        *out = *first;
+    }
+    if let (Some(out), Some(last)) = (out.last_chunk_mut::<N>(), text.last_chunk()) {
+        *out = *last;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_every_length_stand_behind_each_other() {
+        let text: Vec<u8> = (0..40).collect();
+        for len in 0..=40 {
+            let mut line = Line::new();
+            line.put(b"ab");
+            line.put(&text[..len]);
+            line.put_all(*b"\r\n");
+            assert_eq!(line.as_bytes(), [b"ab", &text[..len], b"\r\n"].concat());
+        }
+    }
+}
