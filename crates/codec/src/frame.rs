@@ -100,6 +100,31 @@ impl<'a> Frame<'a> {
         self.values.stats()
     }
 
+    /// Whether [`Self::part_stats`] gives any.
+    pub fn has_parts(&self) -> bool {
+        self.values.has_parts()
+    }
+
+    /// Appends minimum, maximum, sum and NaN count of parts of the frame: part
+    /// `i` has the samples before index `ends[i]`, from the end before on, so
+    /// `ends` must ascend. A part without samples has what [`Stats`] of nothing
+    /// are. `false` where the values would have to be decoded for it.
+    ///
+    /// Costs less than decoding; the sums of clean decimals are exact before
+    /// they are divided.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; then nothing is appended.
+    pub fn part_stats(&self, ends: &[usize], out: &mut Vec<Stats>) -> Result<bool, Error> {
+        self.values.part_stats(ends, out)
+    }
+
+    /// The distance between two neighbouring timestamps, where it is the same
+    /// for all; 0 for a single sample.
+    pub fn regular_step(&self) -> Option<u64> {
+        (self.timestamps.coding == TimestampCoding::Regular).then_some(self.timestamps.step)
+    }
+
     /// Appends all samples. On an error nothing is appended.
     ///
     /// # Errors

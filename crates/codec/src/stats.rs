@@ -8,6 +8,7 @@
 
 use crate::Error;
 use crate::scalar;
+use crate::simd::{self, Kernel};
 use crate::varint::{Reader, put_varint};
 
 /// Summary of the values of a frame.
@@ -45,46 +46,8 @@ impl Stats {
     }
 
     /// Of any values. O(n).
-    pub(crate) fn of(values: &[f64]) -> Self {
-        let mut min = [f64::INFINITY; LANES];
-        let mut max = [f64::NEG_INFINITY; LANES];
-        let (mut sum, mut lost) = ([0.0f64; LANES], [0.0f64; LANES]);
-        let mut nan_count = 0;
-        for group in values.chunks(LANES) {
-            for (lane, &value) in group.iter().enumerate() {
-                let is_nan = value.is_nan();
-                nan_count += usize::from(is_nan);
-                min[lane] = if value < min[lane] { value } else { min[lane] };
-                max[lane] = if value > max[lane] { value } else { max[lane] };
-                let term = if is_nan { 0.0 } else { value };
-                lost[lane] += rounding_error(sum[lane], term);
-                sum[lane] += term;
-            }
-        }
-        if nan_count == values.len() {
-            return Self {
-                min: f64::NAN,
-                max: f64::NAN,
-                sum: 0.0,
-                nan_count,
-            };
-        }
-        let (mut total, mut error) = (0.0, lost.iter().sum::<f64>());
-        for lane in sum {
-            error += rounding_error(total, lane);
-            total += lane;
-        }
-        Self {
-            min: min.iter().copied().fold(f64::INFINITY, f64::min),
-            max: max.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            // Infinities make the error term NaN; the plain sum is then the answer.
-            sum: if (total + error).is_nan() {
-                total
-            } else {
-                total + error
-            },
-            nan_count,
-        }
+    pub fn of(values: &[f64]) -> Self {
+        simd::run(Summary(values))
     }
 
     /// Appends the statistics; true if the NaN count was written too.
@@ -119,11 +82,93 @@ impl Stats {
 }
 
 /// What `a + b` loses to rounding (TwoSum, Knuth: no branch, any order of magnitude).
-#[inline]
+#[inline(always)]
 fn rounding_error(a: f64, b: f64) -> f64 {
     let sum = a + b;
     let b_part = sum - a;
     (a - (sum - b_part)) + (b - b_part)
+}
+
+struct Summary<'a>(&'a [f64]);
+
+impl Kernel for Summary<'_> {
+    type Output = Stats;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> Stats {
+        let mut lanes = Lanes {
+            min: [f64::INFINITY; LANES],
+            max: [f64::NEG_INFINITY; LANES],
+            sum: [0.0; LANES],
+            lost: [0.0; LANES],
+            nans: [0; LANES],
+        };
+        let (groups, rest) = self.0.as_chunks::<LANES>();
+        for group in groups {
+            lanes.add(group);
+        }
+        if !rest.is_empty() {
+            // The NaN that fill it up are counted out again.
+            let mut last = [f64::NAN; LANES];
+            last[..rest.len()].copy_from_slice(rest);
+            lanes.add(&last);
+        }
+        let padding = (LANES - rest.len()) % LANES;
+        lanes.stats(self.0.len(), padding)
+    }
+}
+
+/// Statistics of every so manieth value.
+struct Lanes {
+    min: [f64; LANES],
+    max: [f64; LANES],
+    sum: [f64; LANES],
+    /// What the sums lost to rounding.
+    lost: [f64; LANES],
+    nans: [u64; LANES],
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn add(&mut self, group: &[f64; LANES]) {
+        for (lane, &value) in group.iter().enumerate() {
+            let is_nan = value.is_nan();
+            self.nans[lane] += u64::from(is_nan);
+            let (min, max) = (self.min[lane], self.max[lane]);
+            self.min[lane] = if value < min { value } else { min };
+            self.max[lane] = if value > max { value } else { max };
+            let term = if is_nan { 0.0 } else { value };
+            self.lost[lane] += rounding_error(self.sum[lane], term);
+            self.sum[lane] += term;
+        }
+    }
+
+    /// Of all lanes, which took in `count` values and `padding` NaN.
+    #[inline(always)]
+    fn stats(&self, count: usize, padding: usize) -> Stats {
+        let nan_count = self.nans.iter().sum::<u64>() as usize - padding;
+        if nan_count == count {
+            return Stats {
+                min: f64::NAN,
+                max: f64::NAN,
+                sum: 0.0,
+                nan_count,
+            };
+        }
+        let (mut total, mut error) = (0.0, self.lost.iter().sum::<f64>());
+        for lane in self.sum {
+            error += rounding_error(total, lane);
+            total += lane;
+        }
+        // Infinities make the error term NaN; the plain sum is then the answer.
+        let corrected = total + error;
+        Stats {
+            min: self.min.iter().copied().fold(f64::INFINITY, f64::min),
+            max: self.max.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            sum: if corrected.is_nan() { total } else { corrected },
+            nan_count,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub(crate) mod decimal_for;
 pub(crate) mod dictionary;
 pub(crate) mod narrow;
 pub(crate) mod ordered;
+mod parts;
 pub(crate) mod raw;
 pub(crate) mod ulp;
 pub(crate) mod xor;

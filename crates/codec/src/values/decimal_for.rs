@@ -4,9 +4,9 @@
 //! head is described in `decimal::head`; the blocks in `pfor` follow it.
 
 use super::decimal::Head;
-use crate::Error;
-use crate::pfor::{self, BLOCK};
+use crate::pfor;
 use crate::varint::Reader;
+use crate::{Error, FRAME_SAMPLES_MAX};
 
 /// Appends the offsets that `decimal::Offsets::find` left.
 pub(crate) fn encode(words: &[u64], out: &mut Vec<u8>) {
@@ -15,14 +15,22 @@ pub(crate) fn encode(words: &[u64], out: &mut Vec<u8>) {
 
 /// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Result<(), Error> {
-    let head = Head::parse(reader, flags)?;
-    let mut offsets = [0u64; BLOCK];
-    for slots in out.chunks_mut(BLOCK) {
-        let offsets = &mut offsets[..slots.len()];
-        pfor::decode_block(reader, offsets)?;
-        head.values(offsets, slots);
-    }
+    let mut words = [0u64; FRAME_SAMPLES_MAX];
+    let words = &mut words[..out.len()];
+    let head = offsets(reader, flags, words)?;
+    head.values(words, out);
     head.patch(out)
+}
+
+/// Fills `out` with what the values are offset by, in units of the head.
+pub(crate) fn offsets<'a>(
+    reader: &mut Reader<'a>,
+    flags: u8,
+    out: &mut [u64],
+) -> Result<Head<'a>, Error> {
+    let head = Head::parse(reader, flags)?;
+    pfor::decode(reader, out)?;
+    Ok(head)
 }
 
 /// Value `index` of a section without exceptions. O(blocks).

@@ -13,13 +13,20 @@ use super::fold::Fold;
 use super::rows::Rows;
 use super::twa::Twa;
 use super::window::{Bucket, Window};
-use super::{Aggregation, BatchStats, Neighbours, RangeQuery};
+use super::{Aggregation, BatchStats, Neighbours, RangeQuery, Source};
+use crate::error::Result;
+use latewood_codec::Stats;
 use latewood_model::Sample;
 use std::mem;
 use std::ops::ControlFlow;
 
 /// Samples looked at one by one before a boundary is searched by halving.
 const PROBES: usize = 8;
+/// Parts of a batch that there is room for from the start.
+const PARTS_FEW: usize = 16;
+/// Samples that are summarised at once; in fewer, zeros of two signs stay in
+/// the order they came.
+const SUMMARY_MIN: usize = 8;
 
 pub(super) struct Buckets<'a> {
     aggregation: &'a Aggregation,
@@ -35,6 +42,7 @@ pub(super) struct Buckets<'a> {
     /// The sample past the end of the span, and the bucket the span ends in.
     exit: Option<(Sample, Bucket)>,
     numbers: (Vec<i64>, Vec<f64>),
+    parts: Vec<BatchStats>,
 }
 
 impl<'a> Buckets<'a> {
@@ -69,6 +77,7 @@ impl<'a> Buckets<'a> {
             silent: Vec::new(),
             exit: exit.map(|sample| (sample, window.containing(end))),
             numbers: Default::default(),
+            parts: Vec::new(),
         }
     }
 
@@ -84,6 +93,38 @@ impl<'a> Buckets<'a> {
     pub(super) fn push_stats(&mut self, bucket: Bucket, stats: &BatchStats) -> ControlFlow<()> {
         self.enter(bucket, None)?;
         self.fold.push_stats(stats);
+        ControlFlow::Continue(())
+    }
+
+    /// Adds the batch that `source` just described, which passes the filters
+    /// whole, by its parts in each bucket; `None` where it must be read.
+    pub(super) fn take_parts(
+        &mut self,
+        source: &mut dyn Source,
+    ) -> Result<Option<ControlFlow<()>>> {
+        if !self.fold.takes_stats() {
+            return Ok(None);
+        }
+        let mut parts = mem::take(&mut self.parts);
+        parts.clear();
+        parts.reserve(PARTS_FEW);
+        let window = self.window;
+        let there = source.parts(&|at| window.containing(at).last, &mut parts)?
+            // A sum out of range says nothing of the mean.
+            && parts.iter().all(|part| part.sum.is_finite());
+        let flow = there.then(|| self.push_parts(&parts));
+        self.parts = parts;
+        Ok(flow)
+    }
+
+    fn push_parts(&mut self, parts: &[BatchStats]) -> ControlFlow<()> {
+        for at in 0..parts.len() {
+            let part = match self.reverse {
+                true => &parts[parts.len() - 1 - at],
+                false => &parts[at],
+            };
+            self.push_stats(self.holding(part.first), part)?;
+        }
         ControlFlow::Continue(())
     }
 
@@ -130,6 +171,12 @@ impl<'a> Buckets<'a> {
         timestamps: &[i64],
         values: &[f64],
     ) -> ControlFlow<()> {
+        if values.len() >= SUMMARY_MIN
+            && self.fold.takes_stats()
+            && let Some(stats) = summary(timestamps, values)
+        {
+            return self.push_stats(bucket, &stats);
+        }
         let nans = values.iter().filter(|value| value.is_nan()).count();
         if nans == 0 {
             return self.push_numbers(bucket, timestamps, values, 0);
@@ -244,6 +291,21 @@ impl<'a> Buckets<'a> {
         }
         self.window.containing(timestamp)
     }
+}
+
+/// What samples come to; `None` where their sum is out of range and says
+/// nothing of the mean.
+fn summary(timestamps: &[i64], values: &[f64]) -> Option<BatchStats> {
+    let stats = Stats::of(values);
+    stats.sum.is_finite().then_some(BatchStats {
+        first: *timestamps.first()?,
+        last: *timestamps.last()?,
+        count: values.len() as u64,
+        nan_count: stats.nan_count as u64,
+        min: stats.min,
+        max: stats.max,
+        sum: stats.sum,
+    })
 }
 
 /// How many of `timestamps`, the first of which it holds, `bucket` holds.

@@ -145,7 +145,7 @@ impl Fold {
         if numbers > 0 {
             self.min = sums::min(self.min, &[stats.min]);
             self.max = sums::max(self.max, &[stats.max]);
-            self.sum.push(&[stats.sum]);
+            self.sum.add(stats.sum);
         }
     }
 

@@ -11,6 +11,7 @@
 //!
 //! Tested by the series' tests and the model test, forwards and backwards.
 
+use super::parts::Parts;
 use super::{BatchStats, Source};
 use crate::block::{ReadAhead, StoredChunk};
 use crate::error::Result;
@@ -71,6 +72,7 @@ pub(crate) struct MergeSource {
     reverse: bool,
     timestamps: Vec<Timestamp>,
     values: Vec<f64>,
+    parts: Parts,
 }
 
 impl MergeSource {
@@ -107,6 +109,7 @@ impl MergeSource {
             reverse,
             timestamps: Vec::new(),
             values: Vec::new(),
+            parts: Parts::default(),
         })
     }
 
@@ -431,6 +434,19 @@ impl Source for MergeSource {
             max: stats.max,
             sum: stats.sum,
         })
+    }
+
+    fn parts(&mut self, last_of: &dyn Fn(i64) -> i64, out: &mut Vec<BatchStats>) -> Result<bool> {
+        let mut parts = std::mem::take(&mut self.parts);
+        let found = match self.plain_frame() {
+            Some((chunk, frame)) => {
+                let frame = chunk.frame(frame)?;
+                parts.of(&frame, last_of, out)
+            }
+            None => Ok(false),
+        };
+        self.parts = parts;
+        found
     }
 
     fn split(&mut self) -> Result<bool> {

@@ -103,6 +103,17 @@ pub trait Source {
         None
     }
 
+    /// Appends what is known of the parts of the batch that
+    /// [`Source::peek_stats`] just described, in their order, each up to the
+    /// last timestamp that `last_of` its first one gives. `false`, and nothing
+    /// appended, where that would be no cheaper than [`Source::next`].
+    ///
+    /// # Errors
+    /// Where stored samples cannot be read.
+    fn parts(&mut self, _last_of: &dyn Fn(i64) -> i64, _out: &mut Vec<BatchStats>) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Looks closer at the batch that [`Source::peek_stats`] just described:
     /// `true` where it is now smaller ones, which may be described in turn.
     ///

@@ -76,6 +76,12 @@ trait Consumer {
     /// Takes a whole batch by its statistics; `None` where it needs samples.
     fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>>;
 
+    /// Takes the batch that `source` just described by the parts of it that lie
+    /// in one bucket each; `None` where it needs samples.
+    fn parts(&mut self, _source: &mut dyn Source) -> Result<Option<ControlFlow<()>>> {
+        Ok(None)
+    }
+
     /// Takes samples, ascending in time.
     fn batch(&mut self, timestamps: &mut [i64], values: &mut [f64]) -> ControlFlow<()>;
 }
@@ -104,6 +110,10 @@ impl Consumer for Buckets<'_> {
     fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
         let bucket = self.takes(stats)?;
         Some(self.push_stats(bucket, stats))
+    }
+
+    fn parts(&mut self, source: &mut dyn Source) -> Result<Option<ControlFlow<()>>> {
+        self.take_parts(source)
     }
 
     fn batch(&mut self, timestamps: &mut [i64], values: &mut [f64]) -> ControlFlow<()> {
@@ -138,7 +148,10 @@ impl Scan<'_> {
                     continue;
                 }
                 if filter.keeps(&stats)
-                    && let Some(flow) = consumer.stats(&stats)
+                    && let Some(flow) = match consumer.stats(&stats) {
+                        None => consumer.parts(source)?,
+                        taken => taken,
+                    }
                 {
                     if flow.is_break() {
                         return Ok(flow);

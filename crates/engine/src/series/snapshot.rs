@@ -108,11 +108,6 @@ impl Series {
             Some(late) => late.share(from, to),
             None => SharedLate::default(),
         };
-        let tail_start = self.tail.partition_point(|sample| sample.timestamp < from);
-        let tail_end = self
-            .tail
-            .partition_point(|sample| sample.timestamp <= to)
-            .max(tail_start);
         Snapshot {
             from,
             to,
@@ -122,8 +117,24 @@ impl Series {
                 .and_then(|stored| stored.span(from, to)),
             chunks: shared(&self.chunks[start..end]),
             late,
-            tail: Tail::of(&self.tail[tail_start..tail_end]),
+            tail: Tail::of(self.tail_of(from, to)),
         }
+    }
+
+    /// The part of the tail in `from..=to`. Nearly always that is all of it:
+    /// its ends are looked at before it is searched, which would fetch memory
+    /// piece by piece.
+    fn tail_of(&self, from: Timestamp, to: Timestamp) -> &[Sample] {
+        let mut tail = &self.tail[..];
+        if tail.first().is_some_and(|sample| sample.timestamp < from) {
+            let start = tail.partition_point(|sample| sample.timestamp < from);
+            tail = &tail[start..];
+        }
+        if tail.last().is_some_and(|sample| sample.timestamp > to) {
+            let end = tail.partition_point(|sample| sample.timestamp <= to);
+            tail = &tail[..end];
+        }
+        tail
     }
 
     /// No later than the newest sample older than `timestamp`, where there is

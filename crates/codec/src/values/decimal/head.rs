@@ -78,6 +78,27 @@ impl<'a> Head<'a> {
         }
     }
 
+    /// Statistics of `count` values whose offsets add up to `sum` and reach
+    /// from `extent.0` to `extent.1`.
+    #[inline(always)]
+    pub(crate) fn part<const FMA: bool>(
+        &self,
+        count: usize,
+        sum: u64,
+        extent: (u64, u64),
+    ) -> Stats {
+        let place = |offset: u64| float_of(offset) * self.divisor + self.min;
+        let sum = (self.min as i64)
+            .wrapping_mul(count as i64)
+            .wrapping_add_unsigned(sum.wrapping_mul(self.divisor as u64));
+        Stats {
+            min: self.divider.divide::<FMA>(place(extent.0)),
+            max: self.divider.divide::<FMA>(place(extent.1)),
+            sum: self.divider.divide::<FMA>(sum as f64),
+            nan_count: 0,
+        }
+    }
+
     /// The value of one offset.
     #[inline]
     pub(crate) fn value(&self, offset: u64) -> f64 {

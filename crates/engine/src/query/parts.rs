@@ -1,0 +1,114 @@
+//! What the parts of a frame come to, where a bucket ends inside it.
+//!
+//! Regularly spaced samples are cut by arithmetic, without a timestamp being
+//! decoded; of others only the timestamps are. The values are summarised as
+//! they are stored ([`latewood_codec::Frame::part_stats`]).
+//!
+//! Tested by `tests/query_range` and the model test, against samples that are
+//! read one by one.
+
+use super::BatchStats;
+use crate::error::Result;
+use crate::series::chunk::damaged;
+use latewood_codec::{Frame, Stats};
+use latewood_model::Timestamp;
+
+/// Parts of a frame that there is room for from the start.
+const ENDS_FEW: usize = 16;
+
+/// Cuts frames into parts; keeps its memory from one to the next.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// Of frames whose samples are not regularly spaced.
+    timestamps: Vec<Timestamp>,
+    /// Where parts end, as indices of samples.
+    ends: Vec<usize>,
+    stats: Vec<Stats>,
+}
+
+impl Parts {
+    /// Appends the parts of `frame` to `out`; see [`super::Source::parts`].
+    pub(super) fn of(
+        &mut self,
+        frame: &Frame<'_>,
+        last_of: &dyn Fn(Timestamp) -> Timestamp,
+        out: &mut Vec<BatchStats>,
+    ) -> Result<bool> {
+        if !frame.has_parts() {
+            return Ok(false);
+        }
+        self.timestamps.clear();
+        let step = frame.regular_step();
+        if step.is_none() {
+            let timestamps = &mut self.timestamps;
+            frame.decode_timestamps(timestamps).map_err(damaged)?;
+        }
+        let spacing = match step {
+            Some(step) => Spacing::Regular {
+                first: frame.first_timestamp(),
+                step: step.max(1),
+            },
+            None => Spacing::Any(&self.timestamps),
+        };
+        self.ends.clear();
+        self.ends.reserve(ENDS_FEW);
+        let (mut start, count) = (0, frame.count());
+        let from = out.len();
+        while start < count {
+            let first = spacing.at(start);
+            let last_ms = last_of(first);
+            let end = match last_ms >= frame.last_timestamp() {
+                true => count,
+                // A bucket that ends before it begins holds one sample.
+                false => spacing.end(last_ms).clamp(start + 1, count),
+            };
+            self.ends.push(end);
+            out.push(BatchStats {
+                first,
+                last: spacing.at(end - 1),
+                count: (end - start) as u64,
+                nan_count: 0,
+                min: f64::NAN,
+                max: f64::NAN,
+                sum: 0.0,
+            });
+            start = end;
+        }
+        self.stats.clear();
+        self.stats.reserve(self.ends.len());
+        let stats = frame.part_stats(&self.ends, &mut self.stats);
+        let there = stats.inspect_err(|_| out.truncate(from)).map_err(damaged)?;
+        for (part, stats) in out[from..].iter_mut().zip(&self.stats) {
+            part.nan_count = stats.nan_count as u64;
+            (part.min, part.max, part.sum) = (stats.min, stats.max, stats.sum);
+        }
+        Ok(there)
+    }
+}
+
+/// Where the samples of a frame lie in time.
+enum Spacing<'a> {
+    Regular { first: Timestamp, step: u64 },
+    Any(&'a [Timestamp]),
+}
+
+impl Spacing<'_> {
+    /// The timestamp of sample `index`.
+    fn at(&self, index: usize) -> Timestamp {
+        match *self {
+            Self::Regular { first, step } => first.wrapping_add_unsigned(step * index as u64),
+            Self::Any(timestamps) => timestamps[index],
+        }
+    }
+
+    /// How many samples lie at or before `last_ms`, which is before the last.
+    fn end(&self, last_ms: Timestamp) -> usize {
+        match *self {
+            Self::Regular { first, step } if last_ms >= first => {
+                (last_ms.wrapping_sub(first) as u64 / step) as usize + 1
+            }
+            Self::Regular { .. } => 0,
+            Self::Any(timestamps) => timestamps.partition_point(|&at| at <= last_ms),
+        }
+    }
+}
