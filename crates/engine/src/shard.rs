@@ -62,6 +62,28 @@ impl ShardState {
         black_box(series().fold(0, |all, series| all ^ series.touch_tail()));
     }
 
+    /// Fetches where the samples of series begin that are about to be read;
+    /// [`ShardState::touch`] comes first.
+    pub(crate) fn touch_samples(&self, places: &[usize]) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        let series = || places.iter().filter_map(|&place| self.slab.get(place));
+        black_box(series().fold(0, |all, series| all ^ series.touch_chunk()));
+        black_box(series().fold(0, |all, series| all ^ series.touch_frames()));
+    }
+
+    /// Fetches the keys of series that are about to be handed out, in the same way.
+    pub(crate) fn touch_keys(&self, places: impl Iterator<Item = usize> + Clone) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        let series = || places.clone().filter_map(|place| self.slab.get(place));
+        black_box(series().fold(0, |all, series| all ^ series.key.len()));
+        let first = |series: &Series| series.key.first().copied().unwrap_or(0);
+        black_box(series().fold(0, |all, series| all ^ first(series)));
+    }
+
     /// Forgets all series.
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();

@@ -22,6 +22,7 @@
 //!
 //! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
+mod grouping;
 mod inverted;
 mod listing;
 mod order;
@@ -195,6 +196,7 @@ impl Core {
             for some in ids.chunks(LOOKS_MAX) {
                 let state = shard.lock();
                 let overdue_ms = self.overdue_ms(&state);
+                state.touch_keys(some.iter().map(|&id| self.place_of(id)));
                 found.extend(some.iter().filter_map(|&id| {
                     let place = self.place_of(id);
                     if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {

@@ -94,10 +94,7 @@ impl Group<'_> {
 
     fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
         let mut reduction = Reduction::default();
-        for series in series {
-            let Some(view) = self.db.view_of(series, self.forward) else {
-                continue;
-            };
+        for view in self.db.views_of(series, self.forward).into_iter().flatten() {
             let mut adding = reduction.adding();
             view.run(self.forward, &mut adding)?;
             adding.finish();

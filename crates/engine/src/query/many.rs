@@ -13,9 +13,15 @@ use crate::db::Db;
 use crate::error::Result;
 use crate::index::SeriesRef;
 use crate::series::{Series, Snapshot};
+use crate::shard::ShardState;
 use latewood_model::{Labels, Sample, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+
+/// Series that are looked at under one lock.
+const LOOKS_MAX: usize = 64;
+/// Series that are asked how many samples they have.
+const ASKED_MAX: usize = 64;
 
 /// The samples that one query needs of one series, at one moment.
 #[derive(Clone)]
@@ -87,12 +93,16 @@ impl View {
             Some(outside) => neighbours(query, outside.0, outside.1)?,
             None => Neighbours::default(),
         };
-        // The span may be narrower than asked: nothing past the retention is there.
+        let from = self.snapshot.from;
+        let mut source = MergeSource::new(self.snapshot, query.reverse)?;
+        if from == query.from {
+            return run(query, neighbours, &mut source, sink);
+        }
+        // Narrower than asked: nothing past the retention is there.
         let clipped = RangeQuery {
-            from: self.snapshot.from,
+            from,
             ..query.clone()
         };
-        let mut source = MergeSource::new(self.snapshot, query.reverse)?;
         run(&clipped, neighbours, &mut source, sink)
     }
 
@@ -135,24 +145,31 @@ impl Db {
         Ok(view.with_open(open))
     }
 
-    /// About how many samples `query` reads of all `series`, at most.
+    /// About how many samples `query` reads of all `series`. Of many series
+    /// some speak for all.
     pub fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
-        let samples = series.iter().filter_map(|series| {
+        let apart = series.len().div_ceil(ASKED_MAX).max(1);
+        let asked = series.iter().step_by(apart);
+        let samples = asked.filter_map(|series| {
             self.look(series, |held| held.samples_about(query.from, query.to))
         });
-        samples.sum()
+        samples.sum::<u64>().saturating_mul(apart as u64)
     }
 
     /// Views of those of `series` that are still there, in their order.
     pub fn views(&self, series: &[SeriesRef], query: &RangeQuery, with_labels: bool) -> Vec<Found> {
-        let found = series.iter().filter_map(|series| {
-            Some(Found {
-                view: self.view_of(series, query)?,
-                key: series.key.clone(),
-                labels: self.labels_if(with_labels, series),
-            })
-        });
-        found.collect()
+        let mut found = Vec::with_capacity(series.len());
+        for some in series.chunks(LOOKS_MAX) {
+            let views = self.views_of(some, query);
+            found.extend(some.iter().zip(views).filter_map(|(series, view)| {
+                Some(Found {
+                    view: view?,
+                    key: series.key.clone(),
+                    labels: self.labels_if(with_labels, series),
+                })
+            }));
+        }
+        found
     }
 
     /// The newest samples of those of `series` that are still there, in their
@@ -160,22 +177,36 @@ impl Db {
     ///
     /// # Errors
     /// `Corrupt`.
-    pub fn latest(&self, series: &[SeriesRef], with_labels: bool) -> Result<Vec<Latest>> {
+    pub fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
         let floor = self.core.blocks.floor();
-        let found = series.iter().filter_map(|series| {
-            self.look(series, |held| {
-                Ok(Latest {
-                    key: series.key.clone(),
-                    labels: self.labels_if(with_labels, series),
-                    sample: held.last_sample()?.filter(|last| last.timestamp >= floor),
-                })
-            })
+        let mut samples = Vec::with_capacity(series.len());
+        for some in series.chunks(LOOKS_MAX) {
+            samples.extend(self.look_at(some, |_, _| (), Series::last_sample));
+        }
+        let found = series.into_iter().zip(samples);
+        let found = found.filter_map(|(series, sample)| {
+            let sample = sample?.map(|sample| Latest {
+                labels: self.labels_if(with_labels, &series),
+                sample: sample.filter(|last| last.timestamp >= floor),
+                key: series.key,
+            });
+            Some(sample)
         });
         found.collect()
     }
 
+    /// Views of a few series; `None` where one is gone.
+    pub(super) fn views_of(&self, series: &[SeriesRef], query: &RangeQuery) -> Vec<Option<View>> {
+        if query.latest {
+            return series.iter().map(|one| self.view_of(one, query)).collect();
+        }
+        let floor = self.core.blocks.floor();
+        let touch = |state: &ShardState, places: &[usize]| state.touch_samples(places);
+        self.look_at(series, touch, |held| View::of(held, query, floor))
+    }
+
     /// A view of one series; `None` where it is gone.
-    pub(super) fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
+    fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
         let open = match query.latest {
             // Samples that cannot be read are reported by who reads them.
             true => self.core.open_bucket(series.id).unwrap_or_default(),
@@ -186,6 +217,50 @@ impl Db {
         Some(view.with_open(open))
     }
 
+    /// What `read` makes of each of a few series, `None` where it is gone: each
+    /// shard is locked once, and the memory of its series fetched together;
+    /// `touch` fetches what lies behind them.
+    fn look_at<T>(
+        &self,
+        series: &[SeriesRef],
+        touch: impl Fn(&ShardState, &[usize]),
+        read: impl Fn(&Series) -> T,
+    ) -> Vec<Option<T>> {
+        let core = &self.core;
+        let mut found: Vec<Option<T>> = series.iter().map(|_| None).collect();
+        let (mut behind, mut here) = (Vec::new(), Vec::with_capacity(series.len()));
+        let mut places = Vec::with_capacity(series.len());
+        for (shard, lock) in core.shards.iter().enumerate() {
+            let all = series.iter().enumerate();
+            here.clear();
+            here.extend(all.filter(|(_, one)| core.shard_of(one.id) == shard));
+            if here.is_empty() {
+                continue;
+            }
+            places.clear();
+            places.extend(here.iter().map(|(_, one)| core.place_of(one.id)));
+            let state = lock.lock();
+            state.touch(places.iter().copied());
+            touch(&state, &places);
+            let overdue_ms = core.overdue_ms(&state);
+            for (&(at, _), &place) in here.iter().zip(&places) {
+                if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
+                    continue;
+                }
+                match state.slab.get(place) {
+                    Some(held) if held.source().is_none() => found[at] = Some(read(held)),
+                    // Its rule may have work left.
+                    Some(_) => behind.push(at),
+                    None => {}
+                }
+            }
+        }
+        for at in behind {
+            found[at] = self.look(&series[at], &read);
+        }
+        found
+    }
+
     fn labels_if(&self, wanted: bool, series: &SeriesRef) -> Labels {
         match wanted {
             true => self.core.labels_of(series.id),
@@ -194,7 +269,7 @@ impl Db {
     }
 
     /// Reads a series under its shard's lock; `None` where it is gone.
-    pub(super) fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&Series) -> T) -> Option<T> {
+    fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&Series) -> T) -> Option<T> {
         let place = self.core.place_of(series.id);
         let shard = &self.core.shards[self.core.shard_of(series.id)];
         let mut state = shard.lock();

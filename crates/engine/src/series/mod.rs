@@ -233,6 +233,18 @@ impl Series {
         self.tail.last().map_or(0, |sample| sample.timestamp)
     }
 
+    /// Reads where the tail begins, and the last chunk.
+    pub(crate) fn touch_chunk(&self) -> usize {
+        let tail = self.tail.first().map_or(0, |sample| sample.timestamp);
+        self.chunks.last().map_or(0, |held| held.count()) ^ tail as usize
+    }
+
+    /// Reads where the frames of the last chunk begin.
+    pub(crate) fn touch_frames(&self) -> u8 {
+        let bytes = self.chunks.last().and_then(|held| held.bytes().first());
+        bytes.copied().unwrap_or(0)
+    }
+
     /// The timestamp of the newest sample.
     #[inline]
     pub(crate) fn newest(&self) -> Option<Timestamp> {

@@ -4,8 +4,9 @@
 //!
 //! Reply: an array of `[key, labels, rows]` by key, in RESP3 a map from key to
 //! `[labels, {aggregators: [...]}, rows]`. What is sent in parts is one moment
-//! of each series: all are looked at before the first is sent. Grouped replies
-//! are made in [`groups`].
+//! of each series: all are looked at before the first is sent, and as much as
+//! may wait is written then, while what was read is still near. Grouped
+//! replies are made in [`groups`].
 
 mod groups;
 mod parse;
@@ -16,9 +17,11 @@ use super::rows::{self, Shape};
 use super::{Call, Fault, Outcome, mget};
 use crate::shared::Shared;
 use crate::stream::{self, Stream};
-use latewood_engine::RangeQuery;
 use latewood_engine::query::Found;
+use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
+use std::iter::Peekable;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SYNTAX: &str = "from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE min max] \
                       [WITHLABELS | SELECTED_LABELS name ...] [COUNT n] \
@@ -50,62 +53,170 @@ const PART_SAMPLES: u64 = 32 * 1024;
 const PART_SAMPLES_IN_BUCKETS: u64 = 256 * 1024;
 /// Series of one part of a reply.
 const PART_SERIES: usize = 512;
+/// Bytes of a part that is written already.
+const PART_BYTES: usize = 256 * 1024;
 /// Series that a thread takes at a time.
 const PIECE_SERIES: usize = 16;
+/// Bytes there is room for in the reply about them from the start.
+const PIECE_BYTES: usize = 16 * 1024;
+/// Bytes of a reply that are written before the first is sent.
+const WRITTEN_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Samples of a series that is written before the first byte is sent.
+const WRITTEN_SAMPLES_MAX: u64 = 64 * 1024;
 
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let request = parse::request(call.args, reverse)?;
     let series = call.select(&request.matchers)?;
     if let Some(group_by) = request.group_by {
-        return groups::apply(call, &series, request.query, request.shown, group_by);
+        return groups::apply(call, series, request.query, request.shown, group_by);
     }
-    let (db, query) = (&call.shared.db, request.query);
-    let mut found = db.views(&series, &query, request.shown.any());
-    if request.exclude_empty {
-        let mut filled = Vec::new();
-        for series in found {
-            if !series.view.is_empty(&query)? {
-                filled.push(series);
-            }
-        }
-        found = filled;
-    }
-    mget::begin(&mut call.reply(), found.len());
-    let reply = Ranges {
-        found: found.into_iter(),
-        query,
+    let question = Question {
+        query: request.query,
         shown: request.shown,
+        exclude_empty: request.exclude_empty,
     };
-    stream::begin(call, reply);
+    let (count, answers) = question.look(call.shared, call.session.protocol, &series)?;
+    mget::begin(&mut call.reply(), count);
+    let answers = answers.into_iter().peekable();
+    stream::begin(call, Ranges { answers, question });
     Ok(())
 }
 
-/// The series that are not written yet.
-struct Ranges {
-    found: std::vec::IntoIter<Found>,
+/// What is asked of every series.
+struct Question {
     query: RangeQuery,
     shown: Shown,
+    exclude_empty: bool,
+}
+
+/// What became of some series when they were looked at.
+enum Answer {
+    /// Replies about any number of them. Most often that is less to keep than
+    /// what they are made of.
+    Written(Vec<u8>),
+    /// One that is written when it is sent: a long one, or one of very many.
+    Later(Box<Found>),
+}
+
+impl Question {
+    /// Looks at all series: how many are in the reply, and what of it.
+    fn look(
+        &self,
+        shared: &Shared,
+        protocol: Protocol,
+        series: &[SeriesRef],
+    ) -> Result<(usize, Vec<Answer>), Fault> {
+        let written = AtomicUsize::new(0);
+        let samples = shared.db.samples_about(series, &self.query);
+        let pieces = shared.db.spread(samples, |spread| {
+            spread.map(series.chunks(PIECE_SERIES).collect(), |some| {
+                self.look_at(shared, protocol, some, &written)
+            })
+        });
+        let (mut count, mut answers) = (0, Vec::new());
+        for piece in pieces {
+            let (here, some) = piece?;
+            count += here;
+            answers.extend(some);
+        }
+        Ok((count, answers))
+    }
+
+    /// The same for a few; `written` counts bytes of all.
+    fn look_at(
+        &self,
+        shared: &Shared,
+        protocol: Protocol,
+        series: &[SeriesRef],
+        written: &AtomicUsize,
+    ) -> latewood_engine::Result<(usize, Vec<Answer>)> {
+        let mut found = shared.db.views(series, &self.query, self.shown.any());
+        if self.exclude_empty {
+            let mut filled = Vec::new();
+            for series in found {
+                if !series.view.is_empty(&self.query)? {
+                    filled.push(series);
+                }
+            }
+            found = filled;
+        }
+        let count = found.len();
+        let mut found = found.into_iter().peekable();
+        let fits = |series: &Found| {
+            series.view.samples() <= WRITTEN_SAMPLES_MAX
+                && written.load(Ordering::Relaxed) < WRITTEN_BYTES_MAX
+        };
+        let mut reply = Vec::with_capacity(PIECE_BYTES);
+        while let Some(series) = found.next_if(fits) {
+            let start = reply.len();
+            self.append(&mut reply, shared, protocol, series);
+            written.fetch_add(reply.len() - start, Ordering::Relaxed);
+        }
+        let mut answers = vec![Answer::Written(reply)];
+        answers.extend(found.map(|series| Answer::Later(Box::new(series))));
+        Ok((count, answers))
+    }
+}
+
+/// What is not sent yet.
+struct Ranges {
+    answers: Peekable<std::vec::IntoIter<Answer>>,
+    question: Question,
 }
 
 impl Stream for Ranges {
     fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
-        let samples_max = match self.query.aggregation {
+        let end = out.len() + PART_BYTES;
+        while out.len() < end {
+            let written = |answer: &Answer| matches!(answer, Answer::Written(_));
+            let Some(Answer::Written(reply)) = self.answers.next_if(written) else {
+                break;
+            };
+            out.extend_from_slice(&reply);
+        }
+        if out.len() < end {
+            let (part, samples) = self.part();
+            self.question.write(shared, protocol, out, part, samples);
+        }
+        self.answers.peek().is_some()
+    }
+}
+
+impl Ranges {
+    /// The series that are written together next, and about how many samples
+    /// they have.
+    fn part(&mut self) -> (Vec<Found>, u64) {
+        let samples_max = match self.question.query.aggregation {
             Some(_) => PART_SAMPLES_IN_BUCKETS,
             None => PART_SAMPLES,
         };
         let (mut part, mut samples) = (Vec::new(), 0);
         while part.len() < PART_SERIES && samples < samples_max {
-            let Some(series) = self.found.next() else {
+            let later = |answer: &Answer| matches!(answer, Answer::Later(_));
+            let Some(Answer::Later(series)) = self.answers.next_if(later) else {
                 break;
             };
             samples += series.view.samples();
-            part.push(series);
+            part.push(*series);
         }
-        let (query, shown) = (&self.query, &self.shown);
+        (part, samples)
+    }
+}
+
+impl Question {
+    /// Appends a part, made by several threads where it is worth it.
+    fn write(
+        &self,
+        shared: &Shared,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+        part: Vec<Found>,
+        samples: u64,
+    ) {
         shared.db.spread(samples, |spread| {
             if !spread.is_parallel() {
                 for series in part {
-                    append(out, shared, protocol, series, query, shown);
+                    self.append(out, shared, protocol, series);
                 }
                 return;
             }
@@ -117,7 +228,7 @@ impl Stream for Ranges {
             let replies = spread.map(pieces.collect(), |piece: Vec<Found>| {
                 let mut reply = Vec::new();
                 for series in piece {
-                    append(&mut reply, shared, protocol, series, query, shown);
+                    self.append(&mut reply, shared, protocol, series);
                 }
                 reply
             });
@@ -125,39 +236,31 @@ impl Stream for Ranges {
                 out.extend_from_slice(&reply);
             }
         });
-        self.found.len() > 0
     }
-}
 
-/// Appends one series. The reply's header is written: an error stands where
-/// the rows would.
-fn append(
-    out: &mut Vec<u8>,
-    shared: &Shared,
-    protocol: Protocol,
-    series: Found,
-    query: &RangeQuery,
-    shown: &Shown,
-) {
-    let mut reply = Reply::new(out, protocol);
-    let resp3 = protocol == Protocol::Resp3;
-    mget::entry(&mut reply, &series.key, if resp3 { 3 } else { 2 });
-    shown.write(&mut reply, &series.labels);
-    if resp3 {
-        let aggregation = query.aggregation.as_ref();
-        let aggregators = aggregation.map_or(&[][..], |aggregation| &aggregation.aggregators);
-        reply.map(1);
-        reply.bulk("aggregators");
-        reply.array(aggregators.len());
-        for aggregator in aggregators {
-            reply.bulk(aggregator.name());
+    /// Appends one series. The reply's header is written: an error stands where
+    /// the rows would.
+    fn append(&self, out: &mut Vec<u8>, shared: &Shared, protocol: Protocol, series: Found) {
+        let mut reply = Reply::new(out, protocol);
+        let resp3 = protocol == Protocol::Resp3;
+        mget::entry(&mut reply, &series.key, if resp3 { 3 } else { 2 });
+        self.shown.write(&mut reply, &series.labels);
+        if resp3 {
+            let aggregation = self.query.aggregation.as_ref();
+            let aggregators = aggregation.map_or(&[][..], |aggregation| &aggregation.aggregators);
+            reply.map(1);
+            reply.bulk("aggregators");
+            reply.array(aggregators.len());
+            for aggregator in aggregators {
+                reply.bulk(aggregator.name());
+            }
         }
+        let start = out.len();
+        let rows = rows::append(out, protocol, Shape::Flat, |sink| {
+            series.view.run(&self.query, sink)
+        });
+        or_error(out, shared, start, protocol, rows);
     }
-    let start = out.len();
-    let rows = rows::append(out, protocol, Shape::Flat, |sink| {
-        series.view.run(query, sink)
-    });
-    or_error(out, shared, start, protocol, rows);
 }
 
 /// Puts the error of a part of a reply in the place of what it wrote.

@@ -17,36 +17,21 @@ use crate::stream::{self, Stream};
 use latewood_engine::query::Spread;
 use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
-use std::collections::BTreeMap;
 
 /// Series that are read for one part of a reply, unless one group has more.
-const PART_SERIES: usize = 512;
+const PART_SERIES: usize = 4096;
 /// Groups of one part of a reply.
 const PART_GROUPS: usize = 64;
 
 /// Groups `series` and begins the reply.
 pub(super) fn apply(
     call: &mut Call<'_>,
-    series: &[SeriesRef],
+    series: Vec<SeriesRef>,
     query: RangeQuery,
     shown: Shown,
     by: GroupBy,
 ) -> Outcome {
-    let mut groups: BTreeMap<Box<[u8]>, Vec<SeriesRef>> = BTreeMap::new();
-    for series in series {
-        // It may have gone meanwhile.
-        let labels = call.shared.db.labels(series).unwrap_or_default();
-        let found = labels.iter().find(|label| *label.0 == *by.label);
-        let Some((_, value)) = found else {
-            continue;
-        };
-        match groups.get_mut(value) {
-            Some(group) => group.push(series.clone()),
-            None => {
-                groups.insert(value.into(), vec![series.clone()]);
-            }
-        }
-    }
+    let groups = call.shared.db.group_by(series, &by.label);
     mget::begin(&mut call.reply(), groups.len());
     let groups = groups.into_iter();
     let question = Question { query, shown, by };
@@ -56,7 +41,7 @@ pub(super) fn apply(
 
 /// The groups that are not written yet.
 struct Grouped {
-    groups: std::collections::btree_map::IntoIter<Box<[u8]>, Vec<SeriesRef>>,
+    groups: std::vec::IntoIter<(Box<[u8]>, Vec<SeriesRef>)>,
     question: Question,
 }
 
