@@ -38,7 +38,7 @@ fn copy(call: &mut Call<'_>) -> Outcome {
             shared.events.missed(from);
             false
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(Fault::about(error, to)),
     };
     if copied {
         shared.events.created(to);

@@ -1,7 +1,7 @@
 //! `TS.CREATE key CREATE-OPTS` makes an empty series. Reply: OK.
 
 use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome, series_options};
+use super::{Call, Fault, Outcome, series_options};
 use crate::events::Class;
 
 pub(crate) const SPEC: Spec = Spec {
@@ -21,7 +21,8 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let defaults = call.shared.db.defaults();
     let options = series_options::parse(call.args, 2, &defaults.series)?;
     let key = call.args.word(1);
-    let position = call.shared.db.create(key, &options)?;
+    let created = call.shared.db.create(key, &options);
+    let position = created.map_err(|error| Fault::about(error, key))?;
     call.session.wrote(position);
     call.shared.events.created(key);
     call.shared.changed(Class::Module, "ts.create", key);

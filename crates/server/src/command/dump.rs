@@ -65,7 +65,7 @@ fn restore(call: &mut Call<'_>) -> Outcome {
         .restore(key, dump, expires_at_ms, options.replace)
         .map_err(|error| match error.kind() {
             ErrorKind::Corrupt => refusal(&DumpFault::Malformed),
-            _ => error.into(),
+            _ => Fault::about(error, key),
         })?;
     call.session.wrote(restored.1);
     match restored.0 {

@@ -45,6 +45,18 @@ impl Fault {
         Self::Line(Cow::Borrowed(text))
     }
 
+    /// Why the engine did nothing about the series under `key`, which is named
+    /// where a limit is the reason.
+    pub(crate) fn about(error: Error, key: &[u8]) -> Self {
+        match error.kind() {
+            ErrorKind::Limit => {
+                let text = engine_text(&error);
+                Self::Line(format!("{text}, for key '{}'", shown_key(key)).into())
+            }
+            _ => Self::Engine(error),
+        }
+    }
+
     /// The text of the error reply of the command called `name`.
     pub(crate) fn text(&self, name: &str) -> Cow<'static, str> {
         match self {

@@ -87,6 +87,19 @@ fn restore(client: &mut Client, key: &str, ttl: &str, payload: &[u8], options: &
 }
 
 #[test]
+fn a_restore_over_max_series_says_which_key_there_is_no_room_for() {
+    let server = Server::with(&["--wal", "off", "--max-series", "1"]);
+    let mut client = server.client();
+    client.expect(&[("TS.ADD a 1 1.5", ":1\r\n")]);
+    let payload = dump(&mut client, "a");
+    assert_eq!(
+        restore(&mut client, "room:9", "0", &payload, ""),
+        "-ERR TSDB: there are as many series as max-series allows, for key 'room:9'\r\n"
+    );
+    client.expect(&[("EXISTS room:9", ":0\r\n")]);
+}
+
+#[test]
 fn what_was_dumped_is_restored() {
     let server = Server::start();
     let mut client = server.client();

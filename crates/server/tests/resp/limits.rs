@@ -152,7 +152,11 @@ fn series_over_max_series_are_refused_by_name_and_counted() {
         ),
         (
             "TS.CREATE room:9",
-            "-ERR TSDB: there are as many series as max-series allows\r\n",
+            "-ERR TSDB: there are as many series as max-series allows, for key 'room:9'\r\n",
+        ),
+        (
+            "COPY a room:9",
+            "-ERR TSDB: there are as many series as max-series allows, for key 'room:9'\r\n",
         ),
         ("EXISTS room:9", ":0\r\n"),
         ("TS.MADD a 2 2 b 2 2", "*2\r\n:2\r\n:2\r\n"),
@@ -165,7 +169,7 @@ fn series_over_max_series_are_refused_by_name_and_counted() {
         ("DEL a", ":1\r\n"),
         ("TS.ADD d 1 1 LABELS x y", ":1\r\n"),
     ]);
-    assert_eq!(client.info("refused_series"), 4);
+    assert_eq!(client.info("refused_series"), 5);
     let refused = client.ask("CONFIG SET max-series 4294967295");
     assert!(refused.contains("4294967295 is out of range: 0 (no limit of its own), or 1 to"));
 }
