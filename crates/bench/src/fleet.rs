@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::walk::{Part, Plan, START_MS, STEP_MS};
-pub(crate) use self::wire::{Sending, check, drain, open, send};
+pub(crate) use self::walk::{Part, Plan, START_MS, STEP_MS, number};
+pub(crate) use self::wire::{Sending, check, count, drain, open, send};
 use crate::control::Control;
 use crate::error::Result;
 use crate::machine::{Machine, own_cpu_seconds};
@@ -214,8 +214,8 @@ pub(crate) fn key(number: u64) -> String {
     format!("sensor:{number:07}")
 }
 
-/// Names and values of the labels of a series; six of them.
-fn labels(number: u64) -> [(&'static str, String); 6] {
+/// Names and values of the labels of a series; six of them, which no other has all.
+pub(crate) fn labels(number: u64) -> [(&'static str, String); 6] {
     [
         ("region", format!("r{}", number % 100)),
         ("kind", format!("k{}", number % 3)),

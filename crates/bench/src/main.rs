@@ -6,10 +6,12 @@
 mod address;
 mod all;
 mod control;
+mod decode;
 mod demo;
 mod durable;
 mod error;
 mod fleet;
+mod generate;
 mod http;
 mod inprocess;
 mod late;
@@ -20,10 +22,12 @@ mod mixed;
 mod new;
 mod output;
 mod progress;
+mod protocol;
 mod query;
 mod recover;
 mod reply;
 mod report;
+mod senders;
 mod size;
 mod soak;
 mod stages;
@@ -55,6 +59,9 @@ struct Cli {
 enum Mode {
     Late(Box<late::LateArgs>),
     Lines(lines::LinesArgs),
+    Generate(generate::GenerateArgs),
+    Senders(senders::SendersArgs),
+    Decode(decode::DecodeArgs),
     Durable(durable::DurableArgs),
     Recover(recover::RecoverArgs),
     Query(query::QueryArgs),
@@ -87,6 +94,9 @@ fn dispatch(mode: Mode, command: &str) -> Result<()> {
     match mode {
         Mode::Late(args) => late::run(&args, command),
         Mode::Lines(args) => lines::run(&args, command),
+        Mode::Generate(args) => generate::run(&args),
+        Mode::Decode(args) => decode::run(&args),
+        Mode::Senders(args) => senders::run(&args, command),
         Mode::Durable(args) => durable::run(&args, command),
         Mode::Recover(args) => recover::run(&args, command),
         Mode::Query(args) => query::run(&args, command),

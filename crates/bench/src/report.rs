@@ -17,6 +17,7 @@ mod mixed;
 mod new;
 mod query;
 mod recover;
+mod senders;
 mod size;
 mod soak;
 mod stages;
@@ -149,6 +150,7 @@ fn page(measurement: &Measurement, name: &str) -> Result<Page> {
                 chart::draw_all(&charts)?,
             )
         }
+        Measurement::Senders(report) => (senders::page(report, name), Vec::new()),
         Measurement::Fleet(report) => (fleet::page(report, name), fleet::charts(report, name)?),
         Measurement::Durable(report) => (durable::page(report, name), Vec::new()),
         Measurement::Recover(report) => (recover::page(report, name), Vec::new()),

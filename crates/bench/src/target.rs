@@ -14,6 +14,7 @@ mod questdb;
 mod redistimeseries;
 mod resp;
 mod store;
+mod stream;
 mod victoriametrics;
 
 use clap::ValueEnum;
@@ -24,10 +25,12 @@ pub(crate) use self::process::{Process, Start};
 use self::prometheus::Prometheus;
 use self::questdb::QuestDb;
 use self::resp::Resp;
-pub(crate) use self::store::{Body, Sender, Store};
+pub(crate) use self::store::{Sender, Store};
+pub(crate) use self::stream::LineStream;
 use self::victoriametrics::VictoriaMetrics;
 use crate::address::Address;
 use crate::error::{Error, Result};
+use crate::protocol::Protocol;
 
 /// Systems this program can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,6 +74,16 @@ pub(crate) enum Target {
         /// Where it listens.
         address: Address,
     },
+}
+
+/// A server that takes lines.
+pub(crate) struct Served {
+    /// How to speak to it.
+    pub(crate) store: Box<dyn Store>,
+    /// The server itself.
+    pub(crate) process: Process,
+    /// How it was started, for the report.
+    pub(crate) settings: String,
 }
 
 /// A target that answers.
@@ -131,15 +144,40 @@ impl System {
         }
     }
 
-    /// The one of this kind that listens at `address`, for lines.
-    pub(crate) fn store(self, address: &Address) -> Box<dyn Store> {
-        match self {
+    /// Starts it for lines, with an empty directory.
+    ///
+    /// # Errors
+    /// When it cannot be started or does not answer.
+    pub(crate) fn serve(self, protocol: Protocol) -> Result<Served> {
+        if let (Some(latewood), true) = (self.latewood(), protocol != Protocol::Redis) {
+            let (latewood, senders) = latewood.taking(protocol)?;
+            let (process, settings) = latewood.start()?;
+            let store = Resp::taking(process.address(), protocol, &senders);
+            return Ok(Served {
+                store: Box::new(store),
+                process,
+                settings,
+            });
+        }
+        let (process, settings) = self.start(None)?;
+        let address = process.address();
+        let store: Box<dyn Store> = match self {
             System::Victoriametrics => Box::new(VictoriaMetrics::at(address)),
             System::Influxdb => Box::new(InfluxDb::at(address)),
             System::Prometheus => Box::new(Prometheus::at(address)),
             System::Questdb => Box::new(QuestDb::at(address)),
             _ => Box::new(Resp::at(address)),
-        }
+        };
+        Ok(Served {
+            store,
+            process,
+            settings,
+        })
+    }
+
+    /// Whether it takes lines by several protocols, of which one is to be chosen.
+    pub(crate) fn chooses_protocol(self) -> bool {
+        self.latewood().is_some()
     }
 
     /// Whether it takes TS commands.

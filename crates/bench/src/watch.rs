@@ -144,6 +144,14 @@ impl Watch {
         }
     }
 
+    /// Processor time of the process since the watch began.
+    ///
+    /// # Errors
+    /// When the process has gone.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        Ok(usage::of(self.process)?.cpu_seconds - self.at_start.cpu_seconds)
+    }
+
     /// Takes the last point and sums up.
     ///
     /// # Errors

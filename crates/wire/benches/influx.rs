@@ -5,10 +5,7 @@
 //! `cargo bench -p latewood-wire --bench influx`
 
 use latewood_wire::influx::{Decoder, Precision};
-use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot};
-use latewood_wire::series_cache::SeriesCache;
-use latewood_wire::series_name::SeriesName;
-use std::fmt::Arguments;
+use latewood_wire::intake::testing::Summed;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -16,47 +13,6 @@ const HOSTS: usize = 4000;
 const FIELDS: usize = 10;
 const TICKS: usize = 3;
 const ROUNDS: usize = 15;
-
-/// Knows series and adds values up.
-#[derive(Default)]
-struct Sum {
-    cache: SeriesCache,
-    sum: f64,
-    samples: u64,
-}
-
-impl Intake for Sum {
-    #[inline]
-    fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
-        self.cache.follow(text)
-    }
-    #[inline]
-    fn find(&mut self, raw: &[u8]) -> Option<Row> {
-        self.cache.find(raw)
-    }
-    fn add(&mut self, raw: &[u8]) -> Row {
-        self.cache.add(raw)
-    }
-    #[inline]
-    fn field(&mut self, row: Row, at: usize, name: &[u8]) -> Option<Slot> {
-        self.cache.field(row, at, name)
-    }
-    fn learn(&mut self, row: Row, name: &[u8], _: &SeriesName) -> Result<Slot, Refused> {
-        Ok(self.cache.learn(row, name))
-    }
-    #[inline]
-    fn sample(&mut self, slot: Slot, at: Moment, value: f64, _: u32) {
-        self.sum += value + f64::from(slot.0) + at.ms as f64;
-        self.samples += 1;
-    }
-    fn refuse(&mut self, line: u32, _: Reason, text: Arguments<'_>) {
-        panic!("line {line}: {text}");
-    }
-    fn skip_text(&mut self) {}
-    fn now_ms(&self) -> i64 {
-        0
-    }
-}
 
 fn main() {
     let whole = |n: usize| format!("{}i", n * 7919 % 101);
@@ -112,9 +68,10 @@ fn lines(value: impl Fn(usize) -> String, is_shuffled: bool) -> String {
 }
 
 fn measure(name: &str, text: &str) {
-    let mut intake = Sum::default();
+    let mut intake = Summed::default();
     let mut decoder = Decoder::new(Precision::Nanoseconds);
     decoder.decode(text.as_bytes(), true, &mut intake);
+    assert_eq!(intake.refused, 0, "{name}");
     let values = intake.samples as f64;
     let mut nanoseconds: Vec<f64> = (0..ROUNDS)
         .map(|_| {

@@ -122,6 +122,10 @@ pub trait Intake {
     /// of its line.
     fn field(&mut self, row: Row, at: usize, name: &[u8]) -> Option<Slot>;
 
+    /// The series of the field that stood at place `at` of its line, if `text`
+    /// begins with its name and `=`; and the number of those bytes.
+    fn expect(&mut self, row: Row, at: usize, text: &[u8]) -> Option<(Slot, usize)>;
+
     /// Remembers that the field called `name`, which is not there yet, is
     /// `series`, which is finished; the series is created with its first
     /// sample if it must be.
@@ -131,7 +135,12 @@ pub trait Intake {
     fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused>;
 
     /// Takes a sample of line `line`, counted from 1.
-    fn sample(&mut self, slot: Slot, at: Moment, value: f64, line: u32);
+    fn sample(&mut self, slot: Slot, at: Moment, value: f64, line: u32) {
+        self.samples(&[(slot, value)], at, line);
+    }
+
+    /// Takes the samples of a line, which have one time.
+    fn samples(&mut self, samples: &[(Slot, f64)], at: Moment, line: u32);
 
     /// Notes that something of line `line` is not kept.
     fn refuse(&mut self, line: u32, reason: Reason, text: Arguments<'_>);

@@ -21,6 +21,7 @@ use std::hash::BuildHasher;
 pub struct SeriesCache {
     rows: Vec<RowEntry>,
     by_raw: HashTable<u32>,
+    /// Each with `=` behind it, as it stands in a line.
     names: Vec<Box<[u8]>>,
     by_name: HashTable<u32>,
     hasher: RandomState,
@@ -106,9 +107,20 @@ impl SeriesCache {
     pub fn field(&self, row: Row, at: usize, name: &[u8]) -> Option<Slot> {
         let fields = &self.rows.get(row.0 as usize)?.fields;
         match fields.get(at) {
-            Some(&(known, slot)) if *self.names[known as usize] == *name => Some(Slot(slot)),
+            Some(&(known, slot)) if *plain(&self.names[known as usize]) == *name => {
+                Some(Slot(slot))
+            }
             _ => self.field_elsewhere(fields, name),
         }
+    }
+
+    /// The slot of the field at place `at` of the row, if `text` begins with
+    /// its name and `=`, and the number of those bytes.
+    #[inline]
+    pub fn expect(&self, row: Row, at: usize, text: &[u8]) -> Option<(Slot, usize)> {
+        let &(known, slot) = self.rows.get(row.0 as usize)?.fields.get(at)?;
+        let name = &*self.names[known as usize];
+        begins_with(text, name).then_some((Slot(slot), name.len()))
     }
 
     /// Gives a field that the row has not a slot of its own. Slots are counted
@@ -133,7 +145,7 @@ impl SeriesCache {
 
     fn name(&self, name: &[u8]) -> Option<u32> {
         let hash = self.hasher.hash_one(name);
-        let is_it = |at: &u32| *self.names[*at as usize] == *name;
+        let is_it = |at: &u32| *plain(&self.names[*at as usize]) == *name;
         self.by_name.find(hash, is_it).copied()
     }
 
@@ -142,11 +154,11 @@ impl SeriesCache {
             return known;
         }
         let at = u32::try_from(self.names.len()).expect("memory ends before 2^32 names");
-        self.names.push(name.into());
-        self.bytes += 32 + name.len();
+        self.names.push([name, b"="].concat().into());
+        self.bytes += 33 + name.len();
         let hash = self.hasher.hash_one(name);
         let names = &self.names;
-        let rehash = |at: &u32| self.hasher.hash_one(&*names[*at as usize]);
+        let rehash = |at: &u32| self.hasher.hash_one(plain(&names[*at as usize]));
         self.by_name.insert_unique(hash, at, rehash);
         at
     }
@@ -158,6 +170,32 @@ impl SeriesCache {
         }
         self.last = Some(at);
         Row(at)
+    }
+}
+
+/// A name without the `=` behind it.
+#[inline]
+fn plain(name: &[u8]) -> &[u8] {
+    name.split_last().map_or(name, |(_, plain)| plain)
+}
+
+/// As `text.starts_with(name)`, without a call for names of usual lengths: two
+/// words that overlap hold all of one.
+#[inline]
+fn begins_with(text: &[u8], name: &[u8]) -> bool {
+    let Some(text) = text.get(..name.len()) else {
+        return false;
+    };
+    match name.len() {
+        8..=16 => {
+            text.first_chunk::<8>() == name.first_chunk()
+                && text.last_chunk::<8>() == name.last_chunk()
+        }
+        17..=32 => {
+            text.first_chunk::<16>() == name.first_chunk()
+                && text.last_chunk::<16>() == name.last_chunk()
+        }
+        _ => text == name,
     }
 }
 
@@ -177,6 +215,27 @@ mod tests {
         assert_eq!(cache.field(a, 7, b"y"), Some(y));
         assert_eq!(cache.field(b, 0, b"x"), None);
         assert_ne!(cache.learn(b, b"x"), x);
+    }
+
+    #[test]
+    fn a_field_is_expected_where_it_stood_whatever_the_length_of_its_name() {
+        let mut cache = SeriesCache::new();
+        let row = cache.add(b"a ");
+        let names: Vec<String> = (0..40).map(|length| "n".repeat(length)).collect();
+        for (at, name) in names.iter().enumerate() {
+            let slot = cache.learn(row, name.as_bytes());
+            let length = name.len() + 1;
+            let text = format!("{name}=1i");
+            assert_eq!(cache.expect(row, at, text.as_bytes()), Some((slot, length)));
+            // Another name, one that is cut short, and one that goes on.
+            for place in 0..=name.len() {
+                let mut other = text.clone().into_bytes();
+                other[place] = b'x';
+                assert_eq!(cache.expect(row, at, &other), None, "{name} at {place}");
+                assert_eq!(cache.expect(row, at, &text.as_bytes()[..place]), None);
+            }
+            assert_eq!(cache.expect(row, at + 1, text.as_bytes()), None);
+        }
     }
 
     #[test]

@@ -42,7 +42,7 @@ const OWN_QUICK: &str = "late --start latewood --memory 64mb --series 8 --sample
                          --matrix pipeline=50 connections=8 encoding=compressed chunk=4096";
 
 /// All of them, in the order they are made.
-pub(crate) const REPORTS: [Report; 25] = [
+pub(crate) const REPORTS: [Report; 27] = [
     report(
         "late",
         "What does a share of late samples cost?",
@@ -194,12 +194,26 @@ pub(crate) const REPORTS: [Report; 25] = [
         "soak --minutes 10",
         "soak --minutes 1",
     ),
+    report(
+        "senders",
+        "What do six senders at once take, each with a file, log off and on?",
+        "senders --repeats {repeats}",
+        "senders --series 6000 --samples 1200000 --repeats 1",
+    ),
+    report(
+        "protocols",
+        "What do the same lines cost by each of Latewood's protocols?",
+        "lines --start latewood --protocol influx,redis,opentsdb,akumuli,prometheus,otlp \
+         --workers 1 --late 0,99 --repeats 3",
+        "lines --start latewood --protocol influx,redis,opentsdb,akumuli,prometheus,otlp \
+         --workers 1 --late 0,99 --scale 400 --lines 40000 --repeats 1",
+    ),
     // Last, since it needs peers that not every machine can have.
     report(
         "lines",
         "What do the same lines cost systems of other protocols?",
         "lines --repeats 3",
-        "lines --lines 100000 --late 0,50 --repeats 1",
+        "lines --scale 400 --lines 100000 --workers 1 --late 0,99 --repeats 1",
     ),
 ];
 

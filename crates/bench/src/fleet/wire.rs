@@ -134,7 +134,7 @@ pub(crate) fn check(control: &mut Control, plan: &Plan, parts: &[&Part]) -> Resu
 ///
 /// # Errors
 /// When it does not answer with a number.
-fn count(control: &mut Control) -> Result<u64> {
+pub(crate) fn count(control: &mut Control) -> Result<u64> {
     let question = "TS.MRANGE - + AGGREGATION count 100000000000000 FILTER unit=celsius \
                     GROUPBY unit REDUCE sum";
     let words: Vec<&[u8]> = question.split_whitespace().map(str::as_bytes).collect();

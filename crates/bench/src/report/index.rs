@@ -58,8 +58,11 @@ const PARTS: [Part; 11] = [
     Part {
         title: "Other systems, other protocols",
         says: "The same lines for each system, in the form it takes.",
-        needs: &["lines"],
-        answer: whole,
+        needs: &["lines", "protocols", "senders"],
+        answer: |name, _, page| match name {
+            "senders" => extract(&page.text, &[""]),
+            _ => extract_all(&page.text),
+        },
     },
     Part {
         title: "Without sockets",

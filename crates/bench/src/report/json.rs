@@ -15,6 +15,7 @@ use crate::mixed::MixedRun;
 use crate::new::{BeforeRun, GrowRun, IdleSeriesRun, NewRun, WireRun};
 use crate::query::{IdleRun, QueryRun, Sizes};
 use crate::recover::Recovery;
+use crate::senders::SendersRun;
 use crate::size::{SeriesSize, Stored};
 use crate::soak::SoakRound;
 use crate::stages::{SamplingCost, StagesRun};
@@ -28,6 +29,8 @@ pub(crate) enum Measurement {
     Late(LateReport),
     /// What the same lines cost many systems.
     Lines(LinesReport),
+    /// What senders of files cost, log off and on.
+    Senders(SendersReport),
     /// What the log costs.
     Durable(DurableReport),
     /// How fast a killed server comes back.
@@ -76,12 +79,27 @@ pub(crate) struct LinesReport {
     pub(crate) lines: u32,
     /// Lines of a batch.
     pub(crate) batch: usize,
-    /// Connections.
-    pub(crate) workers: usize,
     /// The servers.
     pub(crate) targets: Vec<TargetInfo>,
     /// Every run, in the order they were made.
     pub(crate) runs: Vec<LinesRun>,
+}
+
+/// All runs of a senders benchmark.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SendersReport {
+    /// Where it ran.
+    pub(crate) machine: Machine,
+    /// Senders at a time, each with a file of its own.
+    pub(crate) senders: usize,
+    /// What the files hold, all together.
+    pub(crate) plan: Plan,
+    /// Whether they are compressed.
+    pub(crate) gzip: bool,
+    /// Bytes of all files.
+    pub(crate) file_bytes: u64,
+    /// Every run, in the order they were made.
+    pub(crate) runs: Vec<SendersRun>,
 }
 
 /// All runs of a durable benchmark.
@@ -247,6 +265,7 @@ impl Measurement {
         match self {
             Measurement::Late(report) => &report.machine,
             Measurement::Lines(report) => &report.machine,
+            Measurement::Senders(report) => &report.machine,
             Measurement::Durable(report) => &report.machine,
             Measurement::Recover(report) => &report.machine,
             Measurement::Query(report) => &report.machine,

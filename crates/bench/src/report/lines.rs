@@ -5,7 +5,14 @@ use super::json::LinesReport;
 use super::statistics::{bracketed, spread, thousands, unique};
 use crate::lines::LinesRun;
 
-/// The page: a table for each share of late lines.
+/// What is varied beside the systems.
+#[derive(Clone, Copy)]
+struct Setting {
+    workers: usize,
+    late: f64,
+}
+
+/// The page: values for a CPU-second of all settings, and a table for each of them.
 pub(super) fn page(report: &LinesReport, name: &str, charts: &[Chart]) -> String {
     let mut page = format!(
         "# {name}: the same lines for many systems\n\n\
@@ -22,24 +29,28 @@ pub(super) fn page(report: &LinesReport, name: &str, charts: &[Chart]) -> String
     }
     page += &format!(
         "- {} hosts with ten tags, {} lines with ten whole numbers each, ten seconds apart; \
-         batches of {} lines over {} connections\n\
+         batches of {} lines\n\
          - Medians, smallest to largest in brackets; systems alternate, started afresh for each \
          load\n\n\
          *Values/s* counts until the last acknowledgement, *then* is the time until all of it can \
-         be read. *CPU* is the server's for a million values until it rests, *in the load* the part \
-         of it until the last acknowledgement. *Peak* is anonymous memory; QuestDB maps files \
-         beside it. Bytes are those on disk at rest, a log apart. After every load the server held \
-         exactly the values sent, and 20 series were compared sample by sample.\n",
+         be read and late samples are merged. CPU is the server's: *loaded* until the last \
+         acknowledgement, *settled* until late samples are merged, *at rest* until it does nothing \
+         any more and, where it knows how, everything lies in its files. *Peak* is anonymous \
+         memory; QuestDB maps files beside it. Bytes are those on disk at rest, a log apart. After \
+         every load the server held exactly the values sent, and 20 series were compared sample by \
+         sample.\n",
         thousands(f64::from(report.hosts)),
         thousands(f64::from(report.lines)),
         thousands(report.batch as f64),
-        report.workers,
     );
+    page += &overview(report);
     for chart in charts {
         page += &format!("\n![{}]({})\n", chart.title, chart.file);
     }
-    for late in late_percents(report) {
-        page += &table(report, late);
+    for workers in workers(report) {
+        for late in late_percents(report) {
+            page += &table(report, Setting { workers, late });
+        }
     }
     page
 }
@@ -50,72 +61,124 @@ pub(super) fn charts(report: &LinesReport, name: &str) -> Vec<Chart> {
     if late.len() < 2 {
         return Vec::new();
     }
-    let lines = |value: fn(&LinesRun) -> f64| {
-        let target = |(family, target): (usize, String)| Line {
-            points: late
-                .iter()
-                .filter_map(|&at| Some((at, spread(runs(report, &target, at).map(value))?)))
-                .collect(),
-            name: format!("{target}, "),
-            family,
-            dashed: false,
+    let mut charts = Vec::new();
+    for workers in workers(report) {
+        let lines = |value: fn(&LinesRun) -> f64| {
+            let point = |target: &str, late: f64| {
+                let runs = runs(report, target, Setting { workers, late });
+                Some((late, spread(runs.map(value))?))
+            };
+            let line = |(family, target): (usize, String)| Line {
+                points: late.iter().filter_map(|at| point(&target, *at)).collect(),
+                name: format!("{target}, "),
+                family,
+                dashed: false,
+            };
+            targets(report).into_iter().enumerate().map(line).collect()
         };
-        targets(report)
-            .into_iter()
-            .enumerate()
-            .map(target)
-            .collect()
-    };
-    vec![
-        Chart {
-            file: format!("{name}-rate.svg"),
-            title: "Values a second against the share of late lines".to_owned(),
+        let loaders = loaders(workers);
+        charts.push(Chart {
+            file: format!("{name}-rate-{workers}.svg"),
+            title: format!("Values a second against the share of late lines, {loaders}"),
             y_label: "thousand values per second".to_owned(),
             lines: lines(|run| run.rate() / 1e3),
-        },
-        Chart {
-            file: format!("{name}-cpu.svg"),
-            title: "Processor time of the server, until it rests".to_owned(),
+        });
+        charts.push(Chart {
+            file: format!("{name}-cpu-{workers}.svg"),
+            title: format!("Processor time of the server, until it rests, {loaders}"),
             y_label: "CPU-seconds per million values".to_owned(),
             lines: lines(LinesRun::cpu_seconds_per_million),
-        },
-    ]
+        });
+    }
+    charts
 }
 
-fn table(report: &LinesReport, late: f64) -> String {
-    let counted = report.runs.iter().find(|run| run.late_percent == late);
-    let mut table = format!(
-        "\n## {late} % late\n\n{:.1} % of the lines came after a newer one of their host.\n\n\
-         | system | values/s | then, s | CPU s/million | in the load | peak MiB | \
-         bytes/value | log bytes/value | written bytes/value | client CPU s/million |\n\
-         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
-        counted.map_or(f64::NAN, |run| run.counted_late_percent)
+/// Values for a CPU-second by the share of late lines, and against the same in order.
+fn overview(report: &LinesReport) -> String {
+    let late = late_percents(report);
+    let heads = late.iter().map(|late| format!(" {late} % late |"));
+    let mut text = format!(
+        "\n## Values for a CPU-second\n\n\
+         Millions of values for a CPU-second of the server until it has settled, and in brackets \
+         the share of what the same system reaches with the first column.\n\n\
+         | system | loaders |{}\n|---|--:|{}\n",
+        heads.collect::<String>(),
+        "--:|".repeat(late.len()),
     );
     for target in targets(report) {
-        let of = |value: &dyn Fn(&LinesRun) -> f64| spread(runs(report, &target, late).map(value));
+        for workers in workers(report) {
+            let value = |late: f64| {
+                let runs = runs(report, &target, Setting { workers, late });
+                spread(runs.map(LinesRun::settled_millions_per_cpu_second)).map(|v| v.median)
+            };
+            let base = late.first().and_then(|first| value(*first));
+            let cells = late.iter().map(|late| match (value(*late), base) {
+                (Some(value), Some(base)) => {
+                    format!(" {value:.2} ({:.0} %) |", 100.0 * value / base)
+                }
+                _ => " |".to_owned(),
+            });
+            let cells: String = cells.collect();
+            text += &format!("| {target} | {workers} |{cells}\n");
+        }
+    }
+    text
+}
+
+fn table(report: &LinesReport, setting: Setting) -> String {
+    let Setting { workers, late } = setting;
+    let fits = |run: &&LinesRun| run.workers == workers && run.late_percent == late;
+    let Some(counted) = report.runs.iter().find(fits) else {
+        return String::new();
+    };
+    let mut table = format!(
+        "\n## {late} % late, {}\n\n{:.1} % of the lines came after a newer one of their host.\n\n\
+         | system | values/s | then, s | CPU s/million loaded | settled | at rest | peak MiB | \
+         bytes/value | log bytes/value | written bytes/value | client CPU s/million |\n\
+         |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        loaders(workers),
+        counted.counted_late_percent
+    );
+    for target in targets(report) {
+        let of =
+            |value: &dyn Fn(&LinesRun) -> f64| spread(runs(report, &target, setting).map(value));
         let median = |value: &dyn Fn(&LinesRun) -> f64| of(value).map_or(f64::NAN, |v| v.median);
         let Some(rate) = of(&LinesRun::rate) else {
             continue;
         };
-        let million = |run: &LinesRun| run.values as f64 / 1e6;
         table += &format!(
-            "| {target} | {} | {:.1} | {:.2} | {:.2} | {:.0} | {:.2} | {:.2} | {:.1} | {:.2} |\n",
+            "| {target} | {} | {:.1} | {:.3} | {:.3} | {:.3} | {:.0} | {:.2} | {:.2} | {:.1} | \
+             {:.2} |\n",
             bracketed(rate),
             median(&|run| run.drain_seconds),
+            median(&|run| run.per_million(run.loaded_cpu_seconds)),
+            median(&|run| run.per_million(run.settled_cpu_seconds)),
             median(&LinesRun::cpu_seconds_per_million),
-            median(&|run| run.loaded_cpu_seconds / million(run)),
             median(&|run| run.trace.peak_anonymous_bytes as f64 / f64::from(1 << 20)),
             median(&|run| run.disk_bytes_per_value().0),
             median(&|run| run.disk_bytes_per_value().1),
             median(&|run| run.trace.written_bytes as f64 / run.values as f64),
-            median(&|run| run.client_cpu_seconds / million(run)),
+            median(&|run| run.per_million(run.client_cpu_seconds)),
         );
     }
     table
 }
 
+fn loaders(workers: usize) -> String {
+    match workers {
+        1 => "one loader".to_owned(),
+        many => format!("{many} loaders"),
+    }
+}
+
 fn targets(report: &LinesReport) -> Vec<String> {
     unique(report.runs.iter().map(|run| run.target.clone()))
+}
+
+fn workers(report: &LinesReport) -> Vec<usize> {
+    let mut workers = unique(report.runs.iter().map(|run| run.workers));
+    workers.sort_unstable();
+    workers
 }
 
 fn late_percents(report: &LinesReport) -> Vec<f64> {
@@ -127,8 +190,10 @@ fn late_percents(report: &LinesReport) -> Vec<f64> {
 fn runs<'a>(
     report: &'a LinesReport,
     target: &'a str,
-    late: f64,
+    setting: Setting,
 ) -> impl Iterator<Item = &'a LinesRun> {
-    let fits = move |run: &&LinesRun| run.target == target && run.late_percent == late;
+    let fits = move |run: &&LinesRun| {
+        run.target == target && run.workers == setting.workers && run.late_percent == setting.late
+    };
     report.runs.iter().filter(fits)
 }

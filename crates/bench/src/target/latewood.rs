@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use super::{Process, Start};
 use crate::address::{Address, free_port};
 use crate::error::{Error, Result};
+use crate::protocol::Protocol;
 
 /// Recovery of a large log may take this long before the server answers.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -30,6 +31,8 @@ pub(crate) struct Latewood {
     durability: Durability,
     wal: bool,
     memory: Option<String>,
+    /// A protocol that is spoken beside Redis', and where.
+    senders: Option<(Protocol, Address)>,
 }
 
 impl Default for Latewood {
@@ -45,6 +48,7 @@ impl Latewood {
             durability,
             wal: true,
             memory: None,
+            senders: None,
         }
     }
 
@@ -54,6 +58,7 @@ impl Latewood {
             durability: Durability::default(),
             wal: false,
             memory: None,
+            senders: None,
         }
     }
 
@@ -63,7 +68,17 @@ impl Latewood {
         self
     }
 
-    /// Its settings as they stand on its command line.
+    /// Taking samples by `protocol` too; returns where as well.
+    ///
+    /// # Errors
+    /// When there is no free port.
+    pub(crate) fn taking(mut self, protocol: Protocol) -> Result<(Self, Address)> {
+        let address = Address::loopback(free_port()?);
+        self.senders = Some((protocol, address.clone()));
+        Ok((self, address))
+    }
+
+    /// Its settings as they stand on its command line, but for addresses.
     pub(crate) fn settings(&self) -> String {
         let mut settings = "--wal off".to_owned();
         if self.wal {
@@ -82,7 +97,12 @@ impl Latewood {
     /// # Errors
     /// When the binary is not there or does not come up.
     pub(crate) fn start(&self) -> Result<(Process, String)> {
-        let mut process = Process::prepare(Address::loopback(free_port()?))?;
+        let taken = self.senders.as_ref().map(|(_, address)| address);
+        let mut address = Address::loopback(free_port()?);
+        while taken == Some(&address) {
+            address = Address::loopback(free_port()?);
+        }
+        let mut process = Process::prepare(address)?;
         self.start_again(&mut process)?;
         Ok((process, self.settings()))
     }
@@ -109,6 +129,14 @@ impl Latewood {
             .arg("--listen")
             .arg(process.address().to_string())
             .args(self.settings().split(' '));
+        if let Some((protocol, address)) = &self.senders {
+            let flag = match protocol {
+                Protocol::Opentsdb => "--opentsdb",
+                Protocol::Akumuli => "--akumuli",
+                _ => "--http",
+            };
+            command.arg(flag).arg(address.to_string());
+        }
         process.start(&mut command, PATIENCE)
     }
 }

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::store::{Body, Sender};
+use super::store::Sender;
 use super::{Process, project_file};
 use crate::address::{Address, free_port};
 use crate::error::{Doing, Error, Result};
 use crate::http::Http;
+use crate::protocol::Body;
 
 /// Peers come up within seconds; a loaded machine may take longer.
 const PATIENCE: Duration = Duration::from_secs(60);

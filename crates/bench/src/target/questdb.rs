@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::store::{Body, Sender, Store, line_protocol};
+use super::store::{Sender, Store};
 use super::{Process, peer};
 use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::http::Http;
-use crate::lines::{Batch, CpuLoad, FIELDS};
+use crate::lines::{CpuLoad, FIELDS};
+use crate::protocol::Protocol;
 
 /// The script, within the project.
 const SCRIPT: &str = "bench/peers/questdb.sh";
@@ -74,8 +75,8 @@ impl Store for QuestDb {
         Ok(format!("QuestDB {}", version.unwrap_or(build).trim()))
     }
 
-    fn encode(&self, load: &CpuLoad, batch: &Batch) -> Result<Body> {
-        Ok(line_protocol(load, batch))
+    fn protocol(&self) -> Protocol {
+        Protocol::Influx
     }
 
     fn sender(&self) -> Result<Box<dyn Sender>> {

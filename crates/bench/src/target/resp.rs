@@ -1,24 +1,31 @@
-//! Latewood and RedisTimeSeries, which take samples with TS.MADD.
+//! Latewood and RedisTimeSeries: asked with TS commands, whatever protocol they are written by.
 
-use latewood_wire::resp::{Value, encode_command};
+use latewood_wire::resp::Value;
 
-use super::store::{Body, Sender, Store};
+use super::peer::Poster;
+use super::store::{Sender, Store};
+use super::stream::LineStream;
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Error, Result};
+use crate::http::Http;
 use crate::late;
-use crate::lines::{Batch, CpuLoad, FIELDS, TAGS};
+use crate::lines::{CpuLoad, FIELDS};
+use crate::protocol::{Body, PROMETHEUS_HEADERS, Protocol};
 use crate::reply::ReplyExt;
 
-/// Lines of one TS.MADD: ten samples each.
-const LINES_PER_COMMAND: usize = 100;
 /// Series whose TS.INFO is asked for at a time.
 const KEYS_AT_ONCE: usize = 1_000;
+/// What an export in protobuf says of itself.
+const OTLP_HEADERS: [(&str, &str); 1] = [("Content-Type", "application/x-protobuf")];
 
 /// A running one.
 #[derive(Debug)]
 pub(crate) struct Resp {
     address: Address,
+    protocol: Protocol,
+    /// Where that is spoken.
+    senders: Address,
 }
 
 /// A connection that sends commands.
@@ -27,10 +34,17 @@ struct Commander {
 }
 
 impl Resp {
-    /// The one at `address`.
+    /// The one at `address`, written to there too.
     pub(super) fn at(address: &Address) -> Self {
+        Resp::taking(address, Protocol::Redis, address)
+    }
+
+    /// The one at `address` that is written to by `protocol` at `senders`.
+    pub(super) fn taking(address: &Address, protocol: Protocol, senders: &Address) -> Self {
         Resp {
             address: address.clone(),
+            protocol,
+            senders: senders.clone(),
         }
     }
 
@@ -44,41 +58,32 @@ impl Store for Resp {
         late::version(&self.address)
     }
 
-    /// Series are made with the first line of their host, labels and all: others do that with
-    /// the first line too.
-    fn encode(&self, load: &CpuLoad, batch: &Batch) -> Result<Body> {
-        let mut body = Body {
-            bytes: Vec::new(),
-            commands: 0,
-        };
-        for &host in &batch.new_hosts {
-            for field in FIELDS {
-                body.add(&create(load, host, field));
-            }
-        }
-        for lines in batch.lines.chunks(LINES_PER_COMMAND) {
-            let mut words = vec!["TS.MADD".to_owned()];
-            for &line in lines {
-                let timestamp = load.timestamp_ms(line).to_string();
-                for (field, value) in FIELDS.iter().zip(load.fields(line)) {
-                    words.push(key(load.host(line), field));
-                    words.push(timestamp.clone());
-                    words.push(value.to_string());
-                }
-            }
-            body.add(&words);
-        }
-        Ok(body)
+    fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     fn sender(&self) -> Result<Box<dyn Sender>> {
-        Ok(Box::new(Commander {
-            control: self.control()?,
-        }))
+        let http = Http::new(&self.senders);
+        Ok(match self.protocol {
+            Protocol::Redis => Box::new(Commander {
+                control: self.control()?,
+            }),
+            Protocol::Influx => Box::new(Poster::new(http, "/write", &[])),
+            Protocol::Prometheus => {
+                Box::new(Poster::new(http, "/api/v1/write", &PROMETHEUS_HEADERS))
+            }
+            Protocol::Otlp => Box::new(Poster::new(http, "/v1/metrics", &OTLP_HEADERS)),
+            Protocol::Opentsdb | Protocol::Akumuli => Box::new(LineStream::connect(&self.senders)?),
+        })
     }
 
     fn drain(&self) -> Result<()> {
+        late::settle(&mut self.control()?).map(drop)
+    }
+
+    fn persist(&self) -> Result<()> {
         let mut control = self.control()?;
+        // Only Latewood settles; what others SAVE is no part of their taking samples.
         if late::settle(&mut control)? {
             control.run(&[b"SAVE"])?;
         }
@@ -87,10 +92,13 @@ impl Store for Resp {
 
     fn values(&self, load: &CpuLoad) -> Result<u64> {
         let mut control = self.control()?;
-        let all = (0..load.hosts()).flat_map(|host| FIELDS.map(|field| key(host, field)));
-        let commands: Vec<_> = all
-            .map(|key| vec![b"TS.INFO".to_vec(), key.into_bytes()])
-            .collect();
+        let mut commands = Vec::new();
+        for host in 0..load.hosts() {
+            for field in 0..FIELDS.len() {
+                let key = self.protocol.key(load, host, field)?;
+                commands.push(vec![b"TS.INFO".to_vec(), key.into_bytes()]);
+            }
+        }
         let mut held = 0;
         for some in commands.chunks(KEYS_AT_ONCE) {
             for info in control.run_all(some)? {
@@ -102,8 +110,8 @@ impl Store for Resp {
         Ok(held)
     }
 
-    fn series(&self, _: &CpuLoad, host: u32, field: usize) -> Result<Vec<(i64, f64)>> {
-        let key = key(host, FIELDS[field]);
+    fn series(&self, load: &CpuLoad, host: u32, field: usize) -> Result<Vec<(i64, f64)>> {
+        let key = self.protocol.key(load, host, field)?;
         let reply = self
             .control()?
             .run(&[b"TS.RANGE", key.as_bytes(), b"-", b"+"])?;
@@ -124,44 +132,5 @@ impl Sender for Commander {
                 None => Ok(()),
             }
         })
-    }
-}
-
-impl Body {
-    fn add(&mut self, words: &[String]) {
-        let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
-        encode_command(&mut self.bytes, &words);
-        self.commands += 1;
-    }
-}
-
-fn key(host: u32, field: &str) -> String {
-    format!("cpu:host_{host}:{field}")
-}
-
-fn create(load: &CpuLoad, host: u32, field: &str) -> Vec<String> {
-    let mut words = vec!["TS.CREATE".to_owned(), key(host, field)];
-    let labels = ["LABELS", "measurement", "cpu", "fieldname", field];
-    words.extend(labels.map(str::to_owned));
-    for (name, value) in TAGS.iter().zip(load.tags(host)) {
-        words.extend([(*name).to_owned(), value.clone()]);
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_batch_makes_its_series_first() {
-        let load = CpuLoad::new(2, 120, 1);
-        let batches = load.batches(&load.order(0.0, 1), 1, 150).remove(0);
-        let there = Resp::at(&Address::loopback(1));
-        let [first, second] = [0, 1].map(|at| there.encode(&load, &batches[at]).unwrap());
-        assert_eq!((first.commands, second.commands), (20 + 2, 1));
-        assert!(first.bytes.starts_with(b"*27\r\n$9\r\nTS.CREATE\r\n"));
-        // 90 lines of ten samples of three words, and the name of the command.
-        assert!(second.bytes.starts_with(b"*2701\r\n$7\r\nTS.MADD\r\n"));
     }
 }

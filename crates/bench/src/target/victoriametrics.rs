@@ -1,11 +1,12 @@
 //! VictoriaMetrics, which takes Influx line protocol.
 
-use super::store::{Body, Sender, Store, line_protocol};
+use super::store::{Sender, Store};
 use super::{Process, peer, promql};
 use crate::address::Address;
 use crate::error::Result;
 use crate::http::Http;
-use crate::lines::{Batch, CpuLoad};
+use crate::lines::CpuLoad;
+use crate::protocol::Protocol;
 
 /// The script, within the project.
 const SCRIPT: &str = "bench/peers/victoriametrics.sh";
@@ -53,8 +54,8 @@ impl Store for VictoriaMetrics {
         Ok(format!("VictoriaMetrics {version}"))
     }
 
-    fn encode(&self, load: &CpuLoad, batch: &Batch) -> Result<Body> {
-        Ok(line_protocol(load, batch))
+    fn protocol(&self) -> Protocol {
+        Protocol::Influx
     }
 
     fn sender(&self) -> Result<Box<dyn Sender>> {

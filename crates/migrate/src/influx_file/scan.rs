@@ -170,6 +170,10 @@ impl Intake for Seen {
         self.cache.field(row, at, name)
     }
 
+    fn expect(&mut self, row: Row, at: usize, text: &[u8]) -> Option<(Slot, usize)> {
+        self.cache.expect(row, at, text)
+    }
+
     fn learn(
         &mut self,
         row: Row,
@@ -179,8 +183,8 @@ impl Intake for Seen {
         Ok(self.cache.learn(row, name))
     }
 
-    fn sample(&mut self, _: Slot, _: Moment, _: f64, _: u32) {
-        self.samples += 1;
+    fn samples(&mut self, samples: &[(Slot, f64)], _: Moment, _: u32) {
+        self.samples += samples.len() as u64;
     }
 
     fn refuse(&mut self, _: u32, _: Reason, text: Arguments<'_>) {

@@ -83,15 +83,18 @@ pub(super) struct Statement {
 }
 
 /// `/query`: senders of version 1 begin with `CREATE DATABASE`, which is done
-/// already, for there are none. Other statements are refused.
+/// already, for there are none; some ask for them with `SHOW DATABASES` before.
+/// Other statements are refused.
 pub(super) async fn query(Form(statement): Form<Statement>) -> Response {
     let text = statement.q.unwrap_or_default();
-    if text
-        .trim_start()
-        .to_ascii_lowercase()
-        .starts_with("create database")
-    {
+    let text = text.trim_start().to_ascii_lowercase();
+    if text.starts_with("create database") {
         return json_text(&json!({"results": [{"statement_id": 0}]})).into_response();
+    }
+    if text.starts_with("show databases") {
+        let none = json!({"name": "databases", "columns": ["name"], "values": []});
+        let results = json!({"results": [{"statement_id": 0, "series": [none]}]});
+        return json_text(&results).into_response();
     }
     Answer::bad("InfluxQL is not there; read with /api/v1/export or TS.RANGE").into_response()
 }

@@ -168,6 +168,34 @@ impl EngineIntake {
             Err(_) => self.to_come(name),
         }
     }
+
+    /// Lets a sample wait for its batch.
+    #[inline]
+    fn take(&mut self, slot: Slot, at: Moment, value: f64, line: u32) {
+        let Some(series) = self.series.get_mut(slot.0 as usize) else {
+            return self.refuse(
+                line,
+                Reason::Limit,
+                format_args!("the series was forgotten"),
+            );
+        };
+        self.report.merged +=
+            u64::from(series.last.ms == at.ms && (at.is_rounded || series.last.is_rounded));
+        series.last = at;
+        let pending = match series.place {
+            Place::There(_) => &mut self.known,
+            Place::ToCome(_) => &mut self.fresh,
+        };
+        pending.push(Pending {
+            slot: slot.0,
+            line,
+            timestamp_ms: at.ms,
+            value,
+        });
+        if pending.len() == APPEND_BATCH_MAX {
+            self.apply();
+        }
+    }
 }
 
 impl Intake for EngineIntake {
@@ -191,6 +219,11 @@ impl Intake for EngineIntake {
         self.cache.field(row, at, name)
     }
 
+    #[inline]
+    fn expect(&mut self, row: Row, at: usize, text: &[u8]) -> Option<(Slot, usize)> {
+        self.cache.expect(row, at, text)
+    }
+
     fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused> {
         let place = self.locate(series)?;
         let slot = self.cache.learn(row, name);
@@ -204,33 +237,17 @@ impl Intake for EngineIntake {
     }
 
     #[inline]
-    fn sample(&mut self, slot: Slot, at: Moment, value: f64, line: u32) {
+    fn samples(&mut self, samples: &[(Slot, f64)], at: Moment, line: u32) {
         if at.ms > self.latest_ms || at.ms < 0 {
-            return self.refuse_time(slot, at, line);
+            for (slot, _) in samples {
+                self.refuse_time(*slot, at, line);
+            }
+            return;
         }
-        let Some(series) = self.series.get_mut(slot.0 as usize) else {
-            return self.refuse(
-                line,
-                Reason::Limit,
-                format_args!("the series was forgotten"),
-            );
-        };
-        self.report.merged +=
-            u64::from(series.last.ms == at.ms && (at.is_rounded || series.last.is_rounded));
-        series.last = at;
-        self.report.ages.note(self.now_ms.saturating_sub(at.ms));
-        let pending = match series.place {
-            Place::There(_) => &mut self.known,
-            Place::ToCome(_) => &mut self.fresh,
-        };
-        pending.push(Pending {
-            slot: slot.0,
-            line,
-            timestamp_ms: at.ms,
-            value,
-        });
-        if pending.len() == APPEND_BATCH_MAX {
-            self.apply();
+        let age_ms = self.now_ms.saturating_sub(at.ms);
+        for (slot, value) in samples {
+            self.report.ages.note(age_ms);
+            self.take(*slot, at, *value, line);
         }
     }
 

@@ -152,7 +152,15 @@ fn what_senders_ask_before_they_send_is_answered() {
         b"q=CREATE+DATABASE+%22telegraf%22",
     );
     assert_eq!(created.status, 200);
-    assert_eq!(http.get("/query?q=SHOW+DATABASES").status, 400);
+    // Senders look for their database before they make it.
+    let shown = http.get("/query?q=show%20databases");
+    let shown: serde_json::Value = serde_json::from_slice(&shown.body).unwrap();
+    assert_eq!(shown["results"][0]["series"][0]["name"], "databases");
+    assert_eq!(
+        shown["results"][0]["series"][0]["values"],
+        serde_json::json!([])
+    );
+    assert_eq!(http.get("/query?q=SHOW+MEASUREMENTS").status, 400);
     assert_eq!(http.get("/nothing").status, 404);
     assert_eq!(http.get("/write").status, 405);
 }

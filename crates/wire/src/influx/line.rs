@@ -50,21 +50,24 @@ impl Decoder {
             at += 1;
         }
         for place in 0.. {
-            let (name, value_at) = field_name(text, at, is_end)?;
-            let (value, value_end) = field_value(text, value_at, is_end)?;
-            match value {
-                Some(value) => {
-                    let slot = match intake.field(row, place - texts, name) {
-                        Some(slot) => Some(slot),
-                        None => self.learn(row, &text[..key_end], name, intake)?,
-                    };
-                    if let Some(slot) = slot {
-                        self.values.push((slot, value));
+            let expected = intake.expect(row, place - texts, &text[at.min(text.len())..]);
+            if let Some((slot, length)) = expected
+                && let (Some(value), value_end) = field_value(text, at + length, is_end)?
+            {
+                self.values.push((slot, value));
+                at = value_end;
+            } else {
+                let (name, value_at) = field_name(text, at, is_end)?;
+                let (value, value_end) = field_value(text, value_at, is_end)?;
+                match value {
+                    Some(value) => {
+                        let slot = self.slot(row, &text[..key_end], place - texts, name, intake)?;
+                        self.values.extend(slot.map(|slot| (slot, value)));
                     }
+                    None => texts += 1,
                 }
-                None => texts += 1,
+                at = value_end;
             }
-            at = value_end;
             match text.get(at) {
                 Some(b',') => at += 1,
                 _ => break,
@@ -76,9 +79,7 @@ impl Decoder {
             return Err(Bad::TooLong(self.line_bytes_max).into());
         }
         self.count_line();
-        for &(slot, value) in &self.values {
-            intake.sample(slot, moment, value, self.line);
-        }
+        intake.samples(&self.values, moment, self.line);
         (0..texts).for_each(|_| intake.skip_text());
         Ok(end)
     }
@@ -134,8 +135,23 @@ impl Decoder {
         Ok(Ok((row, end + 1)))
     }
 
-    /// The slot of a field that the row has not shown before; none where it may
-    /// not be written, which is noted.
+    /// The slot of a field that does not stand where it did before; none where
+    /// it may not be written, which is noted.
+    fn slot(
+        &mut self,
+        row: Row,
+        raw: &[u8],
+        at: usize,
+        name: &[u8],
+        intake: &mut impl Intake,
+    ) -> Result<Option<Slot>, Stop> {
+        match intake.field(row, at, name) {
+            Some(slot) => Ok(Some(slot)),
+            None => self.learn(row, raw, name, intake),
+        }
+    }
+
+    /// The slot of a field that the row has not shown before.
     #[cold]
     fn learn(
         &mut self,

@@ -1,6 +1,8 @@
-//! An intake that keeps what it is given, for tests and fuzz targets.
+//! Intakes that need no engine: one that keeps what it is given, for tests and
+//! fuzz targets, and one that only adds it up, for benchmarks of decoders.
 
 use super::{Intake, Moment, Reason, Refused, Row, Slot};
+use crate::series_cache::SeriesCache;
 use crate::series_name::SeriesName;
 use std::fmt::Arguments;
 
@@ -74,6 +76,12 @@ impl Intake for Collected {
         found.map(|field| field.1)
     }
 
+    fn expect(&mut self, row: Row, at: usize, text: &[u8]) -> Option<(Slot, usize)> {
+        let (name, slot) = self.rows[row.0 as usize].1.get(at)?;
+        let rest = text.strip_prefix(&name[..])?;
+        rest.starts_with(b"=").then_some((*slot, name.len() + 1))
+    }
+
     fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused> {
         let fields = &mut self.rows[row.0 as usize].1;
         assert!(fields.iter().all(|field| field.0 != name), "learnt twice");
@@ -85,9 +93,11 @@ impl Intake for Collected {
         Ok(slot)
     }
 
-    fn sample(&mut self, slot: Slot, at: Moment, value: f64, line: u32) {
-        let key = self.keys[slot.0 as usize].clone();
-        self.samples.push((key, at, value, line));
+    fn samples(&mut self, samples: &[(Slot, f64)], at: Moment, line: u32) {
+        for (slot, value) in samples {
+            let key = self.keys[slot.0 as usize].clone();
+            self.samples.push((key, at, *value, line));
+        }
     }
 
     fn refuse(&mut self, line: u32, reason: Reason, text: Arguments<'_>) {
@@ -100,5 +110,66 @@ impl Intake for Collected {
 
     fn now_ms(&self) -> i64 {
         self.now_ms
+    }
+}
+
+/// Knows rows and series as an intake of the server does, and adds up what it is
+/// given, so that nothing is left out: the cost of a decoder alone.
+#[derive(Debug, Default)]
+pub struct Summed {
+    cache: SeriesCache,
+    /// Samples taken.
+    pub samples: u64,
+    /// Their values, places and times added up.
+    pub sum: f64,
+    /// What was refused.
+    pub refused: u64,
+}
+
+impl Intake for Summed {
+    #[inline]
+    fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
+        self.cache.follow(text)
+    }
+
+    #[inline]
+    fn find(&mut self, raw: &[u8]) -> Option<Row> {
+        self.cache.find(raw)
+    }
+
+    fn add(&mut self, raw: &[u8]) -> Row {
+        self.cache.add(raw)
+    }
+
+    #[inline]
+    fn field(&mut self, row: Row, at: usize, name: &[u8]) -> Option<Slot> {
+        self.cache.field(row, at, name)
+    }
+
+    #[inline]
+    fn expect(&mut self, row: Row, at: usize, text: &[u8]) -> Option<(Slot, usize)> {
+        self.cache.expect(row, at, text)
+    }
+
+    fn learn(&mut self, row: Row, name: &[u8], _: &SeriesName) -> Result<Slot, Refused> {
+        Ok(self.cache.learn(row, name))
+    }
+
+    #[inline]
+    fn samples(&mut self, samples: &[(Slot, f64)], at: Moment, _: u32) {
+        for (slot, value) in samples {
+            self.sum += value + f64::from(slot.0) + at.ms as f64;
+        }
+        self.samples += samples.len() as u64;
+    }
+
+    fn refuse(&mut self, _: u32, _: Reason, _: Arguments<'_>) {
+        self.refused += 1;
+    }
+
+    fn skip_text(&mut self) {}
+
+    fn now_ms(&self) -> i64 {
+        0
     }
 }

@@ -1,0 +1,119 @@
+//! Prometheus remote write: protocol buffers, compressed with Snappy.
+//!
+//! The messages are those of its remote-write specification 1.0. Samples of a series within a
+//! batch stand together.
+
+use prost::Message;
+
+use super::{by_host, metric};
+use crate::error::{Error, Result};
+use crate::lines::{Batch, CpuLoad, FIELDS, TAGS};
+
+/// What a remote write says of itself.
+pub(crate) const HEADERS: [(&str, &str); 3] = [
+    ("Content-Type", "application/x-protobuf"),
+    ("Content-Encoding", "snappy"),
+    ("X-Prometheus-Remote-Write-Version", "0.1.0"),
+];
+
+#[derive(Clone, PartialEq, Message)]
+struct WriteRequest {
+    #[prost(message, repeated, tag = "1")]
+    timeseries: Vec<TimeSeries>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TimeSeries {
+    #[prost(message, repeated, tag = "1")]
+    labels: Vec<Label>,
+    #[prost(message, repeated, tag = "2")]
+    samples: Vec<Sample>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Label {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Sample {
+    #[prost(double, tag = "1")]
+    value: f64,
+    #[prost(int64, tag = "2")]
+    timestamp_ms: i64,
+}
+
+/// # Errors
+/// When it is too long for Snappy.
+pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Result<Vec<u8>> {
+    let request = WriteRequest {
+        timeseries: timeseries(load, batch),
+    };
+    snap::raw::Encoder::new()
+        .compress_vec(&request.encode_to_vec())
+        .map_err(|error| Error::new(format!("compress a remote write: {error}")))
+}
+
+/// The samples of a batch, those of a series together, in the order of their lines.
+fn timeseries(load: &CpuLoad, batch: &Batch) -> Vec<TimeSeries> {
+    let by_host = by_host(load, batch);
+    let mut all = Vec::with_capacity(by_host.len() * FIELDS.len());
+    for (host, lines) in by_host {
+        for (at, field) in FIELDS.iter().enumerate() {
+            let sample = |line: &u32| Sample {
+                value: f64::from(load.fields(*line)[at]),
+                timestamp_ms: load.timestamp_ms(*line),
+            };
+            all.push(TimeSeries {
+                labels: labels(load, host, field),
+                samples: lines.iter().map(sample).collect(),
+            });
+        }
+    }
+    all
+}
+
+/// In the order of their names, as the specification asks.
+fn labels(load: &CpuLoad, host: u32, field: &str) -> Vec<Label> {
+    let label = |(name, value): (&str, &str)| Label {
+        name: name.to_owned(),
+        value: value.to_owned(),
+    };
+    let name = metric(field);
+    let tags = TAGS
+        .iter()
+        .copied()
+        .zip(load.tags(host).iter().map(String::as_str));
+    let mut labels: Vec<Label> = tags.map(label).collect();
+    labels.push(label(("__name__", &name)));
+    labels.sort_by(|a, b| a.name.cmp(&b.name));
+    labels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_holds_every_value_of_its_lines() {
+        let load = CpuLoad::new(3, 4, 1);
+        let batch = load
+            .batches(&load.order(0.5, 1), 1, 100)
+            .remove(0)
+            .remove(0);
+        let body = encode(&load, &batch).unwrap();
+        let bytes = snap::raw::Decoder::new().decompress_vec(&body).unwrap();
+        let request = WriteRequest::decode(bytes.as_slice()).unwrap();
+        assert_eq!(request.timeseries.len(), 30);
+        let samples = request.timeseries.iter().map(|series| series.samples.len());
+        assert_eq!(samples.sum::<usize>(), 120);
+        for series in &request.timeseries {
+            assert!(series.labels.is_sorted_by(|a, b| a.name < b.name));
+            assert_eq!(series.labels[0].name, "__name__");
+            assert_eq!(series.labels.len(), 11);
+        }
+    }
+}
