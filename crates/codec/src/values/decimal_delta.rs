@@ -7,11 +7,11 @@
 
 use super::decimal::{CHUNK, Extent, Head, Lanes};
 use super::flag;
+use crate::Error;
 use crate::bitpack::width_of;
 use crate::pfor::{self, BLOCK};
 use crate::simd::{self, Kernel};
 use crate::varint::{Reader, put_varint, put_zigzag, unzigzag, zigzag};
-use crate::{Error, FRAME_SAMPLES_MAX};
 
 /// Appends the offsets that `decimal::Offsets::find` left as floats and as
 /// words; returns the flags. `deltas` is scratch of the same length.
@@ -106,10 +106,31 @@ impl Kernel for Deltas<'_> {
 
 /// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Result<(), Error> {
-    let mut words = [0u64; FRAME_SAMPLES_MAX];
-    let words = &mut words[..out.len()];
-    let head = offsets(reader, flags, words)?;
-    head.values(words, out);
+    let head = Head::parse(reader, flags)?;
+    let mut offset = reader.varint()?;
+    let min = if flags & flag::ZIGZAG == 0 {
+        Some(reader.zigzag()?)
+    } else {
+        None
+    };
+    out[0] = head.value(offset);
+    let mut block = [0u64; BLOCK];
+    for slots in out[1..].chunks_mut(BLOCK) {
+        let offsets = &mut block[..slots.len()];
+        pfor::decode_block(reader, offsets)?;
+        match min {
+            Some(min) => offsets.iter_mut().for_each(|slot| {
+                // Grouped so that one addition, not two, waits for the sample before.
+                offset = offset.wrapping_add(slot.wrapping_add_signed(min));
+                *slot = offset;
+            }),
+            None => offsets.iter_mut().for_each(|slot| {
+                offset = offset.wrapping_add_signed(unzigzag(*slot));
+                *slot = offset;
+            }),
+        }
+        head.values(offsets, slots);
+    }
     head.patch(out)
 }
 

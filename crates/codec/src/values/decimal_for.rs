@@ -4,9 +4,9 @@
 //! head is described in `decimal::head`; the blocks in `pfor` follow it.
 
 use super::decimal::Head;
-use crate::pfor;
+use crate::Error;
+use crate::pfor::{self, BLOCK};
 use crate::varint::Reader;
-use crate::{Error, FRAME_SAMPLES_MAX};
 
 /// Appends the offsets that `decimal::Offsets::find` left.
 pub(crate) fn encode(words: &[u64], out: &mut Vec<u8>) {
@@ -15,10 +15,13 @@ pub(crate) fn encode(words: &[u64], out: &mut Vec<u8>) {
 
 /// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Result<(), Error> {
-    let mut words = [0u64; FRAME_SAMPLES_MAX];
-    let words = &mut words[..out.len()];
-    let head = offsets(reader, flags, words)?;
-    head.values(words, out);
+    let head = Head::parse(reader, flags)?;
+    let mut offsets = [0u64; BLOCK];
+    for slots in out.chunks_mut(BLOCK) {
+        let offsets = &mut offsets[..slots.len()];
+        pfor::decode_block(reader, offsets)?;
+        head.values(offsets, slots);
+    }
     head.patch(out)
 }
 
