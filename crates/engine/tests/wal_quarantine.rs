@@ -129,8 +129,8 @@ fn a_segment_without_a_header_is_moved_away_whole() {
 fn a_later_version_is_refused_all_the_same() {
     let disk = log_of(1..=4);
     let mut bytes = disk.bytes(&segment(1)).unwrap();
-    bytes[8] = 2;
-    bytes[4104] = 2;
+    bytes[8] += 1;
+    bytes[4104] += 1;
     disk.set_bytes(&segment(1), bytes).unwrap();
     let error = open_lax(&disk.env(2)).unwrap_err();
     assert_eq!(error.kind(), latewood_engine::ErrorKind::Unsupported);

@@ -146,12 +146,14 @@ impl Question {
             series.view.samples() <= WRITTEN_SAMPLES_MAX
                 && written.load(Ordering::Relaxed) < WRITTEN_BYTES_MAX
         };
-        let mut reply = Vec::with_capacity(PIECE_BYTES);
+        let mut reply = Vec::new();
         while let Some(series) = found.next_if(fits) {
+            reply.reserve(PIECE_BYTES.saturating_sub(reply.len()));
             let start = reply.len();
             self.append(&mut reply, shared, protocol, series);
             written.fetch_add(reply.len() - start, Ordering::Relaxed);
         }
+        reply.shrink_to_fit();
         let mut answers = vec![Answer::Written(reply)];
         answers.extend(found.map(|series| Answer::Later(Box::new(series))));
         Ok((count, answers))

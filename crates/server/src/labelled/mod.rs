@@ -20,7 +20,7 @@ pub(crate) use select::select;
 
 use latewood_engine::{Db, SeriesRef};
 use latewood_model::Labels;
-use latewood_wire::selector::Matcher;
+use latewood_wire::selector::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -122,11 +122,14 @@ pub(crate) fn named(db: &Db, series: Vec<SeriesRef>) -> Vec<Named> {
     named
 }
 
-/// Leaves those that pass one of `selectors` with `__key__` too, which
-/// [`select()`] does not look at.
-pub(crate) fn retain_by_key(named: &mut Vec<Named>, selectors: &[Vec<Matcher>]) {
-    let is_on_key = |matcher: &Matcher| *matcher.name == *KEY;
-    if selectors.iter().flatten().any(is_on_key) {
+/// Leaves those that pass one of `selectors` as they are shown: [`select()`]
+/// does not look at `__key__`, and asks the values that a label had before it
+/// asks for the series, which may have become more.
+pub(crate) fn retain_matching(named: &mut Vec<Named>, selectors: &[Vec<Matcher>]) {
+    let is_open = |matcher: &Matcher| {
+        *matcher.name == *KEY || matches!(matcher.test, Test::Match(_) | Test::NotMatch(_))
+    };
+    if selectors.iter().flatten().any(is_open) {
         named.retain(|one| {
             let passes = |matcher: &Matcher| matcher.passes(one.labels.get(&matcher.name));
             selectors.iter().any(|matchers| matchers.iter().all(passes))

@@ -26,7 +26,7 @@ fn filled(series: &[Series<'_>]) -> Arc<Shared> {
 fn found(shared: &Shared, selector: &str) -> Vec<String> {
     let matchers = parse(selector).unwrap();
     let mut found = named(&shared.db, select(&shared.db, &matchers));
-    retain_by_key(&mut found, &[matchers]);
+    retain_matching(&mut found, &[matchers]);
     let show = |one: &Named| {
         let pairs = one
             .labels

@@ -16,6 +16,8 @@ use std::io::{self, ErrorKind};
 use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
 
 /// More bytes than any datagram holds.
 const DATAGRAM_BYTES_MAX: usize = 64 * 1024;
@@ -57,9 +59,8 @@ pub(super) fn serve(
             (epoch, intake_now) = (users.epoch(), intake());
         }
         intake_now.begin();
-        let outcome = batch(socket, precision, shared, &mut buffer, &mut intake_now);
+        batch(socket, precision, shared, &mut buffer, &mut intake_now);
         intake_now.finish();
-        outcome?;
     }
     Ok(())
 }
@@ -71,7 +72,7 @@ fn batch(
     shared: &Shared,
     buffer: &mut [u8],
     intake: &mut EngineIntake,
-) -> io::Result<()> {
+) {
     let mut taken = 0;
     while taken < BATCH_BYTES {
         let (bytes, peer) = match socket.recv_from(buffer) {
@@ -86,7 +87,12 @@ fn batch(
             {
                 continue;
             }
-            Err(error) => return Err(error),
+            Err(error) => {
+                // Nobody can be told, and the next datagram may do.
+                tracing::warn!(%error, "a datagram could not be taken");
+                thread::sleep(Duration::from_millis(100));
+                break;
+            }
         };
         taken += bytes.max(1);
         if is_barred(shared, peer) {
@@ -100,5 +106,4 @@ fn batch(
         let counters = shared.intake.of(Protocol::Influx);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
-    Ok(())
 }

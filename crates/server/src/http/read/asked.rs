@@ -104,10 +104,9 @@ impl Asked {
     ) -> Result<Vec<Named>, Answer> {
         let db = &self.context.shared.db;
         let mut found = Vec::new();
+        // Many selectors that find the same hold it once.
         for matchers in selectors {
             found.append(&mut labelled::select(db, matchers));
-        }
-        if selectors.len() > 1 {
             found.sort_unstable_by_key(|series| series.id);
             found.dedup_by_key(|series| series.id);
         }
@@ -124,7 +123,7 @@ impl Asked {
             }
         }
         let mut named = labelled::named(db, found);
-        labelled::retain_by_key(&mut named, selectors);
+        labelled::retain_matching(&mut named, selectors);
         self.hold(&named)?;
         Ok(named)
     }

@@ -29,6 +29,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// How many labels there are.
+    pub(super) fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Batches with these labels.
     ///
     /// # Errors

@@ -39,8 +39,13 @@ const KNOWN: [&str; 7] = [
 ];
 /// Rows of a series that are read at a time, and those of a line of JSON.
 const PART_ROWS: usize = 10_000;
-/// Rows of one piece.
+/// Rows of one piece at most.
 const PIECE_ROWS: usize = 64 << 10;
+/// Bytes of CSV made of what is read at a time, and those of a piece of Arrow.
+const PART_BYTES: usize = 1 << 20;
+const ARROW_BYTES: usize = 4 << 20;
+/// A row without its labels.
+const ROW_BYTES: usize = 32;
 
 /// The handler.
 pub(crate) async fn export(
@@ -69,6 +74,8 @@ async fn answer(context: &Context, request: (Uri, HeaderMap, Body)) -> Result<Re
         let selectors = parameters.selectors_needed()?;
         let named = asked.find(&selectors, Unreadable::Refuse)?;
         let format = kind.format(&named)?;
+        let rows_max = rows_max.min(format.part_rows(&named));
+        let piece_rows = format.piece_rows();
         let jobs = named.into_iter().map(|named| {
             let mut query = raw(span);
             query.aggregation.clone_from(&aggregation);
@@ -79,7 +86,12 @@ async fn answer(context: &Context, request: (Uri, HeaderMap, Body)) -> Result<Re
             }
         });
         let walk = Walk::new(jobs.collect(), rows_max);
-        Ok((asked, Export { walk, format }))
+        let export = Export {
+            walk,
+            format,
+            piece_rows,
+        };
+        Ok((asked, export))
     };
     let (asked, export) = context.block(work).await??;
     stream::respond(asked, kind.content_type(), export).await
@@ -154,6 +166,27 @@ enum Format {
 }
 
 impl Format {
+    /// Rows that may be read at a time: in CSV each repeats its labels.
+    fn part_rows(&self, named: &[Named]) -> usize {
+        match self {
+            Self::Csv(_) => {
+                let widest = named.iter().map(|one| one.labels.len_bytes()).max();
+                (PART_BYTES / (widest.unwrap_or(0) + ROW_BYTES)).max(1)
+            }
+            Self::Json | Self::Arrow(_) => self.piece_rows(),
+        }
+    }
+
+    /// Rows of one piece, which Arrow keeps until it ends: a key for each column.
+    fn piece_rows(&self) -> usize {
+        match self {
+            Self::Arrow(writer) => {
+                (ARROW_BYTES / (4 * writer.columns() + ROW_BYTES)).clamp(1, PIECE_ROWS)
+            }
+            Self::Json | Self::Csv(_) => PIECE_ROWS,
+        }
+    }
+
     fn put(&mut self, part: &Part<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Json => json::put(part, out),
@@ -179,6 +212,7 @@ impl Format {
 struct Export {
     walk: Walk,
     format: Format,
+    piece_rows: usize,
 }
 
 impl Pieces for Export {
@@ -186,7 +220,7 @@ impl Pieces for Export {
         let counters = asked.counters();
         let (started, mut rows) = (Instant::now(), 0);
         let follows = loop {
-            let is_full = out.len() >= PIECE_BYTES || rows >= PIECE_ROWS;
+            let is_full = out.len() >= PIECE_BYTES || rows >= self.piece_rows;
             if is_full || started.elapsed() >= PIECE_TIME {
                 break true;
             }
