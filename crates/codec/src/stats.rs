@@ -47,6 +47,12 @@ impl Stats {
 
     /// Of any values. O(n).
     pub fn of(values: &[f64]) -> Self {
+        Self::with_lost(values).0
+    }
+
+    /// The same, and what the sum lost when it became one number: the two added
+    /// as pairs keep sums of many slices exact. 0 beside a sum that is not finite.
+    pub fn with_lost(values: &[f64]) -> (Self, f64) {
         simd::run(Summary(values))
     }
 
@@ -92,10 +98,10 @@ fn rounding_error(a: f64, b: f64) -> f64 {
 struct Summary<'a>(&'a [f64]);
 
 impl Kernel for Summary<'_> {
-    type Output = Stats;
+    type Output = (Stats, f64);
 
     #[inline(always)]
-    fn run<const FMA: bool>(self) -> Stats {
+    fn run<const FMA: bool>(self) -> (Stats, f64) {
         let mut lanes = Lanes {
             min: [f64::INFINITY; LANES],
             max: [f64::NEG_INFINITY; LANES],
@@ -143,17 +149,19 @@ impl Lanes {
         }
     }
 
-    /// Of all lanes, which took in `count` values and `padding` NaN.
+    /// Of all lanes, which took in `count` values and `padding` NaN; and what the
+    /// sum lost.
     #[inline(always)]
-    fn stats(&self, count: usize, padding: usize) -> Stats {
+    fn stats(&self, count: usize, padding: usize) -> (Stats, f64) {
         let nan_count = self.nans.iter().sum::<u64>() as usize - padding;
         if nan_count == count {
-            return Stats {
+            let none = Stats {
                 min: f64::NAN,
                 max: f64::NAN,
                 sum: 0.0,
                 nan_count,
             };
+            return (none, 0.0);
         }
         let (mut total, mut error) = (0.0, self.lost.iter().sum::<f64>());
         for lane in self.sum {
@@ -162,12 +170,14 @@ impl Lanes {
         }
         // Infinities make the error term NaN; the plain sum is then the answer.
         let corrected = total + error;
-        Stats {
+        let lost = rounding_error(total, error);
+        let stats = Stats {
             min: self.min.iter().copied().fold(f64::INFINITY, f64::min),
             max: self.max.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             sum: if corrected.is_nan() { total } else { corrected },
             nan_count,
-        }
+        };
+        (stats, if lost.is_finite() { lost } else { 0.0 })
     }
 }
 
@@ -186,6 +196,9 @@ mod tests {
 
     #[test]
     fn infinities_and_nan() {
+        let (high, lost) = Stats::with_lost(&[1e16, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert_eq!((high.sum, lost), (1e16 + 8.0, -1.0));
+        assert_eq!(Stats::with_lost(&[f64::INFINITY, 1.0]).1, 0.0);
         assert_eq!(Stats::of(&[f64::INFINITY, 1.0]).sum, f64::INFINITY);
         assert_eq!(Stats::of(&[1.0, f64::NEG_INFINITY]).min, f64::NEG_INFINITY);
         assert!(Stats::of(&[f64::INFINITY, f64::NEG_INFINITY]).sum.is_nan());

@@ -92,6 +92,7 @@ fn series() -> Series {
             min: values.iter().copied().fold(f64::INFINITY, f64::min),
             max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
             sum: values.iter().sum(),
+            lost: 0.0,
         })
         .collect();
     Series {

@@ -90,6 +90,7 @@ impl Entry {
             min: values.min,
             max: values.max,
             sum: values.sum,
+            lost: 0.0,
         })
     }
 

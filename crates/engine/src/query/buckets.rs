@@ -296,7 +296,7 @@ impl<'a> Buckets<'a> {
 /// What samples come to; `None` where their sum is out of range and says
 /// nothing of the mean.
 fn summary(timestamps: &[i64], values: &[f64]) -> Option<BatchStats> {
-    let stats = Stats::of(values);
+    let (stats, lost) = Stats::with_lost(values);
     stats.sum.is_finite().then_some(BatchStats {
         first: *timestamps.first()?,
         last: *timestamps.last()?,
@@ -305,6 +305,7 @@ fn summary(timestamps: &[i64], values: &[f64]) -> Option<BatchStats> {
         min: stats.min,
         max: stats.max,
         sum: stats.sum,
+        lost,
     })
 }
 

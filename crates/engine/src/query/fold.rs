@@ -146,6 +146,7 @@ impl Fold {
             self.min = sums::min(self.min, &[stats.min]);
             self.max = sums::max(self.max, &[stats.max]);
             self.sum.add(stats.sum);
+            self.sum.add(stats.lost);
         }
     }
 

@@ -433,6 +433,7 @@ impl Source for MergeSource {
             min: stats.min,
             max: stats.max,
             sum: stats.sum,
+            lost: 0.0,
         })
     }
 

@@ -71,6 +71,7 @@ impl Parts {
                 min: f64::NAN,
                 max: f64::NAN,
                 sum: 0.0,
+                lost: 0.0,
             });
             start = end;
         }

@@ -82,6 +82,8 @@ pub struct BatchStats {
     /// Sum of the values that are not NaN, as near to the exact one as a
     /// compensated sum comes.
     pub sum: f64,
+    /// What `sum` lost when it was rounded to one number; 0 where nobody knows.
+    pub lost: f64,
 }
 
 /// Where the samples of a query come from.

@@ -57,6 +57,7 @@ impl Source for Memory {
             min: numbers().fold(f64::INFINITY, f64::min),
             max: numbers().fold(f64::NEG_INFINITY, f64::max),
             sum: numbers().sum(),
+            lost: 0.0,
         })
     }
 

@@ -21,7 +21,7 @@ fn check(series: &str, command: &str, answer: &str) {
         .as_ref()
         .map_or(1, |a| a.aggregators.len());
     let words: Vec<&str> = answer.split_whitespace().collect();
-    for batch in [1, 2, 100] {
+    for batch in [1, 2, 8, 100] {
         let rows = rows(&query, &samples, batch);
         assert_eq!(rows.len(), words.len() / (width + 1), "{command}: {rows:?}");
         for ((timestamp, values), expected) in rows.iter().zip(words.chunks(width + 1)) {
@@ -155,6 +155,9 @@ fn differs_arithmetic_is_right() {
         "30 1 0.1 0",
     );
     check(series, "RANGE 40 49 AGGREGATION var.s 10", "40 1");
+    // Eight of them make one number and what it lost; the halves cancel.
+    let halves = "0:1e16 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:-1e16 9:0 10:0 11:0 12:0 13:0 14:0 15:0";
+    check(halves, "RANGE 0 99 AGGREGATION sum 100", "0 7");
     check(
         series,
         "RANGE 40 49 AGGREGATION var.p 10",
