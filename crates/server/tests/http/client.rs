@@ -44,13 +44,19 @@ impl Http {
         self.answer()
     }
 
-    pub(crate) fn answer(&mut self) -> Answer {
+    /// The head of an answer, in small letters; what follows is left.
+    pub(crate) fn head(&mut self) -> String {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let read = self.0.read_line(&mut head).unwrap();
             assert!(read > 0, "closed after {head:?}");
         }
         head.make_ascii_lowercase();
+        head
+    }
+
+    pub(crate) fn answer(&mut self) -> Answer {
+        let head = self.head();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let body = match (field(&head, "content-length"), status) {
             (_, 204) => Vec::new(),

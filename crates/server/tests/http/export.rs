@@ -250,8 +250,9 @@ fn a_reader_who_leaves_ends_the_work_and_others_go_on() {
         http.post("/write?precision=ms", body.as_bytes()).status,
         204
     );
-    // More readers than there are threads: they take nothing, and hold none.
-    let many: Vec<Http> = (0..12)
+    // More readers than there are threads: they take no more than the head,
+    // which says that their answers are under way, and hold none.
+    let mut many: Vec<Http> = (0..12)
         .map(|_| {
             let mut slow = Http::to(server.http());
             slow.send(b"GET /api/v1/export?match[]=m_v&format=csv HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -260,6 +261,9 @@ fn a_reader_who_leaves_ends_the_work_and_others_go_on() {
         .collect();
     assert_eq!(http.post("/write?precision=ms", b"n v=1 1\n").status, 204);
     assert_eq!(lines(&mut http, "match[]=n_v")[0]["values"], json!([1]));
+    for slow in &mut many {
+        assert!(slow.head().contains("transfer-encoding: chunked"));
+    }
     drop(many);
     let mut redis = server.client();
     let deadline = std::time::Instant::now() + crate::harness::PATIENCE;
