@@ -49,13 +49,18 @@ impl Ask<'_> {
         }
     }
 
-    /// Leaves in `found` what it means, too.
-    fn narrow(&self, found: &mut RoaringBitmap) {
+    /// Whether so few are found that each is better looked up.
+    fn is_long_beside(&self, found: &RoaringBitmap) -> bool {
         let lookups = match self {
             Self::Any(lists) => found.len().saturating_mul(lists.len() as u64),
             Self::Set(_) => found.len(),
         };
-        if lookups.saturating_mul(MERGE_ADVANTAGE) < self.len() {
+        lookups.saturating_mul(MERGE_ADVANTAGE) < self.len()
+    }
+
+    /// Leaves in `found` what it means, too.
+    fn narrow(&self, found: &mut RoaringBitmap) {
+        if self.is_long_beside(found) {
             *found = found.iter().filter(|&id| self.contains(id)).collect();
             return;
         }
@@ -70,6 +75,10 @@ impl Ask<'_> {
 
     /// Takes from `found` what it means.
     fn exclude(&self, found: &mut RoaringBitmap) {
+        if self.is_long_beside(found) {
+            *found = found.iter().filter(|&id| !self.contains(id)).collect();
+            return;
+        }
         match self {
             Self::Any(lists) => lists.iter().for_each(|list| list.take_from(found)),
             Self::Set(set) => *found -= *set,
