@@ -40,6 +40,7 @@ mod varint;
 pub use encoder::{Encoder, Hint};
 pub use error::Error;
 pub use frame::Frame;
+pub use simd::prefetch;
 pub use stats::Stats;
 pub use timestamps::TimestampCoding;
 pub use values::ValueCoding;

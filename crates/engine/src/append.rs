@@ -346,7 +346,7 @@ impl Core {
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
-            Fate::Late => counters.late += 1,
+            Fate::Late | Fate::Staged => counters.late += 1,
             Fate::Duplicate => counters.duplicate += 1,
             Fate::Ignored(newest) => {
                 counters.ignored += 1;
@@ -363,7 +363,7 @@ impl Core {
                 .sample(id, append.timestamp, append.value, policy);
             laps.end(Stage::LogEncode);
         }
-        if fate == Fate::Late {
+        if fate == Fate::Staged {
             self.after_late(state, place);
             laps.end(Stage::CacheUpkeep);
         } else if series.memory_moved() {
@@ -380,7 +380,7 @@ impl Core {
         Ok(append.timestamp)
     }
 
-    /// Queues or settles a series that just took a late sample.
+    /// Queues or settles a series that just staged a late sample.
     pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
         let Some(series) = state.slab.get_mut(place) else {
             return;

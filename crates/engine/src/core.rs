@@ -227,7 +227,7 @@ impl Core {
 
     /// Reads the series under `key` under its shard's lock. What rules write to
     /// it is there.
-    pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&Series) -> T) -> Result<T> {
+    pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&mut Series) -> T) -> Result<T> {
         self.read_numbered(key, |series, _| read(series))
     }
 
@@ -235,7 +235,7 @@ impl Core {
     pub(crate) fn read_numbered<T>(
         &self,
         key: &[u8],
-        read: impl FnOnce(&Series, SeriesId) -> T,
+        read: impl FnOnce(&mut Series, SeriesId) -> T,
     ) -> Result<T> {
         let found = self.lock_series(key);
         let counter = if found.is_ok() {
@@ -251,7 +251,7 @@ impl Core {
             self.freshen_for_reader(source)?;
             (state, id) = self.lock_series(key)?;
         }
-        match state.slab.get(self.place_of(id)) {
+        match state.slab.get_mut(self.place_of(id)) {
             Some(series) => Ok(read(series, id)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
         }

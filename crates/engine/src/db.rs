@@ -15,7 +15,7 @@ use crate::maintain::Workers;
 use crate::options::{Defaults, Durability, Options};
 use crate::query::{RangeQuery, Sink};
 use crate::replay::{RecoverySummary, recover};
-use crate::series::{Deleted, Series};
+use crate::series::Deleted;
 use crate::stages::{Stage, Timed, Untimed};
 use crate::wal::{Position, Wal};
 use latewood_model::{Sample, SeriesOptions, Timestamp};
@@ -321,7 +321,7 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
-        let last = self.core.read(key, Series::last_sample)??;
+        let last = self.core.read(key, |series| series.last_sample())??;
         Ok(last.filter(|last| last.timestamp >= self.core.blocks.floor()))
     }
 

@@ -103,10 +103,12 @@ impl Core {
             laps.end(Stage::LockWait);
             laps.enter(&mut state.sealer);
             let overdue_ms = self.overdue_ms(&state);
-            let order = scratch.order[places.clone()].iter();
-            let series = order.map(|&at| batch[at as usize].series.id);
-            state.touch(series.map(|id| self.place_of(id)));
-            for place in places {
+            for place in places.clone() {
+                let order = &scratch.order[places.clone()];
+                state.prefetch(place - places.start, |n| {
+                    let append = &batch[*order.get(n)? as usize];
+                    Some(self.place_of(append.series.id))
+                });
                 let index = scratch.order[place] as usize;
                 let append = &batch[index];
                 let slab_place = self.place_of(append.series.id);

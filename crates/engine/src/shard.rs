@@ -17,6 +17,12 @@ use std::hint::black_box;
 /// So many series are in the processor's cache anyway.
 const CACHED_PLACES: usize = 2_048;
 
+/// How far ahead of the sample that is taken the series of others are asked for:
+/// what comes from memory meanwhile stays in the first-level cache.
+const SERIES_AHEAD: usize = 32;
+/// The same for the ends of their tails, which only the series know.
+const TAILS_AHEAD: usize = 16;
+
 /// The state of one shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
@@ -60,6 +66,25 @@ impl ShardState {
         let series = || places.clone().filter_map(|place| self.slab.get(place));
         black_box(series().fold(0, |all, series| all ^ series.touch()));
         black_box(series().fold(0, |all, series| all ^ series.touch_tail()));
+    }
+
+    /// Asks for the memory of series that a batch writes to soon, so that the
+    /// waits for it overlap with work; to be called before each of its samples.
+    /// `place_of` is the place of the series of the n-th, while there is one.
+    #[inline]
+    pub(crate) fn prefetch(&self, n: usize, place_of: impl Fn(usize) -> Option<usize> + Copy) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        if n == 0 {
+            self.touch((0..SERIES_AHEAD).map_while(place_of));
+        }
+        if let Some(place) = place_of(n + SERIES_AHEAD) {
+            self.slab.prefetch(place);
+        }
+        if let Some(series) = place_of(n + TAILS_AHEAD).and_then(|place| self.slab.get(place)) {
+            series.prefetch_tail();
+        }
     }
 
     /// Fetches where the samples of series begin that are about to be read;

@@ -21,7 +21,8 @@ pub struct Stats {
     pub samples_in_order: u64,
     /// Samples kept though older than the newest of their series.
     pub samples_late: u64,
-    /// Samples that met another in the raw tail and were resolved by policy.
+    /// Samples that found another in the raw tail and were resolved by policy;
+    /// late ones under LAST may replace one without a look for it.
     pub samples_duplicate: u64,
     /// Samples dropped by an IGNORE rule.
     pub samples_ignored: u64,

@@ -12,6 +12,10 @@
 
 #![allow(unsafe_code)]
 
+mod prefetch;
+
+pub use prefetch::prefetch;
+
 /// A loop worth compiling several times.
 pub(crate) trait Kernel {
     /// What the loop finds out.

@@ -55,7 +55,7 @@ pub struct Found {
 
 impl View {
     /// Takes from `series` what `query` needs; nothing before `floor` is there.
-    pub(crate) fn of(series: &Series, query: &RangeQuery, floor: Timestamp) -> Self {
+    pub(crate) fn of(series: &mut Series, query: &RangeQuery, floor: Timestamp) -> Self {
         let outside = query.needs_neighbours().then(|| {
             let before = series.snapshot(floor, query.from.saturating_sub(1));
             let after = series.snapshot(floor.max(query.to.saturating_add(1)), Timestamp::MAX);
@@ -181,7 +181,7 @@ impl Db {
         let floor = self.core.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
         for some in series.chunks(LOOKS_MAX) {
-            samples.extend(self.look_at(some, |_, _| (), Series::last_sample));
+            samples.extend(self.look_at(some, |_, _| (), |held| held.last_sample()));
         }
         let found = series.into_iter().zip(samples);
         let found = found.filter_map(|(series, sample)| {
@@ -224,7 +224,7 @@ impl Db {
         &self,
         series: &[SeriesRef],
         touch: impl Fn(&ShardState, &[usize]),
-        read: impl Fn(&Series) -> T,
+        read: impl Fn(&mut Series) -> T,
     ) -> Vec<Option<T>> {
         let core = &self.core;
         let mut found: Vec<Option<T>> = series.iter().map(|_| None).collect();
@@ -239,7 +239,7 @@ impl Db {
             }
             places.clear();
             places.extend(here.iter().map(|(_, one)| core.place_of(one.id)));
-            let state = lock.lock();
+            let mut state = lock.lock();
             state.touch(places.iter().copied());
             touch(&state, &places);
             let overdue_ms = core.overdue_ms(&state);
@@ -247,7 +247,7 @@ impl Db {
                 if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
                     continue;
                 }
-                match state.slab.get(place) {
+                match state.slab.get_mut(place) {
                     Some(held) if held.source().is_none() => found[at] = Some(read(held)),
                     // Its rule may have work left.
                     Some(_) => behind.push(at),
@@ -269,7 +269,7 @@ impl Db {
     }
 
     /// Reads a series under its shard's lock; `None` where it is gone.
-    fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&Series) -> T) -> Option<T> {
+    fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&mut Series) -> T) -> Option<T> {
         let place = self.core.place_of(series.id);
         let shard = &self.core.shards[self.core.shard_of(series.id)];
         let mut state = shard.lock();
@@ -281,7 +281,7 @@ impl Db {
         }
         match self.core.is_expired(&state, place) {
             true => None,
-            false => state.slab.get(place).map(read),
+            false => state.slab.get_mut(place).map(read),
         }
     }
 }

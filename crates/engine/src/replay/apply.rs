@@ -247,7 +247,7 @@ impl Core {
             other => other,
         };
         let linked = series.links().is_some();
-        if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Late {
+        if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Staged {
             self.after_late(state, place);
         } else if series.memory_moved() {
             state.heads.note(series, partition_of(id));

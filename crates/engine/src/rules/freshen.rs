@@ -7,6 +7,7 @@
 use super::compute::{Output, Part, rows_of};
 use super::marks::{Marks, join};
 use super::{Link, Links, Rule};
+use crate::block::partition_of;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
 use crate::observe;
@@ -291,8 +292,10 @@ impl Core {
                 let (at, value) = (row.timestamp, row.value);
                 state.group.sample(id, at, value, DuplicatePolicy::Last);
             }
-            if fate == Fate::Late {
+            if fate == Fate::Staged {
                 self.after_late(state, place);
+            } else if series.memory_moved() {
+                state.heads.note(series, partition_of(id));
             }
             self.log_long_group(state)?;
         }
@@ -350,7 +353,7 @@ impl Series {
     }
 
     /// Whether a reader finds a sample in `from..=to`.
-    fn holds_any(&self, from: Timestamp, to: Timestamp) -> Result<bool> {
+    fn holds_any(&mut self, from: Timestamp, to: Timestamp) -> Result<bool> {
         let source = crate::query::merge::MergeSource::new(self.snapshot(from, to), false)?;
         Ok(source.first_sample()?.is_some())
     }

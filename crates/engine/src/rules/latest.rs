@@ -66,21 +66,18 @@ impl Core {
         source: SeriesId,
         floor: Timestamp,
     ) -> Option<(Rule, Bucket, Snapshot)> {
-        let state = self.shards[self.shard_of(source)].lock();
-        let series = state.slab.get(self.place_of(source))?;
+        let mut state = self.shards[self.shard_of(source)].lock();
+        let series = state.slab.get_mut(self.place_of(source))?;
         let Some(Links::Source(links)) = series.links() else {
             return None;
         };
         let mut rules = links.rules().iter();
-        let rule = rules.find(|rule| rule.destination == destination)?;
+        let rule = rules.find(|rule| rule.destination == destination)?.clone();
         let bucket = rule.open?;
-        let from = series.reach_before(
-            rule.window()
-                .containing(series.reach_before(bucket.first))
-                .first,
-        );
+        let before = series.reach_before(bucket.first);
+        let from = series.reach_before(rule.window().containing(before).first);
         let snapshot = series.snapshot_held(from.max(floor), i64::MAX);
-        Some((rule.clone(), bucket, snapshot))
+        Some((rule, bucket, snapshot))
     }
 }
 

@@ -118,7 +118,7 @@ impl Db {
     /// `NoSuchKey`.
     pub fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
         let core = &self.core;
-        let source = core.read(key, Series::source)?;
+        let source = core.read(key, |series| series.source())?;
         Ok(source.and_then(|id| core.key_of(id)))
     }
 }

@@ -201,6 +201,7 @@ impl Series {
     }
 
     fn delete_span(&mut self, from: Timestamp, to: Timestamp, sealer: &mut Sealer) -> Result<u64> {
+        self.sort_tail();
         if from > to {
             return Ok(0);
         }

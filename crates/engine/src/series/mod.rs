@@ -2,14 +2,15 @@
 //!
 //! A sample newer than all before goes to the *tail*, which seals into a frame
 //! of the last chunk when full. A sample older than that but newer than what
-//! is sealed goes into the tail at its place. Anything else is late: it waits
-//! in [`late`] until a settle folds it into chunks. Nothing is decoded on the
-//! way, except one frame's timestamps where BLOCK must know whether a sample
-//! exists.
+//! is sealed goes into the tail, too, and that is sorted once its order counts
+//! ([`tail`]). Anything else waits among the late operations ([`late`]) until a
+//! settle folds it into chunks. Nothing is decoded on the way, except one
+//! frame's timestamps where BLOCK must know whether a sample exists.
 //!
 //! Invariants:
-//! 1. Chunks ascend and do not overlap; the tail ascends and lies wholly after
-//!    `sealed_last`; late operations lie at or before `sealed_last`.
+//! 1. Chunks ascend and do not overlap; the tail lies wholly after
+//!    `sealed_last`, late operations at or before it. The tail ascends unless
+//!    `tail_unsorted`; then the last of the samples of a timestamp counts.
 //! 2. `newest` is the timestamp of the newest sample, expired or not.
 //! 3. What is stored ends before the first chunk begins; `sealed_last` is never
 //!    before its end.
@@ -33,6 +34,7 @@ mod snapshot;
 mod sort;
 pub(crate) mod spans;
 pub(crate) mod stored;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -49,7 +51,7 @@ use crate::rules::{Links, Source};
 use crate::stages::{Inner, Stage};
 use chunk::{Chunk, Held, Shape};
 use late::Late;
-use latewood_codec::{Encoder, Hint};
+use latewood_codec::{Encoder, Hint, prefetch};
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, Sample, SeriesOptions, Timestamp};
 use moment::Moment;
 use rewrite::is_full;
@@ -71,8 +73,10 @@ pub(crate) struct Sealer {
 pub(crate) enum Fate {
     /// Newer than all before.
     InOrder,
-    /// Older, and kept: in the tail or among the late.
+    /// Older, and kept in the tail. It may have taken the place of another.
     Late,
+    /// Older, and kept among the late operations.
+    Staged,
     /// It met a sample at its timestamp and was resolved by policy.
     Duplicate,
     /// Dropped by the IGNORE rule; answered with the newest timestamp.
@@ -82,11 +86,16 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
+    /// Whether something among what there was before is another now.
+    fn is_change(self) -> bool {
+        matches!(self, Self::Late | Self::Staged | Self::Duplicate)
+    }
+
     /// The stage of the write that decided it.
     pub(crate) fn stage(self) -> Stage {
         match self {
             Self::InOrder | Self::Ignored(_) => Stage::SampleAppend,
-            Self::Late => Stage::LateStaging,
+            Self::Late | Self::Staged => Stage::LateStaging,
             Self::Duplicate | Self::Refused(Refusal::Duplicate) => Stage::DuplicateCheck,
             Self::Refused(_) => Stage::SampleAppend,
         }
@@ -117,8 +126,8 @@ pub(crate) struct Series {
     pub(crate) queued: bool,
     /// The series stands in its shard's list of those to settle next.
     pub(crate) ready: bool,
-    /// Its shard has counted it among those that have something in blocks.
-    pub(crate) stored_noted: bool,
+    /// The tail is as its samples arrived; see [`tail`].
+    tail_unsorted: bool,
     pub(crate) key: Arc<[u8]>,
     /// Bytes of its head that its shard has counted.
     pub(crate) head_noted: u32,
@@ -137,6 +146,8 @@ pub(crate) struct Series {
     settles_begun: u32,
     encoding: Encoding,
     settling: bool,
+    /// Its shard has counted it among those that have something in blocks.
+    pub(crate) stored_noted: bool,
 }
 
 impl Series {
@@ -158,7 +169,7 @@ impl Series {
             last_open: false,
             queued: false,
             ready: false,
-            stored_noted: false,
+            tail_unsorted: false,
             key,
             head_noted: 0,
             late_noted: 0,
@@ -172,6 +183,7 @@ impl Series {
             settles_begun: 0,
             encoding: options.encoding,
             settling: false,
+            stored_noted: false,
         }
     }
 
@@ -231,6 +243,12 @@ impl Series {
     #[inline]
     pub(crate) fn touch_tail(&self) -> i64 {
         self.tail.last().map_or(0, |sample| sample.timestamp)
+    }
+
+    /// Asks for the memory that the next sample of the tail goes to.
+    #[inline]
+    pub(crate) fn prefetch_tail(&self) {
+        prefetch(self.tail.as_ptr_range().end);
     }
 
     /// Reads where the tail begins, and the last chunk.
@@ -295,10 +313,7 @@ impl Series {
     /// The value at `timestamp` as a reader sees it, retention aside.
     pub(crate) fn value_at(&self, timestamp: Timestamp) -> Result<Option<f64>> {
         if self.sealed_last.get().is_none_or(|last| timestamp > last) {
-            let found = self
-                .tail
-                .binary_search_by_key(&timestamp, |held| held.timestamp);
-            return Ok(found.ok().map(|place| self.tail[place].value));
+            return Ok(self.value_in_tail(timestamp));
         }
         if let Some(stored) = &self.stored
             && timestamp <= stored.last()
@@ -360,6 +375,7 @@ impl Series {
 
     /// Encodes the tail as the next frame and drops chunks past the retention.
     fn seal_tail(&mut self, sealer: &mut Sealer) -> Result<()> {
+        self.sort_tail();
         let Some(last) = self.tail.last() else {
             return Ok(());
         };

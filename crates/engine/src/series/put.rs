@@ -1,4 +1,5 @@
-//! Taking a sample: in order, into the tail, late, or over what is stored.
+//! Taking a sample: in order, late into the tail, among the late operations, or
+//! over what is stored.
 //!
 //! Nothing is decoded on the way, except what a policy must know of: BLOCK
 //! whether a sample exists, and MIN, MAX and SUM what it is where NaN is about.
@@ -42,7 +43,7 @@ impl Series {
             && sample.timestamp <= newest
         {
             let fate = self.append_late(sample, policy, newest, sealer)?;
-            if self.links.is_some() && matches!(fate, Fate::Late | Fate::Duplicate) {
+            if self.links.is_some() && fate.is_change() {
                 self.note_touched(sample.timestamp);
             }
             return Ok(fate);
@@ -91,15 +92,6 @@ impl Series {
         Ok(fate)
     }
 
-    #[inline]
-    fn push_tail(&mut self, sample: Sample, sealer: &mut Sealer) -> Result<()> {
-        self.tail.push(sample);
-        if self.tail.len() >= usize::from(self.frame_samples) {
-            self.seal_tail(sealer)?;
-        }
-        Ok(())
-    }
-
     fn ignores(&self, sample: Sample, newest: Timestamp) -> Result<bool> {
         let Some(Ignore {
             max_time_diff_ms,
@@ -133,33 +125,6 @@ impl Series {
         }
     }
 
-    fn append_into_tail(
-        &mut self,
-        sample: Sample,
-        policy: DuplicatePolicy,
-        sealer: &mut Sealer,
-    ) -> Result<Fate> {
-        let place = self
-            .tail
-            .partition_point(|held| held.timestamp < sample.timestamp);
-        if let Some(held) = self.tail.get_mut(place)
-            && held.timestamp == sample.timestamp
-        {
-            let Some(value) = policy.resolve(held.value, sample.value) else {
-                return Ok(Fate::Refused(Refusal::Duplicate));
-            };
-            held.value = value;
-            self.holds_nan |= value.is_nan();
-            return Ok(Fate::Duplicate);
-        }
-        self.holds_nan |= sample.value.is_nan();
-        self.tail.insert(place, sample);
-        if self.tail.len() >= usize::from(self.frame_samples) {
-            self.seal_tail(sealer)?;
-        }
-        Ok(Fate::Late)
-    }
-
     /// Takes a sample newer than all there are, but not than what was flushed:
     /// the newest ones were deleted.
     #[cold]
@@ -168,7 +133,7 @@ impl Series {
             stored.push(LateOp::new(sample, policy));
             stored.set_newest_value(Some(sample.value));
         }
-        Fate::Late
+        Fate::Staged
     }
 
     /// Stages a sample at or before the end of what is stored.
@@ -184,7 +149,7 @@ impl Series {
             }
             stored.push(op);
         }
-        Fate::Late
+        Fate::Staged
     }
 
     /// Stages a sample at or before `sealed_last`.
@@ -213,7 +178,7 @@ impl Series {
         let op = LateOp::new(sample, policy);
         self.holds_nan |= op.may_leave_nan();
         self.late.get_or_insert_default().push(op);
-        Ok(Fate::Late)
+        Ok(Fate::Staged)
     }
 
     /// Whether a timestamp lies within what was flushed.

@@ -92,13 +92,15 @@ impl Series {
     }
 
     /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in
-    /// the chunks of the span, the runs, and what is staged and in the tail.
-    pub(crate) fn snapshot(&self, from: Timestamp, to: Timestamp) -> Snapshot {
+    /// the chunks of the span, the runs, and what is staged and in the tail,
+    /// which is sorted first if it must be.
+    pub(crate) fn snapshot(&mut self, from: Timestamp, to: Timestamp) -> Snapshot {
         self.snapshot_held(from.max(self.retention_floor()), to)
     }
 
     /// The same with what is past the retention and still held.
-    pub(crate) fn snapshot_held(&self, from: Timestamp, to: Timestamp) -> Snapshot {
+    pub(crate) fn snapshot_held(&mut self, from: Timestamp, to: Timestamp) -> Snapshot {
+        self.sort_tail();
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);
         let end = self
             .chunks
@@ -139,7 +141,8 @@ impl Series {
 
     /// No later than the newest sample older than `timestamp`, where there is
     /// one, and not much earlier.
-    pub(crate) fn reach_before(&self, timestamp: Timestamp) -> Timestamp {
+    pub(crate) fn reach_before(&mut self, timestamp: Timestamp) -> Timestamp {
+        self.sort_tail();
         let in_tail = self.tail.partition_point(|held| held.timestamp < timestamp);
         if let Some(place) = in_tail.checked_sub(1) {
             return self.tail[place].timestamp;
@@ -153,7 +156,8 @@ impl Series {
 
     /// No earlier than the oldest sample newer than `timestamp`, where there
     /// is one, and not much later.
-    pub(crate) fn reach_after(&self, timestamp: Timestamp) -> Timestamp {
+    pub(crate) fn reach_after(&mut self, timestamp: Timestamp) -> Timestamp {
+        self.sort_tail();
         let chunks = self
             .chunks
             .partition_point(|chunk| chunk.last() <= timestamp);

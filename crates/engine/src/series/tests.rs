@@ -1,5 +1,7 @@
 //! A series against a naive map, under random operations and flushes.
 
+mod naive;
+
 use super::overlay::overlay_chunks;
 use super::settle::{SettleJob, Settled};
 use super::stored::Frozen;
@@ -12,7 +14,7 @@ use crate::io::sim::SimDisk;
 use crate::query::Source;
 use crate::query::merge::MergeSource;
 use latewood_model::{Encoding, SeriesId};
-use std::collections::BTreeMap;
+use naive::Naive;
 
 /// Small, seeded and good enough: the splitmix64 generator.
 struct Rng(u64);
@@ -31,46 +33,12 @@ impl Rng {
     }
 }
 
-/// What a series should hold, the slow way.
-#[derive(Default)]
-struct Naive {
-    samples: BTreeMap<Timestamp, f64>,
-    retention_ms: i64,
-}
-
-impl Naive {
-    fn floor(&self) -> Timestamp {
-        match self.samples.keys().next_back() {
-            Some(newest) if self.retention_ms > 0 => newest - self.retention_ms,
-            _ => Timestamp::MIN,
-        }
-    }
-
-    fn append(&mut self, sample: Sample, policy: DuplicatePolicy) -> bool {
-        if sample.timestamp < self.floor() {
-            return false;
-        }
-        let value = match self.samples.get(&sample.timestamp) {
-            Some(&old) => policy.resolve(old, sample.value),
-            None => Some(sample.value),
-        };
-        if let Some(value) = value {
-            self.samples.insert(sample.timestamp, value);
-        }
-        value.is_some()
-    }
-
-    fn read(&self, from: Timestamp, to: Timestamp) -> Vec<(Timestamp, u64)> {
-        let from = from.max(self.floor());
-        if from > to {
-            return Vec::new();
-        }
-        let range = self.samples.range(from..=to);
-        range.map(|(&at, value)| (at, value.to_bits())).collect()
-    }
-}
-
-fn read(series: &Series, from: Timestamp, to: Timestamp, reverse: bool) -> Vec<(Timestamp, u64)> {
+fn read(
+    series: &mut Series,
+    from: Timestamp,
+    to: Timestamp,
+    reverse: bool,
+) -> Vec<(Timestamp, u64)> {
     let snapshot = series.snapshot(from, to);
     let from = snapshot.from;
     let mut source = MergeSource::new(snapshot, reverse).unwrap();
@@ -101,6 +69,8 @@ struct Run {
     settling: Option<SettleJob>,
     settled: Option<Settled>,
     flushes: Flushes,
+    /// Of a hundred samples, how many come under LAST whatever is drawn.
+    last_of_100: u64,
 }
 
 /// The files that flushes of the one series left.
@@ -195,6 +165,7 @@ impl Run {
             ..Naive::default()
         };
         Self {
+            last_of_100: [0, 90, 99][rng.below(3) as usize],
             rng,
             series: Series::new(b"key"[..].into(), &options),
             sealer: Sealer::default(),
@@ -211,6 +182,7 @@ impl Run {
             0..=3 => newest + 1 + self.rng.below(5) as i64,
             4 => newest - self.rng.below(40).min(newest as u64) as i64,
             5 => newest,
+            6..=7 => newest - self.rng.below(1_500).min(newest as u64) as i64,
             _ => self.rng.below(newest as u64 + 1) as i64,
         };
         let value = match self.rng.below(30) {
@@ -219,7 +191,10 @@ impl Run {
             2 => f64::INFINITY,
             other => other as f64 / 4.0 + self.rng.below(1_000) as f64,
         };
-        let policy = DuplicatePolicy::ALL[self.rng.below(6) as usize];
+        let policy = match self.rng.below(100) < self.last_of_100 {
+            true => DuplicatePolicy::Last,
+            false => DuplicatePolicy::ALL[self.rng.below(6) as usize],
+        };
         let sample = Sample::new(timestamp, value);
         let fate = self
             .series
@@ -272,6 +247,7 @@ impl Run {
                 }
             }
             61..=70 => self.check(),
+            151..=165 => self.look(),
             71..=150 if self.flushes.wanted => self.flush_step(),
             _ => self.append(),
         }
@@ -310,7 +286,26 @@ impl Run {
         (self.settling, self.settled) = (None, None);
     }
 
+    /// Asks for single samples, which sorts nothing.
+    fn look(&mut self) {
+        let newest = self.series.newest().unwrap_or(0);
+        let at = newest - self.rng.below(2_000).min(newest as u64) as i64;
+        if at >= self.naive.floor() {
+            let held = self.series.value_at(at).unwrap();
+            let expected = self.naive.samples.get(&at);
+            let bits = |value: &f64| value.to_bits();
+            assert_eq!(held.as_ref().map(bits), expected.map(bits), "at {at}");
+        }
+        let last = self.naive.samples.iter().next_back();
+        let held = self.series.last_sample().unwrap();
+        assert_eq!(
+            held.map(|held| (held.timestamp, held.value.to_bits())),
+            last.map(|(&at, value)| (at, value.to_bits()))
+        );
+    }
+
     fn check(&mut self) {
+        self.look();
         let newest = self.series.newest().unwrap_or(0);
         let a = self.rng.below(newest as u64 + 2) as i64;
         let b = self.rng.below(newest as u64 + 2) as i64;
@@ -321,22 +316,16 @@ impl Run {
         ] {
             let expected = self.naive.read(from, to);
             assert_eq!(
-                read(&self.series, from, to, false),
+                read(&mut self.series, from, to, false),
                 expected,
                 "{from}..={to}"
             );
             assert_eq!(
-                read(&self.series, from, to, true),
+                read(&mut self.series, from, to, true),
                 expected,
                 "{from}..={to} back"
             );
         }
-        let last = self.naive.samples.iter().next_back();
-        let held = self.series.last_sample().unwrap();
-        assert_eq!(
-            held.map(|held| (held.timestamp, held.value.to_bits())),
-            last.map(|(&at, value)| (at, value.to_bits()))
-        );
     }
 }
 
@@ -475,7 +464,7 @@ fn samples_that_expire_do_not_undo_a_settle() {
     let settled = job.run(&mut Encoder::new()).unwrap();
     assert!(series.finish_settle(settled));
     assert_eq!(series.late_pending(), 0);
-    let read = read(&series, Timestamp::MIN, Timestamp::MAX, false);
+    let read = read(&mut series, Timestamp::MIN, Timestamp::MAX, false);
     assert_eq!(
         read.len(),
         25_001 + 100,

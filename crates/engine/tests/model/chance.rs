@@ -124,6 +124,7 @@ impl Chance {
             _ => self.below(6000),
         };
         let late = !self.one_in(3);
+        let mixed = self.one_in(2);
         let steady = self.one_in(2).then(|| self.key());
         let mut newest = std::collections::BTreeMap::new();
         let writes = (0..count).map(|_| {
@@ -146,7 +147,7 @@ impl Chance {
                 key,
                 timestamp,
                 value: self.value(),
-                on_duplicate: self.one_in(3).then(|| self.policy()),
+                on_duplicate: (mixed && self.one_in(3)).then(|| self.policy()),
                 creation: match self.below(6) {
                     0 => Creation::Never,
                     1 => Creation::With(self.options()),

@@ -88,7 +88,7 @@ impl Sink for Rows {
     }
 }
 
-fn ask(stored: &Stored, query: &RangeQuery) -> Vec<(Timestamp, Vec<f64>)> {
+fn ask(stored: &mut Stored, query: &RangeQuery) -> Vec<(Timestamp, Vec<f64>)> {
     let snapshot = stored.series.snapshot(query.from, query.to);
     let mut source = MergeSource::new(snapshot, query.reverse).unwrap();
     let mut rows = Rows::default();
@@ -118,7 +118,7 @@ proptest! {
 
     #[test]
     fn buckets_over_blocks_are_those_of_the_samples(seed: u64, plain: bool) {
-        let stored = build(seed, plain);
+        let mut stored = build(seed, plain);
         let random = SimRandom::new(seed ^ 1);
         let newest = stored.samples.keys().last().copied().unwrap_or(0) as u64;
         for round in 0..40 {
@@ -147,12 +147,13 @@ proptest! {
                 reverse: round % 2 == 1,
                 latest: false,
             };
-            let mut rows = ask(&stored, &query);
+            let mut rows = ask(&mut stored, &query);
             rows.iter_mut().for_each(|(_, row)| row[1] = (row[1] * 10.0).round());
             prop_assert_eq!(rows, naive(&stored, from, to, bucket_ms));
             query.aggregation = None;
             let expected = stored.samples.range(from..=to).map(|(&at, &value)| (at, vec![value]));
-            prop_assert_eq!(ask(&stored, &query), expected.collect::<Vec<_>>());
+            let expected: Vec<_> = expected.collect();
+            prop_assert_eq!(ask(&mut stored, &query), expected);
         }
     }
 }
@@ -160,7 +161,7 @@ proptest! {
 /// A chunk that no bucket takes whole is taken frame by frame.
 #[test]
 fn a_described_chunk_splits_into_frames() {
-    let stored = build(3, true);
+    let mut stored = build(3, true);
     let snapshot = stored.series.snapshot(0, Timestamp::MAX);
     let mut source = MergeSource::new(snapshot, false).unwrap();
     let mut described = 0;
