@@ -79,6 +79,9 @@ impl Decoder {
             return Err(Bad::TooLong(self.line_bytes_max).into());
         }
         self.count_line();
+        if !self.refused.is_empty() {
+            self.tell_refused(intake);
+        }
         intake.samples(&self.values, moment, self.line);
         (0..texts).for_each(|_| intake.skip_text());
         Ok(end)
@@ -176,11 +179,19 @@ impl Decoder {
         self.name.finish().map_err(Bad::from)?;
         match intake.learn(row, field, &self.name) {
             Ok(slot) => Ok(Some(slot)),
+            // Told of once the line is whole: until then it is read again.
             Err(refused) => {
-                let text = format_args!("{}", refused.text);
-                intake.refuse(self.line.saturating_add(1), refused.reason, text);
+                self.refused.push(refused);
                 Ok(None)
             }
+        }
+    }
+
+    #[cold]
+    fn tell_refused(&mut self, intake: &mut impl Intake) {
+        for refused in self.refused.drain(..) {
+            let text = format_args!("{}", refused.text);
+            intake.refuse(self.line, refused.reason, text);
         }
     }
 
@@ -226,6 +237,7 @@ impl Decoder {
         stop: Stop,
         intake: &mut impl Intake,
     ) -> usize {
+        self.refused.clear();
         let end = memchr::memchr(b'\n', text).map(|end| end + 1);
         let (bad, end) = match (stop, end) {
             (Stop::Bad(bad), Some(end)) => (bad, end),

@@ -25,7 +25,7 @@ mod timestamp;
 pub use error::Bad;
 pub use timestamp::Precision;
 
-use crate::intake::{Intake, Slot};
+use crate::intake::{Intake, Refused, Slot};
 use crate::series_name::SeriesName;
 use key::Key;
 use timestamp::Timestamps;
@@ -47,6 +47,8 @@ pub struct Decoder {
     name: SeriesName,
     metric: Vec<u8>,
     values: Vec<(Slot, f64)>,
+    /// Fields of the line that may not be written.
+    refused: Vec<Refused>,
 }
 
 impl Decoder {
@@ -62,6 +64,7 @@ impl Decoder {
             name: SeriesName::new(),
             metric: Vec::new(),
             values: Vec::new(),
+            refused: Vec::new(),
         }
     }
 

@@ -194,6 +194,27 @@ fn names_that_are_no_text_are_refused() {
 }
 
 #[test]
+fn a_refused_field_is_told_of_once_however_often_its_line_is_looked_at() {
+    let text = b"closed v=1,w=2 1\nopen v=3 1\nclosed v=4,w=x 1\n";
+    for step in [1, 5, text.len()] {
+        let mut intake = Collected::at(0);
+        intake.closed = Some("closed_v".to_owned());
+        let mut decoder = Decoder::new(Precision::Milliseconds);
+        let (mut read, mut arrived) = (0, 0);
+        while arrived < text.len() {
+            arrived = (arrived + step).min(text.len());
+            read += decoder.decode(&text[read..arrived], false, &mut intake);
+        }
+        assert_eq!(read, text.len());
+        assert_eq!(intake.lines(), ["closed_w@1=2", "open_v@1=3"], "{step}");
+        let refused: Vec<_> = intake.refused.iter().map(|r| (r.0, r.1)).collect();
+        // Of a line that is not taken nothing else is told.
+        let expected = [(1, Reason::Permission), (3, Reason::Value)];
+        assert_eq!(refused, expected, "{step}");
+    }
+}
+
+#[test]
 fn an_open_quote_spoils_its_own_line_only() {
     let intake = decode("m a=\"x 1\nm v=1 1000000\nm v=2 2000000\n");
     assert_eq!(intake.lines(), ["m_v@1=1", "m_v@2=2"]);

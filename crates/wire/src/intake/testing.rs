@@ -24,6 +24,8 @@ pub struct Collected {
     pub texts: u64,
     /// The clock.
     pub now_ms: i64,
+    /// Keys that begin like this may not be written to.
+    pub closed: Option<String>,
     last: Option<usize>,
 }
 
@@ -85,6 +87,14 @@ impl Intake for Collected {
     fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused> {
         let fields = &mut self.rows[row.0 as usize].1;
         assert!(fields.iter().all(|field| field.0 != name), "learnt twice");
+        if let Some(closed) = &self.closed
+            && series.key().starts_with(closed.as_bytes())
+        {
+            return Err(Refused {
+                reason: Reason::Permission,
+                text: format!("no permission to write to {closed}"),
+            });
+        }
         let slot = Slot(self.keys.len() as u32);
         fields.push((name.to_vec(), slot));
         let key = String::from_utf8(series.key().to_vec());
