@@ -22,11 +22,11 @@ pub mod testing;
 use crate::series_name::SeriesName;
 use std::fmt::Arguments;
 
-/// What a line is about, until the next [`Intake::add`].
+/// What a line is about, until the next [`Intake::find`] or [`Intake::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row(pub u32);
 
-/// A series, until the next [`Intake::add`].
+/// A series, until the next [`Intake::find`] or [`Intake::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
@@ -111,7 +111,8 @@ pub trait Intake {
     /// row, or this finds a row that is only the beginning of another.
     fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)>;
 
-    /// The row with these bytes.
+    /// The row with these bytes. All rows and slots from before are void: what
+    /// one row has shown may have become too much to remember.
     fn find(&mut self, raw: &[u8]) -> Option<Row>;
 
     /// Remembers a row that is not there yet. All rows and slots from before

@@ -76,6 +76,12 @@ impl SeriesCache {
         Some((Row(next), raw.len()))
     }
 
+    /// Expects no row in particular: the next one is looked for by
+    /// [`SeriesCache::find`].
+    pub fn expect_none(&mut self) {
+        self.last = None;
+    }
+
     /// The row with these bytes. Constant time.
     #[inline]
     pub fn find(&mut self, raw: &[u8]) -> Option<Row> {

@@ -156,13 +156,13 @@ impl Intake for Seen {
     }
 
     fn find(&mut self, raw: &[u8]) -> Option<Row> {
+        if self.cache.len_bytes() > CACHE_BYTES_MAX {
+            self.cache.clear();
+        }
         self.cache.find(raw)
     }
 
     fn add(&mut self, raw: &[u8]) -> Row {
-        if self.cache.len_bytes() > CACHE_BYTES_MAX {
-            self.cache.clear();
-        }
         self.cache.add(raw)
     }
 
@@ -180,7 +180,12 @@ impl Intake for Seen {
         name: &[u8],
         _: &SeriesName,
     ) -> std::result::Result<Slot, Refused> {
-        Ok(self.cache.learn(row, name))
+        let slot = self.cache.learn(row, name);
+        if self.cache.len_bytes() > CACHE_BYTES_MAX {
+            // Looked for, it is forgotten, however often it comes.
+            self.cache.expect_none();
+        }
+        Ok(slot)
     }
 
     fn samples(&mut self, samples: &[(Slot, f64)], _: Moment, _: u32) {
@@ -258,6 +263,24 @@ mod tests {
         let starts: Vec<_> = read.iter().flat_map(|piece| &piece.starts).collect();
         assert_eq!(starts, [&1, &2, &3]);
         assert_eq!(read.iter().map(|piece| piece.bad.len()).sum::<usize>(), 1);
+    }
+
+    #[test]
+    fn a_row_that_shows_more_and_more_fields_is_forgotten_in_time() {
+        let mut seen = Seen::default();
+        let mut decoder = Decoder::new(Precision::Seconds);
+        let long = "x".repeat(LINE_BYTES_MAX / 2);
+        let lines = 3 * CACHE_BYTES_MAX / long.len();
+        for number in 0..lines {
+            let line = format!("m {long}{number}=1 1\n");
+            assert_eq!(
+                decoder.decode(line.as_bytes(), false, &mut seen),
+                line.len()
+            );
+            let held = seen.cache.len_bytes();
+            assert!(held < CACHE_BYTES_MAX + 2 * LINE_BYTES_MAX, "{held}");
+        }
+        assert_eq!((seen.samples, seen.refused), (lines as u64, None));
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl EngineIntake {
                 return self.note(&pending, Err(Refusal::StaleSeries));
             }
             match self.to_come(&name) {
-                Ok(place) => self.series[slot].place = place,
+                Ok(place) => self.put_place(slot, place),
                 Err(refused) => {
                     let text = format_args!("{}", refused.text);
                     return self.report.refuse(pending.line, refused.reason, text);
@@ -178,8 +178,15 @@ impl EngineIntake {
         if let Place::ToCome(new) = &self.series[slot].place
             && let Ok(series) = self.shared.db.resolve(&new.key)
         {
-            self.series[slot].place = Place::There(series);
+            self.put_place(slot, Place::There(series));
         }
+    }
+
+    fn put_place(&mut self, slot: usize, place: Place) {
+        let held = &mut self.series[slot].place;
+        self.to_come_bytes -= held.len_bytes();
+        self.to_come_bytes += place.len_bytes();
+        *held = place;
     }
 
     fn note(&mut self, pending: &Pending, outcome: Outcome) {

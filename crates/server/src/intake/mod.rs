@@ -42,6 +42,9 @@ use std::sync::Arc;
 
 /// Bytes of rows and series one intake remembers.
 const CACHE_BYTES_MAX: usize = 64 << 20;
+/// Bytes of series that wait to be created with the samples of one batch: what
+/// the fields of one line may come to.
+const TO_COME_BYTES_MAX: usize = 64 << 20;
 
 /// Samples on their way into the engine.
 pub(crate) struct EngineIntake {
@@ -51,6 +54,10 @@ pub(crate) struct EngineIntake {
     user: Option<Arc<User>>,
     cache: SeriesCache,
     series: Vec<Series>,
+    /// Bytes of the series that are to come.
+    to_come_bytes: usize,
+    /// More is held than may be: all is forgotten before the next row.
+    is_full: bool,
     /// Of the memory for what senders have sent before.
     share: Share,
     /// Samples of series that are there.
@@ -83,6 +90,19 @@ struct ToCome {
     options: SeriesOptions,
 }
 
+impl Place {
+    /// Bytes of memory of a series that is to come; those of others are the
+    /// engine's.
+    fn len_bytes(&self) -> usize {
+        match self {
+            Self::There(_) => 0,
+            Self::ToCome(new) => {
+                size_of::<ToCome>() + new.key.len() + new.options.labels.as_bytes().len()
+            }
+        }
+    }
+}
+
 /// A sample that waits for its batch.
 #[derive(Clone, Copy)]
 struct Pending {
@@ -103,6 +123,8 @@ impl EngineIntake {
             user: user.filter(|user| !user.adds_anywhere),
             cache: SeriesCache::new(),
             series: Vec::new(),
+            to_come_bytes: 0,
+            is_full: false,
             known: Vec::new(),
             fresh: Vec::new(),
             scratch: Scratch::new(),
@@ -143,14 +165,29 @@ impl EngineIntake {
 
     /// Forgets every series once they take too much memory.
     fn make_room(&mut self) {
-        let mut held = self.cache.len_bytes() + self.series.len() * size_of::<Series>();
-        if held > self.share.allowed_bytes(CACHE_BYTES_MAX) {
+        self.is_full = false;
+        if self.held_bytes() > self.share.allowed_bytes(CACHE_BYTES_MAX) {
             self.apply();
             self.cache.clear();
             self.series = Vec::new();
-            held = 0;
+            self.to_come_bytes = 0;
         }
+        self.share.hold(self.held_bytes());
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.cache.len_bytes() + self.series.len() * size_of::<Series>() + self.to_come_bytes
+    }
+
+    /// Looks whether a row that shows more and more fields takes too much. It
+    /// is in use, so it stays until the next one is looked for.
+    fn note_growth(&mut self) {
+        let held = self.held_bytes();
         self.share.hold(held);
+        if held > self.share.allowed_bytes(CACHE_BYTES_MAX) {
+            self.is_full = true;
+            self.cache.expect_none();
+        }
     }
 
     fn locate(&self, name: &SeriesName) -> Result<Place, Refused> {
@@ -206,6 +243,9 @@ impl Intake for EngineIntake {
 
     #[inline]
     fn find(&mut self, raw: &[u8]) -> Option<Row> {
+        if self.is_full {
+            self.make_room();
+        }
         self.cache.find(raw)
     }
 
@@ -226,6 +266,16 @@ impl Intake for EngineIntake {
 
     fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused> {
         let place = self.locate(series)?;
+        if self.to_come_bytes > TO_COME_BYTES_MAX {
+            return Err(Refused {
+                reason: Reason::Limit,
+                text: format!(
+                    "the new series of one line may take {TO_COME_BYTES_MAX} bytes of keys and \
+                     labels together"
+                ),
+            });
+        }
+        self.to_come_bytes += place.len_bytes();
         let slot = self.cache.learn(row, name);
         let last = Moment {
             ms: -1,
@@ -233,6 +283,7 @@ impl Intake for EngineIntake {
         };
         self.series.push(Series { place, last });
         debug_assert_eq!(self.series.len(), slot.0 as usize + 1);
+        self.note_growth();
         Ok(slot)
     }
 

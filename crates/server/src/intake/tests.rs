@@ -259,6 +259,66 @@ fn forgetting_series_for_their_memory_loses_no_sample() {
     assert_eq!(stored(&shared, "m7").len(), 60);
 }
 
+/// Brings a sample of a field of the one row there is.
+fn bring_field(intake: &mut EngineIntake, field: &str, tag: &str) -> Result<(), Refused> {
+    let row = intake.follow(b"m ").map(|(row, _)| row);
+    let row = row.or_else(|| intake.find(b"m "));
+    let row = row.unwrap_or_else(|| intake.add(b"m "));
+    let slot = learn_field(intake, row, field, tag)?;
+    intake.sample(slot, at(1), 1.0, 1);
+    Ok(())
+}
+
+fn learn_field(
+    intake: &mut EngineIntake,
+    row: Row,
+    field: &str,
+    tag: &str,
+) -> Result<Slot, Refused> {
+    let mut name = SeriesName::new();
+    name.begin(field.as_bytes());
+    name.label(b"tag", tag.as_bytes());
+    name.finish().unwrap();
+    intake.learn(row, field.as_bytes(), &name)
+}
+
+#[test]
+fn a_row_that_shows_more_and_more_fields_is_forgotten_in_time() {
+    let shared = shared();
+    let budget = 64 << 20;
+    shared.db.set_memory_limit(budget);
+    let mut intake = intake(&shared);
+    let mut most = 0;
+    for number in 0..20_000 {
+        let field = format!("{number}{:0600}", 0);
+        bring_field(&mut intake, &field, "a").unwrap();
+        most = most.max(shared.remembered.len_bytes());
+    }
+    let bound = (budget / 16) as usize;
+    assert!(most > bound / 2 && most < bound + 8192, "{most} of {bound}");
+    assert_eq!(intake.finish().samples, 20_000);
+}
+
+#[test]
+fn the_new_series_of_one_line_are_bounded_and_the_next_line_is_taken() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let tag = "x".repeat(60_000);
+    let row = intake.add(b"m ");
+    let refused = (0..2_000).find_map(|number| {
+        let field = format!("f{number}");
+        learn_field(&mut intake, row, &field, &tag).err()
+    });
+    let refused = refused.expect("a line may be about any number of series");
+    assert_eq!(refused.reason, Reason::Limit);
+    assert!(
+        refused.text.contains("the new series of one line"),
+        "{refused}"
+    );
+    bring_field(&mut intake, "g", &tag).unwrap();
+    assert_eq!(intake.finish().samples, 1);
+}
+
 #[test]
 fn what_all_senders_are_remembered_by_is_bounded_and_given_back() {
     let shared = shared();
