@@ -3,7 +3,9 @@
 //! To such a reader a series is its set of labels. What Latewood keeps fits that
 //! by these rules:
 //! - a series without the label `__name__` shows its key as one;
-//! - of a name that a series has twice, the first value is shown;
+//! - of a name that a series has twice, the first value is shown, and a matcher
+//!   must pass it; one that a missing label passes (`!=`, mostly) must pass the
+//!   others too;
 //! - what is no UTF-8 is shown with replacement characters;
 //! - series that would look the same are told apart by `__key__`, the key.
 //!
@@ -20,7 +22,7 @@ pub(crate) use select::select;
 
 use latewood_engine::{Db, SeriesRef};
 use latewood_model::Labels;
-use latewood_wire::selector::{Matcher, Test};
+use latewood_wire::selector::Matcher;
 use latewood_wire::series_name::METRIC;
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -123,18 +125,14 @@ pub(crate) fn named(db: &Db, series: Vec<SeriesRef>) -> Vec<Named> {
 }
 
 /// Leaves those that pass one of `selectors` as they are shown: [`select()`]
-/// does not look at `__key__`, and asks the values that a label had before it
-/// asks for the series, which may have become more.
+/// does not look at `__key__`, passes a series by any value of a name that it has
+/// twice, and asks the values that a label had before it asks for the series,
+/// which may have become more.
 pub(crate) fn retain_matching(named: &mut Vec<Named>, selectors: &[Vec<Matcher>]) {
-    let is_open = |matcher: &Matcher| {
-        *matcher.name == *KEY || matches!(matcher.test, Test::Match(_) | Test::NotMatch(_))
-    };
-    if selectors.iter().flatten().any(is_open) {
-        named.retain(|one| {
-            let passes = |matcher: &Matcher| matcher.passes(one.labels.get(&matcher.name));
-            selectors.iter().any(|matchers| matchers.iter().all(passes))
-        });
-    }
+    named.retain(|one| {
+        let passes = |matcher: &Matcher| matcher.passes(one.labels.get(&matcher.name));
+        selectors.iter().any(|matchers| matchers.iter().all(passes))
+    });
 }
 
 fn sort(named: &mut [Named]) {

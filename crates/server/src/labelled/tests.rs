@@ -130,6 +130,32 @@ fn a_name_that_is_there_twice_and_bytes_that_are_no_text() {
 }
 
 #[test]
+fn matchers_look_at_what_is_shown_of_a_name_that_is_there_twice() {
+    let shared = filled(&[
+        ("twice", &[("x", "1"), ("x", "2")]),
+        ("once", &[("x", "1")]),
+        ("named", &[("__name__", "m"), ("__name__", "n"), ("x", "2")]),
+    ]);
+    let (twice, once) = ("__name__=twice,x=1", "__name__=once,x=1");
+    let named = "__name__=m,x=2";
+    for (selector, wanted) in [
+        ("{x=\"1\"}", vec![once, twice]),
+        ("{x=\"2\"}", vec![named]),
+        ("{x=~\"2|3\"}", vec![named]),
+        ("{x=~\"1|3\"}", vec![once, twice]),
+        ("{x=~\".+\"}", vec![named, once, twice]),
+        // Left out where either is named.
+        ("{x!=\"\",x!=\"2\"}", vec![once]),
+        ("{x!=\"\",x!=\"1\"}", vec![named]),
+        ("{x!=\"\",x!~\"2|3\"}", vec![once]),
+        ("m", vec![named]),
+        ("n", vec![]),
+    ] {
+        assert_eq!(found(&shared, selector), wanted, "{selector}");
+    }
+}
+
+#[test]
 fn label_sets_are_ordered_as_prometheus_orders_them() {
     let set = |pairs: &[(&str, &str)]| {
         let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
