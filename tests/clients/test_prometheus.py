@@ -1,5 +1,6 @@
 """A Prometheus server that writes what it scrapes to Latewood, and one that reads from it."""
 
+import contextlib
 import json
 import subprocess
 import time
@@ -45,6 +46,28 @@ def begin(tmp_path, port, config):
         except OSError:
             time.sleep(0.1)
     raise TimeoutError("Prometheus does not get ready")
+
+
+@contextlib.contextmanager
+def writing(tmp_path, samples):
+    """A Prometheus that scrapes itself and writes to a Latewood, once that has so many samples of
+    `up`: a client of Latewood, the key of `up`, and where both serve HTTP."""
+    http, port = free_port(), free_port()
+    server = Server(tmp_path / "data", "--http", f"127.0.0.1:{http}")
+    prometheus = begin(tmp_path, port, SCRAPES_AND_WRITES.format(port=port, http=http))
+    try:
+        redis = server.client()
+        key = f'up{{instance="127.0.0.1:{port}",job="itself"}}'
+        deadline = time.monotonic() + 120
+        while not (redis.exists(key) and len(redis.ts().range(key, "-", "+")) >= samples):
+            assert prometheus.poll() is None, prometheus.stderr.read().decode()
+            assert time.monotonic() < deadline, "nothing comes"
+            time.sleep(0.5)
+        yield redis, key, {"ours": f"127.0.0.1:{http}", "theirs": f"127.0.0.1:{port}"}
+    finally:
+        prometheus.kill()
+        prometheus.wait()
+        server.kill()
 
 
 def promql(port, query, at_ms):
@@ -119,22 +142,13 @@ remote_read:
 
 
 def test_both_answer_remote_read_with_the_same_chunks(tmp_path):
-    http, port = free_port(), free_port()
-    server = Server(tmp_path / "data", "--http", f"127.0.0.1:{http}")
-    prometheus = begin(tmp_path, port, SCRAPES_AND_WRITES.format(port=port, http=http))
-    try:
-        redis = server.client()
-        key = f'up{{instance="127.0.0.1:{port}",job="itself"}}'
-        deadline = time.monotonic() + 120
-        while not (redis.exists(key) and len(redis.ts().range(key, "-", "+")) >= 8):
-            assert time.monotonic() < deadline, "nothing comes"
-            time.sleep(0.5)
+    with writing(tmp_path, samples=8) as (redis, key, addresses):
         # All of these have come: later ones of `up` were written.
         times = [at for at, _ in redis.ts().range(key, "-", "+")]
         span = (times[0], times[4])
         matchers = [(prometheus_read.EQUAL, "job", "itself")]
         asked = {}
-        for name, address in (("ours", f"127.0.0.1:{http}"), ("theirs", f"127.0.0.1:{port}")):
+        for name, address in addresses.items():
             asked[name] = prometheus_read.chunks(address, *span, matchers)
         decoded = {
             name: {
@@ -160,30 +174,10 @@ def test_both_answer_remote_read_with_the_same_chunks(tmp_path):
                     assert bits(part) == bits(other), labels
                     same += 1
         assert same > 0, "no chunk to compare"
-    finally:
-        prometheus.kill()
-        prometheus.wait()
-        server.kill()
 
 
 def test_prometheus_writes_what_it_scrapes(tmp_path):
-    http, port = free_port(), free_port()
-    server = Server(tmp_path / "data", "--http", f"127.0.0.1:{http}")
-    prometheus = begin(tmp_path, port, SCRAPES_AND_WRITES.format(port=port, http=http))
-    try:
-        redis = server.client()
-        key = f'up{{instance="127.0.0.1:{port}",job="itself"}}'
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            assert prometheus.poll() is None, prometheus.stderr.read().decode()
-            if redis.exists(key) and len(redis.ts().range(key, "-", "+")) >= 3:
-                break
-            time.sleep(0.5)
-        samples = redis.ts().range(key, "-", "+")
-        assert len(samples) >= 3 and all(value == 1 for _, value in samples)
+    with writing(tmp_path, samples=3) as (redis, key, _):
+        assert all(value == 1 for _, value in redis.ts().range(key, "-", "+"))
         buckets = redis.ts().queryindex(["__name__=prometheus_http_request_duration_seconds_bucket", "le=+Inf"])
         assert buckets
-    finally:
-        prometheus.kill()
-        prometheus.wait()
-        server.kill()

@@ -158,18 +158,9 @@ pub struct InfluxImport {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8086")]
     pub to: String,
 
-    /// User name at the target.
-    #[arg(long, value_name = "NAME", env = "LATEWOOD_TO_USER")]
-    pub to_user: Option<String>,
-
-    /// Password at the target; better given in the environment.
-    #[arg(
-        long,
-        value_name = "PASSWORD",
-        env = "LATEWOOD_TO_PASSWORD",
-        hide_env_values = true
-    )]
-    pub to_password: Option<String>,
+    /// Name and password at the target.
+    #[command(flatten)]
+    pub login: TargetLogin,
 
     /// Unit of the timestamps.
     #[arg(long, value_name = "UNIT", default_value = "ns", value_parser = ["ns", "us", "ms", "s", "m", "h"])]
@@ -238,13 +229,9 @@ pub struct Login {
     pub password: Option<String>,
 }
 
-/// The Latewood that is written to.
-#[derive(Args, Clone, Debug)]
-pub struct Target {
-    /// The Latewood to write to: HOST:PORT, HOST, or the path of a unix socket.
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
-    pub to: String,
-
+/// The name and password for the Latewood that is written to.
+#[derive(Args, Clone, Debug, Default)]
+pub struct TargetLogin {
     /// User name at the target.
     #[arg(long, value_name = "NAME", env = "LATEWOOD_TO_USER")]
     pub to_user: Option<String>,
@@ -259,12 +246,24 @@ pub struct Target {
     pub to_password: Option<String>,
 }
 
+/// The Latewood that is written to.
+#[derive(Args, Clone, Debug)]
+pub struct Target {
+    /// The Latewood to write to: HOST:PORT, HOST, or the path of a unix socket.
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379")]
+    pub to: String,
+
+    /// Name and password at the target.
+    #[command(flatten)]
+    pub login: TargetLogin,
+}
+
 impl Target {
     /// The name and password, as for a source.
     pub(crate) fn login(&self) -> Login {
         Login {
-            user: self.to_user.clone(),
-            password: self.to_password.clone(),
+            user: self.login.to_user.clone(),
+            password: self.login.to_password.clone(),
         }
     }
 }

@@ -177,7 +177,8 @@ impl<'a> Sender<'a> {
         if let Some(db) = &self.options.db {
             request = request.query("db", db);
         }
-        let (user, password) = (&self.options.to_user, &self.options.to_password);
+        let login = &self.options.login;
+        let (user, password) = (&login.to_user, &login.to_password);
         if user.is_some() || password.is_some() {
             let user = user.as_deref().unwrap_or("default");
             let password = password.as_deref().unwrap_or_default();

@@ -5,91 +5,78 @@ use super::{Shared, count};
 use crate::http::{Endpoint, ReadCounters};
 use crate::intake::{AGE_BOUNDS_MS, AgeCounters, Counters, Protocol};
 use latewood_wire::intake::Reason;
+use std::sync::atomic::AtomicU64;
 
-/// A family with one figure of each protocol.
-type Row = (&'static str, &'static str, fn(&Counters) -> u64);
+/// A counter: its name, what it counts, and where it stands.
+type Row<C> = (&'static str, &'static str, fn(&C) -> &AtomicU64);
 
-const ROWS: &[Row] = &[
-    ("intake_samples_total", "Samples taken.", |counters| {
-        count(&counters.samples)
-    }),
+/// Of each protocol.
+const ROWS: &[Row<Counters>] = &[
+    ("intake_samples_total", "Samples taken.", |of| &of.samples),
     (
         "intake_bytes_total",
         "Bytes received, uncompressed.",
-        |counters| count(&counters.bytes),
+        |of| &of.bytes,
     ),
     (
         "intake_strings_total",
         "Values that are texts, which are not stored.",
-        |counters| count(&counters.texts),
+        |of| &of.texts,
     ),
     (
         "intake_merged_total",
         "Samples that rounding down to milliseconds merged with the one before.",
-        |counters| count(&counters.merged),
+        |of| &of.merged,
     ),
     (
         "intake_failed_total",
         "Samples not applied because the database could not take them.",
-        |counters| count(&counters.failed),
+        |of| &of.failed,
     ),
 ];
 
-/// A family with one figure of each path that reads.
-type ReadRow = (&'static str, &'static str, fn(&ReadCounters) -> u64);
-
-const READ_ROWS: &[ReadRow] = &[
-    (
-        "read_requests_total",
-        "Requests to read over HTTP.",
-        |counters| count(&counters.requests),
-    ),
+/// Of each path that reads.
+const READ_ROWS: &[Row<ReadCounters>] = &[
+    ("read_requests_total", "Requests to read over HTTP.", |of| {
+        &of.requests
+    }),
     (
         "read_failed_total",
         "Requests to read that were refused, or whose answer broke off.",
-        |counters| count(&counters.failed),
+        |of| &of.failed,
     ),
     (
         "read_cancelled_total",
         "Answers whose reader left, or took nothing for a minute.",
-        |counters| count(&counters.cancelled),
+        |of| &of.cancelled,
     ),
     (
         "read_items_total",
         "Series, names or values answered.",
-        |counters| count(&counters.items),
+        |of| &of.items,
     ),
     (
         "read_samples_total",
         "Samples, or buckets of samples, answered.",
-        |counters| count(&counters.samples),
+        |of| &of.samples,
     ),
     (
         "read_bytes_total",
         "Bytes of answers to requests to read.",
-        |counters| count(&counters.bytes),
+        |of| &of.bytes,
     ),
 ];
 
 /// What was read.
 pub(super) fn reads(text: &mut Text, shared: &Shared) {
-    for (name, help, figure) in READ_ROWS {
-        text.family(name, Kind::Counter, help);
-        for endpoint in Endpoint::ALL {
-            let counters = shared.reads.of(endpoint);
-            text.labelled(&[("endpoint", endpoint.name())], figure(counters));
-        }
-    }
+    let all = Endpoint::ALL.map(|endpoint| (endpoint.name(), shared.reads.of(endpoint)));
+    families(text, READ_ROWS, "endpoint", &all);
 }
 
+/// What came.
 pub(super) fn report(text: &mut Text, shared: &Shared) {
-    for (name, help, figure) in ROWS {
-        text.family(name, Kind::Counter, help);
-        for protocol in Protocol::ALL {
-            let counters = shared.intake.of(protocol);
-            text.labelled(&[("protocol", protocol.name())], figure(counters));
-        }
-    }
+    let all = Protocol::ALL.map(|protocol| (protocol.name(), shared.intake.of(protocol)));
+    families(text, ROWS, "protocol", &all);
     text.family(
         "intake_refused_total",
         Kind::Counter,
@@ -102,6 +89,16 @@ pub(super) fn report(text: &mut Text, shared: &Shared) {
         }
     }
     ages(text, shared);
+}
+
+/// A family for each row, with a figure of each of `all`, told apart by `label`.
+fn families<C>(text: &mut Text, rows: &[Row<C>], label: &str, all: &[(&str, &C)]) {
+    for (name, help, counter) in rows {
+        text.family(name, Kind::Counter, help);
+        for (of, counters) in all {
+            text.labelled(&[(label, of)], count(counter(counters)));
+        }
+    }
 }
 
 /// How old samples were when they came.
