@@ -8,7 +8,7 @@
 //! Tested by `tests/query_many.rs`.
 
 use super::merge::MergeSource;
-use super::{Neighbours, RangeQuery, Sink, run};
+use super::{Neighbours, RangeQuery, Sink, nearest, run};
 use crate::db::Db;
 use crate::error::Result;
 use crate::index::SeriesRef;
@@ -289,10 +289,10 @@ impl Db {
 fn neighbours(query: &RangeQuery, before: Snapshot, after: Snapshot) -> Result<Neighbours> {
     let mut found = Neighbours::default();
     if query.from > Timestamp::MIN {
-        found.before = MergeSource::new(before, true)?.last_sample()?;
+        found.before = nearest::newest(before)?;
     }
     if query.to < Timestamp::MAX {
-        found.after = MergeSource::new(after, false)?.first_sample()?;
+        found.after = nearest::oldest(after)?;
     }
     Ok(found)
 }

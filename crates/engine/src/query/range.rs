@@ -53,14 +53,14 @@ pub enum BucketStamp {
     End,
 }
 
-/// The samples just outside a query's span, before any filter.
+/// The numbers just outside a query's span, before any filter; NaN is none.
 ///
 /// [`Aggregator::Twa`] interpolates towards those that pass the filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Neighbours {
-    /// The newest sample older than [`RangeQuery::from`].
+    /// The newest one older than [`RangeQuery::from`].
     pub before: Option<Sample>,
-    /// The oldest sample newer than [`RangeQuery::to`].
+    /// The oldest one newer than [`RangeQuery::to`].
     pub after: Option<Sample>,
 }
 

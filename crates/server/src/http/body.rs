@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::Answer;
+use super::room::Room;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
@@ -68,17 +69,29 @@ impl Encoding {
     }
 }
 
-/// Takes in a whole body.
+/// Takes in a whole body that is written.
+///
+/// # Errors
+/// As [`receive_in`].
+pub(crate) async fn receive(
+    context: &Context,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Received, Answer> {
+    receive_in(&context.work.writers, headers, body).await
+}
+
+/// Takes in a whole body of a request that has a place in `room`.
 ///
 /// # Errors
 /// 408 where it comes too slowly, 413 where it is too long, 415, 503 where
 /// other requests take all places or the memory.
-pub(crate) async fn receive(
-    context: &Context,
+pub(crate) async fn receive_in(
+    room: &Room,
     headers: &HeaderMap,
     mut body: Body,
 ) -> Result<Received, Answer> {
-    let place = context.work.enter()?;
+    let place = room.enter()?;
     let encoding = Encoding::of(headers)?;
     let until = Instant::now() + BODY_TIME_MAX;
     let length = headers.get(header::CONTENT_LENGTH);
@@ -86,7 +99,7 @@ pub(crate) async fn receive(
     if length.is_some_and(|length| length > BODY_BYTES_MAX) {
         return Err(too_long(BODY_BYTES_MAX as u64));
     }
-    let mut memory = vec![context.work.memory(length.unwrap_or(0))?];
+    let mut memory = vec![room.memory(length.unwrap_or(0))?];
     let mut bytes = Vec::with_capacity(length.unwrap_or(0));
     let mut granted = length.unwrap_or(0);
     loop {
@@ -109,7 +122,7 @@ pub(crate) async fn receive(
         if bytes.len() + piece.len() > granted {
             // A vector grows by doubling: so does what is asked for.
             let more = granted.max(piece.len()).max(64 << 10);
-            memory.push(context.work.memory(more)?);
+            memory.push(room.memory(more)?);
             granted += more;
         }
         bytes.extend_from_slice(&piece);

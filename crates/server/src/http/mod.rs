@@ -7,7 +7,8 @@
 //! ```text
 //! serve    a connection within its limits of time, header and number
 //!   routes   the path, and who may take it (auth)
-//!   body     the bytes of the body, within what all requests may hold
+//!   room     a place and memory, those who write apart from those who read
+//!   body     the bytes of the body
 //!   work     a thread that may block: decoding and the engine, a few at a time
 //! ```
 //!
@@ -27,6 +28,7 @@ mod opentsdb;
 mod otlp;
 mod prometheus;
 mod read;
+mod room;
 mod serve;
 mod work;
 

@@ -1,21 +1,16 @@
-//! Threads, memory and intakes for requests, each bounded.
+//! Threads, rooms and intakes for requests, each bounded.
 
 use super::Context;
 use super::answer::Answer;
 use super::metrics::MemoryByPart;
+use super::room::Room;
 use crate::acl::User;
 use crate::intake::{EngineIntake, Protocol};
 use crate::shared::Shared;
 use parking_lot::Mutex;
 use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bytes that the bodies of all requests together may hold, in pieces of
-/// [`PIECE_BYTES`].
-const BODY_PIECES: usize = 16 * 1024;
-/// The unit in which memory for bodies is given out.
-const PIECE_BYTES: usize = 16 * 1024;
-/// Requests that may wait for a thread, for each thread.
+/// Requests of one side that may wait for a thread, for each thread.
 const WAITING_PER_THREAD: usize = 16;
 /// Intakes that are kept for the next requests.
 const KEPT_INTAKES_MAX: usize = 8;
@@ -23,8 +18,10 @@ const KEPT_INTAKES_MAX: usize = 8;
 /// What requests share.
 pub(crate) struct Work {
     threads: usize,
-    requests: Arc<Semaphore>,
-    memory: Arc<Semaphore>,
+    /// For those who write.
+    pub(super) writers: Room,
+    /// For those who read.
+    pub(super) readers: Room,
     kept: Mutex<Vec<Kept>>,
     /// For `/metrics`.
     pub(super) memory_by_part: MemoryByPart,
@@ -44,8 +41,8 @@ impl Work {
         let threads = threads.max(2);
         Self {
             threads,
-            requests: Arc::new(Semaphore::new(threads * (1 + WAITING_PER_THREAD))),
-            memory: Arc::new(Semaphore::new(BODY_PIECES)),
+            writers: Room::new("write", threads * (1 + WAITING_PER_THREAD)),
+            readers: Room::new("read", threads * (1 + WAITING_PER_THREAD)),
             kept: Mutex::default(),
             memory_by_part: MemoryByPart::default(),
         }
@@ -54,25 +51,6 @@ impl Work {
     /// Threads that work at a time.
     pub(crate) fn threads(&self) -> usize {
         self.threads
-    }
-
-    /// A place among the requests that are worked on or wait for it.
-    ///
-    /// # Errors
-    /// 503 where there are too many.
-    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Answer> {
-        let permit = Arc::clone(&self.requests).try_acquire_owned();
-        permit.map_err(|_| Answer::busy("too many requests at a time"))
-    }
-
-    /// Memory for `bytes` more of a body.
-    ///
-    /// # Errors
-    /// 503 where bodies take too much already.
-    pub(crate) fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
-        let pieces = bytes.div_ceil(PIECE_BYTES).min(BODY_PIECES) as u32;
-        let permit = Arc::clone(&self.memory).try_acquire_many_owned(pieces);
-        permit.map_err(|_| Answer::busy("the bodies of other requests take all memory there is"))
     }
 
     /// An intake for a request of `user`. Those who may write everywhere share

@@ -44,20 +44,22 @@ impl Http {
         self.answer()
     }
 
-    /// The head of an answer, in small letters; what follows is left.
-    pub(crate) fn head(&mut self) -> String {
+    /// An answer without its body, of which nothing is taken beyond what came
+    /// along.
+    pub(crate) fn head(&mut self) -> Answer {
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
             let read = self.0.read_line(&mut head).unwrap();
             assert!(read > 0, "closed after {head:?}");
         }
         head.make_ascii_lowercase();
-        head
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = Vec::new();
+        Answer { status, head, body }
     }
 
     pub(crate) fn answer(&mut self) -> Answer {
-        let head = self.head();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        let Answer { status, head, .. } = self.head();
         let body = match (field(&head, "content-length"), status) {
             (_, 204) => Vec::new(),
             (Some(length), _) => {

@@ -201,6 +201,108 @@ fn buckets_in_parts_are_those_of_one_query() {
 }
 
 #[test]
+fn lines_are_as_long_as_asked_however_much_is_read_at_a_time() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    // Of long labels less is read at a time.
+    let padding = "x".repeat(3_000);
+    let body: String = (0..2_000)
+        .map(|at| format!("m,pad={padding} v={at} {at}\n"))
+        .collect();
+    let written = http.post("/write?precision=ms", body.as_bytes());
+    assert_eq!(written.status, 204);
+    let whole = lines(&mut http, "match[]=m_v");
+    assert_eq!(whole.len(), 1);
+    for rows in [1, 7, 1_999, 2_000] {
+        let parts = lines(&mut http, &format!("match[]=m_v&max_rows_per_line={rows}"));
+        let lengths = parts
+            .iter()
+            .map(|line| line["values"].as_array().unwrap().len());
+        let (last, full) = lengths
+            .collect::<Vec<_>>()
+            .split_last()
+            .map(|(a, b)| (*a, b.to_vec()))
+            .unwrap();
+        assert!(
+            full.iter().all(|length| *length == rows),
+            "{rows}: {full:?}"
+        );
+        assert_eq!(full.len() * rows + last, 2_000);
+        let joined = |name: &str| -> Vec<Value> {
+            let all = parts
+                .iter()
+                .flat_map(|line| line[name].as_array().unwrap().clone());
+            all.collect()
+        };
+        for name in ["values", "timestamps"] {
+            assert!(
+                Value::from(joined(name)) == whole[0][name],
+                "{rows}: {name}"
+            );
+        }
+    }
+}
+
+/// `time value` of each row of a reply to TS.RANGE, and of a CSV.
+fn rows_of_range(reply: &str) -> Vec<String> {
+    let words: Vec<_> = reply
+        .lines()
+        .filter(|line| !line.starts_with('*'))
+        .collect();
+    let row = |row: &[&str]| format!("{} {:?}", &row[0][1..], row[1][1..].parse::<f64>().unwrap());
+    words.chunks(2).map(row).collect()
+}
+
+fn rows_of_csv(text: &str) -> Vec<String> {
+    let row = |line: &str| {
+        let mut cells = line.rsplit(',');
+        let value: f64 = cells.next().unwrap().parse().unwrap();
+        format!("{} {value:?}", cells.next().unwrap())
+    };
+    text.lines().skip(1).map(row).collect()
+}
+
+#[test]
+fn buckets_over_nan_are_those_of_one_query_wherever_a_part_ends() {
+    let server = server(&[]);
+    let (mut http, mut redis) = (Http::to(server.http()), server.client());
+    // Of long labels less is read at a time: some 50 rows, some 100.
+    for (key, bytes) in [("a", 20_000), ("b", 9_000)] {
+        redis.ask(&format!("TS.CREATE {key} LABELS pad {}", "x".repeat(bytes)));
+        let (mut random, mut stretch, mut is_silent) = (7u64, 0, false);
+        let mut command = "TS.MADD".to_owned();
+        for at in 0..1_200u64 {
+            random = random
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            // Stretches of up to 90 samples, of NaN or of numbers and some NaN.
+            if stretch == 0 {
+                (is_silent, stretch) = (!is_silent, 1 + (random >> 33) % 90);
+            }
+            stretch -= 1;
+            let is_nan = is_silent || random >> 60 == 0;
+            let value = match is_nan {
+                true => "nan".to_owned(),
+                false => (random >> 50).to_string(),
+            };
+            command.push_str(&format!(" {key} {} {value}", at * 5 + (random >> 62)));
+        }
+        let added = redis.ask(&command);
+        assert!(added.starts_with("*1200\r\n"), "{}", &added[..100]);
+        for name in [
+            "twa", "last", "first", "avg", "min", "std.p", "countnan", "countall",
+        ] {
+            let range = redis.ask(&format!("TS.RANGE {key} 13 5900 AGGREGATION {name} 15"));
+            let range = rows_of_range(&range);
+            assert!(range.len() > 300, "{}", range.len());
+            let parts = format!("match[]={key}&start=0.013&end=5.9&aggregation={name}&step=15ms");
+            let parts = rows_of_csv(&text(&mut http, &format!("{parts}&format=csv")));
+            assert_eq!(parts, range, "{name} of {key}");
+        }
+    }
+}
+
+#[test]
 fn what_an_export_cannot_do_is_told() {
     let server = small();
     server.client().ask("TS.CREATE bad LABELS __value__ x");
@@ -262,7 +364,7 @@ fn a_reader_who_leaves_ends_the_work_and_others_go_on() {
     assert_eq!(http.post("/write?precision=ms", b"n v=1 1\n").status, 204);
     assert_eq!(lines(&mut http, "match[]=n_v")[0]["values"], json!([1]));
     for slow in &mut many {
-        assert!(slow.head().contains("transfer-encoding: chunked"));
+        assert_eq!(slow.head().field("transfer-encoding"), Some("chunked"));
     }
     drop(many);
     let mut redis = server.client();

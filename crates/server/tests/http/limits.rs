@@ -1,8 +1,10 @@
 //! Bodies that are too much, senders that are slow or too many, and the end.
 
 use crate::client::Http;
+use crate::harness::PATIENCE;
 use crate::server;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 #[test]
 fn bombs_are_refused_and_the_server_goes_on() {
@@ -101,6 +103,46 @@ fn too_many_requests_at_a_time_are_told_to_come_again() {
     for http in &mut waiting {
         http.send(b"m v=2 2\n");
         assert_eq!(http.answer().status, 204);
+    }
+}
+
+#[test]
+fn slow_readers_keep_no_writer_out_and_are_too_many_at_some_time() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let (mut body, padding) = (String::new(), "x".repeat(1000));
+    for at in 0..20_000 {
+        body.push_str(&format!("m,pad={padding} v=1 {at}\n"));
+    }
+    let written = http.post("/write?precision=ms", body.as_bytes());
+    assert_eq!(written.status, 204);
+    // Each takes the head of its answer and leaves the 20 MB behind it.
+    let mut slow = Vec::new();
+    let refused = loop {
+        assert!(slow.len() < 1000, "no reader was refused");
+        let mut reader = Http::to(server.http());
+        reader.send(b"GET /api/v1/export?match[]=m_v&format=csv HTTP/1.1\r\nHost: x\r\n\r\n");
+        let head = reader.head();
+        if head.status != 200 {
+            break head;
+        }
+        slow.push(reader);
+    };
+    assert!(slow.len() >= 34, "{}", slow.len());
+    assert_eq!(refused.status, 503);
+    assert!(refused.field("retry-after").is_some());
+    for at in 0..100 {
+        let written = http.post("/write", format!("n v=1 {at}\n").as_bytes());
+        assert_eq!(written.status, 204, "{}", written.text());
+    }
+    drop(slow);
+    let begun = Instant::now();
+    while http.get("/api/v1/labels").status != 200 {
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "readers who left keep others out"
+        );
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

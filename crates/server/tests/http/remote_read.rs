@@ -1,9 +1,10 @@
 //! Remote read: both answers, and what is refused.
 
 use crate::client::{Answer, Http};
-use crate::harness::Server;
+use crate::harness::{PATIENCE, Server};
 use crate::prometheus::{append_varint, field};
 use crate::server;
+use std::time::{Duration, Instant};
 
 const HEAD: &str = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
 const STREAMED: &[u8] = &[0x10, 1];
@@ -33,6 +34,15 @@ fn query(from_ms: u64, to_ms: u64, matchers: &[(u64, &str, &str)]) -> Vec<u8> {
 fn ask(http: &mut Http, message: &[u8]) -> Answer {
     let body = snap::raw::Encoder::new().compress_vec(message).unwrap();
     http.post_with("/api/v1/read", HEAD, &body)
+}
+
+/// Asks without waiting for the answer.
+fn send(http: &mut Http, message: &[u8]) {
+    let body = snap::raw::Encoder::new().compress_vec(message).unwrap();
+    let length = body.len();
+    let head =
+        format!("POST /api/v1/read HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{HEAD}\r\n");
+    http.send(&[head.as_bytes(), &body].concat());
 }
 
 /// What stands in the fields `wanted` of a message: bytes, or a number.
@@ -273,4 +283,74 @@ fn what_is_no_request_to_read_is_refused() {
     assert_eq!(ask(&mut http, &message).status, 403);
     let message = query(0, 5000, &[(MATCH, "__name__", "mem_v")]);
     assert_eq!(results(&ask(&mut http, &message))[0].len(), 1);
+}
+
+#[test]
+fn a_message_that_waits_for_its_reader_counts_and_keeps_no_writer_out() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let (mut body, mut random) = (String::new(), 1u64);
+    for at in 0..100_000 {
+        random = random
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        body.push_str(&format!("m v={:?} {at}\n", random as f64 / u64::MAX as f64));
+    }
+    let written = http.post("/write?precision=ms", body.as_bytes());
+    assert_eq!(written.status, 204);
+    // Some 50 MB that hardly compress, of 256 MiB for all readers.
+    let message = query(0, 1 << 40, &[(EQUAL, "__name__", "m_v")]).repeat(40);
+    let mut slow = Vec::new();
+    let refused = loop {
+        assert!(slow.len() < 8, "what waits for its reader does not count");
+        let mut reader = Http::to(server.http());
+        send(&mut reader, &message);
+        let head = reader.head();
+        if head.status != 200 {
+            break head;
+        }
+        assert!(head.field("content-length").is_some(), "{}", head.head);
+        slow.push(reader);
+    };
+    assert_eq!((refused.status, slow.is_empty()), (503, false));
+    assert!(refused.field("retry-after").is_some());
+    assert_eq!(http.post("/write", b"n v=1 1\n").status, 204);
+    drop(slow);
+    let begun = Instant::now();
+    let answer = loop {
+        let answer = ask(&mut http, &message);
+        if answer.status == 200 {
+            break answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{}", answer.text());
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let results = results(&answer);
+    assert_eq!(results.len(), 40);
+    assert!(results.iter().all(|series| series[0].1.len() == 100_000));
+}
+
+#[test]
+fn a_reader_who_leaves_is_noticed_among_series_without_samples() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let lines: String = (0..5_000).map(|at| format!("m,n={at} v=1 1\n")).collect();
+    let written = http.post("/write?precision=ms", lines.as_bytes());
+    assert_eq!(written.status, 204);
+    let message = query(1000, 2000, &[(EQUAL, "__name__", "m_v")]).repeat(64);
+    // Figures are shown of paths that were used.
+    assert_eq!(ask(&mut http, b"").status, 200);
+    let mut redis = server.client();
+    let (begun, mut patience) = (Instant::now(), Duration::ZERO);
+    // Who leaves before the series are found, or when all were read, is nobody
+    // who leaves among them.
+    while redis.info("read_remote_read_cancelled") == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the work goes on for nobody");
+        let mut reader = Http::to(server.http());
+        send(&mut reader, &message);
+        patience += Duration::from_millis(20);
+        std::thread::sleep(patience);
+        drop(reader);
+        assert_eq!(http.get("/api/v1/labels").status, 200);
+    }
 }

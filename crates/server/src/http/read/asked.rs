@@ -6,11 +6,13 @@ use crate::acl::User;
 use crate::http::Context;
 use crate::http::answer::Answer;
 use crate::http::auth;
-use crate::http::body::{Received, receive};
+use crate::http::body::{Received, receive_in};
+use crate::http::room::Room;
 use crate::labelled::{self, Named};
 use crate::shared::Shared;
 use axum::body::Body;
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode};
 use latewood_engine::RangeQuery;
 use latewood_wire::selector::Matcher;
 use std::sync::Arc;
@@ -54,7 +56,7 @@ impl Asked {
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
         context.ready(false)?;
-        let received = receive(context, headers, body).await?;
+        let received = receive_in(&context.work.readers, headers, body).await?;
         Ok(Self {
             context: context.clone(),
             endpoint,
@@ -71,15 +73,20 @@ impl Asked {
     pub(super) async fn with_parameters(
         context: &Context,
         endpoint: Endpoint,
-        (uri, headers, body): (Uri, HeaderMap, Body),
+        request: Request,
     ) -> Result<(Self, Parameters), Answer> {
-        let asked = Self::begin(context, endpoint, &headers, body).await?;
-        let parameters = Parameters::read(&uri, &headers, &asked.received)?;
+        let (head, body) = request.into_parts();
+        let asked = Self::begin(context, endpoint, &head.headers, body).await?;
+        let parameters = Parameters::read(&head.uri, &head.headers, &asked.received)?;
         Ok((asked, parameters))
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.context.shared
+    }
+
+    pub(super) fn room(&self) -> &Room {
+        &self.context.work.readers
     }
 
     pub(super) fn counters(&self) -> &Counters {
@@ -131,7 +138,7 @@ impl Asked {
     /// Takes memory for names until the answer has gone out.
     fn hold(&mut self, named: &[Named]) -> Result<(), Answer> {
         let each = |one: &Named| size_of::<Named>() + one.labels.len_bytes() + one.series.key.len();
-        let permit = self.context.work.memory(named.iter().map(each).sum())?;
+        let permit = self.room().memory(named.iter().map(each).sum())?;
         match &mut self.memory {
             Some(memory) => memory.merge(permit),
             None => self.memory = Some(permit),

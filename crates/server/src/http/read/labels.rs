@@ -12,9 +12,7 @@ use super::parameters::Parameters;
 use super::stream;
 use crate::http::Context;
 use crate::http::answer::Answer;
-use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Uri};
+use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use latewood_engine::Db;
 use latewood_model::{Matcher, Test};
@@ -22,13 +20,8 @@ use latewood_wire::series_name::METRIC;
 use std::collections::BTreeSet;
 
 /// The handler of names.
-pub(crate) async fn labels(
-    State(context): State<Context>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let result = answer(&context, None, (uri, headers, body)).await;
+pub(crate) async fn labels(State(context): State<Context>, request: Request) -> Response {
+    let result = answer(&context, None, request).await;
     answered(&context, Endpoint::Labels, result)
 }
 
@@ -36,19 +29,17 @@ pub(crate) async fn labels(
 pub(crate) async fn label_values(
     State(context): State<Context>,
     Path(name): Path<String>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Response {
     let name = unescape(&name).unwrap_or(name);
-    let result = answer(&context, Some(name), (uri, headers, body)).await;
+    let result = answer(&context, Some(name), request).await;
     answered(&context, Endpoint::LabelValues, result)
 }
 
 async fn answer(
     context: &Context,
     label: Option<String>,
-    request: (Uri, HeaderMap, Body),
+    request: Request,
 ) -> Result<Response, Answer> {
     let endpoint = match label {
         Some(_) => Endpoint::LabelValues,

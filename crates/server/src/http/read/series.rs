@@ -8,23 +8,16 @@ use super::stream;
 use crate::http::Context;
 use crate::http::answer::Answer;
 use crate::labelled::{LabelSet, Named};
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::extract::{Request, State};
 use axum::response::Response;
 
 /// The handler.
-pub(crate) async fn series(
-    State(context): State<Context>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let result = answer(&context, (uri, headers, body)).await;
+pub(crate) async fn series(State(context): State<Context>, request: Request) -> Response {
+    let result = answer(&context, request).await;
     answered(&context, Endpoint::Series, result)
 }
 
-async fn answer(context: &Context, request: (Uri, HeaderMap, Body)) -> Result<Response, Answer> {
+async fn answer(context: &Context, request: Request) -> Result<Response, Answer> {
     let (mut asked, parameters) =
         Asked::with_parameters(context, Endpoint::Series, request).await?;
     let (span, limit) = (parameters.span()?, parameters.number("limit")?);

@@ -50,7 +50,7 @@ pub(super) async fn respond(
     content_type: &'static str,
     pieces: impl Pieces,
 ) -> Result<Response, Answer> {
-    let memory = asked.context.work.memory(MEMORY_BYTES)?;
+    let memory = asked.room().memory(MEMORY_BYTES)?;
     let (work, (first, follows)) = next(Maker { asked, pieces }).await?;
     let kind = [(header::CONTENT_TYPE, content_type)];
     if !follows {
@@ -95,6 +95,8 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
             return;
         }
         if !follows {
+            // The last piece counts until it is taken, too.
+            let _ = tokio::time::timeout(STALL_MAX, sender.reserve()).await;
             return;
         }
         match next(work).await {

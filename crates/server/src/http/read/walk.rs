@@ -3,13 +3,16 @@
 //! A long series is read in several parts. Each is a query of its own that
 //! begins behind the last row of the part before, so that nothing is held of
 //! the series while the reader takes its time. A bucket is never cut: the next
-//! part begins with the bucket behind the last.
+//! part begins with the bucket behind the last. What a bucket takes from the
+//! one before comes along, so that the rows are those of one query: the engine
+//! leads the line of TWA on from the last number, LAST is carried here.
 
 use super::asked::Asked;
 use crate::http::answer::Answer;
 use crate::labelled::{LabelSet, Named};
 use latewood_engine::RangeQuery;
 use latewood_engine::query::Columns;
+use latewood_model::Aggregator;
 
 /// What is read of one series.
 pub(super) struct Job {
@@ -34,6 +37,16 @@ pub(super) struct Part<'a> {
     pub(super) is_last: bool,
 }
 
+/// What a step of a walk comes to.
+pub(super) enum Next<'a> {
+    /// Rows.
+    Part(Part<'a>),
+    /// A series without rows was passed over.
+    Nothing,
+    /// There is no more.
+    End,
+}
+
 /// Jobs under way.
 pub(super) struct Walk {
     jobs: std::vec::IntoIter<Job>,
@@ -56,45 +69,44 @@ impl Walk {
         }
     }
 
-    /// The next part; `None` behind the last. A series without rows has none.
-    /// May block.
+    /// The next part. A series without rows has none; it is passed over in a
+    /// step of its own, so that the caller can see between two whether somebody
+    /// still waits. May block.
     ///
     /// # Errors
     /// Where samples cannot be read.
-    pub(super) fn next(&mut self, asked: &Asked) -> Result<Option<Part<'_>>, Answer> {
-        let mut is_first = false;
-        loop {
-            let from = match self.next_from {
-                Some(from) => from,
-                None => {
-                    is_first = true;
-                    self.current = self.jobs.next();
-                    match &self.current {
-                        Some(job) => job.query.from,
-                        None => return Ok(None),
-                    }
-                }
-            };
-            self.read(asked, from)?;
-            if !(is_first && self.rows.timestamps.is_empty()) {
-                break;
-            }
+    pub(super) fn next(&mut self, asked: &Asked) -> Result<Next<'_>, Answer> {
+        let is_first = self.next_from.is_none();
+        if is_first {
+            self.current = self.jobs.next();
         }
-        Ok(self.current.as_ref().map(|job| Part {
+        let Some(job) = &self.current else {
+            return Ok(Next::End);
+        };
+        let from = self.next_from.unwrap_or(job.query.from);
+        self.read(asked, from)?;
+        if is_first && self.rows.timestamps.is_empty() {
+            return Ok(Next::Nothing);
+        }
+        let part = self.current.as_ref().map(|job| Part {
             labels: &job.named.labels,
             number: job.number,
             timestamps: &self.rows.timestamps,
             values: &self.rows.values,
             is_first,
             is_last: self.next_from.is_none(),
-        }))
+        });
+        Ok(part.map_or(Next::End, Next::Part))
     }
 
     /// Reads the rows of the current job from `from` on.
     fn read(&mut self, asked: &Asked, from: i64) -> Result<(), Answer> {
+        let before = match self.next_from.take() {
+            Some(_) => self.rows.values.last().copied(),
+            None => None,
+        };
         self.rows.timestamps.clear();
         self.rows.values.clear();
-        self.next_from = None;
         let Some(job) = &self.current else {
             return Ok(());
         };
@@ -115,6 +127,12 @@ impl Walk {
         };
         let read = found.view.run(&query, &mut self.rows);
         read.map_err(|error| Answer::engine(&error))?;
+        if let Some(before) = before
+            && let Some(by) = &query.aggregation
+            && by.aggregators == [Aggregator::Last]
+        {
+            carry(before, &mut self.rows.values);
+        }
         if self.rows.timestamps.len() == self.rows_max {
             let width = query.aggregation.as_ref().map_or(1, |by| by.bucket_ms);
             let last = self.rows.timestamps.last();
@@ -123,4 +141,11 @@ impl Walk {
         }
         Ok(())
     }
+}
+
+/// Gives the first buckets, as long as all samples in them are NaN, the value
+/// that LAST had before them.
+fn carry(before: f64, values: &mut [f64]) {
+    let silent = values.iter_mut().take_while(|value| value.is_nan());
+    silent.for_each(|value| *value = before);
 }

@@ -1,4 +1,4 @@
-//! A line of JSON for some samples of a series:
+//! Lines of JSON for the samples of a series:
 //! `{"metric":{"__name__":"up"},"values":[1],"timestamps":[1700000000000]}`.
 //!
 //! JSON has no NaN and no infinity: they are `null`, `"Infinity"` and
@@ -11,12 +11,20 @@ use itoa::Buffer;
 /// Whole numbers up to here are written without an exponent or a point.
 const WHOLE_MAX: f64 = (1u64 << 53) as f64;
 
-/// Appends the line.
-pub(super) fn put(part: &Part<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"{\"metric\":");
-    put_labels(part.labels, out);
+/// Appends lines of at most `rows` samples.
+pub(super) fn put(part: &Part<'_>, rows: usize, out: &mut Vec<u8>) {
+    let mut metric = b"{\"metric\":".to_vec();
+    put_labels(part.labels, &mut metric);
+    let lines = part.timestamps.chunks(rows).zip(part.values.chunks(rows));
+    for (timestamps, values) in lines {
+        out.extend_from_slice(&metric);
+        put_samples(timestamps, values, out);
+    }
+}
+
+fn put_samples(timestamps: &[i64], values: &[f64], out: &mut Vec<u8>) {
     out.extend_from_slice(b",\"values\":[");
-    for (index, value) in part.values.iter().enumerate() {
+    for (index, value) in values.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }
@@ -24,7 +32,7 @@ pub(super) fn put(part: &Part<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b"],\"timestamps\":[");
     let mut buffer = Buffer::new();
-    for (index, timestamp) in part.timestamps.iter().enumerate() {
+    for (index, timestamp) in timestamps.iter().enumerate() {
         if index > 0 {
             out.push(b',');
         }

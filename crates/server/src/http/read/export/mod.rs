@@ -14,13 +14,11 @@ use super::envelope::answered;
 use super::figures::{Endpoint, add};
 use super::parameters::{Parameters, Span};
 use super::stream::{self, PIECE_BYTES, PIECE_TIME, Pieces};
-use super::walk::{Job, Part, Walk};
+use super::walk::{Job, Next, Part, Walk};
 use crate::http::Context;
 use crate::http::answer::Answer;
 use crate::labelled::Named;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use latewood_engine::query::{Aggregation, BucketStamp};
 use latewood_model::Aggregator;
@@ -37,35 +35,30 @@ const KNOWN: [&str; 7] = [
     "step",
     "max_rows_per_line",
 ];
-/// Rows of a series that are read at a time, and those of a line of JSON.
+/// Rows of a series that are read at a time, and those of a line of JSON, at most.
 const PART_ROWS: usize = 10_000;
 /// Rows of one piece at most.
 const PIECE_ROWS: usize = 64 << 10;
-/// Bytes of CSV made of what is read at a time, and those of a piece of Arrow.
+/// Bytes of labels in what is read at a time, and those of a piece of Arrow.
 const PART_BYTES: usize = 1 << 20;
 const ARROW_BYTES: usize = 4 << 20;
 /// A row without its labels.
 const ROW_BYTES: usize = 32;
 
 /// The handler.
-pub(crate) async fn export(
-    State(context): State<Context>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Body,
-) -> Response {
-    let result = answer(&context, (uri, headers, body)).await;
+pub(crate) async fn export(State(context): State<Context>, request: Request) -> Response {
+    let result = answer(&context, request).await;
     answered(&context, Endpoint::Export, result)
 }
 
-async fn answer(context: &Context, request: (Uri, HeaderMap, Body)) -> Result<Response, Answer> {
+async fn answer(context: &Context, request: Request) -> Result<Response, Answer> {
     let (mut asked, parameters) =
         Asked::with_parameters(context, Endpoint::Export, request).await?;
     parameters.only(&KNOWN)?;
     let kind = Kind::of(&parameters)?;
     let aggregation = aggregation(&parameters)?;
-    let rows_max = parameters.number("max_rows_per_line")?;
-    let rows_max = rows_max.unwrap_or(PART_ROWS).min(PART_ROWS);
+    let line_rows = parameters.number("max_rows_per_line")?;
+    let line_rows = line_rows.unwrap_or(PART_ROWS).min(PART_ROWS);
     let span = parameters.span()?.unwrap_or(Span {
         from_ms: 0,
         to_ms: i64::MAX,
@@ -73,8 +66,8 @@ async fn answer(context: &Context, request: (Uri, HeaderMap, Body)) -> Result<Re
     let work = move || {
         let selectors = parameters.selectors_needed()?;
         let named = asked.find(&selectors, Unreadable::Refuse)?;
-        let format = kind.format(&named)?;
-        let rows_max = rows_max.min(format.part_rows(&named));
+        let format = kind.format(&named, line_rows)?;
+        let rows_max = format.part_rows(&named);
         let piece_rows = format.piece_rows();
         let jobs = named.into_iter().map(|named| {
             let mut query = raw(span);
@@ -149,9 +142,9 @@ impl Kind {
         }
     }
 
-    fn format(self, named: &[Named]) -> Result<Format, Answer> {
+    fn format(self, named: &[Named], line_rows: usize) -> Result<Format, Answer> {
         Ok(match self {
-            Self::Json => Format::Json,
+            Self::Json => Format::Json { line_rows },
             Self::Csv => Format::Csv(csv::Writer::new(table::label_names(named)?)),
             Self::Arrow => Format::Arrow(Box::new(arrow::Writer::new(table::label_names(named)?)?)),
         })
@@ -160,20 +153,21 @@ impl Kind {
 
 /// A format under way.
 enum Format {
-    Json,
+    Json { line_rows: usize },
     Csv(csv::Writer),
     Arrow(Box<arrow::Writer>),
 }
 
 impl Format {
-    /// Rows that may be read at a time: in CSV each repeats its labels.
+    /// Rows that may be read at a time: in CSV each repeats its labels, in JSON
+    /// each line does, and lines are whole.
     fn part_rows(&self, named: &[Named]) -> usize {
+        let widest = || named.iter().map(|one| one.labels.len_bytes()).max();
+        let repeats = || (PART_BYTES / (widest().unwrap_or(0) + ROW_BYTES)).max(1);
         match self {
-            Self::Csv(_) => {
-                let widest = named.iter().map(|one| one.labels.len_bytes()).max();
-                (PART_BYTES / (widest.unwrap_or(0) + ROW_BYTES)).max(1)
-            }
-            Self::Json | Self::Arrow(_) => self.piece_rows(),
+            Self::Csv(_) => repeats().min(PART_ROWS),
+            Self::Json { line_rows } => repeats().min(PART_ROWS / line_rows) * line_rows,
+            Self::Arrow(_) => self.piece_rows().min(PART_ROWS),
         }
     }
 
@@ -183,13 +177,13 @@ impl Format {
             Self::Arrow(writer) => {
                 (ARROW_BYTES / (4 * writer.columns() + ROW_BYTES)).clamp(1, PIECE_ROWS)
             }
-            Self::Json | Self::Csv(_) => PIECE_ROWS,
+            Self::Json { .. } | Self::Csv(_) => PIECE_ROWS,
         }
     }
 
     fn put(&mut self, part: &Part<'_>, out: &mut Vec<u8>) {
         match self {
-            Self::Json => json::put(part, out),
+            Self::Json { line_rows } => json::put(part, *line_rows, out),
             Self::Csv(writer) => writer.put(part, out),
             Self::Arrow(writer) => writer.put(part),
         }
@@ -198,7 +192,7 @@ impl Format {
     /// Brings the rows of a piece to `out`.
     fn end_piece(&mut self, is_last: bool, out: &mut Vec<u8>) -> Result<(), Answer> {
         match self {
-            Self::Json => Ok(()),
+            Self::Json { .. } => Ok(()),
             Self::Csv(writer) => {
                 writer.begin(out);
                 Ok(())
@@ -224,8 +218,10 @@ impl Pieces for Export {
             if is_full || started.elapsed() >= PIECE_TIME {
                 break true;
             }
-            let Some(part) = self.walk.next(asked)? else {
-                break false;
+            let part = match self.walk.next(asked)? {
+                Next::Part(part) => part,
+                Next::Nothing => continue,
+                Next::End => break false,
             };
             if !part.timestamps.is_empty() {
                 self.format.put(&part, out);

@@ -19,8 +19,8 @@ use crate::http::answer::Answer;
 use crate::http::body::Encoding;
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
 use latewood_wire::prometheus::read::{Form, Request};
 use std::slice;
 use std::sync::Arc;
@@ -60,13 +60,18 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
         Form::Samples => {
             let leave = Leave(Arc::new(AtomicBool::new(false)));
             let left = Arc::clone(&leave.0);
-            let work = move || sampled::message(&asked, walk, queries, &left);
-            let compressed = context.block(work).await??;
+            let work = move || {
+                let message = sampled::message(&asked, walk, queries, &left)?;
+                Ok((asked, message))
+            };
+            let (asked, message) = context.block(work).await??;
             let head = [
-                (header::CONTENT_TYPE, "application/x-protobuf"),
-                (header::CONTENT_ENCODING, "snappy"),
+                (header::CONTENT_ENCODING, HeaderValue::from_static("snappy")),
+                (header::CONTENT_LENGTH, message.len_bytes().into()),
             ];
-            Ok((StatusCode::OK, head, compressed).into_response())
+            let mut response = stream::respond(asked, "application/x-protobuf", message).await?;
+            response.headers_mut().extend(head);
+            Ok(response)
         }
     }
 }

@@ -1,11 +1,17 @@
 //! The answer as one message with every sample.
+//!
+//! It is made whole and sent in pieces, as its reader takes them: until the last
+//! is taken it counts among the memory of readers.
 
 use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
 use crate::http::read::figures::add;
-use crate::http::read::walk::Walk;
+use crate::http::read::stream::{PIECE_BYTES, Pieces};
+use crate::http::read::walk::{Next, Walk};
+use crate::http::room;
 use latewood_wire::prometheus::read::SamplesAnswer;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// Samples of one message.
 const SAMPLES_MAX: usize = 5_000_000;
@@ -14,8 +20,32 @@ const MESSAGE_BYTES_MAX: usize = 128 << 20;
 /// Bytes of it that memory is asked for at a time.
 const STEP_BYTES: usize = 4 << 20;
 
-/// The message, compressed. Ends early, with nothing of use, once `left` says
-/// that the reader is gone.
+/// A message, compressed, with the memory that was given out for it.
+pub(super) struct Message {
+    bytes: Vec<u8>,
+    sent: usize,
+    _memory: OwnedSemaphorePermit,
+}
+
+impl Message {
+    /// Its length in bytes.
+    pub(super) fn len_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl Pieces for Message {
+    fn more(&mut self, _: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer> {
+        let rest = &self.bytes[self.sent..];
+        let piece = &rest[..rest.len().min(PIECE_BYTES)];
+        out.extend_from_slice(piece);
+        self.sent += piece.len();
+        Ok(self.sent < self.bytes.len())
+    }
+}
+
+/// Makes the message. Ends early, with nothing of use, once `left` says that
+/// the reader is gone.
 ///
 /// # Errors
 /// 400 where it would hold too much, 503 where other requests take the memory.
@@ -24,17 +54,23 @@ pub(super) fn message(
     mut walk: Walk,
     queries: usize,
     left: &AtomicBool,
-) -> Result<Vec<u8>, Answer> {
+) -> Result<Message, Answer> {
     let counters = asked.counters();
     let mut answer = SamplesAnswer::new();
     let (mut query, mut samples) = (0, 0);
     // The message and what it is compressed to.
-    let (mut granted, mut memory) = (0, Vec::new());
-    while let Some(part) = walk.next(asked)? {
+    let mut memory = asked.room().memory(STEP_BYTES)?;
+    let mut granted = STEP_BYTES;
+    loop {
         if left.load(Ordering::Relaxed) {
             add(&counters.cancelled, 1);
-            return Ok(Vec::new());
+            return compressed(SamplesAnswer::new(), memory);
         }
+        let part = match walk.next(asked)? {
+            Next::Part(part) => part,
+            Next::Nothing => continue,
+            Next::End => break,
+        };
         while query < part.number {
             answer.end_query();
             query += 1;
@@ -55,20 +91,28 @@ pub(super) fn message(
             )));
         }
         while 2 * answer.len_bytes() > granted {
-            memory.push(asked.context.work.memory(STEP_BYTES)?);
+            memory.merge(asked.room().memory(STEP_BYTES)?);
             granted += STEP_BYTES;
         }
     }
     for _ in query..queries {
         answer.end_query();
     }
-    let message = answer.finish();
-    let compressed = snap::raw::Encoder::new().compress_vec(&message);
-    let compressed = compressed.map_err(|error| {
+    add(&counters.samples, samples);
+    compressed(answer, memory)
+}
+
+fn compressed(answer: SamplesAnswer, mut memory: OwnedSemaphorePermit) -> Result<Message, Answer> {
+    let compressed = snap::raw::Encoder::new().compress_vec(&answer.finish());
+    let mut bytes = compressed.map_err(|error| {
         let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
         Answer::new(status, format!("the answer does not compress: {error}"))
     })?;
-    add(&counters.samples, samples);
-    add(&counters.bytes, compressed.len());
-    Ok(compressed)
+    bytes.shrink_to_fit();
+    room::shrink(&mut memory, bytes.len());
+    Ok(Message {
+        bytes,
+        sent: 0,
+        _memory: memory,
+    })
 }

@@ -4,7 +4,7 @@ use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
 use crate::http::read::figures::add;
 use crate::http::read::stream::{PIECE_BYTES, PIECE_TIME, Pieces};
-use crate::http::read::walk::Walk;
+use crate::http::read::walk::{Next, Walk};
 use latewood_wire::prometheus::read::frames::{FRAME_BYTES, FrameWriter};
 use std::time::Instant;
 
@@ -27,8 +27,10 @@ impl Pieces for Frames {
         let counters = asked.counters();
         let started = Instant::now();
         while out.len() < PIECE_BYTES && started.elapsed() < PIECE_TIME {
-            let Some(part) = self.walk.next(asked)? else {
-                return Ok(false);
+            let part = match self.walk.next(asked)? {
+                Next::Part(part) => part,
+                Next::Nothing => continue,
+                Next::End => return Ok(false),
             };
             if part.is_first {
                 let labels = part.labels.bytes();

@@ -1,0 +1,65 @@
+//! Places and memory for requests of one side: those that write, or those that
+//! read.
+//!
+//! Each side has a room of its own, so that readers who take their time keep no
+//! writer out, nor writers a reader. Nobody waits: who finds no room is told to
+//! come again.
+
+use super::answer::Answer;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Pieces of memory that the requests of one side may hold together.
+const MEMORY_PIECES: usize = 16 * 1024;
+/// The unit in which memory is given out.
+const PIECE_BYTES: usize = 16 * 1024;
+
+/// What the requests of one side share.
+pub(crate) struct Room {
+    /// What they are about, as in "too many requests to read".
+    verb: &'static str,
+    places: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+}
+
+impl Room {
+    /// Room for so many requests, which are there to `verb`.
+    pub(super) fn new(verb: &'static str, places: usize) -> Self {
+        Self {
+            verb,
+            places: Arc::new(Semaphore::new(places)),
+            memory: Arc::new(Semaphore::new(MEMORY_PIECES)),
+        }
+    }
+
+    /// A place among the requests that are worked on or wait for it.
+    ///
+    /// # Errors
+    /// 503 where there are too many.
+    pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Answer> {
+        let permit = Arc::clone(&self.places).try_acquire_owned();
+        permit.map_err(|_| Answer::busy(format!("too many requests to {} at a time", self.verb)))
+    }
+
+    /// Memory for `bytes` more of a body or an answer.
+    ///
+    /// # Errors
+    /// 503 where others take too much already.
+    pub(crate) fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
+        let permit = Arc::clone(&self.memory).try_acquire_many_owned(pieces(bytes));
+        permit.map_err(|_| {
+            let text = format!("other requests to {} take all memory there is", self.verb);
+            Answer::busy(text)
+        })
+    }
+}
+
+/// Gives back what `memory` holds for more than `bytes`.
+pub(super) fn shrink(memory: &mut OwnedSemaphorePermit, bytes: usize) {
+    let over = memory.num_permits().saturating_sub(pieces(bytes) as usize);
+    drop(memory.split(over));
+}
+
+fn pieces(bytes: usize) -> u32 {
+    bytes.div_ceil(PIECE_BYTES).min(MEMORY_PIECES) as u32
+}
