@@ -91,7 +91,9 @@ impl<'a> Block<'a> {
         } else {
             (0, 0)
         };
-        if width + high_width > 64 || patches > count {
+        // A patch that adds no bits is none, and would be shifted out of its value.
+        let is_empty = patches > 0 && high_width == 0;
+        if width + high_width > 64 || patches > count || is_empty {
             return Err(Error::Corrupt("a packed block contradicts itself"));
         }
         let packed = reader.take(packed_len(count, width))?;
@@ -221,6 +223,29 @@ mod tests {
             for (index, value) in values.iter().enumerate().step_by(7) {
                 prop_assert_eq!(get(&mut Reader::new(&bytes), values.len(), index), Ok(*value));
             }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_a_reader_panic(
+            head in prop::collection::vec(any::<u8>(), 1..4),
+            rest in prop::collection::vec(any::<u8>(), 0..600),
+            count in 1..300usize,
+        ) {
+            let bytes = [head, rest].concat();
+            let _ = decode(&mut Reader::new(&bytes), &mut vec![0; count]);
+            let _ = get(&mut Reader::new(&bytes), count, count - 1);
+        }
+    }
+
+    #[test]
+    fn patches_without_bits_are_refused() {
+        for width in [0, 7, 64] {
+            let bytes = [vec![width | PATCHED, 1, 0], vec![0; 8 * 64 + 1]].concat();
+            let mut out = [0; 64];
+            assert!(decode_block(&mut Reader::new(&bytes), &mut out).is_err());
+            assert!(get(&mut Reader::new(&bytes), 64, 0).is_err());
         }
     }
 

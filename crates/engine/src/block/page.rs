@@ -179,7 +179,8 @@ fn take(bytes: &mut &[u8], state: &mut State) -> Option<Entry> {
         let (checksum, rest) = bytes.split_first_chunk()?;
         entry.checksum = u32::from_le_bytes(*checksum);
         *bytes = rest;
-        if entry.count == 0 || entry.len_bytes == 0 {
+        // A tombstone may reach back before 1970, a sample does not.
+        if entry.count == 0 || entry.len_bytes == 0 || first < 0 {
             return None;
         }
     }

@@ -276,6 +276,20 @@ fn what_is_out_of_place_is_refused() {
 }
 
 #[test]
+fn samples_before_1970_are_refused_in_words() {
+    let (_, env) = disk();
+    for (number, first) in [(1, -1), (2, i64::MIN)] {
+        let mut writer = BlockWriter::create(&env, &path(number), number, 0, Family::Base).unwrap();
+        let made_up = chunk(first, 10, 5, 1);
+        writer.chunk(SeriesId(5), Kind::Base, &made_up).unwrap();
+        let meta = writer.finish().unwrap();
+        let error = read_all(&env, &meta).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("makes no sense"), "{error}");
+    }
+}
+
+#[test]
 fn a_failed_write_or_sync_finishes_no_block() {
     for op in [Op::Create, Op::Write, Op::Sync] {
         let (disk, env) = disk();

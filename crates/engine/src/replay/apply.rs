@@ -7,7 +7,7 @@ use super::Replayer;
 use crate::block::partition_of;
 use crate::core::Core;
 use crate::creation::series_bytes;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::series::{Fate, Series};
 use crate::shard::ShardState;
 use crate::wal::{Position, Record, RecordIter};
@@ -92,6 +92,13 @@ impl Replayer<'_> {
                 value,
                 policy,
             } => {
+                if timestamp < 0 {
+                    let text = format!(
+                        "the log makes no sense: series {} has a sample at {timestamp}",
+                        id.0
+                    );
+                    return Err(Error::new(ErrorKind::Corrupt, text));
+                }
                 let sample = Sample::new(timestamp, value);
                 if !core.replay_sample(state, id, sample, policy)? {
                     self.note_orphan(state, id);

@@ -137,14 +137,17 @@ impl Chunk {
     /// A chunk from its bytes: frames end to end. Parses their headers.
     ///
     /// # Errors
-    /// `Corrupt` where the bytes are no frames, none at all, or frames that do
-    /// not ascend.
+    /// `Corrupt` where the bytes are no frames, none at all, frames that do
+    /// not ascend, or begin before 1970.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut start = 0;
         while start < bytes.len() {
             let (frame, len_bytes) = Frame::parse(&bytes[start..]).map_err(damaged)?;
             let (first, last) = (frame.first_timestamp(), frame.last_timestamp());
+            if first < 0 {
+                return Err(no_chunk("it begins before 1970"));
+            }
             if !chunk.frames.is_empty() && first <= chunk.last {
                 return Err(no_chunk("its frames do not ascend"));
             }
@@ -349,5 +352,10 @@ mod tests {
         }
         let twice = [bytes, bytes].concat();
         assert!(Chunk::from_bytes(twice).is_err());
+        for first in [i64::MIN, -1] {
+            let chunk = chunk_of(&[&[first, 20, 35]]);
+            let error = Chunk::from_bytes(chunk.bytes().to_vec()).unwrap_err();
+            assert!(error.to_string().contains("before 1970"), "{error}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::series_file::SeriesFileReader;
 use super::verdict::{Begins, LogFound};
 use crate::block::partition_of;
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::LoadProgress;
 use crate::rules::{Links, Source};
 use crate::series::Series;
@@ -86,6 +86,7 @@ impl Core {
         by_shard.resize_with(self.shards.len(), Vec::new);
         while reader.next(&mut rows)? {
             for row in rows.drain(..) {
+                check(&row).map_err(|error| error.at(&path))?;
                 by_shard[self.shard_of(row.id)].push(row);
             }
             for (shard, rows) in self.shards.iter().zip(&mut by_shard) {
@@ -162,5 +163,20 @@ impl Core {
         state.heads.note(&mut series, partition_of(id));
         state.slab.insert(place, series);
         self.note_rules(state, place);
+    }
+}
+
+/// Refuses times that no series has, whatever the checksums say.
+fn check(row: &SeriesRow) -> Result<()> {
+    let times = [row.newest, row.flushed_last];
+    match times.into_iter().flatten().find(|&at| at < 0) {
+        None => Ok(()),
+        Some(at) => Err(Error::new(
+            ErrorKind::Corrupt,
+            format!(
+                "the series file makes no sense: series {} has a sample at {at}",
+                row.id.0
+            ),
+        )),
     }
 }

@@ -33,6 +33,9 @@ struct World {
     late: Vec<Arc<Block>>,
 }
 
+/// What is flushed first lies behind this, and late samples before it, too.
+const NOTHING_BEFORE: i64 = 50;
+
 fn path(number: u64) -> PathBuf {
     Path::new("/blocks").join(number.to_string())
 }
@@ -44,7 +47,7 @@ impl World {
         env.disk.create_dir_all(Path::new("/blocks")).unwrap();
         let series = (0..1 + chance.below(5)).map(|_| One {
             samples: BTreeMap::new(),
-            flushed_last: -1,
+            flushed_last: NOTHING_BEFORE - 1,
             facts: Some(Facts {
                 floor: i64::MIN,
                 shape: Shape {
@@ -130,7 +133,7 @@ impl World {
 
     fn flush_late(&mut self, id: SeriesId, writer: &mut BlockWriter) {
         let one = &mut self.series[id.0 as usize];
-        let (Some(facts), true) = (one.facts, one.flushed_last > 0) else {
+        let (Some(facts), true) = (one.facts, one.flushed_last >= NOTHING_BEFORE) else {
             return;
         };
         if self.chance.below(3) == 0 {
@@ -140,7 +143,7 @@ impl World {
             one.samples.retain(|at, _| !(from..=to).contains(at));
         }
         let mut ops = Vec::new();
-        let mut at = self.chance.below(one.flushed_last as u64) as i64 - 50;
+        let mut at = self.chance.below(one.flushed_last as u64) as i64;
         for _ in 0..self.chance.below(60) {
             at += self.chance.below(3) as i64;
             let value = self.chance.value();
