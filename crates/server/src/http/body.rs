@@ -6,6 +6,7 @@ use super::room::Room;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
+use std::error::Error;
 use std::io::{self, Read};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,6 +22,10 @@ pub(crate) const UNPACKED_BYTES_MAX: usize = 64 << 20;
 const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the dictionary of a zstd frame, as a power of two.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// How a stream of snappy's frames begins, which some take for a block of it:
+/// <https://github.com/google/snappy/blob/main/framing_format.txt>.
+const SNAPPY_FRAMES: &[u8] = b"\xff\x06\x00\x00sNaPpY";
 
 /// How a body is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +61,7 @@ impl Encoding {
         let Some(value) = headers.get(header::CONTENT_ENCODING) else {
             return Ok(Self::Identity);
         };
-        match value.as_bytes().trim_ascii() {
+        match &*value.as_bytes().trim_ascii().to_ascii_lowercase() {
             b"" | b"identity" => Ok(Self::Identity),
             b"gzip" | b"x-gzip" => Ok(Self::Gzip),
             b"zstd" => Ok(Self::Zstd),
@@ -112,7 +117,7 @@ pub(crate) async fn receive_in(
             Answer::new(StatusCode::REQUEST_TIMEOUT, text)
         })?;
         let Some(frame) = frame else { break };
-        let frame = frame.map_err(|error| Answer::bad(format!("the body ends early: {error}")))?;
+        let frame = frame.map_err(|error| cut_short(&error))?;
         let Ok(piece) = frame.into_data() else {
             continue;
         };
@@ -170,6 +175,10 @@ impl Received {
     /// As [`Received::pieces`].
     pub(crate) fn unpacked(&self) -> Result<Vec<u8>, Answer> {
         if self.encoding == Encoding::Snappy {
+            if self.bytes.starts_with(SNAPPY_FRAMES) {
+                let text = "the body is snappy in frames: one block without a frame is expected";
+                return Err(Answer::bad(text));
+            }
             let length = snap::raw::decompress_len(&self.bytes).map_err(not_inflated)?;
             if length > UNPACKED_BYTES_MAX {
                 return Err(too_long(UNPACKED_BYTES_MAX as u64));
@@ -230,6 +239,15 @@ fn inflate(
             }
         }
     }
+}
+
+/// What lies behind the errors that only say that a body was being read.
+fn cut_short(error: &axum::Error) -> Answer {
+    let mut cause: &dyn Error = error;
+    while let Some(behind) = cause.source() {
+        cause = behind;
+    }
+    Answer::bad(format!("the body ends early: {cause}"))
 }
 
 fn too_long(bytes_max: u64) -> Answer {

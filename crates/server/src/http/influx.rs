@@ -8,6 +8,7 @@ use crate::acl::User;
 use crate::intake::{Protocol, Report};
 use axum::Form;
 use axum::body::Body;
+use axum::extract::rejection::{FormRejection, QueryRejection};
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -85,8 +86,17 @@ pub(super) struct Statement {
 /// `/query`: senders of version 1 begin with `CREATE DATABASE`, which is done
 /// already, for there are none; some ask for them with `SHOW DATABASES` before.
 /// Other statements are refused.
-pub(super) async fn query(Form(statement): Form<Statement>) -> Response {
-    let text = statement.q.unwrap_or_default();
+///
+/// The statement stands in the path, or in a form.
+pub(super) async fn query(
+    path: Result<Query<Statement>, QueryRejection>,
+    form: Result<Form<Statement>, FormRejection>,
+) -> Response {
+    let path = path.ok().and_then(|Query(statement)| statement.q);
+    let form = || form.ok().and_then(|Form(statement)| statement.q);
+    let Some(text) = path.or_else(form) else {
+        return Answer::bad("no statement: it is the parameter q").into_response();
+    };
     let text = text.trim_start().to_ascii_lowercase();
     if text.starts_with("create database") {
         return json_text(&json!({"results": [{"statement_id": 0}]})).into_response();

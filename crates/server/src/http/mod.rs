@@ -39,7 +39,7 @@ use crate::senders::Http;
 use crate::shared::Shared;
 use answer::Answer;
 use axum::Router;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{get, post};
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -124,10 +124,35 @@ fn routes(context: Context) -> Router {
         .route("/metrics", get(metrics::metrics))
         .route("/-/healthy", get(health::healthy))
         .route("/-/ready", get(health::ready))
-        .fallback(|| async { Answer::new(StatusCode::NOT_FOUND, "there is nothing at this path") })
-        .method_not_allowed_fallback(|| async {
-            let text = "this path does not take the method";
-            Answer::new(StatusCode::METHOD_NOT_ALLOWED, text)
-        })
+        .fallback(nothing_there)
+        .method_not_allowed_fallback(not_taken)
         .with_state(context)
+}
+
+/// Bytes of a path that are shown.
+const SHOWN_BYTES_MAX: usize = 200;
+
+async fn nothing_there(uri: Uri) -> Answer {
+    let path = shown(&uri);
+    let text = match path.starts_with("/api/v1/query") {
+        true => {
+            "PromQL is not there: samples are at /api/v1/export, and a Prometheus server evaluates \
+             it through remote read at /api/v1/read"
+                .to_owned()
+        }
+        false => format!("there is nothing at {path}"),
+    };
+    Answer::new(StatusCode::NOT_FOUND, text)
+}
+
+/// Which methods are taken says the header `Allow`.
+async fn not_taken(method: Method, uri: Uri) -> Answer {
+    let text = format!("{} does not take {method}", shown(&uri));
+    Answer::new(StatusCode::METHOD_NOT_ALLOWED, text)
+}
+
+/// A path is ASCII, so it can be cut anywhere.
+fn shown(uri: &Uri) -> &str {
+    let path = uri.path();
+    path.get(..SHOWN_BYTES_MAX).unwrap_or(path)
 }

@@ -2,7 +2,7 @@
 
 use crate::harness::PATIENCE;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 
 /// One connection.
 pub(crate) struct Http(BufReader<TcpStream>);
@@ -24,6 +24,11 @@ impl Http {
 
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// Says that nothing more is sent.
+    pub(crate) fn end(&mut self) {
+        self.0.get_ref().shutdown(Shutdown::Write).unwrap();
     }
 
     pub(crate) fn get(&mut self, path: &str) -> Answer {

@@ -17,6 +17,7 @@ mod prometheus;
 mod reading;
 mod remote_read;
 mod users;
+mod wrong;
 
 use harness::Server;
 

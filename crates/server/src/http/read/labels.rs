@@ -12,6 +12,7 @@ use super::parameters::Parameters;
 use super::stream;
 use crate::http::Context;
 use crate::http::answer::Answer;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use latewood_engine::Db;
@@ -28,11 +29,16 @@ pub(crate) async fn labels(State(context): State<Context>, request: Request) -> 
 /// The handler of values.
 pub(crate) async fn label_values(
     State(context): State<Context>,
-    Path(name): Path<String>,
+    name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
-    let name = unescape(&name).unwrap_or(name);
-    let result = answer(&context, Some(name), request).await;
+    let result = match name {
+        Ok(Path(name)) => {
+            let name = unescape(&name).unwrap_or(name);
+            answer(&context, Some(name), request).await
+        }
+        Err(_) => Err(Answer::bad("the name of the label is no UTF-8")),
+    };
     answered(&context, Endpoint::LabelValues, result)
 }
 

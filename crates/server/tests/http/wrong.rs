@@ -1,0 +1,95 @@
+//! Requests that go wrong at their first try, and what is said of them.
+
+use crate::client::{Answer, Http};
+use crate::server;
+
+/// The sentence of a refusal.
+fn said(answer: &Answer) -> String {
+    assert_eq!(answer.field("content-type"), Some("application/json"));
+    let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    body["error"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    for (path, wanted) in [
+        ("/", "there is nothing at /"),
+        ("/api/v1/labels/?a=b", "there is nothing at /api/v1/labels/"),
+        (
+            "/api/v1/query?query=up",
+            "PromQL is not there: samples are at /api/v1/export",
+        ),
+    ] {
+        let answer = http.get(path);
+        assert_eq!(answer.status, 404);
+        assert!(said(&answer).starts_with(wanted), "{}", answer.text());
+    }
+    let long = http.get(&format!("/{}", "x".repeat(5_000)));
+    assert!((404, true) == (long.status, said(&long).len() < 300));
+    let answer = http.get("/write");
+    assert_eq!((answer.status, answer.field("allow")), (405, Some("post")));
+    assert_eq!(said(&answer), "/write does not take GET");
+    let answer = http.get("/api/v1/label/%ff/values");
+    assert_eq!(answer.status, 400);
+    assert_eq!(said(&answer), "the name of the label is no UTF-8");
+}
+
+#[test]
+fn a_body_that_is_not_what_it_says_is_told_so() {
+    let server = server(&[]);
+    let write = |head: &str, body: &[u8]| Http::to(server.http()).post_with("/write", head, body);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gzip, b"m v=1 1\n").unwrap();
+    let gzip = gzip.finish().unwrap();
+    assert_eq!(write("Content-Encoding: GZIP\r\n", &gzip).status, 204);
+    let framed = write(
+        "Content-Encoding: snappy\r\n",
+        b"\xff\x06\0\0sNaPpY\x01\x02\0\0ab",
+    );
+    assert_eq!(framed.status, 400);
+    assert!(
+        said(&framed).contains("snappy in frames"),
+        "{}",
+        framed.text()
+    );
+    for (head, wanted) in [
+        ("Transfer-Encoding: chunked\r\n\r\nzz\r\n", "chunk size"),
+        ("Transfer-Encoding: chunked\r\n\r\n8\r\nm v=", "end of file"),
+        ("Content-Length: 20\r\n\r\nm v=1 1\n", "end of file"),
+    ] {
+        let mut http = Http::to(server.http());
+        http.send(format!("POST /write HTTP/1.1\r\nHost: x\r\n{head}").as_bytes());
+        http.end();
+        let answer = http.answer();
+        assert_eq!(answer.status, 400);
+        let said = said(&answer);
+        assert!(
+            said.starts_with("the body ends early") && said.contains(wanted),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_statement_is_taken_from_the_path_or_from_a_form() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    assert_eq!(http.post("/query?q=CREATE+DATABASE+x", b"").status, 200);
+    let head = "Content-Type: application/x-www-form-urlencoded\r\n";
+    assert_eq!(
+        http.post_with("/query", head, b"q=CREATE+DATABASE+x")
+            .status,
+        200
+    );
+    assert_eq!(http.get("/query?q=SHOW+DATABASES").status, 200);
+    for (path, wanted) in [
+        ("/query", "no statement"),
+        ("/query?q=SELECT+1", "InfluxQL is not there"),
+    ] {
+        let answer = http.post(path, b"");
+        assert_eq!(answer.status, 400);
+        assert!(said(&answer).starts_with(wanted), "{}", answer.text());
+    }
+}
