@@ -32,31 +32,27 @@ impl<'a> Frame<'a> {
     /// contradicts itself.
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, usize), Error> {
         let mut reader = Reader::new(bytes);
-        let (codings, value_byte) = (reader.u8()?, reader.u8()?);
-        if codings >> 4 != FORMAT_VERSION {
-            return Err(Error::Version(codings >> 4));
-        }
-        let timestamp_coding = TimestampCoding::from_id(codings & 0x0f)?;
-        let value_coding = ValueCoding::from_id(value_byte & 0x0f)?;
-        let count = reader.varint()?;
-        if count == 0 || count > FRAME_SAMPLES_MAX as u64 {
-            return Err(Error::Corrupt("a frame holds 1 to 512 samples"));
-        }
-        let count = count as usize;
-        let body_len = usize::try_from(reader.varint()?).map_err(|_| Error::Truncated)?;
-        let mut body = Reader::new(reader.take(body_len)?);
-        let timestamps = parse_timestamps(&mut body, timestamp_coding, count)?;
-        let flags = value_byte & 0xf0;
+        let (timestamps, value_byte, rest) = parse_timestamps(&mut reader)?;
         let values = values::Section {
-            coding: value_coding,
-            flags,
-            count,
-            bytes: body.rest(),
+            coding: ValueCoding::from_id(value_byte & 0x0f)?,
+            flags: value_byte & 0xf0,
+            count: timestamps.count,
+            bytes: rest,
         };
         Ok((
             Self { timestamps, values },
             bytes.len() - reader.rest().len(),
         ))
+    }
+
+    /// True if the frame at the start of `bytes` has a sample at `t`: as
+    /// [`Self::parse`] and [`Self::exists`], without a look at the values.
+    ///
+    /// # Errors
+    /// As [`Self::parse`] and [`Self::decode`].
+    pub fn exists_in(bytes: &[u8], t: i64) -> Result<bool, Error> {
+        let (timestamps, _, _) = parse_timestamps(&mut Reader::new(bytes))?;
+        timestamps.exists(t)
     }
 
     /// Number of samples, 1 to [`FRAME_SAMPLES_MAX`].
@@ -203,13 +199,24 @@ pub(crate) fn put_header(
     put_varint(body_len as u64, out);
 }
 
+/// The timestamps, the byte about the values, and the bytes behind the timestamps.
+#[inline]
 fn parse_timestamps<'a>(
-    body: &mut Reader<'a>,
-    coding: TimestampCoding,
-    count: usize,
-) -> Result<timestamps::Section<'a>, Error> {
+    reader: &mut Reader<'a>,
+) -> Result<(timestamps::Section<'a>, u8, &'a [u8]), Error> {
+    let (codings, value_byte) = (reader.u8()?, reader.u8()?);
+    if codings >> 4 != FORMAT_VERSION {
+        return Err(Error::Version(codings >> 4));
+    }
+    let coding = TimestampCoding::from_id(codings & 0x0f)?;
+    let count = reader.varint()?;
+    if count == 0 || count > FRAME_SAMPLES_MAX as u64 {
+        return Err(Error::Corrupt("a frame holds 1 to 512 samples"));
+    }
+    let body_len = usize::try_from(reader.varint()?).map_err(|_| Error::Truncated)?;
+    let mut body = Reader::new(reader.take(body_len)?);
     let first = body.zigzag()?;
-    let gaps = count as u64 - 1;
+    let gaps = count - 1;
     let (step, span, bytes): (u64, u64, &[u8]) = if coding == TimestampCoding::Regular {
         let step = if count > 1 { body.varint()? } else { 0 };
         (
@@ -230,12 +237,13 @@ fn parse_timestamps<'a>(
     let last = first
         .checked_add_unsigned(span)
         .ok_or(Error::Corrupt("timestamps overflow"))?;
-    Ok(timestamps::Section {
+    let section = timestamps::Section {
         coding,
-        count,
+        count: count as usize,
         first,
         last,
         step,
         bytes,
-    })
+    };
+    Ok((section, value_byte, body.rest()))
 }

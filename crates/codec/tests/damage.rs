@@ -56,7 +56,7 @@ fn read_all(bytes: &[u8]) {
         if let Ok(index) = frame.lower_bound(t) {
             assert!(index <= frame.count());
         }
-        let _ = frame.exists(t);
+        assert_eq!(Frame::exists_in(bytes, t), frame.exists(t));
     }
     let _ = frame.value_at(frame.count() - 1);
     if let Ok(stats) = frame.stats() {

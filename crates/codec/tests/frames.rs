@@ -49,7 +49,7 @@ fn check(bytes: &[u8], timestamps: &[i64], values: &[f64], what: &str) {
         })
     );
     check_stats(&frame, values, what);
-    check_search(&frame, timestamps, what);
+    check_search(&frame, bytes, timestamps, what);
 }
 
 /// Against the twin: filter, compare, and a sum whose error is bounded by its terms.
@@ -89,7 +89,7 @@ fn check_stats(frame: &Frame<'_>, values: &[f64], what: &str) {
 }
 
 /// Against the twin: a scan.
-fn check_search(frame: &Frame<'_>, timestamps: &[i64], what: &str) {
+fn check_search(frame: &Frame<'_>, bytes: &[u8], timestamps: &[i64], what: &str) {
     let near = |t: &i64| [t.saturating_sub(1), *t, t.saturating_add(1)];
     let probes = timestamps
         .iter()
@@ -109,6 +109,11 @@ fn check_search(frame: &Frame<'_>, timestamps: &[i64], what: &str) {
             frame.exists(t).unwrap(),
             timestamps.contains(&t),
             "{what}: existence of {t}"
+        );
+        assert_eq!(
+            Frame::exists_in(bytes, t),
+            frame.exists(t),
+            "{what}: existence of {t} in the bytes"
         );
     }
 }

@@ -203,6 +203,10 @@ impl Core {
             let order = &scratch.order[start as usize..end as usize];
             let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
             state.touch(found.map(|id| self.place_of(id)));
+            state.touch_checked(order.iter().filter_map(|&at| {
+                let id = scratch.ids[at as usize]?;
+                Some((self.place_of(id), batch[at as usize].timestamp))
+            }));
             for place in start..end {
                 let index = scratch.order[place as usize] as usize;
                 let found = scratch.ids[index].filter(|_| !is_stale);

@@ -6,7 +6,7 @@
 
 use crate::block::partition_of;
 use crate::core::Core;
-use crate::refusal::Refusal;
+use crate::refusal::{Excess, Refusal};
 use crate::series::Series;
 use crate::shard::ShardState;
 use crate::stages::{Laps, Stage};
@@ -77,7 +77,7 @@ impl Core {
         self.check_crowd()?;
         match u32::try_from(state.next_place * self.shards.len() + shard) {
             Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
-            _ => Err(self.limits.refuse_series("the database is full of series")),
+            _ => Err(self.limits.refuse_series(Excess::SeriesIds)),
         }
     }
 
@@ -89,8 +89,7 @@ impl Core {
         options: &SeriesOptions,
     ) -> Result<(), Refusal> {
         if key.len() + options.labels.as_bytes().len() > self.group_bytes_max() / 2 {
-            let why = "key and labels do not fit a log segment";
-            return Err(self.limits.refuse_key(why));
+            return Err(self.limits.refuse_key(Excess::LogBytes));
         }
         Ok(())
     }

@@ -38,13 +38,16 @@ pub enum ErrorKind {
     Invalid,
 }
 
-/// A failed operation.
-#[derive(Debug, thiserror::Error)]
-pub struct Error {
+/// A failed operation. One word, so that results which nearly always succeed
+/// are small.
+#[derive(Debug)]
+pub struct Error(Box<Failure>);
+
+#[derive(Debug)]
+struct Failure {
     kind: ErrorKind,
     message: String,
     path: Option<PathBuf>,
-    #[source]
     source: Option<io::Error>,
 }
 
@@ -55,58 +58,65 @@ impl Error {
     /// An error of `kind` that reads `message`.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
+        Self(Box::new(Failure {
             kind,
             message: message.into(),
             path: None,
             source: None,
-        }
+        }))
     }
 
     /// A failed system call on `path` while doing `what`.
     #[cold]
     pub fn io(what: &str, path: &Path, source: io::Error) -> Self {
-        Self {
+        Self(Box::new(Failure {
             kind: ErrorKind::Io,
             message: what.to_owned(),
             path: Some(path.to_owned()),
             source: Some(source),
-        }
+        }))
     }
 
     /// The same error, naming the file it is about.
     #[cold]
     pub fn at(mut self, path: &Path) -> Self {
-        self.path = Some(path.to_owned());
+        self.0.path = Some(path.to_owned());
         self
     }
 
     /// Whether it is a file that is not there.
     pub fn is_not_found(&self) -> bool {
-        let source = self.source.as_ref();
+        let source = self.0.source.as_ref();
         source.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Whether it is about what stored bytes hold, not about reading them.
     pub fn is_damage(&self) -> bool {
-        matches!(self.kind, ErrorKind::Corrupt | ErrorKind::Truncated)
+        matches!(self.0.kind, ErrorKind::Corrupt | ErrorKind::Truncated)
     }
 
     /// What a caller may do about it.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        if let Some(path) = &self.path {
+        f.write_str(&self.0.message)?;
+        if let Some(path) = &self.0.path {
             write!(f, " ({})", path.display())?;
         }
-        if let Some(source) = &self.source {
+        if let Some(source) = &self.0.source {
             write!(f, ": {source}")?;
         }
         Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        let source = self.0.source.as_ref();
+        source.map(|error| error as _)
     }
 }

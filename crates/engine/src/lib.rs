@@ -77,7 +77,7 @@ pub use memory::{BudgetStats, DbMemory};
 pub use observe::Work;
 pub use options::{Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook};
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
-pub use refusal::Refusal;
+pub use refusal::{Excess, Refusal};
 pub use replay::RecoverySummary;
 pub use resolved::AppendTo;
 pub use room::RoomStats;

@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::Options;
-use crate::refusal::Refusal;
+use crate::refusal::{Excess, Refusal};
 use latewood_model::limits::KEY_BYTES_MAX;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,14 +46,14 @@ impl Limits {
 
     /// Counts a key or its labels that are too long, for this reason.
     #[cold]
-    pub(crate) fn refuse_key(&self, why: &'static str) -> Refusal {
+    pub(crate) fn refuse_key(&self, why: Excess) -> Refusal {
         self.refused_keys.fetch_add(1, Ordering::Relaxed);
         Refusal::Limit(why)
     }
 
     /// Counts a series that was one too many, for this reason.
     #[cold]
-    pub(crate) fn refuse_series(&self, why: &'static str) -> Refusal {
+    pub(crate) fn refuse_series(&self, why: Excess) -> Refusal {
         self.refused_series.fetch_add(1, Ordering::Relaxed);
         Refusal::Limit(why)
     }
@@ -117,8 +117,7 @@ impl Core {
     pub(crate) fn check_series_max(&self) -> std::result::Result<(), Refusal> {
         let max = self.limits.series_max.load(Ordering::Relaxed);
         if max > 0 && self.keys.len() as u64 >= max {
-            let why = "there are as many series as max-series allows";
-            return Err(self.limits.refuse_series(why));
+            return Err(self.limits.refuse_series(Excess::Series));
         }
         Ok(())
     }
@@ -127,7 +126,7 @@ impl Core {
     pub(crate) fn check_key(&self, key: &[u8]) -> std::result::Result<(), Refusal> {
         match key.len() <= KEY_BYTES_MAX {
             true => Ok(()),
-            false => Err(self.limits.refuse_key("a key is longer than 65536 bytes")),
+            false => Err(self.limits.refuse_key(Excess::KeyBytes)),
         }
     }
 }

@@ -39,10 +39,32 @@ pub enum Refusal {
     OutOfMemory,
     /// A limit was hit.
     #[error("{0}")]
-    Limit(&'static str),
+    Limit(Excess),
     /// What is stored of the series does not decode.
     #[error("the stored samples of the series are damaged")]
     Damaged,
+}
+
+/// The limit that a key or a series is beyond.
+///
+/// A word wide: so is a [`Refusal`], and an outcome is two words, which a call
+/// hands back in registers. Written to memory in parts and read as a whole, it
+/// would wait for every write before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[repr(u64)]
+pub enum Excess {
+    /// A key has more bytes than one may have.
+    #[error("a key is longer than 65536 bytes")]
+    KeyBytes,
+    /// Key and labels have more bytes than a segment of the log takes.
+    #[error("key and labels do not fit a log segment")]
+    LogBytes,
+    /// As many series as the database's own limit allows are there.
+    #[error("there are as many series as max-series allows")]
+    Series,
+    /// Every series id is taken.
+    #[error("the database is full of series")]
+    SeriesIds,
 }
 
 impl From<Refusal> for Error {
@@ -53,5 +75,15 @@ impl From<Refusal> for Error {
             _ => ErrorKind::Invalid,
         };
         Self::new(kind, refusal.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Outcome;
+
+    #[test]
+    fn an_outcome_takes_two_words() {
+        assert_eq!(size_of::<Outcome>(), 16);
     }
 }

@@ -18,7 +18,7 @@ mod oracle;
 use chance::Chance;
 use db_support::{append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Append, Create, Db, ErrorKind, Refusal};
+use latewood_engine::{Append, Create, Db, ErrorKind, Excess, Refusal};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Sample, SeriesOptions};
 use ops::{Op, Write};
 use oracle::Oracle;
@@ -109,7 +109,7 @@ fn refused_samples_leave_no_trace_and_say_why() {
         block(2.0),
     ];
     let outcomes = append(&db, &batch).unwrap();
-    let limit = Refusal::Limit("a key is longer than 65536 bytes");
+    let limit = Refusal::Limit(Excess::KeyBytes);
     let expected = [
         Err(Refusal::InvalidTimestamp),
         Err(limit),

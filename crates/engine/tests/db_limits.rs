@@ -5,12 +5,12 @@ mod db_support;
 
 use db_support::{DIR, append, last_wins, options, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Append, Create, Db, ErrorKind, Options, Refusal};
+use latewood_engine::{Append, Create, Db, ErrorKind, Excess, Options, Refusal};
 use latewood_model::SeriesOptions;
 use latewood_model::limits::KEY_BYTES_MAX;
 use std::path::Path;
 
-const TOO_MANY: Refusal = Refusal::Limit("there are as many series as max-series allows");
+const TOO_MANY: Refusal = Refusal::Limit(Excess::Series);
 
 fn open(disk: &SimDisk, series_max: u64) -> Db {
     let options = Options {

@@ -16,6 +16,11 @@ use latewood_model::{Encoding, Timestamp};
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// What the processor fetches at once.
+const LINE_BYTES: usize = 64;
+/// So many hold the head and the timestamps of most frames.
+const TIMESTAMP_LINES: usize = 5;
+
 /// How the chunks of one series are cut and coded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
@@ -107,6 +112,20 @@ impl Chunk {
             .checked_sub(1)
     }
 
+    /// Reads what [`Chunk::frame_at`] and [`Chunk::touch_frame`] begin with.
+    pub(crate) fn touch(&self) -> usize {
+        self.frames.len() ^ self.bytes.len()
+    }
+
+    /// Reads the beginning of the frame that may hold `timestamp`: its head and
+    /// as much as most timestamps take.
+    pub(crate) fn touch_frame(&self, timestamp: Timestamp) -> usize {
+        let frame = self.frame_at(timestamp);
+        let bytes = frame.map_or(&[][..], |index| self.frame_bytes(index));
+        let lines = bytes.iter().step_by(LINE_BYTES).take(TIMESTAMP_LINES);
+        lines.fold(0, |all, &byte| all ^ usize::from(byte))
+    }
+
     /// How many frames begin at or before `to`.
     pub(crate) fn frames_to(&self, to: Timestamp) -> usize {
         self.frames.partition_point(|frame| frame.first <= to)
@@ -116,7 +135,7 @@ impl Chunk {
     /// block of timestamps.
     pub(crate) fn exists(&self, timestamp: Timestamp) -> Result<bool> {
         match self.frame_at(timestamp) {
-            Some(index) => self.frame(index)?.exists(timestamp).map_err(damaged),
+            Some(index) => Frame::exists_in(self.frame_bytes(index), timestamp).map_err(damaged),
             None => Ok(false),
         }
     }

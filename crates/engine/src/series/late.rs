@@ -17,7 +17,7 @@
 //! Tested by the model test and by the tests of [`super::settle`].
 
 use super::sort::sort_by_timestamp;
-use hashbrown::HashSet;
+use super::timeset::TimeSet;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ pub(crate) struct Late {
     /// Oldest and newest timestamp since the last settle, if there was any.
     span: Option<(Timestamp, Timestamp)>,
     /// Every pending timestamp, kept once somebody asked whether one exists.
-    timestamps: Option<HashSet<Timestamp, foldhash::fast::FixedState>>,
+    timestamps: Option<TimeSet>,
 }
 
 impl Late {
@@ -201,12 +201,18 @@ impl Late {
             return false;
         }
         if self.timestamps.is_none() {
-            let all = self.parts().flatten().map(|op| op.timestamp).collect();
+            let mut all = TimeSet::default();
+            all.extend(self.parts().flatten().map(|op| op.timestamp));
             self.timestamps = Some(all);
         }
-        self.timestamps
-            .as_ref()
-            .is_some_and(|timestamps| timestamps.contains(&timestamp))
+        let timestamps = self.timestamps.as_ref();
+        timestamps.is_some_and(|timestamps| timestamps.contains(timestamp))
+    }
+
+    /// Reads what [`Late::exists`] would read.
+    pub(crate) fn touch(&self, timestamp: Timestamp) -> bool {
+        let timestamps = self.timestamps.as_ref();
+        timestamps.is_some_and(|timestamps| timestamps.contains(timestamp))
     }
 
     /// The value at `timestamp` after all pending operations, given what the
@@ -307,7 +313,7 @@ impl Late {
                 .chain(&self.runs)
                 .map(|run| run.ops.capacity())
                 .sum::<usize>();
-        let timestamps = self.timestamps.as_ref().map_or(0, HashSet::allocation_size);
+        let timestamps = self.timestamps.as_ref().map_or(0, TimeSet::memory_bytes);
         size_of::<Self>() + ops * size_of::<LateOp>() + timestamps
     }
 }

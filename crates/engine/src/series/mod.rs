@@ -19,6 +19,7 @@
 //!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
+mod ahead;
 pub(crate) mod chunk;
 mod delete;
 mod facts;
@@ -37,6 +38,7 @@ pub(crate) mod stored;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod timeset;
 
 pub(crate) use delete::Deleted;
 pub(crate) use facts::Facts;
@@ -64,6 +66,8 @@ pub(crate) struct Sealer {
     pub(crate) encoder: Encoder,
     timestamps: Vec<Timestamp>,
     values: Vec<f64>,
+    /// Late samples looked for since the batch began: see [`ahead`].
+    pub(crate) checks: usize,
     /// The steps of a batch that is timed.
     pub(crate) inner: Inner,
 }

@@ -10,7 +10,6 @@ use super::{Fate, Sealer, Series};
 use crate::error::Result;
 use crate::refusal::Refusal;
 use crate::rules::Links;
-use crate::stages::Inner;
 use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};
 
 impl Series {
@@ -119,7 +118,7 @@ impl Series {
         }
         match self.sealed_last.get() {
             Some(sealed_last) if sample.timestamp <= sealed_last => {
-                self.append_sealed(sample, policy, &mut sealer.inner)
+                self.append_sealed(sample, policy, sealer)
             }
             _ => self.append_into_tail(sample, policy, sealer),
         }
@@ -157,18 +156,21 @@ impl Series {
         &mut self,
         sample: Sample,
         policy: DuplicatePolicy,
-        inner: &mut Inner,
+        sealer: &mut Sealer,
     ) -> Result<Fate> {
-        let begun = inner.begin();
+        let begun = sealer.inner.begin();
         let refused = match policy {
-            DuplicatePolicy::Block => self.exists_sealed(sample.timestamp)?,
+            DuplicatePolicy::Block => {
+                sealer.checks += 1;
+                self.exists_sealed(sample.timestamp)?
+            }
             DuplicatePolicy::First | DuplicatePolicy::Last => false,
             _ if sample.value.is_nan() || self.holds_nan => self
                 .value_at(sample.timestamp)?
                 .is_some_and(|old| policy.resolve(old, sample.value).is_none()),
             _ => false,
         };
-        inner.end_check(begun.filter(|_| looks(policy)));
+        sealer.inner.end_check(begun.filter(|_| looks(policy)));
         if refused {
             return Ok(Fate::Refused(Refusal::Duplicate));
         }

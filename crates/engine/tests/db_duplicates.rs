@@ -1,0 +1,100 @@
+//! BLOCK refuses just what is there, wherever that is: pending, settled, in
+//! blocks, in the tail or earlier in the batch.
+//!
+//! Batches of late samples against a set of timestamps a series. A run follows
+//! from one number: `LATEWOOD_SEED=n cargo test --test db_duplicates` repeats run n.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod db_support;
+
+use db_support::{DIR, append, options, sample, timestamps};
+use latewood_engine::io::sim::{SimDisk, SimRandom};
+use latewood_engine::{Db, Defaults, Refusal};
+use latewood_model::DuplicatePolicy;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+const BATCHES: u64 = 400;
+const BATCH: u64 = 90;
+
+/// A series, and the steps its timestamps are multiples of.
+struct Written {
+    key: &'static [u8],
+    step_ms: i64,
+    /// Jitter on top, below the step.
+    jitter_ms: u64,
+    held: BTreeSet<i64>,
+}
+
+impl Written {
+    fn new(key: &'static [u8], step_ms: i64, jitter_ms: u64) -> Self {
+        Self {
+            key,
+            step_ms,
+            jitter_ms,
+            held: BTreeSet::new(),
+        }
+    }
+
+    /// Now and then newer than all before, else anywhere before.
+    fn next_ms(&self, random: &SimRandom) -> i64 {
+        let newest = self.held.last().copied().unwrap_or(0);
+        let place = match random.below(4) {
+            0 => newest / self.step_ms + 1,
+            _ => random.below(newest as u64 / self.step_ms as u64 + 2) as i64,
+        };
+        place * self.step_ms + random.below(self.jitter_ms + 1) as i64
+    }
+}
+
+fn run(seed: u64) {
+    let random = SimRandom::new(seed);
+    let disk = SimDisk::new();
+    let blocking = Defaults {
+        duplicate_policy: DuplicatePolicy::Block,
+        ..Defaults::default()
+    };
+    let db = Db::open(&disk.env(1), Path::new(DIR), options(2), blocking).unwrap();
+    let mut series = [
+        Written::new(b"dense", 1, 0),
+        Written::new(b"regular", 10_000, 0),
+        Written::new(b"jittered", 15_000, 40),
+    ];
+    for _ in 0..BATCHES {
+        let mut batch = Vec::new();
+        let mut expected = Vec::new();
+        let mut at = random.below(3) as usize;
+        for _ in 0..BATCH {
+            if random.below(10) == 0 {
+                at = random.below(3) as usize;
+            }
+            let timestamp = series[at].next_ms(&random);
+            batch.push(sample(series[at].key, timestamp, 1.5));
+            let is_new = series[at].held.insert(timestamp);
+            expected.push(is_new.then_some(timestamp).ok_or(Refusal::Duplicate));
+        }
+        assert_eq!(append(&db, &batch).unwrap(), expected);
+        match random.below(40) {
+            0 => db.settle().unwrap(),
+            1 => db.flush().map(drop).unwrap(),
+            _ => {}
+        }
+    }
+    for series in &series {
+        let held: Vec<i64> = series.held.iter().copied().collect();
+        assert_eq!(timestamps(&db, series.key), held);
+    }
+}
+
+#[test]
+fn a_duplicate_is_refused_wherever_the_first_is() {
+    let seed = match std::env::var("LATEWOOD_SEED") {
+        Ok(seed) => seed.parse().unwrap(),
+        Err(_) => std::time::SystemTime::UNIX_EPOCH
+            .elapsed()
+            .unwrap()
+            .as_nanos() as u64,
+    };
+    println!("repeat this run with LATEWOOD_SEED={seed}");
+    run(seed);
+}
