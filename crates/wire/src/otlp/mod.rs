@@ -39,6 +39,11 @@ pub fn read(encoding: Encoding, body: &[u8]) -> Result<ExportMetricsServiceReque
         Encoding::Protobuf => {
             ExportMetricsServiceRequest::decode(body).map_err(|error| error.to_string())
         }
+        // An array would be taken for the fields of a request in their order, and
+        // an empty one for a request about nothing.
+        Encoding::Json if body.trim_ascii_start().first() == Some(&b'[') => {
+            Err("a request is an object, not an array".to_owned())
+        }
         Encoding::Json => serde_json::from_slice(body).map_err(|error| error.to_string()),
     }
 }

@@ -143,3 +143,11 @@ fn answers_in_both_encodings() {
     assert!(read(Encoding::Json, b"{").is_err());
     assert!(read(Encoding::Protobuf, b"\x0a\xff").is_err());
 }
+
+#[test]
+fn what_is_no_request_in_json_is_refused() {
+    for text in ["", "[]", " [{}]", "1", "null", "{\"resourceMetrics\":1}"] {
+        assert!(read(Encoding::Json, text.as_bytes()).is_err(), "{text}");
+    }
+    assert!(read(Encoding::Json, b" {}").is_ok());
+}
