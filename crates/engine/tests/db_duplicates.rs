@@ -1,5 +1,5 @@
 //! BLOCK refuses just what is there, wherever that is: pending, settled, in
-//! blocks, in the tail or earlier in the batch.
+//! blocks, in the tail or earlier in the batch; and nothing that was deleted.
 //!
 //! Batches of late samples against a set of timestamps a series. A run follows
 //! from one number: `LATEWOOD_SEED=n cargo test --test db_duplicates` repeats run n.
@@ -45,6 +45,15 @@ impl Written {
         };
         place * self.step_ms + random.below(self.jitter_ms + 1) as i64
     }
+
+    /// Deletes a part, after which its timestamps may come again.
+    fn delete(&mut self, db: &Db, random: &SimRandom) {
+        let newest = self.held.last().copied().unwrap_or(0) as u64;
+        let from = random.below(newest + 1) as i64;
+        let to = from + random.below(newest / 8 + 1) as i64;
+        db.delete_range(self.key, from, to).unwrap();
+        self.held.retain(|at| !(from..=to).contains(at));
+    }
 }
 
 fn run(seed: u64) {
@@ -76,7 +85,8 @@ fn run(seed: u64) {
         assert_eq!(append(&db, &batch).unwrap(), expected);
         match random.below(40) {
             0 => db.settle().unwrap(),
-            1 => db.flush().map(drop).unwrap(),
+            1 => db.flush().unwrap(),
+            2..=5 => series[at].delete(&db, &random),
             _ => {}
         }
     }

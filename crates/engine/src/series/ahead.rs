@@ -1,6 +1,6 @@
 //! Fetching what the checks of late samples read, for a batch at once.
 //!
-//! BLOCK looks for a late sample among the pending ones, then in a chunk, in
+//! BLOCK looks for a late sample among those it knows of, then in a chunk, in
 //! its list of frames and in a frame, each of which says where the next is:
 //! four waits for memory that is far away where series are large. The looks of
 //! different samples wait for nothing of each other, so a batch does the first
@@ -39,16 +39,18 @@ impl ShardState {
                 *slot = self.slab.get(place).map(|series| (series, at));
                 count += 1;
             }
-            let found = found[..count].iter().flatten();
+            let found = &mut found[..count];
             // A loop for each step: the shorter, the more looks are under way.
-            let late = found.clone().map(|(series, at)| series.touch_late(*at));
-            let mut read = late.fold(0, |all, late| all ^ late);
+            for slot in &mut *found {
+                let is_known = |&(series, at): &(&Series, _)| series.touch_late(at).is_some();
+                *slot = slot.filter(|sample| !is_known(sample));
+            }
             let mut chunks: [Option<(&Chunk, Timestamp)>; TOGETHER] = [None; TOGETHER];
-            for (slot, &(series, at)) in chunks.iter_mut().zip(found) {
+            for (slot, &(series, at)) in chunks.iter_mut().zip(found.iter().flatten()) {
                 *slot = series.checked_chunk(at).map(|chunk| (chunk, at));
             }
             let chunks = || chunks.iter().flatten();
-            read ^= chunks().fold(0, |all, (chunk, _)| all ^ chunk.touch());
+            let mut read = chunks().fold(0, |all, (chunk, _)| all ^ chunk.touch());
             read ^= chunks().fold(0, |all, (chunk, at)| all ^ chunk.touch_frame(*at));
             black_box(read);
             if count < TOGETHER {
@@ -65,9 +67,8 @@ impl Series {
         (timestamp <= sealed_last).then(|| self.chunk_at(timestamp))?
     }
 
-    /// Reads what tells whether a late operation is pending at `timestamp`.
-    fn touch_late(&self, timestamp: Timestamp) -> usize {
-        let late = self.late.as_ref();
-        late.map_or(0, |late| usize::from(late.touch(timestamp)))
+    /// Reads what is known of `timestamp` without a look into a chunk.
+    fn touch_late(&self, timestamp: Timestamp) -> Option<bool> {
+        self.late.as_ref()?.touch(timestamp)
     }
 }

@@ -14,10 +14,13 @@
 //!    stay uncollapsed (a SUM then a MAX is no single operation), except that
 //!    a LAST makes what was before it at its timestamp irrelevant.
 //!
-//! Tested by the model test and by the tests of [`super::settle`].
+//! Tested by `late/tests.rs`, the model test and the tests of [`super::settle`].
 
+use super::chunk::damaged;
 use super::sort::sort_by_timestamp;
 use super::timeset::TimeSet;
+use crate::error::Result;
+use latewood_codec::Frame;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::sync::Arc;
 
@@ -33,6 +36,11 @@ const CHECK_EVERY: usize = 512;
 /// Runs of one tier that merge into one of the next. More makes reads of
 /// unsettled series look into more runs, fewer moves each operation more often.
 const FAN_IN: usize = 8;
+/// Bytes that what is known of timestamps may take beyond the pending ones.
+const KNOWN_BYTES_MAX: usize = 256 * 1024;
+/// Searches of frames for each frame whose timestamps are all taken in, which
+/// costs some twenty searches.
+const SEARCHES_PER_FRAME: u64 = 32;
 
 /// A late sample and how it meets what is there.
 #[derive(Clone, Copy, Debug)]
@@ -125,8 +133,12 @@ pub(crate) struct Late {
     pushed: u64,
     /// Oldest and newest timestamp since the last settle, if there was any.
     span: Option<(Timestamp, Timestamp)>,
-    /// Every pending timestamp, kept once somebody asked whether one exists.
+    /// Every pending timestamp, kept once somebody asked whether one exists,
+    /// and what was learnt of those in chunks. A settle moves samples and makes
+    /// none come or go; whatever deletes some settles all before.
     timestamps: Option<TimeSet>,
+    /// Frames searched because a timestamp was not known.
+    searches: u64,
 }
 
 impl Late {
@@ -194,25 +206,47 @@ impl Late {
         true
     }
 
-    /// Whether an operation is pending at `timestamp`. Constant time once the
-    /// set of timestamps is built.
+    /// Whether an operation is pending at `timestamp`, or was once asked for.
+    /// Constant time once the set of timestamps is built.
     pub(crate) fn exists(&mut self, timestamp: Timestamp) -> bool {
-        if self.pending == 0 {
-            return false;
-        }
+        self.presence(timestamp) == Some(true)
+    }
+
+    /// Whether the series has a sample at `timestamp`, if that is known here:
+    /// of what is pending, and of what was learnt.
+    pub(crate) fn presence(&mut self, timestamp: Timestamp) -> Option<bool> {
         if self.timestamps.is_none() {
             let mut all = TimeSet::default();
             all.extend(self.parts().flatten().map(|op| op.timestamp));
             self.timestamps = Some(all);
         }
-        let timestamps = self.timestamps.as_ref();
-        timestamps.is_some_and(|timestamps| timestamps.contains(timestamp))
+        self.timestamps.as_ref()?.get(timestamp)
     }
 
-    /// Reads what [`Late::exists`] would read.
-    pub(crate) fn touch(&self, timestamp: Timestamp) -> bool {
-        let timestamps = self.timestamps.as_ref();
-        timestamps.is_some_and(|timestamps| timestamps.contains(timestamp))
+    /// Reads what [`Late::presence`] would read, and says the same.
+    pub(crate) fn touch(&self, timestamp: Timestamp) -> Option<bool> {
+        self.timestamps.as_ref()?.get(timestamp)
+    }
+
+    /// Notes that a frame is searched; true when it is time to learn one.
+    pub(crate) fn wants_frame(&mut self) -> bool {
+        self.searches += 1;
+        self.searches.is_multiple_of(SEARCHES_PER_FRAME)
+    }
+
+    /// Takes in the timestamps of a frame in a chunk of the series, if they are
+    /// dense enough for that to save anything.
+    pub(crate) fn learn(&mut self, frame: &Frame<'_>) -> Result<()> {
+        let entries = TimeSet::entries(frame.first_timestamp(), frame.last_timestamp());
+        if let Some(known) = &mut self.timestamps
+            && known.memory_bytes() <= KNOWN_BYTES_MAX
+            && entries <= frame.count() as u64 / 2
+        {
+            let mut timestamps = Vec::with_capacity(frame.count());
+            frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
+            known.learn(&timestamps);
+        }
+        Ok(())
     }
 
     /// The value at `timestamp` after all pending operations, given what the
@@ -263,7 +297,8 @@ impl Late {
     /// The operations of the settle in progress are in chunks now.
     pub(crate) fn settled(&mut self) {
         self.settling.clear();
-        self.timestamps = None;
+        let known = self.timestamps.take();
+        self.timestamps = known.filter(|known| known.memory_bytes() <= KNOWN_BYTES_MAX);
         self.pending = self.parts().map(<[LateOp]>::len).sum();
         let left = self
             .parts()
@@ -381,87 +416,4 @@ pub(crate) fn concat(runs: &[Run]) -> Vec<LateOp> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use DuplicatePolicy::{Last, Max, Sum};
-
-    fn op(timestamp: Timestamp, value: f64, policy: DuplicatePolicy) -> LateOp {
-        LateOp {
-            timestamp,
-            value,
-            policy,
-        }
-    }
-
-    #[test]
-    fn runs_stay_few() {
-        let mut late = Late::default();
-        for step in 0..100_000i64 {
-            late.push(op(step * 7919 % 100_003, 1.0, Last));
-        }
-        assert_eq!(late.pending(), 100_000);
-        assert!(
-            late.runs.len() <= 7 + 100_000 / (STAGED_MAX * FAN_IN),
-            "{} runs",
-            late.runs.len()
-        );
-        let all = late.share(i64::MIN, i64::MAX).collect(i64::MIN, i64::MAX);
-        assert_eq!(all.len(), 100_000);
-        assert!(all.is_sorted_by(|a, b| a.timestamp < b.timestamp));
-    }
-
-    #[test]
-    fn arrival_order_decides_across_runs() {
-        let mut late = Late::default();
-        late.push(op(5, 10.0, Sum));
-        for filler in 0..2 * STAGED_MAX as i64 {
-            late.push(op(1_000 + filler, 0.0, Last));
-        }
-        late.push(op(5, 4.0, Max));
-        assert_eq!(late.fold(5, Some(1.0)), Some(11.0));
-        late.push(op(5, 100.0, Max));
-        late.push(op(5, 1.0, Sum));
-        assert_eq!(late.fold(5, Some(1.0)), Some(101.0));
-        let mut folded = Some(1.0);
-        for op in late.share(5, 5).collect(5, 5) {
-            folded = Some(op.apply(folded));
-        }
-        assert_eq!(folded, Some(101.0));
-        late.push(op(5, 7.0, Last));
-        assert_eq!(late.share(5, 5).collect(5, 5).len(), 1);
-        assert_eq!(late.fold(5, None), Some(7.0));
-    }
-
-    #[test]
-    fn existence_follows_pushes_and_settles() {
-        let mut late = Late::default();
-        late.push(op(5, 1.0, Last));
-        assert!(late.exists(5) && !late.exists(6));
-        late.push(op(6, 1.0, Last));
-        assert!(late.exists(6));
-        assert!(late.begin_settle().is_some());
-        assert!(late.begin_settle().is_none(), "one settle at a time");
-        late.push(op(7, 1.0, Last));
-        assert!(late.exists(5) && late.exists(7));
-        late.settled();
-        assert!(!late.exists(5) && late.exists(7));
-        assert_eq!(late.pending(), 1);
-    }
-
-    #[test]
-    fn an_abandoned_settle_keeps_arrival_order() {
-        let mut late = Late::default();
-        late.push(op(5, 1.0, Sum));
-        late.begin_settle();
-        late.push(op(5, 0.5, Max));
-        late.push(op(5, 9.0, Max));
-        // Enough to seal the newer operations into a run of their own.
-        for filler in 0..STAGED_MAX as i64 {
-            late.push(op(1_000 + filler, 0.0, Last));
-        }
-        late.abandon_settle();
-        assert_eq!(late.fold(5, Some(1.0)), Some(9.0));
-        assert_eq!(late.fold(5, Some(10.0)), Some(11.0));
-        assert_eq!(late.span(), Some((5, 999 + STAGED_MAX as i64)));
-    }
-}
+mod tests;

@@ -307,11 +307,13 @@ impl Series {
 
     /// The last chunk that starts at or before `timestamp`.
     fn chunk_at(&self, timestamp: Timestamp) -> Option<&Chunk> {
-        let index = self
-            .chunks
-            .partition_point(|held| held.first <= timestamp)
-            .checked_sub(1)?;
+        let index = self.chunk_index(timestamp)?;
         self.chunks.get(index).map(|held| &*held.chunk)
+    }
+
+    fn chunk_index(&self, timestamp: Timestamp) -> Option<usize> {
+        let until = self.chunks.partition_point(|held| held.first <= timestamp);
+        until.checked_sub(1)
     }
 
     /// The value at `timestamp` as a reader sees it, retention aside.

@@ -195,15 +195,24 @@ impl Series {
         {
             return stored.exists(timestamp);
         }
+        let late = self.late.as_mut();
+        let known = late.and_then(|late| late.presence(timestamp));
+        match (known, self.chunk_index(timestamp)) {
+            (Some(exists), _) => Ok(exists),
+            (None, Some(index)) => self.exists_in_chunk(index, timestamp),
+            (None, None) => Ok(false),
+        }
+    }
+
+    fn exists_in_chunk(&mut self, index: usize, timestamp: Timestamp) -> Result<bool> {
+        let chunk = &self.chunks[index].chunk;
         if let Some(late) = &mut self.late
-            && late.exists(timestamp)
+            && late.wants_frame()
+            && let Some(frame) = chunk.frame_at(timestamp)
         {
-            return Ok(true);
+            late.learn(&chunk.frame(frame)?)?;
         }
-        match self.chunk_at(timestamp) {
-            Some(chunk) => chunk.exists(timestamp),
-            None => Ok(false),
-        }
+        chunk.exists(timestamp)
     }
 }
 
