@@ -71,6 +71,7 @@ pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};
 pub use index::{MaySee, SeriesRef, Values};
+pub use latewood_codec::prefetch;
 pub use limits::LimitStats;
 pub use maintain::{CompactionStats, FlushStats};
 pub use memory::{BudgetStats, DbMemory};

@@ -129,6 +129,13 @@ impl SeriesCache {
         begins_with(text, name).then_some((Slot(slot), name.len()))
     }
 
+    /// The slot of the first field of a row, and how many fields it has.
+    #[inline]
+    pub fn slots(&self, row: Row) -> Option<(Slot, usize)> {
+        let fields = &self.rows.get(row.0 as usize)?.fields;
+        fields.first().map(|field| (Slot(field.1), fields.len()))
+    }
+
     /// Gives a field that the row has not a slot of its own. Slots are counted
     /// from 0.
     pub fn learn(&mut self, row: Row, name: &[u8]) -> Slot {

@@ -108,8 +108,8 @@ impl Fate {
 
 /// One series. See the module's invariants.
 ///
-/// In this order, so that what a sample in order reads and writes lies side by
-/// side: with a million series, each line of memory is a wait of its own.
+/// In this order, so that what a sample for the tail reads and writes lies side
+/// by side, up to the retention, which only late ones read: with a million series, each line of memory is a wait of its own.
 #[repr(C)]
 pub(crate) struct Series {
     newest: Moment,
@@ -133,6 +133,7 @@ pub(crate) struct Series {
     /// The tail is as its samples arrived; see [`tail`].
     tail_unsorted: bool,
     pub(crate) key: Arc<[u8]>,
+    retention_ms: u64,
     /// Bytes of its head that its shard has counted.
     pub(crate) head_noted: u32,
     /// Late operations its shard has counted.
@@ -143,7 +144,6 @@ pub(crate) struct Series {
     /// What the chunks count in [`Series::held_bytes`].
     chunk_bytes: usize,
     chunks: Vec<Held>,
-    retention_ms: u64,
     hint: Hint,
     chunk_size_bytes: u32,
     /// Settles begun so far; a result with another number is out of date.
@@ -175,13 +175,13 @@ impl Series {
             ready: false,
             tail_unsorted: false,
             key,
+            retention_ms: options.retention_ms,
             head_noted: 0,
             late_noted: 0,
             late: None,
             stored: None,
             chunk_bytes: 0,
             chunks: Vec::new(),
-            retention_ms: options.retention_ms,
             hint: Hint::default(),
             chunk_size_bytes: options.chunk_size_bytes,
             settles_begun: 0,

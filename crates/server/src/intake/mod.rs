@@ -31,7 +31,7 @@ pub(crate) use tests::shared as test_shared;
 
 use crate::acl::User;
 use crate::shared::{Shared, now_ms};
-use latewood_engine::{Scratch, SeriesRef};
+use latewood_engine::{Scratch, SeriesRef, prefetch};
 use latewood_model::SeriesOptions;
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::intake::{Intake, Moment, Reason, Refused, Row, Slot};
@@ -40,6 +40,8 @@ use latewood_wire::series_name::SeriesName;
 use std::fmt::Arguments;
 use std::sync::Arc;
 
+/// Series of a row whose memory is asked for ahead.
+const PREFETCHED_MAX: usize = 16;
 /// Bytes of rows and series one intake remembers.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 /// Bytes of series that wait to be created with the samples of one batch: what
@@ -206,6 +208,21 @@ impl EngineIntake {
         }
     }
 
+    /// Asks for the memory of a row's series, which as a rule lie side by side,
+    /// while its line is being read.
+    #[inline]
+    fn prefetch(&self, row: Row) {
+        let Some((first, count)) = self.cache.slots(row) else {
+            return;
+        };
+        let first = first.0 as usize;
+        let end = (first + count.min(PREFETCHED_MAX)).min(self.series.len());
+        let series = self.series.get(first..end).unwrap_or_default();
+        for one in series {
+            prefetch(one);
+        }
+    }
+
     /// Lets a sample wait for its batch.
     #[inline]
     fn take(&mut self, slot: Slot, at: Moment, value: f64, line: u32) {
@@ -238,7 +255,9 @@ impl EngineIntake {
 impl Intake for EngineIntake {
     #[inline]
     fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
-        self.cache.follow(text)
+        let found = self.cache.follow(text)?;
+        self.prefetch(found.0);
+        Some(found)
     }
 
     #[inline]
@@ -246,7 +265,9 @@ impl Intake for EngineIntake {
         if self.is_full {
             self.make_room();
         }
-        self.cache.find(raw)
+        let row = self.cache.find(raw)?;
+        self.prefetch(row);
+        Some(row)
     }
 
     fn add(&mut self, raw: &[u8]) -> Row {

@@ -18,15 +18,22 @@ pub(super) struct Key {
 /// Where the first of `ends` stands that no backslash comes before.
 pub(super) fn end_of(text: &[u8], ends: &[u8]) -> Option<usize> {
     let mut at = 0;
-    while let Some(&byte) = text.get(at) {
-        if ends.contains(&byte) {
+    loop {
+        let rest = text.get(at..)?;
+        at += match *ends {
+            [end] => memchr::memchr2(end, b'\\', rest),
+            [one, other] => memchr::memchr3(one, other, b'\\', rest),
+            _ => {
+                let is_end = |byte: &u8| *byte == b'\\' || ends.contains(byte);
+                rest.iter().position(is_end)
+            }
+        }?;
+        if text[at] != b'\\' {
             return Some(at);
         }
         // What follows a backslash is passed over; a line break never is.
-        let is_escape = byte == b'\\' && text.get(at + 1).is_some_and(|next| *next != b'\n');
-        at += 1 + usize::from(is_escape);
+        at += 1 + usize::from(text.get(at + 1).is_some_and(|next| *next != b'\n'));
     }
-    None
 }
 
 impl Key {

@@ -185,6 +185,30 @@ fn bad_lines_are_refused_in_words_and_the_others_kept() {
 }
 
 #[test]
+fn rows_are_found_in_any_order() {
+    let mut text = String::new();
+    for number in [0, 1, 2, 0, 2, 1, 1, 0, 2, 2] {
+        text.push_str(&format!("m,t={number} a={number},b=1 {number}\n"));
+    }
+    // A line that begins like a known one inside a text, and one that is bad.
+    text.push_str("m,t=0 s=\"x\nm,t=1 a=9 9\n\",a=5 5\n m,t=1 a=6 6\n\nm,t=2 a=x 7\nm,t=1 a=8 8\n");
+    let mut decoder = Decoder::new(Precision::Milliseconds);
+    let collected = decode_with(&mut decoder, &text);
+    let rows: Vec<_> = collected.rows.iter().map(|row| row.0.as_slice()).collect();
+    assert_eq!(rows, [b"m,t=0 ", b"m,t=1 ", b"m,t=2 "]);
+    let mut expected = Vec::new();
+    for number in [0, 1, 2, 0, 2, 1, 1, 0, 2, 2] {
+        expected.push(format!("m_a{{t=\"{number}\"}}@{number}={number}"));
+        expected.push(format!("m_b{{t=\"{number}\"}}@{number}=1"));
+    }
+    for (row, value) in [(0, 5), (1, 6), (1, 8)] {
+        expected.push(format!("m_a{{t=\"{row}\"}}@{value}={value}"));
+    }
+    assert_eq!(collected.lines(), expected);
+    assert_eq!(collected.refused.len(), 1);
+}
+
+#[test]
 fn names_that_are_no_text_are_refused() {
     let mut intake = Collected::default();
     let mut decoder = Decoder::new(Precision::Nanoseconds);
