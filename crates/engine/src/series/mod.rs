@@ -109,7 +109,8 @@ impl Fate {
 /// One series. See the module's invariants.
 ///
 /// In this order, so that what a sample for the tail reads and writes lies side
-/// by side, up to the retention, which only late ones read: with a million series, each line of memory is a wait of its own.
+/// by side, up to the retention, which only late ones read: with a million
+/// series, each line of memory is a wait of its own.
 #[repr(C)]
 pub(crate) struct Series {
     newest: Moment,
