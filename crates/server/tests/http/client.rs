@@ -40,6 +40,17 @@ impl Http {
         self.post_with(path, "", body)
     }
 
+    /// Writes so many samples of `m_v`, whose label takes a kilobyte, so that an
+    /// export as CSV is longer than what waits on its way.
+    pub(crate) fn write_wide_rows(&mut self, rows: usize) {
+        let padding = "x".repeat(1000);
+        let lines: String = (0..rows)
+            .map(|at| format!("m,pad={padding} v=1 {at}\n"))
+            .collect();
+        let written = self.post("/write?precision=ms", lines.as_bytes());
+        assert_eq!(written.status, 204);
+    }
+
     /// With further lines of the head, each with its line break.
     pub(crate) fn post_with(&mut self, path: &str, head: &str, body: &[u8]) -> Answer {
         let length = body.len();

@@ -344,14 +344,7 @@ fn what_an_export_cannot_do_is_told() {
 fn a_reader_who_leaves_ends_the_work_and_others_go_on() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
-    let (mut body, padding) = (String::new(), "x".repeat(1000));
-    for at in 0..40_000 {
-        body.push_str(&format!("m,pad={padding} v=1 {at}\n"));
-    }
-    assert_eq!(
-        http.post("/write?precision=ms", body.as_bytes()).status,
-        204
-    );
+    http.write_wide_rows(40_000);
     // More readers than there are threads: they take no more than the head,
     // which says that their answers are under way, and hold none.
     let mut many: Vec<Http> = (0..12)

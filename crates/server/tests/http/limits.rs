@@ -110,12 +110,7 @@ fn too_many_requests_at_a_time_are_told_to_come_again() {
 fn slow_readers_keep_no_writer_out_and_are_too_many_at_some_time() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
-    let (mut body, padding) = (String::new(), "x".repeat(1000));
-    for at in 0..20_000 {
-        body.push_str(&format!("m,pad={padding} v=1 {at}\n"));
-    }
-    let written = http.post("/write?precision=ms", body.as_bytes());
-    assert_eq!(written.status, 204);
+    http.write_wide_rows(20_000);
     // Each takes the head of its answer and leaves the 20 MB behind it.
     let mut slow = Vec::new();
     let refused = loop {
