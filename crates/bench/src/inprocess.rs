@@ -1,36 +1,38 @@
 //! The in-process benchmark: what the engine itself takes for a sample, without sockets.
 //!
-//! One writer appends batches to known series, as the server does for a pipeline. Samples are made
-//! before the clock starts. Clock and processor time, of all threads of the process, run until
-//! late samples are settled and rules have written. Settings alternate from run to run.
+//! Each writer, one unless more are asked for, appends batches to known series of its own, as the
+//! server does for a pipeline. Samples are made before the clock starts. Clock and processor time,
+//! of all threads of the process, run until late samples are settled and rules have written.
+//! Settings alternate from run to run.
 
-use std::time::Instant;
+mod load;
 
 use clap::Args;
-use latewood_engine::io::Env;
-use latewood_engine::{Append, Create, Db, Defaults, Options, RuleSpec, Scratch};
 use latewood_model::DuplicatePolicy;
 use serde::{Deserialize, Serialize};
 
+use self::load::{Load, Setting};
 use crate::error::{Error, Result};
-use crate::late::{self, RULES};
-use crate::machine::{Machine, own_cpu_seconds};
-use crate::output::Rounds;
+use crate::late;
+use crate::machine::Machine;
+use crate::output::{Rounds, turns};
 use crate::report::json::{InProcessReport, Measurement};
-use crate::workload::{LateShape, Series};
-
-/// Samples of one batch: a pipeline of 50 TS.ADD.
-const BATCH: usize = 50;
+use crate::threads::thread_count;
+use crate::workload::LateShape;
 
 /// Measure the engine without sockets: appends a second and a core, log off and on.
 #[derive(Debug, Args)]
 pub(crate) struct InProcessArgs {
-    /// Samples of a run
+    /// Samples each thread writes
     #[arg(long, default_value_t = 8_000_000)]
     samples: usize,
-    /// Series, all known before the clock starts
+    /// Series of each thread, all known before the clock starts
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     series: u64,
+    /// Threads that write, each to series of its own: more threads write more, and each does the
+    /// same work
+    #[arg(long, value_delimiter = ',', default_values_t = [1], value_parser = thread_count)]
+    threads: Vec<usize>,
     /// Shares of late samples of a hundred
     #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 10.0, 50.0, 99.0])]
     late: Vec<f64>,
@@ -59,7 +61,10 @@ pub(crate) struct InProcessRun {
     /// How late samples are late.
     #[serde(default, skip_serializing_if = "LateShape::is_uniform")]
     pub(crate) shape: LateShape,
-    /// Samples appended, refused ones included.
+    /// Threads that wrote.
+    #[serde(default = "one_thread")]
+    pub(crate) threads: usize,
+    /// Samples appended by all of them, refused ones included.
     pub(crate) samples: usize,
     /// Samples refused as duplicates.
     pub(crate) refused: u64,
@@ -73,133 +78,78 @@ pub(crate) struct InProcessRun {
     pub(crate) memory_bytes_per_sample: f64,
 }
 
-/// A sample and the number of its series.
-type Planned = (usize, i64, f64);
+/// Of runs that do not say it.
+fn one_thread() -> usize {
+    1
+}
 
 /// Runs the subcommand; `command` is its command line, for the report.
 ///
 /// # Errors
 /// When the engine refuses or has lost a sample.
 pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
+    let measurement = Measurement::InProcess(measure(args, command)?);
+    args.rounds.output.finish(&measurement, "inprocess")
+}
+
+fn measure(args: &InProcessArgs, command: &str) -> Result<InProcessReport> {
     let mut report = InProcessReport {
         machine: Machine::look(command),
         series: args.series,
         runs: Vec::new(),
     };
-    let shapes = || args.shape.iter();
-    let loads = |&late_percent: &f64| shapes().map(move |&shape| (shape, late_percent));
-    let loads: Vec<(LateShape, f64)> = args.late.iter().flat_map(loads).collect();
-    for _ in 0..args.rounds.repeats {
-        for &load in &loads {
-            let (plan, distinct) = plan(args, load);
-            for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
-                for wal in [false, true] {
-                    let run = once(args, &plan, load, policy, wal)?;
-                    if run.stored != distinct {
-                        let text = format!("{} samples held, {distinct} sent", run.stored);
-                        return Err(Error::new(text));
-                    }
-                    eprintln!("{}", run.sentence());
-                    report.runs.push(run);
+    let (loads, settings) = (args.loads(), args.settings());
+    let most = args.threads.iter().copied().max().unwrap_or(1);
+    for repeat in 0..args.rounds.repeats {
+        for load in &loads {
+            let shares = load.plan(most)?;
+            for at in turns(repeat, settings.len()) {
+                let shares = &shares[..settings[at].threads];
+                let run = load.run(shares, settings[at])?;
+                let distinct: u64 = shares.iter().map(|share| share.distinct).sum();
+                if run.stored != distinct {
+                    let text = format!("{} samples held, {distinct} sent", run.stored);
+                    return Err(Error::new(text));
                 }
+                eprintln!("{}", run.sentence());
+                report.runs.push(run);
             }
         }
     }
-    let measurement = Measurement::InProcess(report);
-    args.rounds.output.finish(&measurement, "inprocess")
+    Ok(report)
 }
 
-/// The samples of a run, and how many different timestamps they have.
-fn plan(args: &InProcessArgs, (shape, late_percent): (LateShape, f64)) -> (Vec<Planned>, u64) {
-    let mut series: Vec<Series> = (0..args.series)
-        .map(|number| {
-            let share = late_percent / 100.0;
-            Series::shaped(key(number), shape, share, args.rounds.seed, number)
-        })
-        .collect();
-    let count = series.len();
-    let mut text = zmij::Buffer::new();
-    let plan = (0..args.samples).map(|index| {
-        let number = index / BATCH % count;
-        let (timestamp_ms, value) = series[number].next_sample();
-        // As a server reads it: the shortest text of the single-precision value.
-        let value = text
-            .format_finite(value)
-            .parse()
-            .unwrap_or(f64::from(value));
-        (number, timestamp_ms, value)
-    });
-    let plan = plan.collect();
-    let distinct = series.iter().map(Series::distinct).sum();
-    (plan, distinct)
-}
+impl InProcessArgs {
+    fn loads(&self) -> Vec<Load> {
+        let load = |late_percent, shape| Load {
+            samples: self.samples,
+            series: self.series,
+            rules: self.rules,
+            late_percent,
+            shape,
+            seed: self.rounds.seed,
+        };
+        let shapes = |&late_percent| {
+            self.shape
+                .iter()
+                .map(move |&shape| load(late_percent, shape))
+        };
+        self.late.iter().flat_map(shapes).collect()
+    }
 
-fn key(number: u64) -> String {
-    format!("ooo-client#{number}")
-}
-
-fn once(
-    args: &InProcessArgs,
-    plan: &[Planned],
-    (shape, late_percent): (LateShape, f64),
-    policy: DuplicatePolicy,
-    wal: bool,
-) -> Result<InProcessRun> {
-    let failed = |error: latewood_engine::Error| Error::new(error.to_string());
-    let dir = tempfile::tempdir().map_err(|error| Error::new(error.to_string()))?;
-    let options = Options {
-        wal,
-        ..Options::default()
-    };
-    let defaults = Defaults {
-        duplicate_policy: policy,
-        ..Defaults::default()
-    };
-    let db = Db::open(&Env::real(), dir.path(), options, defaults).map_err(failed)?;
-    let keys: Vec<String> = (0..args.series).map(key).collect();
-    let unlabelled = db.defaults().series.clone();
-    for key in &keys {
-        db.create(key.as_bytes(), &unlabelled).map_err(failed)?;
-        make_rules(&db, key, args.rules).map_err(failed)?;
+    fn settings(&self) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        for policy in [DuplicatePolicy::Last, DuplicatePolicy::Block] {
+            for wal in [false, true] {
+                settings.extend(self.threads.iter().map(|&threads| Setting {
+                    policy,
+                    wal,
+                    threads,
+                }));
+            }
+        }
+        settings
     }
-    let mut scratch = Scratch::new();
-    let mut batch = Vec::with_capacity(BATCH);
-    let (began, cpu_before) = (Instant::now(), own_cpu_seconds());
-    for samples in plan.chunks(BATCH) {
-        batch.clear();
-        batch.extend(samples.iter().map(|&(number, timestamp, value)| Append {
-            key: keys[number].as_bytes(),
-            timestamp,
-            value,
-            on_duplicate: None,
-            create: Create::Never,
-        }));
-        db.append(&batch, &mut scratch).map_err(failed)?;
-    }
-    db.settle().map_err(failed)?;
-    let (seconds, cpu_seconds) = (
-        began.elapsed().as_secs_f64(),
-        own_cpu_seconds() - cpu_before,
-    );
-    let (stats, memory) = (db.stats(), db.memory());
-    let mut stored = 0;
-    for key in &keys {
-        stored += db.info(key.as_bytes()).map_err(failed)?.total_samples;
-    }
-    db.close().map_err(failed)?;
-    Ok(InProcessRun {
-        wal,
-        policy: policy.name().to_uppercase(),
-        late_percent,
-        rules: args.rules,
-        shape,
-        samples: plan.len(),
-        refused: stats.samples_refused,
-        stored,
-        seconds,
-        cpu_seconds,
-        memory_bytes_per_sample: memory.series.total_bytes() as f64 / stored.max(1) as f64,
-    })
 }
 
 impl InProcessRun {
@@ -211,30 +161,83 @@ impl InProcessRun {
         }
     }
 
+    /// Time of a sample, nanoseconds.
+    pub(crate) fn ns(&self) -> f64 {
+        self.seconds * 1e9 / self.samples as f64
+    }
+
+    /// Processor time of a sample, nanoseconds.
+    pub(crate) fn cpu_ns(&self) -> f64 {
+        self.cpu_seconds * 1e9 / self.samples as f64
+    }
+
     /// One line for the terminal.
     fn sentence(&self) -> String {
         format!(
-            "{} % late, {}, log {}: {:.0} ns a sample, {:.0} ns of CPU",
+            "{} % late, {}, log {}, {} thread(s): {:.0} ns a sample, {:.0} ns of CPU",
             self.lateness(),
             self.policy,
             if self.wal { "on" } else { "off" },
-            self.seconds * 1e9 / self.samples as f64,
-            self.cpu_seconds * 1e9 / self.samples as f64
+            self.threads,
+            self.ns(),
+            self.cpu_ns()
         )
     }
 }
 
-/// Gives a series the first `rules` of the late benchmark's rules.
-fn make_rules(db: &Db, key: &str, rules: usize) -> latewood_engine::Result<()> {
-    for (aggregator, bucket_ms) in &RULES[..rules] {
-        let destination = format!("{key}:{aggregator}:{bucket_ms}");
-        db.create(destination.as_bytes(), &db.defaults().series)?;
-        let spec = RuleSpec {
-            aggregator: *aggregator,
-            bucket_ms: *bucket_ms,
-            align: 0,
-        };
-        db.create_rule(key.as_bytes(), destination.as_bytes(), spec)?;
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::workload::Series;
+    use crate::{Cli, Mode};
+
+    fn measured(options: &str) -> InProcessReport {
+        let words = format!("latewood-bench inprocess {options} --repeats 1");
+        match Cli::try_parse_from(words.split(' ')).unwrap().mode {
+            Mode::Inprocess(args) => measure(&args, &words).unwrap(),
+            other => panic!("{other:?}"),
+        }
     }
-    Ok(())
+
+    /// Different timestamps of the first `series` series, `samples` of each.
+    fn distinct(series: u64, samples: u64, late_share: f64) -> u64 {
+        let of = |number| {
+            let mut series = Series::new(String::new(), late_share, 12_345, number);
+            let stamps = (0..samples).map(|_| series.next_sample().0);
+            stamps.collect::<HashSet<i64>>().len() as u64
+        };
+        (0..series).map(of).sum()
+    }
+
+    #[test]
+    fn two_threads_write_and_keep_twice_as_much() {
+        let report = measured("--samples 30000 --series 3 --threads 1,2 --late 0,99");
+        assert_eq!(report.runs.len(), 2 * 2 * 2 * 2);
+        for run in &report.runs {
+            assert_eq!(run.samples, run.threads * 30_000, "{run:?}");
+            let late_share = run.late_percent / 100.0;
+            let kept = distinct(3 * run.threads as u64, 10_000, late_share);
+            assert_eq!(run.stored, kept, "{run:?}");
+            let refused = if run.policy == "BLOCK" {
+                run.samples as u64 - kept
+            } else {
+                0
+            };
+            assert_eq!(run.refused, refused, "{run:?}");
+            assert!(run.seconds > 0.0 && run.cpu_seconds > 0.0, "{run:?}");
+        }
+        let doubled = report.runs.iter().filter(|run| run.threads == 2);
+        assert_eq!(doubled.count(), 8);
+    }
+
+    #[test]
+    fn one_thread_writes_where_nothing_is_said() {
+        let report = measured("--samples 5000 --series 2 --late 0");
+        assert!(report.runs.iter().all(|run| run.threads == 1));
+        assert_eq!(report.runs.len(), 4);
+    }
 }

@@ -32,6 +32,7 @@ mod size;
 mod soak;
 mod stages;
 mod target;
+mod threads;
 mod usage;
 mod watch;
 mod wear;

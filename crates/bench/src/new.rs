@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::machine::Machine;
 use crate::output::{Rounds, turns};
 use crate::report::json::{Measurement, NewReport};
+use crate::threads::thread_count;
 
 /// Samples of one write: a pipeline of 50 TS.ADD.
 const BATCH: usize = 50;
@@ -95,11 +96,6 @@ pub(crate) struct Pauses {
 fn label_count(text: &str) -> std::result::Result<usize, String> {
     let count = text.parse().ok().filter(|&count| count <= LABELS_MAX);
     count.ok_or_else(|| format!("a number up to {LABELS_MAX}"))
-}
-
-fn thread_count(text: &str) -> std::result::Result<usize, String> {
-    let count = text.parse().ok().filter(|count| (1..=64).contains(count));
-    count.ok_or_else(|| "a number from 1 to 64".to_owned())
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.

@@ -3,6 +3,8 @@
 //! They are plain command lines, so that anybody can run one of them alone. The quick ones ask
 //! the same of less data: they show the same picture in minutes, with a wider spread.
 
+use crate::threads::up_to_all_cores;
+
 /// A report of `docs/benchmarks`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
@@ -10,7 +12,7 @@ pub(crate) struct Report {
     pub(crate) name: &'static str,
     /// What it answers.
     pub(crate) question: &'static str,
-    /// The command; `{late}`, `{own}` and `{repeats}` are filled in.
+    /// The command; `{late}`, `{own}`, `{threads}` and `{repeats}` are filled in.
     full: &'static str,
     /// The same of less data.
     quick: &'static str,
@@ -42,7 +44,7 @@ const OWN_QUICK: &str = "late --start latewood --memory 64mb --series 8 --sample
                          --matrix pipeline=50 connections=8 encoding=compressed chunk=4096";
 
 /// All of them, in the order they are made.
-pub(crate) const REPORTS: [Report; 27] = [
+pub(crate) const REPORTS: [Report; 28] = [
     report(
         "late",
         "What does a share of late samples cost?",
@@ -118,6 +120,12 @@ pub(crate) const REPORTS: [Report; 27] = [
          --shape delays,device-day,backfill,corrections --repeats {repeats}",
         "inprocess --samples 500000 --late 0,25 \
          --shape delays,device-day,backfill,corrections --repeats 1",
+    ),
+    report(
+        "inprocess-threads",
+        "What do more threads bring, up to the cores of the machine?",
+        "inprocess --samples 4000000 --late 0,99 --threads {threads} --repeats {repeats}",
+        "inprocess --samples 1000000 --late 0,99 --threads {threads} --repeats {repeats}",
     ),
     report(
         "new",
@@ -233,7 +241,9 @@ impl Report {
             }
             None => words.replace("{late}", late),
         };
-        let words = words.replace("{repeats}", &repeats.to_string());
+        let words = words
+            .replace("{threads}", &up_to_all_cores())
+            .replace("{repeats}", &repeats.to_string());
         format!("{words} --json {out}/{}.json --out {out}", self.name)
     }
 }

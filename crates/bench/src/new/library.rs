@@ -21,6 +21,7 @@ use crate::error::{Doing, Error, Result};
 use crate::load::histogram;
 use crate::machine::own_cpu_seconds;
 use crate::output::turns;
+use crate::threads::side_by_side;
 
 /// Samples that are made at a time: few enough to be in the cache when they are written, as the
 /// bytes of a request are.
@@ -212,16 +213,7 @@ fn check(db: &Db, plan: &Plan, samples: u64) -> Result<()> {
 impl Job<'_> {
     fn run(&self, repeat: usize) -> Result<NewRun> {
         let cpu_before = own_cpu_seconds();
-        let spent: Vec<Spent> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..self.plan.threads)
-                .map(|thread| scope.spawn(move || self.write(thread as u64)))
-                .collect();
-            let joined = threads.into_iter().map(|thread| {
-                let died = |_| Error::new("a writer died");
-                thread.join().map_err(died).and_then(|spent| spent)
-            });
-            joined.collect::<Result<_>>()
-        })?;
+        let spent = side_by_side(self.plan.threads, |thread| self.write(thread as u64))?;
         let draining = Instant::now();
         self.db.maintain().map_err(failed)?;
         let drain_seconds = draining.elapsed().as_secs_f64();

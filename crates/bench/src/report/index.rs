@@ -66,9 +66,12 @@ const PARTS: [Part; 11] = [
     },
     Part {
         title: "Without sockets",
-        says: "The engine itself.",
-        needs: &["inprocess"],
-        answer: whole,
+        says: "The engine itself, and what more threads bring.",
+        needs: &["inprocess", "inprocess-threads"],
+        answer: |name, _, page| match name {
+            "inprocess" => extract_all(&page.text),
+            _ => extract(&page.text, &["Scaling"]),
+        },
     },
     Part {
         title: "Size",

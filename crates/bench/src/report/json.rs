@@ -150,7 +150,7 @@ pub(crate) struct QueryReport {
 pub(crate) struct InProcessReport {
     /// Where it ran.
     pub(crate) machine: Machine,
-    /// Series written to.
+    /// Series each thread wrote to.
     pub(crate) series: u64,
     /// Every run.
     pub(crate) runs: Vec<InProcessRun>,
