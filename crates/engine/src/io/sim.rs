@@ -8,21 +8,24 @@
 //! sector is kept, lost or torn, each unsynced change of a name is kept or
 //! lost. [`SimDisk::kill`] makes the disk a killed process leaves: everything
 //! written is there, and what was unsynced still is. A [`Fault`] makes one
-//! operation fail, do nothing, or be the last before the power goes.
+//! operation fail, do nothing, or be the last before the power goes; a [`Hold`] keeps
+//! operations waiting.
 //!
 //! Public so that tests of every crate can use it; the engine never does. Its
 //! own tests are `tests/disk_contract.rs` and `tests/disk_sim.rs`.
 
 mod clock;
+mod hold;
 mod image;
 mod process;
 
 pub use clock::{SimClock, SimRandom};
+pub use hold::Hold;
 pub use process::SimProcess;
 
 use super::{DirectoryLock, Disk, Env, File};
 use image::{FileImage, NameChange, apply_change};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -79,6 +82,7 @@ pub struct Fault {
 #[derive(Clone, Debug, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    released: Arc<Condvar>,
 }
 
 #[derive(Debug, Default)]
@@ -93,6 +97,9 @@ struct State {
     locks: BTreeSet<PathBuf>,
     trace: Vec<Op>,
     faults: Vec<(Fault, u64)>,
+    /// What waits, and how many do.
+    held: Vec<Op>,
+    waiting: usize,
     dead: bool,
 }
 
@@ -164,6 +171,7 @@ impl SimDisk {
                 names,
                 ..State::default()
             })),
+            ..Self::default()
         }
     }
 
@@ -181,6 +189,7 @@ impl SimDisk {
                 changes: state.changes.clone(),
                 ..State::default()
             })),
+            ..Self::default()
         }
     }
 
@@ -293,6 +302,7 @@ impl Disk for SimDisk {
 
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         let mut state = self.state.lock();
+        self.wait_while_held(&mut state, Op::Create);
         let done = state.enter(Op::Create)?;
         if state.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
@@ -450,6 +460,7 @@ impl File for SimFile {
             true => Op::Sync,
             false => Op::IdleSync,
         };
+        self.disk.wait_while_held(&mut state, op);
         match state.enter(op) {
             Ok(true) => state.file(self.id).sync(),
             Ok(false) => {}

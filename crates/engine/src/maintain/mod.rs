@@ -73,6 +73,9 @@ impl Workers {
         workers.spawn("latewood-compact", core, compact::run)?;
         if core.wal.is_some() {
             workers.spawn("latewood-log", core, run_log)?;
+            if core.options.durability == Durability::Interval {
+                workers.spawn("latewood-sync", core, run_sync)?;
+            }
         }
         Ok(workers)
     }
@@ -227,25 +230,35 @@ fn run_rules(core: &Core) {
     }
 }
 
-/// Keeps the log ready and, under [`Durability::Interval`], on disk.
+/// Keeps the log ready: its next segment, its old ones, room for both.
 fn run_log(core: &Core) {
     let Some(wal) = &core.wal else { return };
-    let interval_ns = core.options.sync_interval_ms.saturating_mul(1_000_000);
-    let mut synced_ns = core.env.clock.monotonic_ns();
     while core.signals.sleep(LOG_TICK) {
         // Errors halt the log, which tells every writer; there is nobody to
         // tell here.
-        let mut halted = wal.background_tick().is_err();
+        let halted = wal.background_tick().is_err();
         core.look_at_room();
-        let now_ns = core.env.clock.monotonic_ns();
-        if core.options.durability == Durability::Interval
-            && now_ns.saturating_sub(synced_ns) >= interval_ns
-        {
-            halted |= wal.sync_to(wal.written()).is_err();
-            synced_ns = now_ns;
-        }
         if halted {
             return;
         }
+    }
+}
+
+/// Brings the log to disk under [`Durability::Interval`]. A thread of its own:
+/// a sync takes as long as the disk likes, and writers fill a segment meanwhile
+/// and need the next.
+fn run_sync(core: &Core) {
+    let Some(wal) = &core.wal else { return };
+    let interval = Duration::from_millis(core.options.sync_interval_ms);
+    let mut left = interval;
+    while core.signals.sleep(left) {
+        let began_ns = core.env.clock.monotonic_ns();
+        if wal.sync_to(wal.written()).is_err() {
+            return;
+        }
+        let took_ns = core.env.clock.monotonic_ns().saturating_sub(began_ns);
+        left = interval
+            .saturating_sub(Duration::from_nanos(took_ns))
+            .max(LOG_TICK);
     }
 }

@@ -5,6 +5,11 @@
 //! synced, or by renaming a segment that is no longer needed; either way its name is made
 //! durable before it is handed out, for a sync of a file says nothing about
 //! its name. The header is written by whoever takes the segment into use.
+//!
+//! Making a file can take as long as the disk likes, so the shelf is locked
+//! for moments only: a file in the making keeps nobody from the one that is
+//! ready, nor from asking how much lies here. Makers take turns by a lock of
+//! their own, which comes before the shelf.
 
 use super::segment::{SegmentHeader, VERSION};
 use super::writer::WalOptions;
@@ -33,14 +38,15 @@ pub(crate) struct Store {
     dir: PathBuf,
     segment_bytes: u64,
     synced_often: bool,
+    /// Held by whoever makes a file: the number the next one gets, never one
+    /// that any file had.
+    next_number: Mutex<u64>,
     shelf: Mutex<Shelf>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shelf {
     prepared: Option<Prepared>,
-    /// The number the next file gets; never one that any file had.
-    next_number: u64,
     /// Numbers of old segments of the full length.
     spares: Vec<u64>,
 }
@@ -53,11 +59,8 @@ impl Store {
             dir: dir.to_owned(),
             segment_bytes: options.segment_bytes,
             synced_often: options.synced_often,
-            shelf: Mutex::new(Shelf {
-                prepared: None,
-                next_number,
-                spares: Vec::new(),
-            }),
+            next_number: Mutex::new(next_number),
+            shelf: Mutex::default(),
         }
     }
 
@@ -68,18 +71,21 @@ impl Store {
 
     /// The prepared segment, made now if there is none.
     pub(crate) fn take(&self) -> Result<Prepared> {
-        let mut shelf = self.shelf.lock();
-        match shelf.prepared.take() {
-            Some(prepared) => Ok(prepared),
-            None => self.prepare(&mut shelf),
+        if let Some(prepared) = self.shelf.lock().prepared.take() {
+            return Ok(prepared);
         }
+        let mut next_number = self.next_number.lock();
+        // Somebody may have been making one just now.
+        let made = self.shelf.lock().prepared.take();
+        made.map_or_else(|| self.prepare(&mut next_number), Ok)
     }
 
     /// Prepares the next segment unless that is done.
     pub(crate) fn prepare_ahead(&self) -> Result<()> {
-        let mut shelf = self.shelf.lock();
-        if shelf.prepared.is_none() {
-            shelf.prepared = Some(self.prepare(&mut shelf)?);
+        let mut next_number = self.next_number.lock();
+        if self.shelf.lock().prepared.is_none() {
+            let prepared = self.prepare(&mut next_number)?;
+            self.shelf.lock().prepared = Some(prepared);
         }
         Ok(())
     }
@@ -112,12 +118,13 @@ impl Store {
         prepared + shelf.spares.len() as u64 * self.segment_bytes
     }
 
-    fn prepare(&self, shelf: &mut Shelf) -> Result<Prepared> {
-        let number = shelf.next_number;
+    fn prepare(&self, next_number: &mut u64) -> Result<Prepared> {
+        let number = *next_number;
         let path = self.path(number);
         let failed = |error| Error::io("cannot prepare a log segment", &path, error);
         let disk = &self.env.disk;
-        let file = match shelf.spares.pop() {
+        let spare = self.shelf.lock().spares.pop();
+        let file = match spare {
             Some(spare) => {
                 disk.rename(&self.path(spare), &path).map_err(failed)?;
                 match self.synced_often {
@@ -138,7 +145,7 @@ impl Store {
             }
         };
         disk.sync_dir(&self.dir).map_err(failed)?;
-        shelf.next_number += 1;
+        *next_number += 1;
         Ok(Prepared {
             number,
             file,
