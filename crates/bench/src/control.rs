@@ -17,6 +17,8 @@ const PIPELINE: usize = 512;
 const ROOM_BYTES: usize = 256 * 1024;
 /// Longer than any command here may take; settling a hundred million samples is the longest.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// A series that is written to wait for the log, and gone afterwards.
+const FENCE: &[u8] = b"latewood-bench:fence";
 
 /// A connection that sends a command and waits for its reply.
 #[derive(Debug)]
@@ -164,6 +166,20 @@ impl Control {
             other => other.text(),
         };
         Ok(Info::read(&text))
+    }
+
+    /// Waits until everything acknowledged so far, to whatever connection, is in the log on disk.
+    ///
+    /// WAITAOF speaks for the writes of its own connection alone. The log has one order, so a
+    /// write that comes after all others and is on disk says the same of them. Unlike SAVE it
+    /// moves no samples into blocks.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the server keeps no log.
+    pub(crate) fn wait_for_log(&mut self) -> Result<()> {
+        self.run(&[b"TS.CREATE", FENCE])?;
+        self.run(&[b"WAITAOF", b"1", b"0", b"0"])?;
+        self.run(&[b"DEL", FENCE]).map(drop)
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<()> {

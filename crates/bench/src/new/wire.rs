@@ -40,7 +40,7 @@ pub(crate) struct WireRun {
 pub(crate) struct Rate {
     /// Samples a second.
     pub(crate) per_second: f64,
-    /// Samples a second of the server's processor time, until index and log were up to date.
+    /// Samples a second of the server's processor time, until the index held all and the log was on disk.
     pub(crate) per_cpu_second: f64,
 }
 
@@ -124,9 +124,9 @@ fn send(load: &mut Load<Adds>, control: &mut Control, series: u64) -> Result<Rat
     if let Some(why) = &outcome.lost {
         return Err(Error::new(format!("the load broke off: {why}")));
     }
-    // A query brings the index up to date, SAVE the log.
+    // A query brings the index up to date.
     control.run(&[b"TS.QUERYINDEX", b"hostname=none"])?;
-    control.run(&[b"SAVE"])?;
+    control.wait_for_log()?;
     let cpu_seconds = cpu_seconds(control)? - before;
     Ok(Rate {
         per_second: series as f64 / outcome.elapsed.as_secs_f64(),

@@ -12,13 +12,14 @@ pub(super) fn page(report: &StagesReport, name: &str) -> String {
          - Machine: {}\n- Command: `latewood-bench {}`\n\
          - One batch of 50 in {} timed, the log on (`interval`)\n\n\
          *New* and *known* are {} series with {} labels, written to one after the other; *in order* \
-         and *late* are 32 series with a history, policy LAST, the late samples anywhere in it. \
-         Medians of the runs. Time runs until the label index holds every series, late samples are \
-         settled and the log is on disk. Stages are timed by the clock, so \
-         what the system gives to others meanwhile counts as theirs; processor time does not. A \
-         star: fewer than one event of a hundred makes the mean, most often because the core was \
-         taken away. Short stages overlap inside the processor and reading its \
-         clock is felt even where it is taken off, so stages add up to more than a batch that is \
+         and *late* are 32 series with a history, policy LAST, the late samples anywhere in it; \
+         over the wire that history lies in blocks. Medians of the runs. Time runs until the label \
+         index holds every series, late samples are settled and the log is on disk. Stages are \
+         timed by the clock, so what the system gives to others meanwhile counts as theirs; \
+         processor time does not. A stage that occurred in fewer than half of the runs is left \
+         out. A star: fewer than one event of a hundred makes the mean, most often because the \
+         core was taken away. Short stages overlap inside the processor and reading its clock is \
+         felt even where it is taken off, so stages add up to more than a batch that is \
          not timed takes (*CPU*).\n",
         report.machine.sentence(),
         report.machine.command,
@@ -59,7 +60,7 @@ pub(super) fn overview(report: &StagesReport, wire: bool) -> Option<String> {
         for (_, runs) in &columns {
             let ns = median(runs, |run| run.stage_ns(&name));
             table += &match ns {
-                0.0 => " |".to_owned(),
+                ns if ns <= 0.0 => " |".to_owned(),
                 ns => format!(" {ns:.1}{} |", mark(runs, &name)),
             };
         }
@@ -95,6 +96,10 @@ fn detail(runs: &[&StagesRun], place: &str) -> String {
             spread(lines.map(value)).map_or(f64::NAN, |spread| spread.median)
         };
         let ns = median(runs, |run| run.stage_ns(&name));
+        if ns <= 0.0 {
+            // It occurred in fewer than half of the runs: an accident of those.
+            continue;
+        }
         text += &format!(
             "| {name}{} | {} | {} | {} | {} | {ns:.1}{} | {:.1} % |\n",
             if background { " (behind)" } else { "" },
@@ -115,29 +120,26 @@ fn costs(costs: &[SamplingCost]) -> String {
     }
     let mut text = String::from(
         "\n## What the timing costs\n\n\
-         The same load with the timing off and on, in turns within one run, processor time of all \
-         threads; the median over pairs of turns, and where it lies with 95 % certainty (sign \
-         test).\n\n\
-         | load | timed | samples of a turn | pairs | CPU ns off | CPU ns on | cost | 95 % |\n\
-         |---|---|--:|--:|--:|--:|--:|---|\n",
+         The same load with the timing off and on, in turns from the same beginning, processor \
+         time of all threads; the median over pairs of turns, and where it lies with 95 % \
+         certainty (sign test). *Under* is the upper end where the lower is none.\n\n\
+         | load | timed | samples of a turn | pairs | CPU ns off | CPU ns on | cost |\n\
+         |---|---|--:|--:|--:|--:|---|\n",
     );
     for cost in costs {
-        let extra = cost.extra();
         let ns = |seconds: &[f64]| {
             let median = spread(seconds.iter().copied()).map_or(f64::NAN, |spread| spread.median);
             median * 1e9 / cost.samples as f64
         };
         text += &format!(
-            "| {} | 1 in {} | {} | {} | {:.1} | {:.1} | {:+.2} % | {:+.2} to {:+.2} % |\n",
+            "| {} | 1 in {} | {} | {} | {:.1} | {:.1} | {} |\n",
             cost.load,
             cost.sampling,
             thousands(cost.samples as f64),
             cost.on_cpu_seconds.len(),
             ns(&cost.off_cpu_seconds),
             ns(&cost.on_cpu_seconds),
-            extra.percent,
-            extra.low_percent,
-            extra.high_percent,
+            cost.extra().words(),
         );
     }
     text
@@ -163,7 +165,7 @@ fn runs(report: &StagesReport, wire: bool, write: Write) -> Vec<&StagesRun> {
 fn sum(run: &StagesRun, background: bool) -> f64 {
     let stages = run.stages.iter();
     let stages = stages.filter(|stage| stage.background == background);
-    stages.map(|stage| stage.total_ns as f64).sum::<f64>() / run.samples as f64
+    stages.map(|stage| stage.total_ns).sum::<u64>() as f64 / run.samples as f64
 }
 
 /// A star where fewer than one event of a hundred makes the mean: it lies above the p99.

@@ -1,6 +1,6 @@
-//! What the timing costs: the same load with it off and on, in turns within one run.
+//! What the timing costs: the same load with it off and on, in turns.
 //!
-//! Two turns that follow each other see the same machine, so each pair gives a ratio, and many
+//! Every turn begins anew and does the same work. Two turns that follow each other see the same machine, so each pair gives a ratio, and many
 //! pairs a median. How sure it is follows from the order of the ratios alone, whatever their
 //! distribution.
 
@@ -88,11 +88,24 @@ impl SamplingCost {
 
     /// One line for the terminal.
     pub(super) fn sentence(&self) -> String {
-        let extra = self.extra();
         format!(
-            "{}, timing one batch in {}: {:+.2} % of processor time ({:+.2} to {:+.2})",
-            self.load, self.sampling, extra.percent, extra.low_percent, extra.high_percent
+            "{}, timing one batch in {}, of processor time: {}",
+            self.load,
+            self.sampling,
+            self.extra().words()
         )
+    }
+}
+
+impl Extra {
+    /// What may be said of it: a cost that could as well be none is given as its bound alone.
+    pub(crate) fn words(self) -> String {
+        let (low, high) = (self.low_percent, self.high_percent);
+        match (low > 0.0, high > 0.0) {
+            (true, _) => format!("{:.2} % ({low:.2} to {high:.2})", self.percent),
+            (false, true) => format!("under {high:.2} %"),
+            (false, false) => "none seen".to_owned(),
+        }
     }
 }
 
@@ -127,5 +140,18 @@ mod tests {
         };
         let extra = cost.extra();
         assert!((extra.percent - 1.0).abs() < 1e-9 && (extra.high_percent - 1.0).abs() < 1e-9);
+        assert_eq!(extra.words(), "1.00 % (1.00 to 1.00)");
+    }
+
+    #[test]
+    fn a_cost_that_may_be_none_is_no_saving() {
+        let extra = |low_percent, percent, high_percent| Extra {
+            percent,
+            low_percent,
+            high_percent,
+        };
+        assert_eq!(extra(-0.4, -0.1, 0.3).words(), "under 0.30 %");
+        assert_eq!(extra(-0.9, -0.5, -0.2).words(), "none seen");
+        assert_eq!(extra(0.1, 0.6, 1.1).words(), "0.60 % (0.10 to 1.10)");
     }
 }

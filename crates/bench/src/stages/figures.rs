@@ -54,7 +54,7 @@ impl StagesRun {
     /// Time of a stage for each sample, nanoseconds; 0 where it did not occur.
     pub(crate) fn stage_ns(&self, name: &str) -> f64 {
         let stages = self.stages.iter().filter(|stage| stage.name == name);
-        stages.map(|stage| stage.total_ns as f64).sum::<f64>() / self.samples as f64
+        stages.map(|stage| stage.total_ns).sum::<u64>() as f64 / self.samples as f64
     }
 
     /// One line for the terminal.

@@ -5,7 +5,9 @@ use latewood_engine::{Append, Create, Db, Defaults, Options, Scratch};
 use latewood_model::DuplicatePolicy;
 use tempfile::TempDir;
 
-use super::{HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write, figures};
+use super::{
+    COST_HISTORY, HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write, figures,
+};
 use crate::error::{Doing, Error, Result};
 use crate::machine::own_cpu_seconds;
 use crate::new::{self, Kind, Plan, failed};
@@ -58,7 +60,7 @@ pub(super) fn run(args: &StagesArgs, repeat: usize) -> Result<Vec<StagesRun>> {
         }));
     })?;
     for (write, late_share) in [(Write::InOrder, 0.0), (Write::Late, 1.0)] {
-        let mut few = Few::open(late_share, args.rounds.seed)?;
+        let mut few = Few::open(late_share, args.rounds.seed, HISTORY)?;
         few.db.stages().set_sampling(args.sampling);
         let cpu_seconds = few.write(args.samples, Series::next_sample)?;
         let stages = figures::take(&few.db);
@@ -75,29 +77,24 @@ pub(super) fn run(args: &StagesArgs, repeat: usize) -> Result<Vec<StagesRun>> {
     Ok(runs)
 }
 
-/// The load with the timing off and on.
+/// The load with the timing off and on, each turn on a database of its own.
 ///
 /// # Errors
 /// When the engine refuses or has lost a sample.
 pub(super) fn cost(args: &StagesArgs) -> Result<SamplingCost> {
-    let mut few = Few::open(COST_LATE_SHARE, args.rounds.seed)?;
-    let cost = SamplingCost::measure(
-        "in process, 10 % late, 32 series",
-        SERVER_SAMPLING,
-        args.turn,
-        args.pairs,
-        |every| {
-            few.db.stages().set_sampling(every);
-            few.write(args.turn, Series::next_sample)
-        },
-    )?;
-    few.close()?;
-    Ok(cost)
+    let load = "in process, 10 % late, 32 series";
+    SamplingCost::measure(load, SERVER_SAMPLING, args.turn, args.pairs, |every| {
+        let mut few = Few::open(COST_LATE_SHARE, args.rounds.seed, COST_HISTORY)?;
+        few.db.stages().set_sampling(every);
+        let cpu_seconds = few.write(args.turn, Series::next_sample)?;
+        few.close()?;
+        Ok(cpu_seconds)
+    })
 }
 
 impl Few {
-    /// With a history in order that is settled and logged.
-    fn open(late_share: f64, seed: u64) -> Result<Self> {
+    /// With `history` samples in order in each series, settled and logged.
+    fn open(late_share: f64, seed: u64, history: u64) -> Result<Self> {
         let dir = tempfile::tempdir().doing("make a directory for the database")?;
         let defaults = Defaults {
             duplicate_policy: DuplicatePolicy::Last,
@@ -120,7 +117,7 @@ impl Few {
             scratch: Scratch::new(),
             _dir: dir,
         };
-        few.write(HISTORY * LATE_SERIES, Series::next_in_order)?;
+        few.write(history * LATE_SERIES, Series::next_in_order)?;
         Ok(few)
     }
 

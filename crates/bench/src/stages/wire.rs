@@ -1,7 +1,9 @@
 //! A server of its own: every sort of writes it can be sent, and what the timing costs there.
 
 use super::process::SERVER_SAMPLING;
-use super::{HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write, figures};
+use super::{
+    COST_HISTORY, HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write, figures,
+};
 use crate::control::Control;
 use crate::error::Result;
 use crate::late::{self, Cell, Encoding, Fixed};
@@ -48,7 +50,7 @@ pub(super) fn run(args: &StagesArgs, repeat: usize) -> Result<Vec<StagesRun>> {
         Ok(())
     })?;
     for (write, late_percent) in [(Write::InOrder, 0.0), (Write::Late, 100.0)] {
-        let mut few = Few::open(late_percent, args.rounds.seed)?;
+        let mut few = Few::open(late_percent, args.rounds.seed, HISTORY)?;
         sample(&mut few.control, args.sampling)?;
         figures::take_from(&mut few.control)?;
         let samples = args.samples.div_ceil(LATE_SERIES);
@@ -67,25 +69,25 @@ pub(super) fn run(args: &StagesArgs, repeat: usize) -> Result<Vec<StagesRun>> {
     Ok(runs)
 }
 
-/// The load with the timing off and on.
+/// The load with the timing off and on, each turn on a server of its own.
 ///
 /// # Errors
 /// When the server fails or loses a sample.
 pub(super) fn cost(args: &StagesArgs) -> Result<SamplingCost> {
-    let mut few = Few::open(COST_LATE_PERCENT, args.rounds.seed)?;
     let samples = args.turn.div_ceil(LATE_SERIES);
-    let cost = SamplingCost::measure(
+    SamplingCost::measure(
         "over the wire, 10 % late, 32 series, pipeline 50",
         SERVER_SAMPLING,
         samples * LATE_SERIES,
         args.pairs,
         |every| {
+            let mut few = Few::open(COST_LATE_PERCENT, args.rounds.seed, COST_HISTORY)?;
             sample(&mut few.control, every)?;
-            few.send(samples)
+            let cpu_seconds = few.send(samples)?;
+            few.close()?;
+            Ok(cpu_seconds)
         },
-    )?;
-    few.close()?;
-    Ok(cost)
+    )
 }
 
 /// Has one batch in `every` timed.
@@ -96,7 +98,8 @@ fn sample(control: &mut Control, every: u32) -> Result<()> {
 }
 
 impl Few {
-    fn open(late_percent: f64, seed: u64) -> Result<Self> {
+    /// With `history` samples in order in each series, in blocks.
+    fn open(late_percent: f64, seed: u64, history: u64) -> Result<Self> {
         let (process, _) = Latewood::default().start()?;
         let cell = Cell {
             late_percent,
@@ -110,7 +113,7 @@ impl Few {
             rules: 0,
             shape: LateShape::Uniform,
         };
-        let fixed = Fixed::new(seed, 0).preloaded(HISTORY);
+        let fixed = Fixed::new(seed, 0).preloaded(history);
         let load = late::open(process.address(), &cell, &fixed)?;
         Ok(Few {
             control: Control::connect(process.address())?,
@@ -125,7 +128,7 @@ impl Few {
         let before = late::cpu_seconds(&mut self.control)?;
         late::run_load(&mut self.load, samples, |_| ())?;
         late::settle(&mut self.control)?;
-        self.control.run(&[b"SAVE"])?;
+        self.control.wait_for_log()?;
         Ok(late::cpu_seconds(&mut self.control)? - before)
     }
 
