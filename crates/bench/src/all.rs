@@ -14,6 +14,8 @@ use crate::{Cli, dispatch, report};
 /// Where the pages go that nobody named a folder for.
 const OUT: &str = "docs/benchmarks";
 const OUT_QUICK: &str = "target/benchmarks-quick";
+/// How a command names the peer of the reports by TS commands.
+const PEER: &str = " --start redistimeseries";
 
 /// Make every report of docs/benchmarks again, in two to three hours, or the same from less data.
 #[derive(Debug, Args)]
@@ -30,12 +32,13 @@ pub(crate) struct AllArgs {
     /// Only these reports
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = named)]
     only: Vec<Report>,
-    /// Only Latewood in the late reports, and no lines: nothing is fetched
+    /// Only Latewood, and no reports of lines beside others: nothing is fetched
     #[arg(long)]
     alone: bool,
 }
 
-/// Runs the subcommand. A measurement that fails does not keep the others from being made.
+/// Runs the subcommand. A measurement that fails does not keep the others from being made, nor
+/// does a peer that this machine cannot run: it is left out, and named at the end and on the pages.
 ///
 /// # Errors
 /// When a measurement has failed or the pages cannot be written.
@@ -59,6 +62,13 @@ pub(crate) fn run(args: &AllArgs) -> Result<()> {
         }
     }
     report::write_all(&out)?;
+    for report in args.reports() {
+        let file = out.join(format!("{}.json", report.name));
+        let made = report::json::read(&file);
+        for sentence in made.map(|made| made.absent()).unwrap_or_default() {
+            eprintln!("*** {}: {sentence}", report.name);
+        }
+    }
     match failed.as_slice() {
         [] => Ok(()),
         failed => Err(Error::new(format!("failed: {}", failed.join(", ")))),
@@ -90,7 +100,8 @@ impl AllArgs {
         };
         let command = report.command(self.quick, repeats, out);
         match self.alone {
-            true => command.replace(" --start redistimeseries", ""),
+            // Each report with peers names them, so that none is started by default.
+            true => command.replace(PEER, ""),
             false => command,
         }
     }
@@ -129,6 +140,16 @@ mod tests {
         assert!(commands[0].starts_with("late --start latewood --series"));
         assert!(commands[0].contains("repeats=2"));
         assert_eq!(all("x all").reports().len(), REPORTS.len());
+        let alone = all("x all --alone");
+        for report in alone.reports() {
+            let command = alone.command(report, "d");
+            assert!(!command.contains("redistimeseries"), "{command}");
+            // These start peers unless told whom to start.
+            let by_default = ["late", "lines", "query"];
+            let is_told = command.contains("--start latewood");
+            let first = command.split(' ').next().unwrap();
+            assert!(is_told || !by_default.contains(&first), "{command}");
+        }
         assert!(Cli::try_parse_from(["x", "all", "--only", "none"]).is_err());
     }
 }

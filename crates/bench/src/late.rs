@@ -20,6 +20,7 @@ pub(crate) use self::cell::{
 };
 use self::matrix::Axes;
 pub(crate) use self::rules::{RULES, rows};
+use crate::absent::Absent;
 use crate::address::Address;
 use crate::error::{Error, Result};
 use crate::machine::Machine;
@@ -205,6 +206,7 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
             client_threads: fixed.threads,
         },
         targets: Vec::new(),
+        absent: Absent::default(),
         runs: Vec::new(),
     };
     let total = cells.len() * repeats * targets.len();
@@ -213,20 +215,44 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
             for at in turns(repeat, targets.len()) {
                 let target = &targets[at];
                 let label = format!("{}/{total} {}", report.runs.len() + 1, target.name());
-                let (info, measured) = run_cell(target, cell, &fixed, label)?;
-                println!("{}", describe(&info.name, cell, &measured));
-                report.note_target(info);
-                report.runs.push(Run {
-                    target: target.name(),
-                    repeat,
-                    cell: cell.clone(),
-                    measured,
-                });
+                report.take(target, cell, repeat, || {
+                    run_cell(target, cell, &fixed, label)
+                })?;
             }
         }
         args.output.save(&Measurement::Late(report.clone()))?;
     }
+    report.absent.unless_all(report.runs.len())?;
     args.output.finish(&Measurement::Late(report), "late")
+}
+
+impl LateReport {
+    /// Takes a run of `target`, unless it is a peer that cannot be measured.
+    ///
+    /// # Errors
+    /// Those of `run`, of anybody but a peer.
+    fn take(
+        &mut self,
+        target: &Target,
+        cell: &Cell,
+        repeat: usize,
+        run: impl FnOnce() -> Result<(TargetInfo, Measured)>,
+    ) -> Result<()> {
+        let name = target.name();
+        let taken = self.absent.turn(&name, target.is_started_peer(), run)?;
+        let Some((info, measured)) = taken else {
+            return Ok(());
+        };
+        println!("{}", describe(&info.name, cell, &measured));
+        self.note_target(info);
+        self.runs.push(Run {
+            target: name,
+            repeat,
+            cell: cell.clone(),
+            measured,
+        });
+        Ok(())
+    }
 }
 
 impl LateArgs {
@@ -379,3 +405,6 @@ fn positive(text: &str) -> std::result::Result<usize, String> {
         _ => Err("a number from 1 to 1,000,000".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use clap::Args;
 
 pub(crate) use self::load::{Batch, CpuLoad, FIELDS, START_MS, STEP_MS, TAGS};
 pub(crate) use self::run::LinesRun;
+use crate::absent::Absent;
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::output::{Rounds, turns};
@@ -82,6 +83,7 @@ pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
         lines: load.lines(),
         batch: args.batch as usize,
         targets: Vec::new(),
+        absent: Absent::default(),
         runs: Vec::new(),
     };
     let mut settings = Vec::new();
@@ -95,7 +97,12 @@ pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
             for at in turns(repeat, candidates.len()) {
                 let number = report.runs.len() + 1;
                 let label = format!("{number}/{total}");
-                let (info, run) = run::once(candidates[at], &plan, repeat, &label)?;
+                let candidate = candidates[at];
+                let (name, is_peer) = (candidate.name(), candidate.system.is_peer());
+                let once = || run::once(candidate, &plan, repeat, &label);
+                let Some((info, run)) = report.absent.turn(&name, is_peer, once)? else {
+                    continue;
+                };
                 println!("{}", run.describe());
                 if report.targets.iter().all(|known| known.name != info.name) {
                     report.targets.push(info);
@@ -106,6 +113,7 @@ pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
             args.rounds.output.save(&so_far)?;
         }
     }
+    report.absent.unless_all(report.runs.len())?;
     let output = &args.rounds.output;
     output.finish(&Measurement::Lines(report), "lines")
 }

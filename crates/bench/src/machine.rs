@@ -46,6 +46,15 @@ impl Machine {
         }
     }
 
+    /// Whether it is the same machine as `other`, whatever the commit.
+    pub(crate) fn is_at(&self, other: &Machine) -> bool {
+        let place = |machine: &Machine| {
+            let sizes = (machine.cores, machine.memory_gib.round() as u64);
+            (machine.cpu.clone(), sizes, machine.kernel.clone())
+        };
+        place(self) == place(other)
+    }
+
     /// One sentence for the head of a report.
     pub(crate) fn sentence(&self) -> String {
         let commit = match self.commit.as_str() {

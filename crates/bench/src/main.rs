@@ -3,6 +3,7 @@
 //! Everything here speaks to servers over their sockets, so that Latewood and its peers are
 //! measured the same way. A workload says what is sent, a target where to, a report what came out.
 
+mod absent;
 mod address;
 mod all;
 mod control;

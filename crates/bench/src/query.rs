@@ -20,6 +20,7 @@ use self::data::Set;
 pub(crate) use self::idle::IdleRun;
 use self::measure::Server;
 use self::question::Question;
+use crate::absent::Absent;
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::output::{Output, turns};
@@ -102,6 +103,7 @@ pub(crate) struct QueryRun {
 /// When a server fails, servers disagree, or a file cannot be written.
 pub(crate) fn run(args: &QueryArgs, command: &str) -> Result<()> {
     let report = measure_all(args, command)?;
+    report.absent.unless_all(report.targets.len())?;
     args.output.finish(&Measurement::Query(report), "query")
 }
 
@@ -111,6 +113,7 @@ fn measure_all(args: &QueryArgs, command: &str) -> Result<QueryReport> {
         sizes: args.sizes,
         repeats: args.repeats,
         targets: Vec::new(),
+        absent: Absent::default(),
         runs: Vec::new(),
         idle: Vec::new(),
     };
@@ -137,7 +140,14 @@ fn ask_about(
 ) -> Result<()> {
     let mut servers = Vec::new();
     for system in &args.start {
-        let (server, cost) = Server::load(&Target::start(*system), set)?;
+        let target = Target::start(*system);
+        let load = || Server::load(&target, set);
+        let loaded = report
+            .absent
+            .turn(&target.name(), target.is_started_peer(), load)?;
+        let Some((server, cost)) = loaded else {
+            continue;
+        };
         report.note_target(server.info());
         report.idle.extend(cost);
         servers.push(server);

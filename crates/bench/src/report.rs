@@ -78,6 +78,12 @@ pub(crate) fn write_all(dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Sentences a reader must not miss, as items of a page's head.
+fn notes(sentences: &[String]) -> String {
+    let items = sentences.iter().map(|text| format!("- **{text}**\n"));
+    items.collect()
+}
+
 /// Names and contents of all that follows from the raw runs in `dir`.
 fn files(dir: &Path) -> Result<BTreeMap<String, String>> {
     let doing = format!("list {}", dir.display());
@@ -131,6 +137,15 @@ pub(crate) fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result
     println!("{}", page.text);
     eprintln!("written: {}", path.display());
     Ok(())
+}
+
+/// The text of that page.
+///
+/// # Errors
+/// When the drawing library fails.
+#[cfg(test)]
+pub(crate) fn text(measurement: &Measurement, name: &str) -> Result<String> {
+    Ok(page(measurement, name)?.text)
 }
 
 /// The page of a measurement that bears `name`.

@@ -180,6 +180,11 @@ impl System {
         self.latewood().is_some()
     }
 
+    /// Whether it is somebody else's.
+    pub(crate) fn is_peer(self) -> bool {
+        self.latewood().is_none()
+    }
+
     /// Whether it takes TS commands.
     fn speaks_resp(self) -> bool {
         self.latewood().is_some()
@@ -217,6 +222,11 @@ impl Target {
             Target::Start { system, .. } => system.name().to_owned(),
             Target::Running { name, .. } => name.clone(),
         }
+    }
+
+    /// Whether it is a peer that this program starts: one that not every machine can have.
+    pub(crate) fn is_started_peer(&self) -> bool {
+        matches!(self, Target::Start { system, .. } if system.is_peer())
     }
 
     /// Starts it if it is ours to start, and waits until it answers.

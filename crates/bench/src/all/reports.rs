@@ -192,8 +192,8 @@ pub(crate) const REPORTS: [Report; 28] = [
     report(
         "query",
         "What do reads over many series and over long ones cost, and an idle series?",
-        "query --repeats {repeats}",
-        "query --wide-series 1000 --long-samples 1000000 --index-series 50000 --idle-series 20000 \
+        "query --start latewood --start redistimeseries --repeats {repeats}",
+        "query --start latewood --start redistimeseries --wide-series 1000 --long-samples 1000000 --index-series 50000 --idle-series 20000 \
          --seconds 0.3 --repeats 1",
     ),
     report(

@@ -18,7 +18,7 @@ use crate::workload::{self, Writer};
 const BLOCKED: &str = "DUPLICATE_POLICY is set to BLOCK";
 
 /// What came out of one run of one cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Measured {
     /// Samples sent after the warm-up.
     pub(crate) measured_samples: u64,

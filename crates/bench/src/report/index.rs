@@ -8,6 +8,7 @@ use super::json::Measurement;
 use super::{Page, durable, late, new, stages};
 use crate::all::REPORTS;
 use crate::late::Encoding;
+use crate::machine::Machine;
 
 /// Measurements by the name of their file, each with its page.
 pub(super) type Reports = BTreeMap<String, (Measurement, Page)>;
@@ -110,19 +111,71 @@ pub(super) fn page(reports: &Reports) -> String {
          [How it is measured](../benchmarks.md). Everything here comes from the raw runs (JSON) \
          beside it; each report names its machine, its commit and its command.\n",
     );
+    let newest = newest(reports);
+    page += &origins(reports, newest);
     for part in &PARTS {
         page += &format!("\n## {}\n\n{}\n", part.title, part.says);
         for name in part.needs {
             page += &match reports.get(*name) {
                 Some((measurement, sheet)) => {
                     let answer = (part.answer)(name, measurement, sheet);
-                    format!("{answer}\nMore: [{name}]({name}.md)\n")
+                    let warnings = warnings(measurement, newest);
+                    format!("{answer}{warnings}\nMore: [{name}]({name}.md)\n")
                 }
                 None => format!("\n{}\n", missing(name)),
             };
         }
     }
     page + &list(reports)
+}
+
+/// Where the newest of all reports was made: what a reader takes to be the machine of them all.
+fn newest(reports: &Reports) -> Option<&Machine> {
+    let machines = reports
+        .values()
+        .map(|(measurement, _)| measurement.machine());
+    machines.max_by_key(|machine| machine.began_unix_seconds)
+}
+
+/// Which reports come from elsewhere than the newest one, if any do.
+fn origins(reports: &Reports, newest: Option<&Machine>) -> String {
+    let Some(newest) = newest else {
+        return String::new();
+    };
+    let of = |elsewhere: fn(&Machine, &Machine) -> bool| {
+        let machine = |name: &&String| reports[*name].0.machine();
+        let names = reports.keys();
+        let names = names.filter(|name| elsewhere(machine(name), newest));
+        names
+            .map(|name| format!("[{name}]({name}.md)"))
+            .collect::<Vec<_>>()
+    };
+    let mut text = format!("\nThe newest report: {}.\n", newest.sentence());
+    let machines = of(|machine, newest| !machine.is_at(newest));
+    if !machines.is_empty() {
+        let names = machines.join(", ");
+        text += &format!("\n**Measured on another machine, so no match for the rest: {names}.**\n");
+    }
+    let commits = of(|machine, newest| machine.is_at(newest) && machine.commit != newest.commit);
+    if !commits.is_empty() {
+        let names = commits.join(", ");
+        text += &format!("\nMeasured on this machine at another commit: {names}.\n");
+    }
+    text
+}
+
+/// What a reader of an answer must not miss: peers that are not in it, another machine.
+fn warnings(measurement: &Measurement, newest: Option<&Machine>) -> String {
+    let mut sentences = measurement.absent();
+    let machine = measurement.machine();
+    if newest.is_some_and(|newest| !machine.is_at(newest)) {
+        sentences.push(format!(
+            "Measured on another machine: {}",
+            machine.sentence()
+        ));
+    }
+    let paragraphs = sentences.iter().map(|text| format!("\n**{text}**\n"));
+    paragraphs.collect()
 }
 
 /// Every report, measured or missing.
@@ -275,6 +328,45 @@ mod tests {
             for name in part.needs {
                 assert!(page.contains(&missing(name)), "{name}");
             }
+        }
+    }
+
+    /// An empty late report of `cpu` at `commit`, made `at`.
+    fn measured(cpu: &str, commit: &str, at: u64) -> (Measurement, Page) {
+        let json = serde_json::json!({
+            "family": "late", "targets": [], "runs": [],
+            "absent": [{"name": "QuestDB", "reason": "no java"}],
+            "machine": {
+                "cpu": cpu, "cores": 2, "memory_gib": 8.0, "kernel": "6.1", "commit": commit,
+                "version": "0.1.0", "began_unix_seconds": at, "command": "late",
+            },
+            "settings": {
+                "repeats": 1, "warmup": 0, "seed": 1, "rate": 0.0, "client_threads": 1,
+            },
+        });
+        let page = Page {
+            text: String::new(),
+            charts: Vec::new(),
+        };
+        (serde_json::from_value(json).unwrap(), page)
+    }
+
+    #[test]
+    fn pages_of_another_machine_or_commit_are_told_apart_from_the_newest() {
+        let mut reports = Reports::new();
+        reports.insert("late".to_owned(), measured("Theirs", "a", 30));
+        let alone = page(&reports);
+        assert!(alone.contains("The newest report: Theirs"), "{alone}");
+        assert!(!alone.contains("another machine") && !alone.contains("another commit"));
+        assert!(alone.contains("**QuestDB: not measured here: no java**"));
+
+        reports.insert("late-shapes".to_owned(), measured("Ours", "a", 10));
+        reports.insert("late-block".to_owned(), measured("Theirs", "b", 20));
+        let mixed = page(&reports);
+        let machines = "another machine, so no match for the rest: [late-shapes](late-shapes.md).";
+        let commits = "at another commit: [late-block](late-block.md).";
+        for said in [machines, commits, "**Measured on another machine: Ours"] {
+            assert!(mixed.contains(said), "{said}: {mixed}");
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::absent::Absent;
 use crate::durable::SyncRun;
 use crate::error::{Doing, Result};
 use crate::fleet::{FleetRun, LoadArgs, Plan};
@@ -64,6 +65,9 @@ pub(crate) struct LateReport {
     pub(crate) settings: Settings,
     /// The servers.
     pub(crate) targets: Vec<TargetInfo>,
+    /// Peers that could not be measured.
+    #[serde(default, skip_serializing_if = "Absent::is_empty")]
+    pub(crate) absent: Absent,
     /// Every run, in the order they were made.
     pub(crate) runs: Vec<Run>,
 }
@@ -81,6 +85,9 @@ pub(crate) struct LinesReport {
     pub(crate) batch: usize,
     /// The servers.
     pub(crate) targets: Vec<TargetInfo>,
+    /// Peers that could not be measured.
+    #[serde(default, skip_serializing_if = "Absent::is_empty")]
+    pub(crate) absent: Absent,
     /// Every run, in the order they were made.
     pub(crate) runs: Vec<LinesRun>,
 }
@@ -139,6 +146,9 @@ pub(crate) struct QueryReport {
     pub(crate) repeats: usize,
     /// The servers.
     pub(crate) targets: Vec<TargetInfo>,
+    /// Peers that could not be measured.
+    #[serde(default, skip_serializing_if = "Absent::is_empty")]
+    pub(crate) absent: Absent,
     /// Every round, in the order they were made.
     pub(crate) runs: Vec<QueryRun>,
     /// What idle series cost.
@@ -279,6 +289,16 @@ impl Measurement {
             Measurement::Soak(report) => &report.machine,
         }
     }
+
+    /// What is to be said of peers that could not be measured.
+    pub(crate) fn absent(&self) -> Vec<String> {
+        match self {
+            Measurement::Late(report) => report.absent(),
+            Measurement::Lines(report) => report.absent(),
+            Measurement::Query(report) => report.absent(),
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Knobs that do not vary within a measurement.
@@ -323,7 +343,21 @@ pub(crate) struct Run {
     pub(crate) measured: Measured,
 }
 
+impl LinesReport {
+    /// What is to be said of peers that could not be measured.
+    pub(crate) fn absent(&self) -> Vec<String> {
+        let runs = |name: &str| self.runs.iter().any(|run| run.target == name);
+        self.absent.sentences(runs)
+    }
+}
+
 impl QueryReport {
+    /// What is to be said of peers that could not be measured.
+    pub(crate) fn absent(&self) -> Vec<String> {
+        let runs = |name: &str| self.runs.iter().any(|run| run.target == name);
+        self.absent.sentences(runs)
+    }
+
     /// Remembers a server once.
     pub(crate) fn note_target(&mut self, info: TargetInfo) {
         if !self.targets.contains(&info) {
@@ -333,6 +367,12 @@ impl QueryReport {
 }
 
 impl LateReport {
+    /// What is to be said of peers that could not be measured.
+    pub(crate) fn absent(&self) -> Vec<String> {
+        let runs = |name: &str| self.runs.iter().any(|run| run.target == name);
+        self.absent.sentences(runs)
+    }
+
     /// Remembers a server once.
     pub(crate) fn note_target(&mut self, info: TargetInfo) {
         if !self.targets.contains(&info) {

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::chart::{Chart, Line};
 use super::json::{LateReport, Run};
+use super::notes;
 use super::statistics::{bracketed, spread, thousands, unique};
 use crate::late::{Cell, Encoding, Measured, RULES};
 use crate::workload::LateShape;
@@ -142,6 +143,7 @@ fn head(report: &LateReport, name: &str) -> String {
             target.name, target.version, target.settings
         );
     }
+    page += &notes(&report.absent());
     let rate = match settings.rate {
         0.0 => "unlimited".to_owned(),
         rate => format!("{} samples/s", thousands(rate)),

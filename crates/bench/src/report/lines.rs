@@ -2,6 +2,7 @@
 
 use super::chart::{Chart, Line};
 use super::json::LinesReport;
+use super::notes;
 use super::statistics::{bracketed, spread, thousands, unique};
 use crate::lines::LinesRun;
 
@@ -27,6 +28,7 @@ pub(super) fn page(report: &LinesReport, name: &str, charts: &[Chart]) -> String
             target.name, target.version, target.settings
         );
     }
+    page += &notes(&report.absent());
     page += &format!(
         "- {} hosts with ten tags, {} lines with ten whole numbers each, ten seconds apart; \
          batches of {} lines\n\

@@ -1,5 +1,6 @@
 //! What peers have in common: a script that installs and runs them, and HTTP.
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -29,15 +30,24 @@ pub(super) struct Poster {
 /// When the script is not there or fails.
 pub(super) fn install(script: &str) -> Result<Command> {
     let path = project_file(script)?;
-    let installed = Command::new(&path)
+    let doing = format!("run {script} install");
+    let mut installing = Command::new(&path)
         .arg("install")
         .stdin(Stdio::null())
-        .status()
-        .doing(format!("run {script} install"))?;
-    if installed.success() {
-        Ok(Command::new(path))
-    } else {
-        Err(Error::new(format!("{script} install failed")))
+        .stderr(Stdio::piped())
+        .spawn()
+        .doing(&doing)?;
+    // Shown as it comes, since fetching takes a while; the last words say what went wrong.
+    let mut last = String::new();
+    if let Some(said) = installing.stderr.take() {
+        for line in BufReader::new(said).lines() {
+            last = line.doing(&doing)?;
+            eprintln!("{last}");
+        }
+    }
+    match installing.wait().doing(&doing)?.success() {
+        true => Ok(Command::new(path)),
+        false => Err(Error::new(format!("{script} install failed: {last}"))),
     }
 }
 
