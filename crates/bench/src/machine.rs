@@ -1,5 +1,6 @@
 //! Where and on what a measurement ran, so that a report can be judged.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
@@ -84,16 +85,59 @@ fn cpu_model() -> String {
 }
 
 fn commit() -> String {
+    commit_of(Path::new("."))
+}
+
+/// The commit of the checkout around `folder`, with a mark if its files differ. Pages and runs of
+/// reports do not count: each report of `all` changes those for the next.
+fn commit_of(folder: &Path) -> String {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").args(arguments).output().ok()?;
+        let mut command = Command::new("git");
+        let output = command.arg("-C").arg(folder).args(arguments).output();
+        let output = output.ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
         return String::new();
     };
-    match git(&["status", "--porcelain", "--untracked-files=no"]).as_deref() {
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no"];
+    // From the top, wherever this runs.
+    status.extend(["--", ":/", ":(top,exclude)docs/benchmarks"]);
+    match git(&status).as_deref() {
         Some("") => commit,
         _ => format!("{commit} with local changes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_reports_are_no_local_changes() {
+        let checkout = tempfile::tempdir().unwrap();
+        let dir = checkout.path();
+        let git = |words: &str| {
+            let mut command = Command::new("git");
+            command.arg("-C").arg(dir).args(words.split(' '));
+            assert!(command.output().unwrap().status.success(), "git {words}");
+        };
+        let pages = dir.join("docs/benchmarks");
+        std::fs::create_dir_all(&pages).unwrap();
+        std::fs::write(pages.join("late.md"), "1").unwrap();
+        std::fs::write(dir.join("main.rs"), "1").unwrap();
+        git("init -q");
+        git("add .");
+        git("-c user.name=a -c user.email=a@b.c commit -q -m a");
+        let clean = commit_of(dir);
+        assert_eq!(clean.len(), 12, "{clean}");
+        std::fs::write(pages.join("late.md"), "2").unwrap();
+        assert_eq!(commit_of(dir), clean);
+        assert_eq!(commit_of(&pages), clean);
+        std::fs::write(dir.join("main.rs"), "2").unwrap();
+        assert_eq!(commit_of(&pages), format!("{clean} with local changes"));
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert_eq!(commit_of(elsewhere.path()), "");
     }
 }
