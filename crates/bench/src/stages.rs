@@ -15,7 +15,7 @@ use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::cost::SamplingCost;
-pub(crate) use self::figures::{StageLine, StagesRun};
+pub(crate) use self::figures::{StageLine, StagesRun, take as take_stages};
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::output::Rounds;

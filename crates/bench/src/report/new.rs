@@ -166,7 +166,63 @@ pub(super) fn before(runs: &[BeforeRun]) -> String {
             of(|run| run.new.us) / of(|run| run.known.us),
         );
     }
-    text
+    text + &before_stages(runs)
+}
+
+/// Stages of a new series before, with a block each, and after; and of a known one.
+fn before_stages(runs: &[BeforeRun]) -> String {
+    let of = |block_each: bool| -> Vec<&BeforeRun> {
+        let fits = |run: &&BeforeRun| run.block_each == block_each && !run.new_stages.is_empty();
+        runs.iter().filter(fits).collect()
+    };
+    let (before, after) = (of(true), of(false));
+    if before.is_empty() || after.is_empty() {
+        return String::new();
+    }
+    let each = |name: &str| {
+        let new = |run: &BeforeRun| run.each_ns(&run.new_stages, name);
+        let known = |run: &BeforeRun| run.each_ns(&run.known_stages, name);
+        [
+            median(&before, new),
+            median(&after, new),
+            median(&after, known),
+        ]
+    };
+    let mut text = String::from(
+        "\n### Stage by stage, before and after\n\n\
+         Nanoseconds a series, each write timed, of other series than above. *Before* is the block \
+         for each new series, *after* the log alone. What is behind the write is not in its way, \
+         but for the flush of *before*: the next series waits for it.\n\n\
+         | stage | new, before | new, after | known, after |\n|---|--:|--:|--:|\n",
+    );
+    let row = |title: &str, [before, after, known]: [f64; 3]| {
+        let cell = |ns: f64| match ns {
+            ns if ns <= 0.0 => String::new(),
+            ns if ns < 100.0 => format!("{ns:.1}"),
+            ns => thousands(ns),
+        };
+        let (before, after, known) = (cell(before), cell(after), cell(known));
+        format!("| {title} | {before} | {after} | {known} |\n")
+    };
+    let mut sums = [0.0; 3];
+    for stage in latewood_engine::Stage::ALL {
+        let cells = each(stage.name());
+        if cells.iter().any(|&ns| ns > 0.0) {
+            let behind = if stage.is_background() {
+                " (behind)"
+            } else {
+                ""
+            };
+            text += &row(&format!("{}{behind}", stage.name()), cells);
+            sums = std::array::from_fn(|at| sums[at] + cells[at]);
+        }
+    }
+    let cpu = [
+        median(&before, |run| run.new.cpu_us * 1e3),
+        median(&after, |run| run.new.cpu_us * 1e3),
+        median(&after, |run| run.known.cpu_us * 1e3),
+    ];
+    text + &row("**all stages**", sums) + &row("**CPU, not timed**", cpu)
 }
 
 fn median<T>(runs: &[&T], of: impl Fn(&T) -> f64) -> f64 {

@@ -78,7 +78,7 @@ impl StagesRun {
 }
 
 /// Takes what the engine has timed, and begins anew.
-pub(super) fn take(db: &Db) -> Vec<StageLine> {
+pub(crate) fn take(db: &Db) -> Vec<StageLine> {
     let figures = db.stages().figures();
     db.stages().reset();
     let occurred = figures.iter().filter(|figures| figures.events > 0);
