@@ -9,6 +9,7 @@ mod cell;
 mod matrix;
 mod preload;
 mod rules;
+mod values;
 
 use std::path::PathBuf;
 

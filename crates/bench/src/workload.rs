@@ -30,6 +30,17 @@ pub(crate) struct Series {
     newest_ms: i64,
     sent: u64,
     lateness: Lateness,
+    origin: Origin,
+}
+
+/// What a series is made of again.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    shape: LateShape,
+    seed: u64,
+    number: u64,
+    /// Samples that came by `next_in_order`, before all others.
+    in_order: u64,
 }
 
 /// The series of one connection, served round robin.
@@ -64,6 +75,12 @@ impl Series {
             late_share,
             newest_ms: shape.start_ms(),
             sent: 0,
+            origin: Origin {
+                shape,
+                seed,
+                number,
+                in_order: 0,
+            },
         }
     }
 
@@ -91,11 +108,22 @@ impl Series {
         (timestamp_ms, self.rng.random::<f32>() * VALUE_MAX)
     }
 
-    /// The next sample if none were late.
+    /// The next sample if none were late; only before the first that may be late.
     pub(crate) fn next_in_order(&mut self) -> (i64, f32) {
         self.sent += 1;
+        self.origin.in_order += 1;
         self.newest_ms += 1;
         (self.newest_ms, self.rng.random::<f32>() * VALUE_MAX)
+    }
+
+    /// Everything generated so far once more, in the same order.
+    pub(crate) fn replay(&self) -> impl Iterator<Item = (i64, f32)> {
+        let (of, share) = (self.origin, self.late_share);
+        let mut twin = Series::shaped(String::new(), of.shape, share, of.seed, of.number);
+        (0..self.sent).map(move |at| match at < of.in_order {
+            true => twin.next_in_order(),
+            false => twin.next_sample(),
+        })
     }
 
     /// Appends the next `TS.ADD`.
@@ -206,6 +234,16 @@ mod tests {
         assert_eq!(samples(1, 0), samples(1, 0));
         assert_ne!(samples(1, 0), samples(1, 1));
         assert_ne!(samples(1, 0), samples(2, 0));
+    }
+
+    #[test]
+    fn a_series_can_be_replayed_with_its_history() {
+        for shape in LateShape::ALL {
+            let mut series = Series::shaped("k".into(), shape, 0.5, 9, 4);
+            let mut sent: Vec<_> = (0..500).map(|_| series.next_in_order()).collect();
+            sent.extend((0..5_000).map(|_| series.next_sample()));
+            assert!(series.replay().eq(sent), "{}", shape.name());
+        }
     }
 
     #[test]

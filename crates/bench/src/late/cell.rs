@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Encoding, Fixed, preload, rules};
+use super::{Cell, Encoding, Fixed, preload, rules, values};
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -34,6 +34,9 @@ pub(crate) struct Measured {
     pub(crate) p95_us: f64,
     /// 99 of 100 commands were at least this fast.
     pub(crate) p99_us: f64,
+    /// 999 of 1,000 were at least this fast.
+    #[serde(default)]
+    pub(crate) p999_us: f64,
     /// The slowest command.
     pub(crate) max_us: f64,
     /// Processor time of the server, user and system, until everything was settled.
@@ -52,6 +55,10 @@ pub(crate) struct Measured {
     pub(crate) bytes_per_sample: f64,
     /// Growth of used_memory of INFO over the samples stored.
     pub(crate) used_memory_bytes_per_sample: f64,
+    /// The most anonymous memory of the server since its start; of servers that do not tell it,
+    /// used_memory_peak of INFO.
+    #[serde(default)]
+    pub(crate) peak_memory_bytes: Option<f64>,
     /// Duplicates refused under BLOCK.
     pub(crate) blocked: u64,
     /// What rules have written, where there are any.
@@ -124,10 +131,9 @@ pub(crate) fn measure(
     delete(&mut control, &keys)?;
     let samples = outcome.answered as f64;
     let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
-    let all_errors = outcome.errors.by_text();
-    let (blocked, errors): (Vec<_>, Vec<_>) = all_errors
-        .into_iter()
-        .partition(|(text, _)| text.contains(BLOCKED));
+    let all_errors = outcome.errors.by_text().into_iter();
+    let (blocked, errors): (Vec<_>, Vec<_>) =
+        all_errors.partition(|(text, _)| text.contains(BLOCKED));
     let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
     Ok(Measured {
         measured_samples: outcome.answered,
@@ -137,6 +143,7 @@ pub(crate) fn measure(
         p50_us: us(0.5),
         p95_us: us(0.95),
         p99_us: us(0.99),
+        p999_us: us(0.999),
         max_us: us(1.0),
         server_cpu_seconds,
         server_cpu_seconds_per_million: server_cpu_seconds / samples * 1e6,
@@ -150,6 +157,7 @@ pub(crate) fn measure(
         stored: held.samples,
         bytes_per_sample: held.memory_bytes as f64 / held.samples as f64,
         used_memory_bytes_per_sample: grown / held.samples as f64,
+        peak_memory_bytes: peak_memory_bytes(&mut control)?,
         blocked: blocked.iter().map(|(_, count)| count).sum(),
         rules,
         errors,
@@ -250,6 +258,14 @@ pub(crate) fn cpu_seconds(control: &mut Control) -> Result<f64> {
     }
 }
 
+fn peak_memory_bytes(control: &mut Control) -> Result<Option<f64>> {
+    let own = control.info("latewood")?;
+    Ok(match own.number("memory_anonymous_peak_bytes") {
+        None => control.info("memory")?.number("used_memory_peak"),
+        peak => peak,
+    })
+}
+
 /// Samples and bytes of all series.
 pub(crate) struct Held {
     /// totalSamples of TS.INFO.
@@ -258,10 +274,11 @@ pub(crate) struct Held {
     pub(crate) memory_bytes: u64,
 }
 
-/// Compares every series with what was sent to it.
+/// Compares every series with what was sent to it: how many samples each holds, and of some the
+/// samples themselves.
 ///
 /// # Errors
-/// Names the first series that holds more or fewer samples.
+/// Names the first series that holds more or fewer samples, or the first sample that is another.
 pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
     let series: Vec<_> = writers.iter().flat_map(Writer::series).collect();
     let command = |key: &[u8]| vec![b"TS.INFO".to_vec(), key.to_vec()];
@@ -287,5 +304,6 @@ pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
         held.samples += samples;
         held.memory_bytes += field("memoryUsage")?;
     }
+    values::check(control, &series)?;
     Ok(held)
 }

@@ -1,7 +1,7 @@
 //! New and known series over the wire: TS.ADD with labels to keys that are not there, then to the
 //! same keys, with labels and without.
 
-use latewood_wire::resp::encode_command;
+use latewood_wire::resp::{Value, encode_command};
 use serde::{Deserialize, Serialize};
 
 use super::START_MS;
@@ -17,6 +17,11 @@ use crate::target::Latewood;
 /// Connections, and commands sent on each before the replies are awaited.
 const CONNECTIONS: u64 = 4;
 const PIPELINE: usize = 50;
+/// Samples of each series, a second apart, and what all of them are.
+const ROUNDS: i64 = 3;
+const VALUE: &str = "21.5";
+/// Series whose samples are compared at the end.
+const LOOKED_AT: u64 = 100;
 
 /// New and known series of one server.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -101,10 +106,7 @@ pub(crate) fn watched(
     let new = phase(0, Kind::New, labels)?;
     let known_labels = phase(1, Kind::KeyAndLabels, labels)?;
     let known = phase(2, Kind::Key, 0)?;
-    let held = control.run(&[b"DBSIZE"])?.number();
-    if held != i64::try_from(series).ok() {
-        return Err(Error::new(format!("{held:?} series held, {series} sent")));
-    }
+    check(&mut control, series)?;
     Ok(WireRun {
         settings,
         series,
@@ -113,6 +115,35 @@ pub(crate) fn watched(
         known_labels,
         known,
     })
+}
+
+/// Counts the series, and compares all samples of some of them.
+fn check(control: &mut Control, series: u64) -> Result<()> {
+    let held = control.run(&[b"DBSIZE"])?.number();
+    if held != i64::try_from(series).ok() {
+        return Err(Error::new(format!("{held:?} series held, {series} sent")));
+    }
+    let expected: Vec<_> = (0..ROUNDS)
+        .map(|round| (Some(START_MS + round * 1_000), VALUE.to_owned()))
+        .collect();
+    let step = usize::try_from(series / LOOKED_AT).unwrap_or(usize::MAX);
+    for number in (0..series).step_by(step.max(1)).chain([series - 1]) {
+        let key = key(number);
+        let reply = control.run(&[b"TS.RANGE", key.as_bytes(), b"-", b"+"])?;
+        let row = |row: &Value| match row {
+            Value::Array(row) if row.len() == 2 => (row[0].number(), row[1].text()),
+            _ => (None, String::new()),
+        };
+        let got: Vec<_> = match &reply {
+            Value::Array(rows) => rows.iter().map(row).collect(),
+            _ => Vec::new(),
+        };
+        if got != expected {
+            let message = format!("{key}: expected the samples {expected:?}, got {got:?}");
+            return Err(Error::new(message));
+        }
+    }
+    Ok(())
 }
 
 fn send(load: &mut Load<Adds>, control: &mut Control, series: u64) -> Result<Rate> {
@@ -145,7 +176,7 @@ impl Source for Adds {
                 b"TS.ADD",
                 key.as_bytes(),
                 self.timestamp.as_bytes(),
-                b"21.5",
+                VALUE.as_bytes(),
             ];
             if !labels.is_empty() {
                 words.push(b"LABELS");
