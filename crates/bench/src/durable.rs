@@ -1,14 +1,17 @@
 //! The durable benchmark: what it costs to know that a sample is safe.
 //!
-//! Two questions. How much slower is the same in-order load with the log at `interval`, `none`
-//! or `sync` than without a log? And under `sync`, how far is a client's wait from what the disk
-//! itself takes?
+//! Three questions. How much slower is the same in-order load with the log at `interval`, `none`
+//! or `sync` than without a log? How long is the longest wait while segments of the log change,
+//! samples are flushed to blocks and the log is cut behind them? And under `sync`, how far is a
+//! client's wait from what the disk itself takes?
 
 mod raw;
+mod tail;
 mod wait;
 
 use clap::Args;
 
+pub(crate) use self::tail::TailRun;
 pub(crate) use self::wait::SyncRun;
 use crate::error::Result;
 use crate::late::{self, Cell, Encoding, Fixed};
@@ -42,6 +45,9 @@ pub(crate) struct DurableArgs {
     /// Samples of each of the 8 series sent before the clock starts
     #[arg(long, default_value_t = 25_000)]
     warmup: u64,
+    /// Samples of each of the 8 series in a long run, which is flushed to blocks every half second
+    #[arg(long, default_value_t = 3_000_000)]
+    long_samples: u64,
     /// Samples of a latency run, all clients together
     #[arg(long, default_value_t = 4_000)]
     sync_samples: u64,
@@ -57,11 +63,17 @@ pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
     let mut report = DurableReport {
         machine: Machine::look(command),
         rates: Vec::new(),
+        tails: Vec::new(),
         syncs: Vec::new(),
     };
     for repeat in 0..args.repeats {
         for at in turns(repeat, SETTINGS.len()) {
             report.rates.push(rate_run(SETTINGS[at], repeat, args)?);
+        }
+        for at in turns(repeat, SETTINGS.len()) {
+            let run = tail::measure(SETTINGS[at], repeat, args)?;
+            println!("{}", run.sentence());
+            report.tails.push(run);
         }
         for clients in CLIENTS {
             report
@@ -75,20 +87,9 @@ pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
 
 fn rate_run(system: System, repeat: usize, args: &DurableArgs) -> Result<Run> {
     let target = Target::start(system);
-    let cell = Cell {
-        late_percent: 0.0,
-        encoding: Encoding::Compressed,
-        chunk_size: 4096,
-        pipeline: 50,
-        connections: 8,
-        policy: "LAST".to_owned(),
-        series: 8,
-        samples: args.samples,
-        rules: 0,
-        shape: LateShape::Uniform,
-    };
-    let fixed = Fixed::new(SEED, args.warmup);
     let ready = target.ready()?;
+    let cell = in_order(args.samples);
+    let fixed = Fixed::new(SEED, args.warmup);
     let measured = late::measure(&ready.address, &cell, &fixed, target.name())?;
     println!(
         "{}: {:.0} samples/s",
@@ -101,4 +102,20 @@ fn rate_run(system: System, repeat: usize, args: &DurableArgs) -> Result<Run> {
         cell,
         measured,
     })
+}
+
+/// Eight series in order, each with `samples`.
+fn in_order(samples: u64) -> Cell {
+    Cell {
+        late_percent: 0.0,
+        encoding: Encoding::Compressed,
+        chunk_size: 4096,
+        pipeline: 50,
+        connections: 8,
+        policy: "LAST".to_owned(),
+        series: 8,
+        samples,
+        rules: 0,
+        shape: LateShape::Uniform,
+    }
 }

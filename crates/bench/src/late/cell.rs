@@ -34,9 +34,9 @@ pub(crate) struct Measured {
     pub(crate) p95_us: f64,
     /// 99 of 100 commands were at least this fast.
     pub(crate) p99_us: f64,
-    /// 999 of 1,000 were at least this fast.
+    /// 999 of 1,000 were at least this fast; older runs do not tell.
     #[serde(default)]
-    pub(crate) p999_us: f64,
+    pub(crate) p999_us: Option<f64>,
     /// The slowest command.
     pub(crate) max_us: f64,
     /// Processor time of the server, user and system, until everything was settled.
@@ -143,7 +143,7 @@ pub(crate) fn measure(
         p50_us: us(0.5),
         p95_us: us(0.95),
         p99_us: us(0.99),
-        p999_us: us(0.999),
+        p999_us: Some(us(0.999)),
         max_us: us(1.0),
         server_cpu_seconds,
         server_cpu_seconds_per_million: server_cpu_seconds / samples * 1e6,

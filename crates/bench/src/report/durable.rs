@@ -1,10 +1,13 @@
 //! The page of the durable benchmark.
 
 use super::json::DurableReport;
-use super::statistics::{Spread, bracketed, spread, thousands};
-use crate::durable::SyncRun;
+use super::statistics::{Spread, bracketed, spread, thousands, unique};
+use crate::durable::{SyncRun, TailRun};
 
-/// Two tables: the rate at each setting, and the wait under `sync` beside the bare disk.
+const MIB: f64 = 1048576.0;
+
+/// Three tables: the rate at each setting, the longest wait while everything goes on behind the
+/// writers, and the wait under `sync` beside the bare disk.
 pub(super) fn page(report: &DurableReport, name: &str) -> String {
     format!(
         "# {name}: what durability costs\n\n\
@@ -13,7 +16,8 @@ pub(super) fn page(report: &DurableReport, name: &str) -> String {
          brackets; settings alternate\n\n\
          ## Rate\n\n\
          The same load in order, 8 connections, pipeline 50. *Share* is the rate against that \
-         without a log.\n\n{}\n\
+         without a log. *Peak* is the most anonymous memory of the server.\n\n{}\n\
+         {}\
          ## Wait under `sync`\n\n\
          Every client waits for each of its samples. *Raw* is one write of as many bytes as the \
          server wrote for each sync, with its fdatasync, on the same disk, taking turns with the load; \
@@ -22,26 +26,26 @@ pub(super) fn page(report: &DurableReport, name: &str) -> String {
         report.machine.sentence(),
         report.machine.command,
         rates(report),
+        tails(report),
         waits(report)
     )
 }
 
 /// The rate at each setting of the log.
 pub(super) fn rates(report: &DurableReport) -> String {
-    let mut table = "| setting | samples/s | share | per server CPU-s | p50 us | p99 us |\n\
-                     |---|--:|--:|--:|--:|--:|\n"
+    let mut table = "| setting | samples/s | share | per server CPU-s | p50 us | p99 us | \
+                     p99.9 us | max us | peak MiB |\n\
+                     |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
-    let mut settings: Vec<&str> = Vec::new();
-    for run in &report.rates {
-        if !settings.contains(&run.target.as_str()) {
-            settings.push(&run.target);
-        }
-    }
+    let settings = unique(report.rates.iter().map(|run| run.target.as_str()));
     let mut base = None;
     for setting in settings {
         let runs = report.rates.iter().filter(|run| run.target == setting);
         let of = |value: fn(&crate::late::Measured) -> f64| {
             spread(runs.clone().map(|run| value(&run.measured)))
+        };
+        let known = |value: fn(&crate::late::Measured) -> Option<f64>| {
+            spread(runs.clone().filter_map(|run| value(&run.measured)))
         };
         let Some(rate) = of(|m| m.samples_per_second) else {
             continue;
@@ -50,15 +54,55 @@ pub(super) fn rates(report: &DurableReport) -> String {
         let median =
             |value: Option<Spread>| value.map_or_else(String::new, |v| thousands(v.median));
         table += &format!(
-            "| {setting} | {} | {:.1} % | {} | {} | {} |\n",
+            "| {setting} | {} | {:.1} % | {} | {} | {} | {} | {} | {} |\n",
             bracketed(rate),
             100.0 * rate.median / base_rate,
             median(of(|m| m.samples_per_server_cpu_second)),
             median(of(|m| m.p50_us)),
             median(of(|m| m.p99_us)),
+            all(known(|m| m.p999_us)),
+            all(of(|m| m.max_us)),
+            median(known(|m| Some(m.peak_memory_bytes? / MIB))),
         );
     }
     table
+}
+
+/// The longest waits, and what happened meanwhile.
+fn tails(report: &DurableReport) -> String {
+    if report.tails.is_empty() {
+        return String::new();
+    }
+    let mut text = "## The longest wait\n\n\
+         The same load for longer, and what goes on behind it: a BGSAVE every half second moves \
+         samples to blocks and cuts the log behind them, and the log goes on in one segment after \
+         the other. Without a log there are no blocks either. How often each happened is counted by INFO.\n\n\
+         | setting | samples | segments | flushes | syncs | MiB of blocks | samples/s | p99 us | \
+         p99.9 us | max us | peak MiB |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
+        .to_owned();
+    for setting in unique(report.tails.iter().map(|run| run.target.as_str())) {
+        let runs = report.tails.iter().filter(|run| run.target == setting);
+        let of = |value: fn(&TailRun) -> Option<f64>| all(spread(runs.clone().filter_map(value)));
+        text += &format!(
+            "| {setting} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
+            of(|run| Some(run.measured.measured_samples as f64)),
+            of(|run| run.behind.rolls),
+            of(|run| Some(run.behind.flushes)),
+            of(|run| run.behind.syncs),
+            of(|run| Some(run.behind.flushed_bytes / MIB)),
+            of(|run| Some(run.measured.samples_per_second)),
+            of(|run| Some(run.measured.p99_us)),
+            of(|run| run.measured.p999_us),
+            of(|run| Some(run.measured.max_us)),
+            of(|run| Some(run.measured.peak_memory_bytes? / MIB)),
+        );
+    }
+    text + "\n"
+}
+
+/// A cell of a table: empty where nothing was measured.
+fn all(value: Option<Spread>) -> String {
+    value.map_or_else(String::new, bracketed)
 }
 
 fn waits(report: &DurableReport) -> String {
@@ -93,4 +137,55 @@ fn waits(report: &DurableReport) -> String {
         );
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Machine;
+    use crate::report::json::Run;
+    use serde_json::json;
+
+    fn measured(p999_us: f64, max_us: f64) -> serde_json::Value {
+        json!({
+            "measured_samples": 24_000_000, "seconds": 8.0, "settle_seconds": 0.0,
+            "samples_per_second": 3e6, "p50_us": 100.0, "p95_us": 150.0, "p99_us": 250.0,
+            "p999_us": p999_us, "max_us": max_us, "server_cpu_seconds": 7.0,
+            "server_cpu_seconds_per_million": 0.3, "samples_per_server_cpu_second": 3.4e6,
+            "client_cpu_seconds": 6.0, "sent": 24_000_000, "stored": 24_000_000,
+            "bytes_per_sample": 4.0, "used_memory_bytes_per_sample": 4.0,
+            "peak_memory_bytes": 64.0 * MIB, "blocked": 0, "errors": [],
+        })
+    }
+
+    #[test]
+    fn the_page_shows_the_longest_wait_and_what_went_on_meanwhile() {
+        let cell = json!({
+            "late_percent": 0.0, "encoding": "compressed", "chunk_size": 4096, "pipeline": 50,
+            "connections": 8, "policy": "LAST", "series": 8, "samples": 3_000_000,
+        });
+        let run: Run = serde_json::from_value(json!({
+            "target": "Latewood", "repeat": 0, "cell": cell, "measured": measured(900.0, 7_000.0),
+        }))
+        .unwrap();
+        let tail: TailRun = serde_json::from_value(json!({
+            "target": "Latewood", "repeat": 0, "measured": measured(1_200.0, 45_678.0),
+            "behind": {"rolls": 3.0, "syncs": 9.0, "flushes": 16.0, "flushed_bytes": 5.0 * MIB},
+        }))
+        .unwrap();
+        let mut report = DurableReport {
+            machine: Machine::look("durable"),
+            rates: vec![run],
+            tails: vec![tail],
+            syncs: Vec::new(),
+        };
+        let text = page(&report, "durable");
+        let rate = "| 3,000,000 | 100.0 % | 3,400,000 | 100 | 250 | 900 | 7,000 | 64 |";
+        assert!(text.contains(rate), "{text}");
+        let tail = "| 24,000,000 | 3 | 16 | 9 | 5 | 3,000,000 | 250 | 1,200 | 45,678 | 64 |";
+        assert!(text.contains(tail), "{text}");
+        // Reports from before long runs have no such table.
+        report.tails.clear();
+        assert!(!page(&report, "durable").contains("longest wait"));
+    }
 }

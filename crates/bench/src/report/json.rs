@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::absent::Absent;
-use crate::durable::SyncRun;
+use crate::durable::{SyncRun, TailRun};
 use crate::error::{Doing, Result};
 use crate::fleet::{FleetRun, LoadArgs, Plan};
 use crate::inprocess::InProcessRun;
@@ -116,6 +116,9 @@ pub(crate) struct DurableReport {
     pub(crate) machine: Machine,
     /// Throughput runs.
     pub(crate) rates: Vec<Run>,
+    /// Long runs with all that goes on behind the writers.
+    #[serde(default)]
+    pub(crate) tails: Vec<TailRun>,
     /// Latency runs under `sync`.
     pub(crate) syncs: Vec<SyncRun>,
 }

@@ -70,6 +70,8 @@ pub struct WalStats {
     pub last_sync_us: u64,
     /// Segments that hold groups still needed.
     pub segments: u64,
+    /// Segments begun since open because the one before was full or given up.
+    pub rolls: u64,
     /// Bytes of all segment files, prepared and spare ones included.
     pub bytes_on_disk: u64,
     /// Of those, the bytes of segments that go only once more is written.
@@ -115,6 +117,7 @@ pub(super) struct Tail {
     roll_wanted: bool,
     bytes_written: u64,
     groups: u64,
+    rolls: u64,
     /// Copiers that need all segments to stay.
     pub(super) pins: usize,
 }
@@ -191,6 +194,7 @@ impl Wal {
             roll_wanted: false,
             bytes_written: 0,
             groups: 0,
+            rolls: 0,
             pins: 0,
         };
         tail.segments.push_back(tail.current());
@@ -353,6 +357,7 @@ impl Wal {
             syncs: self.syncs.load(Ordering::Relaxed),
             last_sync_us: self.last_sync_us.load(Ordering::Relaxed),
             segments: tail.segments.len() as u64,
+            rolls: tail.rolls,
             bytes_on_disk: started + self.store.len_bytes(),
             bytes_given_up: tail.given_up_bytes(),
             halted: self.halted.get().cloned(),
@@ -412,6 +417,7 @@ impl Wal {
         tail.len_bytes = prepared.len_bytes;
         tail.offset = DATA_OFFSET;
         tail.roll_wanted = false;
+        tail.rolls += 1;
         tail.segments.push_back(tail.current());
         Ok(())
     }

@@ -172,6 +172,7 @@ fn log(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "wal_syncs", wal.syncs);
     field(text, "wal_last_sync_us", wal.last_sync_us);
     field(text, "wal_segments", wal.segments);
+    field(text, "wal_rolls", wal.rolls);
     field(text, "wal_bytes_on_disk", wal.bytes_on_disk);
     field(text, "wal_position", shared.db.position().0);
     field(text, "wal_durable_position", shared.db.durable_position().0);
