@@ -103,6 +103,11 @@ impl Core {
             laps.end(Stage::LockWait);
             laps.enter(&mut state.sealer);
             let overdue_ms = self.overdue_ms(&state);
+            let order = &scratch.order[places.clone()];
+            state.touch_checked(order.iter().map(|&at| {
+                let append = &batch[at as usize];
+                (self.place_of(append.series.id), append.timestamp)
+            }));
             for place in places.clone() {
                 let order = &scratch.order[places.clone()];
                 state.prefetch(place - places.start, |n| {

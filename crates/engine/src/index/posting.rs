@@ -9,6 +9,7 @@
 //! all ids consists of short arrays, each searched from its middle on, five
 //! times the cost: so a long list stays an array while it is sparse.
 
+use latewood_codec::prefetch;
 use roaring::RoaringBitmap;
 
 /// Ids of an array; a longer list becomes a bitmap, unless it is sparse. At
@@ -72,6 +73,14 @@ impl Posting {
             }
         }
         false
+    }
+
+    /// Asks for the memory that a new id most likely goes to.
+    #[inline]
+    pub(crate) fn prefetch_end(&self) {
+        if let Self::Array(ids) = self {
+            prefetch(ids.as_ptr().wrapping_add(ids.len().saturating_sub(1)));
+        }
     }
 
     pub(crate) fn contains(&self, id: u32) -> bool {
