@@ -88,7 +88,7 @@ impl AllArgs {
         let chosen = |report: &&Report| {
             self.only.is_empty() || self.only.iter().any(|one| one.name == report.name)
         };
-        let possible = |report: &&Report| !(self.alone && report.name == "lines");
+        let possible = |report: &&Report| !(self.alone && report.name.starts_with("lines"));
         REPORTS.iter().filter(chosen).filter(possible).collect()
     }
 

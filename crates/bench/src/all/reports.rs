@@ -44,7 +44,7 @@ const OWN_QUICK: &str = "late --start latewood --memory 64mb --series 8 --sample
                          --matrix pipeline=50 connections=8 encoding=compressed chunk=4096";
 
 /// All of them, in the order they are made.
-pub(crate) const REPORTS: [Report; 28] = [
+pub(crate) const REPORTS: [Report; 30] = [
     report(
         "late",
         "What does a share of late samples cost?",
@@ -94,6 +94,16 @@ pub(crate) const REPORTS: [Report; 28] = [
         "late --start latewood --start redistimeseries --series 32 --samples 2000 \
          --matrix late=0,99 encoding=compressed chunk=4096 pipeline=1 connections=32 \
          policy=LAST repeats={repeats}",
+    ),
+    report(
+        "late-series",
+        "What does TS.ADD take where each sample is for another of 100,000 series?",
+        "late --start latewood --start redistimeseries --series 100000 --samples 20 --warmup 5 \
+         --matrix late=0 encoding=compressed chunk=4096 pipeline=50 connections=8 policy=LAST \
+         repeats={repeats}",
+        "late --start latewood --start redistimeseries --series 20000 --samples 20 --warmup 5 \
+         --matrix late=0 encoding=compressed chunk=4096 pipeline=50 connections=8 policy=LAST \
+         repeats=1",
     ),
     report(
         "late-history",
@@ -222,6 +232,15 @@ pub(crate) const REPORTS: [Report; 28] = [
         "What do the same lines cost systems of other protocols?",
         "lines --repeats 3",
         "lines --scale 400 --lines 100000 --workers 1 --late 0,99 --repeats 1",
+    ),
+    // On its own: Prometheus is left alone for over a minute after each load.
+    report(
+        "lines-prometheus",
+        "What do the same lines cost Prometheus, by remote write?",
+        "lines --start latewood,prometheus --protocol prometheus --workers 1 --late 0,10 \
+         --repeats 1",
+        "lines --start latewood,prometheus --protocol prometheus --scale 400 --lines 100000 \
+         --workers 1 --late 0 --repeats 1",
     ),
 ];
 

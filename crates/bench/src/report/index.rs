@@ -22,7 +22,7 @@ struct Part {
     answer: fn(&str, &Measurement, &Page) -> String,
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     Part {
         title: "Late samples",
         says: "Samples a second and the median wait of a batch against the share of late samples, \
@@ -36,6 +36,12 @@ const PARTS: [Part; 11] = [
                corrections of what is there.",
         needs: &["late-shapes"],
         answer: late_answer,
+    },
+    Part {
+        title: "Many series",
+        says: "TS.ADD, each sample for another series.",
+        needs: &["late-series"],
+        answer: whole,
     },
     Part {
         title: "New series",
@@ -59,7 +65,7 @@ const PARTS: [Part; 11] = [
     Part {
         title: "Other systems, other protocols",
         says: "The same lines for each system, in the form it takes.",
-        needs: &["lines", "protocols", "senders"],
+        needs: &["lines", "lines-prometheus", "protocols", "senders"],
         answer: |name, _, page| match name {
             "senders" => extract(&page.text, &[""]),
             _ => extract_all(&page.text),

@@ -149,13 +149,14 @@ fn head(report: &LateReport, name: &str) -> String {
         rate => format!("{} samples/s", thousands(rate)),
     };
     page += &format!(
-        "- Medians of {} runs, smallest to largest in brackets; targets alternate; seed {}; \
+        "- {} series\n- Medians of {} runs, smallest to largest in brackets; targets alternate; seed {}; \
          rate {rate}; {} samples of each series in order and {} of the mix sent before the clock starts; load generator with {} thread(s) on the same machine\n\n\
          The clock and the processor time run until late samples are settled. *Overhead* is the \
          rate lost against 0 % late. *CPU ns* is server processor time per sample; *extra* is \
          what it is above 0 %, spread over the late samples only. Latency is that of a whole \
          batch. *Bytes* is memoryUsage over the samples kept. In every run the server held exactly \
          the different timestamps that were sent.\n",
+        series(report),
         settings.repeats,
         settings.seed,
         thousands(settings.preload as f64),
@@ -299,6 +300,13 @@ fn lines(report: &LateReport, group: &Group, value: fn(&Measured) -> f64) -> Vec
 /// Groups in the order they were measured.
 fn groups(report: &LateReport) -> Vec<Group> {
     unique(report.runs.iter().map(|run| group(&run.cell)))
+}
+
+/// How many series were written to; several numbers where cells differ.
+fn series(report: &LateReport) -> String {
+    let numbers = unique(report.runs.iter().map(|run| run.cell.series));
+    let numbers: Vec<String> = numbers.iter().map(|&n| thousands(n as f64)).collect();
+    numbers.join(" or ")
 }
 
 fn targets(report: &LateReport) -> Vec<String> {
