@@ -14,8 +14,8 @@ use crate::{Cli, dispatch, report};
 /// Where the pages go that nobody named a folder for.
 const OUT: &str = "docs/benchmarks";
 const OUT_QUICK: &str = "target/benchmarks-quick";
-/// How a command names the peer of the reports by TS commands.
-const PEER: &str = " --start redistimeseries";
+/// How a command names the peers of the reports by TS commands.
+const PEERS: [&str; 2] = [" --start redistimeseries-aof", " --start redistimeseries"];
 
 /// Make every report of docs/benchmarks again, in two to three hours, or the same from less data.
 #[derive(Debug, Args)]
@@ -101,7 +101,9 @@ impl AllArgs {
         let command = report.command(self.quick, repeats, out);
         match self.alone {
             // Each report with peers names them, so that none is started by default.
-            true => command.replace(PEER, ""),
+            true => PEERS
+                .iter()
+                .fold(command, |rest, peer| rest.replace(peer, "")),
             false => command,
         }
     }

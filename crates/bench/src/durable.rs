@@ -13,11 +13,12 @@ use clap::Args;
 
 pub(crate) use self::tail::TailRun;
 pub(crate) use self::wait::SyncRun;
+use crate::absent::Absent;
 use crate::error::Result;
 use crate::late::{self, Cell, Encoding, Fixed};
 use crate::machine::Machine;
 use crate::output::{Output, turns};
-use crate::report::json::{DurableReport, Measurement, Run};
+use crate::report::json::{DurableReport, Measurement, Run, TargetInfo};
 use crate::target::{System, Target};
 use crate::workload::LateShape;
 
@@ -36,6 +37,9 @@ const SEED: u64 = 12_345;
 /// Measure what the log costs, and sync against the bare disk.
 #[derive(Debug, Args)]
 pub(crate) struct DurableArgs {
+    /// Systems whose rate is measured beside that of Latewood's settings
+    #[arg(long, value_enum)]
+    start: Vec<System>,
     /// Runs of every setting, alternating
     #[arg(long, default_value_t = 5)]
     repeats: usize,
@@ -62,13 +66,22 @@ pub(crate) struct DurableArgs {
 pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
     let mut report = DurableReport {
         machine: Machine::look(command),
+        targets: Vec::new(),
+        absent: Absent::default(),
         rates: Vec::new(),
         tails: Vec::new(),
         syncs: Vec::new(),
     };
+    let systems: Vec<System> = SETTINGS.iter().chain(&args.start).copied().collect();
     for repeat in 0..args.repeats {
-        for at in turns(repeat, SETTINGS.len()) {
-            report.rates.push(rate_run(SETTINGS[at], repeat, args)?);
+        for at in turns(repeat, systems.len()) {
+            let target = Target::start(systems[at]);
+            let (name, is_peer) = (target.name(), target.is_started_peer());
+            let run = || rate_run(&target, repeat, args);
+            if let Some((info, run)) = report.absent.turn(&name, is_peer, run)? {
+                report.note_target(info);
+                report.rates.push(run);
+            }
         }
         for at in turns(repeat, SETTINGS.len()) {
             let run = tail::measure(SETTINGS[at], repeat, args)?;
@@ -85,9 +98,13 @@ pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
     args.output.finish(&measurement, "durable")
 }
 
-fn rate_run(system: System, repeat: usize, args: &DurableArgs) -> Result<Run> {
-    let target = Target::start(system);
+fn rate_run(target: &Target, repeat: usize, args: &DurableArgs) -> Result<(TargetInfo, Run)> {
     let ready = target.ready()?;
+    let info = TargetInfo {
+        name: target.name(),
+        version: late::version(&ready.address)?,
+        settings: ready.settings.clone(),
+    };
     let cell = in_order(args.samples);
     let fixed = Fixed::new(SEED, args.warmup);
     let measured = late::measure(&ready.address, &cell, &fixed, target.name())?;
@@ -96,12 +113,13 @@ fn rate_run(system: System, repeat: usize, args: &DurableArgs) -> Result<Run> {
         target.name(),
         measured.samples_per_second
     );
-    Ok(Run {
+    let run = Run {
         target: target.name(),
         repeat,
         cell,
         measured,
-    })
+    };
+    Ok((info, run))
 }
 
 /// Eight series in order, each with `samples`.

@@ -152,8 +152,9 @@ pub(crate) const REPORTS: [Report; 30] = [
     report(
         "durable",
         "What does the log cost, how long is the longest wait, and how far is `sync` from the disk?",
-        "durable --repeats {repeats}",
-        "durable --samples 40000 --long-samples 500000 --warmup 4000 --sync-samples 1000 --repeats 1",
+        "durable --start redistimeseries --start redistimeseries-aof --repeats {repeats}",
+        "durable --start redistimeseries --start redistimeseries-aof --samples 40000 \
+         --long-samples 500000 --warmup 4000 --sync-samples 1000 --repeats 1",
     ),
     report(
         "fleet",

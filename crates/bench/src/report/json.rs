@@ -114,6 +114,12 @@ pub(crate) struct SendersReport {
 pub(crate) struct DurableReport {
     /// Where it ran.
     pub(crate) machine: Machine,
+    /// The servers of the throughput runs.
+    #[serde(default)]
+    pub(crate) targets: Vec<TargetInfo>,
+    /// Peers that could not be measured.
+    #[serde(default, skip_serializing_if = "Absent::is_empty")]
+    pub(crate) absent: Absent,
     /// Throughput runs.
     pub(crate) rates: Vec<Run>,
     /// Long runs with all that goes on behind the writers.
@@ -299,6 +305,7 @@ impl Measurement {
             Measurement::Late(report) => report.absent(),
             Measurement::Lines(report) => report.absent(),
             Measurement::Query(report) => report.absent(),
+            Measurement::Durable(report) => report.absent(),
             _ => Vec::new(),
         }
     }
@@ -344,6 +351,21 @@ pub(crate) struct Run {
     pub(crate) cell: Cell,
     /// What came out.
     pub(crate) measured: Measured,
+}
+
+impl DurableReport {
+    /// What is to be said of peers that could not be measured.
+    pub(crate) fn absent(&self) -> Vec<String> {
+        let runs = |name: &str| self.rates.iter().any(|run| run.target == name);
+        self.absent.sentences(runs)
+    }
+
+    /// Remembers a server once.
+    pub(crate) fn note_target(&mut self, info: TargetInfo) {
+        if !self.targets.contains(&info) {
+            self.targets.push(info);
+        }
+    }
 }
 
 impl LinesReport {
