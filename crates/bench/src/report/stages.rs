@@ -14,7 +14,8 @@ pub(super) fn page(report: &StagesReport, name: &str) -> String {
          *New* and *known* are {} series with {} labels, written to one after the other; *in order* \
          and *late* are 32 series with a history, policy LAST, the late samples anywhere in it; \
          over the wire that history lies in blocks. Medians of the runs. Time runs until the label \
-         index holds every series, late samples are settled and the log is on disk. Stages are \
+         index holds every series, late samples are settled and the log is on disk; over the wire \
+         *sync_wait* is the one WAITAOF that waits for that at the end of a load. Stages are \
          timed by the clock, so what the system gives to others meanwhile counts as theirs; \
          processor time does not. A stage that occurred in fewer than half of the runs is left \
          out. A star: fewer than one event of a hundred makes the mean, most often because the \
