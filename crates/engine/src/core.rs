@@ -81,6 +81,11 @@ pub(crate) struct Core {
     compacts: AtomicBool,
 }
 
+/// With one shard a core, two writers meet at the same lock every other time.
+/// With four, a batch of single samples is so many groups of the log that they
+/// cost what the locks gave.
+const SHARDS_PER_CORE: usize = 2;
+
 impl Core {
     pub(crate) fn new(
         env: Env,
@@ -89,7 +94,8 @@ impl Core {
         defaults: Defaults,
     ) -> Result<Self> {
         if options.shards == 0 {
-            options.shards = std::thread::available_parallelism().map_or(1, usize::from);
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            options.shards = SHARDS_PER_CORE * cores;
         }
         options.shards = options.shards.next_power_of_two().min(256);
         options.segment_bytes = room::segment_bytes(&options);
