@@ -12,6 +12,7 @@ mod process;
 mod wire;
 
 use clap::{Args, ValueEnum};
+use latewood_model::DuplicatePolicy;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::cost::SamplingCost;
@@ -20,6 +21,7 @@ use crate::error::Result;
 use crate::machine::Machine;
 use crate::output::Rounds;
 use crate::report::json::{Measurement, StagesReport};
+use crate::target::Durability;
 
 /// Series of the loads that differ in lateness, as in the late benchmark.
 const LATE_SERIES: u64 = 32;
@@ -27,6 +29,9 @@ const LATE_SERIES: u64 = 32;
 const HISTORY: u64 = 20_000;
 /// The same where the timing is weighed: turns are short, and each begins with one.
 const COST_HISTORY: u64 = 5_000;
+
+/// A load that waits for the disk is so many times as short.
+const SYNC_SHARE: u64 = 10;
 
 /// A sort of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,6 +48,23 @@ pub(crate) enum Write {
     InOrder,
     /// To few series, each sample late.
     Late,
+    /// The same where a timestamp that is there already is refused.
+    LateBlock,
+    /// To few series in order, each with a compaction rule.
+    OneRule,
+    /// To few series in order, each batch on disk before the next.
+    Synced,
+}
+
+/// A load on few series.
+#[derive(Clone, Copy, Debug)]
+struct FewLoad {
+    write: Write,
+    /// Late samples, from 0 to 1.
+    late_share: f64,
+    policy: DuplicatePolicy,
+    rules: usize,
+    durability: Durability,
 }
 
 /// A part of the measurement.
@@ -126,15 +148,61 @@ impl StagesArgs {
     }
 }
 
+impl FewLoad {
+    /// One for each sort of writes to few series.
+    const ALL: [Self; 5] = [
+        Self::of(Write::InOrder),
+        Self {
+            late_share: 1.0,
+            ..Self::of(Write::Late)
+        },
+        Self {
+            late_share: 1.0,
+            policy: DuplicatePolicy::Block,
+            ..Self::of(Write::LateBlock)
+        },
+        Self {
+            rules: 1,
+            ..Self::of(Write::OneRule)
+        },
+        Self {
+            durability: Durability::Sync,
+            ..Self::of(Write::Synced)
+        },
+    ];
+
+    /// In order, as a server comes.
+    const fn of(write: Write) -> Self {
+        Self {
+            write,
+            late_share: 0.0,
+            policy: DuplicatePolicy::Last,
+            rules: 0,
+            durability: Durability::Interval,
+        }
+    }
+
+    /// Samples of it, where loads that wait for no disk have `samples`.
+    fn samples(&self, samples: u64) -> u64 {
+        match self.durability {
+            Durability::Sync => samples.div_ceil(SYNC_SHARE),
+            _ => samples,
+        }
+    }
+}
+
 impl Write {
     /// Every sort, in the order of a report.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::New,
         Self::KnownLabels,
         Self::Known,
         Self::Reference,
         Self::InOrder,
         Self::Late,
+        Self::LateBlock,
+        Self::OneRule,
+        Self::Synced,
     ];
 
     /// What the report calls it.
@@ -146,6 +214,9 @@ impl Write {
             Write::Reference => "known series, by reference",
             Write::InOrder => "in order, 32 series",
             Write::Late => "late, 32 series",
+            Write::LateBlock => "late under BLOCK, 32 series",
+            Write::OneRule => "in order with one rule, 32 series",
+            Write::Synced => "in order under `sync`, 32 series",
         }
     }
 }

@@ -1,22 +1,24 @@
 //! The engine without sockets: every sort of writes, and what the timing costs there.
 
 use latewood_engine::io::Env;
-use latewood_engine::{Append, Create, Db, Defaults, Options, Scratch};
-use latewood_model::DuplicatePolicy;
+use latewood_engine::{Append, Create, Db, Defaults, Options, RuleSpec, Scratch};
 use tempfile::TempDir;
 
 use super::{
-    COST_HISTORY, HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write, figures,
+    COST_HISTORY, FewLoad, HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write,
+    figures,
 };
 use crate::error::{Doing, Error, Result};
+use crate::late::RULES;
 use crate::machine::own_cpu_seconds;
 use crate::new::{self, Kind, Plan, failed};
+use crate::target::Durability;
 use crate::workload::Series;
 
 /// Samples of one batch: a pipeline of 50 TS.ADD.
 const BATCH: usize = 50;
 /// Late samples of the load whose timing is weighed: all stages of a write take part.
-const COST_LATE_SHARE: f64 = 0.1;
+pub(super) const COST_LATE_SHARE: f64 = 0.1;
 /// One batch in so many is timed by a server that was told nothing.
 pub(super) const SERVER_SAMPLING: u32 = 256;
 
@@ -25,6 +27,7 @@ struct Few {
     db: Db,
     series: Vec<Series>,
     scratch: Scratch,
+    durability: Durability,
     _dir: TempDir,
 }
 
@@ -59,17 +62,18 @@ pub(super) fn run(args: &StagesArgs, repeat: usize) -> Result<Vec<StagesRun>> {
             stages,
         }));
     })?;
-    for (write, late_share) in [(Write::InOrder, 0.0), (Write::Late, 1.0)] {
-        let mut few = Few::open(late_share, args.rounds.seed, HISTORY)?;
+    for load in FewLoad::ALL {
+        let mut few = Few::open(load, args.rounds.seed, HISTORY)?;
         few.db.stages().set_sampling(args.sampling);
-        let cpu_seconds = few.write(args.samples, Series::next_sample)?;
+        let samples = load.samples(args.samples);
+        let cpu_seconds = few.write(samples, Series::next_sample)?;
         let stages = figures::take(&few.db);
         few.close()?;
         runs.push(StagesRun {
-            write,
+            write: load.write,
             wire: false,
             repeat,
-            samples: args.samples,
+            samples,
             cpu_seconds,
             stages,
         });
@@ -82,9 +86,13 @@ pub(super) fn run(args: &StagesArgs, repeat: usize) -> Result<Vec<StagesRun>> {
 /// # Errors
 /// When the engine refuses or has lost a sample.
 pub(super) fn cost(args: &StagesArgs) -> Result<SamplingCost> {
-    let load = "in process, 10 % late, 32 series";
-    SamplingCost::measure(load, SERVER_SAMPLING, args.turn, args.pairs, |every| {
-        let mut few = Few::open(COST_LATE_SHARE, args.rounds.seed, COST_HISTORY)?;
+    let name = "in process, 10 % late, 32 series";
+    SamplingCost::measure(name, SERVER_SAMPLING, args.turn, args.pairs, |every| {
+        let load = FewLoad {
+            late_share: COST_LATE_SHARE,
+            ..FewLoad::of(Write::Late)
+        };
+        let mut few = Few::open(load, args.rounds.seed, COST_HISTORY)?;
         few.db.stages().set_sampling(every);
         let cpu_seconds = few.write(args.turn, Series::next_sample)?;
         few.close()?;
@@ -94,30 +102,43 @@ pub(super) fn cost(args: &StagesArgs) -> Result<SamplingCost> {
 
 impl Few {
     /// With `history` samples in order in each series, settled and logged.
-    fn open(late_share: f64, seed: u64, history: u64) -> Result<Self> {
+    fn open(load: FewLoad, seed: u64, history: u64) -> Result<Self> {
         let dir = tempfile::tempdir().doing("make a directory for the database")?;
         let defaults = Defaults {
-            duplicate_policy: DuplicatePolicy::Last,
+            duplicate_policy: load.policy,
             ..Defaults::default()
         };
         let db = Db::open(&Env::real(), dir.path(), Options::default(), defaults);
         let db = db.map_err(failed)?;
         let series = (0..LATE_SERIES).map(|number| {
             let key = format!("ooo-client#{number}");
-            Series::new(key, late_share, seed, number)
+            Series::new(key, load.late_share, seed, number)
         });
         let series: Vec<Series> = series.collect();
         for series in &series {
             let options = db.defaults().series.clone();
             db.create(series.key(), &options).map_err(failed)?;
+            for (aggregator, bucket_ms) in RULES.into_iter().take(load.rules) {
+                let destination = [series.key(), b":", aggregator.name().as_bytes()].concat();
+                db.create(&destination, &options).map_err(failed)?;
+                let rule = RuleSpec {
+                    aggregator,
+                    bucket_ms,
+                    align: 0,
+                };
+                db.create_rule(series.key(), &destination, rule)
+                    .map_err(failed)?;
+            }
         }
         let mut few = Few {
             db,
             series,
             scratch: Scratch::new(),
+            durability: Durability::Interval,
             _dir: dir,
         };
         few.write(history * LATE_SERIES, Series::next_in_order)?;
+        few.durability = load.durability;
         Ok(few)
     }
 
@@ -142,7 +163,10 @@ impl Few {
                 create: Create::Never,
             }));
             let written = self.db.append(&batch, &mut self.scratch);
-            written.map_err(failed)?;
+            let position = written.map_err(failed)?;
+            if self.durability == Durability::Sync {
+                self.db.sync_to(position).map_err(failed)?;
+            }
         }
         self.db.settle().map_err(failed)?;
         self.db.maintain().map_err(failed)?;
@@ -186,9 +210,14 @@ mod tests {
         };
         for write in Write::ALL {
             assert_eq!(has(write, "table_insert"), write == Write::New);
-            assert_eq!(has(write, "late_staging"), write == Write::Late);
+            let is_late = matches!(write, Write::Late | Write::LateBlock);
+            assert_eq!(has(write, "late_staging"), is_late);
             assert_eq!(has(write, "series_id"), write != Write::Reference);
-            assert_eq!(has(write, "sample_append"), write != Write::Late);
+            assert_eq!(has(write, "sample_append"), !is_late);
+            assert_eq!(has(write, "rule_update"), write == Write::OneRule);
+            assert_eq!(has(write, "sync_wait"), write == Write::Synced);
+            // Late samples meet others, by chance, under either policy.
+            assert_eq!(has(write, "duplicate_check"), is_late);
             assert!(has(write, "log_write"));
         }
         assert!(has(Write::New, "index_batch") && has(Write::Late, "settle"));

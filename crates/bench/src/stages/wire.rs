@@ -1,8 +1,9 @@
 //! A server of its own: every sort of writes it can be sent, and what the timing costs there.
 
-use super::process::SERVER_SAMPLING;
+use super::process::{COST_LATE_SHARE, SERVER_SAMPLING};
 use super::{
-    COST_HISTORY, HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write, figures,
+    COST_HISTORY, FewLoad, HISTORY, LATE_SERIES, SamplingCost, StagesArgs, StagesRun, Write,
+    figures,
 };
 use crate::control::Control;
 use crate::error::Result;
@@ -15,8 +16,6 @@ use crate::workload::{LateShape, Writer};
 /// Connections, and commands sent on each before the replies are awaited.
 const CONNECTIONS: usize = 8;
 const PIPELINE: usize = 50;
-/// Late samples of the load whose timing is weighed.
-const COST_LATE_PERCENT: f64 = 10.0;
 
 /// A server with few series, and the connections that write to them.
 struct Few {
@@ -49,16 +48,16 @@ pub(super) fn run(args: &StagesArgs, repeat: usize) -> Result<Vec<StagesRun>> {
         }));
         Ok(())
     })?;
-    for (write, late_percent) in [(Write::InOrder, 0.0), (Write::Late, 100.0)] {
-        let mut few = Few::open(late_percent, args.rounds.seed, HISTORY)?;
+    for load in FewLoad::ALL {
+        let mut few = Few::open(load, args.rounds.seed, HISTORY)?;
         sample(&mut few.control, args.sampling)?;
         figures::take_from(&mut few.control)?;
-        let samples = args.samples.div_ceil(LATE_SERIES);
+        let samples = load.samples(args.samples).div_ceil(LATE_SERIES);
         let cpu_seconds = few.send(samples)?;
         let stages = figures::take_from(&mut few.control)?;
         few.close()?;
         runs.push(StagesRun {
-            write,
+            write: load.write,
             wire: true,
             repeat,
             samples: samples * LATE_SERIES,
@@ -81,7 +80,11 @@ pub(super) fn cost(args: &StagesArgs) -> Result<SamplingCost> {
         samples * LATE_SERIES,
         args.pairs,
         |every| {
-            let mut few = Few::open(COST_LATE_PERCENT, args.rounds.seed, COST_HISTORY)?;
+            let load = FewLoad {
+                late_share: COST_LATE_SHARE,
+                ..FewLoad::of(Write::Late)
+            };
+            let mut few = Few::open(load, args.rounds.seed, COST_HISTORY)?;
             sample(&mut few.control, every)?;
             let cpu_seconds = few.send(samples)?;
             few.close()?;
@@ -99,18 +102,18 @@ fn sample(control: &mut Control, every: u32) -> Result<()> {
 
 impl Few {
     /// With `history` samples in order in each series, in blocks.
-    fn open(late_percent: f64, seed: u64, history: u64) -> Result<Self> {
-        let (process, _) = Latewood::default().start()?;
+    fn open(load: FewLoad, seed: u64, history: u64) -> Result<Self> {
+        let (process, _) = Latewood::with(load.durability).start()?;
         let cell = Cell {
-            late_percent,
+            late_percent: load.late_share * 100.0,
             encoding: Encoding::Compressed,
             chunk_size: 4096,
             pipeline: PIPELINE,
             connections: CONNECTIONS,
-            policy: "LAST".to_owned(),
+            policy: load.policy.name().to_uppercase(),
             series: LATE_SERIES,
             samples: 0,
-            rules: 0,
+            rules: load.rules,
             shape: LateShape::Uniform,
         };
         let fixed = Fixed::new(seed, 0).preloaded(history);
