@@ -7,6 +7,12 @@
 //! that they do not depend on the processor's vectors; what libraries choose by the processor
 //! (memory copies, searches) is a small part and within the tolerance. They are recorded on
 //! x86-64 and are not comparable elsewhere, which is then said.
+//!
+//! Callgrind is run here and not by a crate such as gungraun, formerly iai-callgrind: that one
+//! needs a second program, its runner, installed by hand beside it and in the very same version,
+//! and ends with an error where they differ
+//! (<https://gungraun.github.io/gungraun/latest/html/installation/gungraun.html>). Valgrind alone
+//! is a package of the system, and whoever has it can check.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

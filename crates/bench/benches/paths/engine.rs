@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use latewood_engine::io::Env;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
-use latewood_engine::{Append, AppendTo, Create, Db, Defaults, Options, Scratch, SeriesRef};
+use latewood_engine::{
+    Append, AppendTo, Create, Db, Defaults, Options, RuleSpec, Scratch, SeriesRef,
+};
 use latewood_model::{Aggregator, DuplicatePolicy, Labels, SeriesOptions};
 use tempfile::TempDir;
 
@@ -33,6 +35,10 @@ struct Base {
 
 impl Base {
     fn open() -> Anything<Self> {
+        Self::with(DuplicatePolicy::Last)
+    }
+
+    fn with(duplicate_policy: DuplicatePolicy) -> Anything<Self> {
         let dir = tempfile::tempdir()?;
         let options = Options {
             background: false,
@@ -40,7 +46,7 @@ impl Base {
             ..Options::default()
         };
         let defaults = Defaults {
-            duplicate_policy: DuplicatePolicy::Last,
+            duplicate_policy,
             ..Defaults::default()
         };
         let db = Db::open(&Env::real(), dir.path(), options, defaults)?;
@@ -127,6 +133,22 @@ impl Path for ByKey {
     }
 }
 
+/// The same with a compaction rule on every series, whose buckets hold ten samples.
+pub(super) fn one_rule() -> Anything<Box<dyn Path>> {
+    let base = Base::open()?;
+    for key in &base.keys {
+        let destination = [key.as_slice(), b":avg"].concat();
+        base.db.create(&destination, &SeriesOptions::default())?;
+        let rule = RuleSpec {
+            aggregator: Aggregator::Avg,
+            bucket_ms: 10 * STEP_MS,
+            align: 0,
+        };
+        base.db.create_rule(key, &destination, rule)?;
+    }
+    Ok(Box::new(ByKey(base)))
+}
+
 struct ByReference(Base, Vec<SeriesRef>);
 
 pub(super) fn by_reference() -> Anything<Box<dyn Path>> {
@@ -162,6 +184,11 @@ struct Late(Base);
 
 pub(super) fn late() -> Anything<Box<dyn Path>> {
     Ok(Box::new(Late(Base::open()?)))
+}
+
+/// The same where a timestamp that is there already is refused, so that each is looked up.
+pub(super) fn late_block() -> Anything<Box<dyn Path>> {
+    Ok(Box::new(Late(Base::with(DuplicatePolicy::Block)?)))
 }
 
 impl Path for Late {

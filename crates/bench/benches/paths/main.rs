@@ -40,13 +40,17 @@ struct Entry {
     open: fn() -> Anything<Box<dyn Path>>,
 }
 
-const PATHS: [Entry; 13] = [
+const PATHS: [Entry; 17] = [
     entry("parse_ts_add", wire::ITEMS, wire::parse),
+    entry("parse_ts_madd", wire::ITEMS, wire::parse_many),
+    entry("parse_lines", wire::ITEMS, wire::lines),
     entry("reply_integer", wire::ITEMS, wire::reply),
     entry("append_by_key", engine::ITEMS, engine::by_key),
     entry("append_by_key_timed", engine::ITEMS, engine::by_key_timed),
+    entry("append_one_rule", engine::ITEMS, engine::one_rule),
     entry("append_by_reference", engine::ITEMS, engine::by_reference),
     entry("append_late", engine::ITEMS, engine::late),
+    entry("append_late_block", engine::ITEMS, engine::late_block),
     entry("settle_late", engine::ITEMS, engine::settle),
     entry("new_series", engine::ITEMS, engine::new_series),
     entry("index_new_series", engine::ITEMS, engine::index),
