@@ -122,7 +122,7 @@ fn main() -> Anything {
         base.db.stages().set_sampling(1);
         base.db.stages().reset();
         base.rounds(&load)?;
-        base.db.flush_all()?;
+        base.db.flush()?;
         for (figures, most) in base.db.stages().figures().iter().zip(&mut heaviest) {
             let ns = figures.total_ns as f64 / (SAMPLES * ROUNDS) as f64;
             // After a wait for the disk everything is slow; only the wait itself is of interest.
