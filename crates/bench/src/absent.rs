@@ -1,4 +1,5 @@
-//! Peers that a machine cannot run, or that break off: left out and named, with the reason.
+//! Peers that a machine cannot run, or that break off while they are loaded: left out and named,
+//! with the reason.
 //!
 //! A measurement beside peers must not depend on them: no Java, no Debian, no network, another
 //! processor, and Latewood's own runs go on. What is left out is said at once on the terminal and

@@ -88,12 +88,21 @@ fn commit() -> String {
     commit_of(Path::new("."))
 }
 
+/// Git for the checkout that holds `folder`, also where a hook of another one runs this.
+fn git_in(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        command.env_remove(name);
+    }
+    command.arg("-C").arg(folder);
+    command
+}
+
 /// The commit of the checkout around `folder`, with a mark if its files differ. Pages and runs of
 /// reports do not count: each report of `all` changes those for the next.
 fn commit_of(folder: &Path) -> String {
     let git = |arguments: &[&str]| {
-        let mut command = Command::new("git");
-        let output = command.arg("-C").arg(folder).args(arguments).output();
+        let output = git_in(folder).args(arguments).output();
         let output = output.ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
@@ -119,8 +128,10 @@ mod tests {
         let checkout = tempfile::tempdir().unwrap();
         let dir = checkout.path();
         let git = |words: &str| {
-            let mut command = Command::new("git");
-            command.arg("-C").arg(dir).args(words.split(' '));
+            let mut command = git_in(dir);
+            command
+                .args(["-c", "commit.gpgsign=false"])
+                .args(words.split(' '));
             assert!(command.output().unwrap().status.success(), "git {words}");
         };
         let pages = dir.join("docs/benchmarks");

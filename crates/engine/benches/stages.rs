@@ -1,6 +1,6 @@
 //! Nanoseconds of every stage of a write inside the engine, each where it weighs most.
 //!
-//! `cargo bench -p latewood-engine --bench stages` runs loads that differ in one thing each. Each
+//! `cargo bench -p latewood-engine --bench stages` runs loads that differ in little. Each
 //! is run untimed first, for its nanoseconds a sample and the difference to the load that lacks
 //! the one thing, then with every batch timed ([`latewood_engine::Stages`]). A stage is too short
 //! to be run alone; timed in its place it meets the caches that it meets there. Reading a socket,
@@ -87,7 +87,6 @@ const LOADS: [Load; 7] = [
         name: "again, under BLOCK",
         way: Way::Again,
         policy: DuplicatePolicy::Block,
-        against: Some("late"),
         ..IN_ORDER
     },
     Load {

@@ -82,9 +82,10 @@ pub(crate) struct Core {
 }
 
 /// With one shard a core, two writers meet at the same lock every other time.
-/// With four, a batch of single samples is so many groups of the log that they
-/// cost what the locks gave.
 const SHARDS_PER_CORE: usize = 2;
+/// A batch of single samples is a group of the log for each shard it meets:
+/// beyond so many, that costs more than another lock gives.
+const SHARDS_MAX: usize = 32;
 
 impl Core {
     pub(crate) fn new(
@@ -95,7 +96,7 @@ impl Core {
     ) -> Result<Self> {
         if options.shards == 0 {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            options.shards = SHARDS_PER_CORE * cores;
+            options.shards = (SHARDS_PER_CORE * cores).min(SHARDS_MAX);
         }
         options.shards = options.shards.next_power_of_two().min(256);
         options.segment_bytes = room::segment_bytes(&options);

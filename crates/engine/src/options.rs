@@ -51,7 +51,7 @@ pub struct Options {
     pub strict: bool,
     /// Bytes of one log segment.
     pub segment_bytes: u64,
-    /// Shards, a power of two; 0 takes twice as many as there are cores.
+    /// Shards, a power of two; 0 takes two for each core, up to 32.
     pub shards: usize,
     /// Run maintenance on threads of the database. Without them nothing
     /// happens behind the caller's back: [`crate::Db::maintain`] does one step.

@@ -134,7 +134,8 @@ struct Replayer<'a> {
 
 impl Replay for Replayer<'_> {
     fn workers(&self) -> usize {
-        self.core.shards.len()
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.core.shards.len().min(cores)
     }
 
     fn begins(&self, start: LogStart) -> Result<()> {

@@ -14,8 +14,8 @@ use latewood_model::SeriesId;
 use std::collections::VecDeque;
 use std::hint::black_box;
 
-/// So many series are in the processor's cache anyway.
-const CACHED_PLACES: usize = 2_048;
+/// So many series of each shard are in the processor's cache anyway.
+const CACHED_PLACES: usize = 512;
 
 /// How far ahead of the sample that is taken the series of others are asked for:
 /// what comes from memory meanwhile stays in the first-level cache.

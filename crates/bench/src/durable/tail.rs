@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,8 @@ use crate::target::{System, Target};
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 /// How often the saver looks whether the load has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long the first flush may take after the load.
+const FLUSH_WAIT: Duration = Duration::from_secs(10);
 
 /// One long run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,7 +75,7 @@ pub(super) fn measure(system: System, repeat: usize, args: &DurableArgs) -> Resu
     });
     let measured = measured?;
     saved.map_err(|_| Error::new("the connection that saves panicked"))??;
-    let behind = Behind::read(&mut Control::connect(&ready.address)?)?;
+    let behind = Behind::wait(&mut Control::connect(&ready.address)?)?;
     // Without a log nothing goes to blocks either.
     if behind.rolls.is_some() && behind.flushes == 0.0 {
         return Err(Error::new("the long run ended before its first flush"));
@@ -89,7 +91,7 @@ pub(super) fn measure(system: System, repeat: usize, args: &DurableArgs) -> Resu
 /// Calls BGSAVE, at least once, until told that the load is done.
 fn save_until(done: &AtomicBool, address: &Address) -> Result<()> {
     let mut control = Control::connect(address)?;
-    while !done.load(Ordering::Acquire) {
+    loop {
         let mut waited = Duration::ZERO;
         while waited < FLUSH_EVERY && !done.load(Ordering::Acquire) {
             thread::sleep(LOOK_EVERY);
@@ -97,11 +99,25 @@ fn save_until(done: &AtomicBool, address: &Address) -> Result<()> {
         }
         // Refused while one is under way: then there is no need of another.
         control.ask(&[b"BGSAVE"])?;
+        if done.load(Ordering::Acquire) {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 impl Behind {
+    /// What INFO says once the first flush is through, if it is within a while.
+    fn wait(control: &mut Control) -> Result<Self> {
+        let began = Instant::now();
+        loop {
+            let behind = Self::read(control)?;
+            if behind.flushes > 0.0 || behind.rolls.is_none() || began.elapsed() > FLUSH_WAIT {
+                return Ok(behind);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
     fn read(control: &mut Control) -> Result<Self> {
         let info = control.info("latewood")?;
         let number = |name: &str| {

@@ -34,7 +34,7 @@ pub(crate) struct Measured {
     pub(crate) p95_us: f64,
     /// 99 of 100 commands were at least this fast.
     pub(crate) p99_us: f64,
-    /// 999 of 1,000 were at least this fast; older runs do not tell.
+    /// 999 of 1,000 were at least this fast; none where a run does not tell.
     #[serde(default)]
     pub(crate) p999_us: Option<f64>,
     /// The slowest command.

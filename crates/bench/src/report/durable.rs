@@ -59,15 +59,18 @@ pub(super) fn rates(report: &DurableReport) -> String {
         let Some(rate) = of(|m| m.samples_per_second) else {
             continue;
         };
-        // "RedisTimeSeries, AOF" is a RedisTimeSeries; the first of each has no log.
+        // "RedisTimeSeries, AOF" is a RedisTimeSeries, "Latewood, log off" the one without.
         let system = setting.split(',').next().unwrap_or(setting);
-        let base_rate = *bases.entry(system).or_insert(rate.median);
+        if setting == unlogged(system) {
+            bases.insert(system, rate.median);
+        }
+        let share = |base: &f64| format!("{:.1} %", 100.0 * rate.median / base);
         let median =
             |value: Option<Spread>| value.map_or_else(String::new, |v| thousands(v.median));
         table += &format!(
-            "| {setting} | {} | {:.1} % | {} | {} | {} | {} | {} | {} |\n",
+            "| {setting} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
             bracketed(rate),
-            100.0 * rate.median / base_rate,
+            bases.get(system).map_or_else(String::new, share),
             median(of(|m| m.samples_per_server_cpu_second)),
             median(of(|m| m.p50_us)),
             median(of(|m| m.p99_us)),
@@ -77,6 +80,14 @@ pub(super) fn rates(report: &DurableReport) -> String {
         );
     }
     table
+}
+
+/// What a system without a log is called.
+fn unlogged(system: &str) -> String {
+    match system {
+        "Latewood" => format!("{system}, log off"),
+        peer => peer.to_owned(),
+    }
 }
 
 /// The longest waits, and what happened meanwhile.
@@ -179,7 +190,7 @@ mod tests {
             "connections": 8, "policy": "LAST", "series": 8, "samples": 3_000_000,
         });
         let run: Run = serde_json::from_value(json!({
-            "target": "Latewood", "repeat": 0, "cell": cell, "measured": measured(900.0, 7_000.0),
+            "target": "Latewood, log off", "repeat": 0, "cell": cell, "measured": measured(900.0, 7_000.0),
         }))
         .unwrap();
         let tail: TailRun = serde_json::from_value(json!({
@@ -200,7 +211,7 @@ mod tests {
         assert!(text.contains(rate), "{text}");
         let tail = "| 24,000,000 | 3 | 16 | 9 | 5 | 3,000,000 | 250 | 1,200 | 45,678 | 64 |";
         assert!(text.contains(tail), "{text}");
-        // Reports from before long runs have no such table.
+        // A report without long runs has no such table.
         report.tails.clear();
         assert!(!page(&report, "durable").contains("longest wait"));
     }

@@ -160,7 +160,7 @@ fn settings(runs: &[InProcessRun]) -> Vec<Vec<&InProcessRun>> {
 mod tests {
     use super::*;
 
-    /// A run as files from before there were threads have it.
+    /// A run as files that names no threads have it.
     const OLD: &str = r#"{"wal": false, "policy": "LAST", "late_percent": 0.0, "samples": 1000000,
         "refused": 0, "stored": 1000000, "seconds": 0.1, "cpu_seconds": 0.1,
         "memory_bytes_per_sample": 3.0}"#;

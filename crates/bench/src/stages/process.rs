@@ -179,7 +179,9 @@ impl Few {
             let held = self.db.info(series.key()).map_err(failed)?.total_samples;
             if held != series.distinct() {
                 let sent = series.distinct();
-                return Err(Error::new(format!("{held} samples held, {sent} sent")));
+                let key = String::from_utf8_lossy(series.key());
+                let text = format!("{key}: {held} samples held, {sent} sent");
+                return Err(Error::new(text));
             }
         }
         self.db.close().map_err(failed)

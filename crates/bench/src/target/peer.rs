@@ -40,9 +40,12 @@ pub(super) fn install(script: &str) -> Result<Command> {
     // Shown as it comes, since fetching takes a while; the last words say what went wrong.
     let mut last = String::new();
     if let Some(said) = installing.stderr.take() {
-        for line in BufReader::new(said).lines() {
-            last = line.doing(&doing)?;
+        let mut said = BufReader::new(said);
+        let mut line = Vec::new();
+        while said.read_until(b'\n', &mut line).doing(&doing)? > 0 {
+            last = String::from_utf8_lossy(&line).trim_end().to_owned();
             eprintln!("{last}");
+            line.clear();
         }
     }
     match installing.wait().doing(&doing)?.success() {

@@ -270,7 +270,7 @@ impl Inverted {
     /// Fetches the memory of pairs. Those at the same place of all series one
     /// after the other: where one is in no cache, as a name of its own of each
     /// series, its neighbours are not either, and looks close to each other
-    /// overlap.
+    /// overlap, which saves more than the order costs.
     fn fetch(&self, parts: &mut [Part<'_>], ends: &[usize]) {
         let mut places = Vec::with_capacity(parts.len());
         let starts = || std::iter::once(0).chain(ends.iter().copied());

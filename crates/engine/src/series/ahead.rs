@@ -16,8 +16,8 @@ use crate::shard::ShardState;
 use latewood_model::Timestamp;
 use std::hint::black_box;
 
-/// So many checks of a batch make it worth fetching for the next.
-const CHECKS_WORTH: usize = 8;
+/// So many checks of a batch in one shard make it worth fetching for the next.
+const CHECKS_WORTH: usize = 4;
 /// Samples fetched for together: what they touch stays in the first-level cache.
 const TOGETHER: usize = 64;
 

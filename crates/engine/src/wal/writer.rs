@@ -322,14 +322,16 @@ impl Wal {
         Ok(())
     }
 
-    /// One step of the work that should not wait for a writer: gives back
-    /// segments that were trimmed, and prepares the next segment. Cheap when
-    /// there is nothing to do.
+    /// One step of the work that should not wait for a writer: prepares the next
+    /// segment, and then, which may take a sync, gives back segments that were
+    /// trimmed. Cheap when there is nothing to do.
     ///
     /// # Errors
     /// `Halted` after an earlier failure; `Io` for the failure itself.
     pub fn background_tick(&self) -> Result<()> {
         self.check_halted()?;
+        let halt = |error| self.halt(error);
+        self.store.prepare_ahead().map_err(halt)?;
         let (trimmed, header_first) = {
             let tail = self.tail.lock();
             (tail.trimmed(), tail.header.first_sequence)
@@ -339,12 +341,10 @@ impl Wal {
             self.sync_to(Position(header_first))?;
             let dropped = self.tail.lock().drop_oldest(trimmed);
             for segment in dropped {
-                self.store
-                    .give_back(segment.number)
-                    .map_err(|error| self.halt(error))?;
+                self.store.give_back(segment.number).map_err(halt)?;
             }
         }
-        self.store.prepare_ahead().map_err(|error| self.halt(error))
+        Ok(())
     }
 
     /// What the log has done and holds.
