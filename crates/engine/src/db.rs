@@ -2,7 +2,8 @@
 //!
 //! A [`Db`] is shared by reference between threads. Writes go through
 //! [`crate::append`], reads take a snapshot under one shard's lock and work on
-//! it without. Everything is in memory and in the log; opening replays the log.
+//! it without. What is in no block yet is in memory and in the log; opening reads
+//! the catalogue of the files and replays the log.
 //!
 //! Tested by `tests/db_*.rs` and `tests/model.rs`.
 
