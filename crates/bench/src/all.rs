@@ -62,7 +62,8 @@ pub(crate) fn run(args: &AllArgs) -> Result<()> {
         }
     }
     report::write_all(&out)?;
-    for report in args.reports() {
+    let made = |report: &&Report| !failed.contains(&report.name);
+    for report in args.reports().into_iter().filter(made) {
         let file = out.join(format!("{}.json", report.name));
         let made = report::json::read(&file);
         for sentence in made.map(|made| made.absent()).unwrap_or_default() {

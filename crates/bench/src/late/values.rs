@@ -7,8 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use latewood_wire::resp::Value;
-
+use super::rules::rows;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::reply::ReplyExt;
@@ -42,7 +41,8 @@ pub(super) fn check(control: &mut Control, series: &[&Series]) -> Result<()> {
         for (window, expected) in windows.iter().zip(expected(series, &windows, &policy)) {
             let (from, to) = (window.0.to_string(), window.1.to_string());
             let reply = control.run(&[b"TS.RANGE", key, from.as_bytes(), to.as_bytes()])?;
-            compare(&rows(&reply)?, &expected, &policy)
+            let rows = rows(&reply).map_err(|error| error.to_string());
+            rows.and_then(|rows| compare(&rows, &expected, &policy))
                 .map_err(|what| Error::new(format!("{}: {what}", String::from_utf8_lossy(key))))?;
         }
     }
@@ -97,21 +97,6 @@ fn kept(old: f64, new: f64, policy: &str) -> Option<f64> {
         "sum" => Some(old + new),
         _ => None,
     }
-}
-
-/// Timestamps and values of a TS.RANGE.
-fn rows(reply: &Value) -> Result<Vec<(i64, f64)>> {
-    let row = |row: &Value| match row {
-        Value::Array(pair) if pair.len() == 2 => {
-            Some((pair[0].number()?, pair[1].text().parse().ok()?))
-        }
-        _ => None,
-    };
-    let rows = match reply {
-        Value::Array(rows) => rows.iter().map(row).collect(),
-        _ => None,
-    };
-    rows.ok_or_else(|| Error::new("a reply to TS.RANGE is no list of samples"))
 }
 
 /// Says what is the first difference.
