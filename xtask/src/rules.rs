@@ -49,7 +49,7 @@ pub(crate) fn check_file(path: &str, text: &str) -> Vec<Breach> {
         || path.starts_with("crates/wire/src")
         || path.starts_with("crates/engine/src") && !path.starts_with("crates/engine/src/io/");
     let may_be_unsafe =
-        path.starts_with("crates/codec/src/simd") || path == "crates/engine/src/io/disk.rs";
+        path.starts_with("crates/codec/src/simd") || path == "crates/engine/src/io/mapped.rs";
     for (index, line) in lines.iter().enumerate() {
         let code = line.split("//").next().unwrap_or(line);
         for (word, why) in FORBIDDEN {
@@ -150,12 +150,12 @@ mod tests {
         assert_eq!(rules_broken("a.rs", stub).len(), 1);
         let clock = "//! X.\nuse std::fs::File;\n";
         assert_eq!(rules_broken("crates/engine/src/db.rs", clock).len(), 1);
-        assert!(rules_broken("crates/engine/src/io/disk.rs", clock).is_empty());
+        assert!(rules_broken("crates/engine/src/io/mapped.rs", clock).is_empty());
         let raw = "//! X.\nfn f() {\n    unsafe { g() }\n}\n";
         assert_eq!(rules_broken("a.rs", raw), ["unsafe outside its files"]);
-        assert_eq!(rules_broken("crates/engine/src/io/disk.rs", raw).len(), 1);
+        assert_eq!(rules_broken("crates/engine/src/io/mapped.rs", raw).len(), 1);
         let noted = "//! X.\nfn f() {\n    // SAFETY: g has no needs.\n    unsafe { g() }\n}\n";
-        assert!(rules_broken("crates/engine/src/io/disk.rs", noted).is_empty());
+        assert!(rules_broken("crates/engine/src/io/mapped.rs", noted).is_empty());
         let idle = "//! X.\nfn f() {\n    matches!(x, 1);\n}\n";
         assert_eq!(rules_broken("a.rs", idle).len(), 1);
     }

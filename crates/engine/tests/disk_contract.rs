@@ -232,6 +232,39 @@ fn writers_of_one_file_may_be_many_threads() {
 }
 
 #[test]
+fn syncs_amid_the_writes_lose_none_of_them() {
+    const LEN: usize = 1024 * 1024;
+    const PIECE: usize = 300;
+    on_all(|env, root| {
+        let path = root.join("file");
+        let file = env.disk.reserve(&path, LEN as u64).unwrap();
+        let byte = |at: usize| (at / PIECE % 251) as u8 + 1;
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for at in (0..LEN - PIECE).step_by(PIECE) {
+                    file.write_at(&[byte(at); PIECE], at as u64).unwrap();
+                }
+            });
+            while !writer.is_finished() {
+                file.sync().unwrap();
+            }
+        });
+        // Behind what was synced, too.
+        file.write_at(b"late", 5).unwrap();
+        file.sync().unwrap();
+        let mut expected: Vec<u8> = (0..LEN).map(byte).collect();
+        let end = (LEN - PIECE).div_ceil(PIECE) * PIECE;
+        expected[end..].fill(0);
+        expected[5..9].copy_from_slice(b"late");
+        for file in [file, env.disk.open(&path).unwrap()] {
+            let mut bytes = vec![0; LEN];
+            file.read_at(&mut bytes, 0).unwrap();
+            assert!(bytes == expected, "{}", path.display());
+        }
+    });
+}
+
+#[test]
 fn a_database_directory_is_opened_by_one_at_a_time() {
     on_all(|env, root| {
         let dir = root.join("data/base");

@@ -1,13 +1,13 @@
-//! The machine's file system, and the one file of the engine with `unsafe`.
+//! The machine's file system.
 //!
 //! There are two ways to write, for two uses of the log. A file from `reserve`
 //! or `open_mapped` is written through a shared mapping: copying a log group
 //! needs no system call, and the bytes belong to the kernel at once, so they
 //! survive a killed process. `sync` is fdatasync, which flushes dirty mapped
-//! pages too, but takes two to three times as long over them as over bytes
-//! that came by pwrite. So a file from `create` or `open`, for logs that are
-//! synced for each batch, is written by pwrite, and so is any file that cannot
-//! be mapped.
+//! pages too, but takes two to three times as long over one of them as over
+//! bytes that came by pwrite. So a file from `create` or
+//! `open`, for logs that are synced for each batch, is written by pwrite, and so
+//! is any file that cannot be mapped.
 //!
 //! Direct writes (O_DIRECT) have a short record on disk in about a sixth less
 //! time (`benches/disk.rs`), but only as whole blocks: the last one, not full
@@ -17,18 +17,10 @@
 //! they are not used. A submission queue (io_uring) could save the system
 //! calls at most, a twentieth of what the disk takes.
 //!
-//! Touching a mapped page kills the process with SIGBUS if the page has lost
-//! its place in the file. Two things could do that. The file got shorter: the
-//! directory lock keeps other Latewoods away, and [`File::truncate`] refuses a
-//! mapped file; cutting a live log segment by hand is the operator's mistake.
-//! The disk has no room for a page that was never written: that is why
-//! [`Disk::reserve`] allocates every byte, and writes them all where the file
-//! system cannot allocate.
-//!
 //! Tested by `tests/disk_contract.rs`.
 
+use super::mapped::Mapped;
 use super::{DirectoryLock, Disk, File};
-use memmap2::MmapRaw;
 use parking_lot::Mutex;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
@@ -180,7 +172,7 @@ enum Mapping {
     /// Nothing written yet; not to be mapped.
     Unwanted,
     /// All bytes the file had at its first write.
-    Mapped(MmapRaw),
+    Mapped(Mapped),
     /// Written by system calls: so wanted, or the file is empty, or its file
     /// system maps nothing.
     Unmapped,
@@ -207,20 +199,27 @@ impl File for RealFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut mapping = self.mapping.lock();
         *mapping = match std::mem::replace(&mut *mapping, Mapping::Unmapped) {
-            Mapping::Untried => match MmapRaw::map_raw(&self.file) {
-                Ok(map) => Mapping::Mapped(map),
-                Err(_) => Mapping::Unmapped,
-            },
+            Mapping::Untried => Mapped::new(&self.file).map_or(Mapping::Unmapped, Mapping::Mapped),
             Mapping::Unwanted => Mapping::Unmapped,
             other => other,
         };
-        match &*mapping {
-            Mapping::Mapped(map) if copy_into(map, bytes, offset) => Ok(()),
-            _ => self.file.write_all_at(bytes, offset),
+        if let Mapping::Mapped(mapped) = &mut *mapping
+            && mapped.put(bytes, offset)
+        {
+            return Ok(());
         }
+        self.file.write_all_at(bytes, offset)
     }
 
     fn sync(&self) -> io::Result<()> {
+        let full = match &mut *self.mapping.lock() {
+            Mapping::Mapped(mapped) => mapped.take_full(),
+            _ => None,
+        };
+        // Without the lock: it can take as long as a thousand writes.
+        if let Some(full) = full {
+            full.unmap();
+        }
         self.file.sync_data()
     }
 
@@ -233,28 +232,4 @@ impl File for RealFile {
         }
         self.file.set_len(len_bytes)
     }
-}
-
-/// Copies `bytes` to `offset` of the mapping, or says that they do not fit.
-#[expect(unsafe_code, reason = "a shared mapping is raw memory")]
-fn copy_into(map: &MmapRaw, bytes: &[u8], offset: u64) -> bool {
-    let Ok(offset) = usize::try_from(offset) else {
-        return false;
-    };
-    if offset
-        .checked_add(bytes.len())
-        .is_none_or(|end| end > map.len())
-    {
-        return false;
-    }
-    // SAFETY: `offset + bytes.len()` lies inside the mapping (checked above).
-    // The mapping is private to its RealFile, which never lends it out and
-    // holds its mutex around this call, so nothing in this process reads or
-    // writes these bytes meanwhile, and `bytes` cannot overlap them. The file
-    // keeps its length while mapped: `truncate` refuses a mapped file and the
-    // directory lock keeps other processes away.
-    unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), map.as_mut_ptr().add(offset), bytes.len());
-    }
-    true
 }

@@ -21,6 +21,7 @@
 pub mod clock;
 pub mod directory;
 pub mod disk;
+mod mapped;
 pub mod process;
 pub mod sim;
 
