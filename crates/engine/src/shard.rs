@@ -11,8 +11,9 @@ use crate::series::{Sealer, Series, SettleWork};
 use crate::slab::Slab;
 use crate::wal::GroupBuilder;
 use latewood_model::SeriesId;
+use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::hint::black_box;
+use std::hint::{black_box, spin_loop};
 
 /// So many series of each shard are in the processor's cache anyway.
 const CACHED_PLACES: usize = 512;
@@ -22,6 +23,40 @@ const CACHED_PLACES: usize = 512;
 const SERIES_AHEAD: usize = 32;
 /// The same for the ends of their tails, which only the series know.
 const TAILS_AHEAD: usize = 16;
+
+/// Looks at a lock that is held before the thread sleeps: about as long as a
+/// batch takes, and less than a sleep and being woken cost.
+const LOOKS: usize = 200;
+
+/// A shard behind its lock, on cache lines of its own.
+#[repr(align(128))]
+pub(crate) struct Shard(Mutex<ShardState>);
+
+impl Shard {
+    pub(crate) fn new(state: ShardState) -> Self {
+        Self(Mutex::new(state))
+    }
+
+    /// The shard, once nobody else holds it.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ShardState> {
+        self.0.try_lock().unwrap_or_else(|| self.wait())
+    }
+
+    #[cold]
+    fn wait(&self) -> MutexGuard<'_, ShardState> {
+        for _ in 0..LOOKS {
+            spin_loop();
+            // Only a look at first: trying takes the line from the holder.
+            if !self.0.is_locked()
+                && let Some(state) = self.0.try_lock()
+            {
+                return state;
+            }
+        }
+        self.0.lock()
+    }
+}
 
 /// The state of one shard.
 #[derive(Default)]
