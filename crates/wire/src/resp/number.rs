@@ -63,15 +63,21 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
 /// RedisTimeSeries 8.6 and later.
 #[inline]
 pub fn parse_value(text: &[u8]) -> Option<f64> {
-    let Some(len_bytes) = json_number(text) else {
-        let word = text.strip_prefix(b"-").unwrap_or(text);
-        return word.eq_ignore_ascii_case(b"nan").then_some(f64::NAN);
-    };
-    if len_bytes < text.len() {
+    let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
+    let start = usize::from(text.first() == Some(&b'-'));
+    if !is_digit(start) {
+        return text[start..]
+            .eq_ignore_ascii_case(b"nan")
+            .then_some(f64::NAN);
+    }
+    // What a JSON number may not have and the parser of floats takes.
+    let has_zero_before = text[start] == b'0' && is_digit(start + 1);
+    let point = text.iter().position(|&byte| byte == b'.');
+    if has_zero_before || point.is_some_and(|at| !is_digit(at + 1)) {
         return None;
     }
-    let number = std::str::from_utf8(&text[..len_bytes]).ok()?;
-    number.parse().ok().filter(|value: &f64| value.is_finite())
+    let number = fast_float2::parse(text).ok();
+    number.filter(|value: &f64| value.is_finite())
 }
 
 /// Parses a whole text as a float: a decimal number in any notation (`+5`,
@@ -87,35 +93,4 @@ pub fn parse_float(text: &[u8]) -> Option<f64> {
         || (value.is_infinite() && has_digit(u8::is_ascii_digit))
         || (value == 0.0 && has_digit(|byte| matches!(byte, b'1'..=b'9')));
     (!refused).then_some(value)
-}
-
-/// Bytes of the JSON number that `text` begins with.
-#[inline]
-fn json_number(text: &[u8]) -> Option<usize> {
-    let digits = |from: usize| {
-        let rest = text.get(from..).unwrap_or_default();
-        rest.iter().take_while(|byte| byte.is_ascii_digit()).count()
-    };
-    let start = usize::from(text.first() == Some(&b'-'));
-    let whole = digits(start);
-    if whole == 0 || (whole > 1 && text[start] == b'0') {
-        return None;
-    }
-    let mut end = start + whole;
-    if text.get(end) == Some(&b'.') {
-        let fraction = digits(end + 1);
-        if fraction == 0 {
-            return None;
-        }
-        end += 1 + fraction;
-    }
-    if matches!(text.get(end), Some(b'e' | b'E')) {
-        let sign = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
-        let exponent = digits(end + 1 + sign);
-        if exponent == 0 {
-            return None;
-        }
-        end += 1 + sign + exponent;
-    }
-    Some(end)
 }
