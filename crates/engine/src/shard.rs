@@ -24,9 +24,9 @@ const SERIES_AHEAD: usize = 32;
 /// The same for the ends of their tails, which only the series know.
 const TAILS_AHEAD: usize = 16;
 
-/// Looks at a lock that is held before the thread sleeps: about as long as a
-/// batch takes, and less than a sleep and being woken cost.
-const LOOKS: usize = 200;
+/// Looks at a lock that is held before the thread sleeps: ten microseconds or
+/// so, what a sleep and being woken cost.
+const LOOKS: usize = 1000;
 
 /// A shard behind its lock, on cache lines of its own.
 #[repr(align(128))]
@@ -47,10 +47,7 @@ impl Shard {
     fn wait(&self) -> MutexGuard<'_, ShardState> {
         for _ in 0..LOOKS {
             spin_loop();
-            // Only a look at first: trying takes the line from the holder.
-            if !self.0.is_locked()
-                && let Some(state) = self.0.try_lock()
-            {
+            if let Some(state) = self.0.try_lock() {
                 return state;
             }
         }

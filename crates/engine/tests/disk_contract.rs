@@ -237,18 +237,22 @@ fn syncs_amid_the_writes_lose_none_of_them() {
     const PIECE: usize = 300;
     on_all(|env, root| {
         let path = root.join("file");
-        let file = env.disk.reserve(&path, LEN as u64).unwrap();
+        let file = env.disk.create(&path, LEN as u64).unwrap();
         let byte = |at: usize| (at / PIECE % 251) as u8 + 1;
         thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 for at in (0..LEN - PIECE).step_by(PIECE) {
                     file.write_at(&[byte(at); PIECE], at as u64).unwrap();
+                    if at % (500 * PIECE) == 0 {
+                        file.sync().unwrap();
+                    }
                 }
             });
             while !writer.is_finished() {
                 file.sync().unwrap();
             }
         });
+        file.sync().unwrap();
         // Behind what was synced, too.
         file.write_at(b"late", 5).unwrap();
         file.sync().unwrap();

@@ -4,10 +4,10 @@
 //! or `open_mapped` is written through a shared mapping: copying a log group
 //! needs no system call, and the bytes belong to the kernel at once, so they
 //! survive a killed process. `sync` is fdatasync, which flushes dirty mapped
-//! pages too, but takes two to three times as long over one of them as over
-//! bytes that came by pwrite. So a file from `create` or
-//! `open`, for logs that are synced for each batch, is written by pwrite, and so
-//! is any file that cannot be mapped.
+//! pages too, but takes two to three times as long for a short record as where
+//! that came by pwrite. So a file from `create` or `open`, for logs that are
+//! synced for each batch, is written by pwrite, and so is any file that cannot
+//! be mapped.
 //!
 //! Direct writes (O_DIRECT) have a short record on disk in about a sixth less
 //! time (`benches/disk.rs`), but only as whole blocks: the last one, not full
@@ -72,6 +72,8 @@ impl Disk for RealDisk {
 
     fn open_mapped(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
+        // A copy of the file may have lost blocks of zeros.
+        allocate(&file, file.metadata()?.len())?;
         Ok(Arc::new(RealFile::new(file, Mapping::Untried)))
     }
 
@@ -83,12 +85,8 @@ impl Disk for RealDisk {
 
     fn reserve(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         let file = create_new(path)?;
-        let flags = rustix::fs::FallocateFlags::empty();
-        match rustix::fs::fallocate(&file, flags, 0, len_bytes) {
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => {
-                fill(&file, len_bytes)?;
-            }
-            reserved => reserved?,
+        if !allocate(&file, len_bytes)? {
+            fill(&file, len_bytes)?;
         }
         Ok(Arc::new(RealFile::new(file, Mapping::Untried)))
     }
@@ -127,6 +125,16 @@ impl Disk for RealDisk {
 fn create_new(path: &Path) -> io::Result<fs::File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).open(path)
+}
+
+/// Gives `file` room for so many bytes where it has none yet; false where its
+/// file system cannot.
+fn allocate(file: &fs::File, len_bytes: u64) -> io::Result<bool> {
+    let flags = rustix::fs::FallocateFlags::empty();
+    match rustix::fs::fallocate(file, flags, 0, len_bytes) {
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::INVAL) => Ok(false),
+        allocated => allocated.map(|()| true).map_err(io::Error::from),
+    }
 }
 
 /// Writes `len_bytes` zeros.
@@ -218,7 +226,8 @@ impl File for RealFile {
         };
         // Without the lock: it can take as long as a thousand writes.
         if let Some(full) = full {
-            full.unmap();
+            // Where the system will not, the sync only takes longer.
+            let _ = full.unmap();
         }
         self.file.sync_data()
     }

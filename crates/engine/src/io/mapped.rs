@@ -2,20 +2,20 @@
 //! `unsafe`.
 //!
 //! Before the kernel writes dirty mapped pages out it write-protects each of
-//! them, which interrupts all cores that write through the mapping, once a page.
-//! So pages that are full leave the mapping before a sync, all together, and
-//! nobody is interrupted for them: a load with a sync each second took a quarter
-//! less processor time for it. The page under way stays.
+//! them, which interrupts the cores that this process runs on, once a page. So
+//! pages that are full leave the mapping before a sync, all together and at a few
+//! interrupts: a load with a sync each second took a quarter less processor time
+//! for it. The page under way stays.
 //!
 //! Touching a mapped page kills the process with SIGBUS if the page has lost
 //! its place in the file. Two things could do that. The file got shorter: the
-//! directory lock keeps other Latewoods away, and [`File::truncate`] refuses a
+//! directory lock keeps other Latewoods away, and [`super::File::truncate`] refuses a
 //! mapped file; cutting a live log segment by hand is the operator's mistake.
 //! The disk has no room for a page that was never written: that is why
-//! [`Disk::reserve`] allocates every byte, and writes them all where the file
+//! [`super::Disk::reserve`] allocates every byte, and writes them all where the file
 //! system cannot allocate.
 //!
-//! Tested by `tests/disk_contract.rs`.
+//! Tested here and by `tests/disk_contract.rs`.
 
 use memmap2::{MmapRaw, UncheckedAdvice};
 use std::fs;
@@ -23,7 +23,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The size of the largest pages of memory, or a multiple.
+/// A multiple of the size of a page, whatever the processor has for one.
 const PAGE_BYTES: usize = 64 * 1024;
 
 /// A mapping of all bytes that a file has.
@@ -98,19 +98,45 @@ impl Mapped {
 }
 
 impl Full {
-    /// Takes the pages out of the mapping, if the system will; the file keeps
-    /// what was written to them, and who touches one gets it back.
+    /// Takes the pages out of the mapping; the file keeps what was written to
+    /// them, and who touches one gets it back.
+    ///
+    /// # Errors
+    /// When the system will not: then nothing changed.
     #[expect(unsafe_code, reason = "a private mapping would lose what was written")]
-    pub(super) fn unmap(&self) {
+    pub(super) fn unmap(&self) -> io::Result<()> {
         let (at, len) = (self.pages.start, self.pages.len());
         // SAFETY: `map_raw` makes mappings that are shared with a file. To drop
         // pages of such a mapping changes no byte of the file nor of the mapping
         // (madvise(2), MADV_DONTNEED), whoever writes to it meanwhile.
-        let outcome = unsafe {
+        unsafe {
             self.map
                 .unchecked_advise_range(UncheckedAdvice::DontNeed, at, len)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn pages_leave_once_and_when_they_are_full() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![0; 8 * PAGE_BYTES]).unwrap();
+        let mut mapped = Mapped::new(&file).unwrap();
+        let mut leaving = |at: usize, len: usize| {
+            assert!(mapped.put(&vec![1; len], at as u64));
+            let full = mapped.take_full()?;
+            full.unmap().unwrap();
+            Some(full.pages)
         };
-        // Without it a sync only takes longer.
-        drop(outcome);
+        assert_eq!(leaving(0, 100), None);
+        assert_eq!(leaving(100, 3 * PAGE_BYTES), Some(0..3 * PAGE_BYTES));
+        assert_eq!(leaving(5, 10), None);
+        let next = 3 * PAGE_BYTES..4 * PAGE_BYTES;
+        assert_eq!(leaving(3 * PAGE_BYTES + 100, PAGE_BYTES), Some(next));
+        assert!(!mapped.put(&[1, 2], 8 * PAGE_BYTES as u64 - 1));
     }
 }

@@ -23,6 +23,7 @@ mod found;
 mod group;
 mod holes;
 mod inspect;
+mod options;
 mod pin;
 mod reader;
 mod record;
@@ -31,6 +32,7 @@ mod replay;
 mod segment;
 mod store;
 mod table;
+mod tail;
 pub(crate) mod value;
 pub(crate) mod varint;
 mod writer;
@@ -43,10 +45,11 @@ use std::path::Path;
 pub use group::GroupBuilder;
 pub use holes::LogHole;
 pub(crate) use inspect::segment_facts;
+pub use options::{Position, WalOptions, WalStats};
 pub use record::{Record, RecordIter};
 pub use recover::RecoveryReport;
 pub use replay::{LogStart, Replay};
-pub use writer::{Position, Wal, WalOptions, WalStats};
+pub use writer::Wal;
 
 /// Reads the log in `dir` into `sink` as [`Wal::open`] would, and changes
 /// nothing: damage is reported and passed over, a torn end stays. Groups up to

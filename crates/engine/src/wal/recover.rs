@@ -17,11 +17,12 @@
 use super::found::{Found, find, total_bytes, unsupported};
 use super::group::{FLAG_CLOSED, HEADER_BYTES};
 use super::holes::LogHole;
+use super::options::Position;
 use super::reader::{Claims, SegmentReader};
 use super::replay::{Dispatcher, LogStart, Replay, with_workers};
 use super::segment::{DATA_OFFSET, HeaderState, SegmentHeader, has_damaged_copy};
 use super::table::{EndDecision, EndState, Header, Order, SegmentDecision, SegmentState};
-use super::writer::{Position, Started};
+use super::tail::Started;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
 use crate::quarantine::Quarantine;

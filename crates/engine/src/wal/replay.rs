@@ -8,8 +8,8 @@
 //! a worker is idle. With one worker nothing is handed over at all.
 
 use super::group::{FLAG_BARRIER, GroupHeader, STRIDE_LOG2_MAX};
+use super::options::Position;
 use super::record::RecordIter;
-use super::writer::Position;
 use crate::error::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::ops::Range;

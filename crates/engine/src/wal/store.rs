@@ -11,8 +11,8 @@
 //! ready, nor from asking how much lies here. Makers take turns by a lock of
 //! their own, which comes before the shelf.
 
+use super::options::WalOptions;
 use super::segment::{SegmentHeader, VERSION};
-use super::writer::WalOptions;
 use crate::error::{Error, Result};
 use crate::io::{Env, File};
 use crate::names;

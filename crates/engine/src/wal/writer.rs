@@ -8,77 +8,20 @@
 //! may have dropped them and would call the next sync a success.
 
 use super::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
+use super::options::{Position, WalOptions, WalStats};
 use super::recover::{self, OnDamage, Recovered, RecoveryReport};
 use super::replay::Replay;
-use super::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, SegmentHeader, payload_bytes_max};
+use super::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, payload_bytes_max};
 use super::store::{Store, new_header};
+use super::tail::Tail;
 use crate::error::{Error, ErrorKind, Result};
-use crate::io::{Env, File};
+use crate::io::Env;
 use crate::observe::{Observer, Work};
 use crate::stages::{Laps, Stage, Untimed};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// The sequence number of a group; 0 is before the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Position(pub u64);
-
-/// How a log is kept.
-#[derive(Clone, Debug)]
-pub struct WalOptions {
-    /// Bytes of one segment file. Default: 64 MiB. Minimum: 64 KiB. A group
-    /// must fit one segment.
-    pub segment_bytes: u64,
-    /// Whether each batch will be synced. Then segments are written with zeros
-    /// ahead and groups go to them by system call, which makes syncs quick;
-    /// else space is reserved and groups are copied into a mapping, which makes
-    /// appends quick. Default: no.
-    pub synced_often: bool,
-    /// Where damaged stretches of the log go, so that the rest can be read;
-    /// without it a damaged log is refused. Default: refused.
-    pub quarantine: Option<PathBuf>,
-    /// Groups up to this one were durable once, as somebody else than the log
-    /// knows: a log that ends before it is damaged, and a new one begins behind
-    /// it. Default: none.
-    pub known_durable: Position,
-}
-
-impl Default for WalOptions {
-    fn default() -> Self {
-        Self {
-            segment_bytes: 64 * 1024 * 1024,
-            synced_often: false,
-            quarantine: None,
-            known_durable: Position(0),
-        }
-    }
-}
-
-/// What a log has done since it was opened, and what it holds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WalStats {
-    /// Bytes of groups appended since open, headers included.
-    pub bytes_written: u64,
-    /// Groups appended since open.
-    pub groups: u64,
-    /// Syncs of group commits since open.
-    pub syncs: u64,
-    /// How long the last of them took, microseconds.
-    pub last_sync_us: u64,
-    /// Segments that hold groups still needed.
-    pub segments: u64,
-    /// Segments begun since open because the one before was full or given up.
-    pub rolls: u64,
-    /// Bytes of all segment files, prepared and spare ones included.
-    pub bytes_on_disk: u64,
-    /// Of those, the bytes of segments that go only once more is written.
-    pub bytes_given_up: u64,
-    /// Why the log halted, if it did.
-    pub halted: Option<String>,
-}
 
 /// A log, open for appending. Dropping it makes nothing durable: see
 /// [`Wal::close`].
@@ -97,37 +40,6 @@ pub struct Wal {
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
     observer: Observer,
-}
-
-/// Where the next group goes.
-#[derive(Debug)]
-pub(super) struct Tail {
-    file: Arc<dyn File>,
-    header: SegmentHeader,
-    len_bytes: u64,
-    pub(super) offset: u64,
-    next_sequence: u64,
-    /// Full segments that hold groups no sync has covered.
-    unsynced: Vec<Arc<dyn File>>,
-    /// Started segments, oldest first, the current one last.
-    pub(super) segments: VecDeque<Started>,
-    /// The oldest group still needed.
-    start: u64,
-    /// The next group begins a segment: that writes down `start`.
-    roll_wanted: bool,
-    bytes_written: u64,
-    groups: u64,
-    rolls: u64,
-    /// Copiers that need all segments to stay.
-    pub(super) pins: usize,
-}
-
-/// A segment that holds groups.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Started {
-    pub(crate) number: u64,
-    pub(crate) first_sequence: u64,
-    pub(crate) len_bytes: u64,
 }
 
 impl Wal {
@@ -412,7 +324,7 @@ impl Wal {
             self.halt(Error::io("cannot start a log segment", &path, error))
         })?;
         let full = std::mem::replace(&mut tail.file, prepared.file);
-        tail.unsynced.push(full);
+        tail.unsynced.push((tail.header.number, full));
         tail.header = header;
         tail.len_bytes = prepared.len_bytes;
         tail.offset = DATA_OFFSET;
@@ -424,15 +336,15 @@ impl Wal {
 
     /// Syncs everything written so far; one thread at a time.
     fn sync_written(&self) -> Result<()> {
-        let (files, number, newest) = {
+        let (files, newest) = {
             let mut tail = self.tail.lock();
             // On failure the log halts, so nobody misses what is taken here.
             let mut files = std::mem::take(&mut tail.unsynced);
-            files.push(Arc::clone(&tail.file));
-            (files, tail.header.number, tail.next_sequence - 1)
+            files.push((tail.header.number, Arc::clone(&tail.file)));
+            (files, tail.next_sequence - 1)
         };
         let started_ns = self.env.clock.monotonic_ns();
-        for file in files {
+        for (number, file) in files {
             self.syncs.fetch_add(1, Ordering::Relaxed);
             file.sync().map_err(|error| {
                 let path = self.store.path(number);
@@ -459,40 +371,6 @@ impl Wal {
                 ErrorKind::Halted,
                 format!("writes are stopped since the log failed: {reason}"),
             )),
-        }
-    }
-}
-
-impl Tail {
-    fn current(&self) -> Started {
-        Started {
-            number: self.header.number,
-            first_sequence: self.header.first_sequence,
-            len_bytes: self.len_bytes,
-        }
-    }
-
-    /// How many of the oldest segments the current header gives up.
-    fn trimmed(&self) -> usize {
-        let mut seconds = self.segments.iter().skip(1);
-        seconds
-            .position(|second| second.first_sequence > self.header.start)
-            .unwrap_or(self.segments.len() - 1)
-    }
-
-    /// Bytes of segments not needed any more that no header gives up yet.
-    fn given_up_bytes(&self) -> u64 {
-        let next = self.segments.iter().skip(1).filter(|_| self.roll_wanted);
-        let pairs = self.segments.iter().zip(next);
-        let given_up = pairs.take_while(|(_, next)| next.first_sequence <= self.start);
-        given_up.map(|(first, _)| first.len_bytes).sum()
-    }
-
-    /// The oldest segments, unless somebody copies them.
-    fn drop_oldest(&mut self, count: usize) -> Vec<Started> {
-        match self.pins {
-            0 => self.segments.drain(..count).collect(),
-            _ => Vec::new(),
         }
     }
 }
