@@ -22,6 +22,7 @@ mod size;
 mod soak;
 mod stages;
 mod statistics;
+mod targets;
 mod timeline;
 mod wear;
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::json::Measurement;
-use super::{Page, durable, late, new, stages};
+use super::{Page, durable, late, new, stages, targets};
 use crate::all::REPORTS;
 use crate::late::Encoding;
 use crate::machine::Machine;
@@ -119,6 +119,7 @@ pub(super) fn page(reports: &Reports) -> String {
     );
     let newest = newest(reports);
     page += &origins(reports, newest);
+    page += &targets::table(reports);
     for part in &PARTS {
         page += &format!("\n## {}\n\n{}\n", part.title, part.says);
         for name in part.needs {
