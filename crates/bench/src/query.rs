@@ -153,10 +153,14 @@ fn ask_about(
         servers.push(server);
     }
     for question in questions {
-        let shape = measure::agree(&mut servers, question)?;
+        let shape = measure::agree(&mut servers, question, &mut report.absent)?;
         for repeat in 0..args.repeats {
             for at in turns(repeat, servers.len()) {
-                let run = servers[at].ask(question, &shape[at], repeat, args.seconds)?;
+                let ask =
+                    |server: &mut Server| server.ask(question, &shape[at], repeat, args.seconds);
+                let Some(run) = servers[at].turn(&mut report.absent, ask)? else {
+                    continue;
+                };
                 println!(
                     "{}, {}: {:.1} queries/s, {:.3} ms of CPU each",
                     run.question,

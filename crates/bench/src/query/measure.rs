@@ -10,6 +10,7 @@ use super::data::{Kind, Set};
 use super::digest::Digest;
 use super::idle::IdleRun;
 use super::question::Question;
+use crate::absent::Absent;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::late;
@@ -25,6 +26,7 @@ const QUERIES_MIN: u64 = 3;
 pub(super) struct Server {
     control: Control,
     info: TargetInfo,
+    is_peer: bool,
     _ready: Ready,
 }
 
@@ -61,6 +63,7 @@ impl Server {
                 settings: ready.settings.clone(),
             },
             control,
+            is_peer: target.is_started_peer(),
             _ready: ready,
         };
         Ok((server, idle))
@@ -69,6 +72,19 @@ impl Server {
     /// Who it is, for the report.
     pub(super) fn info(&self) -> TargetInfo {
         self.info.clone()
+    }
+
+    /// Takes a turn of this server, unless it is left out.
+    ///
+    /// # Errors
+    /// The turn's, unless this is a peer: that is left out from now on.
+    pub(super) fn turn<T>(
+        &mut self,
+        absent: &mut Absent,
+        turn: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let (name, is_peer) = (self.info.name.clone(), self.is_peer);
+        absent.turn(&name, is_peer, || turn(self))
     }
 
     /// Asks `question` for about `seconds`, whose replies look like `shape`.
@@ -135,14 +151,22 @@ impl Server {
     }
 }
 
-/// Asks every server once; their shapes, if they all say the same.
+/// Asks every server once; their shapes, if they all say the same. Those that are left out go.
 ///
 /// # Errors
-/// When they do not.
-pub(super) fn agree(servers: &mut [Server], question: &Question) -> Result<Vec<Shape>> {
+/// When they do not, or when Latewood does not answer.
+pub(super) fn agree(
+    servers: &mut Vec<Server>,
+    question: &Question,
+    absent: &mut Absent,
+) -> Result<Vec<Shape>> {
     let mut shapes: Vec<Shape> = Vec::new();
-    for server in servers {
-        let shape = server.look(question)?;
+    while let Some(server) = servers.get_mut(shapes.len()) {
+        let looked = server.turn(absent, |server| server.look(question))?;
+        let Some(shape) = looked else {
+            servers.remove(shapes.len());
+            continue;
+        };
         if let Some(first) = shapes.first()
             && !first.digest.agrees(&shape.digest)
         {
