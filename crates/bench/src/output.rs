@@ -33,8 +33,8 @@ pub(crate) struct Rounds {
 }
 
 impl Output {
-    /// Ends a measurement: writes its runs and its page, where they are wanted. The page bears
-    /// the name of the file of runs.
+    /// Ends a measurement: shows its page and writes it and its runs, where that is wanted. The
+    /// page bears the name of the file of runs.
     ///
     /// # Errors
     /// When a file cannot be written.
@@ -52,7 +52,10 @@ impl Output {
         let name = stem.map_or_else(|| name.into(), |stem| stem.to_string_lossy());
         match &self.out {
             Some(dir) => report::write(measurement, dir, &name),
-            None => Ok(()),
+            None => {
+                println!("{}", report::text(measurement, &name)?);
+                Ok(())
+            }
         }
     }
 

@@ -144,7 +144,6 @@ pub(crate) fn write(measurement: &Measurement, dir: &Path, name: &str) -> Result
 ///
 /// # Errors
 /// When the drawing library fails.
-#[cfg(test)]
 pub(crate) fn text(measurement: &Measurement, name: &str) -> Result<String> {
     Ok(page(measurement, name)?.text)
 }

@@ -140,7 +140,10 @@ async fn nothing_there(uri: Uri) -> Answer {
              it through remote read at /api/v1/read"
                 .to_owned()
         }
-        false => format!("there is nothing at {path}"),
+        false => format!(
+            "there is nothing at {path}; /metrics, /api/v1/series and /api/v1/export are, among \
+             others"
+        ),
     };
     Answer::new(StatusCode::NOT_FOUND, text)
 }
