@@ -15,8 +15,11 @@ use crate::reply::ReplyExt;
 
 /// Samples of one answer.
 const ROWS: &str = "500";
-/// Buckets of the question about all series.
-const BUCKET_MS: &str = "100000";
+/// Buckets of the question about the newest of all series: it asks for as much however long the
+/// soak has run, or its cost would pass for the server's.
+const BUCKET_MS: &str = "10";
+/// Buckets of the question about everything, once a round.
+const LONG_BUCKET_MS: &str = "100000";
 
 /// What it asked in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -86,7 +89,7 @@ impl Visitor {
         let mut asked = Asked::default();
         while asked.questions == 0 || go_on() {
             let began = Instant::now();
-            self.ask()?;
+            self.ask(asked.questions == 0)?;
             let took_us = began.elapsed().as_nanos() as f64 / 1e3;
             asked.slowest_us = asked.slowest_us.max(took_us);
             asked.questions += 1;
@@ -94,20 +97,15 @@ impl Visitor {
         Ok(asked)
     }
 
-    fn ask(&mut self) -> Result<()> {
+    fn ask(&mut self, everything: bool) -> Result<()> {
         let key = self.keys[self.rng.random_range(0..self.keys.len())].clone();
         let rows = ROWS.as_bytes();
         let question: Vec<&[u8]> = match self.rng.random_range(0..16) {
+            _ if everything => averages(LONG_BUCKET_MS),
             0..8 => vec![b"TS.GET", &key],
             8..12 => vec![b"TS.RANGE", &key, b"-", b"+", b"COUNT", rows],
             12..15 => vec![b"TS.REVRANGE", &key, b"-", b"+", b"COUNT", rows],
-            _ => {
-                let bucket = BUCKET_MS.as_bytes();
-                let mut words: Vec<&[u8]> = vec![b"TS.MREVRANGE", b"-", b"+", b"COUNT", rows];
-                words.extend([b"AGGREGATION".as_slice(), b"avg", bucket]);
-                words.extend([b"FILTER".as_slice(), b"soak=lasting"]);
-                words
-            }
+            _ => averages(BUCKET_MS),
         };
         let answer = self.control.run(&question)?;
         let reverse = question[0].starts_with(b"TS.REV");
@@ -119,6 +117,21 @@ impl Visitor {
             "{key}: an answer is not in the order of time"
         )))
     }
+}
+
+/// The question for the newest averages of all series.
+fn averages(bucket_ms: &'static str) -> Vec<&'static [u8]> {
+    let words = [
+        "TS.MREVRANGE",
+        "-",
+        "+",
+        "COUNT",
+        ROWS,
+        "AGGREGATION",
+        "avg",
+    ];
+    let filter = [bucket_ms, "FILTER", "soak=lasting"];
+    words.into_iter().chain(filter).map(str::as_bytes).collect()
 }
 
 /// Whether timestamps of rows only grow, or only shrink.
