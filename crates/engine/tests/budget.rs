@@ -137,6 +137,39 @@ fn new_series_are_refused_before_samples_are() {
     assert_eq!(append(db, &[sample(b"new", 1, 1.0)]).unwrap(), [Ok(1)]);
 }
 
+#[test]
+fn what_a_replay_took_keeps_no_new_series_out() {
+    let process = Arc::new(SimProcess::default());
+    let clock = Arc::new(SimClock::default());
+    let env = Env {
+        process: process.clone(),
+        clock: clock.clone(),
+        ..SimDisk::new().env(1)
+    };
+    let open = |memory_bytes| {
+        let options = Options {
+            memory_bytes,
+            ..options(2)
+        };
+        Db::open(&env, Path::new(DIR), options, last_wins()).unwrap()
+    };
+    let db = open(0);
+    for from in (0..300_000).step_by(100) {
+        let samples = (from..from + 100).map(|at| sample(b"a", at, (at as f64).sqrt()));
+        append(&db, &samples.collect::<Vec<_>>()).unwrap();
+    }
+    db.close().unwrap();
+    process.set_anonymous_bytes(BUDGET / 100 * 95);
+    clock.advance_ms(5_000);
+    let db = open(BUDGET);
+    assert!(db.stats().flush.flushes > 0, "the replay flushed nothing");
+    // What the replay took is free now; what its last flush did is not over.
+    process.set_anonymous_bytes(BUDGET / 2);
+    clock.advance_ms(200);
+    db.maintain().unwrap();
+    assert_eq!(append(&db, &[sample(b"new", 1, 1.0)]).unwrap(), [Ok(1)]);
+}
+
 /// A burst of new series is seen though nobody asked the system meanwhile.
 #[test]
 fn writers_count_what_they_take_between_two_looks() {

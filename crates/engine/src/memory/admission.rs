@@ -24,9 +24,7 @@ impl Db {
             .budget
             .limit_bytes
             .store(limit_bytes, Ordering::Relaxed);
-        // Until a look that no flush disturbs says otherwise.
-        let is_crowded = &self.core.budget.is_crowded;
-        is_crowded.store(false, Ordering::Relaxed);
+        self.core.budget.forget_crowd();
         let cache_bytes = self.core.budget.cache_bytes();
         self.core.store.cache.set_capacity(cache_bytes);
         self.core.look_at_memory();

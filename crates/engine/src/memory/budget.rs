@@ -149,6 +149,11 @@ impl Budget {
         self.is_steady.store(false, Ordering::Relaxed);
     }
 
+    /// New series are taken until a look that no flush disturbs says otherwise.
+    pub(crate) fn forget_crowd(&self) {
+        self.is_crowded.store(false, Ordering::Relaxed);
+    }
+
     fn look_at_crowd(&self) {
         let limit = self.limit_bytes();
         let flushed = self.used_bytes().saturating_sub(self.head_bytes());
