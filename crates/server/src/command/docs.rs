@@ -96,21 +96,17 @@ mod tests {
              Redis and RedisTimeSeries.\n\n\
              This page is made from the server's own table of commands.\n",
         );
-        let mut group = "";
+        let mut groups: Vec<&str> = Vec::new();
         for spec in registry::all() {
-            if spec.group != group {
-                group = spec.group;
-                write!(page, "\n## {}\n\n", title(group)).unwrap();
-                page.push_str("| command | what it does | flags |\n| --- | --- | --- |\n");
+            if !groups.contains(&spec.group) {
+                groups.push(spec.group);
             }
-            match spec.subcommands() {
-                [] => row(&mut page, spec, &spec.name.to_ascii_uppercase()),
-                subcommands => {
-                    for sub in subcommands {
-                        let name = format!("{} {}", spec.name, sub.name);
-                        row(&mut page, sub, &name.to_ascii_uppercase());
-                    }
-                }
+        }
+        for group in groups {
+            write!(page, "\n## {}\n\n", title(group)).unwrap();
+            page.push_str("| command | what it does | flags |\n| --- | --- | --- |\n");
+            for spec in registry::all().filter(|spec| spec.group == group) {
+                rows(&mut page, spec);
             }
         }
         page
@@ -121,11 +117,24 @@ mod tests {
             "timeseries" => "Time series",
             "keyspace" => "Keys",
             "connection" => "Connection",
+            "cluster" => "Cluster",
             "transactions" => "Transactions",
             "pubsub" => "Channels",
             "server" => "Server",
             "latewood" => "Latewood's own",
             other => other,
+        }
+    }
+
+    fn rows(page: &mut String, spec: &Spec) {
+        match spec.subcommands() {
+            [] => row(page, spec, &spec.name.to_ascii_uppercase()),
+            subcommands => {
+                for sub in subcommands {
+                    let name = format!("{} {}", spec.name, sub.name);
+                    row(page, sub, &name.to_ascii_uppercase());
+                }
+            }
         }
     }
 

@@ -68,7 +68,7 @@ impl Spec {
     }
 }
 
-/// Every command, by group.
+/// Every command, by the file it stands in. A group of the documentation may have several.
 pub(crate) static COMMANDS: &[&[Spec]] = &[
     &[
         super::create::SPEC,
