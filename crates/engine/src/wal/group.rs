@@ -1,43 +1,28 @@
 //! Building one group: the records of one batch and the header before them.
 //!
 //! A group is what the log appends, checksums and replays as a whole: all of
-//! its records are there after a crash, or none. Its header is 24 bytes:
+//! its records are there after a crash, or none. Its header ([`header`]) can
+//! only be written when it is appended; until then its room is kept.
 //!
-//! ```text
-//! 0   u32  payload bytes         16  u32  sequence - durable sequence
-//! 4   u32  checksum ^ salt       20  u8   stride, log2
-//! 8   u64  sequence              21  u8   flags: 1 barrier, 2 clean close
-//!                                22  u16  residue of all ids under the stride
-//! ```
-//! The checksum is the crc32c of the header with the payload's own crc32c in
-//! the place of the checksum: the payload is summed before the log's lock is
-//! taken, the rest in the few nanoseconds under it. Tested below and in
-//! `tests/wal_group.rs`.
+//! Invariants: the records decode by themselves, without those of another
+//! group; the header's residue is that of every series a record is about. Tested
+//! below and in `tests/wal_group.rs`.
 
 pub(super) mod alike;
+mod control;
+mod header;
 
 use super::record::{
-    CONTROL, CONTROL_SHIFT, Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP,
-    SERIES_SAME, SERIES_STEP, kind,
+    Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP,
 };
 use super::value::{FORM_RAW, put_value};
 use super::varint::{put, zigzag};
 use crate::block::partition_of;
-use crate::rules::RuleSpec;
 use alike::Created;
 use crc_fast::crc32_iscsi;
-use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions, Timestamp};
-
-/// Bytes of a group's header.
-pub(crate) const HEADER_BYTES: usize = 24;
-/// The group is applied alone: after all before it, before all after it.
-pub(crate) const FLAG_BARRIER: u8 = 1;
-/// The log was closed in order: nothing follows in this segment.
-pub(crate) const FLAG_CLOSED: u8 = 2;
-/// The distance of a group too far from the newest durable one to name it.
-const NO_CLAIM: u32 = u32::MAX;
-/// The largest stride: residues are 16 bits wide.
-pub(crate) const STRIDE_LOG2_MAX: u8 = 16;
+use header::NO_CLAIM;
+pub(crate) use header::{FLAG_BARRIER, FLAG_CLOSED, GroupHeader, HEADER_BYTES, STRIDE_LOG2_MAX};
+use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
 /// No sample record is longer: policy, tag, step, timestamp, value, and the
 /// slack that whole-word stores need.
@@ -168,91 +153,6 @@ impl GroupBuilder {
         self.note_id(id);
     }
 
-    /// Adds a series' new options, all of them.
-    pub fn alter(&mut self, id: SeriesId, options: &SeriesOptions) {
-        self.control(kind::ALTER, id);
-        self.put_options(options);
-        self.note_id(id);
-    }
-
-    /// Adds the deletion of the samples from `from` to `to`, both included.
-    pub fn delete_range(&mut self, id: SeriesId, from: Timestamp, to: Timestamp) {
-        self.control(kind::DELETE_RANGE, id);
-        self.put_varint(zigzag(from));
-        self.put_varint(zigzag(to));
-        self.note_id(id);
-    }
-
-    /// Adds the deletion of a series; the group becomes a barrier.
-    pub fn delete_series(&mut self, id: SeriesId) {
-        self.control(kind::DELETE_SERIES, id);
-        self.note_id(id);
-        self.barrier = true;
-    }
-
-    /// Adds a series' new key; the group becomes a barrier.
-    pub fn rename(&mut self, id: SeriesId, key: &[u8]) {
-        self.control(kind::RENAME, id);
-        self.put_bytes(key);
-        self.note_id(id);
-        self.barrier = true;
-    }
-
-    /// Adds a series' new expiry time, milliseconds since the Unix epoch and
-    /// above 0; `None` takes it away.
-    pub fn expire(&mut self, id: SeriesId, at_ms: Option<i64>) {
-        self.control(kind::EXPIRE, id);
-        self.put_varint(at_ms.map_or(0, i64::unsigned_abs));
-        self.note_id(id);
-    }
-
-    /// Adds a compaction rule; the group becomes a barrier.
-    pub fn create_rule(&mut self, id: SeriesId, destination: SeriesId, spec: RuleSpec) {
-        self.control(kind::CREATE_RULE, id);
-        self.put_varint(u64::from(destination.0));
-        self.put_varint(spec.aggregator as u64);
-        self.put_varint(zigzag(spec.bucket_ms));
-        self.put_varint(zigzag(spec.align));
-        self.note_id(id);
-        self.barrier = true;
-    }
-
-    /// Adds the end of a compaction rule; the group becomes a barrier.
-    pub fn delete_rule(&mut self, id: SeriesId, destination: SeriesId) {
-        self.control(kind::DELETE_RULE, id);
-        self.put_varint(u64::from(destination.0));
-        self.note_id(id);
-        self.barrier = true;
-    }
-
-    /// Adds that the marks of a source are being worked off.
-    pub fn rule_take(&mut self, id: SeriesId, all: bool) {
-        self.control(kind::RULE_TAKE, id);
-        self.put_varint(u64::from(all));
-        self.note_id(id);
-    }
-
-    /// Adds that they have been.
-    pub fn rule_done(&mut self, id: SeriesId) {
-        self.control(kind::RULE_DONE, id);
-        self.note_id(id);
-    }
-
-    /// Adds the coming of a series that has no key yet.
-    pub fn build(&mut self, id: SeriesId, options: &SeriesOptions) {
-        self.control(kind::BUILD, id);
-        self.put_options(options);
-        self.note_id(id);
-    }
-
-    /// Adds the deletion of everything; the group becomes a barrier.
-    pub fn flush_all(&mut self) {
-        self.reserve(1);
-        self.buffer[self.end] = CONTROL | (kind::FLUSH_ALL << CONTROL_SHIFT);
-        self.end += 1;
-        self.barrier = true;
-    }
-
     /// The records as bytes, for a reader.
     pub fn payload(&self) -> &[u8] {
         &self.buffer[HEADER_BYTES..self.end]
@@ -322,118 +222,6 @@ impl GroupBuilder {
         self.buffer[self.end + 1] = policy as u8;
         self.end += 2;
         self.context.policy = policy;
-    }
-
-    fn control(&mut self, kind: u8, id: SeriesId) {
-        self.reserve(1);
-        self.buffer[self.end] = CONTROL | (kind << CONTROL_SHIFT);
-        self.end += 1;
-        self.put_varint(u64::from(id.0));
-    }
-
-    fn put_varint(&mut self, value: u64) {
-        self.reserve(super::varint::VARINT_BYTES_MAX);
-        self.end = put(&mut self.buffer, self.end, value);
-    }
-
-    fn put_raw(&mut self, bytes: &[u8]) {
-        self.reserve(bytes.len());
-        self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
-        self.end += bytes.len();
-    }
-
-    fn put_bytes(&mut self, bytes: &[u8]) {
-        self.put_varint(bytes.len() as u64);
-        self.put_raw(bytes);
-    }
-
-    fn put_options(&mut self, options: &SeriesOptions) {
-        self.put_varint(options.retention_ms);
-        self.put_varint(u64::from(options.chunk_size_bytes));
-        let policy = options
-            .duplicate_policy
-            .map_or(0, |policy| policy as u8 + 1);
-        self.put_raw(&[options.encoding as u8, policy]);
-        self.put_varint(options.ignore.max_time_diff_ms);
-        self.put_raw(&options.ignore.max_value_diff.to_le_bytes());
-        self.put_bytes(options.labels.as_bytes());
-    }
-}
-
-/// What stands before a group's records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GroupHeader {
-    pub(crate) payload_bytes: u32,
-    pub(crate) sequence: u64,
-    /// How far before `sequence` the newest group known durable was, or
-    /// [`NO_CLAIM`].
-    pub(crate) unsynced: u32,
-    pub(crate) stride_log2: u8,
-    pub(crate) flags: u8,
-    pub(crate) residue: u16,
-}
-
-impl GroupHeader {
-    /// The header of the empty group that ends a log closed in order:
-    /// everything before it is durable.
-    pub(crate) fn closing_mark(sequence: u64) -> Self {
-        Self {
-            payload_bytes: 0,
-            sequence,
-            unsynced: 1,
-            stride_log2: 0,
-            flags: FLAG_CLOSED,
-            residue: 0,
-        }
-    }
-
-    /// The stored form; `payload` is the records' checksum.
-    pub(crate) fn encode(&self, payload: u32, salt: u32) -> [u8; HEADER_BYTES] {
-        let mut bytes = [0; HEADER_BYTES];
-        bytes[0..4].copy_from_slice(&self.payload_bytes.to_le_bytes());
-        bytes[4..8].copy_from_slice(&payload.to_le_bytes());
-        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
-        bytes[16..20].copy_from_slice(&self.unsynced.to_le_bytes());
-        bytes[20] = self.stride_log2;
-        bytes[21] = self.flags;
-        bytes[22..24].copy_from_slice(&self.residue.to_le_bytes());
-        let checksum = crc32_iscsi(&bytes) ^ salt;
-        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
-        bytes
-    }
-
-    /// The header as stored, before its checksum is known to be right, or
-    /// `None` where no group can begin so.
-    pub(crate) fn peek(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
-        let word = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[at + i]));
-        let sequence = u64::from(word(8)) | u64::from(word(12)) << 32;
-        let header = Self {
-            payload_bytes: word(0),
-            sequence,
-            unsynced: word(16),
-            stride_log2: bytes[20],
-            flags: bytes[21],
-            residue: u16::from_le_bytes([bytes[22], bytes[23]]),
-        };
-        let sane = (header.unsynced == NO_CLAIM || header.sequence >= u64::from(header.unsynced))
-            && header.stride_log2 <= STRIDE_LOG2_MAX
-            && header.flags & !(FLAG_BARRIER | FLAG_CLOSED) == 0
-            && (header.payload_bytes > 0 || header.flags & FLAG_CLOSED != 0);
-        sane.then_some(header)
-    }
-
-    /// Whether `bytes` are this header as stored before `payload`.
-    pub(crate) fn verify(&self, bytes: &[u8; HEADER_BYTES], payload: &[u8], salt: u32) -> bool {
-        self.encode(crc32_iscsi(payload), salt) == *bytes
-    }
-
-    /// The newest group known to be durable when this one was written; 0
-    /// where it says nothing about that.
-    pub(crate) fn synced(&self) -> u64 {
-        match self.unsynced {
-            NO_CLAIM => 0,
-            distance => self.sequence - u64::from(distance),
-        }
     }
 }
 
