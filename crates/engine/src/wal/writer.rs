@@ -1,13 +1,18 @@
-//! The running log: append, group commit, trim, and the fail-stop latch.
+//! The running log: its state, its appends, and the fail-stop latch.
 //!
-//! Lock order: `commit` (who syncs), then `tail` (where the next group goes),
-//! then the store's shelf. A sync runs under none of them, so appends go on
-//! while the disk works. The latch: the first failed write, sync, create or
+//! What follows an append is in [`commit`]: syncs, trimming, and the end. Lock
+//! order: `commit` (who syncs), then `tail` (where the next group goes), then
+//! the store's shelf. A sync runs under none of them, so appends go on while
+//! the disk works. The latch: the first failed write, sync, create or
 //! rename is remembered, and every later append or sync answers `Halted` with
 //! its words. The pages of a failed sync are never synced again: the kernel
 //! may have dropped them and would call the next sync a success.
+//!
+//! Tested by `tests/wal_log.rs` and `tests/wal_fault.rs`.
 
-use super::group::{GroupBuilder, GroupHeader, HEADER_BYTES};
+mod commit;
+
+use super::group::{GroupBuilder, HEADER_BYTES};
 use super::options::{Position, WalOptions, WalStats};
 use super::recover::{self, OnDamage, Recovered, RecoveryReport};
 use super::replay::Replay;
@@ -16,12 +21,12 @@ use super::store::{Store, new_header};
 use super::tail::Tail;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Env;
-use crate::observe::{Observer, Work};
+use crate::observe::Observer;
 use crate::stages::{Laps, Stage, Untimed};
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// A log, open for appending. Dropping it makes nothing durable: see
 /// [`Wal::close`].
@@ -178,35 +183,6 @@ impl Wal {
         position
     }
 
-    /// Returns once every group up to `position` is durable. All who wait at
-    /// a time share one sync: the first one leads, and groups appended while
-    /// it works wait for the next.
-    ///
-    /// # Errors
-    /// `Halted` after an earlier failure, also for those who waited for the
-    /// sync that failed; `Io` for its leader.
-    pub fn sync_to(&self, position: Position) -> Result<()> {
-        // A position from before a restart may lie ahead; all there is will do.
-        let position = position.min(self.written());
-        if self.durable() >= position {
-            return Ok(());
-        }
-        let mut syncing = self.commit.lock();
-        while self.durable() < position {
-            self.check_halted()?;
-            if *syncing {
-                self.committed.wait(&mut syncing);
-                continue;
-            }
-            *syncing = true;
-            let outcome = MutexGuard::unlocked(&mut syncing, || self.sync_written());
-            *syncing = false;
-            self.committed.notify_all();
-            outcome?;
-        }
-        Ok(())
-    }
-
     /// The newest group in the kernel.
     pub fn written(&self) -> Position {
         Position(self.written.load(Ordering::Acquire))
@@ -215,48 +191,6 @@ impl Wal {
     /// The newest group on disk.
     pub fn durable(&self) -> Position {
         Position(self.durable.load(Ordering::Acquire))
-    }
-
-    /// Says that no group before `position` is needed any more. Segments
-    /// wholly before it are recycled by [`Wal::background_tick`], once a
-    /// durable segment header says the same; until then they are replayed.
-    ///
-    /// # Errors
-    /// `Halted` after an earlier failure.
-    pub fn trim(&self, position: Position) -> Result<()> {
-        let mut tail = self.tail.lock();
-        self.check_halted()?;
-        tail.start = tail.start.max(position.0.min(tail.next_sequence));
-        let second = tail.segments.get(1);
-        if second.is_some_and(|second| second.first_sequence <= tail.start) {
-            tail.roll_wanted = tail.header.start < tail.start;
-        }
-        Ok(())
-    }
-
-    /// One step of the work that should not wait for a writer: prepares the next
-    /// segment, and then, which may take a sync, gives back segments that were
-    /// trimmed. Cheap when there is nothing to do.
-    ///
-    /// # Errors
-    /// `Halted` after an earlier failure; `Io` for the failure itself.
-    pub fn background_tick(&self) -> Result<()> {
-        self.check_halted()?;
-        let halt = |error| self.halt(error);
-        self.store.prepare_ahead().map_err(halt)?;
-        let (trimmed, header_first) = {
-            let tail = self.tail.lock();
-            (tail.trimmed(), tail.header.first_sequence)
-        };
-        if trimmed > 0 && self.written().0 >= header_first {
-            // The header that lets the segments go must not be lost itself.
-            self.sync_to(Position(header_first))?;
-            let dropped = self.tail.lock().drop_oldest(trimmed);
-            for segment in dropped {
-                self.store.give_back(segment.number).map_err(halt)?;
-            }
-        }
-        Ok(())
     }
 
     /// What the log has done and holds.
@@ -274,27 +208,6 @@ impl Wal {
             bytes_given_up: tail.given_up_bytes(),
             halted: self.halted.get().cloned(),
         }
-    }
-
-    /// Makes everything durable and marks the end, so that the next open can
-    /// tell a whole log from a cut one. Append nothing after it.
-    ///
-    /// # Errors
-    /// `Halted` after an earlier failure; `Io` for the failure itself.
-    pub fn close(&self) -> Result<()> {
-        self.check_halted()?;
-        self.sync_to(self.written())?;
-        let mut tail = self.tail.lock();
-        if tail.next_sequence == tail.header.first_sequence {
-            // Nothing was written since open: this segment was never needed.
-            return Ok(());
-        }
-        self.make_room(&mut tail, HEADER_BYTES)?;
-        let sequence = tail.next_sequence;
-        let mark = GroupHeader::closing_mark(sequence).encode(0, tail.header.salt);
-        let position = self.put(&mut tail, &mark)?;
-        drop(tail);
-        self.sync_to(position)
     }
 
     fn put(&self, tail: &mut Tail, bytes: &[u8]) -> Result<Position> {
@@ -331,30 +244,6 @@ impl Wal {
         tail.roll_wanted = false;
         tail.rolls += 1;
         tail.segments.push_back(tail.current());
-        Ok(())
-    }
-
-    /// Syncs everything written so far; one thread at a time.
-    fn sync_written(&self) -> Result<()> {
-        let (files, newest) = {
-            let mut tail = self.tail.lock();
-            // On failure the log halts, so nobody misses what is taken here.
-            let mut files = std::mem::take(&mut tail.unsynced);
-            files.push((tail.header.number, Arc::clone(&tail.file)));
-            (files, tail.next_sequence - 1)
-        };
-        let started_ns = self.env.clock.monotonic_ns();
-        for (number, file) in files {
-            self.syncs.fetch_add(1, Ordering::Relaxed);
-            file.sync().map_err(|error| {
-                let path = self.store.path(number);
-                self.halt(Error::io("cannot sync the log", &path, error))
-            })?;
-        }
-        let took_ns = self.env.clock.monotonic_ns() - started_ns;
-        self.last_sync_us.store(took_ns / 1000, Ordering::Relaxed);
-        self.observer.note(Work::WalSync, took_ns);
-        self.durable.store(newest, Ordering::Release);
         Ok(())
     }
 
