@@ -12,8 +12,8 @@
 use super::found::Found;
 use super::group::HEADER_BYTES;
 use super::reader::SegmentReader;
-use super::recover::Walk;
 use super::segment::{DATA_OFFSET, SegmentHeader};
+use super::walk::Walk;
 use crate::error::Result;
 use std::path::PathBuf;
 

@@ -35,6 +35,7 @@ mod table;
 mod tail;
 pub(crate) mod value;
 pub(crate) mod varint;
+mod walk;
 mod writer;
 
 use crate::error::Result;

@@ -1,7 +1,7 @@
 //! The two decision tables of recovery, and the proof that they are whole.
 //!
 //! Each row matches one or more states and names one decision; a test walks
-//! every state there is and finds exactly one row. [`super::recover`] gathers
+//! every state there is and finds exactly one row. [`super::walk`] gathers
 //! the facts and does what the row says.
 
 use super::segment::HeaderState;
