@@ -15,68 +15,26 @@
 //! own tests are `tests/disk_contract.rs` and `tests/disk_sim.rs`.
 
 mod clock;
+mod crash;
+mod fault;
+mod file;
 mod hold;
 mod image;
 mod process;
 
 pub use clock::{SimClock, SimRandom};
+pub use fault::{Fault, Op, Trouble};
 pub use hold::Hold;
 pub use process::SimProcess;
 
 use super::{DirectoryLock, Disk, Env, File};
+use file::SimFile;
 use image::{FileImage, NameChange, apply_change};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// What an operation on the disk does to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Op {
-    /// `File::write_at`.
-    Write,
-    /// `File::sync` of something written since the last.
-    Sync,
-    /// `File::sync` with nothing to make durable but perhaps a cut.
-    IdleSync,
-    /// `File::truncate`.
-    Truncate,
-    /// `Disk::create`.
-    Create,
-    /// `Disk::rename`.
-    Rename,
-    /// `Disk::link`.
-    Link,
-    /// `Disk::remove`.
-    Remove,
-    /// `Disk::sync_dir`.
-    SyncDir,
-}
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
-    /// The operation answers an error of this kind and does nothing, but a
-    /// failed sync leaves its sectors lost for good, as Linux does.
-    Fail(io::ErrorKind),
-    /// The operation answers Ok and does nothing: as if the code had forgotten
-    /// it.
-    Skip,
-    /// The power goes: this and every later operation fails.
-    PowerCut,
-}
-
-/// Trouble for one operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Which operations count; `None` counts them all.
-    pub op: Option<Op>,
-    /// How many of them go well first.
-    pub after: u64,
-    /// What then goes wrong, once.
-    pub trouble: Trouble,
-}
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
@@ -137,62 +95,6 @@ impl SimDisk {
         named.map(|id| state.files[id].unsynced_sectors()).sum()
     }
 
-    /// The disk as a power cut now would leave it; `seed` decides the fate of
-    /// whatever is not durable.
-    pub fn crash(&self, seed: u64) -> Self {
-        let random = SimRandom::new(seed);
-        let state = self.state.lock();
-        let mut names = state.durable_names.clone();
-        // Journals commit in order, other file systems in any: try both.
-        let in_order = random.below(2) == 0;
-        let kept_until = random.below(state.changes.len() as u64 + 1);
-        for (index, change) in state.changes.iter().enumerate() {
-            let kept = if in_order {
-                (index as u64) < kept_until
-            } else {
-                random.below(2) == 0
-            };
-            if kept {
-                apply_change(&mut names, change);
-            }
-        }
-        let files = state
-            .files
-            .iter()
-            .filter(|(id, _)| names.values().any(|named| named == *id))
-            .map(|(id, file)| (*id, file.crash(&random)))
-            .collect();
-        Self {
-            state: Arc::new(Mutex::new(State {
-                files,
-                next_file: state.next_file,
-                directories: state.directories.clone(),
-                durable_names: names.clone(),
-                names,
-                ..State::default()
-            })),
-            ..Self::default()
-        }
-    }
-
-    /// The disk as a killed process leaves it: all that was written is there,
-    /// durable or not, and nobody holds a lock.
-    pub fn kill(&self) -> Self {
-        let state = self.state.lock();
-        Self {
-            state: Arc::new(Mutex::new(State {
-                files: state.files.clone(),
-                next_file: state.next_file,
-                directories: state.directories.clone(),
-                names: state.names.clone(),
-                durable_names: state.durable_names.clone(),
-                changes: state.changes.clone(),
-                ..State::default()
-            })),
-            ..Self::default()
-        }
-    }
-
     /// The live bytes of a file, for tests that damage them.
     ///
     /// # Errors
@@ -226,40 +128,6 @@ impl SimDisk {
 }
 
 impl State {
-    /// Counts an operation and says whether it is to be done.
-    fn enter(&mut self, op: Op) -> io::Result<bool> {
-        self.trace.push(op);
-        if self.dead {
-            return Err(io::Error::other("the power is off"));
-        }
-        let mut done = true;
-        for (fault, seen) in &mut self.faults {
-            if fault.op.is_some_and(|wanted| wanted != op) {
-                continue;
-            }
-            *seen += 1;
-            if *seen != fault.after + 1 {
-                continue;
-            }
-            match fault.trouble {
-                Trouble::Fail(kind) => return Err(kind.into()),
-                Trouble::Skip => done = false,
-                Trouble::PowerCut => {
-                    self.dead = true;
-                    return Err(io::Error::other("the power goes off"));
-                }
-            }
-        }
-        Ok(done)
-    }
-
-    fn alive(&self) -> io::Result<()> {
-        match self.dead {
-            true => Err(io::Error::other("the power is off")),
-            false => Ok(()),
-        }
-    }
-
     fn change(&mut self, change: NameChange) {
         apply_change(&mut self.names, &change);
         self.changes.push(change);
@@ -403,85 +271,5 @@ impl DirectoryLock for SimLock {}
 impl Drop for SimLock {
     fn drop(&mut self) {
         self.disk.state.lock().locks.remove(&self.path);
-    }
-}
-
-#[derive(Debug)]
-struct SimFile {
-    disk: SimDisk,
-    id: u64,
-    written: Mutex<bool>,
-}
-
-impl SimFile {
-    fn handle(disk: &SimDisk, id: u64) -> Arc<dyn File> {
-        Arc::new(Self {
-            disk: disk.clone(),
-            id,
-            written: Mutex::new(false),
-        })
-    }
-}
-
-impl File for SimFile {
-    fn len_bytes(&self) -> io::Result<u64> {
-        let mut state = self.disk.state.lock();
-        state.alive()?;
-        Ok(state.file(self.id).bytes().len() as u64)
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        let mut state = self.disk.state.lock();
-        state.alive()?;
-        let file = state.file(self.id).bytes();
-        let start = usize::try_from(offset).unwrap_or(usize::MAX);
-        let found = file
-            .get(start..)
-            .and_then(|rest| rest.get(..buffer.len()))
-            .ok_or(io::ErrorKind::UnexpectedEof)?;
-        buffer.copy_from_slice(found);
-        Ok(())
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        *self.written.lock() = true;
-        let mut state = self.disk.state.lock();
-        let entered = state.enter(Op::Write);
-        // A write that the power cut met may have got anywhere.
-        if matches!(entered, Ok(true)) || state.dead {
-            state.file(self.id).write(bytes, offset);
-        }
-        entered.map(|_| ())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        let mut state = self.disk.state.lock();
-        let op = match state.file(self.id).owes_writes() {
-            true => Op::Sync,
-            false => Op::IdleSync,
-        };
-        self.disk.wait_while_held(&mut state, op);
-        match state.enter(op) {
-            Ok(true) => state.file(self.id).sync(),
-            Ok(false) => {}
-            Err(error) => {
-                if !state.dead {
-                    state.file(self.id).fail_sync();
-                }
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    fn truncate(&self, len_bytes: u64) -> io::Result<()> {
-        if *self.written.lock() || len_bytes > self.len_bytes()? {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let mut state = self.disk.state.lock();
-        if state.enter(Op::Truncate)? {
-            state.file(self.id).truncate(len_bytes);
-        }
-        Ok(())
     }
 }
