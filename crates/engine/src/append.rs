@@ -12,10 +12,15 @@
 //!
 //! Tested by the database's tests and the model test.
 
+mod find;
+mod scratch;
+
+pub(crate) use find::Found;
+pub use scratch::Scratch;
+
 use crate::block::partition_of;
 use crate::core::Core;
 use crate::error::Result;
-use crate::keys::Keys;
 use crate::refusal::Refusal;
 use crate::series::{Fate, Pressure};
 use crate::shard::ShardState;
@@ -75,107 +80,6 @@ pub struct Append<'a> {
 
 /// The timestamp a sample now has, or why it was not kept.
 pub type Outcome = std::result::Result<Timestamp, Refusal>;
-
-/// Reusable memory of the write path; keep one per thread.
-#[derive(Default)]
-pub struct Scratch {
-    hashes: Vec<u64>,
-    ids: Vec<Option<SeriesId>>,
-    shards: Vec<u32>,
-    /// Batch indexes, those of one shard together, each in batch order.
-    pub(crate) order: Vec<u32>,
-    starts: Vec<u32>,
-    /// Batch indexes whose series was not in the shard it was looked for in.
-    pub(crate) moved: Vec<u32>,
-    pub(crate) outcomes: Vec<Outcome>,
-}
-
-impl Scratch {
-    /// Empty memory.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The outcomes of the last batch, in its order.
-    pub fn outcomes(&self) -> &[Outcome] {
-        &self.outcomes
-    }
-
-    fn locate(
-        &mut self,
-        batch: &[Append<'_>],
-        keys: &Keys,
-        shard_count: usize,
-        laps: &mut impl Laps,
-    ) {
-        self.hashes.clear();
-        self.hashes
-            .extend(batch.iter().map(|append| keys.hash(append.key)));
-        laps.end_for(Stage::SeriesId, batch.len());
-        self.ids.clear();
-        let all = batch.iter().map(|append| append.key);
-        keys.find_all(&self.hashes, all, &mut self.ids);
-        self.shards.clear();
-        let mask = shard_count - 1;
-        self.shards.extend(self.ids.iter().zip(&self.hashes).map(
-            // A new series lives in the shard its hash names.
-            |(id, &hash)| id.map_or(hash as usize, |id| id.0 as usize) as u32 & mask as u32,
-        ));
-        self.begin(shard_count);
-        laps.end_for(Stage::SeriesLookup, batch.len());
-    }
-
-    /// Begins a batch whose samples are for `shards`, each below `shard_count`.
-    pub(crate) fn place(&mut self, shards: impl Iterator<Item = usize>, shard_count: usize) {
-        self.shards.clear();
-        self.shards.extend(shards.map(|shard| shard as u32));
-        self.begin(shard_count);
-    }
-
-    /// Where in `order` the samples for `shard` stand.
-    pub(crate) fn of_shard(&self, shard: usize) -> Range<usize> {
-        self.starts[shard] as usize..self.starts[shard + 1] as usize
-    }
-
-    fn begin(&mut self, shard_count: usize) {
-        self.group_by_shard(shard_count);
-        self.moved.clear();
-        self.outcomes.clear();
-        self.outcomes
-            .resize(self.shards.len(), Err(Refusal::NoSuchKey));
-    }
-
-    fn group_by_shard(&mut self, shard_count: usize) {
-        self.starts.clear();
-        self.starts.resize(shard_count + 1, 0);
-        for &shard in &self.shards {
-            self.starts[shard as usize + 1] += 1;
-        }
-        for shard in 0..shard_count {
-            self.starts[shard + 1] += self.starts[shard];
-        }
-        self.order.clear();
-        self.order.resize(self.shards.len(), 0);
-        for (index, &shard) in self.shards.iter().enumerate() {
-            let place = &mut self.starts[shard as usize];
-            self.order[*place as usize] = index as u32;
-            *place += 1;
-        }
-        // Each start has moved to the next shard's: shift them back.
-        self.starts.copy_within(0..shard_count, 1);
-        self.starts[0] = 0;
-    }
-}
-
-/// Where the series of a sample is, seen from one shard.
-pub(crate) enum Found {
-    Here(SeriesId),
-    /// In this shard, and rules write to it: they must not have work left.
-    Destination(SeriesId),
-    /// In another shard, or to be created there.
-    Elsewhere,
-    Refused(Refusal),
-}
 
 impl Core {
     /// See [`crate::Db::append`].
@@ -294,31 +198,6 @@ impl Core {
         }
     }
 
-    /// The series for a sample in the shard whose lock is held. `found` is
-    /// what the look before the lock saw, if nothing was renamed since; it may
-    /// be gone.
-    #[inline]
-    pub(crate) fn find_in(
-        &self,
-        state: &mut ShardState,
-        shard: usize,
-        append: &Append<'_>,
-        found: Option<SeriesId>,
-        hash: u64,
-        laps: &mut impl Laps,
-    ) -> Found {
-        if append.timestamp < 0 {
-            return Found::Refused(Refusal::InvalidTimestamp);
-        }
-        match found {
-            Some(id) if state.destinations > 0 && self.is_destination(state, id) => {
-                Found::Destination(id)
-            }
-            Some(id) if state.slab.get(self.place_of(id)).is_some() => Found::Here(id),
-            _ => self.find_or_create(state, shard, append, hash, laps),
-        }
-    }
-
     #[inline]
     pub(crate) fn append_to(
         &self,
@@ -410,54 +289,5 @@ impl Core {
                 self.note_rules(state, place);
             }
         }
-    }
-
-    /// Finds a key under the lock of `shard`, or creates its series there.
-    #[cold]
-    fn find_or_create(
-        &self,
-        state: &mut ShardState,
-        shard: usize,
-        append: &Append<'_>,
-        hash: u64,
-        laps: &mut impl Laps,
-    ) -> Found {
-        let found = self.keys.find(hash, append.key);
-        laps.end_for(Stage::SeriesLookup, 0);
-        match found {
-            Some(id) if self.shard_of(id) != shard => return Found::Elsewhere,
-            // Whoever comes back for it removes it first.
-            Some(id) if self.is_expired(state, self.place_of(id)) => return Found::Elsewhere,
-            Some(id) if self.is_destination(state, id) => return Found::Destination(id),
-            Some(id) => return Found::Here(id),
-            None => {}
-        }
-        // What will be refused makes no series.
-        if append.timestamp < self.blocks.floor() && !matches!(append.create, Create::Never) {
-            state.counters.refused += 1;
-            return Found::Refused(Refusal::OlderThanRetention);
-        }
-        let created = match append.create {
-            Create::Never => return Found::Refused(Refusal::NoSuchKey),
-            // Only this shard's lock keeps others from creating it too.
-            _ if self.shard_of_hash(hash) != shard => return Found::Elsewhere,
-            // What comes along with it lives in other shards, too.
-            _ if self.compacts() => return Found::Elsewhere,
-            Create::With(options) => self.create_in(state, append.key, hash, options, laps),
-            _ => match append.create.options(&self.defaults().series) {
-                Some(options) => self.create_in(state, append.key, hash, &options, laps),
-                None => Err(Refusal::NoSuchKey),
-            },
-        };
-        match created {
-            Ok(id) => Found::Here(id),
-            Err(refusal) => Found::Refused(refusal),
-        }
-    }
-
-    #[cold]
-    pub(crate) fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
-        let series = state.slab.get(self.place_of(id));
-        series.is_some_and(|series| series.source().is_some())
     }
 }
