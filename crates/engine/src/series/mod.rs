@@ -23,13 +23,16 @@ mod ahead;
 pub(crate) mod chunk;
 mod delete;
 mod facts;
+mod fate;
 mod freeze;
 pub(crate) mod late;
+mod look;
 mod memory;
 mod moment;
 pub(crate) mod overlay;
 mod put;
 pub(crate) mod rewrite;
+mod seal;
 pub(crate) mod settle;
 mod snapshot;
 mod sort;
@@ -42,69 +45,22 @@ mod timeset;
 
 pub(crate) use delete::Deleted;
 pub(crate) use facts::Facts;
+pub(crate) use fate::Fate;
 pub use memory::Memory;
 pub(crate) use rewrite::merge_ops;
+pub(crate) use seal::Sealer;
 pub(crate) use settle::{Pressure, SettleWork};
 pub(crate) use snapshot::{Snapshot, Tail};
 
 use crate::error::Result;
-use crate::refusal::Refusal;
 use crate::rules::{Links, Source};
-use crate::stages::{Inner, Stage};
-use chunk::{Chunk, Held, Shape};
+use chunk::{Held, Shape};
 use late::Late;
-use latewood_codec::{Encoder, Hint, prefetch};
+use latewood_codec::{Hint, prefetch};
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, Sample, SeriesOptions, Timestamp};
 use moment::Moment;
-use rewrite::is_full;
 use std::sync::Arc;
 use stored::Stored;
-
-/// Buffers for encoding, one per shard.
-#[derive(Default)]
-pub(crate) struct Sealer {
-    pub(crate) encoder: Encoder,
-    timestamps: Vec<Timestamp>,
-    values: Vec<f64>,
-    /// Late samples looked for since the batch began: see [`ahead`].
-    pub(crate) checks: usize,
-    /// The steps of a batch that is timed.
-    pub(crate) inner: Inner,
-}
-
-/// What became of a sample.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Fate {
-    /// Newer than all before.
-    InOrder,
-    /// Older, and kept in the tail. It may have taken the place of another.
-    Late,
-    /// Older, and kept among the late operations.
-    Staged,
-    /// It met a sample at its timestamp and was resolved by policy.
-    Duplicate,
-    /// Dropped by the IGNORE rule; answered with the newest timestamp.
-    Ignored(Timestamp),
-    /// Not kept.
-    Refused(Refusal),
-}
-
-impl Fate {
-    /// Whether something among what there was before is another now.
-    fn is_change(self) -> bool {
-        matches!(self, Self::Late | Self::Staged | Self::Duplicate)
-    }
-
-    /// The stage of the write that decided it.
-    pub(crate) fn stage(self) -> Stage {
-        match self {
-            Self::InOrder | Self::Ignored(_) => Stage::SampleAppend,
-            Self::Late | Self::Staged => Stage::LateStaging,
-            Self::Duplicate | Self::Refused(Refusal::Duplicate) => Stage::DuplicateCheck,
-            Self::Refused(_) => Stage::SampleAppend,
-        }
-    }
-}
 
 /// One series. See the module's invariants.
 ///
@@ -306,56 +262,6 @@ impl Series {
         self.policy.unwrap_or(default)
     }
 
-    /// The last chunk that starts at or before `timestamp`.
-    fn chunk_at(&self, timestamp: Timestamp) -> Option<&Chunk> {
-        let index = self.chunk_index(timestamp)?;
-        self.chunks.get(index).map(|held| &*held.chunk)
-    }
-
-    fn chunk_index(&self, timestamp: Timestamp) -> Option<usize> {
-        let until = self.chunks.partition_point(|held| held.first <= timestamp);
-        until.checked_sub(1)
-    }
-
-    /// The value at `timestamp` as a reader sees it, retention aside.
-    pub(crate) fn value_at(&self, timestamp: Timestamp) -> Result<Option<f64>> {
-        if self.sealed_last.get().is_none_or(|last| timestamp > last) {
-            return Ok(self.value_in_tail(timestamp));
-        }
-        if let Some(stored) = &self.stored
-            && timestamp <= stored.last()
-        {
-            return stored.value_at(timestamp);
-        }
-        let base = match self.chunk_at(timestamp) {
-            Some(chunk) => chunk.value_at(timestamp)?,
-            None => None,
-        };
-        Ok(match &self.late {
-            Some(late) => late.fold(timestamp, base),
-            None => base,
-        })
-    }
-
-    /// The newest sample.
-    pub(crate) fn last_sample(&self) -> Result<Option<Sample>> {
-        let Some(newest) = self.newest() else {
-            return Ok(None);
-        };
-        // Nearly always it is the end of the tail.
-        if let Some(last) = self.tail.last().filter(|last| last.timestamp == newest) {
-            return Ok(Some(*last));
-        }
-        if let Some(stored) = &self.stored
-            && newest <= stored.last()
-            && let Some(value) = stored.newest_value()
-        {
-            return Ok(Some(Sample::new(newest, value)));
-        }
-        let value = self.value_at(newest)?;
-        Ok(value.map(|value| Sample::new(newest, value)))
-    }
-
     /// The oldest timestamp inside the retention of a series whose newest
     /// sample is at `newest`.
     fn floor(&self, newest: Timestamp) -> Timestamp {
@@ -378,63 +284,6 @@ impl Series {
     pub(crate) fn retention_floor(&self) -> Timestamp {
         self.newest()
             .map_or(Timestamp::MIN, |newest| self.floor(newest))
-    }
-
-    /// Encodes the tail as the next frame and drops chunks past the retention.
-    fn seal_tail(&mut self, sealer: &mut Sealer) -> Result<()> {
-        self.sort_tail();
-        let Some(last) = self.tail.last() else {
-            return Ok(());
-        };
-        let last = last.timestamp;
-        let begun = sealer.inner.begin();
-        sealer.timestamps.clear();
-        sealer.values.clear();
-        sealer
-            .timestamps
-            .extend(self.tail.iter().map(|sample| sample.timestamp));
-        sealer
-            .values
-            .extend(self.tail.iter().map(|sample| sample.value));
-        let index = self.chunks.len() - usize::from(self.last_open);
-        let counted = self.chunk_cost(index);
-        if !self.last_open {
-            self.chunks.push(Held {
-                first: self.tail[0].timestamp,
-                chunk: Arc::default(),
-            });
-        }
-        self.last_open = true;
-        let shape = self.shape();
-        // A reader that holds the open chunk keeps its copy as it was.
-        let chunk = Arc::make_mut(&mut self.chunks[index].chunk);
-        chunk.push_samples(
-            &mut sealer.encoder,
-            shape,
-            &mut self.hint,
-            &sealer.timestamps,
-            &sealer.values,
-        )?;
-        self.last_open = !is_full(chunk, shape);
-        if !self.last_open {
-            self.chunks[index].chunk = chunk.finish();
-        }
-        self.recount_chunk(index, counted);
-        self.tail.clear();
-        self.sealed_last = last.into();
-        self.drop_expired();
-        sealer.inner.end_seal(begun);
-        Ok(())
-    }
-
-    fn drop_expired(&mut self) {
-        let floor = self.held_floor();
-        let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
-        // A settle under way keeps its chunks; what expired goes when it ends.
-        if expired > 0 && !self.settling {
-            self.replace_chunks(0..expired, Vec::new());
-            self.last_open &= !self.chunks.is_empty();
-        }
     }
 }
 

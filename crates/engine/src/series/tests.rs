@@ -13,6 +13,7 @@ use crate::io::Env;
 use crate::io::sim::SimDisk;
 use crate::query::Source;
 use crate::query::merge::MergeSource;
+use latewood_codec::Encoder;
 use latewood_model::{Encoding, SeriesId};
 use naive::Naive;
 

@@ -1,0 +1,88 @@
+//! Sealing: the tail as a frame of the last chunk.
+//!
+//! A chunk that is not full stays open and takes the next frame, too. What has
+//! left the retention goes at the same time: sealing is the one step that every
+//! series takes again and again, however it is written to.
+//!
+//! Invariant: a chunk that a reader holds does not change; what grows is a
+//! copy. Tested by `series/tests.rs`.
+
+use super::Series;
+use super::chunk::Held;
+use super::rewrite::is_full;
+use crate::error::Result;
+use crate::stages::Inner;
+use latewood_codec::Encoder;
+use latewood_model::Timestamp;
+use std::sync::Arc;
+
+/// Buffers for encoding, one per shard.
+#[derive(Default)]
+pub(crate) struct Sealer {
+    pub(crate) encoder: Encoder,
+    timestamps: Vec<Timestamp>,
+    values: Vec<f64>,
+    /// Late samples looked for since the batch began: see [`super::ahead`].
+    pub(crate) checks: usize,
+    /// The steps of a batch that is timed.
+    pub(crate) inner: Inner,
+}
+
+impl Series {
+    /// Encodes the tail as the next frame and drops chunks past the retention.
+    pub(super) fn seal_tail(&mut self, sealer: &mut Sealer) -> Result<()> {
+        self.sort_tail();
+        let Some(last) = self.tail.last() else {
+            return Ok(());
+        };
+        let last = last.timestamp;
+        let begun = sealer.inner.begin();
+        sealer.timestamps.clear();
+        sealer.values.clear();
+        sealer
+            .timestamps
+            .extend(self.tail.iter().map(|sample| sample.timestamp));
+        sealer
+            .values
+            .extend(self.tail.iter().map(|sample| sample.value));
+        let index = self.chunks.len() - usize::from(self.last_open);
+        let counted = self.chunk_cost(index);
+        if !self.last_open {
+            self.chunks.push(Held {
+                first: self.tail[0].timestamp,
+                chunk: Arc::default(),
+            });
+        }
+        self.last_open = true;
+        let shape = self.shape();
+        // A reader that holds the open chunk keeps its copy as it was.
+        let chunk = Arc::make_mut(&mut self.chunks[index].chunk);
+        chunk.push_samples(
+            &mut sealer.encoder,
+            shape,
+            &mut self.hint,
+            &sealer.timestamps,
+            &sealer.values,
+        )?;
+        self.last_open = !is_full(chunk, shape);
+        if !self.last_open {
+            self.chunks[index].chunk = chunk.finish();
+        }
+        self.recount_chunk(index, counted);
+        self.tail.clear();
+        self.sealed_last = last.into();
+        self.drop_expired();
+        sealer.inner.end_seal(begun);
+        Ok(())
+    }
+
+    pub(super) fn drop_expired(&mut self) {
+        let floor = self.held_floor();
+        let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
+        // A settle under way keeps its chunks; what expired goes when it ends.
+        if expired > 0 && !self.settling {
+            self.replace_chunks(0..expired, Vec::new());
+            self.last_open &= !self.chunks.is_empty();
+        }
+    }
+}
