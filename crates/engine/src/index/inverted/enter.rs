@@ -1,0 +1,162 @@
+//! Entering series under their labels.
+//!
+//! New series come by the thousand, and what finds a pair and its posting list
+//! is in no cache by then. So some series are entered together: the memory of
+//! all their pairs is asked for before the first is changed, and the waits
+//! overlap.
+//!
+//! Invariant: the outcome is that of entering one series after the other; what
+//! was looked up ahead is looked at again. Tested with the index and by
+//! `tests/labels_model.rs`.
+
+use super::{Inverted, Name};
+use crate::index::posting::Posting;
+use latewood_model::Labels;
+use std::hint::black_box;
+
+/// Places whose last name is remembered.
+const RECENT_MAX: usize = 32;
+/// Series entered together: few enough for what they look up to stay in the
+/// second-level cache.
+const TOGETHER: usize = 64;
+
+/// One label of a series that is being entered.
+struct Part<'a> {
+    /// The number of its name.
+    name: u32,
+    value: &'a [u8],
+    /// Of its pair.
+    tag: u32,
+    /// The number its pair probably has.
+    candidate: Option<u32>,
+}
+
+impl Inverted {
+    /// Enters series under their labels, some at a time: what is looked up for
+    /// one does not wait for what is looked up for the others.
+    pub(super) fn link_all(&mut self, come: &[(u32, &[u8])]) {
+        let (mut parts, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+        for come in come.chunks(TOGETHER) {
+            parts.clear();
+            ends.clear();
+            for (_, labels) in come {
+                self.take_apart(labels, &mut parts);
+                ends.push(parts.len());
+            }
+            self.fetch(&mut parts, &ends);
+            let mut start = 0;
+            for (&(id, _), &end) in come.iter().zip(&ends) {
+                numbers.clear();
+                for part in &parts[start..end] {
+                    let pair = self.link(id, part);
+                    numbers.extend_from_slice(&pair.to_le_bytes());
+                }
+                self.set_pairs(id, &numbers);
+                start = end;
+            }
+            self.name_all(come, &parts, &ends);
+        }
+    }
+
+    /// Finds the names of labels, and what finds their pairs.
+    fn take_apart<'a>(&mut self, labels: &'a [u8], parts: &mut Vec<Part<'a>>) {
+        for (place, (name, value)) in Labels::pairs_in(labels).enumerate() {
+            let name = self.intern_name(place, name);
+            parts.push(Part {
+                name,
+                value,
+                tag: self.pairs.tag(name, value),
+                candidate: None,
+            });
+        }
+    }
+
+    /// Fetches the memory of pairs. Those at the same place of all series one
+    /// after the other: where one is in no cache, as a name of its own of each
+    /// series, its neighbours are not either, and looks close to each other
+    /// overlap, which saves more than the order costs.
+    fn fetch(&self, parts: &mut [Part<'_>], ends: &[usize]) {
+        let mut places = Vec::with_capacity(parts.len());
+        let starts = || std::iter::once(0).chain(ends.iter().copied());
+        let longest = starts().zip(ends).map(|(start, end)| end - start).max();
+        for place in 0..longest.unwrap_or(0) {
+            let here = starts().map(|start| start + place).zip(ends);
+            places.extend(here.filter(|(at, end)| at < end).map(|(at, _)| at));
+        }
+        for &at in &places {
+            parts[at].candidate = self.pairs.candidate(parts[at].tag);
+        }
+        let candidates = || places.iter().filter_map(|&at| parts[at].candidate);
+        let read = |number| {
+            if let Some(posting) = self.postings.get(number as usize) {
+                posting.prefetch_end();
+            }
+            self.pairs.string(number).map_or(0, |(head, _)| head)
+        };
+        black_box(candidates().fold(0, |all, number| all ^ read(number)));
+    }
+
+    /// Enters a series under one pair; returns the pair's number.
+    fn link(&mut self, id: u32, part: &Part<'_>) -> u32 {
+        let &Part { name, value, .. } = part;
+        let found = part.candidate;
+        let pair = match found.filter(|&number| self.pairs.is(number, name, value)) {
+            Some(number) => number,
+            None => self.pairs.intern_tagged(part.tag, name, value),
+        };
+        match self.postings.get_mut(pair as usize) {
+            Some(posting) => posting.insert(id),
+            None => {
+                self.postings.insert(pair as usize, Posting::One(id));
+                if let Some(name) = self.named.get_mut(name as usize) {
+                    name.pairs.insert(pair);
+                }
+            }
+        }
+        pair
+    }
+
+    /// Enters series under the names of their labels: as one where they have
+    /// the same.
+    fn name_all(&mut self, come: &[(u32, &[u8])], parts: &[Part<'_>], ends: &[usize]) {
+        let parts_of = |at: usize| {
+            let start = at.checked_sub(1).map_or(0, |before| ends[before]);
+            &parts[start..ends[at]]
+        };
+        let mut first = 0;
+        while first < come.len() {
+            let names = parts_of(first);
+            let is_alike = |&at: &usize| {
+                let theirs = parts_of(at).iter().map(|part| part.name);
+                theirs.eq(names.iter().map(|part| part.name))
+            };
+            let alike = (first + 1..come.len()).take_while(is_alike).count() + 1;
+            for part in names {
+                if let Some(name) = self.named.get_mut(part.name as usize) {
+                    let ids = come[first..first + alike].iter().map(|(id, _)| *id);
+                    name.series.extend(ids);
+                }
+            }
+            first += alike;
+        }
+    }
+
+    /// The number of a name that stands at `place` among a series' labels.
+    fn intern_name(&mut self, place: usize, name: &[u8]) -> u32 {
+        if let Some((recent, number)) = self.recent.get(place)
+            && **recent == *name
+        {
+            return *number;
+        }
+        let number = self.names.intern(0, name);
+        if self.named.get(number as usize).is_none() {
+            self.named.insert(number as usize, Name::default());
+        }
+        match self.recent.get_mut(place) {
+            Some(recent) => *recent = (name.into(), number),
+            None if place < RECENT_MAX => self.recent.push((name.into(), number)),
+            None => {}
+        }
+        number
+    }
+}
