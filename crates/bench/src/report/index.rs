@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::json::Measurement;
-use super::{Page, durable, late, new, stages, targets};
+use super::{Page, durable, late, new, size, stages, targets};
 use crate::all::REPORTS;
 use crate::late::Encoding;
 use crate::machine::Machine;
@@ -84,10 +84,7 @@ const PARTS: [Part; 12] = [
         title: "Size",
         says: "Real measurements, and bytes written for bytes kept.",
         needs: &["size", "wear"],
-        answer: |name, _, page| match name {
-            "size" => extract(&page.text, &["In a server", "Beside others"]),
-            _ => extract(&page.text, &[""]),
-        },
+        answer: size_answer,
     },
     Part {
         title: "Queries",
@@ -244,6 +241,15 @@ fn new_answer(name: &str, measurement: &Measurement, _: &Page) -> String {
             demoted(&(parts.concat() + &new::before(&report.before)))
         }
         _ => wrong_family(name),
+    }
+}
+
+fn size_answer(_: &str, measurement: &Measurement, page: &Page) -> String {
+    match measurement {
+        Measurement::Size(report) => {
+            extract(&page.text, &["In a server"]) + &demoted(&size::beside(report))
+        }
+        _ => extract(&page.text, &[""]),
     }
 }
 

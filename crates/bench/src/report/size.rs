@@ -36,26 +36,35 @@ pub(super) fn page(report: &SizeReport, name: &str) -> String {
     page += &row("all", &sum(&report.series));
     let stored = &report.stored;
     let samples = stored.samples as f64;
-    let mut reference = String::new();
-    for (coding, bits) in REFERENCE {
-        reference += &format!("| {coding} | {bits} |\n");
-    }
-    page + &format!(
+    page += &format!(
         "\n## In a server\n\n\
          All series sent to a server and moved to disk.\n\n\
          | samples | memory bytes/sample | bytes/sample on disk besides the log |\n|--:|--:|--:|\n\
-         | {} | {:.2} | {:.2} |\n\n\
-         ## Beside others\n\n\
-         Bits a value, mean over series: Latewood and XOR over those above, the others over all \
-         58 of the Numenta Anomaly Benchmark in chunks of 1,024, measured with other \
-         implementations.\n\n\
-         | coding | bits/value |\n|---|--:|\n| Latewood | {:.1} |\n| XOR, as above | {:.1} |\n{reference}",
+         | {} | {:.2} | {:.2} |\n",
         thousands(samples),
         stored.memory_bytes as f64 / samples,
         stored.on_disk.data_bytes as f64 / samples,
-        mean_bits(&report.series, |series| series.value_bytes),
-        mean_bits(&report.series, |series| series.xor_bytes),
-    )
+    );
+    page + &beside(report)
+}
+
+/// Other codings, with the words without which their figures say too much.
+pub(super) fn beside(report: &SizeReport) -> String {
+    let series = &report.series;
+    let mut text = format!(
+        "\n## Beside others\n\n\
+         Bits a value, mean over series: Latewood, and XOR as in the Gorilla paper, over the {} \
+         measured here; the others over all 58 of the Numenta Anomaly Benchmark in chunks of \
+         1,024, measured with other implementations.\n\n\
+         | coding | bits/value |\n|---|--:|\n| Latewood | {:.1} |\n| XOR | {:.1} |\n",
+        series.len(),
+        mean_bits(series, |series| series.value_bytes),
+        mean_bits(series, |series| series.xor_bytes),
+    );
+    for (coding, bits) in REFERENCE {
+        text += &format!("| {coding} | {bits} |\n");
+    }
+    text
 }
 
 fn row(name: &str, size: &SeriesSize) -> String {
