@@ -74,7 +74,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
         println!(
             "Latewood listens on {}, its data is in {}, its settings are {}.",
             process.address(),
-            process.dir().display(),
+            process.data().display(),
             Latewood::default().settings()
         );
     }

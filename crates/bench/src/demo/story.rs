@@ -161,7 +161,7 @@ impl<'a> Story<'a> {
         let total = self.fleet.total() as f64;
         print!("   {:.2} bytes a sample in memory", bytes as f64 / total);
         if let Host::Ours(process) = &self.host {
-            let log = disk_bytes(&process.dir().join("data"))? as f64;
+            let log = disk_bytes(&process.data())? as f64;
             print!(", {:.2} in the log on disk", log / total);
         }
         println!(".");
@@ -184,10 +184,15 @@ impl<'a> Story<'a> {
             Host::Ours(process) if keep => {
                 let address = process.address().to_string();
                 let port = address.rsplit(':').next().unwrap_or_default();
-                let dir = process.dir().to_owned();
+                let (dir, data) = (process.dir().to_owned(), process.data());
                 println!("The server goes on. Try\n\n{}", tries(port));
                 let id = process.leave_running().unwrap_or_default();
-                println!("Stop it with `kill {id}` and remove {}.", dir.display());
+                println!(
+                    "Stop it with `kill {id}`. Then `latewood check {}` reads every byte again; \
+                     remove {} in the end.",
+                    data.display(),
+                    dir.display()
+                );
             }
             Host::Ours(process) => {
                 drop(process);
