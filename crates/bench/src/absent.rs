@@ -25,6 +25,12 @@ struct AbsentPeer {
     reason: String,
 }
 
+/// A run that says which server it is of.
+pub(crate) trait OfTarget {
+    /// The server's name.
+    fn target(&self) -> &str;
+}
+
 impl Absent {
     /// Takes a turn of `name`, unless it is left out; `None` where it is, or now becomes so.
     ///
@@ -72,8 +78,13 @@ impl Absent {
         }
     }
 
+    /// What is to be said of each beside these runs, all there are.
+    pub(crate) fn beside(&self, runs: &[impl OfTarget]) -> Vec<String> {
+        self.sentences(|name| runs.iter().any(|run| run.target() == name))
+    }
+
     /// What is to be said of each; `is_there` knows who was measured before it broke off.
-    pub(crate) fn sentences(&self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
+    fn sentences(&self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         let sentence = |peer: &AbsentPeer| {
             let since = match is_there(&peer.name) {
                 true => "not measured to the end, it broke off",

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
             let (name, is_peer) = (target.name(), target.is_started_peer());
             let run = || rate_run(&target, repeat, args);
             if let Some((info, run)) = report.absent.turn(&name, is_peer, run)? {
-                report.note_target(info);
+                info.note_in(&mut report.targets);
                 report.rates.push(run);
             }
         }

@@ -245,7 +245,7 @@ impl LateReport {
             return Ok(());
         };
         println!("{}", describe(&info.name, cell, &measured));
-        self.note_target(info);
+        info.note_in(&mut self.targets);
         self.runs.push(Run {
             target: name,
             repeat,

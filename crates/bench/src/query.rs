@@ -20,7 +20,7 @@ use self::data::Set;
 pub(crate) use self::idle::IdleRun;
 use self::measure::Server;
 use self::question::Question;
-use crate::absent::Absent;
+use crate::absent::{Absent, OfTarget};
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::output::{Output, turns};
@@ -97,6 +97,12 @@ pub(crate) struct QueryRun {
     pub(crate) p99_us: f64,
 }
 
+impl OfTarget for QueryRun {
+    fn target(&self) -> &str {
+        &self.target
+    }
+}
+
 /// Runs the subcommand; `command` is its command line, for the report.
 ///
 /// # Errors
@@ -148,7 +154,7 @@ fn ask_about(
         let Some((server, cost)) = loaded else {
             continue;
         };
-        report.note_target(server.info());
+        server.info().note_in(&mut report.targets);
         report.idle.extend(cost);
         servers.push(server);
     }

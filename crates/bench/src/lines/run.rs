@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
 use super::{Batch, Candidate, FIELDS, Plan};
+use crate::absent::OfTarget;
 use crate::error::{Error, Result};
 use crate::machine::own_cpu_seconds;
 use crate::progress::Progress;
@@ -52,6 +53,12 @@ pub(crate) struct LinesRun {
     pub(crate) sent_bytes: u64,
     /// The server until it rested.
     pub(crate) trace: Trace,
+}
+
+impl OfTarget for LinesRun {
+    fn target(&self) -> &str {
+        &self.target
+    }
 }
 
 /// Starts the server of `candidate`, sends it all of `plan`, and reads it back.

@@ -33,7 +33,7 @@ pub(super) fn page(report: &DurableReport, name: &str) -> String {
         report.machine.sentence(),
         report.machine.command,
         targets.collect::<String>(),
-        notes(&report.absent()),
+        notes(&report.absent.beside(&report.rates)),
         rates(report),
         tails(report),
         waits(report)

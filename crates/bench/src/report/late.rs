@@ -143,7 +143,7 @@ fn head(report: &LateReport, name: &str) -> String {
             target.name, target.version, target.settings
         );
     }
-    page += &notes(&report.absent());
+    page += &notes(&report.absent.beside(&report.runs));
     let rate = match settings.rate {
         0.0 => "unlimited".to_owned(),
         rate => format!("{} samples/s", thousands(rate)),

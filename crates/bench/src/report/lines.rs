@@ -28,7 +28,7 @@ pub(super) fn page(report: &LinesReport, name: &str, charts: &[Chart]) -> String
             target.name, target.version, target.settings
         );
     }
-    page += &notes(&report.absent());
+    page += &notes(&report.absent.beside(&report.runs));
     page += &format!(
         "- {} hosts with ten tags, {} lines with ten whole numbers each, ten seconds apart; \
          batches of {} lines\n\

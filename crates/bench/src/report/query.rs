@@ -29,7 +29,7 @@ pub(super) fn page(report: &QueryReport, name: &str) -> String {
         report.machine.sentence(),
         report.machine.command,
         targets.collect::<String>(),
-        notes(&report.absent()),
+        notes(&report.absent.beside(&report.runs)),
         report.repeats,
         thousands(sizes.wide_series as f64),
         thousands(sizes.wide_samples as f64),
