@@ -105,6 +105,32 @@ fn trimmed_segments_are_used_again_and_their_groups_never_return() {
     }
 }
 
+/// Whoever waits for the log to get shorter must not wait for segments that go
+/// only with his own write.
+#[test]
+fn what_goes_with_the_next_write_is_told_at_any_time() {
+    let disk = SimDisk::new();
+    let (wal, ..) = open(&disk.env(1)).unwrap();
+    for n in 1..=100 {
+        append(&wal, n).unwrap();
+    }
+    assert_eq!(wal.stats().bytes_given_up, 0);
+    wal.trim(wal.written()).unwrap();
+    let old = wal.stats().bytes_given_up;
+    assert!(old > 5 * 65_536, "{old}");
+    wal.close().unwrap();
+    assert_eq!(wal.stats().bytes_given_up, old, "a header says so now");
+    drop(wal);
+    let (wal, ..) = open(&disk.env(2)).unwrap();
+    wal.background_tick().unwrap();
+    assert!(wal.stats().bytes_given_up >= old, "{:?}", wal.stats());
+    let position = append(&wal, 101).unwrap();
+    wal.sync_to(position).unwrap();
+    wal.background_tick().unwrap();
+    assert_eq!(wal.stats().bytes_given_up, 0, "they are gone");
+    assert!(wal.stats().bytes_on_disk < old, "{:?}", wal.stats());
+}
+
 #[test]
 fn a_prepared_segment_owes_the_disk_nothing() {
     let disk = SimDisk::new();

@@ -59,11 +59,15 @@ impl Tail {
             .unwrap_or(self.segments.len() - 1)
     }
 
-    /// Bytes of segments not needed any more that no header gives up yet.
+    /// Bytes of segments not needed any more: they go with the groups that come
+    /// next, by the current header or by one that is wanted.
     pub(super) fn given_up_bytes(&self) -> u64 {
-        let next = self.segments.iter().skip(1).filter(|_| self.roll_wanted);
-        let pairs = self.segments.iter().zip(next);
-        let given_up = pairs.take_while(|(_, next)| next.first_sequence <= self.start);
+        let start = match self.roll_wanted {
+            true => self.start,
+            false => self.header.start,
+        };
+        let pairs = self.segments.iter().zip(self.segments.iter().skip(1));
+        let given_up = pairs.take_while(|(_, next)| next.first_sequence <= start);
         given_up.map(|(first, _)| first.len_bytes).sum()
     }
 
