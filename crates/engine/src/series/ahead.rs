@@ -1,8 +1,9 @@
 //! Fetching what the checks of late samples read, for a batch at once.
 //!
-//! BLOCK looks for a late sample among those it knows of, then in a chunk, in
-//! its list of frames and in a frame, each of which says where the next is:
-//! four waits for memory that is far away where series are large. The looks of
+//! BLOCK asks the filter of a series for a late sample; unless that rules it
+//! out, it looks in a chunk, in its list of frames and in a frame, each of which
+//! says where the next is: up to four waits for memory that is far away where
+//! series are large. The looks of
 //! different samples wait for nothing of each other, so a batch does the first
 //! step of all, then the next: the waits overlap.
 //!
@@ -42,8 +43,7 @@ impl ShardState {
             let found = &mut found[..count];
             // A loop for each step: the shorter, the more looks are under way.
             for slot in &mut *found {
-                let is_known = |&(series, at): &(&Series, _)| series.touch_late(at).is_some();
-                *slot = slot.filter(|sample| !is_known(sample));
+                *slot = slot.filter(|(series, at)| !series.touch_late(*at));
             }
             let mut chunks: [Option<(&Chunk, Timestamp)>; TOGETHER] = [None; TOGETHER];
             for (slot, &(series, at)) in chunks.iter_mut().zip(found.iter().flatten()) {
@@ -67,8 +67,9 @@ impl Series {
         (timestamp <= sealed_last).then(|| self.chunk_at(timestamp))?
     }
 
-    /// Reads what is known of `timestamp` without a look into a chunk.
-    fn touch_late(&self, timestamp: Timestamp) -> Option<bool> {
-        self.late.as_ref()?.touch(timestamp)
+    /// Reads what says that there is nothing at `timestamp`, and says the same.
+    fn touch_late(&self, timestamp: Timestamp) -> bool {
+        let late = self.late.as_ref();
+        late.is_some_and(|late| late.is_absent(timestamp))
     }
 }

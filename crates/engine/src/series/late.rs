@@ -13,14 +13,22 @@
 //! 2. Inside a run operations ascend by timestamp, equal ones by arrival. They
 //!    stay uncollapsed (a SUM then a MAX is no single operation), except that
 //!    a LAST makes what was before it at its timestamp irrelevant.
+//! 3. The filter holds every pending timestamp, and those of all samples in
+//!    chunks up to `learnt_to`. A settle moves samples and makes none come;
+//!    after a deletion it knows some that are gone, which does no harm. Samples
+//!    come in order after `learnt_to`, until a deletion: it unlearns.
 //!
 //! Tested by `late/tests.rs`, the model test and the tests of [`super::settle`].
 
-use super::chunk::damaged;
+mod filter;
+
+use super::chunk::{Held, damaged};
 use super::sort::sort_by_timestamp;
-use super::timeset::TimeSet;
 use crate::error::Result;
-use latewood_codec::Frame;
+use filter::Filter;
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
+use latewood_codec::prefetch;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::sync::Arc;
 
@@ -36,11 +44,13 @@ const CHECK_EVERY: usize = 512;
 /// Runs of one tier that merge into one of the next. More makes reads of
 /// unsettled series look into more runs, fewer moves each operation more often.
 const FAN_IN: usize = 8;
-/// Bytes that what is known of timestamps may take beyond the pending ones.
-const KNOWN_BYTES_MAX: usize = 256 * 1024;
-/// Searches of frames for each frame whose timestamps are all taken in, which
-/// costs some twenty searches.
-const SEARCHES_PER_FRAME: u64 = 32;
+/// A look into a chunk costs as much as taking so many timestamps into a filter.
+const LOOK_WORTH: usize = 32;
+/// Looks before a filter may pay.
+const LOOKS_MIN: u32 = 8;
+/// Chunks with more samples are looked into: to learn them takes a millisecond
+/// or two of the writer's time.
+const LEARN_MAX: usize = 1 << 20;
 
 /// A late sample and how it meets what is there.
 #[derive(Clone, Copy, Debug)]
@@ -133,12 +143,16 @@ pub(crate) struct Late {
     pushed: u64,
     /// Oldest and newest timestamp since the last settle, if there was any.
     span: Option<(Timestamp, Timestamp)>,
-    /// Every pending timestamp, kept once somebody asked whether one exists,
-    /// and what was learnt of those in chunks. A settle moves samples and makes
-    /// none come or go; whatever deletes some settles all before.
-    timestamps: Option<TimeSet>,
-    /// Frames searched because a timestamp was not known.
-    searches: u64,
+    /// Every pending timestamp but those of `staged[indexed..]`, once somebody
+    /// asked for one that the filter could not rule out.
+    timestamps: Option<HashSet<Timestamp, FixedState>>,
+    indexed: usize,
+    /// Made once checks are many enough; see the module's invariants.
+    filter: Option<Filter>,
+    /// Up to here it holds what is in chunks.
+    learnt_to: Option<Timestamp>,
+    /// Looks into chunks since something was learnt.
+    looks: u32,
 }
 
 impl Late {
@@ -156,12 +170,14 @@ impl Late {
     /// Stages an operation.
     pub(crate) fn push(&mut self, op: LateOp) {
         self.staged.push(op);
+        // By the next one it is here: the buffers of many series fit no cache.
+        prefetch(self.staged.as_ptr_range().end.wrapping_add(2));
         self.pending += 1;
         self.pushed += 1;
         let (first, last) = self.span.unwrap_or((op.timestamp, op.timestamp));
         self.span = Some((first.min(op.timestamp), last.max(op.timestamp)));
-        if let Some(timestamps) = &mut self.timestamps {
-            timestamps.insert(op.timestamp);
+        if let Some(filter) = &mut self.filter {
+            filter.insert(op.timestamp);
         }
         if self.staged.len() >= STAGED_MAX {
             self.seal_staged();
@@ -179,6 +195,8 @@ impl Late {
         if self.staged.is_empty() {
             return;
         }
+        self.index_staged();
+        self.indexed = 0;
         // The buffer keeps its memory for the next operations.
         let run = Run::from_unsorted(self.staged.clone(), 0);
         self.pending -= self.staged.len() - run.ops.len();
@@ -206,47 +224,105 @@ impl Late {
         true
     }
 
-    /// Whether an operation is pending at `timestamp`, or was once asked for.
-    /// Constant time once the set of timestamps is built.
-    pub(crate) fn exists(&mut self, timestamp: Timestamp) -> bool {
-        self.presence(timestamp) == Some(true)
-    }
-
-    /// Whether the series has a sample at `timestamp`, if that is known here:
-    /// of what is pending, and of what was learnt.
-    pub(crate) fn presence(&mut self, timestamp: Timestamp) -> Option<bool> {
-        if self.timestamps.is_none() {
-            let mut all = TimeSet::default();
-            all.extend(self.parts().flatten().map(|op| op.timestamp));
-            self.timestamps = Some(all);
+    /// Whether an operation is pending at `timestamp`. Amortised constant time.
+    pub(crate) fn holds(&mut self, timestamp: Timestamp) -> bool {
+        let filter = self.filter.as_ref();
+        if filter.is_some_and(|filter| !filter.may_hold(timestamp)) {
+            return false;
         }
-        self.timestamps.as_ref()?.get(timestamp)
+        if self.timestamps.is_none() {
+            let runs = self.settling.iter().chain(&self.runs).flat_map(Run::ops);
+            self.timestamps = Some(runs.map(|op| op.timestamp).collect());
+            self.indexed = 0;
+        }
+        self.index_staged();
+        let timestamps = self.timestamps.as_ref();
+        timestamps.is_some_and(|timestamps| timestamps.contains(&timestamp))
     }
 
-    /// Reads what [`Late::presence`] would read, and says the same.
-    pub(crate) fn touch(&self, timestamp: Timestamp) -> Option<bool> {
-        self.timestamps.as_ref()?.get(timestamp)
+    fn index_staged(&mut self) {
+        if let Some(timestamps) = &mut self.timestamps {
+            let new = &self.staged[self.indexed..];
+            timestamps.extend(new.iter().map(|op| op.timestamp));
+            self.indexed = self.staged.len();
+        }
     }
 
-    /// Notes that a frame is searched; true when it is time to learn one.
-    pub(crate) fn wants_frame(&mut self) -> bool {
-        self.searches += 1;
-        self.searches.is_multiple_of(SEARCHES_PER_FRAME)
+    /// Whether the series certainly has no sample at `timestamp`, pending or in
+    /// chunks. Constant time.
+    #[inline]
+    pub(crate) fn is_absent(&self, timestamp: Timestamp) -> bool {
+        let filter = self.filter.as_ref();
+        self.learnt_to.is_some_and(|to| timestamp <= to)
+            && filter.is_some_and(|filter| !filter.may_hold(timestamp))
     }
 
-    /// Takes in the timestamps of a frame in a chunk of the series, if they are
-    /// dense enough for that to save anything.
-    pub(crate) fn learn(&mut self, frame: &Frame<'_>) -> Result<()> {
-        let entries = TimeSet::entries(frame.first_timestamp(), frame.last_timestamp());
-        if let Some(known) = &mut self.timestamps
-            && known.memory_bytes() <= KNOWN_BYTES_MAX
-            && entries <= frame.count() as u64 / 2
-        {
-            let mut timestamps = Vec::with_capacity(frame.count());
-            frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
-            known.learn(&timestamps);
+    /// Notes that `timestamp` is about to be looked for, and learns which
+    /// timestamps the series has once that saves more than it costs: linear in
+    /// the samples learnt, but no more often than as many came, or than looks
+    /// cost as much.
+    #[inline]
+    pub(crate) fn prepare(&mut self, timestamp: Timestamp, chunks: &[Held]) -> Result<()> {
+        let is_full = self.filter.as_ref().is_some_and(Filter::is_full);
+        if !is_full && self.learnt_to.is_some_and(|to| timestamp <= to) {
+            return Ok(());
+        }
+        self.looks = self.looks.saturating_add(1);
+        // Not each time: it means to go through the chunks.
+        let is_time = self.looks >= LOOKS_MIN && self.looks.is_power_of_two();
+        match is_full || is_time {
+            true => self.learn(is_full, chunks),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, is_full: bool, chunks: &[Held]) -> Result<()> {
+        let in_chunks: usize = chunks.iter().map(|held| held.count()).sum();
+        if in_chunks > LEARN_MAX {
+            (self.filter, self.learnt_to) = (None, None);
+            return Ok(());
+        }
+        let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
+        let is_new = |held: &&Held| held.last() > learnt_to;
+        let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
+        if !is_full && self.looks as usize * LOOK_WORTH < new {
+            return Ok(());
+        }
+        self.looks = 0;
+        if is_full || self.filter.is_none() {
+            let mut filter = Filter::new((self.pending + in_chunks) * 2);
+            let pending = self.parts().flatten();
+            pending.for_each(|op| filter.insert(op.timestamp));
+            (self.filter, self.learnt_to) = (Some(filter), None);
+        }
+        self.take_in(chunks)
+    }
+
+    /// Takes the timestamps in chunks into the filter, where they are new.
+    fn take_in(&mut self, chunks: &[Held]) -> Result<()> {
+        let Some(filter) = &mut self.filter else {
+            return Ok(());
+        };
+        let mut timestamps = Vec::new();
+        for held in chunks {
+            let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
+            for index in held.frame_at(learnt_to).unwrap_or(0)..held.frame_count() {
+                let frame = held.frame(index)?;
+                if self.learnt_to.is_none_or(|to| frame.last_timestamp() > to) {
+                    timestamps.clear();
+                    frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
+                    timestamps.iter().for_each(|&at| filter.insert(at));
+                }
+            }
+            self.learnt_to = self.learnt_to.max(Some(held.last()));
         }
         Ok(())
+    }
+
+    /// Forgets what was learnt: samples are to come where there were some.
+    pub(crate) fn unlearn(&mut self) {
+        (self.filter, self.learnt_to) = (None, None);
     }
 
     /// The value at `timestamp` after all pending operations, given what the
@@ -262,7 +338,8 @@ impl Late {
                 value = Some(op.apply(value));
             }
         }
-        for op in self.staged.iter().filter(|op| op.timestamp == timestamp) {
+        let staged = self.staged.iter();
+        for op in staged.filter(|op| op.timestamp == timestamp) {
             value = Some(op.apply(value));
         }
         value
@@ -297,8 +374,7 @@ impl Late {
     /// The operations of the settle in progress are in chunks now.
     pub(crate) fn settled(&mut self) {
         self.settling.clear();
-        let known = self.timestamps.take();
-        self.timestamps = known.filter(|known| known.memory_bytes() <= KNOWN_BYTES_MAX);
+        self.timestamps = None;
         self.pending = self.parts().map(<[LateOp]>::len).sum();
         let left = self
             .parts()
@@ -341,15 +417,18 @@ impl Late {
 
     /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let ops: usize = self.staged.capacity()
-            + self
-                .settling
-                .iter()
-                .chain(&self.runs)
-                .map(|run| run.ops.capacity())
-                .sum::<usize>();
-        let timestamps = self.timestamps.as_ref().map_or(0, TimeSet::memory_bytes);
-        size_of::<Self>() + ops * size_of::<LateOp>() + timestamps
+        let runs = self.settling.iter().chain(&self.runs);
+        let ops: usize = runs.map(|run| run.ops.capacity()).sum();
+        size_of::<Self>()
+            + ops * size_of::<LateOp>()
+            + self.staged.capacity() * size_of::<LateOp>()
+            + self.timestamps.as_ref().map_or(0, HashSet::allocation_size)
+            + self.filter_bytes()
+    }
+
+    /// Bytes of memory that its filter holds.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        self.filter.as_ref().map_or(0, Filter::memory_bytes)
     }
 }
 

@@ -41,7 +41,6 @@ pub(crate) mod stored;
 mod tail;
 #[cfg(test)]
 mod tests;
-mod timeset;
 
 pub(crate) use delete::Deleted;
 pub(crate) use facts::Facts;

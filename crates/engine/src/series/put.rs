@@ -189,30 +189,26 @@ impl Series {
         stored.is_some_and(|stored| timestamp <= stored.last())
     }
 
+    /// Whether there is a sample at `timestamp`, at or before `sealed_last`.
     fn exists_sealed(&mut self, timestamp: Timestamp) -> Result<bool> {
         if let Some(stored) = &mut self.stored
             && timestamp <= stored.last()
         {
             return stored.exists(timestamp);
         }
-        let late = self.late.as_mut();
-        let known = late.and_then(|late| late.presence(timestamp));
-        match (known, self.chunk_index(timestamp)) {
-            (Some(exists), _) => Ok(exists),
-            (None, Some(index)) => self.exists_in_chunk(index, timestamp),
-            (None, None) => Ok(false),
+        if let Some(late) = &mut self.late {
+            late.prepare(timestamp, &self.chunks)?;
+            if late.is_absent(timestamp) {
+                return Ok(false);
+            }
         }
-    }
-
-    fn exists_in_chunk(&mut self, index: usize, timestamp: Timestamp) -> Result<bool> {
-        let chunk = &self.chunks[index].chunk;
-        if let Some(late) = &mut self.late
-            && late.wants_frame()
-            && let Some(frame) = chunk.frame_at(timestamp)
+        if let Some(chunk) = self.chunk_at(timestamp)
+            && chunk.exists(timestamp)?
         {
-            late.learn(&chunk.frame(frame)?)?;
+            return Ok(true);
         }
-        chunk.exists(timestamp)
+        let late = self.late.as_mut();
+        Ok(late.is_some_and(|late| late.holds(timestamp)))
     }
 }
 

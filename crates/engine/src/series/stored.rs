@@ -43,6 +43,25 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
+    /// Whether a sample is at `timestamp`, where that does not depend on what
+    /// lies in blocks. Logarithmic.
+    fn says(&self, timestamp: Timestamp) -> Result<Option<bool>> {
+        let find = |op: &LateOp| op.timestamp.cmp(&timestamp);
+        if self.ops.binary_search_by(find).is_ok() {
+            return Ok(Some(true));
+        }
+        if self.deleted.covers(timestamp) {
+            return Ok(Some(false));
+        }
+        let after = self
+            .chunks
+            .partition_point(|chunk| chunk.first() <= timestamp);
+        match self.chunks[..after].last() {
+            Some(chunk) if timestamp <= chunk.last() => chunk.exists(timestamp).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         let chunks: usize = self.chunks.iter().map(|chunk| chunk.memory_bytes()).sum();
@@ -294,28 +313,30 @@ impl Stored {
         }
     }
 
-    /// Whether a sample is stored at `timestamp`. Reads at most a chunk of
-    /// each block that may hold it.
+    /// Whether a sample is stored at `timestamp`: from the newest layer to the
+    /// oldest, until one says so. Reads an index page of each block that may
+    /// hold it, and at most a chunk for each entry there that spans it.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io`, naming the file.
     pub(crate) fn exists(&mut self, timestamp: Timestamp) -> Result<bool> {
-        if let Some(deep) = &mut self.deep
-            && deep.exists(timestamp)
+        if let Some(deep) = &mut self.deep {
+            deep.prepare(timestamp, &[])?;
+            if deep.holds(timestamp) {
+                return Ok(true);
+            }
+        }
+        let blocks = self.blocks.get();
+        if timestamp < blocks.floor || self.deleted.covers(timestamp) {
+            return Ok(false);
+        }
+        let frozen = self.frozen.as_ref();
+        if let Some(frozen) = frozen.filter(|frozen| frozen.flush > blocks.flush)
+            && let Some(says) = frozen.says(timestamp)?
         {
-            return Ok(true);
+            return Ok(says);
         }
-        if self.deleted.covers(timestamp) {
-            return Ok(false);
-        }
-        let Some(span) = self.span(timestamp, timestamp) else {
-            return Ok(false);
-        };
-        let parts = span.read()?;
-        if !parts.ops.is_empty() {
-            return Ok(true);
-        }
-        match parts.chunk_at(timestamp)? {
-            Some(chunk) => chunk.exists(timestamp),
-            None => Ok(false),
-        }
+        blocks.exists(self.id, timestamp)
     }
 
     /// The value at `timestamp`, which lies at or before `last`.

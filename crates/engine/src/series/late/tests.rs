@@ -1,7 +1,10 @@
 //! Tests of [`super`].
 
+use super::super::chunk::{Chunk, Shape};
 use super::*;
 use DuplicatePolicy::{Last, Max, Sum};
+use latewood_codec::{Encoder, Hint};
+use latewood_model::Encoding;
 
 fn op(timestamp: Timestamp, value: f64, policy: DuplicatePolicy) -> LateOp {
     LateOp {
@@ -51,24 +54,81 @@ fn arrival_order_decides_across_runs() {
 }
 
 #[test]
-fn existence_follows_pushes_and_settles() {
+fn what_waits_follows_pushes_and_settles() {
     let mut late = Late::default();
     late.push(op(5, 1.0, Last));
-    assert!(late.exists(5) && !late.exists(6));
+    assert!(late.holds(5) && !late.holds(6));
     late.push(op(6, 1.0, Last));
-    assert!(late.exists(6));
+    assert!(late.holds(6));
     assert!(late.begin_settle().is_some());
     assert!(late.begin_settle().is_none(), "one settle at a time");
     late.push(op(7, 1.0, Last));
-    assert!(late.exists(5) && late.exists(7));
+    assert!(late.holds(5) && late.holds(7));
     late.settled();
-    assert!(late.exists(5) && late.exists(7), "a chunk has the one");
-    assert_eq!(late.presence(8), None, "a chunk may have it");
-    late.timestamps.as_mut().unwrap().learn(&[3, 9]);
-    assert_eq!(late.presence(8), Some(false));
+    assert!(!late.holds(5) && late.holds(7), "a chunk has the one");
     assert_eq!(late.pending(), 1);
     late.remove_span(7, 7);
-    assert!(!late.exists(5) && !late.exists(7));
+    assert!(!late.holds(7));
+}
+
+/// A chunk of frames of a hundred samples each.
+fn chunk_of(timestamps: impl IntoIterator<Item = Timestamp>) -> Held {
+    let timestamps: Vec<Timestamp> = timestamps.into_iter().collect();
+    let mut chunk = Chunk::default();
+    for frame in timestamps.chunks(100) {
+        let values = vec![1.0; frame.len()];
+        let shape = Shape {
+            encoding: Encoding::Compressed,
+            chunk_size_bytes: 4096,
+        };
+        let (mut encoder, mut hint) = (Encoder::new(), Hint::default());
+        let pushed = chunk.push_samples(&mut encoder, shape, &mut hint, frame, &values);
+        pushed.unwrap();
+    }
+    chunk.finish().into()
+}
+
+/// As many looks as it takes until all is learnt up to `timestamp`.
+fn look_often(late: &mut Late, timestamp: Timestamp, chunks: &[Held]) {
+    for _ in 0..2_000 {
+        late.prepare(timestamp, chunks).unwrap();
+    }
+}
+
+#[test]
+fn looks_teach_what_is_absent() {
+    let mut chunks = vec![chunk_of((0..1_000).map(|n| n * 10))];
+    let mut late = Late::default();
+    late.push(op(5, 1.0, Last));
+    late.prepare(7, &chunks).unwrap();
+    assert!(!late.is_absent(7), "one look does not pay");
+    look_often(&mut late, 7, &chunks);
+    let absent = |late: &Late, from, to| (from..to).filter(|&at| late.is_absent(at)).count();
+    assert!(!late.is_absent(5) && (0..1_000).all(|n| !late.is_absent(n * 10)));
+    assert!(absent(&late, 0, 9_990) > 8_900);
+    assert_eq!(
+        absent(&late, 9_991, 20_000),
+        0,
+        "samples may yet come in order"
+    );
+
+    chunks.push(chunk_of((1_000..2_000).map(|n| n * 10)));
+    look_often(&mut late, 15_000, &chunks);
+    assert!((0..2_000).all(|n| !late.is_absent(n * 10)));
+    assert!(absent(&late, 0, 19_990) > 17_500);
+
+    // It grows with what comes, and keeps what it knew.
+    for n in 0..10_000 {
+        late.prepare(2 * n + 1, &chunks).unwrap();
+        late.push(op(2 * n + 1, 1.0, Last));
+    }
+    assert!((0..10_000).all(|n| !late.is_absent(2 * n + 1) && late.holds(2 * n + 1)));
+    assert!((0..2_000).all(|n| !late.is_absent(n * 10) && !late.holds(n * 10)));
+    assert!(absent(&late, 0, 19_990) > 7_700);
+    assert!(late.filter_bytes() < 3 * 12_001 + 64);
+
+    late.unlearn();
+    assert_eq!(absent(&late, 0, 19_990), 0);
 }
 
 #[test]
