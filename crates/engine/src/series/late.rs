@@ -13,21 +13,19 @@
 //! 2. Inside a run operations ascend by timestamp, equal ones by arrival. They
 //!    stay uncollapsed (a SUM then a MAX is no single operation), except that
 //!    a LAST makes what was before it at its timestamp irrelevant.
-//! 3. The filter holds every pending timestamp, and those of all samples in
-//!    chunks up to `learnt_to`. A settle moves samples and makes none come;
-//!    after a deletion it knows some that are gone, which does no harm. Samples
-//!    come in order after `learnt_to`, until a deletion: it unlearns.
 //!
 //! Tested by `late/tests.rs`, the model test and the tests of [`super::settle`].
 
 mod filter;
+mod known;
+mod shared;
 
-use super::chunk::{Held, damaged};
+pub(crate) use shared::SharedLate;
+
+use super::chunk::Held;
 use super::sort::sort_by_timestamp;
 use crate::error::Result;
-use filter::Filter;
-use foldhash::fast::FixedState;
-use hashbrown::HashSet;
+use known::Known;
 use latewood_codec::prefetch;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::sync::Arc;
@@ -44,14 +42,6 @@ const CHECK_EVERY: usize = 512;
 /// Runs of one tier that merge into one of the next. More makes reads of
 /// unsettled series look into more runs, fewer moves each operation more often.
 const FAN_IN: usize = 8;
-/// A look into a chunk costs as much as taking so many timestamps into a filter.
-const LOOK_WORTH: usize = 32;
-/// Looks before a filter may pay.
-const LOOKS_MIN: u32 = 8;
-/// Chunks with more samples are looked into: to learn them takes a millisecond
-/// or two of the writer's time.
-const LEARN_MAX: usize = 1 << 20;
-
 /// A late sample and how it meets what is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateOp {
@@ -143,16 +133,7 @@ pub(crate) struct Late {
     pushed: u64,
     /// Oldest and newest timestamp since the last settle, if there was any.
     span: Option<(Timestamp, Timestamp)>,
-    /// Every pending timestamp but those of `staged[indexed..]`, once somebody
-    /// asked for one that the filter could not rule out.
-    timestamps: Option<HashSet<Timestamp, FixedState>>,
-    indexed: usize,
-    /// Made once checks are many enough; see the module's invariants.
-    filter: Option<Filter>,
-    /// Up to here it holds what is in chunks.
-    learnt_to: Option<Timestamp>,
-    /// Looks into chunks since something was learnt.
-    looks: u32,
+    known: Known,
 }
 
 impl Late {
@@ -176,9 +157,7 @@ impl Late {
         self.pushed += 1;
         let (first, last) = self.span.unwrap_or((op.timestamp, op.timestamp));
         self.span = Some((first.min(op.timestamp), last.max(op.timestamp)));
-        if let Some(filter) = &mut self.filter {
-            filter.insert(op.timestamp);
-        }
+        self.known.push(op.timestamp);
         if self.staged.len() >= STAGED_MAX {
             self.seal_staged();
             while self.merge_last_tier() {}
@@ -195,8 +174,7 @@ impl Late {
         if self.staged.is_empty() {
             return;
         }
-        self.index_staged();
-        self.indexed = 0;
+        self.known.seal(&self.staged);
         // The buffer keeps its memory for the next operations.
         let run = Run::from_unsorted(self.staged.clone(), 0);
         self.pending -= self.staged.len() - run.ops.len();
@@ -226,103 +204,41 @@ impl Late {
 
     /// Whether an operation is pending at `timestamp`. Amortised constant time.
     pub(crate) fn holds(&mut self, timestamp: Timestamp) -> bool {
-        let filter = self.filter.as_ref();
-        if filter.is_some_and(|filter| !filter.may_hold(timestamp)) {
-            return false;
-        }
-        if self.timestamps.is_none() {
-            let runs = self.settling.iter().chain(&self.runs).flat_map(Run::ops);
-            self.timestamps = Some(runs.map(|op| op.timestamp).collect());
-            self.indexed = 0;
-        }
-        self.index_staged();
-        let timestamps = self.timestamps.as_ref();
-        timestamps.is_some_and(|timestamps| timestamps.contains(&timestamp))
-    }
-
-    fn index_staged(&mut self) {
-        if let Some(timestamps) = &mut self.timestamps {
-            let new = &self.staged[self.indexed..];
-            timestamps.extend(new.iter().map(|op| op.timestamp));
-            self.indexed = self.staged.len();
-        }
+        let runs = self.settling.iter().chain(&self.runs);
+        self.known.holds(timestamp, runs, &self.staged)
     }
 
     /// Whether the series certainly has no sample at `timestamp`, pending or in
     /// chunks. Constant time.
     #[inline]
     pub(crate) fn is_absent(&self, timestamp: Timestamp) -> bool {
-        let filter = self.filter.as_ref();
-        self.learnt_to.is_some_and(|to| timestamp <= to)
-            && filter.is_some_and(|filter| !filter.may_hold(timestamp))
+        self.known.is_absent(timestamp)
     }
 
     /// Notes that `timestamp` is about to be looked for, and learns which
     /// timestamps the series has once that saves more than it costs: linear in
     /// the samples learnt, but no more often than as many came, or than looks
     /// cost as much.
+    ///
+    /// # Errors
+    /// `Corrupt` where a chunk is damaged.
     #[inline]
     pub(crate) fn prepare(&mut self, timestamp: Timestamp, chunks: &[Held]) -> Result<()> {
-        let is_full = self.filter.as_ref().is_some_and(Filter::is_full);
-        if !is_full && self.learnt_to.is_some_and(|to| timestamp <= to) {
-            return Ok(());
-        }
-        self.looks = self.looks.saturating_add(1);
-        // Not each time: it means to go through the chunks.
-        let is_time = self.looks >= LOOKS_MIN && self.looks.is_power_of_two();
-        match is_full || is_time {
-            true => self.learn(is_full, chunks),
+        match self.known.look(timestamp) {
+            true => self.learn(chunks),
             false => Ok(()),
         }
     }
 
     #[cold]
-    fn learn(&mut self, is_full: bool, chunks: &[Held]) -> Result<()> {
-        let in_chunks: usize = chunks.iter().map(|held| held.count()).sum();
-        if in_chunks > LEARN_MAX {
-            (self.filter, self.learnt_to) = (None, None);
-            return Ok(());
-        }
-        let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
-        let is_new = |held: &&Held| held.last() > learnt_to;
-        let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
-        if !is_full && self.looks as usize * LOOK_WORTH < new {
-            return Ok(());
-        }
-        self.looks = 0;
-        if is_full || self.filter.is_none() {
-            let mut filter = Filter::new((self.pending + in_chunks) * 2);
-            let pending = self.parts().flatten();
-            pending.for_each(|op| filter.insert(op.timestamp));
-            (self.filter, self.learnt_to) = (Some(filter), None);
-        }
-        self.take_in(chunks)
-    }
-
-    /// Takes the timestamps in chunks into the filter, where they are new.
-    fn take_in(&mut self, chunks: &[Held]) -> Result<()> {
-        let Some(filter) = &mut self.filter else {
-            return Ok(());
-        };
-        let mut timestamps = Vec::new();
-        for held in chunks {
-            let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
-            for index in held.frame_at(learnt_to).unwrap_or(0)..held.frame_count() {
-                let frame = held.frame(index)?;
-                if self.learnt_to.is_none_or(|to| frame.last_timestamp() > to) {
-                    timestamps.clear();
-                    frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
-                    timestamps.iter().for_each(|&at| filter.insert(at));
-                }
-            }
-            self.learnt_to = self.learnt_to.max(Some(held.last()));
-        }
-        Ok(())
+    fn learn(&mut self, chunks: &[Held]) -> Result<()> {
+        let runs = self.settling.iter().chain(&self.runs).flat_map(Run::ops);
+        self.known.learn(chunks, runs.chain(&self.staged))
     }
 
     /// Forgets what was learnt: samples are to come where there were some.
     pub(crate) fn unlearn(&mut self) {
-        (self.filter, self.learnt_to) = (None, None);
+        self.known.unlearn();
     }
 
     /// The value at `timestamp` after all pending operations, given what the
@@ -374,7 +290,7 @@ impl Late {
     /// The operations of the settle in progress are in chunks now.
     pub(crate) fn settled(&mut self) {
         self.settling.clear();
-        self.timestamps = None;
+        self.known.forget_pending();
         self.pending = self.parts().map(<[LateOp]>::len).sum();
         let left = self
             .parts()
@@ -406,7 +322,7 @@ impl Late {
         }
         self.runs.retain(|run| !run.ops.is_empty());
         self.staged.retain(stays);
-        self.timestamps = None;
+        self.known.forget_pending();
         self.pending = self.parts().map(<[LateOp]>::len).sum();
     }
 
@@ -422,66 +338,12 @@ impl Late {
         size_of::<Self>()
             + ops * size_of::<LateOp>()
             + self.staged.capacity() * size_of::<LateOp>()
-            + self.timestamps.as_ref().map_or(0, HashSet::allocation_size)
-            + self.filter_bytes()
+            + self.known.memory_bytes()
     }
 
     /// Bytes of memory that its filter holds.
     pub(crate) fn filter_bytes(&self) -> usize {
-        self.filter.as_ref().map_or(0, Filter::memory_bytes)
-    }
-}
-
-/// Late operations as a reader took them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SharedLate {
-    runs: Vec<Run>,
-    staged: Vec<LateOp>,
-}
-
-impl SharedLate {
-    /// How many there are, outside the asked span too.
-    pub(crate) fn len(&self) -> usize {
-        let runs: usize = self.runs.iter().map(|run| run.ops.len()).sum();
-        runs + self.staged.len()
-    }
-
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.runs.is_empty() && self.staged.is_empty()
-    }
-
-    /// The operations of `from..=to` as a single run, for several readers.
-    pub(crate) fn gathered(self, from: Timestamp, to: Timestamp) -> Self {
-        if self.is_empty() {
-            return self;
-        }
-        let ops = Arc::new(self.collect(from, to));
-        Self {
-            runs: vec![Run { tier: 0, ops }],
-            staged: Vec::new(),
-        }
-    }
-
-    /// Adds an operation that came after all others.
-    pub(crate) fn push(&mut self, op: LateOp) {
-        self.staged.push(op);
-    }
-
-    /// All operations of `from..=to`, sorted as in a run.
-    pub(crate) fn collect(self, from: Timestamp, to: Timestamp) -> Vec<LateOp> {
-        if from > to {
-            return Vec::new();
-        }
-        let mut ops = Vec::new();
-        for run in &self.runs {
-            let start = run.ops.partition_point(|op| op.timestamp < from);
-            let length = run.ops[start..].partition_point(|op| op.timestamp <= to);
-            ops.extend_from_slice(&run.ops[start..start + length]);
-        }
-        ops.extend(self.staged);
-        sort_ops(&mut ops);
-        ops
+        self.known.filter_bytes()
     }
 }
 
