@@ -1,22 +1,22 @@
 //! One stream of samples from blocks, chunks, late operations and the tail.
 //!
-//! The snapshot is cut into *pieces*: each chunk that reaches into the span,
-//! stored or in memory, then the tail. A piece is opened when the walk reaches
-//! it, so of a long span one stretch of chunks is in memory at a time, and
-//! gives its frames one by one. A late operation belongs to the last frame
-//! that starts at or before it, so a frame is merged with its own operations
-//! alone, and one without any can be used by its statistics, not decoded at
-//! all; so can a stored chunk that is not opened yet. Reading backwards takes
-//! pieces and frames from the end.
+//! The snapshot is cut into *units* ([`super::units`]): each chunk that reaches
+//! into the span, stored or in memory, then the tail. A unit is opened when the
+//! walk reaches it, so of a long span one stretch of chunks, and of what lies
+//! over them, is in memory at a time, and gives its frames one by one. A late
+//! operation belongs to the last frame that starts at or before it, so a frame
+//! is merged with its own operations alone, and one without any can be used by
+//! its statistics, not decoded at all; so can a stored chunk that is not opened
+//! yet. Reading backwards takes units and frames from the end.
 //!
 //! Tested by the series' tests and the model test, forwards and backwards.
 
 use super::parts::Parts;
+use super::units::{Piece, Units};
 use super::{BatchStats, Source};
 use crate::block::{ReadAhead, StoredChunk};
 use crate::error::Result;
 use crate::series::chunk::{Chunk, damaged};
-use crate::series::late::LateOp;
 use crate::series::merge_ops;
 use crate::series::spans::Spans;
 use crate::series::stored::StoredParts;
@@ -25,30 +25,12 @@ use latewood_model::{Sample, Timestamp};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where the samples of a unit are.
-enum Piece {
-    /// In a block: its place among the stored chunks.
-    Stored(usize),
-    Held(Arc<Chunk>),
-    Tail,
-}
-
-/// Part of a snapshot.
-struct Unit {
-    piece: Piece,
-    /// Nothing of it is older, the operations of the first unit aside.
-    first: Timestamp,
-    /// The end of its late operations; they begin where those of the unit
-    /// before end.
-    ops_end: usize,
-}
-
 /// The chunk being read.
 struct Open {
     chunk: Arc<Chunk>,
     /// Frames still to come.
     frames: Range<usize>,
-    /// Operations still to come.
+    /// Operations still to come, of those at hand.
     ops: Range<usize>,
     /// Its unit.
     unit: usize,
@@ -59,13 +41,11 @@ pub(crate) struct MergeSource {
     from: Timestamp,
     to: Timestamp,
     tail: Tail,
-    /// Late operations of the span, sorted as in a run.
-    ops: Vec<LateOp>,
     /// Samples of stored chunks that do not count.
     deleted: Spans,
     stored: Vec<StoredChunk>,
     ahead: ReadAhead,
-    units: Vec<Unit>,
+    units: Units,
     /// Units not opened yet.
     rest: Range<usize>,
     open: Option<Open>,
@@ -77,29 +57,27 @@ pub(crate) struct MergeSource {
 
 impl MergeSource {
     /// A walk over `snapshot`. Finds in the blocks what is stored of its span,
-    /// and reads what lies over it, but no chunk.
+    /// and reads no chunk of it.
     ///
     /// # Errors
     /// `Corrupt` and `Io` where a block cannot be read.
     pub(crate) fn new(snapshot: Snapshot, reverse: bool) -> Result<Self> {
         let (from, to) = (snapshot.from, snapshot.to);
         let parts = match snapshot.stored {
-            Some(stored) => stored.read()?,
+            Some(stored) => stored.find()?,
             None => StoredParts::default(),
         };
-        let mut ops = parts.ops;
-        // Those of the head lie after all that is stored.
-        ops.extend(snapshot.late.collect(from, to));
-        let stored = parts.base.iter().enumerate();
-        let stored = stored.map(|(index, stored)| (stored.entry.first, Piece::Stored(index)));
-        let held = parts.held.into_iter().chain(snapshot.chunks);
-        let held = held.map(|chunk| (chunk.first(), Piece::Held(chunk)));
-        let units = units_of(stored.chain(held), snapshot.tail.first(), &ops);
+        let units = Units::new(
+            &parts.base,
+            parts.held.into_iter().chain(snapshot.chunks),
+            snapshot.tail.first(),
+            parts.over.with_head(snapshot.late),
+            (from, to),
+        );
         Ok(Self {
             from,
             to,
             tail: snapshot.tail,
-            ops,
             deleted: parts.deleted,
             stored: parts.base,
             ahead: ReadAhead::default(),
@@ -177,14 +155,15 @@ impl MergeSource {
                 let frame = open.frames.start;
                 let next = match frame + 1 < open.frames.end {
                     true => Some(open.chunk.frame_first(frame + 1)),
-                    false => self.unit_first(open.unit + 1),
+                    false => self.units.first(open.unit + 1),
                 };
                 let is_first = open.unit == 0 && open.ops.start == 0;
                 (open.chunk.frame_first(frame), next, is_first)
             }
             None => {
                 let unit = self.rest.clone().next()?;
-                (self.units[unit].first, self.unit_first(unit + 1), unit == 0)
+                let first = self.units.first(unit)?;
+                (first, self.units.first(unit + 1), unit == 0)
             }
         };
         Some((
@@ -192,10 +171,6 @@ impl MergeSource {
             if is_first { Timestamp::MIN } else { first },
             next.map_or(Timestamp::MAX, |next| next.saturating_sub(1)),
         ))
-    }
-
-    fn unit_first(&self, unit: usize) -> Option<Timestamp> {
-        self.units.get(unit).map(|unit| unit.first)
     }
 
     /// The unit to be opened next.
@@ -213,14 +188,6 @@ impl MergeSource {
         }
     }
 
-    /// Where the late operations of a unit stand.
-    fn ops_of(&self, unit: usize) -> Range<usize> {
-        let start = unit
-            .checked_sub(1)
-            .map_or(0, |before| self.units[before].ops_end);
-        start..self.units[unit].ops_end
-    }
-
     /// Opens the next unit if it is a chunk and none is open.
     fn open_next(&mut self) -> Result<()> {
         if self.open.is_some() {
@@ -229,17 +196,18 @@ impl MergeSource {
         let Some(unit) = self.upcoming_unit() else {
             return Ok(());
         };
-        let chunk = match &self.units[unit].piece {
+        self.units.reach(unit, self.reverse)?;
+        let chunk = match self.units.piece(unit) {
             Piece::Stored(index) => self.ahead.load(&self.stored, *index, self.reverse)?,
             Piece::Held(chunk) => chunk.clone(),
-            Piece::Tail => return Ok(()),
+            Piece::Tail | Piece::Loose => return Ok(()),
         };
         self.pass_unit();
         let start = chunk.frame_at(self.from).unwrap_or(0);
         let frames = chunk.frames_to(self.to).max(start + 1);
         self.open = Some(Open {
             frames: start..frames,
-            ops: self.ops_of(unit),
+            ops: self.units.ops_of(unit),
             unit,
             chunk,
         });
@@ -249,13 +217,13 @@ impl MergeSource {
     /// The next frame of the open chunk and its operations, which are taken.
     fn take_frame(&mut self) -> Option<(Arc<Chunk>, usize, Range<usize>)> {
         let open = self.open.as_mut()?;
-        let ops = open.ops.clone();
+        let (all, ops) = (self.units.ops(), open.ops.clone());
         let (frame, mine);
         if self.reverse {
             frame = open.frames.end - 1;
             let first = open.chunk.frame_first(frame);
             let older = match frame > open.frames.start {
-                true => self.ops[ops.clone()].partition_point(|op| op.timestamp < first),
+                true => all[ops.clone()].partition_point(|op| op.timestamp < first),
                 // What is left belongs to the last frame taken.
                 false => 0,
             };
@@ -267,7 +235,7 @@ impl MergeSource {
             let older = match frame + 1 < open.frames.end {
                 true => {
                     let next = open.chunk.frame_first(frame + 1);
-                    self.ops[ops.clone()].partition_point(|op| op.timestamp < next)
+                    all[ops.clone()].partition_point(|op| op.timestamp < next)
                 }
                 false => ops.len(),
             };
@@ -285,7 +253,7 @@ impl MergeSource {
     /// The next frame of the open chunk, if no operation falls into it.
     fn plain_frame(&self) -> Option<(&Chunk, usize)> {
         let open = self.open.as_ref()?;
-        let ops = &self.ops[open.ops.clone()];
+        let ops = &self.units.ops()[open.ops.clone()];
         let frame = match self.reverse {
             true => open.frames.end - 1,
             false => open.frames.start,
@@ -307,15 +275,16 @@ impl MergeSource {
     fn upcoming_count(&mut self) -> Option<(Timestamp, Timestamp, u64)> {
         if self.open.is_none() {
             let unit = self.upcoming_unit()?;
-            let (first, last, count) = match &self.units[unit].piece {
+            let (first, last, count) = match self.units.piece(unit) {
                 Piece::Stored(index) => {
                     let entry = &self.stored[*index].entry;
                     (entry.first, entry.last, u64::from(entry.count))
                 }
                 Piece::Held(chunk) => (chunk.first(), chunk.last(), chunk.count() as u64),
-                Piece::Tail => return None,
+                Piece::Tail | Piece::Loose => return None,
             };
-            if self.ops_of(unit).is_empty() && !self.deleted.meets(first, last) {
+            self.units.reach(unit, self.reverse).ok()?;
+            if self.units.ops_of(unit).is_empty() && !self.deleted.meets(first, last) {
                 return Some((first, last, count));
             }
             self.open_next().ok()?;
@@ -327,42 +296,12 @@ impl MergeSource {
     }
 }
 
-/// Cuts a snapshot into units and gives each its late operations.
-fn units_of(
-    pieces: impl Iterator<Item = (Timestamp, Piece)>,
-    tail_first: Option<Timestamp>,
-    ops: &[LateOp],
-) -> Vec<Unit> {
-    let mut units: Vec<Unit> = pieces
-        .map(|(first, piece)| Unit {
-            piece,
-            first,
-            ops_end: 0,
-        })
-        .collect();
-    // Where no chunk is near, operations stand for themselves.
-    let lonely = (units.is_empty() && !ops.is_empty()).then_some(Timestamp::MIN);
-    units.extend(tail_first.or(lonely).map(|first| Unit {
-        piece: Piece::Tail,
-        first,
-        ops_end: 0,
-    }));
-    let mut ops_end = 0;
-    for index in 0..units.len() {
-        ops_end += match units.get(index + 1) {
-            Some(next) => ops[ops_end..].partition_point(|op| op.timestamp < next.first),
-            None => ops.len() - ops_end,
-        };
-        units[index].ops_end = ops_end;
-    }
-    units
-}
-
 impl Source for MergeSource {
     fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool> {
         timestamps.clear();
         values.clear();
         self.open_next()?;
+        let mut tail = Tail::default();
         let (ops, frame) = match self.take_frame() {
             Some((chunk, frame, ops)) => (ops, Some((chunk, frame))),
             None => {
@@ -370,7 +309,11 @@ impl Source for MergeSource {
                     return Ok(false);
                 };
                 self.pass_unit();
-                (self.ops_of(unit), None)
+                if let Piece::Tail = self.units.piece(unit) {
+                    // It is read once.
+                    tail = std::mem::take(&mut self.tail);
+                }
+                (self.units.ops_of(unit), None)
             }
         };
         let (into_timestamps, into_values) = match ops.is_empty() {
@@ -387,17 +330,13 @@ impl Source for MergeSource {
                     .map_err(damaged)?;
                 drop_deleted(&self.deleted, into_timestamps, into_values);
             }
-            None => {
-                // It is read once.
-                let tail = std::mem::take(&mut self.tail);
-                (*into_timestamps, *into_values) = (tail.timestamps, tail.values);
-            }
+            None => (*into_timestamps, *into_values) = (tail.timestamps, tail.values),
         }
         if !ops.is_empty() {
             merge_ops(
                 &self.timestamps,
                 &self.values,
-                &self.ops[ops],
+                &self.units.ops()[ops],
                 timestamps,
                 values,
             );
@@ -408,14 +347,15 @@ impl Source for MergeSource {
     fn peek_stats(&mut self) -> Option<BatchStats> {
         if self.open.is_none() {
             let unit = self.upcoming_unit()?;
-            if let Piece::Stored(index) = self.units[unit].piece
-                && self.ops_of(unit).is_empty()
+            // Errors come again where the samples are asked for.
+            self.units.reach(unit, self.reverse).ok()?;
+            if let Piece::Stored(index) = *self.units.piece(unit)
+                && self.units.ops_of(unit).is_empty()
                 && let Some(stats) = self.stored[index].entry.stats()
                 && !self.deleted.meets(stats.first, stats.last)
             {
                 return Some(stats);
             }
-            // Errors come again where the samples are asked for.
             self.open_next().ok()?;
         }
         let (chunk, frame) = self.plain_frame()?;

@@ -30,6 +30,7 @@ mod run;
 pub(crate) mod spread;
 mod sums;
 mod twa;
+mod units;
 pub(crate) mod window;
 
 pub use columns::Columns;

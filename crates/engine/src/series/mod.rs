@@ -29,6 +29,7 @@ pub(crate) mod late;
 mod look;
 mod memory;
 mod moment;
+pub(crate) mod over;
 pub(crate) mod overlay;
 mod put;
 pub(crate) mod rewrite;

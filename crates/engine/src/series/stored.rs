@@ -20,9 +20,9 @@
 
 use super::chunk::{Chunk, Shape};
 use super::late::{Late, LateOp, SharedLate};
-use super::overlay::Overlays;
+use super::over::Over;
 use super::spans::Spans;
-use crate::block::{BlockSet, CurrentBlocks, Kind, Overlay, StoredChunk};
+use crate::block::{BlockSet, CurrentBlocks, Overlay, StoredChunk};
 use crate::error::Result;
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ pub(crate) struct Persisted {
 }
 
 /// What a reader takes of the stored part under the shard's lock. Nothing is
-/// read from a file until [`StoredSpan::read`].
+/// read from a file until [`StoredSpan::find`].
 #[derive(Clone)]
 pub(crate) struct StoredSpan {
     id: SeriesId,
@@ -118,8 +118,8 @@ pub(crate) struct StoredParts {
     pub(crate) base: Vec<StoredChunk>,
     /// Those frozen, after them.
     pub(crate) held: Vec<Arc<Chunk>>,
-    /// Operations over them, sorted as in a run.
-    pub(crate) ops: Vec<LateOp>,
+    /// Operations over them.
+    pub(crate) over: Over,
     /// Base samples that do not count.
     pub(crate) deleted: Spans,
 }
@@ -157,23 +157,18 @@ impl StoredSpan {
             .map_or(self.to, |last| last.min(self.to))
     }
 
-    /// Finds the span in the blocks. Reads index pages and overlays, no base
-    /// chunk. Linear in the chunks of the span.
+    /// Finds the span in the blocks. Reads index pages, no chunk and no
+    /// overlay. Linear in the chunks of the span.
     ///
     /// # Errors
     /// `Corrupt` and `Io`, naming the file.
-    pub(crate) fn read(self) -> Result<StoredParts> {
+    pub(crate) fn find(self) -> Result<StoredParts> {
         let (from, to) = (self.from, self.to);
         let layers = self.blocks.layers(self.id, from, to)?;
-        let mut overlays = Overlays::default();
-        for overlay in layers.overlays {
-            match overlay {
-                Overlay::Delete(from, to) => overlays.delete(from, to),
-                Overlay::Ops(stored) => {
-                    if let Kind::Overlay(policy) = stored.entry.kind {
-                        overlays.chunk(&*stored.load()?, policy, from, to)?;
-                    }
-                }
+        let mut deleted = self.deleted.clone();
+        for overlay in &layers.overlays {
+            if let Overlay::Delete(from, to) = overlay {
+                deleted.add(*from, *to);
             }
         }
         let mut held = Vec::new();
@@ -183,34 +178,20 @@ impl StoredSpan {
                 .iter()
                 .filter(|chunk| chunk.last() >= from && chunk.first() <= to);
             held.extend(reached.cloned());
-            delete_all(&mut overlays, &frozen.deleted);
-            overlays.ops(span_of(&frozen.ops, from, to).iter().copied());
+            for (from, to) in frozen.deleted.iter() {
+                deleted.add(from, to);
+            }
         }
-        delete_all(&mut overlays, &self.deleted);
-        overlays.ops(self.deep.collect(from, to));
-        let (ops, deleted) = overlays.finish();
         let mut base = layers.base;
         base.retain(|stored| !deleted.covers_all(stored.entry.first, stored.entry.last));
         held.retain(|chunk| !deleted.covers_all(chunk.first(), chunk.last()));
         Ok(StoredParts {
             base,
             held,
-            ops,
+            over: Over::stored(layers.overlays, self.frozen, self.deleted, self.deep),
             deleted,
         })
     }
-}
-
-fn delete_all(overlays: &mut Overlays, deleted: &Spans) {
-    for (from, to) in deleted.iter() {
-        overlays.delete(from, to);
-    }
-}
-
-fn span_of(ops: &[LateOp], from: Timestamp, to: Timestamp) -> &[LateOp] {
-    let start = ops.partition_point(|op| op.timestamp < from);
-    let end = ops.partition_point(|op| op.timestamp <= to).max(start);
-    &ops[start..end]
 }
 
 impl StoredParts {
@@ -344,13 +325,14 @@ impl Stored {
         let Some(span) = self.span(timestamp, timestamp) else {
             return Ok(None);
         };
-        let parts = span.read()?;
+        let parts = span.find()?;
         let base = match parts.chunk_at(timestamp)? {
             Some(chunk) => chunk.value_at(timestamp)?,
             None => None,
         };
         let apply = |value: Option<f64>, op: &LateOp| Some(op.apply(value));
-        Ok(parts.ops.iter().fold(base, apply))
+        let ops = parts.over.read(timestamp, timestamp)?;
+        Ok(ops.iter().fold(base, apply))
     }
 
     /// Bytes of memory it holds, the frozen head included.

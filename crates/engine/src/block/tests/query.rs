@@ -55,6 +55,12 @@ fn build(seed: u64, plain: bool) -> Stored {
         let block = Block::open(&env, &path(99), &meta, &cache).unwrap();
         blocks.late.push(Arc::new(block));
     }
+    let series = series_in(id, blocks, at + 50);
+    Stored { series, samples }
+}
+
+/// A series of which nothing but `blocks` is there, up to `last`.
+fn series_in(id: SeriesId, blocks: PartitionBlocks, last: Timestamp) -> Series {
     let current = Arc::new(CurrentBlocks::default());
     current.set(Arc::new(BlockSet {
         partitions: BTreeMap::from([(0, blocks)]),
@@ -62,12 +68,12 @@ fn build(seed: u64, plain: bool) -> Stored {
     }));
     let mut series = Series::new(Arc::from(&b"key"[..]), &SeriesOptions::default());
     let persisted = Persisted {
-        newest: Some(at + 50),
-        flushed_last: Some(at + 50),
+        newest: Some(last),
+        flushed_last: Some(last),
         ..Persisted::default()
     };
     series.restore(id, persisted, &current);
-    Stored { series, samples }
+    series
 }
 
 fn values(chunk: &Chunk) -> Vec<(Timestamp, f64)> {
@@ -175,4 +181,84 @@ fn a_described_chunk_splits_into_frames() {
         source.skip();
     }
     assert_eq!(described, stored.samples.len() as u64);
+}
+
+/// A series with `chunks` chunks from 1,000,000 on, a thousand samples apart, an
+/// overlay over each, and `before` overlays older than all of them. Overlays that
+/// begin in `damaged` cannot be read.
+fn overlaid(chunks: i64, before: i64, damaged: std::ops::Range<i64>) -> Series {
+    let (disk, env) = disk();
+    let (id, cache) = (SeriesId(7), Cache::new(1 << 16));
+    let start = 1_000_000;
+    let mut base = BlockWriter::create(&env, &path(1), 1, 0, Family::Base).unwrap();
+    let mut late = BlockWriter::create(&env, &path(2), 2, 0, Family::Late).unwrap();
+    let mut holes = Vec::new();
+    for place in -before..chunks {
+        let first = start + place * 1_000;
+        if place >= 0 {
+            base.chunk(id, Kind::Base, &chunk(first, 2, 400, 1))
+                .unwrap();
+        }
+        if damaged.contains(&(first + 1)) {
+            holes.push(late.written_bytes() as usize);
+        }
+        let over = Kind::Overlay(DuplicatePolicy::Last);
+        late.chunk(id, over, &chunk(first + 1, 2, 400, 2)).unwrap();
+    }
+    let mut blocks = PartitionBlocks::default();
+    let open = |writer: BlockWriter, number| {
+        let meta = writer.finish().unwrap();
+        if number == 2 {
+            let mut bytes = disk.bytes(&path(2)).unwrap();
+            holes.iter().for_each(|&at| bytes[at + 9] ^= 1);
+            disk.set_bytes(&path(2), bytes).unwrap();
+        }
+        Arc::new(Block::open(&env, &path(number), &meta, &cache).unwrap())
+    };
+    blocks.base.push(open(base, 1));
+    blocks.late.push(open(late, 2));
+    series_in(id, blocks, start + chunks * 1_000)
+}
+
+/// The first `count` timestamps of an answer.
+fn first_rows(series: &mut Series, count: u64, reverse: bool) -> Result<Vec<Timestamp>> {
+    let query = RangeQuery {
+        from: i64::MIN,
+        to: i64::MAX,
+        filter_by_timestamps: None,
+        filter_by_value: None,
+        count: Some(count),
+        aggregation: None,
+        reverse,
+        latest: false,
+    };
+    let snapshot = series.snapshot(query.from, query.to);
+    let mut source = MergeSource::new(snapshot, reverse)?;
+    let mut rows = Rows::default();
+    query::run(&query, Neighbours::default(), &mut source, &mut rows)?;
+    Ok(rows.0.into_iter().map(|(at, _)| at).collect())
+}
+
+/// Whoever asks for few samples is answered though others cannot be read: those
+/// are not even looked at.
+#[test]
+fn few_rows_need_only_the_overlays_that_lie_over_them() {
+    for before in [0, 100] {
+        let oldest = 1_000_000 - before * 1_000;
+        let newest = 1_000_000 + 100 * 1_000;
+        let mut series = overlaid(100, before, oldest + 5_000..newest);
+        let mut rows = first_rows(&mut series, 300, false).unwrap();
+        let there = i64::from(before > 0);
+        let step = |n| oldest + there + n * (1 + there);
+        assert_eq!(rows, (0..300).map(step).collect::<Vec<_>>());
+        let failed = first_rows(&mut series, 300, true).unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Corrupt);
+
+        let mut series = overlaid(100, before, oldest..newest - 5_000);
+        rows = first_rows(&mut series, 300, true).unwrap();
+        let end = newest - 1_000 + 799;
+        assert_eq!(rows, (0..300).map(|n| end - n).collect::<Vec<_>>());
+        let failed = first_rows(&mut series, 300, false).unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::Corrupt);
+    }
 }

@@ -41,8 +41,13 @@ impl SharedLate {
         self.staged.push(op);
     }
 
+    /// Its sorted runs.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &[LateOp]> {
+        self.runs.iter().map(Run::ops)
+    }
+
     /// All operations of `from..=to`, sorted as in a run.
-    pub(crate) fn collect(self, from: Timestamp, to: Timestamp) -> Vec<LateOp> {
+    pub(crate) fn collect(&self, from: Timestamp, to: Timestamp) -> Vec<LateOp> {
         if from > to {
             return Vec::new();
         }
@@ -52,7 +57,8 @@ impl SharedLate {
             let length = run.ops[start..].partition_point(|op| op.timestamp <= to);
             ops.extend_from_slice(&run.ops[start..start + length]);
         }
-        ops.extend(self.staged);
+        let staged = self.staged.iter().copied();
+        ops.extend(staged.filter(|op| (from..=to).contains(&op.timestamp)));
         sort_ops(&mut ops);
         ops
     }

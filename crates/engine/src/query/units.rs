@@ -1,0 +1,184 @@
+//! What a walk over a snapshot goes through, and the operations over it.
+//!
+//! A *unit* begins where a chunk or the tail does, or, between two chunks, where
+//! many operations do, and ends before the next one. The operations of a
+//! *stretch* of units are at hand at a time: of one at first, so that a walk that
+//! ends early reads few, then of more and more as long as there are few of them.
+//!
+//! Invariants: units ascend and cover the span without a gap: the first begins
+//! before all. A chunk lies in one unit, and a unit in one stretch.
+//!
+//! Tested by the series' tests and the model test, forwards and backwards.
+
+use crate::block::StoredChunk;
+use crate::error::Result;
+use crate::series::chunk::Chunk;
+use crate::series::late::LateOp;
+use crate::series::over::Over;
+use latewood_model::Timestamp;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Operations of a stretch below which the next is twice as long, and above
+/// which it is half as long: 1.5 MiB.
+const FEW_OPS: usize = 16 * 1024;
+const MANY_OPS: usize = 64 * 1024;
+/// Units of a stretch at most: where few operations follow many it is not known
+/// how many come.
+const STRETCH_MAX: usize = 64;
+
+/// Where the samples of a unit are.
+pub(super) enum Piece {
+    /// In a block: its place among the stored chunks.
+    Stored(usize),
+    Held(Arc<Chunk>),
+    Tail,
+    /// Nowhere: there are operations only.
+    Loose,
+}
+
+/// Part of a snapshot.
+struct Unit {
+    piece: Piece,
+    /// Nothing of it is older, the operations of the first unit aside.
+    first: Timestamp,
+}
+
+/// The units of a snapshot.
+pub(super) struct Units {
+    units: Vec<Unit>,
+    over: Over,
+    from: Timestamp,
+    to: Timestamp,
+    /// The stretch whose operations are at hand.
+    near: Range<usize>,
+    /// These, sorted as in a run.
+    ops: Vec<LateOp>,
+    /// Where those of each of its units end.
+    ends: Vec<usize>,
+    /// Units of the next stretch.
+    stretch: usize,
+}
+
+impl Units {
+    /// Of the `stored` chunks, then those `held`, then the tail, if it has a
+    /// first sample; they all ascend. `over` lies over them in `from..=to`.
+    pub(super) fn new(
+        stored: &[StoredChunk],
+        held: impl Iterator<Item = Arc<Chunk>>,
+        tail_first: Option<Timestamp>,
+        over: Over,
+        (from, to): (Timestamp, Timestamp),
+    ) -> Self {
+        let stored = stored.iter().enumerate();
+        let stored = stored.map(|(place, stored)| {
+            let piece = Piece::Stored(place);
+            (stored.entry.first, stored.entry.last, piece)
+        });
+        let held = held.map(|chunk| (chunk.first(), chunk.last(), Piece::Held(chunk)));
+        let tail = tail_first.map(|first| (first, Timestamp::MAX, Piece::Tail));
+        let mut marks = over.marks();
+        marks.retain(|mark| (from..=to).contains(mark));
+        Self {
+            units: units_of(stored.chain(held).chain(tail), marks),
+            over,
+            from,
+            to,
+            near: 0..0,
+            ops: Vec::new(),
+            ends: Vec::new(),
+            stretch: 1,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.units.len()
+    }
+
+    pub(super) fn piece(&self, unit: usize) -> &Piece {
+        &self.units[unit].piece
+    }
+
+    /// Where a unit begins; `None` behind the last.
+    pub(super) fn first(&self, unit: usize) -> Option<Timestamp> {
+        self.units.get(unit).map(|unit| unit.first)
+    }
+
+    /// Brings together the operations of `unit`, and of some that come next.
+    /// Those at hand before are so no longer, unless it is one of theirs.
+    ///
+    /// # Errors
+    /// As [`Over::read`].
+    pub(super) fn reach(&mut self, unit: usize, reverse: bool) -> Result<()> {
+        if self.near.contains(&unit) {
+            return Ok(());
+        }
+        let near = match reverse {
+            true => (unit + 1).saturating_sub(self.stretch)..unit + 1,
+            false => unit..self.len().min(unit + self.stretch),
+        };
+        let from = match near.start {
+            0 => self.from,
+            start => self.units[start].first,
+        };
+        let next = self.first(near.end);
+        let to = next.map_or(self.to, |next| next.saturating_sub(1));
+        self.ops = self.over.read(from, to)?;
+        self.ends.clear();
+        let mut end = 0;
+        for next in near.start + 1..near.end {
+            let first = self.units[next].first;
+            end += self.ops[end..].partition_point(|op| op.timestamp < first);
+            self.ends.push(end);
+        }
+        self.ends.push(self.ops.len());
+        self.near = near;
+        self.stretch = match self.ops.len() {
+            ..FEW_OPS => (self.stretch * 2).min(STRETCH_MAX),
+            FEW_OPS..=MANY_OPS => self.stretch,
+            _ => (self.stretch / 2).max(1),
+        };
+        Ok(())
+    }
+
+    /// Where the operations of a unit stand that was reached.
+    pub(super) fn ops_of(&self, unit: usize) -> Range<usize> {
+        let place = unit - self.near.start;
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start..self.ends[place]
+    }
+
+    /// The operations at hand.
+    pub(super) fn ops(&self) -> &[LateOp] {
+        &self.ops
+    }
+}
+
+/// A unit for each piece, given with its first and last timestamp, and for each
+/// mark that lies in none. There is one in any case.
+fn units_of(
+    pieces: impl Iterator<Item = (Timestamp, Timestamp, Piece)>,
+    marks: Vec<Timestamp>,
+) -> Vec<Unit> {
+    let marks = marks.into_iter().map(|mark| (mark, mark, Piece::Loose));
+    let mut all: Vec<_> = pieces.chain(marks).collect();
+    // Stable: a chunk stands before a mark where both begin.
+    all.sort_by_key(|&(first, ..)| first);
+    let mut covered = None;
+    all.retain(|&(first, last, ref piece)| {
+        let is_held = matches!(piece, Piece::Loose) && covered >= Some(first);
+        covered = covered.max(Some(last));
+        !is_held
+    });
+    let mut units: Vec<Unit> = all
+        .into_iter()
+        .map(|(first, _, piece)| Unit { piece, first })
+        .collect();
+    if units.is_empty() {
+        units.push(Unit {
+            piece: Piece::Loose,
+            first: Timestamp::MIN,
+        });
+    }
+    units
+}

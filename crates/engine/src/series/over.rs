@@ -1,0 +1,114 @@
+//! What lies over the chunks of a span, read stretch by stretch.
+//!
+//! Overlays in blocks, the operations and deletions of a frozen head, those of
+//! the head: layers in arrival order. A reader brings together what they say of
+//! a stretch of time when it gets there, so that one who is content with few
+//! samples reads few overlays, and one who reads all of a long span holds few at
+//! a time.
+//!
+//! Invariant: however a span is cut into stretches, the operations of these are,
+//! one after the other, those of the span. Tested by `series/tests.rs` and the
+//! model test.
+
+use super::late::{LateOp, SharedLate};
+use super::overlay::Overlays;
+use super::spans::Spans;
+use super::stored::Frozen;
+use crate::block::{Kind, Overlay};
+use crate::error::Result;
+use latewood_model::Timestamp;
+use std::sync::Arc;
+
+/// Sorted operations in memory from one mark to the next: about as many as an
+/// overlay in a block has.
+const MARK_OPS: usize = 2048;
+
+/// Layers of operations, the oldest first.
+#[derive(Default)]
+pub(crate) struct Over {
+    stored: Vec<Overlay>,
+    frozen: Option<Arc<Frozen>>,
+    /// Deletions of the head, older than what is in `deep`.
+    deleted: Spans,
+    deep: SharedLate,
+    /// Operations over chunks of the head, all newer than what is in blocks.
+    late: SharedLate,
+}
+
+impl Over {
+    /// What lies over the stored part of a series.
+    pub(super) fn stored(
+        stored: Vec<Overlay>,
+        frozen: Option<Arc<Frozen>>,
+        deleted: Spans,
+        deep: SharedLate,
+    ) -> Self {
+        Self {
+            stored,
+            frozen,
+            deleted,
+            deep,
+            late: SharedLate::default(),
+        }
+    }
+
+    /// The same with what lies over the head.
+    pub(crate) fn with_head(self, late: SharedLate) -> Self {
+        Self { late, ..self }
+    }
+
+    /// Timestamps between which there are not many operations, in no order.
+    /// Reads nothing.
+    pub(crate) fn marks(&self) -> Vec<Timestamp> {
+        let stored = self.stored.iter().filter_map(|overlay| match overlay {
+            Overlay::Ops(stored) => Some(stored.entry.first),
+            Overlay::Delete(..) => None,
+        });
+        let frozen = self.frozen.iter().map(|frozen| &frozen.ops[..]);
+        let runs = frozen.chain(self.deep.runs()).chain(self.late.runs());
+        let held = runs.flat_map(|run| run.iter().step_by(MARK_OPS));
+        stored.chain(held.map(|op| op.timestamp)).collect()
+    }
+
+    /// The operations of `from..=to`, sorted as in a run. Reads the overlays
+    /// that touch it.
+    ///
+    /// # Errors
+    /// `Corrupt` and `Io`, naming the file.
+    pub(crate) fn read(&self, from: Timestamp, to: Timestamp) -> Result<Vec<LateOp>> {
+        let mut overlays = Overlays::default();
+        for overlay in &self.stored {
+            match overlay {
+                Overlay::Delete(first, last) => overlays.delete(*first, *last),
+                Overlay::Ops(stored) => {
+                    if let Kind::Overlay(policy) = stored.entry.kind
+                        && stored.entry.touches(from, to)
+                    {
+                        overlays.chunk(&*stored.load()?, policy, from, to)?;
+                    }
+                }
+            }
+        }
+        if let Some(frozen) = &self.frozen {
+            delete_all(&mut overlays, &frozen.deleted);
+            overlays.ops(span_of(&frozen.ops, from, to).iter().copied());
+        }
+        delete_all(&mut overlays, &self.deleted);
+        overlays.ops(self.deep.collect(from, to));
+        let (mut ops, _) = overlays.finish();
+        ops.extend(self.late.collect(from, to));
+        Ok(ops)
+    }
+}
+
+fn delete_all(overlays: &mut Overlays, deleted: &Spans) {
+    for (from, to) in deleted.iter() {
+        overlays.delete(from, to);
+    }
+}
+
+fn span_of(ops: &[LateOp], from: Timestamp, to: Timestamp) -> &[LateOp] {
+    let start = ops.partition_point(|op| op.timestamp < from);
+    let end = ops.partition_point(|op| op.timestamp <= to).max(start);
+    &ops[start..end]
+}
