@@ -10,7 +10,7 @@
 //! too, in whole pages of the disk. Segments and the length of the log are
 //! sized by the budget when the database is opened.
 //!
-//! Tested by `tests/room.rs` on a real directory and by `tests/compact`.
+//! Tested by `tests/room.rs` on a real directory, by `tests/compact` and below.
 
 use crate::core::Core;
 use crate::db::Db;
@@ -93,14 +93,18 @@ impl Usage {
         self.blocks + self.log + self.others
     }
 
-    /// What the ring counts. No block counts for half of the budget at most:
-    /// dropping samples makes nothing else shorter.
+    /// What the ring counts: not what goes with the next write. What is no block counts for
+    /// half of the budget at most: dropping samples makes nothing else shorter.
     pub(crate) fn of_ring(&self, budget_bytes: u64) -> u64 {
-        self.blocks + (self.log + self.others).min(budget_bytes / 2)
+        self.blocks + (self.log_needed() + self.others).min(budget_bytes / 2)
+    }
+
+    fn log_needed(&self) -> u64 {
+        self.log.saturating_sub(self.log_given_up)
     }
 
     fn is_over(&self, budget_bytes: u64) -> bool {
-        let log = self.log.saturating_sub(self.log_given_up);
+        let log = self.log_needed();
         let total = self.blocks + self.others + log;
         // A flush writes about half of what the log took for the same samples.
         log.max(2 * self.unflushed) > budget_bytes / 8 * 3
@@ -324,5 +328,27 @@ impl Core {
                  series files and quarantine {others}{paused}"
             ),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_goes_with_the_next_write_takes_no_room() {
+        let usage = Usage {
+            blocks: 500,
+            log: 600,
+            ..Usage::default()
+        };
+        assert_eq!(usage.of_ring(1_000), 1_000, "half of the budget at most");
+        assert!(usage.is_over(1_000));
+        let after_a_flush = Usage {
+            log_given_up: 550,
+            ..usage
+        };
+        assert_eq!(after_a_flush.of_ring(1_000), 550);
+        assert!(!after_a_flush.is_over(1_000));
     }
 }

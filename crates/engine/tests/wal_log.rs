@@ -119,7 +119,6 @@ fn what_goes_with_the_next_write_is_told_at_any_time() {
     let old = wal.stats().bytes_given_up;
     assert!(old > 5 * 65_536, "{old}");
     wal.close().unwrap();
-    assert_eq!(wal.stats().bytes_given_up, old, "a header says so now");
     drop(wal);
     let (wal, ..) = open(&disk.env(2)).unwrap();
     wal.background_tick().unwrap();

@@ -115,9 +115,10 @@ impl Series {
         let stored_last = self.stored.as_ref().map(|stored| stored.last());
         let chunks_last = self.chunks.last().map(|chunk| chunk.last());
         self.sealed_last = chunks_last.or(stored_last).into();
-        if let Some(late) = &mut self.late {
-            late.unlearn();
-        }
+        debug_assert!(
+            self.late.is_none(),
+            "it knows what was there: all is settled"
+        );
         let head_newest = self.tail.last().map(|sample| sample.timestamp);
         let head_newest = head_newest.or(self.chunks.last().map(|chunk| chunk.last()));
         self.newest = head_newest.or(left.map(|(timestamp, _)| timestamp)).into();

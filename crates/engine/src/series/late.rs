@@ -42,6 +42,7 @@ const CHECK_EVERY: usize = 512;
 /// Runs of one tier that merge into one of the next. More makes reads of
 /// unsettled series look into more runs, fewer moves each operation more often.
 const FAN_IN: usize = 8;
+
 /// A late sample and how it meets what is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateOp {
@@ -224,7 +225,7 @@ impl Late {
     /// `Corrupt` where a chunk is damaged.
     #[inline]
     pub(crate) fn prepare(&mut self, timestamp: Timestamp, chunks: &[Held]) -> Result<()> {
-        match self.known.look(timestamp) {
+        match self.known.note_look(timestamp) {
             true => self.learn(chunks),
             false => Ok(()),
         }
@@ -234,11 +235,6 @@ impl Late {
     fn learn(&mut self, chunks: &[Held]) -> Result<()> {
         let runs = self.settling.iter().chain(&self.runs).flat_map(Run::ops);
         self.known.learn(chunks, runs.chain(&self.staged))
-    }
-
-    /// Forgets what was learnt: samples are to come where there were some.
-    pub(crate) fn unlearn(&mut self) {
-        self.known.unlearn();
     }
 
     /// The value at `timestamp` after all pending operations, given what the

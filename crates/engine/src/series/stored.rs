@@ -295,7 +295,7 @@ impl Stored {
     }
 
     /// Whether a sample is stored at `timestamp`: from the newest layer to the
-    /// oldest, until one says so. Reads an index page of each block that may
+    /// oldest, until one says so. Reads the index of each block that may
     /// hold it, and at most a chunk for each entry there that spans it.
     ///
     /// # Errors
@@ -338,6 +338,11 @@ impl Stored {
     /// Bytes of memory it holds, the frozen head included.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.deleted.memory_bytes() + self.frozen_bytes()
+    }
+
+    /// Bytes of what is known of the operations that wait.
+    pub(crate) fn filter_bytes(&self) -> usize {
+        self.deep.as_ref().map_or(0, |deep| deep.filter_bytes())
     }
 
     /// Bytes of the operations that wait.

@@ -56,7 +56,8 @@ pub struct WalStats {
     pub rolls: u64,
     /// Bytes of all segment files, prepared and spare ones included.
     pub bytes_on_disk: u64,
-    /// Of those, the bytes of segments that go only once more is written.
+    /// Of those, the bytes of segments that go only once more is written. None
+    /// while a backup copies them.
     pub bytes_given_up: u64,
     /// Why the log halted, if it did.
     pub halted: Option<String>,

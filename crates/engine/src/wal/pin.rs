@@ -42,3 +42,50 @@ impl Drop for Pin<'_> {
         self.0.tail.lock().pins -= 1;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{GroupBuilder, Position, RecordIter, Replay, WalOptions};
+    use super::*;
+    use crate::error::Result;
+    use crate::io::sim::SimDisk;
+    use latewood_model::{DuplicatePolicy, SeriesId};
+    use std::path::Path;
+
+    struct Nothing;
+
+    impl Replay for Nothing {
+        fn workers(&self) -> usize {
+            1
+        }
+
+        fn apply(&self, _: usize, _: Position, _: RecordIter<'_>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn pinned_segments_are_nothing_that_goes() {
+        let options = WalOptions {
+            segment_bytes: 64 * 1024,
+            ..WalOptions::default()
+        };
+        let env = SimDisk::new().env(1);
+        let (wal, _) = Wal::open(&env, Path::new("/wal"), &options, &Nothing).unwrap();
+        while wal.stats().segments < 4 {
+            let mut group = GroupBuilder::new();
+            group.begin(0);
+            for at in 0..1_000 {
+                let value = (at as f64 + 0.1).sqrt();
+                group.sample(SeriesId(0), at, value, DuplicatePolicy::Last);
+            }
+            wal.append(&mut group).unwrap();
+        }
+        wal.trim(wal.written()).unwrap();
+        assert!(wal.stats().bytes_given_up >= 2 * 64 * 1024);
+        let pin = wal.pin();
+        assert_eq!(wal.stats().bytes_given_up, 0);
+        drop(pin);
+        assert!(wal.stats().bytes_given_up >= 2 * 64 * 1024);
+    }
+}

@@ -59,12 +59,15 @@ impl Tail {
             .unwrap_or(self.segments.len() - 1)
     }
 
-    /// Bytes of segments not needed any more: they go with the groups that come
-    /// next, by the current header or by one that is wanted.
+    /// Bytes of segments that are needed no more and go only with the group that
+    /// comes next: no header gives them up yet, or one with nothing behind it.
+    /// None while somebody copies them.
     pub(super) fn given_up_bytes(&self) -> u64 {
-        let start = match self.roll_wanted {
-            true => self.start,
-            false => self.header.start,
+        let is_new = self.next_sequence == self.header.first_sequence;
+        let start = match (self.pins, self.roll_wanted, is_new) {
+            (0, true, _) => self.start,
+            (0, false, true) => self.header.start,
+            _ => return 0,
         };
         let pairs = self.segments.iter().zip(self.segments.iter().skip(1));
         let given_up = pairs.take_while(|(_, next)| next.first_sequence <= start);

@@ -1,15 +1,17 @@
 //! What is known of the timestamps of a series, for the checks of BLOCK.
 //!
-//! Two answers, each built once it is asked for often enough: whether the
-//! series certainly has nothing at a timestamp (a filter over what is pending
-//! and what is in chunks), and whether an operation is pending there (a set,
-//! asked only where the filter could not say).
+//! Two answers: whether the series certainly has nothing at a timestamp (a
+//! filter over what is pending and what is in chunks, made once looks are many
+//! enough), and whether an operation is pending there (a set, made once the
+//! filter cannot say).
 //!
 //! Invariants:
 //! 1. The filter holds every pending timestamp, and those of all samples in
 //!    chunks up to `learnt_to`. A settle moves samples and makes none come;
-//!    after a deletion it knows some that are gone, which does no harm. Samples
-//!    come in order after `learnt_to`, until a deletion: then all is unlearnt.
+//!    once some expired it knows timestamps that are gone, which does no harm.
+//!    Samples come in order after `learnt_to`. Only a deletion could take that
+//!    back, and it settles first: a settle that leaves nothing pending ends the
+//!    life of this, too.
 //! 2. The set, where there is one, holds every pending timestamp but those of
 //!    `staged[indexed..]`.
 //!
@@ -28,8 +30,7 @@ use latewood_model::Timestamp;
 const LOOK_WORTH: usize = 32;
 /// Looks before a filter may pay.
 const LOOKS_MIN: u32 = 8;
-/// Chunks with more samples are looked into: to learn them takes a millisecond
-/// or two of the writer's time.
+/// More timestamps are not learnt, but looked for: the writer would wait.
 const LEARN_MAX: usize = 1 << 20;
 
 /// See the module.
@@ -61,11 +62,6 @@ impl Known {
     /// Hears that operations are pending no more.
     pub(super) fn forget_pending(&mut self) {
         self.pending = None;
-    }
-
-    /// Forgets what was learnt: samples are to come where there were some.
-    pub(super) fn unlearn(&mut self) {
-        (self.filter, self.learnt_to) = (None, None);
     }
 
     /// Whether one of the operations, in runs or staged, is at `timestamp`.
@@ -109,7 +105,7 @@ impl Known {
     /// Notes that `timestamp` is about to be looked for; whether it is time to
     /// see if learning pays.
     #[inline]
-    pub(super) fn look(&mut self, timestamp: Timestamp) -> bool {
+    pub(super) fn note_look(&mut self, timestamp: Timestamp) -> bool {
         let is_full = self.is_full();
         if !is_full && self.learnt_to.is_some_and(|to| timestamp <= to) {
             return false;
@@ -130,8 +126,9 @@ impl Known {
         pending: impl Iterator<Item = &'a LateOp> + Clone,
     ) -> Result<()> {
         let in_chunks: usize = chunks.iter().map(|held| held.count()).sum();
-        if in_chunks > LEARN_MAX {
-            self.unlearn();
+        let all = pending.clone().count() + in_chunks;
+        if all > LEARN_MAX {
+            (self.filter, self.learnt_to) = (None, None);
             return Ok(());
         }
         let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
@@ -143,7 +140,7 @@ impl Known {
         }
         self.looks = 0;
         if is_full || self.filter.is_none() {
-            let mut filter = Filter::new((pending.clone().count() + in_chunks) * 2);
+            let mut filter = Filter::new(all * 2);
             pending.for_each(|op| filter.insert(op.timestamp));
             (self.filter, self.learnt_to) = (Some(filter), None);
         }
