@@ -92,8 +92,7 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
         summary.blocks_damaged = replayer.damage.into_inner();
         summary.log = report;
         core.wal = Some(wal.observed_by(core.observer.clone()));
-        // Flushes on the way took what the replay itself held for there to stay.
-        core.budget.forget_crowd();
+        core.note_replay_end();
     } else {
         core.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
     }

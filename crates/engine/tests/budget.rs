@@ -33,6 +33,8 @@ impl World {
             ..options
         };
         let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
+        // What the start took is over.
+        clock.advance_ms(5_000);
         Self { db, process, clock }
     }
 
@@ -168,6 +170,35 @@ fn what_a_replay_took_keeps_no_new_series_out() {
     clock.advance_ms(200);
     db.maintain().unwrap();
     assert_eq!(append(&db, &[sample(b"new", 1, 1.0)]).unwrap(), [Ok(1)]);
+}
+
+/// The same without a flush: what the replay took is given back a moment later.
+#[test]
+fn what_a_start_holds_is_not_there_to_stay() {
+    let process = Arc::new(SimProcess::default());
+    let clock = Arc::new(SimClock::default());
+    let env = Env {
+        process: process.clone(),
+        clock: clock.clone(),
+        ..SimDisk::new().env(1)
+    };
+    let options = Options {
+        memory_bytes: BUDGET,
+        ..options(2)
+    };
+    clock.advance_ms(5_000);
+    process.set_anonymous_bytes(BUDGET / 100 * 88);
+    let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
+    clock.advance_ms(200);
+    db.maintain().unwrap();
+    assert_eq!(append(&db, &[sample(b"a", 1, 1.0)]).unwrap(), [Ok(1)]);
+    // A flush in this moment knows no better.
+    db.flush().unwrap();
+    assert_eq!(append(&db, &[sample(b"b", 1, 1.0)]).unwrap(), [Ok(1)]);
+    clock.advance_ms(5_000);
+    db.maintain().unwrap();
+    let outcomes = append(&db, &[sample(b"c", 1, 1.0)]).unwrap();
+    assert_eq!(outcomes, [Err(Refusal::OutOfMemory)]);
 }
 
 /// A burst of new series is seen though nobody asked the system meanwhile.

@@ -41,6 +41,9 @@ const STORED_BYTES: u64 = 160;
 /// themselves, may fill before new ones are refused: the rest is for samples of
 /// those there are.
 const SERIES_PERCENT: u64 = 85;
+/// How long flushes may follow each other before what is measured between them
+/// counts as there to stay all the same.
+const UNSTEADY_NS: u64 = 3_000_000_000;
 /// How old a look at the memory gets.
 const LOOK_NS: u64 = 100_000_000;
 
@@ -69,6 +72,8 @@ pub(crate) struct Budget {
     unstored_bytes: AtomicU64,
     /// No flush has moved memory about lately: what is no head is there to stay.
     is_steady: AtomicBool,
+    /// When that was so last, or the database was opened.
+    steady_ns: AtomicU64,
     /// What is there to stay leaves no room for new series.
     pub(super) is_crowded: AtomicBool,
     level: AtomicU8,
@@ -144,13 +149,18 @@ impl Budget {
     }
 
     /// A flush begins. From now on what is measured is not all there to stay.
-    pub(crate) fn begin_flush(&self) {
-        self.look_at_crowd();
+    pub(crate) fn begin_flush(&self, now_ns: u64) {
+        let steady_ns = self.steady_ns.load(Ordering::Relaxed);
+        if now_ns.saturating_sub(steady_ns) >= UNSTEADY_NS {
+            self.look_at_crowd();
+        }
         self.is_steady.store(false, Ordering::Relaxed);
     }
 
     /// New series are taken until a look that no flush disturbs says otherwise.
-    pub(crate) fn forget_crowd(&self) {
+    pub(crate) fn forget_crowd(&self, now_ns: u64) {
+        self.steady_ns.store(now_ns, Ordering::Relaxed);
+        self.is_steady.store(false, Ordering::Relaxed);
         self.is_crowded.store(false, Ordering::Relaxed);
     }
 
@@ -299,6 +309,9 @@ impl Core {
         let is_steady = !self.is_flushing() && !self.has_just_flushed();
         budget.is_steady.store(is_steady, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();
+        if is_steady {
+            budget.steady_ns.store(now_ns, Ordering::Relaxed);
+        }
         budget.measured_ns.store(now_ns, Ordering::Relaxed);
         if budget.set_level() == Level::Full {
             // Sooner than a write is refused, reads have to go to the disk.
