@@ -49,6 +49,7 @@ impl Db {
         // From the first write on, not from the first look of a thread.
         core.expire_by_clock()?;
         core.look_at_room();
+        core.budget.note_start(env.clock.monotonic_ns());
         let core = Arc::new(core);
         let workers = if core.options.background {
             Workers::start(&core)?

@@ -92,7 +92,6 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
         summary.blocks_damaged = replayer.damage.into_inner();
         summary.log = report;
         core.wal = Some(wal.observed_by(core.observer.clone()));
-        core.note_replay_end();
     } else {
         core.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
     }

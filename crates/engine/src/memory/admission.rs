@@ -24,8 +24,7 @@ impl Db {
             .budget
             .limit_bytes
             .store(limit_bytes, Ordering::Relaxed);
-        let now_ns = self.core.env.clock.monotonic_ns();
-        self.core.budget.forget_crowd(now_ns);
+        self.core.budget.forget_crowd();
         let cache_bytes = self.core.budget.cache_bytes();
         self.core.store.cache.set_capacity(cache_bytes);
         self.core.look_at_memory();

@@ -41,9 +41,11 @@ const STORED_BYTES: u64 = 160;
 /// themselves, may fill before new ones are refused: the rest is for samples of
 /// those there are.
 const SERIES_PERCENT: u64 = 85;
-/// How long flushes may follow each other before what is measured between them
-/// counts as there to stay all the same.
-const UNSTEADY_NS: u64 = 3_000_000_000;
+/// What is held right after a start may be what the start took. It is believed
+/// to be there to stay after so long, or once new series took this share of the
+/// budget.
+const DOUBT_NS: u64 = 1_000_000_000;
+const DOUBT_SHARE: u64 = 32;
 /// How old a look at the memory gets.
 const LOOK_NS: u64 = 100_000_000;
 
@@ -72,8 +74,11 @@ pub(crate) struct Budget {
     unstored_bytes: AtomicU64,
     /// No flush has moved memory about lately: what is no head is there to stay.
     is_steady: AtomicBool,
-    /// When that was so last, or the database was opened.
-    steady_ns: AtomicU64,
+    /// Right after a start, what is held may go by itself.
+    is_doubted: AtomicBool,
+    started_ns: AtomicU64,
+    /// What writers took that is in no head, since the start.
+    new_bytes: AtomicI64,
     /// What is there to stay leaves no room for new series.
     pub(super) is_crowded: AtomicBool,
     level: AtomicU8,
@@ -149,23 +154,31 @@ impl Budget {
     }
 
     /// A flush begins. From now on what is measured is not all there to stay.
-    pub(crate) fn begin_flush(&self, now_ns: u64) {
-        let steady_ns = self.steady_ns.load(Ordering::Relaxed);
-        if now_ns.saturating_sub(steady_ns) >= UNSTEADY_NS {
-            self.look_at_crowd();
-        }
+    pub(crate) fn begin_flush(&self) {
+        self.look_at_crowd();
         self.is_steady.store(false, Ordering::Relaxed);
     }
 
+    /// A start is over: a few new series are taken before it is believed that
+    /// what is held is there to stay.
+    pub(crate) fn note_start(&self, now_ns: u64) {
+        self.started_ns.store(now_ns, Ordering::Relaxed);
+        self.new_bytes.store(0, Ordering::Relaxed);
+        self.is_doubted.store(true, Ordering::Relaxed);
+        self.forget_crowd();
+    }
+
     /// New series are taken until a look that no flush disturbs says otherwise.
-    pub(crate) fn forget_crowd(&self, now_ns: u64) {
-        self.steady_ns.store(now_ns, Ordering::Relaxed);
-        self.is_steady.store(false, Ordering::Relaxed);
+    pub(crate) fn forget_crowd(&self) {
         self.is_crowded.store(false, Ordering::Relaxed);
     }
 
     fn look_at_crowd(&self) {
         let limit = self.limit_bytes();
+        let new = self.new_bytes.load(Ordering::Relaxed);
+        if self.is_doubted.load(Ordering::Relaxed) && new < (limit / DOUBT_SHARE) as i64 {
+            return;
+        }
         let flushed = self.used_bytes().saturating_sub(self.head_bytes());
         let stays = flushed + self.unstored_bytes.load(Ordering::Relaxed);
         let is_crowded = limit > 0 && stays >= limit / 100 * SERIES_PERCENT;
@@ -246,6 +259,7 @@ impl Budget {
     fn add(&self, (heads, all): (i64, i64)) {
         self.head_bytes.fetch_add(heads, Ordering::Relaxed);
         self.grown_bytes.fetch_add(all, Ordering::Relaxed);
+        self.new_bytes.fetch_add(all - heads, Ordering::Relaxed);
         self.set_level();
     }
 
@@ -309,8 +323,9 @@ impl Core {
         let is_steady = !self.is_flushing() && !self.has_just_flushed();
         budget.is_steady.store(is_steady, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();
-        if is_steady {
-            budget.steady_ns.store(now_ns, Ordering::Relaxed);
+        let started_ns = budget.started_ns.load(Ordering::Relaxed);
+        if now_ns.saturating_sub(started_ns) >= DOUBT_NS {
+            budget.is_doubted.store(false, Ordering::Relaxed);
         }
         budget.measured_ns.store(now_ns, Ordering::Relaxed);
         if budget.set_level() == Level::Full {

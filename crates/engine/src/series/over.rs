@@ -10,11 +10,12 @@
 //! one after the other, those of the span. Tested by `series/tests.rs` and the
 //! model test.
 
-use super::late::{LateOp, SharedLate};
+use super::chunk::Chunk;
+use super::late::{LateOp, SharedLate, sort_ops};
 use super::overlay::Overlays;
 use super::spans::Spans;
 use super::stored::Frozen;
-use crate::block::{Kind, Overlay};
+use crate::block::{Kind, Overlay, StoredChunk};
 use crate::error::Result;
 use latewood_model::Timestamp;
 use std::sync::Arc;
@@ -26,24 +27,29 @@ const MARK_OPS: usize = 2048;
 /// Layers of operations, the oldest first.
 #[derive(Default)]
 pub(crate) struct Over {
+    /// Nothing older counts of what lies over stored samples.
+    floor: Timestamp,
     stored: Vec<Overlay>,
     frozen: Option<Arc<Frozen>>,
     /// Deletions of the head, older than what is in `deep`.
     deleted: Spans,
     deep: SharedLate,
-    /// Operations over chunks of the head, all newer than what is in blocks.
+    /// Operations over chunks of the head, newer than what is in blocks, and the
+    /// one that stands for an open bucket, wherever that is.
     late: SharedLate,
 }
 
 impl Over {
-    /// What lies over the stored part of a series.
+    /// What lies over the stored part of a series from `floor` on.
     pub(super) fn stored(
+        floor: Timestamp,
         stored: Vec<Overlay>,
         frozen: Option<Arc<Frozen>>,
         deleted: Spans,
         deep: SharedLate,
     ) -> Self {
         Self {
+            floor,
             stored,
             frozen,
             deleted,
@@ -76,35 +82,60 @@ impl Over {
     /// # Errors
     /// `Corrupt` and `Io`, naming the file.
     pub(crate) fn read(&self, from: Timestamp, to: Timestamp) -> Result<Vec<LateOp>> {
+        let mut ops = self.read_stored(from.max(self.floor), to)?;
+        let late = self.late.collect(from, to);
+        let follows = match (ops.last(), late.first()) {
+            (Some(stored), Some(late)) => stored.timestamp < late.timestamp,
+            _ => true,
+        };
+        ops.extend(late);
+        if !follows {
+            sort_ops(&mut ops);
+        }
+        Ok(ops)
+    }
+
+    fn read_stored(&self, from: Timestamp, to: Timestamp) -> Result<Vec<LateOp>> {
         let mut overlays = Overlays::default();
         for overlay in &self.stored {
             match overlay {
-                Overlay::Delete(first, last) => overlays.delete(*first, *last),
+                Overlay::Delete(first, last) => {
+                    if *first <= to && from <= *last {
+                        overlays.delete(*first, *last);
+                    }
+                }
                 Overlay::Ops(stored) => {
                     if let Kind::Overlay(policy) = stored.entry.kind
                         && stored.entry.touches(from, to)
                     {
-                        overlays.chunk(&*stored.load()?, policy, from, to)?;
+                        overlays.chunk(&*load(stored, from, to)?, policy, from, to)?;
                     }
                 }
             }
         }
         if let Some(frozen) = &self.frozen {
-            delete_all(&mut overlays, &frozen.deleted);
+            delete_all(&mut overlays, &frozen.deleted, from, to);
             overlays.ops(span_of(&frozen.ops, from, to).iter().copied());
         }
-        delete_all(&mut overlays, &self.deleted);
+        delete_all(&mut overlays, &self.deleted, from, to);
         overlays.ops(self.deep.collect(from, to));
-        let (mut ops, _) = overlays.finish();
-        ops.extend(self.late.collect(from, to));
+        let (ops, _) = overlays.finish();
         Ok(ops)
     }
 }
 
-fn delete_all(overlays: &mut Overlays, deleted: &Spans) {
-    for (from, to) in deleted.iter() {
-        overlays.delete(from, to);
+/// The chunk of an overlay; one that reaches beyond the stretch is kept at hand
+/// for the next.
+fn load(stored: &StoredChunk, from: Timestamp, to: Timestamp) -> Result<Arc<Chunk>> {
+    match stored.entry.first < from || to < stored.entry.last {
+        true => stored.load_cached(),
+        false => stored.load(),
     }
+}
+
+fn delete_all(overlays: &mut Overlays, deleted: &Spans, from: Timestamp, to: Timestamp) {
+    let met = deleted.iter().filter(|span| span.0 <= to && from <= span.1);
+    met.for_each(|(first, last)| overlays.delete(first, last));
 }
 
 fn span_of(ops: &[LateOp], from: Timestamp, to: Timestamp) -> &[LateOp] {

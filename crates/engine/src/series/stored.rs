@@ -188,7 +188,7 @@ impl StoredSpan {
         Ok(StoredParts {
             base,
             held,
-            over: Over::stored(layers.overlays, self.frozen, self.deleted, self.deep),
+            over: Over::stored(from, layers.overlays, self.frozen, self.deleted, self.deep),
             deleted,
         })
     }

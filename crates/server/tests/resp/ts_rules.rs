@@ -96,6 +96,28 @@ fn rules_tie_each_series_once() {
     assert!(client.ask("TS.INFO d").contains("sourceKey\r\n$-1\r\n"));
 }
 
+/// An open bucket before samples that are in files and late ones over these.
+#[test]
+fn an_open_bucket_among_late_samples_stands_in_its_place() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE s", "+OK\r\n"),
+        ("TS.CREATE d DUPLICATE_POLICY last", "+OK\r\n"),
+        ("TS.ADD d 40 1", ":40\r\n"),
+        ("TS.ADD d 60 1", ":60\r\n"),
+        ("SAVE", "+OK\r\n"),
+        ("TS.ADD d 50 2", ":50\r\n"),
+        ("TS.CREATERULE s d AGGREGATION sum 10", "+OK\r\n"),
+        ("TS.ADD s 25 7", ":25\r\n"),
+        (
+            "TS.RANGE d - + LATEST",
+            "*4\r\n*2\r\n:20\r\n+7\r\n*2\r\n:40\r\n+1\r\n\
+             *2\r\n:50\r\n+2\r\n*2\r\n:60\r\n+1\r\n",
+        ),
+    ]);
+}
+
 #[test]
 fn latest_adds_the_open_bucket() {
     let server = Server::start();

@@ -155,14 +155,6 @@ impl Core {
         ended_ns > 0 && now_ns.saturating_sub(ended_ns) < SETTLING_NS
     }
 
-    /// A replay is over. What it held counts as what a flush held: the allocator
-    /// may still have it, and it is not there to stay.
-    pub(crate) fn note_replay_end(&self) {
-        let now_ns = self.env.clock.monotonic_ns();
-        self.flusher.ended_ns.store(now_ns, Ordering::Relaxed);
-        self.budget.forget_crowd(now_ns);
-    }
-
     /// Flushes the partition whose turn it is, if one is due; whether it was.
     pub(crate) fn flush_if_due(&self) -> Result<bool> {
         self.check_writable()?;
@@ -212,7 +204,7 @@ impl Core {
             None => self.manifest().flush + 1,
         };
         let epoch = self.epoch();
-        self.budget.begin_flush(begun_ns);
+        self.budget.begin_flush();
         let flushed = self.flush_partition(partition, number);
         if flushed.is_err() && self.epoch() != epoch {
             // Everything was removed meanwhile: there is nothing left to flush.
