@@ -49,7 +49,10 @@ impl Db {
         // From the first write on, not from the first look of a thread.
         core.expire_by_clock()?;
         core.look_at_room();
-        core.budget.note_start(env.clock.monotonic_ns());
+        if recovery.series > 0 {
+            let series = core.keys.len();
+            core.budget.note_replayed(env.clock.monotonic_ns(), series);
+        }
         let core = Arc::new(core);
         let workers = if core.options.background {
             Workers::start(&core)?

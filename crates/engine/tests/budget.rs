@@ -33,8 +33,6 @@ impl World {
             ..options
         };
         let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
-        // What the start took is over.
-        clock.advance_ms(5_000);
         Self { db, process, clock }
     }
 
@@ -186,9 +184,13 @@ fn what_a_start_holds_is_not_there_to_stay() {
         memory_bytes: BUDGET,
         ..options(2)
     };
+    let open = || Db::open(&env, Path::new(DIR), options.clone(), last_wins()).unwrap();
+    let db = open();
+    append(&db, &[sample(b"x", 1, 1.0)]).unwrap();
+    db.close().unwrap();
     clock.advance_ms(5_000);
     process.set_anonymous_bytes(BUDGET / 100 * 88);
-    let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
+    let db = open();
     clock.advance_ms(200);
     db.maintain().unwrap();
     assert_eq!(append(&db, &[sample(b"a", 1, 1.0)]).unwrap(), [Ok(1)]);

@@ -41,11 +41,10 @@ const STORED_BYTES: u64 = 160;
 /// themselves, may fill before new ones are refused: the rest is for samples of
 /// those there are.
 const SERIES_PERCENT: u64 = 85;
-/// What is held right after a start may be what the start took. It is believed
-/// to be there to stay after so long, or once new series took this share of the
-/// budget.
+/// How long what is held after a replay may still be the replay's.
 const DOUBT_NS: u64 = 1_000_000_000;
-const DOUBT_SHARE: u64 = 32;
+/// About what a series takes, for as long.
+const SERIES_BYTES: u64 = 500;
 /// How old a look at the memory gets.
 const LOOK_NS: u64 = 100_000_000;
 
@@ -74,10 +73,12 @@ pub(crate) struct Budget {
     unstored_bytes: AtomicU64,
     /// No flush has moved memory about lately: what is no head is there to stay.
     is_steady: AtomicBool,
-    /// Right after a start, what is held may go by itself.
+    /// Right after a replay, what is held may go by itself: then what stays is
+    /// told from how many series there are.
     is_doubted: AtomicBool,
     started_ns: AtomicU64,
-    /// What writers took that is in no head, since the start.
+    /// About what the series take, by the last look, and those that came since.
+    series_bytes: AtomicU64,
     new_bytes: AtomicI64,
     /// What is there to stay leaves no room for new series.
     pub(super) is_crowded: AtomicBool,
@@ -159,13 +160,18 @@ impl Budget {
         self.is_steady.store(false, Ordering::Relaxed);
     }
 
-    /// A start is over: a few new series are taken before it is believed that
-    /// what is held is there to stay.
-    pub(crate) fn note_start(&self, now_ns: u64) {
+    /// A replay is over that left so many series.
+    pub(crate) fn note_replayed(&self, now_ns: u64, series: usize) {
+        self.note_series(series);
         self.started_ns.store(now_ns, Ordering::Relaxed);
-        self.new_bytes.store(0, Ordering::Relaxed);
         self.is_doubted.store(true, Ordering::Relaxed);
-        self.forget_crowd();
+        self.look_at_crowd();
+    }
+
+    fn note_series(&self, series: usize) {
+        let bytes = series as u64 * SERIES_BYTES;
+        self.series_bytes.store(bytes, Ordering::Relaxed);
+        self.new_bytes.store(0, Ordering::Relaxed);
     }
 
     /// New series are taken until a look that no flush disturbs says otherwise.
@@ -175,11 +181,14 @@ impl Budget {
 
     fn look_at_crowd(&self) {
         let limit = self.limit_bytes();
-        let new = self.new_bytes.load(Ordering::Relaxed);
-        if self.is_doubted.load(Ordering::Relaxed) && new < (limit / DOUBT_SHARE) as i64 {
-            return;
-        }
-        let flushed = self.used_bytes().saturating_sub(self.head_bytes());
+        let flushed = match self.is_doubted.load(Ordering::Relaxed) {
+            true => {
+                let new = self.new_bytes.load(Ordering::Relaxed);
+                let series = self.series_bytes.load(Ordering::Relaxed);
+                series.saturating_add_signed(new)
+            }
+            false => self.used_bytes().saturating_sub(self.head_bytes()),
+        };
         let stays = flushed + self.unstored_bytes.load(Ordering::Relaxed);
         let is_crowded = limit > 0 && stays >= limit / 100 * SERIES_PERCENT;
         self.is_crowded.store(is_crowded, Ordering::Relaxed);
@@ -237,7 +246,7 @@ impl Budget {
     fn set_level(&self) -> Level {
         let (limit, used) = (self.limit_bytes(), self.used_bytes());
         self.peak_bytes.fetch_max(used, Ordering::Relaxed);
-        if self.is_steady.load(Ordering::Relaxed) {
+        if self.is_steady.load(Ordering::Relaxed) || self.is_doubted.load(Ordering::Relaxed) {
             self.look_at_crowd();
         }
         let used = used + self.reserved_bytes();
@@ -318,6 +327,7 @@ impl Core {
         budget
             .unstored_bytes
             .store(unstored_bytes, Ordering::Relaxed);
+        budget.note_series(series);
         let flushable = series.min(1 << PARTITION_BITS) as u64;
         budget.flushable.store(flushable, Ordering::Relaxed);
         let is_steady = !self.is_flushing() && !self.has_just_flushed();
