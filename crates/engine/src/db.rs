@@ -49,8 +49,8 @@ impl Db {
         // From the first write on, not from the first look of a thread.
         core.expire_by_clock()?;
         core.look_at_room();
-        if recovery.series > 0 {
-            let series = core.keys.len();
+        let series = core.keys.len();
+        if series > 0 {
             core.budget.note_replayed(env.clock.monotonic_ns(), series);
         }
         let core = Arc::new(core);

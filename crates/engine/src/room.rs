@@ -93,8 +93,9 @@ impl Usage {
         self.blocks + self.log + self.others
     }
 
-    /// What the ring counts: not what goes with the next write. What is no block counts for
-    /// half of the budget at most: dropping samples makes nothing else shorter.
+    /// What the ring counts: not what goes with the next write. What is no block
+    /// counts for half of the budget at most: dropping samples makes nothing else
+    /// shorter.
     pub(crate) fn of_ring(&self, budget_bytes: u64) -> u64 {
         self.blocks + (self.log_needed() + self.others).min(budget_bytes / 2)
     }

@@ -19,15 +19,21 @@ struct World {
     clock: Arc<SimClock>,
 }
 
+/// An environment whose memory and time the test sets.
+fn settable() -> (Env, Arc<SimProcess>, Arc<SimClock>) {
+    let process = Arc::new(SimProcess::default());
+    let clock = Arc::new(SimClock::default());
+    let env = Env {
+        process: process.clone(),
+        clock: clock.clone(),
+        ..SimDisk::new().env(1)
+    };
+    (env, process, clock)
+}
+
 impl World {
     fn open(options: Options) -> Self {
-        let process = Arc::new(SimProcess::default());
-        let clock = Arc::new(SimClock::default());
-        let env = Env {
-            process: process.clone(),
-            clock: clock.clone(),
-            ..SimDisk::new().env(1)
-        };
+        let (env, process, clock) = settable();
         let options = Options {
             memory_bytes: BUDGET,
             ..options
@@ -139,13 +145,7 @@ fn new_series_are_refused_before_samples_are() {
 
 #[test]
 fn what_a_replay_took_keeps_no_new_series_out() {
-    let process = Arc::new(SimProcess::default());
-    let clock = Arc::new(SimClock::default());
-    let env = Env {
-        process: process.clone(),
-        clock: clock.clone(),
-        ..SimDisk::new().env(1)
-    };
+    let (env, process, clock) = settable();
     let open = |memory_bytes| {
         let options = Options {
             memory_bytes,
@@ -173,13 +173,7 @@ fn what_a_replay_took_keeps_no_new_series_out() {
 /// The same without a flush: what the replay took is given back a moment later.
 #[test]
 fn what_a_start_holds_is_not_there_to_stay() {
-    let process = Arc::new(SimProcess::default());
-    let clock = Arc::new(SimClock::default());
-    let env = Env {
-        process: process.clone(),
-        clock: clock.clone(),
-        ..SimDisk::new().env(1)
-    };
+    let (env, process, clock) = settable();
     let options = Options {
         memory_bytes: BUDGET,
         ..options(2)

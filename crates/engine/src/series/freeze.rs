@@ -25,9 +25,7 @@ impl Frozen {
         ops.append(&mut self.ops);
         sort_ops(&mut ops);
         self.ops = ops;
-        for (from, to) in earlier.deleted.iter() {
-            self.deleted.add(from, to);
-        }
+        self.deleted.add_all(&earlier.deleted);
     }
 }
 

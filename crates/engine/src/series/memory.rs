@@ -20,10 +20,6 @@ impl Series {
             + self.chunk_bytes
             + (self.late_pending() + self.deep_pending()) * size_of::<LateOp>()
             + self.late.as_ref().map_or(0, |late| late.filter_bytes())
-            + self
-                .stored
-                .as_ref()
-                .map_or(0, |stored| stored.filter_bytes())
     }
 
     /// Whether the tail just grew or sealed, so that a look at

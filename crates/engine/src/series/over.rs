@@ -134,7 +134,7 @@ fn load(stored: &StoredChunk, from: Timestamp, to: Timestamp) -> Result<Arc<Chun
 }
 
 fn delete_all(overlays: &mut Overlays, deleted: &Spans, from: Timestamp, to: Timestamp) {
-    let met = deleted.iter().filter(|span| span.0 <= to && from <= span.1);
+    let met = deleted.meeting(from, to);
     met.for_each(|(first, last)| overlays.delete(first, last));
 }
 

@@ -34,6 +34,11 @@ impl Spans {
         self.0.splice(start..end, [joined]);
     }
 
+    /// Adds all spans of another set.
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        other.iter().for_each(|(from, to)| self.add(from, to));
+    }
+
     /// Whether `timestamp` lies in one.
     pub(crate) fn covers(&self, timestamp: Timestamp) -> bool {
         self.covers_all(timestamp, timestamp)
@@ -48,8 +53,19 @@ impl Spans {
 
     /// Whether any of `from..=to` lies in one.
     pub(crate) fn meets(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.meeting(from, to).next().is_some()
+    }
+
+    /// The spans that `from..=to` meets, whole, ascending. Logarithmic, and
+    /// linear in them.
+    pub(crate) fn meeting(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> impl Iterator<Item = (Timestamp, Timestamp)> + '_ {
         let place = self.0.partition_point(|span| span.1 < from);
-        self.0.get(place).is_some_and(|span| span.0 <= to)
+        let met = self.0[place..].iter().take_while(move |span| span.0 <= to);
+        met.copied()
     }
 
     /// The spans, ascending.

@@ -178,9 +178,7 @@ impl StoredSpan {
                 .iter()
                 .filter(|chunk| chunk.last() >= from && chunk.first() <= to);
             held.extend(reached.cloned());
-            for (from, to) in frozen.deleted.iter() {
-                deleted.add(from, to);
-            }
+            deleted.add_all(&frozen.deleted);
         }
         let mut base = layers.base;
         base.retain(|stored| !deleted.covers_all(stored.entry.first, stored.entry.last));
@@ -301,11 +299,10 @@ impl Stored {
     /// # Errors
     /// `Corrupt` and `Io`, naming the file.
     pub(crate) fn exists(&mut self, timestamp: Timestamp) -> Result<bool> {
-        if let Some(deep) = &mut self.deep {
-            deep.prepare(timestamp, &[])?;
-            if deep.holds(timestamp) {
-                return Ok(true);
-            }
+        if let Some(deep) = &mut self.deep
+            && deep.holds(timestamp)
+        {
+            return Ok(true);
         }
         let blocks = self.blocks.get();
         if timestamp < blocks.floor || self.deleted.covers(timestamp) {
@@ -338,11 +335,6 @@ impl Stored {
     /// Bytes of memory it holds, the frozen head included.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.deleted.memory_bytes() + self.frozen_bytes()
-    }
-
-    /// Bytes of what is known of the operations that wait.
-    pub(crate) fn filter_bytes(&self) -> usize {
-        self.deep.as_ref().map_or(0, |deep| deep.filter_bytes())
     }
 
     /// Bytes of the operations that wait.
