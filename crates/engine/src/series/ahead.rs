@@ -1,11 +1,11 @@
 //! Fetching what the checks of late samples read, for a batch at once.
 //!
-//! BLOCK asks the filter of a series for a late sample; unless that rules it
-//! out, it looks in a chunk, in its list of frames and in a frame, each of which
-//! says where the next is: up to four waits for memory that is far away where
-//! series are large. The looks of
-//! different samples wait for nothing of each other, so a batch does the first
-//! step of all, then the next: the waits overlap.
+//! BLOCK asks what a series learnt of its timestamps for a late sample; unless
+//! that says, it looks in a chunk, in its list of frames and in a frame, each of
+//! which says where the next is: up to four waits for memory that is far away
+//! where series are large. The looks of different samples wait for nothing of
+//! each other, so a batch does the first step of all, then the next: the waits
+//! overlap.
 //!
 //! It changes nothing and says nothing. Whether a batch does so is decided by
 //! how many checks the one before made in the same shard, so that others do not
@@ -67,9 +67,9 @@ impl Series {
         (timestamp <= sealed_last).then(|| self.chunk_at(timestamp))?
     }
 
-    /// Reads what says that there is nothing at `timestamp`, and says the same.
+    /// Reads what the series knows of `timestamp`; whether that is enough.
     fn touch_late(&self, timestamp: Timestamp) -> bool {
         let late = self.late.as_ref();
-        late.is_some_and(|late| late.is_absent(timestamp))
+        late.is_some_and(|late| late.says(timestamp).is_some())
     }
 }

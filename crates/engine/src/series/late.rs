@@ -16,6 +16,7 @@
 //!
 //! Tested by `late/tests.rs`, the model test and the tests of [`super::settle`].
 
+mod bitmap;
 mod filter;
 mod known;
 mod shared;
@@ -209,11 +210,11 @@ impl Late {
         self.known.holds(timestamp, runs, &self.staged)
     }
 
-    /// Whether the series certainly has no sample at `timestamp`, pending or in
-    /// chunks. Constant time.
+    /// Whether the series has a sample at `timestamp`, pending or in chunks, if
+    /// that is known. Constant time.
     #[inline]
-    pub(crate) fn is_absent(&self, timestamp: Timestamp) -> bool {
-        self.known.is_absent(timestamp)
+    pub(crate) fn says(&self, timestamp: Timestamp) -> Option<bool> {
+        self.known.says(timestamp)
     }
 
     /// Notes that `timestamp` is about to be looked for, and learns which
@@ -318,7 +319,7 @@ impl Late {
         }
         self.runs.retain(|run| !run.ops.is_empty());
         self.staged.retain(stays);
-        self.known.forget_pending();
+        self.known = Known::default();
         self.pending = self.parts().map(<[LateOp]>::len).sum();
     }
 
@@ -337,9 +338,9 @@ impl Late {
             + self.known.memory_bytes()
     }
 
-    /// Bytes of memory that its filter holds.
-    pub(crate) fn filter_bytes(&self) -> usize {
-        self.known.filter_bytes()
+    /// Bytes of memory of what it learnt for the checks of BLOCK.
+    pub(crate) fn learnt_bytes(&self) -> usize {
+        self.known.learnt_bytes()
     }
 }
 

@@ -19,7 +19,7 @@ impl Series {
         self.tail.capacity() * size_of::<Sample>()
             + self.chunk_bytes
             + (self.late_pending() + self.deep_pending()) * size_of::<LateOp>()
-            + self.late.as_ref().map_or(0, |late| late.filter_bytes())
+            + self.late.as_ref().map_or(0, |late| late.learnt_bytes())
     }
 
     /// Whether the tail just grew or sealed, so that a look at

@@ -198,8 +198,8 @@ impl Series {
         }
         if let Some(late) = &mut self.late {
             late.prepare(timestamp, &self.chunks)?;
-            if late.is_absent(timestamp) {
-                return Ok(false);
+            if let Some(says) = late.says(timestamp) {
+                return Ok(says);
             }
         }
         if let Some(chunk) = self.chunk_at(timestamp)

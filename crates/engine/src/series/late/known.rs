@@ -1,17 +1,18 @@
 //! What is known of the timestamps of a series, for the checks of BLOCK.
 //!
-//! Two answers: whether the series certainly has nothing at a timestamp (a
-//! filter over what is pending and what is in chunks, made once looks are many
-//! enough), and whether an operation is pending there (a set, made once the
-//! filter cannot say).
+//! Two answers: whether the series has something at a timestamp, as far as that
+//! is known (learnt once looks are many enough: a bitmap where samples lie close
+//! together, which always knows, else a filter, which knows only what is
+//! absent), and whether an operation is pending there (a set, made once
+//! the other cannot say).
 //!
 //! Invariants:
-//! 1. The filter holds every pending timestamp, and those of all samples in
-//!    chunks up to `learnt_to`. A settle moves samples and makes none come;
-//!    once some expired it knows timestamps that are gone, which does no harm.
-//!    Samples come in order after `learnt_to`. Only a deletion could take that
-//!    back, and it settles first: a settle that leaves nothing pending ends the
-//!    life of this, too.
+//! 1. What was learnt holds every pending timestamp, and those of all samples in
+//!    chunks up to `learnt_to`, as far back as a bitmap has answers. A settle
+//!    moves samples and makes none come; those that expired nobody asks for
+//!    again. Samples come in order after `learnt_to`. Only a deletion or a
+//!    longer retention could take that back, and both settle first: a settle
+//!    that leaves nothing pending ends the life of this, too.
 //! 2. The set, where there is one, holds every pending timestamp but those of
 //!    `staged[indexed..]`.
 //!
@@ -19,6 +20,7 @@
 //! `tests/db_duplicates.rs`.
 
 use super::super::chunk::{Held, damaged};
+use super::bitmap::Bitmap;
 use super::filter::Filter;
 use super::{LateOp, Run};
 use crate::error::Result;
@@ -28,15 +30,64 @@ use latewood_model::Timestamp;
 
 /// A look into a chunk costs as much as taking so many timestamps into a filter.
 const LOOK_WORTH: usize = 32;
-/// Looks before a filter may pay.
+/// Looks before learning may pay.
 const LOOKS_MIN: u32 = 8;
 /// More timestamps are not learnt, but looked for: the writer would wait.
 const LEARN_MAX: usize = 1 << 20;
 
+/// Timestamps that were learnt.
+#[derive(Debug)]
+enum Learnt {
+    Bitmap(Bitmap),
+    Filter(Filter),
+}
+
+impl Learnt {
+    /// Takes in a timestamp; false where something else should take its place.
+    #[inline]
+    fn insert(&mut self, timestamp: Timestamp) -> bool {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.insert(timestamp),
+            Self::Filter(filter) => {
+                filter.insert(timestamp);
+                true
+            }
+        }
+    }
+
+    /// Whether `timestamp` was taken in, as far as it can tell.
+    #[inline]
+    fn get(&self, timestamp: Timestamp) -> Option<bool> {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.get(timestamp),
+            Self::Filter(filter) => (!filter.may_hold(timestamp)).then_some(false),
+        }
+    }
+
+    /// The oldest timestamp it may have an answer for.
+    fn begin(&self) -> Timestamp {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.base(),
+            Self::Filter(_) => Timestamp::MIN,
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        matches!(self, Self::Filter(filter) if filter.is_full())
+    }
+
+    fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Bitmap(bitmap) => bitmap.memory_bytes(),
+            Self::Filter(filter) => filter.memory_bytes(),
+        }
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    filter: Option<Filter>,
+    learnt: Option<Learnt>,
     learnt_to: Option<Timestamp>,
     /// Looks into chunks since something was learnt.
     looks: u32,
@@ -48,9 +99,16 @@ impl Known {
     /// Hears of a new operation.
     #[inline]
     pub(super) fn push(&mut self, timestamp: Timestamp) {
-        if let Some(filter) = &mut self.filter {
-            filter.insert(timestamp);
+        if let Some(learnt) = &mut self.learnt
+            && !learnt.insert(timestamp)
+        {
+            self.unlearn();
         }
+    }
+
+    #[cold]
+    fn unlearn(&mut self) {
+        (self.learnt, self.learnt_to) = (None, None);
     }
 
     /// Hears that what is staged becomes a run.
@@ -72,9 +130,12 @@ impl Known {
         runs: impl Iterator<Item = &'a Run>,
         staged: &[LateOp],
     ) -> bool {
-        let filter = self.filter.as_ref();
-        if filter.is_some_and(|filter| !filter.may_hold(timestamp)) {
-            return false;
+        let learnt = self.learnt.as_ref();
+        match learnt.and_then(|learnt| learnt.get(timestamp)) {
+            Some(false) => return false,
+            // No chunk's timestamps were learnt there.
+            Some(true) if self.learnt_to.is_none_or(|to| to < timestamp) => return true,
+            _ => {}
         }
         if self.pending.is_none() {
             let ops = runs.flat_map(Run::ops);
@@ -94,20 +155,22 @@ impl Known {
         }
     }
 
-    /// Whether the series certainly has nothing at `timestamp`. Constant time.
+    /// Whether the series has something at `timestamp`, if that is known.
+    /// Constant time.
     #[inline]
-    pub(super) fn is_absent(&self, timestamp: Timestamp) -> bool {
-        let filter = self.filter.as_ref();
-        self.learnt_to.is_some_and(|to| timestamp <= to)
-            && filter.is_some_and(|filter| !filter.may_hold(timestamp))
+    pub(super) fn says(&self, timestamp: Timestamp) -> Option<bool> {
+        let learnt = self.learnt.as_ref();
+        let learnt = learnt.filter(|_| self.learnt_to.is_some_and(|to| timestamp <= to))?;
+        learnt.get(timestamp)
     }
 
     /// Notes that `timestamp` is about to be looked for; whether it is time to
     /// see if learning pays.
     #[inline]
     pub(super) fn note_look(&mut self, timestamp: Timestamp) -> bool {
+        let begin = self.learnt.as_ref().map_or(Timestamp::MIN, Learnt::begin);
         let is_full = self.is_full();
-        if !is_full && self.learnt_to.is_some_and(|to| timestamp <= to) {
+        if !is_full && begin <= timestamp && self.learnt_to.is_some_and(|to| timestamp <= to) {
             return false;
         }
         self.looks = self.looks.saturating_add(1);
@@ -115,10 +178,10 @@ impl Known {
         is_full || self.looks >= LOOKS_MIN && self.looks.is_power_of_two()
     }
 
-    /// Takes the timestamps in `chunks` into the filter, once the looks since
-    /// the last time cost as much: a new filter, with those of the pending
-    /// operations, where there is none or it is full, else those that are new.
-    /// Linear in them.
+    /// Takes in the timestamps in `chunks`, once the looks since the last time
+    /// cost as much: all of them and those of the pending operations, where
+    /// nothing was learnt yet or it is full or begins too late, else those that
+    /// are new. Linear in them.
     #[cold]
     pub(super) fn learn<'a>(
         &mut self,
@@ -128,29 +191,41 @@ impl Known {
         let in_chunks: usize = chunks.iter().map(|held| held.count()).sum();
         let all = pending.clone().count() + in_chunks;
         if all > LEARN_MAX {
-            (self.filter, self.learnt_to) = (None, None);
+            self.unlearn();
             return Ok(());
         }
-        let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
-        let is_new = |held: &&Held| held.last() > learnt_to;
-        let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
+        let ends = chunks.iter().flat_map(|held| [held.first, held.last()]);
+        let ends = ends.chain(pending.clone().map(|op| op.timestamp));
+        let (first, last) = ends.fold((Timestamp::MAX, Timestamp::MIN), |span, at| {
+            (span.0.min(at), span.1.max(at))
+        });
         let is_full = self.is_full();
+        let learnt = self.learnt.as_ref();
+        let anew = is_full || learnt.is_none_or(|learnt| first < learnt.begin());
+        let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
+        let is_new = |held: &&Held| anew || held.last() > learnt_to;
+        let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
         if !is_full && self.looks as usize * LOOK_WORTH < new {
             return Ok(());
         }
         self.looks = 0;
-        if is_full || self.filter.is_none() {
-            let mut filter = Filter::new(all * 2);
-            pending.for_each(|op| filter.insert(op.timestamp));
-            (self.filter, self.learnt_to) = (Some(filter), None);
+        if anew {
+            let bitmap = Bitmap::new(first, last, all).map(Learnt::Bitmap);
+            let mut learnt = bitmap.unwrap_or_else(|| Learnt::Filter(Filter::new(all * 2)));
+            pending.for_each(|op| {
+                learnt.insert(op.timestamp);
+            });
+            (self.learnt, self.learnt_to) = (Some(learnt), None);
+            self.pending = None;
         }
         self.take_in(chunks)
     }
 
     fn take_in(&mut self, chunks: &[Held]) -> Result<()> {
-        let Some(filter) = &mut self.filter else {
+        let Some(learnt) = &mut self.learnt else {
             return Ok(());
         };
+        let mut suits = true;
         let mut timestamps = Vec::new();
         for held in chunks {
             let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
@@ -159,26 +234,29 @@ impl Known {
                 if self.learnt_to.is_none_or(|to| frame.last_timestamp() > to) {
                     timestamps.clear();
                     frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
-                    timestamps.iter().for_each(|&at| filter.insert(at));
+                    suits &= timestamps.iter().all(|&at| learnt.insert(at));
                 }
             }
             self.learnt_to = self.learnt_to.max(Some(held.last()));
+        }
+        if !suits {
+            self.unlearn();
         }
         Ok(())
     }
 
     fn is_full(&self) -> bool {
-        self.filter.as_ref().is_some_and(Filter::is_full)
+        self.learnt.as_ref().is_some_and(Learnt::is_full)
     }
 
-    /// Bytes of memory that its filter holds.
-    pub(super) fn filter_bytes(&self) -> usize {
-        self.filter.as_ref().map_or(0, Filter::memory_bytes)
+    /// Bytes of memory that what it learnt holds.
+    pub(super) fn learnt_bytes(&self) -> usize {
+        self.learnt.as_ref().map_or(0, Learnt::memory_bytes)
     }
 
     /// Bytes of memory it holds.
     pub(super) fn memory_bytes(&self) -> usize {
         let pending = self.pending.as_ref();
-        self.filter_bytes() + pending.map_or(0, HashSet::allocation_size)
+        self.learnt_bytes() + pending.map_or(0, HashSet::allocation_size)
     }
 }

@@ -97,35 +97,79 @@ fn look_often(late: &mut Late, timestamp: Timestamp, chunks: &[Held]) {
 
 #[test]
 fn looks_teach_what_is_absent() {
-    let mut chunks = vec![chunk_of((0..1_000).map(|n| n * 10))];
+    let mut chunks = vec![chunk_of((0..1_000).map(|n| n * 100))];
     let mut late = Late::default();
     late.push(op(5, 1.0, Last));
     late.prepare(7, &chunks).unwrap();
-    assert!(!late.is_absent(7), "one look does not pay");
+    assert_eq!(late.says(7), None, "one look does not pay");
     look_often(&mut late, 7, &chunks);
-    let absent = |late: &Late, from, to| (from..to).filter(|&at| late.is_absent(at)).count();
-    assert!(!late.is_absent(5) && (0..1_000).all(|n| !late.is_absent(n * 10)));
-    assert!(absent(&late, 0, 9_990) > 8_900);
+    let is_absent = |late: &Late, at| late.says(at) == Some(false);
+    let absent = |late: &Late, from, to| (from..to).filter(|&at| is_absent(late, at)).count();
+    assert!(!is_absent(&late, 5) && (0..1_000).all(|n| !is_absent(&late, n * 100)));
+    assert!(absent(&late, 0, 99_900) > 97_000);
     assert_eq!(
-        absent(&late, 9_991, 20_000),
+        absent(&late, 99_901, 200_000),
         0,
         "samples may yet come in order"
     );
 
-    chunks.push(chunk_of((1_000..2_000).map(|n| n * 10)));
-    look_often(&mut late, 15_000, &chunks);
-    assert!((0..2_000).all(|n| !late.is_absent(n * 10)));
-    assert!(absent(&late, 0, 19_990) > 17_500);
+    chunks.push(chunk_of((1_000..2_000).map(|n| n * 100)));
+    look_often(&mut late, 150_000, &chunks);
+    assert!((0..2_000).all(|n| !is_absent(&late, n * 100)));
+    assert!(absent(&late, 0, 199_900) > 194_000);
 
     // It grows with what comes, and keeps what it knew.
     for n in 0..10_000 {
-        late.prepare(2 * n + 1, &chunks).unwrap();
-        late.push(op(2 * n + 1, 1.0, Last));
+        late.prepare(20 * n + 1, &chunks).unwrap();
+        late.push(op(20 * n + 1, 1.0, Last));
     }
-    assert!((0..10_000).all(|n| !late.is_absent(2 * n + 1) && late.holds(2 * n + 1)));
-    assert!((0..2_000).all(|n| !late.is_absent(n * 10) && !late.holds(n * 10)));
-    assert!(absent(&late, 0, 19_990) > 7_700);
-    assert!(late.filter_bytes() < 3 * 12_001 + 64);
+    assert!((0..10_000).all(|n| !is_absent(&late, 20 * n + 1) && late.holds(20 * n + 1)));
+    assert!((0..2_000).all(|n| !is_absent(&late, n * 100) && !late.holds(n * 100)));
+    assert!(absent(&late, 0, 199_900) > 180_000);
+    assert!(late.learnt_bytes() < 3 * 12_001 + 64);
+}
+
+#[test]
+fn where_samples_are_close_looks_teach_what_is_there_too() {
+    let mut chunks = vec![chunk_of((0..1_000).map(|n| 5_000 + n * 10))];
+    let mut late = Late::default();
+    late.push(op(5_005, 1.0, Last));
+    look_often(&mut late, 5_007, &chunks);
+    let of = |at: i64| at % 10 == 0 || at == 5_005;
+    assert!((5_000..=14_990).all(|at| late.says(at) == Some(of(at))));
+    let unknown = [0, 4_999, 14_991, 15_005];
+    assert!(unknown.iter().all(|&at| late.says(at).is_none()));
+
+    // What waits beyond what was learnt is neither forgotten nor taken for learnt.
+    chunks.push(chunk_of((1_000..2_000).map(|n| 5_000 + n * 10)));
+    for at in [4_001, 15_005] {
+        assert!(!late.holds(at));
+        late.push(op(at, 1.0, Last));
+        assert!(late.says(at).is_none() && late.holds(at));
+    }
+    assert!(!late.holds(5_010) && late.holds(5_005));
+    look_often(&mut late, 16_007, &chunks);
+    let of = |at: i64| at % 10 == 0 || at % 10_000 == 5_005;
+    assert!((5_000..=24_990).all(|at| late.says(at) == Some(of(at))));
+    assert!(late.learnt_bytes() < 2 * 20_000 / 8);
+
+    // Nor what is older: once asked for often enough it is learnt, too.
+    look_often(&mut late, 4_500, &chunks);
+    let of = |at: i64| at % 10 == 0 && at >= 5_000 || at % 10_000 == 5_005 || at == 4_001;
+    assert!((4_001..=24_990).all(|at| late.says(at) == Some(of(at))));
+    assert_eq!(late.says(4_000), None);
+
+    // A gap of a year is no matter of bits.
+    let year = 365 * 86_400_000;
+    chunks.push(chunk_of([year, year + 1_000]));
+    late.push(op(year - 1_000, 1.0, Last));
+    assert_eq!(late.says(5_000), None);
+    look_often(&mut late, year - 500, &chunks);
+    assert_eq!(late.says(year - 500), Some(false));
+    let there = [4_001, 5_005, 5_010, 24_990, year - 1_000, year];
+    assert!(there.iter().all(|&at| late.says(at).is_none()));
+    assert!(late.holds(year - 1_000) && !late.holds(year));
+    assert!(late.learnt_bytes() < 10_000);
 }
 
 #[test]
