@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::ErrorKind;
-use latewood_engine::io::directory::open_directory;
+use latewood_engine::io::directory::{open_directory, open_existing};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::io::{DirectoryLock, Disk, Env, File};
 use std::io::{self, ErrorKind as IoKind};
@@ -24,6 +24,9 @@ impl Disk for MappedDisk {
         self.0.list(path)
     }
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.0.open(path)
+    }
+    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         self.0.open_mapped(path)
     }
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
@@ -102,6 +105,20 @@ fn writes_through_one_handle_show_through_another() {
 }
 
 #[test]
+fn what_is_opened_to_read_is_not_written() {
+    on_all(|env, root| {
+        let path = root.join("file");
+        env.disk.create(&path, 8).unwrap();
+        let file = env.disk.open(&path).unwrap();
+        file.write_at(b"x", 0).unwrap_err();
+        file.truncate(4).unwrap_err();
+        file.sync().unwrap();
+        let file = env.disk.open_to_write(&path).unwrap();
+        file.write_at(b"x", 0).unwrap();
+    });
+}
+
+#[test]
 fn reads_past_the_end_say_so() {
     on_all(|env, root| {
         let file = env.disk.create(&root.join("file"), 8).unwrap();
@@ -175,7 +192,7 @@ fn a_file_is_cut_before_its_first_write_only() {
         let file = env.disk.create(&path, 100).unwrap();
         file.write_at(b"x", 0).unwrap();
         assert_eq!(file.truncate(10).unwrap_err().kind(), IoKind::InvalidInput);
-        let file = env.disk.open(&path).unwrap();
+        let file = env.disk.open_to_write(&path).unwrap();
         assert_eq!(file.truncate(101).unwrap_err().kind(), IoKind::InvalidInput);
         file.truncate(10).unwrap();
         assert_eq!(file.len_bytes().unwrap(), 10);
@@ -278,6 +295,22 @@ fn a_database_directory_is_opened_by_one_at_a_time() {
         assert_eq!(refused.kind(), ErrorKind::Locked);
         assert!(refused.to_string().contains("data/base"), "{refused}");
         drop(guard);
+        open_directory(env, &dir).unwrap();
+    });
+}
+
+#[test]
+fn who_only_reads_a_directory_waits_for_who_holds_it() {
+    on_all(|env, root| {
+        let dir = root.join("data");
+        let guard = open_directory(env, &dir).unwrap();
+        let refused = open_existing(env, &dir).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Locked);
+        drop(guard);
+        let reader = open_existing(env, &dir).unwrap();
+        let refused = open_directory(env, &dir).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Locked);
+        drop(reader);
         open_directory(env, &dir).unwrap();
     });
 }

@@ -27,7 +27,10 @@ fn disk_with_file() -> (SimDisk, std::path::PathBuf) {
 #[test]
 fn a_crash_keeps_what_was_synced_and_loses_keeps_and_tears_the_rest() {
     let (disk, path) = disk_with_file();
-    disk.open(&path).unwrap().write_at(&[2; 512], 512).unwrap();
+    disk.open_to_write(&path)
+        .unwrap()
+        .write_at(&[2; 512], 512)
+        .unwrap();
     assert_eq!(disk.unsynced_sectors(), 1);
     let mut fates = BTreeSet::new();
     for seed in 0..SEEDS {
@@ -47,7 +50,10 @@ fn a_crash_keeps_what_was_synced_and_loses_keeps_and_tears_the_rest() {
 #[test]
 fn a_killed_process_keeps_its_writes_but_does_not_make_them_durable() {
     let (disk, path) = disk_with_file();
-    disk.open(&path).unwrap().write_at(&[2; 512], 0).unwrap();
+    disk.open_to_write(&path)
+        .unwrap()
+        .write_at(&[2; 512], 0)
+        .unwrap();
     let killed = disk.kill();
     assert_eq!(killed.bytes(&path).unwrap()[..512], [2; 512]);
     let lost = (0..SEEDS).any(|seed| killed.crash(seed).bytes(&path).unwrap()[..512] == [1; 512]);
@@ -78,7 +84,7 @@ fn a_failed_sync_loses_its_pages_for_good() {
         after: 0,
         trouble: Trouble::Fail(io::ErrorKind::Other),
     });
-    let file = disk.open(&path).unwrap();
+    let file = disk.open_to_write(&path).unwrap();
     file.write_at(&[2; 512], 0).unwrap();
     file.sync().unwrap_err();
     file.sync().unwrap();
@@ -95,7 +101,7 @@ fn a_power_cut_ends_everything() {
         after: 1,
         trouble: Trouble::PowerCut,
     });
-    let file = disk.open(&path).unwrap();
+    let file = disk.open_to_write(&path).unwrap();
     file.write_at(&[2], 0).unwrap();
     file.write_at(&[2], 1).unwrap_err();
     file.sync().unwrap_err();
@@ -107,7 +113,10 @@ fn a_power_cut_ends_everything() {
 #[test]
 fn seeds_repeat_and_time_stands_still() {
     let (disk, path) = disk_with_file();
-    disk.open(&path).unwrap().write_at(&[2; 2048], 0).unwrap();
+    disk.open_to_write(&path)
+        .unwrap()
+        .write_at(&[2; 2048], 0)
+        .unwrap();
     for seed in 0..20 {
         let [one, two] = [(); 2].map(|()| disk.crash(seed).bytes(&path).unwrap());
         assert_eq!(one, two);

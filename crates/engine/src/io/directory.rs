@@ -50,7 +50,8 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     let disk = &env.disk;
     disk.create_dir_all(dir)
         .map_err(|error| Error::io("cannot create the data directory", dir, error))?;
-    let lock = take_lock(env, dir)?;
+    let lock = env.disk.lock(&dir.join(names::LOCK));
+    let lock = lock.map_err(|error| not_locked(dir, error))?;
     check_format(env, dir)?;
     let wal = names::wal_dir(dir);
     disk.create_dir_all(&wal)
@@ -62,17 +63,22 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
 }
 
 /// Takes the lock of a directory that holds a database already, and checks the
-/// format version.
+/// format version. Nothing is changed, and no right to change anything asked for.
 ///
 /// # Errors
 /// `Invalid` where there is no database; else as [`open_directory`].
 pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
-    let none = || Error::new(ErrorKind::Invalid, "there is no database").at(dir);
-    if env.disk.open(&dir.join(names::FORMAT)).is_err() {
-        refuse_data_without_format(env, dir)?;
-        return Err(none());
+    let path = dir.join(names::FORMAT);
+    match env.disk.open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            refuse_data_without_format(env, dir)?;
+            return Err(Error::new(ErrorKind::Invalid, "there is no database").at(dir));
+        }
+        Err(error) => return Err(unreadable_format(&path, error)),
+        Ok(_) => {}
     }
-    let lock = take_lock(env, dir)?;
+    let lock = env.disk.lock_to_read(&dir.join(names::LOCK));
+    let lock = lock.map_err(|error| not_locked(dir, error))?;
     check_format(env, dir)?;
     Ok(DirectoryGuard {
         path: dir.to_owned(),
@@ -80,23 +86,22 @@ pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     })
 }
 
-fn take_lock(env: &Env, dir: &Path) -> Result<Box<dyn DirectoryLock>> {
-    env.disk.lock(&dir.join(names::LOCK)).map_err(|error| {
-        if error.kind() == io::ErrorKind::WouldBlock {
-            Error::new(
-                ErrorKind::Locked,
-                "the data directory is in use by another process",
-            )
-            .at(dir)
-        } else {
-            Error::io("cannot lock the data directory", dir, error)
-        }
-    })
+fn not_locked(dir: &Path, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        let message = "the data directory is in use by another process";
+        Error::new(ErrorKind::Locked, message).at(dir)
+    } else {
+        Error::io("cannot lock the data directory", dir, error)
+    }
+}
+
+fn unreadable_format(path: &Path, error: io::Error) -> Error {
+    Error::io("cannot read the directory's format version", path, error)
 }
 
 fn check_format(env: &Env, dir: &Path) -> Result<()> {
     let path = dir.join(names::FORMAT);
-    let read = |error| Error::io("cannot read the directory's format version", &path, error);
+    let read = |error| unreadable_format(&path, error);
     let file = match env.disk.open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

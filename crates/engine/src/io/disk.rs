@@ -5,8 +5,8 @@
 //! needs no system call, and the bytes belong to the kernel at once, so they
 //! survive a killed process. `sync` is fdatasync, which flushes dirty mapped
 //! pages too, but takes two to three times as long for a short record as where
-//! that came by pwrite. So a file from `create` or `open`, for logs that are
-//! synced for each batch, is written by pwrite, and so is any file that cannot
+//! that came by pwrite. So a file from `create` or `open_to_write`, for
+//! logs that are synced for each batch, is written by pwrite, and so is any file that cannot
 //! be mapped.
 //!
 //! Direct writes (O_DIRECT) have a short record on disk in about a sixth less
@@ -66,6 +66,11 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = fs::File::open(path)?;
+        Ok(Arc::new(RealFile::new(file, Mapping::Unwanted)))
+    }
+
+    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(Arc::new(RealFile::new(file, Mapping::Unwanted)))
     }
@@ -114,12 +119,39 @@ impl Disk for RealDisk {
             .create(true)
             .truncate(false)
             .open(path)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Box::new(RealLock(file))),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => Err(error),
+        lock_file(file)
+    }
+
+    fn lock_to_read(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        let refused = match self.lock(path) {
+            Err(error) if is_read_only(&error) => error,
+            locked => return locked,
+        };
+        match fs::File::open(path) {
+            Ok(file) => lock_file(file),
+            // Whoever serves the directory has made the file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Box::new(Unlocked)),
+            Err(_) => Err(refused),
         }
     }
+}
+
+/// Locks of readers and writers are the same: the kernel asks for no right to
+/// write.
+fn lock_file(file: fs::File) -> io::Result<Box<dyn DirectoryLock>> {
+    match file.try_lock() {
+        Ok(()) => Ok(Box::new(RealLock(file))),
+        Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Whether it says that nothing may be written, not that nothing may be read.
+fn is_read_only(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 fn create_new(path: &Path) -> io::Result<fs::File> {
@@ -163,6 +195,12 @@ fn parent_of(path: &Path) -> &Path {
 struct RealLock(#[expect(dead_code, reason = "held for its lock")] fs::File);
 
 impl DirectoryLock for RealLock {}
+
+/// Stands for a lock that nobody can hold.
+#[derive(Debug)]
+struct Unlocked;
+
+impl DirectoryLock for Unlocked {}
 
 /// An open file, mapped at its first write if it is to be mapped at all.
 #[derive(Debug)]

@@ -44,11 +44,17 @@ pub trait Disk: Send + Sync + Debug {
     /// What the operating system refuses; a name that is no UTF-8.
     fn list(&self, path: &Path) -> io::Result<Vec<String>>;
 
-    /// Opens an existing file to read and write.
+    /// Opens an existing file to read and sync it; it refuses to be written.
     ///
     /// # Errors
     /// `NotFound` where there is none, and what the operating system refuses.
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>>;
+
+    /// Opens an existing file to read and write.
+    ///
+    /// # Errors
+    /// As [`Disk::open`].
+    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>>;
 
     /// Creates a file of `len_bytes` zeros, every one of them written, so that
     /// later writes inside it need no new space. Neither its bytes nor its
@@ -75,7 +81,7 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// As [`Disk::open`].
     fn open_mapped(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.open(path)
+        self.open_to_write(path)
     }
 
     /// Renames a file, replacing what holds the new name. Another process sees
@@ -115,6 +121,15 @@ pub trait Disk: Send + Sync + Debug {
     /// # Errors
     /// `WouldBlock` where another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
+
+    /// The same for who only reads and may be allowed no more: where the file
+    /// cannot be created, there is no holder that it could keep out.
+    ///
+    /// # Errors
+    /// As [`Disk::lock`].
+    fn lock_to_read(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
+        self.lock(path)
+    }
 }
 
 /// The bytes of one file.

@@ -165,7 +165,14 @@ impl Disk for SimDisk {
         let state = self.state.lock();
         state.alive()?;
         let id = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
-        Ok(SimFile::handle(self, id))
+        Ok(SimFile::to_read(self, id))
+    }
+
+    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let state = self.state.lock();
+        state.alive()?;
+        let id = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(SimFile::to_write(self, id))
     }
 
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
@@ -187,7 +194,7 @@ impl Disk for SimDisk {
         if done {
             state.change(NameChange::Set(path.to_owned(), id));
         }
-        Ok(SimFile::handle(self, id))
+        Ok(SimFile::to_write(self, id))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

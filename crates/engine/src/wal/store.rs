@@ -128,7 +128,7 @@ impl Store {
             Some(spare) => {
                 disk.rename(&self.path(spare), &path).map_err(failed)?;
                 match self.synced_often {
-                    true => disk.open(&path).map_err(failed)?,
+                    true => disk.open_to_write(&path).map_err(failed)?,
                     false => disk.open_mapped(&path).map_err(failed)?,
                 }
             }

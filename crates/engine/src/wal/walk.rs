@@ -260,7 +260,8 @@ impl<'a, 'b> Walk<'a, 'b> {
         if self.ended && !matches!(self.on_damage, OnDamage::Look) {
             // Nothing is appended to it any more; what is behind the end is
             // of no use.
-            let cut = segment.file.truncate(used);
+            let file = self.env.disk.open_to_write(&segment.path);
+            let cut = file.and_then(|file| file.truncate(used));
             cut.map_err(|error| Error::io("cannot cut the log's end", &segment.path, error))?;
             kept_bytes = used;
         }

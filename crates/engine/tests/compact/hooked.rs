@@ -86,6 +86,10 @@ impl Disk for Hooked {
         self.disk.open(path)
     }
 
+    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.disk.open_to_write(path)
+    }
+
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         let is_block = path.extension().is_some_and(|suffix| suffix == "blk");
         if is_block {

@@ -3,6 +3,9 @@
 use crate::harness::Server;
 use crate::{filled, said, words_of};
 use serde_json::Value;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 const SEGMENT: &str = "wal/segment-0000000000000001.wal";
 
@@ -114,4 +117,47 @@ fn totals_are_those_that_were_written() {
     assert_eq!(json["log"]["closed_in_order"], "yes");
     let text = said(&["stats", &words_of(&dir)], 0);
     assert!(text.contains("  samples: 30"), "{text}");
+}
+
+/// Takes every right to write from a directory and what is in it.
+fn make_read_only(dir: &Path) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => make_read_only(&path),
+            false => std::fs::set_permissions(&path, Permissions::from_mode(0o444)).unwrap(),
+        }
+    }
+    std::fs::set_permissions(dir, Permissions::from_mode(0o555)).unwrap();
+}
+
+/// Gives it back, so that the directory can be removed.
+fn make_writable(dir: &Path) {
+    std::fs::set_permissions(dir, Permissions::from_mode(0o755)).unwrap();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            make_writable(&path);
+        }
+    }
+}
+
+#[test]
+fn what_may_only_be_read_is_looked_at_all_the_same() {
+    let dir = filled();
+    let path = words_of(&dir);
+    let segment = dir.path().join(SEGMENT).to_str().unwrap().to_owned();
+    for has_lock_file in [true, false] {
+        if !has_lock_file {
+            std::fs::remove_file(dir.path().join("LOCK")).unwrap();
+        }
+        make_read_only(dir.path());
+        let to = tempfile::tempdir().unwrap();
+        let target = to.path().join("copy").to_str().unwrap().to_owned();
+        assert!(said(&["check", &path], 0).contains("all is well"));
+        assert!(said(&["stats", &path], 0).contains("30"));
+        assert!(said(&["inspect", &segment], 0).contains("log segment"));
+        assert!(said(&["restore", &path, &target], 0).contains("restored"));
+        make_writable(dir.path());
+    }
 }

@@ -16,14 +16,24 @@ use std::sync::Arc;
 pub(super) struct SimFile {
     disk: SimDisk,
     id: u64,
+    may_write: bool,
     written: Mutex<bool>,
 }
 
 impl SimFile {
-    pub(super) fn handle(disk: &SimDisk, id: u64) -> Arc<dyn File> {
+    pub(super) fn to_read(disk: &SimDisk, id: u64) -> Arc<dyn File> {
+        Self::handle(disk, id, false)
+    }
+
+    pub(super) fn to_write(disk: &SimDisk, id: u64) -> Arc<dyn File> {
+        Self::handle(disk, id, true)
+    }
+
+    fn handle(disk: &SimDisk, id: u64, may_write: bool) -> Arc<dyn File> {
         Arc::new(Self {
             disk: disk.clone(),
             id,
+            may_write,
             written: Mutex::new(false),
         })
     }
@@ -50,6 +60,9 @@ impl File for SimFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        if !self.may_write {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         *self.written.lock() = true;
         let mut state = self.disk.state.lock();
         let entered = state.enter(Op::Write);
@@ -81,6 +94,9 @@ impl File for SimFile {
     }
 
     fn truncate(&self, len_bytes: u64) -> io::Result<()> {
+        if !self.may_write {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         if *self.written.lock() || len_bytes > self.len_bytes()? {
             return Err(io::ErrorKind::InvalidInput.into());
         }
