@@ -269,8 +269,11 @@ impl Core {
             return;
         };
         state.queue.note(series);
-        state.heads.note(series, self.partition_at(place));
         state.queue.wait(series, place);
+        if !series.late_upkeep_due() {
+            return;
+        }
+        state.heads.note(series, self.partition_at(place));
         let held_max = self.budget.late_held_max() / self.shards.len();
         match series.pressure(state.queue.held, held_max) {
             Pressure::None => {}

@@ -229,6 +229,9 @@ impl Series {
             self.replace_chunks(start..end, kept);
         }
         self.tail.retain(|sample| !deletion.takes(sample.timestamp));
+        if self.tail.is_empty() {
+            self.tail = Vec::new();
+        }
         Ok(deletion.deleted)
     }
 }

@@ -4,7 +4,8 @@
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
 use super::chunk::Chunk;
-use super::late::{LateOp, sort_ops};
+use super::late::LateOp;
+use super::sort::sort_ops;
 use super::stored::{Frozen, Persisted, Stored};
 use super::{Sealer, Series};
 use crate::block::CurrentBlocks;
@@ -44,11 +45,6 @@ impl Series {
             .as_ref()
             .is_some_and(|stored| stored.pending() > 0);
         deep && self.links.is_some()
-    }
-
-    /// Operations over what is stored that wait for a flush.
-    pub(crate) fn deep_pending(&self) -> usize {
-        self.stored.as_ref().map_or(0, |stored| stored.pending())
     }
 
     /// Whether anything of it is in blocks, or on the way there, or was.
@@ -119,10 +115,7 @@ impl Series {
         let deep = stored.deep.take();
         let mut ops = Vec::new();
         for part in [deep, late].into_iter().flatten() {
-            let start = ops.len();
-            let mut some = part.into_ops();
-            sort_ops(&mut some);
-            ops.splice(start.., some);
+            ops.append(&mut part.into_ops());
         }
         let mut frozen = Frozen {
             flush,

@@ -2,9 +2,8 @@
 //!
 //! A late sample is older than what its series has sealed. It is not merged
 //! when it arrives: it becomes an *operation* (timestamp, value, policy) in a
-//! small staging buffer. A full buffer is sorted into a run; eight such runs
-//! merge into one, no further, since writers wait for a merge; a settle
-//! ([`super::settle`]) sorts the rest and folds it into chunks.
+//! small staging buffer. A full buffer is sorted into a run; a settle
+//! ([`super::settle`]) brings the runs together and folds them into chunks.
 //!
 //! Invariants:
 //! 1. Arrival order is `settling`, then `runs` front to back, then `staged`.
@@ -19,12 +18,14 @@
 mod bitmap;
 mod filter;
 mod known;
+mod merge;
 mod shared;
 
+pub(crate) use merge::{Merge, merged};
 pub(crate) use shared::SharedLate;
 
 use super::chunk::Held;
-use super::sort::sort_by_timestamp;
+use super::sort::{sort_ops, sorted};
 use crate::error::Result;
 use known::Known;
 use latewood_codec::prefetch;
@@ -34,15 +35,10 @@ use std::sync::Arc;
 /// Operations staged before they are sorted into a run: 96 KiB, which still
 /// sorts inside the second-level cache.
 const STAGED_MAX: usize = 4096;
-/// Runs of this tier merge no further: a merge happens under the lock of the
-/// writer that filled the buffer, and this keeps it below a millisecond. The
-/// settle sorts what is left.
-const TIER_MAX: u32 = 1;
 /// Operations between two looks at whether a settle pays.
 const CHECK_EVERY: usize = 512;
-/// Runs of one tier that merge into one of the next. More makes reads of
-/// unsettled series look into more runs, fewer moves each operation more often.
-const FAN_IN: usize = 8;
+/// Operations between two looks at what a series holds.
+const UPKEEP_EVERY: usize = 64;
 
 /// A late sample and how it meets what is there.
 #[derive(Clone, Copy, Debug)]
@@ -80,47 +76,25 @@ impl LateOp {
     }
 
     /// Whether what was at this timestamp before no longer matters.
-    fn overrides(&self) -> bool {
+    pub(super) fn overrides(&self) -> bool {
         self.policy == DuplicatePolicy::Last && !self.value.is_nan()
     }
 }
 
 /// Sorted operations, shared with readers.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
-    tier: u32,
-    ops: Arc<Vec<LateOp>>,
-}
+pub(crate) struct Run(Arc<Vec<LateOp>>);
 
 impl Run {
     pub(crate) fn ops(&self) -> &[LateOp] {
-        &self.ops
+        &self.0
     }
 
-    fn from_unsorted(mut ops: Vec<LateOp>, tier: u32) -> Self {
-        sort_ops(&mut ops);
+    /// Of sorted operations.
+    fn new(mut ops: Vec<LateOp>) -> Self {
         ops.shrink_to_fit();
-        Self {
-            tier,
-            ops: Arc::new(ops),
-        }
+        Self(Arc::new(ops))
     }
-}
-
-/// Sorts by timestamp, keeping arrival order among equals, and drops what a
-/// later LAST overrides.
-pub(crate) fn sort_ops(ops: &mut Vec<LateOp>) {
-    sort_by_timestamp(ops);
-    let mut kept = 0;
-    for index in 0..ops.len() {
-        let op = ops[index];
-        while op.overrides() && kept > 0 && ops[kept - 1].timestamp == op.timestamp {
-            kept -= 1;
-        }
-        ops[kept] = op;
-        kept += 1;
-    }
-    ops.truncate(kept);
 }
 
 /// The late samples of one series that no chunk holds yet.
@@ -162,7 +136,6 @@ impl Late {
         self.known.push(op.timestamp);
         if self.staged.len() >= STAGED_MAX {
             self.seal_staged();
-            while self.merge_last_tier() {}
         }
     }
 
@@ -172,36 +145,25 @@ impl Late {
         self.staged.len().is_multiple_of(CHECK_EVERY)
     }
 
+    /// Whether the last push may have moved [`Late::held_bytes`] (the buffer
+    /// doubles with the first operation behind a power of two, and was sealed
+    /// where it is empty), or enough came to look again at how many are held.
+    #[inline]
+    pub(crate) fn upkeep_due(&self) -> bool {
+        let before = self.staged.len().saturating_sub(1);
+        before & before.wrapping_sub(1) == 0 || before.is_multiple_of(UPKEEP_EVERY)
+    }
+
     fn seal_staged(&mut self) {
         if self.staged.is_empty() {
             return;
         }
         self.known.seal(&self.staged);
         // The buffer keeps its memory for the next operations.
-        let run = Run::from_unsorted(self.staged.clone(), 0);
-        self.pending -= self.staged.len() - run.ops.len();
+        let run = Run::new(sorted(&self.staged));
+        self.pending -= self.staged.len() - run.ops().len();
         self.staged.clear();
         self.runs.push(run);
-    }
-
-    fn merge_last_tier(&mut self) -> bool {
-        let Some(start) = self.runs.len().checked_sub(FAN_IN) else {
-            return false;
-        };
-        let tier = self.runs[start].tier;
-        if tier == TIER_MAX {
-            return false;
-        }
-        if self.runs[start..].iter().any(|run| run.tier != tier) {
-            return false;
-        }
-        let ops = concat(&self.runs[start..]);
-        self.pending -= ops.len();
-        self.runs.truncate(start);
-        let run = Run::from_unsorted(ops, tier + 1);
-        self.pending += run.ops.len();
-        self.runs.push(run);
-        true
     }
 
     /// Whether an operation is pending at `timestamp`. Amortised constant time.
@@ -243,8 +205,8 @@ impl Late {
     pub(crate) fn fold(&self, timestamp: Timestamp, base: Option<f64>) -> Option<f64> {
         let mut value = base;
         for run in self.settling.iter().chain(&self.runs) {
-            let start = run.ops.partition_point(|op| op.timestamp < timestamp);
-            for op in run.ops[start..]
+            let start = run.ops().partition_point(|op| op.timestamp < timestamp);
+            for op in run.ops()[start..]
                 .iter()
                 .take_while(|op| op.timestamp == timestamp)
             {
@@ -302,28 +264,27 @@ impl Late {
         self.runs.extend(newer);
     }
 
-    /// All operations, in arrival order where timestamps are equal.
-    pub(crate) fn into_ops(self) -> Vec<LateOp> {
-        let mut ops = Vec::with_capacity(self.pending);
-        ops.extend(self.parts().flatten());
-        ops
+    /// All operations, sorted as in a run.
+    pub(crate) fn into_ops(mut self) -> Vec<LateOp> {
+        sort_ops(&mut self.staged);
+        merged(self.parts())
     }
 
     /// Takes out the operations of `from..=to`. No settle may be under way.
     pub(crate) fn remove_span(&mut self, from: Timestamp, to: Timestamp) {
         let stays = |op: &LateOp| !(from..=to).contains(&op.timestamp);
         for run in &mut self.runs {
-            if !run.ops.iter().all(stays) {
-                run.ops = Arc::new(run.ops.iter().filter(|op| stays(op)).copied().collect());
+            if !run.ops().iter().all(stays) {
+                *run = Run::new(run.ops().iter().filter(|op| stays(op)).copied().collect());
             }
         }
-        self.runs.retain(|run| !run.ops.is_empty());
+        self.runs.retain(|run| !run.ops().is_empty());
         self.staged.retain(stays);
         self.known = Known::default();
         self.pending = self.parts().map(<[LateOp]>::len).sum();
     }
 
-    fn parts(&self) -> impl Iterator<Item = &[LateOp]> {
+    fn parts(&self) -> impl Iterator<Item = &[LateOp]> + Clone {
         let runs = self.settling.iter().chain(&self.runs).map(Run::ops);
         runs.chain(std::iter::once(&self.staged[..]))
     }
@@ -331,26 +292,19 @@ impl Late {
     /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         let runs = self.settling.iter().chain(&self.runs);
-        let ops: usize = runs.map(|run| run.ops.capacity()).sum();
+        let ops: usize = runs.map(|run| run.0.capacity()).sum();
         size_of::<Self>()
             + ops * size_of::<LateOp>()
             + self.staged.capacity() * size_of::<LateOp>()
             + self.known.memory_bytes()
     }
 
-    /// Bytes of memory of what it learnt for the checks of BLOCK.
-    pub(crate) fn learnt_bytes(&self) -> usize {
-        self.known.learnt_bytes()
+    /// Bytes of operations and of what it learnt for the checks of BLOCK, in
+    /// constant time.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let in_runs = self.pending - self.staged.len();
+        (in_runs + self.staged.capacity()) * size_of::<LateOp>() + self.known.learnt_bytes()
     }
-}
-
-/// The operations of several runs in arrival order, runs not merged.
-pub(crate) fn concat(runs: &[Run]) -> Vec<LateOp> {
-    let mut ops = Vec::with_capacity(runs.iter().map(|run| run.ops.len()).sum());
-    for run in runs {
-        ops.extend_from_slice(&run.ops);
-    }
-    ops
 }
 
 #[cfg(test)]

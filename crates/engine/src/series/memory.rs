@@ -2,7 +2,6 @@
 
 use super::Series;
 use super::chunk::{Chunk, Held};
-use super::late::LateOp;
 use latewood_model::Sample;
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,8 +17,11 @@ impl Series {
     pub(crate) fn held_bytes(&self) -> usize {
         self.tail.capacity() * size_of::<Sample>()
             + self.chunk_bytes
-            + (self.late_pending() + self.deep_pending()) * size_of::<LateOp>()
-            + self.late.as_ref().map_or(0, |late| late.learnt_bytes())
+            + self.late.as_ref().map_or(0, |late| late.held_bytes())
+            + self
+                .stored
+                .as_ref()
+                .map_or(0, |stored| stored.deep_held_bytes())
     }
 
     /// Whether the tail just grew or sealed, so that a look at
@@ -29,6 +31,16 @@ impl Series {
     pub(crate) fn memory_moved(&self) -> bool {
         let before = self.tail.len().saturating_sub(1);
         before & before.wrapping_sub(1) == 0
+    }
+
+    /// Whether the late sample just staged is one after which to look at how
+    /// much is held, and at [`Series::held_bytes`]: true for each doubling of a
+    /// buffer, and now and then.
+    #[inline]
+    pub(crate) fn late_upkeep_due(&self) -> bool {
+        let deep = self.stored.as_ref().and_then(|stored| stored.deep.as_ref());
+        let late = self.late.iter().chain(deep);
+        late.fold(false, |due, late| due | late.upkeep_due())
     }
 
     /// Puts chunks in the place of others, and counts them.
@@ -137,5 +149,27 @@ mod tests {
             }
             assert_eq!(counted, series.held_bytes(), "after sample {at}");
         }
+    }
+
+    #[test]
+    fn a_late_buffer_that_grew_is_looked_at_at_once() {
+        let mut series = Series::new(b"key"[..].into(), &SeriesOptions::default());
+        let mut sealer = Sealer::default();
+        let mut put = |series: &mut Series, at| {
+            let sample = Sample::new(at, 1.0);
+            series.put(sample, DuplicatePolicy::Last, &mut sealer)
+        };
+        for at in 0..2_000 {
+            put(&mut series, 100 * at).unwrap();
+        }
+        let mut counted = 0;
+        for at in 0..10_000 {
+            put(&mut series, 7 * at + 1).unwrap();
+            if series.late_upkeep_due() {
+                counted = series.held_bytes();
+            }
+            assert_eq!(counted, series.held_bytes(), "after late sample {at}");
+        }
+        assert!(counted > 10_000 * size_of::<super::super::late::LateOp>());
     }
 }

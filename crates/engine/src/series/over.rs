@@ -11,8 +11,9 @@
 //! model test.
 
 use super::chunk::Chunk;
-use super::late::{LateOp, SharedLate, sort_ops};
+use super::late::{LateOp, SharedLate};
 use super::overlay::Overlays;
+use super::sort::sort_ops;
 use super::spans::Spans;
 use super::stored::Frozen;
 use crate::block::{Kind, Overlay, StoredChunk};

@@ -10,8 +10,9 @@
 //! one by one. Tested below against doing just that.
 
 use super::chunk::{Chunk, Shape, damaged};
-use super::late::{LateOp, sort_ops};
+use super::late::LateOp;
 use super::rewrite::Rewriter;
+use super::sort::sort_ops;
 use super::spans::Spans;
 use crate::error::Result;
 use latewood_codec::{Encoder, Hint};

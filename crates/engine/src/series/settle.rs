@@ -15,7 +15,7 @@
 use super::Sealer;
 use super::Series;
 use super::chunk::{Chunk, Shape, shared};
-use super::late::{Run, concat, sort_ops};
+use super::late::{Merge, Run};
 use super::rewrite::{Rewriter, is_full};
 use crate::error::Result;
 use latewood_codec::{Encoder, Hint};
@@ -77,11 +77,11 @@ pub(crate) struct SettleWork {
 impl SettleJob {
     /// Folds the operations into the chunks. Linear in both.
     pub(crate) fn run(self, encoder: &mut Encoder) -> Result<Settled> {
-        let mut ops = concat(&self.runs);
-        sort_ops(&mut ops);
-        let expired = ops.partition_point(|op| op.timestamp < self.floor);
+        let mut merge = Merge::new(self.runs.iter().map(Run::ops));
+        let mut ops = Vec::new();
+        merge.take(self.floor.saturating_sub(1), &mut ops);
+        let mut operations = ops.len();
         let mut rewriter = Rewriter::new(self.shape, self.hint, encoder);
-        let mut rest = &ops[expired..];
         for (chunk_index, chunk) in self.chunks.iter().enumerate() {
             let next_chunk = self.chunks.get(chunk_index + 1);
             for frame_index in 0..chunk.frame_count() {
@@ -90,16 +90,16 @@ impl SettleJob {
                 } else {
                     next_chunk.map(|next| next.first())
                 };
-                let here = match next_first {
-                    Some(next_first) => rest.partition_point(|op| op.timestamp < next_first),
-                    None => rest.len(),
-                };
-                let (mine, later) = rest.split_at(here);
-                rest = later;
-                rewriter.frame(chunk, frame_index, mine)?;
+                ops.clear();
+                merge.take(next_first.map_or(Timestamp::MAX, |next| next - 1), &mut ops);
+                operations += ops.len();
+                rewriter.frame(chunk, frame_index, &ops)?;
             }
         }
-        rewriter.operations(rest)?;
+        ops.clear();
+        merge.take(Timestamp::MAX, &mut ops);
+        operations += ops.len();
+        rewriter.operations(&ops)?;
         let (chunks, hint, rewritten) = rewriter.finish()?;
         Ok(Settled {
             chunks,
@@ -107,7 +107,7 @@ impl SettleJob {
             number: self.number,
             hint,
             work: SettleWork {
-                operations: ops.len(),
+                operations,
                 rewritten,
             },
         })

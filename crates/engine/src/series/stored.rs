@@ -337,6 +337,11 @@ impl Stored {
         size_of::<Self>() + self.deleted.memory_bytes() + self.frozen_bytes()
     }
 
+    /// The same in constant time, as far as a flush would give it back.
+    pub(super) fn deep_held_bytes(&self) -> usize {
+        self.deep.as_ref().map_or(0, |deep| deep.held_bytes())
+    }
+
     /// Bytes of the operations that wait.
     pub(crate) fn deep_bytes(&self) -> usize {
         self.deep.as_ref().map_or(0, |deep| deep.memory_bytes())

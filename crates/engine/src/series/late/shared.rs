@@ -1,9 +1,9 @@
 //! Late operations as a reader of a span takes them: runs are shared, only what
 //! is staged is copied. Tested by `late/tests.rs` and through readers.
 
-use super::{LateOp, Run, sort_ops};
+use super::super::sort::sort_ops;
+use super::{LateOp, Run, merged};
 use latewood_model::Timestamp;
-use std::sync::Arc;
 
 /// Late operations as a reader took them.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct SharedLate {
 impl SharedLate {
     /// How many there are, outside the asked span too.
     pub(crate) fn len(&self) -> usize {
-        let runs: usize = self.runs.iter().map(|run| run.ops.len()).sum();
+        let runs: usize = self.runs.iter().map(|run| run.ops().len()).sum();
         runs + self.staged.len()
     }
 
@@ -29,9 +29,8 @@ impl SharedLate {
         if self.is_empty() {
             return self;
         }
-        let ops = Arc::new(self.collect(from, to));
         Self {
-            runs: vec![Run { tier: 0, ops }],
+            runs: vec![Run::new(self.collect(from, to))],
             staged: Vec::new(),
         }
     }
@@ -51,15 +50,15 @@ impl SharedLate {
         if from > to {
             return Vec::new();
         }
-        let mut ops = Vec::new();
-        for run in &self.runs {
-            let start = run.ops.partition_point(|op| op.timestamp < from);
-            let length = run.ops[start..].partition_point(|op| op.timestamp <= to);
-            ops.extend_from_slice(&run.ops[start..start + length]);
-        }
-        let staged = self.staged.iter().copied();
-        ops.extend(staged.filter(|op| (from..=to).contains(&op.timestamp)));
-        sort_ops(&mut ops);
-        ops
+        let staged = self.staged.iter();
+        let in_span = staged.filter(|op| (from..=to).contains(&op.timestamp));
+        let mut staged = in_span.copied().collect();
+        sort_ops(&mut staged);
+        let runs = self.runs.iter().map(|run| {
+            let start = run.ops().partition_point(|op| op.timestamp < from);
+            let length = run.ops()[start..].partition_point(|op| op.timestamp <= to);
+            &run.ops()[start..start + length]
+        });
+        merged(runs.chain([&staged[..]]))
     }
 }
