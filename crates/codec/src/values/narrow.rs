@@ -14,14 +14,19 @@
 //! if the nearest such decimal is less than half a unit in the last place off.
 
 use super::Scratch;
-use super::decimal::{EXPONENT_MAX, power_of_ten};
+use super::decimal::{CHUNK, EXPONENT_MAX, power_of_ten};
 use crate::pfor::{self, BLOCK};
+use crate::simd::{self, Kernel};
 use crate::varint::{Reader, put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX};
 
 /// Adding and subtracting 1.5 * 2^52 rounds anything below 2^51 to an integer.
 const ROUNDER: f64 = 6755399441055744.0;
 const LIMIT: f64 = (1u64 << 51) as f64;
+/// What an exponent of zero is written as, and the bits that it takes.
+const BIAS: i64 = 1023;
+const EXPONENT_BITS: i64 = 0x7ff;
+const MANTISSA_BITS: u32 = 52;
 const PLACES_MAX: u32 = 127;
 /// At most one value in this many, and one more, may be an exception.
 const EXCEPTION_RATIO: usize = 24;
@@ -31,33 +36,30 @@ pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) -
     let exceptions = &mut scratch.exceptions;
     exceptions.clear();
     let narrowed = &mut scratch.floats[..values.len()];
-    let mut places = 0;
-    let mut previous = 0.0;
-    for (index, (slot, value)) in narrowed.iter_mut().zip(values).enumerate() {
-        let narrow = f64::from(*value as f32);
-        if narrow.is_finite() && widen(narrow).to_bits() == value.to_bits() {
-            places = places.max(binary_places(narrow));
-            previous = narrow;
-        } else if exceptions.len() * EXCEPTION_RATIO <= index {
-            exceptions.push(index as u16);
-        } else {
+    let (mut places, mut previous) = (0, 0.0);
+    for (index, (chunk, slots)) in (0..).zip(values.chunks(CHUNK).zip(narrowed.chunks_mut(CHUNK))) {
+        let found = simd::run(Narrowing {
+            values: chunk,
+            slots,
+        });
+        places = places.max(found.places);
+        if found.is_whole {
+            previous = slots[slots.len() - 1];
+        } else if !note_exceptions(slots, index * CHUNK, &mut previous, exceptions) {
             return false;
         }
-        *slot = previous;
     }
     if places > PLACES_MAX {
         return false;
     }
-    let scale = power_of_two(places);
     let ints = &mut scratch.ints[..values.len()];
-    for (slot, narrow) in ints.iter_mut().zip(narrowed) {
-        *narrow *= scale;
-        if narrow.abs() >= LIMIT {
-            return false;
-        }
-        *slot = *narrow as i64;
-    }
-    let min = ints.iter().copied().min().unwrap_or(0);
+    let Some(min) = simd::run(Scaling {
+        narrowed,
+        scale: power_of_two(places),
+        ints,
+    }) else {
+        return false;
+    };
     out.push(places as u8);
     put_zigzag(min, out);
     put_varint(exceptions.len() as u64, out);
@@ -74,13 +76,92 @@ pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) -
     true
 }
 
+/// Narrows values; what is no printed f32 becomes NaN.
+struct Narrowing<'a> {
+    values: &'a [f64],
+    slots: &'a mut [f64],
+}
+
+/// What [`Narrowing`] saw.
+struct Narrowed {
+    /// Binary places that the values need.
+    places: u32,
+    /// All of them are printed f32.
+    is_whole: bool,
+}
+
+impl Kernel for Narrowing<'_> {
+    type Output = Narrowed;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> Narrowed {
+        let (mut places, mut wrong) = (0, 0);
+        for (value, slot) in self.values.iter().zip(self.slots) {
+            let narrow = f64::from(*value as f32);
+            // What is not finite comes back as NaN, of other bits perhaps.
+            let off = widen(narrow).to_bits() ^ value.to_bits() | u64::from(!narrow.is_finite());
+            let is_held = off == 0;
+            places = places.max(if is_held { binary_places(narrow) } else { 0 });
+            wrong |= off;
+            *slot = if is_held { narrow } else { f64::NAN };
+        }
+        Narrowed {
+            places: places as u32,
+            is_whole: wrong == 0,
+        }
+    }
+}
+
+/// Puts the value before in the place of each NaN, and notes where; false once
+/// there are too many. The first slot is value `start` of the frame.
+fn note_exceptions(
+    slots: &mut [f64],
+    start: usize,
+    previous: &mut f64,
+    exceptions: &mut Vec<u16>,
+) -> bool {
+    for (index, slot) in (start..).zip(slots) {
+        if !slot.is_nan() {
+            *previous = *slot;
+        } else if exceptions.len() * EXCEPTION_RATIO <= index {
+            exceptions.push(index as u16);
+            *slot = *previous;
+        } else {
+            return false;
+        }
+    }
+    true
+}
+
+/// Makes whole numbers of narrowed values; the smallest, unless one is too large.
+struct Scaling<'a> {
+    narrowed: &'a [f64],
+    scale: f64,
+    ints: &'a mut [i64],
+}
+
+impl Kernel for Scaling<'_> {
+    type Output = Option<i64>;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> Option<i64> {
+        let (mut min, mut too_large) = (i64::MAX, false);
+        for (narrow, int) in self.narrowed.iter().zip(self.ints) {
+            let scaled = narrow * self.scale;
+            too_large |= scaled.abs() >= LIMIT;
+            *int = (scaled + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()) as i64;
+            min = min.min(*int);
+        }
+        (!too_large).then_some(min)
+    }
+}
+
 /// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Error> {
     let places = u32::from(reader.u8()?);
     if places > PLACES_MAX {
         return Err(Error::Corrupt("more than 127 binary places"));
     }
-    let scale = power_of_two(places);
     let min = reader.zigzag()?;
     let exceptions = reader.varint()?;
     if exceptions > FRAME_SAMPLES_MAX as u64 {
@@ -91,9 +172,12 @@ pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Err
     for slots in out.chunks_mut(BLOCK) {
         let offsets = &mut offsets[..slots.len()];
         pfor::decode_block(reader, offsets)?;
-        for (slot, offset) in slots.iter_mut().zip(offsets) {
-            *slot = widen(min.wrapping_add_unsigned(*offset) as f64 / scale);
-        }
+        simd::run(Widening {
+            offsets,
+            min,
+            unit: 1.0 / power_of_two(places),
+            slots,
+        });
     }
     while !exceptions.rest().is_empty() {
         let index = usize::from(exceptions.u8()?) | usize::from(exceptions.u8()?) << 8;
@@ -105,19 +189,39 @@ pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Err
     Ok(())
 }
 
+/// Makes values of the offsets of whole numbers from the smallest.
+struct Widening<'a> {
+    offsets: &'a [u64],
+    min: i64,
+    /// What the numbers count, a power of two.
+    unit: f64,
+    slots: &'a mut [f64],
+}
+
+impl Kernel for Widening<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        for (slot, offset) in self.slots.iter_mut().zip(self.offsets) {
+            *slot = widen(self.min.wrapping_add_unsigned(*offset) as f64 * self.unit);
+        }
+    }
+}
+
 /// The shortest decimal that rounds to `narrow`, an f32 held in f64.
 ///
 /// With `p - 1` places the products are exact, so whether the rounded one still
 /// names the f32 (lies within half a unit in its last place) needs no division.
-#[inline]
+#[inline(always)]
 fn widen(narrow: f64) -> f64 {
-    let exponent = (narrow.to_bits() >> 52 & 0x7ff) as i32 - 1023;
-    let places = (1233 * (23 - exponent) + 4095) >> 12;
-    let places = places.clamp(0, i32::from(EXPONENT_MAX)) as u8;
+    let exponent = (narrow.to_bits() >> MANTISSA_BITS) as i64 & EXPONENT_BITS;
+    let places = (1233 * (23 + BIAS - exponent) + 4095) >> 12;
+    let places = places.clamp(0, i64::from(EXPONENT_MAX)) as u8;
     let (fewer, all) = (power_of_ten(places.saturating_sub(1)), power_of_ten(places));
     let scaled = narrow * fewer;
     let distance = (scaled - ((scaled + ROUNDER) - ROUNDER)).abs();
-    let half_unit = f64::from_bits(((exponent - 24 + 1023).max(1) as u64) << 52);
+    let half_unit = f64::from_bits(((exponent - 24).max(1) as u64) << MANTISSA_BITS);
     let scale = if distance < half_unit * fewer {
         fewer
     } else {
@@ -127,15 +231,17 @@ fn widen(narrow: f64) -> f64 {
 }
 
 /// How many binary places a finite number needs after the point.
-#[inline]
-fn binary_places(value: f64) -> u32 {
+#[inline(always)]
+fn binary_places(value: f64) -> i64 {
     let bits = value.to_bits();
-    let exponent = (bits >> 52 & 0x7ff) as i32 - 1023;
-    if value == 0.0 {
-        return 0;
-    }
-    let trailing = (bits | 1 << 52).trailing_zeros() as i32;
-    (52 - trailing - exponent).max(0) as u32
+    let exponent = (bits >> MANTISSA_BITS) as i64 & EXPONENT_BITS;
+    // The lowest bit alone, as a number, says in its exponent which one it is.
+    let one = 1 << MANTISSA_BITS;
+    let mantissa = (bits & (one - 1) | one) as i64;
+    let lowest = (mantissa & -mantissa) as f64;
+    let trailing = (lowest.to_bits() >> MANTISSA_BITS) as i64 - BIAS;
+    let places = i64::from(MANTISSA_BITS) - trailing - (exponent - BIAS);
+    if value == 0.0 { 0 } else { places.max(0) }
 }
 
 #[inline]
