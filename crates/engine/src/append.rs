@@ -219,7 +219,7 @@ impl Core {
         let counters = &mut state.counters;
         if append.timestamp < self.blocks.floor() {
             counters.refused += 1;
-            return Err(Refusal::OlderThanRetention);
+            return Err(Refusal::OlderThanFloor);
         }
         let fate = match series.append(sample, policy, &mut state.sealer) {
             Ok(fate) => fate,

@@ -22,6 +22,9 @@ pub enum Refusal {
     /// Older than the newest sample by more than the retention.
     #[error("Timestamp is older than retention")]
     OlderThanRetention,
+    /// Older than [`crate::Db::floor`].
+    #[error("Timestamp is older than what this database still keeps")]
+    OlderThanFloor,
     /// A negative timestamp.
     #[error("invalid timestamp, must be a nonnegative integer")]
     InvalidTimestamp,

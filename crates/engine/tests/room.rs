@@ -158,7 +158,7 @@ fn old_samples_are_refused_from_the_first_write_on() {
     };
     let mut scratch = Scratch::new();
     db.append(&[old], &mut scratch).unwrap();
-    let refusal = latewood_engine::Refusal::OlderThanRetention;
+    let refusal = latewood_engine::Refusal::OlderThanFloor;
     assert_eq!(scratch.outcomes(), [Err(refusal)]);
     assert_eq!(db.retention_ms(), 3_600_000);
 }

@@ -74,7 +74,7 @@ impl Core {
         // What will be refused makes no series.
         if append.timestamp < self.blocks.floor() && !matches!(append.create, Create::Never) {
             state.counters.refused += 1;
-            return Found::Refused(Refusal::OlderThanRetention);
+            return Found::Refused(Refusal::OlderThanFloor);
         }
         let created = match append.create {
             Create::Never => return Found::Refused(Refusal::NoSuchKey),

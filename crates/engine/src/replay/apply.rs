@@ -224,6 +224,7 @@ impl Replayer<'_> {
         // Until they are written anew, the files of these partitions still name
         // the series: the log must not forget that they are gone.
         let now_ns = self.core.env.clock.monotonic_ns();
+        self.core.drop_floor();
         let manifest = self.core.manifest();
         let mut state = self.core.shards[0].lock();
         for &partition in manifest.partitions.keys() {

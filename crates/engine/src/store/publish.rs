@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::names;
 use crate::shard::ShardState;
 use crate::wal::Position;
+use latewood_model::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -40,6 +41,9 @@ pub(crate) struct Published {
     pub(super) manifest: Manifest,
     /// Files no longer named that could not be removed yet.
     unremoved: BTreeSet<PathBuf>,
+    /// The log is not needed before this group: what is there was removed with
+    /// everything. A manifest that could not be written leaves it to the next.
+    log_start: u64,
 }
 
 impl Store {
@@ -131,6 +135,7 @@ impl Core {
         self.check_writable()?;
         let store = &self.store;
         let mut next = published.manifest.clone();
+        next.log_start = next.log_start.max(published.log_start);
         edit(&mut next)?;
         next.next_file = store.next_file.load(Ordering::Relaxed).max(next.next_file);
         next.next_id = next.next_id.max(self.next_id_of_all());
@@ -239,7 +244,7 @@ impl Core {
         let published: &mut Published = &mut published;
         let none = Arc::new(BlockSet {
             flush: self.blocks.get().flush,
-            floor: self.blocks.get().floor,
+            floor: self.floor_by_clock(),
             partitions: BTreeMap::new(),
         });
         let mut states: Vec<MutexGuard<'_, ShardState>> = self.lock_all();
@@ -256,10 +261,12 @@ impl Core {
         drop(states);
         // Before the log may forget what it holds, it must not lose this.
         self.sync_to(position)?;
+        // Not even that group: replayed, it would take a later floor away.
+        published.log_start = position.0 + 1;
         let written = self.publish_locked(published, &mut |manifest| {
             manifest.epoch += 1;
             manifest.partitions.clear();
-            manifest.log_start = manifest.log_start.max(position.0);
+            manifest.floor = none.floor;
             Ok(())
         });
         if let Err(error) = written {
@@ -269,11 +276,26 @@ impl Core {
             published.unremoved.extend(old);
             published.manifest.epoch += 1;
             published.manifest.partitions.clear();
+            published.manifest.floor = none.floor;
             return Err(error);
         }
         if let Some(wal) = &self.wal {
             wal.trim(position)?;
         }
         Ok(position)
+    }
+
+    /// Takes the floor away when a start meets a group in the log that removed
+    /// everything and that no manifest knows of yet: samples behind it may be
+    /// of any age.
+    pub(crate) fn drop_floor(&self) {
+        let mut published = self.store.published.lock();
+        published.manifest.floor = Timestamp::MIN;
+        let held = self.blocks.get();
+        self.blocks.set(Arc::new(BlockSet {
+            flush: held.flush,
+            floor: Timestamp::MIN,
+            partitions: held.partitions.clone(),
+        }));
     }
 }

@@ -75,17 +75,77 @@ fn retention_by_the_clock_takes_old_samples_of_every_series() {
         &[sample(b"a", floor - 1, 1.0), sample(b"a", floor, 1.0)],
     );
     let outcomes = outcomes.unwrap();
-    assert_eq!(outcomes[0], Err(Refusal::OlderThanRetention));
+    assert_eq!(outcomes[0], Err(Refusal::OlderThanFloor));
     assert!(outcomes[1].is_ok());
     // A new series is no way around it.
     let outcomes = append(&db, &[sample(b"new", floor - 1, 1.0)]).unwrap();
-    assert_eq!(outcomes[0], Err(Refusal::OlderThanRetention));
+    assert_eq!(outcomes[0], Err(Refusal::OlderThanFloor));
     clock.advance_ms(20_000);
     while db.compact_step().unwrap() {}
     assert_eq!(block_files(&disk), (0, 0));
     drop(db);
     let db = Db::open(&env, Path::new(DIR), options, last_wins()).unwrap();
     assert_eq!(timestamps(&db, b"a"), []);
+}
+
+/// Every step of removing everything fails once: what is taken then, of whatever
+/// age, is there after a power cut.
+#[test]
+fn removing_everything_takes_the_floor_away_whatever_happens_meanwhile() {
+    let clear = |trouble: Option<(u64, bool)>| {
+        let disk = SimDisk::new();
+        let db = open_with(&disk, options(2)).unwrap();
+        append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
+        db.flush().unwrap();
+        db.set_retention_ms(1000).unwrap();
+        db.set_retention_ms(0).unwrap();
+        assert!(db.floor() > 0);
+        let before = disk.count_all();
+        if let Some((step, _)) = trouble {
+            disk.plan(Fault {
+                op: None,
+                after: step,
+                trouble: Trouble::Fail(std::io::ErrorKind::StorageFull),
+            });
+        }
+        let cleared = db.flush_all().is_ok();
+        let steps = disk.count_all() - before;
+        let taken = append(&db, &[sample(b"b", 2, 2.0)]).is_ok_and(|outcomes| outcomes[0].is_ok());
+        assert_eq!(taken && db.floor() == 0, taken, "{trouble:?}");
+        assert!(taken || !cleared, "{trouble:?}");
+        let flushes = trouble.is_some_and(|(_, flushes)| flushes);
+        let synced = (!flushes || db.flush().is_ok()) && db.sync().is_ok();
+        drop(db);
+        let db = open_with(&disk.crash(7), options(2)).unwrap();
+        if taken && synced {
+            assert_eq!(timestamps(&db, b"b"), [2], "{trouble:?}");
+            assert_eq!(db.floor(), 0, "{trouble:?}");
+            db.flush().unwrap();
+            assert_eq!(timestamps(&db, b"b"), [2], "{trouble:?}");
+        }
+        steps
+    };
+    let steps = clear(None);
+    assert!(steps > 3);
+    for step in 0..steps {
+        clear(Some((step, false)));
+        clear(Some((step, true)));
+    }
+}
+
+/// A floor that came after everything was removed is there after a restart.
+#[test]
+fn a_later_floor_outlives_the_removal_in_the_log() {
+    let disk = SimDisk::new();
+    let db = open_with(&disk, options(2)).unwrap();
+    append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
+    db.flush_all().unwrap();
+    db.set_retention_ms(1000).unwrap();
+    let floor = db.floor();
+    assert!(floor > 0);
+    drop(db);
+    let db = open_with(&disk.crash(1), options(2)).unwrap();
+    assert_eq!(db.floor(), floor);
 }
 
 /// Writes about ten times the budget; the newest samples stay, and their

@@ -78,7 +78,7 @@ fn add(call: &mut Call<'_>) -> Outcome {
             call.reply().integer(*timestamp);
             call.session.timed_reply = timed;
         }
-        Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key))),
+        Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key, db))),
         None => return Err(Fault::line("ERR TSDB: the sample has no outcome")),
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! Texts follow Redis and RedisTimeSeries, because clients compare them.
 
 use crate::observe::Limit;
-use latewood_engine::{Error, ErrorKind, Refusal};
+use latewood_engine::{Db, Error, ErrorKind, Refusal};
 use std::borrow::Cow;
 
 /// Why a command has an error for a reply.
@@ -99,8 +99,8 @@ pub(crate) fn shown_key(key: &[u8]) -> String {
     format!("{text}{dots}")
 }
 
-/// The error reply for one sample for `key` that was not taken.
-pub(crate) fn refusal_text(refusal: &Refusal, key: &[u8]) -> Cow<'static, str> {
+/// The error reply for one sample for `key` that `db` did not take.
+pub(crate) fn refusal_text(refusal: &Refusal, key: &[u8], db: &Db) -> Cow<'static, str> {
     match refusal {
         // RedisTimeSeries says this of missing keys too.
         Refusal::NoSuchKey => "ERR TSDB: the key is not a TSDB key".into(),
@@ -108,6 +108,9 @@ pub(crate) fn refusal_text(refusal: &Refusal, key: &[u8]) -> Cow<'static, str> {
         Refusal::OlderThanNewest => format!("TSDB: {refusal}").into(),
         Refusal::OutOfMemory => OUT_OF_MEMORY.into(),
         Refusal::OlderThanRetention => "ERR TSDB: Timestamp is older than retention".into(),
+        Refusal::OlderThanFloor => {
+            format!("ERR TSDB: {refusal}, which begins at {}", db.floor()).into()
+        }
         Refusal::Limit(_) => format!("ERR TSDB: {refusal}, for key '{}'", shown_key(key)).into(),
         other => format!("ERR TSDB: {other}").into(),
     }

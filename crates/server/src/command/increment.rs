@@ -71,6 +71,6 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
             call.reply().integer(timestamp);
             Ok(())
         }
-        Err(refusal) => Err(Fault::Line(refusal_text(&refusal, key))),
+        Err(refusal) => Err(Fault::Line(refusal_text(&refusal, key, db))),
     }
 }

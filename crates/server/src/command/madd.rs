@@ -92,7 +92,7 @@ fn answer(
                     reply.integer(*timestamp);
                     continue;
                 }
-                Some((append, Err(refusal))) => refusal_text(refusal, append.key),
+                Some((append, Err(refusal))) => refusal_text(refusal, append.key, &call.shared.db),
                 None => "ERR TSDB: the sample has no outcome".into(),
             },
         };

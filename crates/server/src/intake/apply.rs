@@ -196,7 +196,7 @@ impl EngineIntake {
         };
         let reason = match refusal {
             Refusal::Duplicate | Refusal::OlderThanNewest | Refusal::SumIsNan => Reason::Duplicate,
-            Refusal::OlderThanRetention => Reason::Retention,
+            Refusal::OlderThanRetention | Refusal::OlderThanFloor => Reason::Retention,
             Refusal::InvalidTimestamp => Reason::Timestamp,
             Refusal::Limit(_)
             | Refusal::OutOfMemory
@@ -206,8 +206,13 @@ impl EngineIntake {
         };
         let key = String::from_utf8_lossy(key_of(&self.series[pending.slot as usize].place));
         let (line, at) = (pending.line, pending.timestamp_ms);
-        self.report
-            .refuse(line, reason, format_args!("{key} at {at}: {refusal}"));
+        let report = &mut self.report;
+        if refusal == Refusal::OlderThanFloor {
+            let floor = self.shared.db.floor();
+            let text = format_args!("{key} at {at}: {refusal}, which begins at {floor}");
+            return report.refuse(line, reason, text);
+        }
+        report.refuse(line, reason, format_args!("{key} at {at}: {refusal}"));
     }
 
     /// Refuses a sample for its timestamp.

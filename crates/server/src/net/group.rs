@@ -162,7 +162,7 @@ impl<'a> Group<'a> {
                         match outcome {
                             Ok(timestamp) => replies.next().integer(*timestamp),
                             Err(refusal) => {
-                                replies.refuse(&refusal_text(refusal, append.key));
+                                replies.refuse(&refusal_text(refusal, append.key, &shared.db));
                                 refused += 1;
                             }
                         }

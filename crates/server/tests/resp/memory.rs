@@ -124,15 +124,19 @@ fn retention_and_disk_budget_are_changed_by_config() {
             "CONFIG GET retention",
             "*2\r\n$9\r\nretention\r\n$7\r\n3600000\r\n",
         ),
-        (
-            "TS.ADD old 2 1",
-            "-ERR TSDB: Timestamp is older than retention\r\n",
-        ),
-        // Nor does it make a series.
-        (
-            "TS.ADD new 2 1",
-            "-ERR TSDB: Timestamp is older than retention\r\n",
-        ),
+    ]);
+    // Nor does it make a series.
+    for line in [
+        "TS.ADD old 2 1",
+        "TS.ADD new 2 1",
+        "TS.INCRBY new 1 TIMESTAMP 2",
+    ] {
+        let refused = client.ask(line);
+        let told =
+            refused.contains(" older than what this database still keeps, which begins at 1");
+        assert!(told, "{refused}");
+    }
+    client.expect(&[
         ("EXISTS new", ":0\r\n"),
         ("TS.DEL old 0 10", ":0\r\n"),
         ("CONFIG SET disk-budget 2gb", "+OK\r\n"),
@@ -228,4 +232,34 @@ fn twenty_million_samples_and_passing_series_fit_into_64_mib() {
         let count = client.ask(&format!("TS.RANGE {key} - + AGGREGATION count 1000000000"));
         assert_eq!(count, format!("*1\r\n*2\r\n:0\r\n+{ROUNDS}\r\n"), "{key}");
     }
+}
+
+/// The limit that a retention has reached outlives it, says so, and goes with
+/// everything else.
+#[test]
+fn what_a_retention_took_is_said_until_everything_is_removed() {
+    let server = Server::start();
+    let mut client = server.client();
+    assert_eq!(client.info("kept_from"), 0);
+    client.expect(&[
+        ("CONFIG SET retention 1h", "+OK\r\n"),
+        ("CONFIG SET retention 0", "+OK\r\n"),
+    ]);
+    let floor = client.info("kept_from");
+    assert!(floor > 0);
+    let refused = format!(
+        "-ERR TSDB: Timestamp is older than what this database still keeps, which begins at {floor}\r\n"
+    );
+    client.expect(&[
+        ("TS.ADD a 1 1", &refused),
+        ("FLUSHALL", "+OK\r\n"),
+        ("TS.ADD a 1 1", ":1\r\n"),
+    ]);
+    assert_eq!(client.info("kept_from"), 0);
+    let server = Server::over(server.kill(), &[]);
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.ADD a 2 1", ":2\r\n"),
+        ("TS.GET a", "*2\r\n:2\r\n+1\r\n"),
+    ]);
 }

@@ -1,10 +1,10 @@
 //! The oldest timestamp there is for anyone: by age and by disk.
 //!
-//! The floor stands in the manifest and only rises. Readers see nothing before
-//! it and writers are refused there from the publication on; the files go as
-//! compaction finds them to hold nothing else. By age it follows the wall
-//! clock in small steps. By disk it rises once the files outgrow their budget:
-//! far enough that the oldest blocks make room.
+//! The floor stands in the manifest and only rises, until everything is removed.
+//! Readers see nothing before it and writers are refused there from the
+//! publication on; the files go as compaction finds them to hold nothing else.
+//! By age it follows the wall clock in small steps. By disk it rises once the
+//! files outgrow their budget: far enough that the oldest blocks make room.
 //!
 //! What counts as the oldest block is decided by where nearly all of its bytes
 //! end, not by its newest sample: a single series with timestamps far in the
@@ -54,6 +54,12 @@ impl Db {
         let cell = &self.core.compaction.retention_ms;
         cell.load(Ordering::Relaxed)
     }
+
+    /// The timestamp from which on samples are kept: what is older went by age
+    /// or for the disk budget and is not taken any more. 0 where nothing went.
+    pub fn floor(&self) -> Timestamp {
+        self.core.blocks.floor().max(0)
+    }
 }
 
 impl Core {
@@ -63,25 +69,39 @@ impl Core {
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn expire_by_clock(&self) -> Result<bool> {
+        let (epoch, wanted) = (self.epoch(), self.floor_by_clock());
         let retention_ms = self.compaction.retention_ms.load(Ordering::Relaxed);
-        if retention_ms == 0 {
-            return Ok(false);
-        }
-        let retention = i64::try_from(retention_ms).unwrap_or(i64::MAX);
-        let wanted = self.env.clock.now_ms().saturating_sub(retention);
         let step_ms = (retention_ms / STEPS).clamp(1, STEP_MS_MAX) as i64;
-        if wanted < self.blocks.get().floor.saturating_add(step_ms) {
+        if wanted < self.blocks.floor().saturating_add(step_ms) {
             return Ok(false);
         }
-        self.raise_floor(wanted)?;
-        Ok(true)
+        self.raise_floor(wanted, epoch)
     }
 
-    fn raise_floor(&self, floor: Timestamp) -> Result<()> {
+    /// Where the floor of an empty database is: as far back as `retention_ms`
+    /// says, or nowhere.
+    pub(crate) fn floor_by_clock(&self) -> Timestamp {
+        match self.compaction.retention_ms.load(Ordering::Relaxed) {
+            0 => Timestamp::MIN,
+            retention_ms => {
+                let retention = i64::try_from(retention_ms).unwrap_or(i64::MAX);
+                self.env.clock.now_ms().saturating_sub(retention)
+            }
+        }
+    }
+
+    /// Raises the floor, unless everything was removed since `epoch`; whether
+    /// it did.
+    fn raise_floor(&self, floor: Timestamp, epoch: u64) -> Result<bool> {
+        let mut is_same = false;
         self.publish(&mut |manifest| {
-            manifest.floor = manifest.floor.max(floor);
+            is_same = manifest.epoch == epoch;
+            if is_same {
+                manifest.floor = manifest.floor.max(floor);
+            }
             Ok(())
-        })
+        })?;
+        Ok(is_same)
     }
 
     /// Drops the oldest samples where the files outgrow the disk budget;
@@ -102,10 +122,13 @@ impl Core {
         if excess == 0 {
             return Ok(true);
         }
+        let epoch = self.epoch();
         let Some((floor, freed)) = self.floor_that_frees(excess) else {
             return Ok(false);
         };
-        self.raise_floor(floor)?;
+        if !self.raise_floor(floor, epoch)? {
+            return Ok(true);
+        }
         let counters = &self.compaction.counters;
         Counters::add(&counters.floor_raised_by_budget, 1);
         Counters::add(&counters.bytes_dropped_by_budget, freed);

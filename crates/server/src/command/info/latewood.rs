@@ -53,6 +53,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "disk_stalls", room.stalls);
     field(text, "disk_stalled_ms", room.stalled_ns / 1_000_000);
     field(text, "disk_refused", room.refused);
+    field(text, "kept_from", shared.db.floor());
     field(text, "label_pairs", stats.label_pairs);
     flushes(text, stats);
     compaction(text, shared);

@@ -273,6 +273,12 @@ pub(super) fn compaction(text: &mut Text, stats: &CompactionStats) {
 }
 
 pub(super) fn disk(text: &mut Text, shared: &Shared) {
+    text.single(
+        "kept_from_seconds",
+        Kind::Gauge,
+        "Unix time from which on samples are kept; 0 where retention and disk budget dropped none.",
+        shared.db.floor() as f64 / 1e3,
+    );
     let room = shared.db.room();
     text.single(
         "disk_budget_bytes",
