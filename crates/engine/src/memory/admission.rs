@@ -36,6 +36,12 @@ impl Db {
         self.core.budget.limit_bytes()
     }
 
+    /// Bytes that one reply may have: an eighth of the memory budget, and never
+    /// more than [`REPLY_BYTES_MAX`](latewood_model::limits::REPLY_BYTES_MAX).
+    pub fn reply_bytes_max(&self) -> usize {
+        self.core.budget.reply_bytes()
+    }
+
     /// Lets somebody pass who is going to need memory, perhaps after a wait.
     ///
     /// # Errors

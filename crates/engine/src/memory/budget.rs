@@ -17,7 +17,7 @@
 use crate::block::PARTITION_BITS;
 use crate::core::Core;
 use crate::shard::ShardState;
-use latewood_model::limits::LATE_HELD_MAX;
+use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
@@ -31,6 +31,8 @@ const FLUSH_WORTH: u64 = 32;
 /// with one no more than this share of it.
 const CACHE_BYTES: u64 = 32 << 20;
 const CACHE_SHARE: u64 = 8;
+/// The share of the budget that one reply may take.
+const REPLY_SHARE: u64 = 8;
 /// What a flush takes for each series it finds something of, until that is on
 /// disk; and the least that such a series holds.
 const FROZEN_BYTES: u64 = 320;
@@ -219,6 +221,14 @@ impl Budget {
         match self.limit_bytes() {
             0 => CACHE_BYTES,
             limit => CACHE_BYTES.min(limit / CACHE_SHARE),
+        }
+    }
+
+    /// How long one reply may be, and what is held while it is made.
+    pub(crate) fn reply_bytes(&self) -> usize {
+        match self.limit_bytes() {
+            0 => REPLY_BYTES_MAX,
+            limit => REPLY_BYTES_MAX.min((limit / REPLY_SHARE) as usize),
         }
     }
 

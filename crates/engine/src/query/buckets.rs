@@ -254,6 +254,11 @@ impl<'a> Buckets<'a> {
     /// Makes rows of the empty buckets before `end`, where they are wanted.
     fn fill(&mut self, end: Bucket, next: Option<Sample>) -> ControlFlow<()> {
         if self.aggregation.empty {
+            if let Some(first) = self.resume.filter(|&b| self.window.precedes(b, end)) {
+                // And that of `end`.
+                self.rows
+                    .announce(self.window.count(first, end).saturating_add(1))?;
+            }
             while let Some(bucket) = self.resume.filter(|&b| self.window.precedes(b, end)) {
                 self.fill_one(bucket, next)?;
             }

@@ -4,7 +4,7 @@
 //! other, and the halves' reductions are merged. That bounds the work where
 //! the series have no timestamp in common, gives threads their parts, and the
 //! same result whoever did them. Memory is a few reductions for each
-//! thread.
+//! thread, none of which is longer than a reply may be.
 //!
 //! Tested by `tests/query_many.rs`.
 
@@ -25,7 +25,8 @@ impl Db {
     ///
     /// # Errors
     /// `Corrupt`; `Invalid` for a query out of its ranges or with several
-    /// aggregators, and for a reducer that does not reduce.
+    /// aggregators, and for a reducer that does not reduce; `Limit` where the
+    /// rows are more than fit in a reply.
     pub fn reduce(
         &self,
         series: &[SeriesRef],
@@ -89,16 +90,27 @@ impl Group<'_> {
         let (left, right) = self
             .spread
             .both(|| self.fold::<S>(left), || self.fold::<S>(right));
-        Ok(left?.merge(right?))
+        let merged = left?.merge(right?);
+        match merged.bytes() > self.db.reply_bytes_max() {
+            true => Err(too_many_rows()),
+            false => Ok(merged),
+        }
     }
 
     fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
         let mut reduction = Reduction::default();
         for view in self.db.views_of(series, self.forward).into_iter().flatten() {
-            let mut adding = reduction.adding();
+            let mut adding = reduction.adding(self.db.reply_bytes_max());
             view.run(self.forward, &mut adding)?;
-            adding.finish();
+            if !adding.finish() {
+                return Err(too_many_rows());
+            }
         }
         Ok(reduction)
     }
+}
+
+#[cold]
+fn too_many_rows() -> Error {
+    Error::new(ErrorKind::Limit, "the rows are more than fit in a reply")
 }

@@ -135,6 +135,13 @@ pub trait Sink {
     /// Takes the next rows: `width` values for each timestamp, row after row.
     /// `Break` ends the query without an error.
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()>;
+
+    /// At least `count` rows more are to come, each of `width` values. Said
+    /// before a stretch of empty buckets is walked, which may be a long one for
+    /// very few samples; `Break` ends the query without an error.
+    fn announce(&mut self, _count: u64, _width: usize) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 impl RangeQuery {
@@ -143,5 +150,16 @@ impl RangeQuery {
     pub fn needs_neighbours(&self) -> bool {
         let interpolates = |a: &Aggregation| a.aggregators.contains(&Aggregator::Twa);
         self.aggregation.as_ref().is_some_and(interpolates)
+    }
+
+    /// The most rows that empty buckets can make of a series, however few
+    /// samples it has; 0 where they are no rows.
+    pub fn filled_rows_max(&self) -> u64 {
+        let filled = self.aggregation.as_ref().filter(|by| by.empty);
+        let rows = filled.map_or(0, |by| {
+            let span_ms = self.to.abs_diff(self.from.min(self.to));
+            span_ms / by.bucket_ms.unsigned_abs().max(1) + 2
+        });
+        rows.min(self.count.unwrap_or(u64::MAX))
     }
 }

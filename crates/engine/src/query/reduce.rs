@@ -161,13 +161,26 @@ pub(super) struct Adding<'a, S: State> {
     place: usize,
     /// What is at timestamps that the reduction does not have.
     strangers: Reduction<S>,
+    bytes_max: usize,
+    overflowed: bool,
 }
 
 impl<S: State> Adding<'_, S> {
-    /// Ends it. Before that the reduction is in no state to be read.
-    pub(super) fn finish(self) {
+    /// Ends it; whether all of it was taken. Before that the reduction is in no
+    /// state to be read.
+    pub(super) fn finish(self) -> bool {
         if !self.strangers.timestamps.is_empty() {
             *self.reduction = std::mem::take(self.reduction).merge(self.strangers);
+        }
+        !self.overflowed
+    }
+
+    fn fits(&mut self, rows: u64) -> ControlFlow<()> {
+        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
+        self.overflowed = rows.saturating_mul(Reduction::<S>::ROW_BYTES) > self.bytes_max;
+        match self.overflowed {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
         }
     }
 }
@@ -199,7 +212,12 @@ impl<S: State> Sink for Adding<'_, S> {
                 self.strangers.push(timestamp, state);
             }
         }
-        ControlFlow::Continue(())
+        let rows = self.reduction.len() + self.strangers.len();
+        self.fits(rows as u64)
+    }
+
+    fn announce(&mut self, count: u64, _: usize) -> ControlFlow<()> {
+        self.fits(count)
     }
 }
 
@@ -211,14 +229,29 @@ pub(super) struct Reduction<S> {
 }
 
 impl<S: State> Reduction<S> {
+    /// Memory of one timestamp.
+    const ROW_BYTES: usize = size_of::<i64>() + size_of::<S>();
+
     /// Begins to add the rows of a series, ascending in time. All of it is
-    /// linear in them and in what is there.
-    pub(super) fn adding(&mut self) -> Adding<'_, S> {
+    /// linear in them and in what is there. It ends once both take `bytes_max`.
+    pub(super) fn adding(&mut self, bytes_max: usize) -> Adding<'_, S> {
         Adding {
             reduction: self,
             place: 0,
             strangers: Self::default(),
+            bytes_max,
+            overflowed: false,
         }
+    }
+
+    /// Timestamps there are.
+    fn len(&self) -> usize {
+        self.timestamps.len()
+    }
+
+    /// Memory of all of it.
+    pub(super) fn bytes(&self) -> usize {
+        self.len() * Self::ROW_BYTES
     }
 
     /// One reduction of both. Linear in them.

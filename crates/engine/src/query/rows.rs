@@ -52,6 +52,14 @@ impl<'a> Rows<'a> {
         self.more()
     }
 
+    /// Says that at least `count` rows more are to come, or as many as are wanted.
+    pub(super) fn announce(&mut self, count: u64) -> ControlFlow<()> {
+        let count = count
+            .min(self.remaining)
+            .saturating_add(self.timestamps.len() as u64);
+        self.sink.announce(count, self.width)
+    }
+
     /// Passes on a slice of rows of one value, past the buffer.
     pub(super) fn pass(&mut self, timestamps: &[i64], values: &[f64]) -> ControlFlow<()> {
         let room = usize::try_from(self.remaining).unwrap_or(usize::MAX);

@@ -93,6 +93,16 @@ impl Window {
         }
     }
 
+    /// How many buckets the walk meets from `from` on before `end`.
+    pub(crate) fn count(&self, from: Bucket, end: Bucket) -> u64 {
+        let apart_ms = match self.reverse {
+            true => from.last.abs_diff(end.last),
+            false => from.first.abs_diff(end.first),
+        };
+        // The first one may be cut off at the end of time.
+        apart_ms.div_ceil(self.bucket_ms.unsigned_abs())
+    }
+
     /// The timestamp of the bucket's row. The bucket that time begins in
     /// counts as beginning at 0: clients know no negative timestamps.
     pub(crate) fn stamp(&self, bucket: Bucket) -> i64 {
@@ -147,6 +157,27 @@ mod tests {
                     };
                     assert_eq!(window(bucket_ms, align, false).containing(time), expected);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn a_stretch_is_counted_as_it_is_walked() {
+        for reverse in [false, true] {
+            for (bucket_ms, align) in [(1 << 61, 3), (i64::MAX - 7, -5), (i64::MAX, 5)] {
+                let window = window(bucket_ms, align, reverse);
+                let (from, end) = match reverse {
+                    true => (i64::MAX, i64::MIN),
+                    false => (i64::MIN, i64::MAX),
+                };
+                let (mut bucket, end) = (window.containing(from), window.containing(end));
+                let counted = window.count(bucket, end);
+                let mut walked = 0;
+                while window.precedes(bucket, end) {
+                    bucket = window.after(bucket).unwrap();
+                    walked += 1;
+                }
+                assert_eq!(counted, walked, "{bucket_ms} {reverse}");
             }
         }
     }

@@ -56,6 +56,7 @@ mod range_options;
 mod read;
 pub(crate) mod registry;
 mod rename;
+mod reply_limit;
 mod rows;
 mod rules;
 mod scan;

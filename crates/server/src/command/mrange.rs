@@ -13,6 +13,7 @@ mod parse;
 
 use super::label_options::Shown;
 use super::registry::{Action, Keys, Spec};
+use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::{Call, Fault, Outcome, mget};
 use crate::shared::Shared;
@@ -48,9 +49,10 @@ pub(crate) const MREVRANGE: Spec = Spec {
 };
 
 /// Samples that are read for one part of a reply, unless one series has more.
-const PART_SAMPLES: u64 = 32 * 1024;
-/// The same where they become buckets, which are few.
-const PART_SAMPLES_IN_BUCKETS: u64 = 256 * 1024;
+const PART_SAMPLES: u64 = 256 * 1024;
+/// Samples that are read in the time that a row takes: those that become
+/// buckets make few.
+const SAMPLES_PER_ROW: u64 = 8;
 /// Series of one part of a reply.
 const PART_SERIES: usize = 512;
 /// Bytes of a part that is written already.
@@ -142,9 +144,11 @@ impl Question {
         }
         let count = found.len();
         let mut found = found.into_iter().peekable();
+        let written_max = WRITTEN_BYTES_MAX.min(ReplyLimit::of(shared).bytes);
         let fits = |series: &Found| {
             series.view.samples() <= WRITTEN_SAMPLES_MAX
-                && written.load(Ordering::Relaxed) < WRITTEN_BYTES_MAX
+                && self.query.filled_rows_max() <= WRITTEN_SAMPLES_MAX
+                && written.load(Ordering::Relaxed) < written_max
         };
         let mut reply = Vec::new();
         while let Some(series) = found.next_if(fits) {
@@ -188,17 +192,15 @@ impl Ranges {
     /// The series that are written together next, and about how many samples
     /// they have.
     fn part(&mut self) -> (Vec<Found>, u64) {
-        let samples_max = match self.question.query.aggregation {
-            Some(_) => PART_SAMPLES_IN_BUCKETS,
-            None => PART_SAMPLES,
-        };
-        let (mut part, mut samples) = (Vec::new(), 0);
-        while part.len() < PART_SERIES && samples < samples_max {
+        let (mut part, mut samples, mut work) = (Vec::new(), 0, 0u64);
+        while part.len() < PART_SERIES && work < PART_SAMPLES {
             let later = |answer: &Answer| matches!(answer, Answer::Later(_));
             let Some(Answer::Later(series)) = self.answers.next_if(later) else {
                 break;
             };
             samples += series.view.samples();
+            let about = work_of(&self.question.query, series.view.samples());
+            work = about.saturating_add(work);
             part.push(*series);
         }
         (part, samples)
@@ -258,11 +260,22 @@ impl Question {
             }
         }
         let start = out.len();
-        let rows = rows::append(out, protocol, Shape::Flat, |sink| {
+        let limit = ReplyLimit::of(shared);
+        let rows = rows::append(out, limit, protocol, Shape::Flat, |sink| {
             series.view.run(&self.query, sink)
         });
         or_error(out, shared, start, protocol, rows);
     }
+}
+
+/// What a part has of a series, or of a group, that `samples` samples are read
+/// of: these, or as many as its rows are worth.
+fn work_of(query: &RangeQuery, samples: u64) -> u64 {
+    let rows = match query.aggregation {
+        Some(_) => query.filled_rows_max(),
+        None => samples,
+    };
+    samples.max(rows.saturating_mul(SAMPLES_PER_ROW))
 }
 
 /// Puts the error of a part of a reply in the place of what it wrote.

@@ -8,11 +8,14 @@
 
 use super::keys::{Access, Run};
 use super::registry::{Action, Keys, Spec};
+use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::{Call, Fault, Outcome, range_options};
 use latewood_engine::RangeQuery;
-use latewood_engine::query::{Columns, join};
+use latewood_engine::query::{Columns, Sink, join};
 use latewood_wire::resp::number::parse_i64;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SYNTAX: &str = "numkeys key ... from to [LATEST] [FILTER_BY_TS ts ...] \
                       [FILTER_BY_VALUE min max] [COUNT n] [[ALIGN start|end|ms] \
@@ -54,16 +57,27 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
         found.push((db.view(key, query)?, query));
     }
     let samples = found.iter().map(|(view, _)| view.samples()).sum();
+    let limit = ReplyLimit::of(call.shared);
+    let bytes = AtomicUsize::new(0);
     let columns = db.spread(samples, |spread| {
         spread.map(found, |(view, query)| {
-            let mut columns = Columns::default();
-            view.run(query, &mut columns).map(|()| columns)
+            let mut held = Held {
+                columns: Columns::default(),
+                bytes: &bytes,
+                limit,
+                refused: None,
+            };
+            view.run(query, &mut held)?;
+            match held.refused {
+                Some(rows) => Err(limit.fault(Some(rows))),
+                None => Ok(held.columns),
+            }
         })
     });
-    let columns: Vec<Columns> = columns.into_iter().collect::<Result<_, _>>()?;
+    let columns: Vec<Columns> = columns.into_iter().collect::<Result<_, Fault>>()?;
     let widths: Vec<usize> = queries.iter().map(width).collect();
     let protocol = call.session.protocol;
-    rows::append(call.out, protocol, Shape::Nested, |sink| {
+    rows::append(call.out, limit, protocol, Shape::Nested, |sink| {
         join(&columns, &widths, reverse, queries[0].count, sink);
         Ok(())
     })
@@ -72,4 +86,45 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
 fn width(query: &RangeQuery) -> usize {
     let aggregation = query.aggregation.as_ref();
     aggregation.map_or(1, |aggregation| aggregation.aggregators.len())
+}
+
+/// The rows of one key. Those of all keys together take no more memory than a
+/// reply may have.
+struct Held<'a> {
+    columns: Columns,
+    /// What all keys hold.
+    bytes: &'a AtomicUsize,
+    limit: ReplyLimit,
+    /// It would be more: how many rows this key has at least.
+    refused: Option<u64>,
+}
+
+impl Held<'_> {
+    /// Whether so many rows of `width` values fit to the `held` bytes.
+    fn fit(&mut self, held: usize, rows: u64, width: usize) -> ControlFlow<()> {
+        let bytes = rows.saturating_mul(bytes_of_row(width) as u64);
+        if bytes > self.limit.bytes.saturating_sub(held) as u64 {
+            let before = self.columns.timestamps.len() as u64;
+            self.refused = Some(rows.saturating_add(before));
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl Sink for Held<'_> {
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
+        let more = timestamps.len() * bytes_of_row(width);
+        let held = self.bytes.fetch_add(more, Ordering::Relaxed);
+        self.fit(held, timestamps.len() as u64, width)?;
+        self.columns.rows(timestamps, values, width)
+    }
+
+    fn announce(&mut self, count: u64, width: usize) -> ControlFlow<()> {
+        self.fit(self.bytes.load(Ordering::Relaxed), count, width)
+    }
+}
+
+fn bytes_of_row(width: usize) -> usize {
+    size_of::<i64>() + width * size_of::<f64>()
 }

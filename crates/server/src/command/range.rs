@@ -2,6 +2,7 @@
 //! Reply: an array of rows, each a timestamp and its values.
 
 use super::registry::{Action, Keys, Spec};
+use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::{Call, Fault, Outcome, range_options};
 
@@ -35,7 +36,8 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     }
     let query = range_options::parse(call.args, 2, reverse)?;
     let (db, protocol) = (&call.shared.db, call.session.protocol);
-    rows::append(call.out, protocol, Shape::Flat, |sink| {
+    let limit = ReplyLimit::of(call.shared);
+    rows::append(call.out, limit, protocol, Shape::Flat, |sink| {
         db.range(key, &query, sink)
     })
 }

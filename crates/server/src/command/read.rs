@@ -9,6 +9,7 @@
 
 use super::fault::SYNTAX;
 use super::registry::{Action, Keys, Spec};
+use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::{Call, Fault, Outcome};
 use crate::events::Listener;
@@ -175,7 +176,8 @@ fn write(
     out: &mut Vec<u8>,
 ) -> Outcome {
     let start = out.len();
-    let written = rows::append(out, protocol, Shape::Flat, |sink| {
+    let limit = ReplyLimit::of(shared);
+    let written = rows::append(out, limit, protocol, Shape::Flat, |sink| {
         shared.db.range(key, query, sink)
     });
     match written {

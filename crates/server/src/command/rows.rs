@@ -4,12 +4,12 @@
 //! Rows become reply bytes as the engine makes them; nothing is held but the
 //! reply. How many there are is known at the end: room for the array's header
 //! is left in front and closed then. Rows that grow over the limit of a reply
-//! end the query and become an error.
+//! end the query and become an error, and so do empty buckets that would, before
+//! they are walked.
 
 use super::Fault;
-use crate::observe::Limit;
+use super::reply_limit::ReplyLimit;
 use latewood_engine::query::Sink;
-use latewood_model::limits::REPLY_BYTES_MAX;
 use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
 
@@ -22,13 +22,17 @@ pub(crate) enum Shape {
     Nested,
 }
 
-/// Bytes of the longest header of an array that [`REPLY_BYTES_MAX`] allows.
+/// Bytes of the longest header of an array that a [`ReplyLimit`] allows.
 const HEADER_BYTES_MAX: usize = 16;
+/// The fewest and the most bytes of a row without its values, and of a value.
+const ROW_BYTES: (u64, usize) = (8, 48);
+const VALUE_BYTES: (u64, usize) = (4, 32);
 
 /// Appends the rows that `query` gives to its sink. After an error `out` holds
 /// part of them.
 pub(crate) fn append(
     out: &mut Vec<u8>,
+    limit: ReplyLimit,
     protocol: Protocol,
     shape: Shape,
     query: impl FnOnce(&mut dyn Sink) -> latewood_engine::Result<()>,
@@ -37,17 +41,16 @@ pub(crate) fn append(
     let room = start + HEADER_BYTES_MAX;
     out.resize(room, 0);
     let mut rows = Rows {
-        start,
+        end: start + limit.bytes,
         count: 0,
-        overflowed: false,
+        refused: None,
         protocol,
         shape,
         out,
     };
     query(&mut rows)?;
-    if rows.overflowed {
-        let text = "ERR TSDB: the reply is longer than 1 GiB; ask for a shorter span or use COUNT";
-        return Err(Fault::Limit(Limit::Reply, text.into()));
+    if let Some(count) = rows.refused {
+        return Err(limit.fault(Some(count)));
     }
     let mut header = Vec::with_capacity(HEADER_BYTES_MAX);
     Reply::new(&mut header, protocol).array(rows.count);
@@ -61,16 +64,36 @@ pub(crate) fn append(
 /// Writes rows to a reply.
 struct Rows<'a> {
     out: &'a mut Vec<u8>,
-    /// Where the reply begins.
-    start: usize,
+    /// Where the reply ends at the latest.
+    end: usize,
     count: usize,
-    overflowed: bool,
+    /// It would be longer: how many rows it has at least.
+    refused: Option<u64>,
     protocol: Protocol,
     shape: Shape,
 }
 
+impl Rows<'_> {
+    /// Room for so many rows. The buffer doubles as vectors do, but not past
+    /// the end of the longest reply.
+    fn make_room(&mut self, rows: usize, width: usize) {
+        let (len, capacity) = (self.out.len(), self.out.capacity());
+        let needed = len + rows * (ROW_BYTES.1 + width * VALUE_BYTES.1);
+        if needed > capacity {
+            let doubled = (2 * capacity).min(self.end);
+            self.out.reserve_exact(doubled.max(needed) - len);
+        }
+    }
+
+    fn refuse(&mut self, rows: u64) -> ControlFlow<()> {
+        self.refused = Some(rows);
+        ControlFlow::Break(())
+    }
+}
+
 impl Sink for Rows<'_> {
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
+        self.make_room(timestamps.len(), width);
         let mut reply = Reply::new(self.out, self.protocol);
         let rows = timestamps.iter().zip(values.chunks_exact(width.max(1)));
         match self.shape {
@@ -91,10 +114,18 @@ impl Sink for Rows<'_> {
             }),
         }
         self.count += timestamps.len();
-        if self.out.len() - self.start > REPLY_BYTES_MAX {
-            self.overflowed = true;
-            return ControlFlow::Break(());
+        match self.out.len() > self.end {
+            true => self.refuse(self.count as u64),
+            false => ControlFlow::Continue(()),
         }
-        ControlFlow::Continue(())
+    }
+
+    fn announce(&mut self, count: u64, width: usize) -> ControlFlow<()> {
+        let row_bytes = ROW_BYTES.0 + width as u64 * VALUE_BYTES.0;
+        let left = self.end.saturating_sub(self.out.len()) as u64;
+        match count > left / row_bytes {
+            true => self.refuse(count.saturating_add(self.count as u64)),
+            false => ControlFlow::Continue(()),
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::keyspace::TYPE_NAME;
 use super::registry::{Action, Keys, Spec};
 use super::{Args, Call, Fault, Outcome};
 use crate::glob;
-use latewood_model::limits::REPLY_BYTES_MAX;
+use crate::observe::Limit;
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -50,7 +50,7 @@ fn keys(call: &mut Call<'_>) -> Outcome {
                 found.push(key);
             }
         });
-        if cursor == 0 || found.bytes.len() > REPLY_BYTES_MAX {
+        if cursor == 0 || found.bytes.len() > call.shared.db.reply_bytes_max() {
             break;
         }
     }
@@ -90,10 +90,13 @@ impl Found {
     }
 
     fn write(&self, call: &mut Call<'_>) -> Outcome {
-        if self.bytes.len() > REPLY_BYTES_MAX {
-            return Err(Fault::line(
-                "ERR the reply is longer than 1 GiB; use SCAN instead",
-            ));
+        let bytes_max = call.shared.db.reply_bytes_max();
+        if self.bytes.len() > bytes_max {
+            let text = format!(
+                "ERR the reply is longer than the {bytes_max} bytes it may have; use SCAN with a \
+                 smaller COUNT instead"
+            );
+            return Err(Fault::Limit(Limit::Reply, text.into()));
         }
         let mut reply = call.reply();
         reply.array(self.ends.len());

@@ -21,6 +21,7 @@ mod keyspace;
 mod lifetime;
 mod limits;
 mod loading;
+mod long_replies;
 mod many;
 mod memory;
 mod observe;

@@ -7,15 +7,16 @@
 //! RESP3 reducers and sources have places of their own and the last two labels
 //! are only shown where they are selected.
 
-use super::or_error;
 use super::parse::GroupBy;
+use super::{PART_SAMPLES, or_error, work_of};
 use crate::command::label_options::Shown;
+use crate::command::reply_limit::ReplyLimit;
 use crate::command::rows::{self, Shape};
 use crate::command::{Call, Outcome, mget};
 use crate::shared::Shared;
 use crate::stream::{self, Stream};
 use latewood_engine::query::Spread;
-use latewood_engine::{RangeQuery, SeriesRef};
+use latewood_engine::{ErrorKind, RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
 
 /// Series that are read for one part of a reply, unless one group has more.
@@ -54,13 +55,16 @@ struct Question {
 
 impl Stream for Grouped {
     fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
-        let (mut part, mut series, mut samples) = (Vec::new(), 0, 0);
-        while part.len() < PART_GROUPS && series < PART_SERIES {
+        let (mut part, mut series) = (Vec::new(), 0);
+        let (mut samples, mut work) = (0, 0u64);
+        while part.len() < PART_GROUPS && series < PART_SERIES && work < PART_SAMPLES {
             let Some(group) = self.groups.next() else {
                 break;
             };
             series += group.1.len();
-            samples += shared.db.samples_about(&group.1, &self.question.query);
+            let about = shared.db.samples_about(&group.1, &self.question.query);
+            samples += about;
+            work = work_of(&self.question.query, about).saturating_add(work);
             part.push(group);
         }
         let question = &self.question;
@@ -120,12 +124,18 @@ impl Question {
             }
         }
         let start = out.len();
-        let written = rows::append(out, protocol, Shape::Flat, |sink| {
-            let rows = shared.db.reduce(series, &self.query, reducer, spread)?;
+        let (limit, mut is_long) = (ReplyLimit::of(shared), false);
+        let written = rows::append(out, limit, protocol, Shape::Flat, |sink| {
+            let reduced = shared.db.reduce(series, &self.query, reducer, spread);
+            let rows = reduced.inspect_err(|error| is_long = error.kind() == ErrorKind::Limit)?;
             // A sink that has enough is no error.
             let _ = sink.rows(&rows.timestamps, &rows.values, 1);
             Ok(())
         });
+        let written = match is_long {
+            true => Err(limit.fault(None)),
+            false => written,
+        };
         or_error(out, shared, start, protocol, written);
     }
 }
