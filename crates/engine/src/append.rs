@@ -286,7 +286,10 @@ impl Core {
                 match series.settle_now(&mut state.sealer) {
                     Ok(work) => state.counters.note_settle(work),
                     // The operations stay where they are; reads report the damage.
-                    Err(_) => state.counters.settles_failed += 1,
+                    Err(error) => {
+                        self.tell_unsettled(&series.key, &error);
+                        state.counters.settles_failed += 1;
+                    }
                 }
                 self.recount(state, place);
                 self.note_rules(state, place);

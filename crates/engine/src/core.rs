@@ -6,7 +6,7 @@
 //! and from an id to its shard and place. See [`crate::shard`] for the order
 //! of locks.
 
-use crate::block::{CurrentBlocks, partition_of};
+use crate::block::{Cache, CurrentBlocks, partition_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
 use crate::io::Env;
@@ -15,6 +15,7 @@ use crate::limits::Limits;
 use crate::maintain::{Compaction, Flusher, Signals};
 use crate::memory::KeptMemory;
 use crate::memory::budget::Budget;
+use crate::notices::Notices;
 use crate::observe::Observer;
 use crate::options::{Defaults, Options};
 use crate::query::spread::Readers;
@@ -51,6 +52,7 @@ pub(crate) struct Core {
     pub(crate) signals: Signals,
     pub(crate) readers: Readers,
     pub(crate) observer: Observer,
+    pub(crate) notices: Notices,
     pub(crate) stages: Stages,
     pub(crate) kept_memory: KeptMemory,
     pub(crate) budget: Budget,
@@ -111,6 +113,7 @@ impl Core {
         });
         let budget = Budget::new(options.memory_bytes);
         let stages = Stages::default();
+        let notices = Notices::new(options.on_notice.as_ref(), &env.clock);
         let core = Self {
             shards: shards.collect(),
             keys: Keys::new(env.random.next_u64()),
@@ -119,10 +122,11 @@ impl Core {
             wal: None,
             replayed: AtomicU64::new(0),
             compaction: Compaction::new(&options),
-            store: Store::new(dir, budget.cache_bytes()),
+            store: Store::new(dir, Cache::telling(budget.cache_bytes(), &notices)),
             signals: Signals::default(),
             readers: Readers::new(options.query_threads),
             observer: Observer::new(stages.clone()),
+            notices,
             stages,
             kept_memory: KeptMemory::default(),
             budget,

@@ -43,6 +43,7 @@ mod log_group;
 mod maintain;
 mod memory;
 pub mod names;
+mod notices;
 mod observe;
 mod options;
 mod quarantine;

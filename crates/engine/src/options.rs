@@ -96,7 +96,8 @@ pub struct Options {
     /// made, because it holds a series already or is over a limit; under no lock.
     pub on_not_compacted: Option<KeyHook>,
     /// Hears sentences that an operator should read, such as that the disk
-    /// budget makes samples go; under no lock.
+    /// budget makes samples go or that a flush failed. It must be quick and not
+    /// call the database.
     pub on_notice: Option<NoticeHook>,
 }
 
@@ -104,7 +105,7 @@ impl Options {
     /// Tells the operator.
     pub(crate) fn notice(&self, sentence: &str) {
         if let Some(hook) = &self.on_notice {
-            (hook.0)(sentence);
+            hook.hear(sentence);
         }
     }
 }
@@ -117,6 +118,10 @@ impl NoticeHook {
     /// A hook that calls `hear`, from any thread.
     pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
+    }
+
+    pub(crate) fn hear(&self, sentence: &str) {
+        (self.0)(sentence);
     }
 }
 

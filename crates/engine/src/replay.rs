@@ -91,7 +91,7 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
         named = replayer.named.into_inner();
         summary.blocks_damaged = replayer.damage.into_inner();
         summary.log = report;
-        core.wal = Some(wal.observed_by(core.observer.clone()));
+        core.wal = Some(wal.observed_by(core.observer.clone(), core.notices.clone()));
     } else {
         core.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
     }

@@ -15,6 +15,7 @@
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
+use crate::notices::About;
 use crate::options::Options;
 use crate::store::Manifest;
 use parking_lot::{Condvar, Mutex};
@@ -322,13 +323,13 @@ impl Core {
             true => "; compaction is paused, so nothing goes",
             false => "",
         };
-        Error::new(
-            ErrorKind::DiskBudget,
-            format!(
-                "the disk budget of {budget} bytes is spent: blocks take {blocks}, the log {log}, \
-                 series files and quarantine {others}{paused}"
-            ),
-        )
+        let message = format!(
+            "the disk budget of {budget} bytes is spent: blocks take {blocks}, the log {log}, \
+             series files and quarantine {others}{paused}"
+        );
+        let text = format_args!("writes are refused: {message}");
+        self.notices.tell(About::Disk, text);
+        Error::new(ErrorKind::DiskBudget, message)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use super::overlap::Overlap;
 use super::page::Page;
+use crate::notices::Notices;
 use crate::series::chunk::Chunk;
 use quick_cache::{OptionsBuilder, Weighter, sync};
 use std::sync::Arc;
@@ -53,13 +54,19 @@ pub(crate) struct Cache {
 struct Shared {
     items: sync::Cache<Place, Item, Bytes>,
     opened: AtomicU64,
-    /// It is here because all blocks of a database share the cache.
+    /// These two are here because all blocks of a database share the cache.
     overlap: Overlap,
+    notices: Notices,
 }
 
 impl Cache {
     /// A cache of at most about `capacity_bytes` of memory.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
+        Self::telling(capacity_bytes, &Notices::default())
+    }
+
+    /// The same; `notices` hear of damage in its blocks.
+    pub(crate) fn telling(capacity_bytes: u64, notices: &Notices) -> Self {
         let options = OptionsBuilder::new()
             .estimated_items_capacity((capacity_bytes / ITEM_BYTES_ABOUT).max(16) as usize)
             .weight_capacity(capacity_bytes)
@@ -76,6 +83,7 @@ impl Cache {
                 items,
                 opened: AtomicU64::new(0),
                 overlap: Overlap::default(),
+                notices: notices.clone(),
             }),
         }
     }
@@ -93,6 +101,11 @@ impl Cache {
     /// What its blocks' readers met.
     pub(crate) fn overlap(&self) -> &Overlap {
         &self.shared.overlap
+    }
+
+    /// Who hears of damage in its blocks.
+    pub(super) fn notices(&self) -> &Notices {
+        &self.shared.notices
     }
 
     /// Bytes of memory it holds.

@@ -16,6 +16,7 @@ use super::scan::Scan;
 use super::stretch::Stretches;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::{Env, File};
+use crate::notices::About;
 use crate::series::chunk::Chunk;
 use latewood_model::{SeriesId, Timestamp};
 use std::path::{Path, PathBuf};
@@ -301,7 +302,15 @@ impl Block {
             "the block is damaged: the chunk of series {} from {} to {} {what}",
             entry.id.0, entry.first, entry.last
         );
-        Error::new(ErrorKind::Corrupt, message).at(&self.path)
+        self.met(Error::new(ErrorKind::Corrupt, message))
+    }
+
+    /// Names the file in an error about damage, and tells the operator.
+    fn met(&self, error: Error) -> Error {
+        let error = error.at(&self.path);
+        let text = format_args!("{error}; the rest of it is served");
+        self.cache.notices().tell(About::Damage, text);
+        error
     }
 
     #[cold]
@@ -315,6 +324,6 @@ impl Block {
             "the block is damaged: the index of series {} to {} from {} to {} {what}",
             page.first_id.0, last_id.0, page.first, page.last
         );
-        Error::new(ErrorKind::Corrupt, message).at(&self.path)
+        self.met(Error::new(ErrorKind::Corrupt, message))
     }
 }

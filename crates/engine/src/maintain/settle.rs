@@ -7,7 +7,8 @@
 
 use super::IDLE_TURN;
 use crate::core::Core;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::notices::About;
 use crate::observe::Work;
 use crate::shard::{ShardState, Waiting};
 use latewood_codec::Encoder;
@@ -71,6 +72,13 @@ impl Core {
         }
     }
 
+    /// Tells the operator that a settle failed.
+    pub(crate) fn tell_unsettled(&self, key: &[u8], error: &Error) {
+        let key = String::from_utf8_lossy(key);
+        let text = format_args!("late samples of series {key} cannot be settled: {error}");
+        self.notices.tell(About::Settle, text);
+    }
+
     /// Settles one series, unless somebody is settling.
     pub(crate) fn settle_one(&self, id: SeriesId) -> Result<()> {
         let Some(settler) = self.settler.try_lock() else {
@@ -124,6 +132,7 @@ impl Core {
             Err(error) => {
                 state.counters.settles_failed += 1;
                 if let Some(series) = state.slab.get_mut(place) {
+                    self.tell_unsettled(&series.key, &error);
                     series.cancel_settle();
                     state.queue.wait(series, place);
                 }

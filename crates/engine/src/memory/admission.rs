@@ -6,6 +6,7 @@ use super::budget::Level;
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::{Error, ErrorKind, Result};
+use crate::notices::About;
 use crate::refusal::Refusal;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -130,6 +131,11 @@ impl Core {
         match self.budget.is_crowded.load(Ordering::Relaxed) {
             true => {
                 self.budget.refused.fetch_add(1, Ordering::Relaxed);
+                let limit = self.budget.limit_bytes();
+                let text = format_args!(
+                    "new series are refused: those there are fill the memory budget of {limit} bytes"
+                );
+                self.notices.tell(About::Memory, text);
                 Err(Refusal::OutOfMemory)
             }
             false => Ok(()),
@@ -141,9 +147,9 @@ impl Core {
         self.budget.waited_in_vain.store(true, Ordering::Relaxed);
         let used = self.budget.used_bytes();
         let limit = self.budget.limit_bytes();
-        Error::new(
-            ErrorKind::OutOfMemory,
-            format!("the process holds {used} bytes of memory, its budget is {limit}"),
-        )
+        let message = format!("the process holds {used} bytes of memory, its budget is {limit}");
+        let text = format_args!("writes are refused: {message}");
+        self.notices.tell(About::Memory, text);
+        Error::new(ErrorKind::OutOfMemory, message)
     }
 }

@@ -15,6 +15,7 @@ use crate::block::{Block, BlockMeta, BlockSet, Cache, PartitionBlocks};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names;
+use crate::notices::{About, Stopped};
 use crate::shard::ShardState;
 use crate::wal::Position;
 use latewood_model::Timestamp;
@@ -47,15 +48,15 @@ pub(crate) struct Published {
 }
 
 impl Store {
-    /// That of an empty directory; `cache_bytes` of index pages and chunks of
-    /// blocks are kept at hand.
-    pub(crate) fn new(dir: &Path, cache_bytes: u64) -> Self {
+    /// That of an empty directory; `cache` keeps index pages and chunks of
+    /// blocks at hand.
+    pub(crate) fn new(dir: &Path, cache: Cache) -> Self {
         Self {
             dir: dir.to_owned(),
             published: Mutex::default(),
             next_file: AtomicU64::new(1),
             halted: OnceLock::new(),
-            cache: Cache::new(cache_bytes),
+            cache,
             lost: Mutex::default(),
         }
     }
@@ -227,7 +228,10 @@ impl Core {
 
     /// Stops all writes: it is not known which manifest is in force.
     fn halt(&self, error: Error) -> Error {
-        self.store.halted.get_or_init(|| error.to_string());
+        self.store.halted.get_or_init(|| {
+            self.notices.tell(About::Halt, Stopped(&error));
+            error.to_string()
+        });
         match &self.wal {
             Some(wal) => wal.halt(error),
             None => error,

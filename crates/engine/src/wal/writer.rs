@@ -21,6 +21,7 @@ use super::store::{Store, new_header};
 use super::tail::Tail;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io::Env;
+use crate::notices::{About, Notices, Stopped};
 use crate::observe::Observer;
 use crate::stages::{Laps, Stage, Untimed};
 use parking_lot::{Condvar, Mutex};
@@ -45,6 +46,7 @@ pub struct Wal {
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
     observer: Observer,
+    notices: Notices,
 }
 
 impl Wal {
@@ -128,13 +130,15 @@ impl Wal {
             syncs: AtomicU64::new(0),
             last_sync_us: AtomicU64::new(0),
             observer: Observer::default(),
+            notices: Notices::default(),
         };
         Ok((wal, recovered.report))
     }
 
-    /// Tells `observer` how long syncs take.
-    pub(crate) fn observed_by(mut self, observer: Observer) -> Self {
+    /// Tells `observer` how long syncs take, and `notices` what stops it.
+    pub(crate) fn observed_by(mut self, observer: Observer, notices: Notices) -> Self {
         self.observer = observer;
+        self.notices = notices;
         self
     }
 
@@ -249,7 +253,10 @@ impl Wal {
 
     /// Remembers the first failure and passes `error` on.
     pub(crate) fn halt(&self, error: Error) -> Error {
-        self.halted.get_or_init(|| error.to_string());
+        self.halted.get_or_init(|| {
+            self.notices.tell(About::Halt, Stopped(&error));
+            error.to_string()
+        });
         error
     }
 

@@ -63,6 +63,7 @@ fn a_spent_budget_is_said_in_words_and_goes_away_with_the_data() {
         ("DEL churn:7:a-key-of-some-length", ":1\r\n"),
     ]);
     assert!(client.info("memory_refused") > 0);
+    server.wait_for_log("new series are refused");
     let peak = client.info("memory_anonymous_peak_bytes");
     assert!((BUDGET / 2..MOST).contains(&peak), "{peak} bytes");
 

@@ -202,7 +202,7 @@ impl Core {
             return *reach;
         }
         let found = reach(block).unwrap_or_else(|error| {
-            self.compaction.note_failure(&error);
+            self.note_compaction_failure(&error);
             block.meta().last.saturating_add(1)
         });
         memory.reaches.insert(number, found);

@@ -6,11 +6,12 @@
 use super::living::Living;
 use super::plan::{self, Bounds, Job, Lists, Survey};
 use super::rewrite::Rewrite;
-use super::state::{Compaction, Counters, Memory, PartitionMemory};
+use super::state::{Counters, Memory, PartitionMemory};
 use super::survey::survey;
 use crate::block::{Block, BlockMeta, PartitionBlocks};
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::notices::About;
 use latewood_model::Timestamp;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -93,7 +94,7 @@ impl Core {
                     let wait = RETRY_AFTER * (1 << known.failures.min(8));
                     known.failures = known.failures.saturating_add(1);
                     known.retry_ns = now_ns.saturating_add(wait.as_nanos() as u64);
-                    self.compaction.note_failure(&error);
+                    self.note_compaction_failure(&error);
                     return Err(error);
                 }
             }
@@ -235,9 +236,13 @@ fn forget_gone(memory: &mut Memory, partitions: &[u32]) {
     memory.partitions.retain(|partition, _| is_there(partition));
 }
 
-impl Compaction {
-    pub(super) fn note_failure(&self, error: &Error) {
-        Counters::add(&self.counters.failures, 1);
-        *self.failure.lock() = Some(error.to_string());
+impl Core {
+    /// Counts it, keeps it for who asks and tells the operator.
+    pub(super) fn note_compaction_failure(&self, error: &Error) {
+        let compaction = &self.compaction;
+        Counters::add(&compaction.counters.failures, 1);
+        *compaction.failure.lock() = Some(error.to_string());
+        let text = format_args!("a compaction failed and is tried again later: {error}");
+        self.notices.tell(About::Compaction, text);
     }
 }

@@ -25,6 +25,7 @@ pub use stats::FlushStats;
 use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
+use crate::notices::About;
 use crate::observe::Work;
 use crate::options::Options;
 use crate::wal::Position;
@@ -228,6 +229,10 @@ impl Core {
                 Ok(())
             }
             Err(error) => {
+                let text = format_args!(
+                    "a flush failed and is tried again: {error}; what it was to write stays in memory and in the log"
+                );
+                self.notices.tell(About::Flush, text);
                 turn.failed = Some((partition, number));
                 let wait_ns = RETRY_NS << turn.failures.min(6);
                 turn.failures += 1;
