@@ -5,6 +5,7 @@
 
 use crate::args::Login;
 use crate::error::{Error, Result};
+use crate::samples::says_no_such_key;
 use redis::{Client, Cmd, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, Value};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(crate) struct Link {
     connection: Connection,
     /// As in "the source 127.0.0.1:6379".
     name: String,
+    /// It takes and tells what RedisTimeSeries has no word for.
+    is_exact: bool,
 }
 
 impl Link {
@@ -52,8 +55,17 @@ impl Link {
                 Ok(connection)
             })
             .map_err(|error| failed(error.to_string()))?;
-        let mut link = Link { connection, name };
+        let mut link = Link {
+            connection,
+            name,
+            is_exact: false,
+        };
         link.greet(login, db)?;
+        let probe = redis::cmd("LATEWOOD").arg(&["RANGE", "", "0", "0"]).take();
+        link.is_exact = link
+            .ask(&probe)?
+            .err()
+            .is_none_or(|text| says_no_such_key(&text));
         Ok(link)
     }
 
@@ -88,6 +100,11 @@ impl Link {
     /// As in "the source 127.0.0.1:6379".
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it is a Latewood that moves every value and every label.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
     /// Sends one command; an error of the server is an answer.
@@ -165,6 +182,14 @@ impl Link {
     }
 }
 
+/// Begins the command `verb` of a series, that of a Latewood where it `is_exact`.
+pub(crate) fn series_command(is_exact: bool, verb: &str) -> Cmd {
+    match is_exact {
+        true => redis::cmd("LATEWOOD").arg(verb).take(),
+        false => redis::cmd(&format!("TS.{verb}")),
+    }
+}
+
 /// The bytes of a string of any kind.
 pub(crate) fn bytes(value: &Value) -> Option<&[u8]> {
     match value {
@@ -195,7 +220,7 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
 pub(crate) fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Double(number) => Some(*number),
-        other => std::str::from_utf8(bytes(other)?).ok()?.parse().ok(),
+        other => crate::samples::parse_value(bytes(other)?),
     }
 }
 

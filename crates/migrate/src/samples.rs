@@ -5,10 +5,10 @@
 //! its neighbours. Timestamps of a series are unique, hence none can hide behind a border. A
 //! late sample behind the reader is missed here and found by the next comparison.
 
-use crate::connect::{Link, float, integer, items};
+use crate::connect::{Link, float, integer, items, series_command};
 use crate::error::Error;
 use crc_fast::{CrcAlgorithm, Digest};
-use redis::Value;
+use redis::{Cmd, Value};
 
 /// Samples asked for at a time: some milliseconds of a server's time.
 pub(crate) const PAGE: usize = 5_000;
@@ -21,9 +21,20 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Whether a reader can tell the two values apart; NaN equals NaN, 0 does not equal -0.
+    /// Whether both values are the same, bit for bit.
     pub(crate) fn same_value(&self, other: &Self) -> bool {
-        canonical_bits(self.value) == canonical_bits(other.value)
+        self.value.to_bits() == other.value.to_bits()
+    }
+
+    /// The command that adds it to `key` of `target`.
+    pub(crate) fn add(&self, target: &Link, key: &[u8]) -> Cmd {
+        let text = value_text(self.value);
+        // What needs no other command is what every user may send.
+        let mut command = match text == "nan" || self.value.is_finite() {
+            true => redis::cmd("TS.ADD"),
+            false => series_command(target.is_exact(), "ADD"),
+        };
+        command.arg(key).arg(self.timestamp).arg(text).take()
     }
 }
 
@@ -47,7 +58,7 @@ impl Tally {
     pub(crate) fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         self.crc.update(&sample.timestamp.to_le_bytes());
-        self.crc.update(&canonical_bits(sample.value).to_le_bytes());
+        self.crc.update(&sample.value.to_bits().to_le_bytes());
     }
 
     /// CRC-64/NVME over timestamp and value bits of every sample, little endian.
@@ -143,7 +154,7 @@ fn fetch(
     start: i64,
     end: i64,
 ) -> std::result::Result<Vec<Sample>, Stop> {
-    let command = redis::cmd("TS.RANGE")
+    let command = series_command(link.is_exact(), "RANGE")
         .arg(key)
         .arg(start)
         .arg(end)
@@ -180,11 +191,37 @@ fn sample(row: &Value) -> Option<Sample> {
     }
 }
 
-fn canonical_bits(value: f64) -> u64 {
+/// A number, an infinity, or a NaN, which may say which one it is by its bits.
+pub(crate) fn parse_value(text: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(text).ok()?;
+    match text.strip_prefix("nan:") {
+        Some(bits) => {
+            let bits = u64::from_str_radix(bits, 16).ok()?;
+            Some(f64::from_bits(bits)).filter(|value| value.is_nan())
+        }
+        None => text.parse().ok().map(plain_nan),
+    }
+}
+
+/// NaN without bits of its own is always the same.
+fn plain_nan(value: f64) -> f64 {
+    if value.is_nan() { f64::NAN } else { value }
+}
+
+/// The shortest text that reads back to the same bits.
+pub(crate) fn value_text(value: f64) -> String {
     if value.is_nan() {
-        f64::NAN.to_bits()
+        return match value.to_bits() == f64::NAN.to_bits() {
+            true => "nan".to_owned(),
+            false => format!("nan:{:016x}", value.to_bits()),
+        };
+    }
+    let plain = value.to_string();
+    let scientific = format!("{value:e}");
+    if scientific.len() < plain.len() {
+        scientific
     } else {
-        value.to_bits()
+        plain
     }
 }
 
@@ -215,9 +252,15 @@ mod tests {
     }
 
     #[test]
-    fn nan_is_nan_and_minus_zero_is_not_zero() {
-        let negative_nan = f64::from_bits(f64::NAN.to_bits() | 1 << 63);
-        assert_eq!(tally(&[(1, f64::NAN)]), tally(&[(1, negative_nan)]));
+    fn one_nan_is_not_another_and_minus_zero_is_not_zero() {
+        let stale = f64::from_bits(0x7ff0_0000_0000_0002);
+        assert_ne!(tally(&[(1, f64::NAN)]), tally(&[(1, stale)]));
+        for value in [stale, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0] {
+            let read = parse_value(value_text(value).as_bytes());
+            assert_eq!(read.map(f64::to_bits), Some(value.to_bits()));
+        }
+        let read = parse_value(b"-nan").or(parse_value(b"NaN"));
+        assert_eq!(read.map(f64::to_bits), Some(f64::NAN.to_bits()));
         assert_ne!(tally(&[(1, 0.0)]), tally(&[(1, -0.0)]));
     }
 }

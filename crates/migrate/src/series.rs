@@ -4,9 +4,9 @@
 //! version does not have take the value that version behaved by. Written with TS.CREATE and
 //! TS.ALTER. IGNORE is held back until the samples are in, because it would drop some of them.
 
-use crate::connect::{Answer, Link, bytes, float, integer, items};
-use crate::error::Result;
-use crate::samples::says_no_such_key;
+use crate::connect::{Answer, Link, bytes, float, integer, items, series_command};
+use crate::error::{Result, shown};
+use crate::samples::{Cursor, Sample, Stop, says_no_such_key};
 use redis::{Cmd, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -181,8 +181,17 @@ pub(crate) fn touch(link: &mut Link, key: &[u8]) -> Result<Answer> {
     let (Some(timestamp), Some(value)) = (timestamp, value) else {
         return Err(link.strange("TS.GET"));
     };
-    let mut add = redis::cmd("TS.ADD");
-    add.arg(key).arg(timestamp).arg(value);
+    let mut sample = Sample { timestamp, value };
+    if value.is_nan() {
+        // Which NaN it is, TS.GET does not say.
+        let mut exact = Cursor::new(key, timestamp, timestamp);
+        match exact.peek(link) {
+            Ok(exact) => sample = exact.unwrap_or(sample),
+            Err(Stop::SeriesGone) => return Ok(Ok(Value::Nil)),
+            Err(Stop::Error(error)) => return Err(error),
+        }
+    }
+    let mut add = sample.add(link, key);
     link.ask(add.arg("ON_DUPLICATE").arg("LAST"))
 }
 
@@ -193,8 +202,8 @@ pub(crate) fn expire(key: &[u8], at_ms: i64) -> Cmd {
 
 impl Shape {
     /// TS.CREATE with everything but IGNORE, which is off until [`Shape::alter_ignore`].
-    pub(crate) fn create(&self, key: &[u8]) -> Cmd {
-        let mut command = redis::cmd("TS.CREATE");
+    pub(crate) fn create(&self, is_exact: bool, key: &[u8]) -> Cmd {
+        let mut command = self.command(is_exact, "CREATE");
         command.arg(key);
         if let Some(uncompressed) = self.uncompressed {
             let word = ["COMPRESSED", "UNCOMPRESSED"][usize::from(uncompressed)];
@@ -205,11 +214,38 @@ impl Shape {
     }
 
     /// TS.ALTER to everything but IGNORE and the encoding, which no command changes.
-    pub(crate) fn alter(&self, key: &[u8]) -> Cmd {
-        let mut command = redis::cmd("TS.ALTER");
+    pub(crate) fn alter(&self, is_exact: bool, key: &[u8]) -> Cmd {
+        let mut command = self.command(is_exact, "ALTER");
         command.arg(key);
         self.options(&mut command);
         command
+    }
+
+    /// A label whose value RedisTimeSeries has no word for.
+    fn odd_label(&self) -> Option<&(Vec<u8>, Vec<u8>)> {
+        let is_odd = |byte: &u8| matches!(byte, b'(' | b')' | b',');
+        let mut labels = self.labels.iter();
+        labels.find(|(_, value)| value.iter().any(is_odd))
+    }
+
+    fn command(&self, is_exact: bool, verb: &str) -> Cmd {
+        // What needs no other command is what every user may send.
+        match self.odd_label() {
+            Some(_) => series_command(is_exact, verb),
+            None => redis::cmd(&format!("TS.{verb}")),
+        }
+    }
+
+    /// Why a target that `is_exact` or not refused these options with `text`.
+    pub(crate) fn refusal(&self, is_exact: bool, text: &str) -> String {
+        match self.odd_label().filter(|_| !is_exact) {
+            Some((name, value)) => format!(
+                "{text}: it takes no label value with one of ( ) and , such as {}={}",
+                shown(name),
+                shown(value)
+            ),
+            None => text.to_owned(),
+        }
     }
 
     /// TS.ALTER to the IGNORE rule alone; `None` when the series has none.
@@ -327,7 +363,7 @@ mod tests {
         assert_eq!(info.rules[0].aggregator, b"SUM");
         assert_eq!((info.rules[0].bucket_ms, info.rules[0].align_ms), (10, 3));
         assert_eq!(
-            words(&info.shape.create(b"k")),
+            words(&info.shape.create(true, b"k")),
             "TS.CREATE k ENCODING UNCOMPRESSED RETENTION 60000 CHUNK_SIZE 128 \
              DUPLICATE_POLICY max IGNORE 0 0 LABELS site a b"
         );

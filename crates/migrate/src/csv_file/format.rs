@@ -6,7 +6,7 @@
 //! `key,timestamp,value` is a heading and says nothing. Fields are bytes: keys and labels need
 //! not be text. Quoting is CSV's own.
 
-use crate::samples::Sample;
+use crate::samples::{Sample, parse_value, value_text};
 use crate::series::{Ignore, Rule, Shape};
 use csv::ByteRecord;
 
@@ -50,7 +50,8 @@ impl Line {
             (true, true) => None,
             _ => Some(Sample {
                 timestamp: parse_timestamp(timestamp)?,
-                value: parse_value(value)?,
+                value: parse_value(value)
+                    .ok_or_else(|| format!("{} is no value", crate::error::shown(value)))?,
             }),
         };
         let mut described = Described::default();
@@ -181,29 +182,6 @@ fn parse_timestamp(text: &[u8]) -> Result<i64, String> {
                 crate::error::shown(text)
             )
         })
-}
-
-fn parse_value(text: &[u8]) -> Result<f64, String> {
-    let number = std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| text.parse().ok());
-    number
-        .filter(|value: &f64| !value.is_infinite())
-        .ok_or_else(|| format!("{} is no value", crate::error::shown(text)))
-}
-
-/// The shortest text that reads back to the same bits.
-fn value_text(value: f64) -> String {
-    if value.is_nan() {
-        return "nan".to_owned();
-    }
-    let plain = value.to_string();
-    let scientific = format!("{value:e}");
-    if scientific.len() < plain.len() {
-        scientific
-    } else {
-        plain
-    }
 }
 
 /// A label name with a backslash before what would be read otherwise.

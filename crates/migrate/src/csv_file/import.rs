@@ -114,12 +114,12 @@ impl Import<'_> {
         if let Some(described) = line.described
             && !self.seen.contains(&line.key)
         {
-            self.push(described.shape.create(&line.key), number, &line.key, None);
+            let create = described.shape.create(self.target.is_exact(), &line.key);
+            self.push(create, number, &line.key, None);
             self.described.insert(line.key.clone(), described);
         }
         if let Some(sample) = line.sample {
-            let mut add = redis::cmd("TS.ADD");
-            add.arg(&line.key).arg(sample.timestamp).arg(sample.value);
+            let mut add = sample.add(&self.target, &line.key);
             if let Some(policy) = self.options.on_duplicate {
                 add.arg("ON_DUPLICATE").arg(policy.word());
             }
@@ -171,7 +171,13 @@ impl Import<'_> {
                 self.counts.ignored += u64::from(!kept);
                 self.progress.add(1);
             }
-            (_, Err(text)) => return Err(text),
+            (None, Err(text)) => {
+                let described = self.described.get(&sent.key);
+                return Err(described.map_or(text.clone(), |it| {
+                    it.shape.refusal(self.target.is_exact(), &text)
+                }));
+            }
+            (Some(timestamp), Err(text)) => return Err(format!("{text}, at {timestamp}")),
         }
         Ok(())
     }

@@ -10,7 +10,7 @@
 use super::Import;
 use crate::connect::Link;
 use crate::error::Result;
-use crate::samples::{Cursor, Sample, Stop, Tally};
+use crate::samples::{Cursor, Sample, Stop, Tally, value_text};
 use redis::Pipeline;
 use std::cmp::Ordering;
 
@@ -68,6 +68,8 @@ pub(crate) enum Begin {
 /// Commands on their way to the target.
 struct Writes {
     pipe: Pipeline,
+    /// What sample each of them is about.
+    sent: Vec<Sample>,
     refused: Option<String>,
 }
 
@@ -75,29 +77,32 @@ impl Writes {
     fn flush(&mut self, target: &mut Link) -> Result<()> {
         let answers = target.ask_all(&mut self.pipe)?;
         self.pipe = redis::pipe();
-        let refusal = answers.into_iter().find_map(std::result::Result::err);
+        let sent = std::mem::take(&mut self.sent);
+        let refusal = answers.into_iter().zip(sent).find_map(|(answer, sample)| {
+            let Sample { timestamp, value } = sample;
+            let text = answer.err()?;
+            Some(format!("{} at {timestamp}: {text}", value_text(value)))
+        });
         self.refused = self.refused.take().or(refusal);
         Ok(())
     }
 
     /// LAST keeps a number where NaN arrives and takes a number over NaN; so a value that
     /// turns into NaN needs its old sample gone.
-    fn put(&mut self, key: &[u8], sample: &Sample, replaces: bool) {
+    fn put(&mut self, target: &Link, key: &[u8], sample: &Sample, replaces: bool) {
         if replaces && sample.value.is_nan() {
-            self.delete(key, sample.timestamp);
+            self.delete(key, sample);
         }
+        let mut add = sample.add(target, key);
         self.pipe
-            .cmd("TS.ADD")
-            .arg(key)
-            .arg(sample.timestamp)
-            .arg(sample.value)
-            .arg("ON_DUPLICATE")
-            .arg("LAST");
+            .add_command(add.arg("ON_DUPLICATE").arg("LAST").take());
+        self.sent.push(*sample);
     }
 
-    fn delete(&mut self, key: &[u8], timestamp: i64) {
+    fn delete(&mut self, key: &[u8], sample: &Sample) {
         let delete = self.pipe.cmd("TS.DEL").arg(key);
-        delete.arg(timestamp).arg(timestamp);
+        delete.arg(sample.timestamp).arg(sample.timestamp);
+        self.sent.push(*sample);
     }
 }
 
@@ -119,6 +124,7 @@ impl Import<'_> {
         let mut ours = Cursor::new(key, start, end);
         let mut writes = Writes {
             pipe: redis::pipe(),
+            sent: Vec::new(),
             refused: None,
         };
         let mut compared = Compared {
@@ -147,11 +153,11 @@ impl Import<'_> {
                 match target.filter(|_| order.is_eq()) {
                     None => {
                         differences.missing += 1;
-                        writes.put(key, &sample, false);
+                        writes.put(&self.target, key, &sample, false);
                     }
                     Some(other) if !sample.same_value(&other) => {
                         differences.other_value += 1;
-                        writes.put(key, &sample, true);
+                        writes.put(&self.target, key, &sample, true);
                     }
                     Some(_) => {}
                 }
@@ -162,7 +168,7 @@ impl Import<'_> {
                 if order.is_gt() {
                     differences.extra += 1;
                     if self.options.delete {
-                        writes.delete(key, sample.timestamp);
+                        writes.delete(key, &sample);
                     }
                 }
             }

@@ -281,8 +281,8 @@ impl Import<'_> {
                 return Ok(Err("the target's series has another encoding".to_owned()));
             }
             Some(there) if there.shape == info.shape.without_ignore() => None,
-            Some(_) => Some(info.shape.alter(key)),
-            None => Some(info.shape.create(key)),
+            Some(_) => Some(info.shape.alter(self.target.is_exact(), key)),
+            None => Some(info.shape.create(self.target.is_exact(), key)),
         };
         if self.state.step(key).is_none() {
             self.state.note(key, Step::Begun)?;
@@ -290,7 +290,8 @@ impl Import<'_> {
         if let Some(command) = command
             && let Err(text) = self.target.ask(&command)?
         {
-            return Ok(Err(format!("the target refused its options: {text}")));
+            let why = info.shape.refusal(self.target.is_exact(), &text);
+            return Ok(Err(format!("the target refused its options: {why}")));
         }
         Ok(Ok(there.is_none()))
     }

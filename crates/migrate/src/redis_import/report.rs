@@ -32,8 +32,12 @@ pub(crate) fn print(
             Verdict::Refused(why) => left.push(format!("{key}: not copied: {why}")),
             Verdict::Copied => left.push(format!("{key}: copied, not compared")),
             Verdict::Differs(found) => left.push(format!(
-                "{key}: still moves: {} samples were missing, {} had another value, {} are not \
-                 on the source{}{}",
+                "{key}: {}: {} samples were missing, {} had another value, {} are not \
+                 on the source{}",
+                match &found.refused {
+                    Some(text) => format!("the target refused {text}"),
+                    None => "still moves".to_owned(),
+                },
                 found.missing,
                 found.other_value,
                 found.extra,
@@ -41,10 +45,6 @@ pub(crate) fn print(
                     " (--delete deletes them)"
                 } else {
                     ""
-                },
-                match &found.refused {
-                    Some(text) => format!("; the target refused: {text}"),
-                    None => String::new(),
                 }
             )),
         }

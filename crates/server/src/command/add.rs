@@ -10,6 +10,7 @@
 //! RedisTimeSeries.
 
 use super::registry::{Action, Keys, Spec};
+use super::series_options::LabelValues;
 use super::{Call, Fault, Outcome, refusal_text, series_options};
 use crate::events::Class;
 use crate::shared::now_ms;
@@ -29,21 +30,27 @@ pub(crate) const SPEC: Spec = Spec {
              [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] [ON_DUPLICATE policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
     summary: "Adds a sample of any age, creating the series where it is missing.",
-    action: Action::Apply(apply),
+    action: Action::Apply(|call| apply(call, parse_value, LabelValues::Filterable)),
 };
 
-fn apply(call: &mut Call<'_>) -> Outcome {
-    let outcome = add(call);
+/// Adds a sample whose value `number` reads and whose labels have such values.
+pub(super) fn apply(
+    call: &mut Call<'_>,
+    number: fn(&[u8]) -> Option<f64>,
+    values: LabelValues,
+) -> Outcome {
+    let outcome = add(call, number, values);
     // RedisTimeSeries tells of a sample that was refused, too.
     let key = call.args.word(1);
     call.shared.changed(Class::Module, EVENT, key);
     outcome
 }
 
-fn add(call: &mut Call<'_>) -> Outcome {
+fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValues) -> Outcome {
     let args = call.args;
     let key = args.word(1);
-    let (timestamp, value) = sample(args.word(2), args.word(3), now_ms).map_err(Fault::line)?;
+    let read = sample_of(args.word(2), number(args.word(3)), now_ms);
+    let (timestamp, value) = read.map_err(Fault::line)?;
     let db = &call.shared.db;
     let created;
     let is_new = !db.contains(key);
@@ -51,7 +58,7 @@ fn add(call: &mut Call<'_>) -> Outcome {
         let policy = series_options::duplicate_policy(args, 4, "ON_DUPLICATE")?;
         (policy, Create::Defaults)
     } else {
-        created = series_options::parse(args, 4, &db.defaults().series)?;
+        created = series_options::parse(args, 4, values, &db.defaults().series)?;
         (None, Create::With(&created))
     };
     let append = Append {
@@ -91,7 +98,16 @@ pub(crate) fn sample(
     value: &[u8],
     now_ms: impl FnOnce() -> i64,
 ) -> Result<(i64, f64), &'static str> {
-    let value = parse_value(value).ok_or("ERR TSDB: invalid value")?;
+    sample_of(timestamp, parse_value(value), now_ms)
+}
+
+#[inline]
+fn sample_of(
+    timestamp: &[u8],
+    value: Option<f64>,
+    now_ms: impl FnOnce() -> i64,
+) -> Result<(i64, f64), &'static str> {
+    let value = value.ok_or("ERR TSDB: invalid value")?;
     let timestamp = match parse_timestamp(timestamp) {
         Some(timestamp) => timestamp,
         None if timestamp == b"*" => now_ms(),

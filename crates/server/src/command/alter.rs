@@ -7,6 +7,7 @@
 //! looked up.
 
 use super::registry::{Action, Keys, Spec};
+use super::series_options::LabelValues;
 use super::{Call, Outcome, series_options};
 use crate::events::Class;
 
@@ -19,11 +20,12 @@ pub(crate) const SPEC: Spec = Spec {
     syntax: "key [RETENTION ms] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
     summary: "Changes options and labels of a series.",
-    action: Action::Apply(apply),
+    action: Action::Apply(|call| apply(call, LabelValues::Filterable)),
 };
 
-fn apply(call: &mut Call<'_>) -> Outcome {
-    let given = series_options::Given::parse(call.args, 2)?;
+/// The same for labels of such values.
+pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {
+    let given = series_options::Given::parse(call.args, 2, values)?;
     let key = call.args.word(1);
     let position = call
         .shared

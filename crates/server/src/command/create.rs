@@ -1,6 +1,7 @@
 //! `TS.CREATE key CREATE-OPTS` makes an empty series. Reply: OK.
 
 use super::registry::{Action, Keys, Spec};
+use super::series_options::LabelValues;
 use super::{Call, Fault, Outcome, series_options};
 use crate::events::Class;
 
@@ -14,12 +15,13 @@ pub(crate) const SPEC: Spec = Spec {
              [DUPLICATE_POLICY policy] [IGNORE max-time-diff max-value-diff] \
              [LABELS name value ...]",
     summary: "Creates an empty series.",
-    action: Action::Apply(apply),
+    action: Action::Apply(|call| apply(call, LabelValues::Filterable)),
 };
 
-fn apply(call: &mut Call<'_>) -> Outcome {
+/// The same for labels of such values.
+pub(super) fn apply(call: &mut Call<'_>, values: LabelValues) -> Outcome {
     let defaults = call.shared.db.defaults();
-    let options = series_options::parse(call.args, 2, &defaults.series)?;
+    let options = series_options::parse(call.args, 2, values, &defaults.series)?;
     let key = call.args.word(1);
     let created = call.shared.db.create(key, &options);
     let position = created.map_err(|error| Fault::about(error, key))?;

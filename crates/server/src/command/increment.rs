@@ -8,6 +8,7 @@
 
 use super::add::timestamp_or_star;
 use super::registry::{Action, Keys, Spec};
+use super::series_options::LabelValues;
 use super::{Call, Fault, Outcome, refusal_text, series_options};
 use crate::events::Class;
 use latewood_engine::Create;
@@ -50,7 +51,7 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
     let create = if !is_new {
         Create::Defaults
     } else {
-        created = series_options::parse(args, 2, &db.defaults().series)?;
+        created = series_options::parse(args, 2, LabelValues::Filterable, &db.defaults().series)?;
         Create::With(&created)
     };
     let delta = parse_float(args.word(2))

@@ -3,7 +3,7 @@
 //! BACKUP copies the database into a folder while it is served: the reply is
 //! that it has begun, INFO latewood says how it went.
 //! SETTLE merges every late sample into its chunk and waits for it; COMPACT is
-//! in [`super::compact`]; HELP lists the subcommands.
+//! in [`super::compact`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
@@ -38,12 +38,16 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     flags: &["admin"],
     keys: Keys::NONE,
     group: "latewood",
-    syntax: "BACKUP|SETTLE|COMPACT|HELP",
+    syntax: "BACKUP|SETTLE|COMPACT|ADD|CREATE|ALTER|RANGE|HELP",
     summary: "What only Latewood has.",
     action: Action::Container(&[
         BACKUP,
         SETTLE,
         super::compact::SPEC,
+        super::exact::ADD,
+        super::exact::CREATE,
+        super::exact::ALTER,
+        super::exact::RANGE,
         Spec {
             name: "help",
             summary: "Lists these subcommands.",

@@ -26,6 +26,7 @@ mod database;
 mod delete;
 mod docs;
 mod dump;
+mod exact;
 mod expire;
 mod facts;
 mod fault;
@@ -103,6 +104,8 @@ pub(crate) struct Call<'a> {
 pub(crate) struct Args<'a> {
     command: &'a Command,
     buffer: &'a [u8],
+    /// Words of the command that stand before these.
+    skipped: usize,
     len: usize,
 }
 
@@ -112,6 +115,7 @@ impl<'a> Args<'a> {
         Self {
             command,
             buffer,
+            skipped: 0,
             len: command.len(),
         }
     }
@@ -126,9 +130,18 @@ impl<'a> Args<'a> {
         Self { len, ..self }
     }
 
+    /// Those of a subcommand: without the container's name. There must be two.
+    pub(crate) fn of_subcommand(self) -> Self {
+        Self {
+            skipped: self.skipped + 1,
+            len: self.len - 1,
+            ..self
+        }
+    }
+
     /// Word `i`, which must exist.
     pub(crate) fn word(&self, i: usize) -> &'a [u8] {
-        self.command.arg(self.buffer, i)
+        self.command.arg(self.buffer, self.skipped + i)
     }
 
     /// Word `i`, if there are as many.

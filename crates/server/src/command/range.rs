@@ -18,17 +18,18 @@ pub(crate) const RANGE: Spec = Spec {
     group: "timeseries",
     syntax: SYNTAX,
     summary: "Gives the samples, or buckets of samples, of a span of time, oldest first.",
-    action: Action::Apply(|call| apply(call, false)),
+    action: Action::Apply(|call| apply(call, false, Shape::Flat)),
 };
 
 pub(crate) const REVRANGE: Spec = Spec {
     name: "ts.revrange",
     summary: "Gives the samples, or buckets of samples, of a span of time, newest first.",
-    action: Action::Apply(|call| apply(call, true)),
+    action: Action::Apply(|call| apply(call, true, Shape::Flat)),
     ..RANGE
 };
 
-fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
+/// The rows in the order and the shape asked for.
+pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome {
     let key = call.args.word(1);
     if !call.shared.db.contains(key) {
         call.shared.events.missed(key);
@@ -37,7 +38,7 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let query = range_options::parse(call.args, 2, reverse)?;
     let (db, protocol) = (&call.shared.db, call.session.protocol);
     let limit = ReplyLimit::of(call.shared);
-    rows::append(call.out, limit, protocol, Shape::Flat, |sink| {
+    rows::append(call.out, limit, protocol, shape, |sink| {
         db.range(key, &query, sink)
     })
 }

@@ -7,8 +7,8 @@
 //! end the query and become an error, and so do empty buckets that would, before
 //! they are walked.
 
-use super::Fault;
 use super::reply_limit::ReplyLimit;
+use super::{Fault, exact};
 use latewood_engine::query::Sink;
 use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
@@ -20,6 +20,8 @@ pub(crate) enum Shape {
     Flat,
     /// `[timestamp, [value, value, ...]]`
     Nested,
+    /// As flat; which NaN a value is, is told too, see [`super::exact`].
+    Exact,
 }
 
 /// Bytes of the longest header of an array that a [`ReplyLimit`] allows.
@@ -105,6 +107,13 @@ impl Sink for Rows<'_> {
                 reply.array(1 + width);
                 reply.integer(*timestamp);
                 values.iter().for_each(|value| reply.double(*value));
+            }),
+            Shape::Exact => rows.for_each(|(timestamp, values)| {
+                reply.array(1 + width);
+                reply.integer(*timestamp);
+                values
+                    .iter()
+                    .for_each(|value| exact::put(&mut reply, *value));
             }),
             Shape::Nested => rows.for_each(|(timestamp, values)| {
                 reply.array(2);

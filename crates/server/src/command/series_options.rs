@@ -18,14 +18,24 @@ use crate::observe::Limit;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, LabelError, Labels, SeriesOptions};
 use latewood_wire::resp::number::{parse_float, parse_i64};
 
+/// Which values a label may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LabelValues {
+    /// Those that RedisTimeSeries takes: its filters could not say the others.
+    Filterable,
+    /// All that other protocols write.
+    Any,
+}
+
 /// Reads CREATE-OPTS from word `from` on; what is missing comes from `defaults`.
 pub(crate) fn parse(
     args: Args<'_>,
     from: usize,
+    values: LabelValues,
     defaults: &SeriesOptions,
 ) -> Result<SeriesOptions, Fault> {
     let mut options = defaults.clone();
-    Given::parse(args, from)?.set(&mut options);
+    Given::parse(args, from, values)?.set(&mut options);
     check(&options)?;
     Ok(options)
 }
@@ -42,10 +52,10 @@ pub(crate) struct Given {
 
 impl Given {
     /// Reads CREATE-OPTS from word `from` on.
-    pub(crate) fn parse(args: Args<'_>, from: usize) -> Result<Self, Fault> {
+    pub(crate) fn parse(args: Args<'_>, from: usize, values: LabelValues) -> Result<Self, Fault> {
         // The first wrong one in this order is the one that is reported.
         Ok(Self {
-            labels: labels(args, from)?,
+            labels: labels(args, from, values)?,
             retention_ms: retention(args, from)?,
             chunk_size_bytes: chunk_size(args, from)?,
             encoding: encoding(args, from)?,
@@ -100,7 +110,7 @@ fn check(options: &SeriesOptions) -> Result<(), Fault> {
         .map_err(|error| Fault::Line(format!("ERR TSDB: {error}").into()))
 }
 
-fn labels(args: Args<'_>, from: usize) -> Result<Option<Labels>, Fault> {
+fn labels(args: Args<'_>, from: usize, values: LabelValues) -> Result<Option<Labels>, Fault> {
     const BAD: Fault = Fault::line("ERR TSDB: Couldn't parse LABELS");
     let Some(at) = args.find("LABELS", from) else {
         return Ok(None);
@@ -108,7 +118,7 @@ fn labels(args: Args<'_>, from: usize) -> Result<Option<Labels>, Fault> {
     let pairs = (args.len() - at - 1) / 2;
     let pair = |i: usize| (args.word(at + 1 + 2 * i), args.word(at + 2 + 2 * i));
     let reserved = |byte: &u8| matches!(byte, b'(' | b')' | b',');
-    if (0..pairs).any(|i| pair(i).1.iter().any(reserved)) {
+    if values == LabelValues::Filterable && (0..pairs).any(|i| pair(i).1.iter().any(reserved)) {
         return Err(BAD);
     }
     match Labels::new((0..pairs).map(pair)) {

@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod csv;
+mod exact;
 #[allow(dead_code, reason = "shared with the tests of the protocol")]
 #[path = "../resp/harness.rs"]
 mod harness;

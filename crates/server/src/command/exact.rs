@@ -1,0 +1,85 @@
+//! `LATEWOOD ADD`, `CREATE`, `ALTER` and `RANGE`: TS.ADD, TS.CREATE, TS.ALTER
+//! and TS.RANGE for what other protocols write and RedisTimeSeries knows no
+//! word for, so that a series can be moved as it is.
+//!
+//! A value may be `inf` or `-inf`, and one NaN of many: `nan:7ff0000000000002`
+//! gives its bits, here Prometheus' mark of a series that ended. The value of a
+//! label may hold `(`, `)` and `,`.
+
+use super::add;
+use super::keys::{Access, Run};
+use super::registry::{Action, Keys, Spec};
+use super::rows::Shape;
+use super::series_options::LabelValues;
+use super::{Call, Outcome, alter, create, range};
+use latewood_wire::resp::Reply;
+use latewood_wire::resp::number::{parse_float, parse_value};
+
+/// What stands before the bits of a NaN.
+const NAN_MARK: &[u8] = b"nan:";
+
+pub(crate) const ADD: Spec = Spec {
+    name: "add",
+    arity: -5,
+    flags: &["write", "denyoom"],
+    keys: Keys(&[Run::at(2, Access::ByFlags)]),
+    group: "latewood",
+    syntax: add::SPEC.syntax,
+    summary: "Does what TS.ADD does, with infinities, every NaN and every label.",
+    action: Action::Apply(|call| within(call, |call| add::apply(call, number, LabelValues::Any))),
+};
+
+pub(crate) const CREATE: Spec = Spec {
+    name: "create",
+    arity: -3,
+    syntax: create::SPEC.syntax,
+    summary: "Does what TS.CREATE does, with every label.",
+    action: Action::Apply(|call| within(call, |call| create::apply(call, LabelValues::Any))),
+    ..ADD
+};
+
+pub(crate) const ALTER: Spec = Spec {
+    name: "alter",
+    syntax: alter::SPEC.syntax,
+    summary: "Does what TS.ALTER does, with every label.",
+    action: Action::Apply(|call| within(call, |call| alter::apply(call, LabelValues::Any))),
+    ..CREATE
+};
+
+pub(crate) const RANGE: Spec = Spec {
+    name: "range",
+    arity: -5,
+    flags: &["readonly"],
+    syntax: range::RANGE.syntax,
+    summary: "Does what TS.RANGE does, and tells one NaN from another.",
+    action: Action::Apply(|call| within(call, |call| range::apply(call, false, Shape::Exact))),
+    ..ADD
+};
+
+/// Runs the command of the series with the words behind `LATEWOOD`.
+fn within(call: &mut Call<'_>, run: fn(&mut Call<'_>) -> Outcome) -> Outcome {
+    run(&mut Call {
+        args: call.args.of_subcommand(),
+        out: call.out,
+        session: call.session,
+        shared: call.shared,
+    })
+}
+
+fn number(text: &[u8]) -> Option<f64> {
+    if let Some(bits) = text.strip_prefix(NAN_MARK) {
+        let bits = std::str::from_utf8(bits).ok()?;
+        let bits = u64::from_str_radix(bits, 16).ok()?;
+        return Some(f64::from_bits(bits)).filter(|value| value.is_nan());
+    }
+    let infinite = || parse_float(text).filter(|value| value.is_infinite());
+    parse_value(text).or_else(infinite)
+}
+
+/// Writes a value so that [`number`] reads the same bits.
+pub(super) fn put(reply: &mut Reply<'_>, value: f64) {
+    match value.is_nan() && value.to_bits() != f64::NAN.to_bits() {
+        true => reply.simple(format!("nan:{:016x}", value.to_bits())),
+        false => reply.double(value),
+    }
+}
