@@ -12,7 +12,7 @@
 
 use crate::timestamps::{self, TimestampCoding};
 use crate::values::{self, ValueCoding};
-use crate::varint::{Reader, put_varint};
+use crate::varint::{Reader, put_varint, put_zigzag};
 use crate::{Error, FORMAT_VERSION, FRAME_SAMPLES_MAX, Stats};
 
 /// A parsed view of one frame; borrows its bytes.
@@ -173,6 +173,34 @@ impl<'a> Frame<'a> {
     /// As [`Self::decode`].
     pub fn exists(&self, t: i64) -> Result<bool, Error> {
         self.timestamps.exists(t)
+    }
+
+    /// Appends a frame with the same timestamps whose values are all 0: it
+    /// answers [`Self::exists`] and [`Self::lower_bound`] as this one does, in
+    /// less memory.
+    pub fn put_without_values(&self, out: &mut Vec<u8>) {
+        let timestamps = &self.timestamps;
+        let mut body = Vec::with_capacity(timestamps.bytes.len() + 32);
+        put_zigzag(timestamps.first, &mut body);
+        if timestamps.coding != TimestampCoding::Regular {
+            let span = timestamps.last.abs_diff(timestamps.first);
+            put_varint(span, &mut body);
+            put_varint(timestamps.bytes.len() as u64, &mut body);
+            body.extend_from_slice(timestamps.bytes);
+        } else if timestamps.count > 1 {
+            put_varint(timestamps.step, &mut body);
+        }
+        values::constant::encode(&[0.0], &mut body);
+        let values = ValueCoding::Constant;
+        put_header(
+            timestamps.coding,
+            values,
+            0,
+            timestamps.count,
+            body.len(),
+            out,
+        );
+        out.extend_from_slice(&body);
     }
 
     /// The value of sample `index`. May decode all values.

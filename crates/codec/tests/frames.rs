@@ -50,6 +50,12 @@ fn check(bytes: &[u8], timestamps: &[i64], values: &[f64], what: &str) {
     );
     check_stats(&frame, values, what);
     check_search(&frame, bytes, timestamps, what);
+    let mut bare = Vec::new();
+    frame.put_without_values(&mut bare);
+    let (without, len) = Frame::parse(&bare).unwrap();
+    assert_eq!(len, bare.len(), "{what}");
+    assert_eq!(without.value_at(values.len() - 1), Ok(0.0), "{what}");
+    check_search(&without, &bare, timestamps, what);
 }
 
 /// Against the twin: filter, compare, and a sum whose error is bounded by its terms.

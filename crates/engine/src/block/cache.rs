@@ -1,5 +1,5 @@
 //! What was read from blocks lately: index pages, stretches of short chunks,
-//! and chunks where asked.
+//! chunks where asked, and which timestamps chunks have.
 //!
 //! Bounded by bytes; shared by all blocks of a database. The system's page
 //! cache holds the files themselves: what this saves is checking, parsing and
@@ -18,6 +18,9 @@ const ITEM_BYTES_ABOUT: u64 = 8 * 1024;
 
 /// Marks the place of a stretch, which may begin where a chunk does.
 const STRETCH: u64 = 1 << 63;
+
+/// Marks the place of a chunk without its values.
+const BARE: u64 = 1 << 62;
 
 /// Which opened block, and where in it.
 type Place = (u64, u64);
@@ -140,6 +143,15 @@ impl Cache {
     pub(super) fn put_chunk(&self, owner: u64, offset: u64, chunk: &Arc<Chunk>) {
         let item = Item::Chunk(chunk.clone());
         self.shared.items.insert((owner, offset), item);
+    }
+
+    /// A chunk without its values, from [`Cache::put_bare`].
+    pub(super) fn bare(&self, owner: u64, offset: u64) -> Option<Arc<Chunk>> {
+        self.chunk(owner, offset | BARE)
+    }
+
+    pub(super) fn put_bare(&self, owner: u64, offset: u64, chunk: &Arc<Chunk>) {
+        self.put_chunk(owner, offset | BARE, chunk);
     }
 
     pub(super) fn stretch(&self, owner: u64, start: u64) -> Option<Arc<[u8]>> {

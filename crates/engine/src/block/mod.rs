@@ -16,6 +16,7 @@ mod ahead;
 mod cache;
 mod current;
 mod entry;
+mod exists;
 mod format;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;

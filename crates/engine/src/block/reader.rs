@@ -6,7 +6,7 @@
 //! entry, is an error that names file, series and span.
 
 use super::cache::Cache;
-use super::entry::{BlockMeta, Entry, Kind, partition_of};
+use super::entry::{BlockMeta, Entry, partition_of};
 use super::format::{
     FOOTER_BYTES, Footer, HEADER_BYTES, Header, PAGE_REF_BYTES, PageRef, corrupt, is_whole,
     parse_root,
@@ -103,6 +103,11 @@ impl Block {
         &self.cache
     }
 
+    /// Its number in that cache.
+    pub(super) fn owner(&self) -> u64 {
+        self.owner
+    }
+
     /// Its file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -154,29 +159,6 @@ impl Block {
             }
         }
         Ok(())
-    }
-
-    /// Whether a series has a sample at `timestamp`, where that does not depend
-    /// on older blocks.
-    ///
-    /// # Errors
-    /// `Io` and `Corrupt` where a page or a chunk cannot be read.
-    pub(super) fn says(&self, id: SeriesId, timestamp: Timestamp) -> Result<Option<bool>> {
-        let (mut says, mut failed) = (None, Ok(()));
-        self.find(id, timestamp, timestamp, |entry| match entry.kind {
-            // In arrival order: the last that knows is right.
-            Kind::Tombstone => says = Some(false),
-            _ if says == Some(true) => {}
-            Kind::Base | Kind::Overlay(_) => {
-                let chunk = self.read_cached(&entry);
-                match chunk.and_then(|chunk| chunk.exists(timestamp)) {
-                    Ok(true) => says = Some(true),
-                    Ok(false) => {}
-                    Err(error) => failed = Err(error),
-                }
-            }
-        })?;
-        failed.map(|()| says)
     }
 
     /// Whether series and span lie inside those of the block.

@@ -137,25 +137,6 @@ impl BlockSet {
         }
         Ok(layers)
     }
-
-    /// Whether a series has a sample at `timestamp`: what the newest of the
-    /// blocks that know says. Reads chunks through the cache: duplicates come
-    /// back to a place.
-    ///
-    /// # Errors
-    /// `Io` and `Corrupt` where an index page or a chunk cannot be read.
-    pub(crate) fn exists(&self, id: SeriesId, timestamp: Timestamp) -> Result<bool> {
-        let blocks = self.partitions.get(&partition_of(id));
-        let Some(blocks) = blocks.filter(|_| timestamp >= self.floor) else {
-            return Ok(false);
-        };
-        for block in blocks.late.iter().rev().chain(blocks.base.iter().rev()) {
-            if let Some(says) = block.says(id, timestamp)? {
-                return Ok(says);
-            }
-        }
-        Ok(false)
-    }
 }
 
 #[cold]

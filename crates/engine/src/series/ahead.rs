@@ -61,10 +61,12 @@ impl ShardState {
 }
 
 impl Series {
-    /// The chunk that a check of `timestamp` would look into, if it would.
+    /// The chunk of the head that a check of `timestamp` would look into, if it
+    /// would.
     fn checked_chunk(&self, timestamp: Timestamp) -> Option<&Chunk> {
         let sealed_last = self.sealed_last.get()?;
-        (timestamp <= sealed_last).then(|| self.chunk_at(timestamp))?
+        let is_here = timestamp <= sealed_last && !self.reaches_stored(timestamp);
+        is_here.then(|| self.chunk_at(timestamp))?
     }
 
     /// Reads what the series knows of `timestamp`; whether that is enough.

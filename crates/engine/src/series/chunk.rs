@@ -235,6 +235,20 @@ impl Chunk {
         Ok(())
     }
 
+    /// The same timestamps with values of 0, for who asks only what exists: a
+    /// fraction of the memory.
+    pub(crate) fn without_values(&self) -> Result<Arc<Chunk>> {
+        let mut bare = Chunk::default();
+        for index in 0..self.frame_count() {
+            let frame = self.frame(index)?;
+            let start = bare.bytes.len();
+            frame.put_without_values(&mut bare.bytes);
+            let (first, last) = (frame.first_timestamp(), frame.last_timestamp());
+            bare.note_frame(start, first, last, frame.count());
+        }
+        Ok(bare.finish())
+    }
+
     fn note_frame(&mut self, start: usize, first: Timestamp, last: Timestamp, count: usize) {
         if self.frames.is_empty() {
             self.first = first;
@@ -338,6 +352,17 @@ mod tests {
             assert!(!chunk.exists(absent).unwrap(), "{absent}");
             assert_eq!(chunk.value_at(absent).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn without_values_it_knows_what_exists() {
+        let chunk = chunk_of(&[&[10, 20, 35], &[40, 41], &[90]]);
+        let bare = chunk.without_values().unwrap();
+        assert_eq!((bare.first(), bare.last(), bare.count()), (10, 90, 6));
+        for at in 0..100 {
+            assert_eq!(bare.exists(at).unwrap(), chunk.exists(at).unwrap(), "{at}");
+        }
+        assert_eq!(bare.value_at(41).unwrap(), Some(0.0));
     }
 
     #[test]

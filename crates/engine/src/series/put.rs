@@ -184,7 +184,7 @@ impl Series {
     }
 
     /// Whether a timestamp lies within what was flushed.
-    fn reaches_stored(&self, timestamp: Timestamp) -> bool {
+    pub(super) fn reaches_stored(&self, timestamp: Timestamp) -> bool {
         let stored = self.stored.as_ref();
         stored.is_some_and(|stored| timestamp <= stored.last())
     }
