@@ -273,3 +273,44 @@ fn a_later_format_is_refused_and_left_alone() {
     disk.set_bytes(&format, b"something else".to_vec()).unwrap();
     assert_eq!(open(&disk).err().unwrap().kind(), ErrorKind::Corrupt);
 }
+
+/// A log that has nothing needed goes on in another segment before anything is
+/// written to it; the power may go at any step of that and of what follows.
+#[test]
+fn a_log_that_moves_on_without_a_write_loses_nothing_to_a_power_cut() {
+    let run = |cut: Option<u64>| {
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
+        db.sync().unwrap();
+        drop(db);
+        let db = open(&disk).unwrap();
+        let before = disk.count_all();
+        disk.plan(Fault {
+            op: None,
+            after: cut.unwrap_or(1_000_000),
+            trouble: Trouble::PowerCut,
+        });
+        let mut kept = vec![1];
+        let go_on = || {
+            db.flush()?;
+            db.maintain()?;
+            append(&db, &[sample(b"a", 2, 2.0)])?;
+            db.sync()
+        };
+        if go_on().is_ok() {
+            kept.push(2);
+        }
+        let steps = disk.count_all() - before;
+        for seed in 0..4 {
+            let again = disk.crash(seed);
+            let db = open(&again).unwrap();
+            assert!(db.recovery().log.holes.is_empty(), "{cut:?}");
+            assert!(timestamps(&db, b"a").starts_with(&kept), "{cut:?}");
+        }
+        steps
+    };
+    for step in 0..run(None) {
+        run(Some(step));
+    }
+}

@@ -51,6 +51,11 @@ impl Tail {
         }
     }
 
+    /// Whether the current segment has no group yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.next_sequence == self.header.first_sequence
+    }
+
     /// How many of the oldest segments the current header gives up.
     pub(super) fn trimmed(&self) -> usize {
         let mut seconds = self.segments.iter().skip(1);
@@ -63,8 +68,7 @@ impl Tail {
     /// comes next: no header gives them up yet, or one with nothing behind it.
     /// None while somebody copies them.
     pub(super) fn given_up_bytes(&self) -> u64 {
-        let is_new = self.next_sequence == self.header.first_sequence;
-        let start = match (self.pins, self.roll_wanted, is_new) {
+        let start = match (self.pins, self.roll_wanted, self.is_empty()) {
             (0, true, _) => self.start,
             (0, false, true) => self.header.start,
             _ => return 0,

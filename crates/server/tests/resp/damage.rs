@@ -2,6 +2,8 @@
 
 use crate::harness::{Server, command};
 use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// A directory whose log has a flipped bit in the second of three samples.
 fn damaged() -> tempfile::TempDir {
@@ -46,6 +48,32 @@ fn the_rest_is_served_and_the_damage_named() {
     }
     let held = std::fs::read_dir(server.dir().join("quarantine")).unwrap();
     assert_eq!(held.count(), 1);
+}
+
+/// What the first start met is in blocks then: no later one meets it again.
+#[test]
+fn a_hole_in_the_log_is_found_once() {
+    for is_killed in [false, true] {
+        let server = Server::over(damaged(), &[]);
+        let mut client = server.client();
+        assert_eq!(client.info("recovery_log_holes"), 1);
+        let begun = Instant::now();
+        while client.info("flushes") == 0 || client.info("wal_rolls") == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(30), "nothing flushed");
+            sleep(Duration::from_millis(20));
+        }
+        let dir = match is_killed {
+            true => server.kill(),
+            false => server.terminate().1,
+        };
+        let server = Server::over(dir, &["--strict"]);
+        let mut client = server.client();
+        assert_eq!(client.info("recovery_log_holes"), 0);
+        client.expect(&[(
+            "TS.RANGE key - +",
+            "*2\r\n*2\r\n:1\r\n+1\r\n*2\r\n:3\r\n+3\r\n",
+        )]);
+    }
 }
 
 #[test]

@@ -76,7 +76,12 @@ impl Wal {
         let halt = |error| self.halt(error);
         self.store.prepare_ahead().map_err(halt)?;
         let (trimmed, header_first) = {
-            let tail = self.tail.lock();
+            let mut tail = self.tail.lock();
+            if tail.roll_wanted && tail.is_empty() {
+                // A start that comes before the next write must not read, nor
+                // complain of, what is needed no more.
+                self.make_room(&mut tail, 0)?;
+            }
             (tail.trimmed(), tail.header.first_sequence)
         };
         if trimmed > 0 && self.written().0 >= header_first {
@@ -99,7 +104,7 @@ impl Wal {
         self.check_halted()?;
         self.sync_to(self.written())?;
         let mut tail = self.tail.lock();
-        if tail.next_sequence == tail.header.first_sequence {
+        if tail.is_empty() && !tail.roll_wanted && tail.rolls == 0 {
             // Nothing was written since open: this segment was never needed.
             return Ok(());
         }
