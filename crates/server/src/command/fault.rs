@@ -46,10 +46,10 @@ impl Fault {
     }
 
     /// Why the engine did nothing about the series under `key`, which is named
-    /// where a limit is the reason.
+    /// where a limit or damage is the reason.
     pub(crate) fn about(error: Error, key: &[u8]) -> Self {
         match error.kind() {
-            ErrorKind::Limit => {
+            ErrorKind::Limit | ErrorKind::Corrupt | ErrorKind::Truncated => {
                 let text = engine_text(&error);
                 Self::Line(format!("{text}, for key '{}'", shown_key(key)).into())
             }

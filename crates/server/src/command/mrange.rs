@@ -264,6 +264,7 @@ impl Question {
         let rows = rows::append(out, limit, protocol, Shape::Flat, |sink| {
             series.view.run(&self.query, sink)
         });
+        let rows = rows.map_err(|fault| rows::name_key(fault, &series.key));
         or_error(out, shared, start, protocol, rows);
     }
 }

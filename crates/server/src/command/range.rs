@@ -41,4 +41,5 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
     rows::append(call.out, limit, protocol, shape, |sink| {
         db.range(key, &query, sink)
     })
+    .map_err(|fault| rows::name_key(fault, key))
 }

@@ -63,6 +63,14 @@ pub(crate) fn append(
     Ok(())
 }
 
+/// The fault of a query of the series under `key`, which is named where it is damaged.
+pub(crate) fn name_key(fault: Fault, key: &[u8]) -> Fault {
+    match fault {
+        Fault::Engine(error) if error.is_damage() => Fault::about(error, key),
+        fault => fault,
+    }
+}
+
 /// Writes rows to a reply.
 struct Rows<'a> {
     out: &'a mut Vec<u8>,

@@ -1,5 +1,6 @@
 //! Answers that say what is wrong: a status, and JSON with a sentence.
 
+use crate::command::shown_key;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_engine::{Error, ErrorKind};
@@ -45,6 +46,16 @@ impl Answer {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
+    }
+
+    /// The same for what the engine did not do with the series under `key`,
+    /// which is named where it is damaged.
+    pub(crate) fn of_series(error: &Error, key: &[u8]) -> Self {
+        let mut answer = Self::engine(error);
+        if error.is_damage() {
+            answer.text = format!("{error}, for key '{}'", shown_key(key));
+        }
+        answer
     }
 
     /// The name of the status as InfluxDB 2 has it.

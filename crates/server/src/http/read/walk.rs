@@ -126,7 +126,7 @@ impl Walk {
             return Ok(());
         };
         let read = found.view.run(&query, &mut self.rows);
-        read.map_err(|error| Answer::engine(&error))?;
+        read.map_err(|error| Answer::of_series(&error, &job.named.series.key))?;
         if let Some(before) = before
             && let Some(by) = &query.aggregation
             && by.aggregators == [Aggregator::Last]
