@@ -87,7 +87,31 @@ struct Inner {
     next_id: u64,
 }
 
+/// What stands for the client, and for the login, of a request over HTTP.
+const HTTP: (&str, &[u8]) = ("proto=http", b"HTTP");
+
 impl Log {
+    /// Notes a request over HTTP that names nobody, or somebody by a wrong
+    /// password.
+    #[cold]
+    pub(crate) fn note_http_login(&self, user: &[u8]) {
+        self.note_http(None, HTTP.1, user);
+    }
+
+    /// Notes what a user was refused over HTTP.
+    #[cold]
+    pub(crate) fn note_http(&self, what: Option<Denied>, object: &[u8], user: &[u8]) {
+        // What is more than is kept need not be copied.
+        let cut = |name: &[u8]| name[..name.len().min(NAME_BYTES_MAX)].to_vec();
+        let event = Event {
+            what,
+            in_multi: false,
+            object: cut(object),
+            user: cut(user),
+        };
+        self.note(event, HTTP.0.to_owned());
+    }
+
     /// Notes a refusal.
     pub(crate) fn note(&self, mut event: Event, client: String) {
         let counter = &self.refusals[Refusals::of(event.what) as usize];

@@ -23,7 +23,7 @@ struct Credentials {
 /// The user that the headers, or the parameters, name.
 ///
 /// # Errors
-/// 401.
+/// 401, which ACL LOG shows.
 pub(crate) fn user(
     users: &Users,
     headers: &HeaderMap,
@@ -47,13 +47,17 @@ pub(crate) fn user(
         Some(user) => Ok(user),
         // As InfluxDB without users does not ask who somebody says to be.
         None if users.is_open() => Ok(users.default_user()),
-        None => Err(Answer::new(
-            StatusCode::UNAUTHORIZED,
-            match given {
-                Some(_) => "wrong user name or password",
-                None => "a user name and a password are needed",
-            },
-        )),
+        None => {
+            let name = given.as_ref().map_or(DEFAULT, |given| &given.name);
+            users.log.note_http_login(name);
+            Err(Answer::new(
+                StatusCode::UNAUTHORIZED,
+                match given {
+                    Some(_) => "wrong user name or password",
+                    None => "a user name and a password are needed",
+                },
+            ))
+        }
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) use report::Report;
 #[cfg(test)]
 pub(crate) use tests::shared as test_shared;
 
-use crate::acl::User;
+use crate::acl::{Denied, User};
 use crate::shared::{Shared, now_ms};
 use latewood_engine::{Scratch, SeriesRef, prefetch};
 use latewood_model::SeriesOptions;
@@ -196,6 +196,8 @@ impl EngineIntake {
         if let Some(user) = &self.user
             && !user.may_add(name.key())
         {
+            let log = &self.shared.runtime.users.log;
+            log.note_http(Some(Denied::Key), name.key(), &user.name);
             let key = String::from_utf8_lossy(name.key());
             return Err(Refused {
                 reason: Reason::Permission,

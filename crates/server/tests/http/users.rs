@@ -58,5 +58,25 @@ fn a_password_is_asked_for_and_keys_are_guarded() {
         partly.text()
     );
     assert_eq!(redis.ask("EXISTS mem_v"), ":0\r\n");
+    shows_refusals(&redis.ask("ACL LOG"));
     assert_eq!(redis.ask("TS.GET cpu_v"), "*2\r\n:2\r\n+1\r\n");
+}
+
+/// ACL LOG says who was refused what over HTTP.
+fn shows_refusals(log: &str) {
+    for (reason, object, user) in [
+        ("key", "mem_v", "sender"),
+        ("key", "cpu_v", "reader"),
+        ("auth", "HTTP", "sender"),
+        ("auth", "HTTP", "default"),
+    ] {
+        let entry = format!(
+            "{reason}\r\n$7\r\ncontext\r\n$8\r\ntoplevel\r\n$6\r\nobject\r\n${}\r\n{object}\r\n\
+             $8\r\nusername\r\n${}\r\n{user}\r\n",
+            object.len(),
+            user.len()
+        );
+        assert!(log.contains(&entry), "{entry}: {log}");
+    }
+    assert!(log.contains("proto=http"), "{log}");
 }

@@ -2,7 +2,7 @@
 
 use super::figures::{Counters, Endpoint, add};
 use super::parameters::{Parameters, Span};
-use crate::acl::User;
+use crate::acl::{Denied, User};
 use crate::http::Context;
 use crate::http::answer::Answer;
 use crate::http::auth;
@@ -51,7 +51,10 @@ impl Asked {
         add(&context.shared.reads.of(endpoint).requests, 1);
         let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
         if !user.may_run(endpoint.command()) {
-            let command = endpoint.command().to_ascii_uppercase();
+            let log = &context.shared.runtime.users.log;
+            let command = endpoint.command();
+            log.note_http(Some(Denied::Command), command.as_bytes(), &user.name);
+            let command = command.to_ascii_uppercase();
             let text = format!("the user may not run {command}, which this needs");
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
@@ -123,7 +126,9 @@ impl Asked {
             Unreadable::Refuse => {
                 let limit = db.check_query(found.len());
                 limit.map_err(|error| Answer::engine(&error))?;
-                if !found.iter().all(|series| may_read(&series.key)) {
+                if let Some(refused) = found.iter().find(|series| !may_read(&series.key)) {
+                    let log = &self.context.shared.runtime.users.log;
+                    log.note_http(Some(Denied::Key), &refused.key, &self.user.name);
                     let text = "the user may not read all of the series that match";
                     return Err(Answer::new(StatusCode::FORBIDDEN, text));
                 }
