@@ -105,12 +105,7 @@ fn set(call: &mut Call<'_>) -> Outcome {
         let parameter = parameters()
             .find(|parameter| name.eq_ignore_ascii_case(parameter.name.as_bytes()))
             .ok_or_else(|| unknown(name))?;
-        let failed = |reason: &str| {
-            let name = parameter.name;
-            let line =
-                format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}");
-            Fault::Line(line.into())
-        };
+        let failed = |reason: &str| failed(parameter.name, reason);
         if changes
             .iter()
             .any(|(_, earlier)| *earlier == parameter.name)
@@ -125,11 +120,19 @@ fn set(call: &mut Call<'_>) -> Outcome {
         let change = parse(value).map_err(|reason| failed(&reason))?;
         changes.push((change, parameter.name));
     }
-    for (change, _) in changes {
-        change(call.shared)?;
+    for (change, name) in changes {
+        change(call.shared).map_err(|fault| match fault {
+            Fault::Engine(error) => failed(name, &error.to_string()),
+            fault => fault,
+        })?;
     }
     call.reply().ok();
     Ok(())
+}
+
+fn failed(name: &str, reason: &str) -> Fault {
+    let line = format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}");
+    Fault::Line(line.into())
 }
 
 /// Every parameter.

@@ -43,6 +43,16 @@ pub(super) async fn health(State(context): State<Context>) -> Response {
     (status, json_text(&body)).into_response()
 }
 
+/// `/`: for whoever looks what answers here.
+pub(super) async fn home() -> String {
+    format!(
+        "Latewood {VERSION}, a time-series database.\n\n\
+         /health   whether it takes reads and writes\n\
+         /metrics  its figures, for Prometheus\n\n\
+         What can be written and read here is in docs/protocols.md, which comes with the server.\n"
+    )
+}
+
 /// `/-/healthy`: the process answers.
 pub(super) async fn healthy() -> &'static str {
     "Latewood is healthy.\n"

@@ -107,6 +107,7 @@ pub(crate) fn run(
 /// All paths.
 fn routes(context: Context) -> Router {
     Router::new()
+        .route("/", get(health::home))
         .route("/write", post(influx::write_v1))
         .route("/api/v2/write", post(influx::write_v2))
         .route("/query", get(influx::query).post(influx::query))

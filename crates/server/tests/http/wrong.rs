@@ -15,7 +15,7 @@ fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     for (path, wanted) in [
-        ("/", "there is nothing at /"),
+        ("/nowhere", "there is nothing at /nowhere"),
         ("/api/v1/labels/?a=b", "there is nothing at /api/v1/labels/"),
         (
             "/api/v1/query?query=up",
@@ -25,6 +25,11 @@ fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
         let answer = http.get(path);
         assert_eq!(answer.status, 404);
         assert!(said(&answer).starts_with(wanted), "{}", answer.text());
+    }
+    let home = http.get("/");
+    assert_eq!(home.status, 200);
+    for said in ["Latewood", "/metrics", "/health", "docs"] {
+        assert!(home.text().contains(said), "{}", home.text());
     }
     let long = http.get(&format!("/{}", "x".repeat(5_000)));
     assert!((404, true) == (long.status, said(&long).len() < 300));

@@ -151,7 +151,8 @@ fn retention_and_disk_budget_are_changed_by_config() {
         ("disk-budget 1mb", "1048576 is out of range: 0 (no limit)"),
         (
             "disk-budget 16mb",
-            "16777216 bytes are less than 1073741824",
+            "CONFIG SET failed (possibly related to argument 'disk-budget') - 16777216 bytes are \
+             less than 1073741824",
         ),
         ("flush-age 0", "0 is out of range: 1 to 4294967295 seconds"),
         ("log-max 1kb", "1024 is out of range: 1048576 (1mb) to"),
