@@ -37,6 +37,9 @@ pub fn inspect(env: &Env, path: &Path) -> Result<Detail> {
         )
     };
     if let Some(number) = original(".wal").and_then(|name| names::parse_segment(&name)) {
+        if let Some(offset) = stretch_offset(&name) {
+            return stretch_facts(env, path, number, offset);
+        }
         return wal::segment_facts(env, path, number);
     }
     if original(".blk").is_some_and(|name| names::parse_block(&name).is_some()) {
@@ -47,6 +50,26 @@ pub fn inspect(env: &Env, path: &Path) -> Result<Detail> {
     }
     let message = "not a log segment, block, manifest or series file by its name";
     Err(Error::new(ErrorKind::Invalid, message).at(path))
+}
+
+/// Where in its segment a stretch in quarantine stood, by its name.
+fn stretch_offset(name: &str) -> Option<u64> {
+    name.split_once(".wal.at-")?.1.parse().ok()
+}
+
+/// A damaged stretch has no header, and only with what that says can groups be
+/// told from anything else.
+fn stretch_facts(env: &Env, path: &Path, number: u64, offset: u64) -> Result<Detail> {
+    let file = env.disk.open(path);
+    let len_bytes = file.and_then(|file| file.len_bytes());
+    let len_bytes =
+        len_bytes.map_err(|error| Error::io("cannot read a stretch of the log", path, error))?;
+    Ok(Detail::Fields(vec![
+        ("file", "damaged stretch of a log segment".into()),
+        ("segment", number.into()),
+        ("offset", offset.into()),
+        ("bytes", len_bytes.into()),
+    ]))
 }
 
 fn manifest_facts(manifest: &Manifest) -> Detail {

@@ -119,6 +119,26 @@ fn totals_are_those_that_were_written() {
     assert!(text.contains("  samples: 30"), "{text}");
 }
 
+#[test]
+fn a_stretch_of_the_log_in_quarantine_says_what_it_is() {
+    let dir = filled();
+    let path = dir.path().join(SEGMENT);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[8300] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let server = Server::over(dir, &[]);
+    let held = std::fs::read_dir(server.dir().join("quarantine")).unwrap();
+    let held = held.map(|entry| entry.unwrap().path()).next().unwrap();
+    let offset = held.to_str().unwrap().rsplit("at-").next().unwrap();
+    let json = said(&["inspect", "--json", held.to_str().unwrap()], 0);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["file"], "damaged stretch of a log segment");
+    assert_eq!(json["segment"], 1);
+    assert_eq!(json["offset"].to_string(), offset);
+    let bytes = std::fs::metadata(&held).unwrap().len();
+    assert_eq!(json["bytes"], bytes);
+}
+
 /// Takes every right to write from a directory and what is in it.
 fn make_read_only(dir: &Path) {
     for entry in std::fs::read_dir(dir).unwrap() {
