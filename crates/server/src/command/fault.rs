@@ -28,6 +28,10 @@ pub(crate) const SYNTAX: Fault = Fault::Line(Cow::Borrowed("ERR syntax error"));
 /// What Redis says when its memory is spent; clients know it by its first word.
 const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
+/// What a refused duplicate is answered with, in RedisTimeSeries' words: a load
+/// may get one for every other sample.
+const DUPLICATE: &str = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM";
+
 /// Bytes of a key that a message shows.
 const SHOWN_MAX: usize = 64;
 
@@ -106,6 +110,7 @@ pub(crate) fn refusal_text(refusal: &Refusal, key: &[u8], db: &Db) -> Cow<'stati
         Refusal::NoSuchKey => "ERR TSDB: the key is not a TSDB key".into(),
         // RedisTimeSeries sends this one without its code.
         Refusal::OlderThanNewest => format!("TSDB: {refusal}").into(),
+        Refusal::Duplicate => DUPLICATE.into(),
         Refusal::OutOfMemory => OUT_OF_MEMORY.into(),
         Refusal::OlderThanRetention => "ERR TSDB: Timestamp is older than retention".into(),
         Refusal::OlderThanFloor => {

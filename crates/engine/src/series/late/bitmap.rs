@@ -3,23 +3,32 @@
 //!
 //! Where a series has a sample every few milliseconds, this takes no more memory
 //! than a [`super::filter::Filter`] and knows both answers: that nothing is
-//! there, and that something is.
+//! there, and that something is. The few that come from before the first bit
+//! are in a set.
 //!
-//! Invariant: between `base` and the last bit, a bit is set if and only if its
-//! timestamp was put in. Tested below against a set of the standard library.
+//! Invariant: it holds what was put in, and nothing else. Tested below against a
+//! set of the standard library.
 
+use foldhash::fast::FixedState;
+use hashbrown::HashSet;
 use latewood_model::Timestamp;
 
 /// Bits for each timestamp that a new one may take: a filter begins with more.
 const BITS_MAX: u64 = 16;
 const WORD_BITS: u64 = u64::BITS as u64;
+/// At most one timestamp in this many lies before the bits, and some more.
+const BEFORE_RATIO: usize = 16;
+const BEFORE_MIN: usize = 64;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
+    /// The timestamp of the first bit.
     base: Timestamp,
     words: Vec<u64>,
     taken: usize,
+    /// Timestamps before the first bit.
+    before: HashSet<Timestamp, FixedState>,
 }
 
 impl Bitmap {
@@ -32,21 +41,18 @@ impl Bitmap {
             base: first,
             words: vec![0; (bits / WORD_BITS) as usize + 1],
             taken: 0,
+            before: HashSet::default(),
         })
     }
 
-    /// The oldest timestamp it has an answer for.
-    pub(super) fn base(&self) -> Timestamp {
-        self.base
-    }
-
-    /// Takes in a timestamp, unless it is older than all it has an answer for.
-    /// False where it is so far from the others that a bitmap is not for them.
-    /// Amortised constant time.
+    /// Takes in a timestamp. False where it, or many before it, lie so far from
+    /// the others that another bitmap, or none, is for them. Amortised constant
+    /// time.
     #[inline]
     pub(super) fn insert(&mut self, timestamp: Timestamp) -> bool {
         if timestamp < self.base {
-            return true;
+            self.before.insert(timestamp);
+            return self.before.len() < BEFORE_MIN + self.taken / BEFORE_RATIO;
         }
         let bit = timestamp.abs_diff(self.base);
         let word = (bit / WORD_BITS) as usize;
@@ -61,21 +67,20 @@ impl Bitmap {
         true
     }
 
-    /// Whether `timestamp` was put in; `None` where it is older than all it has
-    /// an answer for. Constant time.
+    /// Whether `timestamp` was put in. Constant time.
     #[inline]
-    pub(super) fn get(&self, timestamp: Timestamp) -> Option<bool> {
+    pub(super) fn holds(&self, timestamp: Timestamp) -> bool {
         if timestamp < self.base {
-            return None;
+            return self.before.contains(&timestamp);
         }
         let bit = timestamp.abs_diff(self.base);
         let word = self.words.get((bit / WORD_BITS) as usize);
-        Some(word.is_some_and(|word| word >> (bit % WORD_BITS) & 1 == 1))
+        word.is_some_and(|word| word >> (bit % WORD_BITS) & 1 == 1)
     }
 
     /// Bytes of memory it holds.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u64>()
+        self.words.capacity() * size_of::<u64>() + self.before.allocation_size()
     }
 }
 
@@ -98,12 +103,15 @@ mod tests {
                 if bitmap.insert(at) {
                     naive.insert(at);
                 } else {
-                    prop_assert!(at > last);
+                    prop_assert!(at > last || naive.range(..first).count() >= BEFORE_MIN - 1);
+                    break;
                 }
             }
+            for at in naive.iter().copied().chain([begin, first, last, begin + 999]) {
+                prop_assert_eq!(bitmap.holds(at), naive.contains(&at), "{}", at);
+            }
             for at in begin..=begin + 999 {
-                let there = (at >= first).then(|| naive.contains(&at));
-                prop_assert_eq!(bitmap.get(at), there, "{}", at);
+                prop_assert!(bitmap.holds(at) || !naive.contains(&at), "{}", at);
             }
         }
     }
@@ -118,6 +126,9 @@ mod tests {
         assert!(!bitmap.insert(i64::MAX));
         assert!(!bitmap.insert(33_000));
         assert!(bitmap.memory_bytes() <= 2 * 4_008);
-        assert_eq!((bitmap.get(-1), bitmap.get(i64::MAX)), (None, Some(false)));
+        assert!(!bitmap.holds(-1) && !bitmap.holds(i64::MAX));
+        let before = (1..5_000i64).take_while(|n| bitmap.insert(-n)).count();
+        assert!((BEFORE_MIN..200).contains(&before), "{before}");
+        assert!(bitmap.holds(-1) && !bitmap.holds(-5_000));
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! 1. What was learnt holds every pending timestamp, and those of all samples in
-//!    chunks up to `learnt_to`, as far back as a bitmap has answers. A settle
+//!    chunks up to `learnt_to`. A settle
 //!    moves samples and makes none come; those that expired nobody asks for
 //!    again. Samples come in order after `learnt_to`. Only a deletion or a
 //!    longer retention could take that back, and both settle first: a settle
@@ -59,16 +59,8 @@ impl Learnt {
     #[inline]
     fn get(&self, timestamp: Timestamp) -> Option<bool> {
         match self {
-            Self::Bitmap(bitmap) => bitmap.get(timestamp),
+            Self::Bitmap(bitmap) => Some(bitmap.holds(timestamp)),
             Self::Filter(filter) => (!filter.may_hold(timestamp)).then_some(false),
-        }
-    }
-
-    /// The oldest timestamp it may have an answer for.
-    fn begin(&self) -> Timestamp {
-        match self {
-            Self::Bitmap(bitmap) => bitmap.base(),
-            Self::Filter(_) => Timestamp::MIN,
         }
     }
 
@@ -168,9 +160,8 @@ impl Known {
     /// see if learning pays.
     #[inline]
     pub(super) fn note_look(&mut self, timestamp: Timestamp) -> bool {
-        let begin = self.learnt.as_ref().map_or(Timestamp::MIN, Learnt::begin);
         let is_full = self.is_full();
-        if !is_full && begin <= timestamp && self.learnt_to.is_some_and(|to| timestamp <= to) {
+        if !is_full && self.learnt_to.is_some_and(|to| timestamp <= to) {
             return false;
         }
         self.looks = self.looks.saturating_add(1);
@@ -180,8 +171,8 @@ impl Known {
 
     /// Takes in the timestamps in `chunks`, once the looks since the last time
     /// cost as much: all of them and those of the pending operations, where
-    /// nothing was learnt yet or it is full or begins too late, else those that
-    /// are new. Linear in them.
+    /// nothing was learnt yet or it is full, else those that are new. Linear in
+    /// them.
     #[cold]
     pub(super) fn learn<'a>(
         &mut self,
@@ -194,22 +185,21 @@ impl Known {
             self.unlearn();
             return Ok(());
         }
-        let ends = chunks.iter().flat_map(|held| [held.first, held.last()]);
-        let ends = ends.chain(pending.clone().map(|op| op.timestamp));
-        let (first, last) = ends.fold((Timestamp::MAX, Timestamp::MIN), |span, at| {
-            (span.0.min(at), span.1.max(at))
-        });
         let is_full = self.is_full();
-        let learnt = self.learnt.as_ref();
-        let anew = is_full || learnt.is_none_or(|learnt| first < learnt.begin());
+        let anew = is_full || self.learnt.is_none();
         let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
-        let is_new = |held: &&Held| anew || held.last() > learnt_to;
+        let is_new = |held: &&Held| held.last() > learnt_to;
         let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
         if !is_full && self.looks as usize * LOOK_WORTH < new {
             return Ok(());
         }
         self.looks = 0;
         if anew {
+            let ends = chunks.iter().flat_map(|held| [held.first, held.last()]);
+            let ends = ends.chain(pending.clone().map(|op| op.timestamp));
+            let (first, last) = ends.fold((Timestamp::MAX, Timestamp::MIN), |span, at| {
+                (span.0.min(at), span.1.max(at))
+            });
             let bitmap = Bitmap::new(first, last, all).map(Learnt::Bitmap);
             let mut learnt = bitmap.unwrap_or_else(|| Learnt::Filter(Filter::new(all * 2)));
             pending.for_each(|op| {

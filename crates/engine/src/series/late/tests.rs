@@ -131,29 +131,32 @@ fn where_samples_are_close_looks_teach_what_is_there_too() {
     let mut late = Late::default();
     late.push(op(5_005, 1.0, Last));
     look_often(&mut late, 5_007, &chunks);
-    let of = |at: i64| at % 10 == 0 || at == 5_005;
-    assert!((5_000..=14_990).all(|at| late.says(at) == Some(of(at))));
-    let unknown = [0, 4_999, 14_991, 15_005];
-    assert!(unknown.iter().all(|&at| late.says(at).is_none()));
+    let of = |at: i64| at >= 5_000 && (at % 10 == 0 || at == 5_005);
+    assert!((0..=14_990).all(|at| late.says(at) == Some(of(at))));
+    assert!([14_991, 15_005].iter().all(|&at| late.says(at).is_none()));
 
     // What waits beyond what was learnt is neither forgotten nor taken for learnt.
     chunks.push(chunk_of((1_000..2_000).map(|n| 5_000 + n * 10)));
     for at in [4_001, 15_005] {
         assert!(!late.holds(at));
         late.push(op(at, 1.0, Last));
-        assert!(late.says(at).is_none() && late.holds(at));
+        assert!(late.holds(at));
     }
+    assert_eq!((late.says(4_001), late.says(15_005)), (Some(true), None));
     assert!(!late.holds(5_010) && late.holds(5_005));
     look_often(&mut late, 16_007, &chunks);
-    let of = |at: i64| at % 10 == 0 || at % 10_000 == 5_005;
-    assert!((5_000..=24_990).all(|at| late.says(at) == Some(of(at))));
+    let of = |at: i64| at >= 5_000 && at % 10 == 0 || at % 10_000 == 5_005 || at == 4_001;
+    assert!((0..=24_990).all(|at| late.says(at) == Some(of(at))));
     assert!(late.known.learnt_bytes() < 2 * 20_000 / 8);
 
-    // Nor what is older: once asked for often enough it is learnt, too.
+    // Nor what is older, however much that is.
+    for at in (0..3_000).step_by(10) {
+        late.push(op(at + 1, 1.0, Last));
+    }
+    assert!((0..3_000).all(|at| late.says(at).is_none_or(|says| says == (at % 10 == 1))));
     look_often(&mut late, 4_500, &chunks);
-    let of = |at: i64| at % 10 == 0 && at >= 5_000 || at % 10_000 == 5_005 || at == 4_001;
-    assert!((4_001..=24_990).all(|at| late.says(at) == Some(of(at))));
-    assert_eq!(late.says(4_000), None);
+    let of = |at: i64| of(at) || at < 3_000 && at % 10 == 1;
+    assert!((0..=24_990).all(|at| late.says(at) == Some(of(at))));
 
     // A gap of a year is no matter of bits.
     let year = 365 * 86_400_000;
