@@ -10,7 +10,7 @@ mod db_support;
 use db_support::{DIR, append, options, sample, timestamps};
 use latewood_engine::io::sim::{SimDisk, SimRandom};
 use latewood_engine::{Db, Defaults, Refusal};
-use latewood_model::DuplicatePolicy;
+use latewood_model::{DuplicatePolicy, SeriesOptions};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -107,4 +107,41 @@ fn a_duplicate_is_refused_wherever_the_first_is() {
     };
     println!("repeat this run with LATEWOOD_SEED={seed}");
     run(seed);
+}
+
+/// What a shorter retention took may come again once it is longer, though the
+/// series had learnt that it was there.
+#[test]
+fn what_expired_is_no_duplicate_under_a_longer_retention() {
+    let disk = SimDisk::new();
+    let db = Db::open(
+        &disk.env(1),
+        Path::new(DIR),
+        options(1),
+        Defaults::default(),
+    )
+    .unwrap();
+    let with = |retention_ms| SeriesOptions {
+        retention_ms,
+        duplicate_policy: Some(DuplicatePolicy::Block),
+        ..SeriesOptions::default()
+    };
+    db.create(b"k", &with(0)).unwrap();
+    let put = |at: i64| append(&db, &[sample(b"k", at, 1.0)]).unwrap()[0];
+    for at in 0..20_000 {
+        assert_eq!(put(2 * at), Ok(2 * at));
+    }
+    for at in 0..4_000 {
+        assert_eq!(put(4 * at + 1), Ok(4 * at + 1));
+        assert_eq!(put(4 * at + 1), Err(Refusal::Duplicate));
+    }
+    assert_eq!(put(1_000), Err(Refusal::Duplicate));
+    db.alter(b"k", &with(10_000)).unwrap();
+    assert_eq!(put(1_000), Err(Refusal::OlderThanRetention));
+    assert_eq!(put(39_000), Err(Refusal::Duplicate));
+    db.alter(b"k", &with(0)).unwrap();
+    for at in [1_000, 1_001, 20_000] {
+        assert_eq!(put(at), Ok(at));
+        assert_eq!(put(at), Err(Refusal::Duplicate));
+    }
 }

@@ -252,6 +252,7 @@ fn power_of_two(exponent: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::tests::for_each_level;
     use crate::values::samples::{any_values, bits};
     use proptest::prelude::*;
 
@@ -260,14 +261,20 @@ mod tests {
         narrow.to_string().parse().unwrap()
     }
 
+    /// The same bytes and values at every level of the processor.
     fn round_trip(values: &[f64]) -> Option<usize> {
-        let mut bytes = Vec::new();
-        encode(values, &mut Scratch::new(), &mut bytes).then(|| {
-            let mut back = vec![0.0; values.len()];
-            decode(&mut Reader::new(&bytes), &mut back).unwrap();
-            assert_eq!(bits(&back), bits(values));
-            bytes.len()
-        })
+        let mut written = for_each_level(|level| {
+            let mut bytes = Vec::new();
+            encode(values, &mut Scratch::new(), &mut bytes).then(|| {
+                let mut back = vec![0.0; values.len()];
+                decode(&mut Reader::new(&bytes), &mut back).unwrap();
+                assert_eq!(bits(&back), bits(values), "{level:?}");
+                bytes
+            })
+        });
+        written.dedup();
+        assert_eq!(written.len(), 1, "levels differ");
+        written.pop().flatten().map(|bytes| bytes.len())
     }
 
     proptest! {
@@ -276,6 +283,28 @@ mod tests {
             let printed: Vec<f64> = drawn.iter().map(|k| naive_widen(*k as f32 / 524_288.0)).collect();
             let len = round_trip(&printed);
             prop_assert!(len.is_some_and(|len| len <= 128 * 3 + 8 + 3 * 10), "{:?} bytes", len);
+        }
+
+        #[test]
+        fn f32_of_every_size_are_held_or_refused(
+            drawn in prop::collection::vec(any::<f32>(), 1..200),
+            shared in any::<f32>(),
+        ) {
+            // Neighbours of one number fit together, whatever its size.
+            let near = |k: u32| f32::from_bits(shared.to_bits() ^ k & 0xff);
+            let neighbours: Vec<f32> = drawn.iter().map(|value| near(value.to_bits())).collect();
+            for values in [drawn, neighbours] {
+                let printed: Vec<f64> = values.iter().map(|value| naive_widen(*value)).collect();
+                round_trip(&printed);
+            }
+        }
+
+        #[test]
+        fn exceptions_stand_anywhere(places in prop::collection::btree_set(0usize..300, 0..12)) {
+            let mut values: Vec<f64> = (0..300).map(|k| naive_widen(k as f32 / 64.0)).collect();
+            places.iter().for_each(|&place| values[place] = 1.0 / 3.0 + place as f64);
+            let fits = places.iter().zip(0..).all(|(place, before)| before * EXCEPTION_RATIO <= *place);
+            prop_assert_eq!(round_trip(&values).is_some(), fits);
         }
 
         #[test]

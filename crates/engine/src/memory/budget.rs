@@ -211,7 +211,7 @@ impl Budget {
         match self.limit_bytes() {
             0 => LATE_HELD_MAX,
             // An eighth of the budget, at 24 bytes each and as many again
-            // while they are sorted.
+            // while a flush brings them together.
             limit => LATE_HELD_MAX.min((limit / 8 / 48) as usize),
         }
     }

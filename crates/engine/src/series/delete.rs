@@ -229,6 +229,7 @@ impl Series {
             self.replace_chunks(start..end, kept);
         }
         self.tail.retain(|sample| !deletion.takes(sample.timestamp));
+        // A series that may never get another sample keeps no buffer.
         if self.tail.is_empty() {
             self.tail = Vec::new();
         }

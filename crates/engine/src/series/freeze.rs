@@ -113,16 +113,17 @@ impl Series {
             .get_or_insert_with(|| Box::new(Stored::new(id, None, blocks)));
         // Deep operations lie before what is late in the head.
         let deep = stored.deep.take();
-        let mut ops = Vec::new();
-        for part in [deep, late].into_iter().flatten() {
-            ops.append(&mut part.into_ops());
-        }
+        let parts = [deep, late].into_iter().flatten();
+        let ops = parts.map(|late| late.into_ops()).reduce(|mut ops, late| {
+            ops.extend(late);
+            ops
+        });
         let mut frozen = Frozen {
             flush,
             shape,
             chunks,
             deleted: std::mem::take(&mut stored.deleted),
-            ops,
+            ops: ops.unwrap_or_default(),
         };
         if let Some(unpublished) = unpublished {
             frozen.follow(&unpublished);

@@ -32,11 +32,17 @@ use latewood_codec::prefetch;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::sync::Arc;
 
-/// Operations staged before they are sorted into a run: 96 KiB, which still
-/// sorts inside the second-level cache.
+/// Operations staged before they are sorted into a run: 96 KiB, and as much
+/// again to sort them, inside the second-level cache.
 const STAGED_MAX: usize = 4096;
-/// Operations between two looks at whether a settle pays.
+/// Operations between two looks at whether a settle pays; a multiple of
+/// [`UPKEEP_EVERY`].
 const CHECK_EVERY: usize = 512;
+/// Runs of a buffer each that stay side by side: a reader looks into each of
+/// them. So many become one under the lock of the writer that filled the last,
+/// in two or three milliseconds; only series that wait long for a settle or a
+/// flush get there.
+const SMALL_RUNS_MAX: usize = 64;
 /// Operations between two looks at what a series holds.
 const UPKEEP_EVERY: usize = 64;
 
@@ -136,18 +142,34 @@ impl Late {
         self.known.push(op.timestamp);
         if self.staged.len() >= STAGED_MAX {
             self.seal_staged();
+            self.merge_small_runs();
         }
+    }
+
+    fn merge_small_runs(&mut self) {
+        let is_small = |run: &&Run| run.ops().len() <= STAGED_MAX;
+        let small = self.runs.iter().rev().take_while(is_small).count();
+        if small < SMALL_RUNS_MAX {
+            return;
+        }
+        let rest = self.runs.split_off(self.runs.len() - small);
+        let run = Run::new(merged(rest.iter().map(Run::ops)));
+        let before: usize = rest.iter().map(|run| run.ops().len()).sum();
+        self.pending -= before - run.ops().len();
+        self.runs.push(run);
     }
 
     /// Whether it is time to see if a settle pays: now and then, since seeing
     /// costs a search of the chunks.
     pub(crate) fn check_due(&self) -> bool {
-        self.staged.len().is_multiple_of(CHECK_EVERY)
+        let before = self.staged.len().saturating_sub(1);
+        before.is_multiple_of(CHECK_EVERY)
     }
 
     /// Whether the last push may have moved [`Late::held_bytes`] (the buffer
     /// doubles with the first operation behind a power of two, and was sealed
     /// where it is empty), or enough came to look again at how many are held.
+    /// What was learnt meanwhile is counted then, too.
     #[inline]
     pub(crate) fn upkeep_due(&self) -> bool {
         let before = self.staged.len().saturating_sub(1);
@@ -166,7 +188,8 @@ impl Late {
         self.runs.push(run);
     }
 
-    /// Whether an operation is pending at `timestamp`. Amortised constant time.
+    /// Whether an operation is pending at `timestamp`, or was and is in a chunk
+    /// now. Amortised constant time.
     pub(crate) fn holds(&mut self, timestamp: Timestamp) -> bool {
         let runs = self.settling.iter().chain(&self.runs);
         self.known.holds(timestamp, runs, &self.staged)

@@ -39,8 +39,7 @@ impl Series {
     #[inline]
     pub(crate) fn late_upkeep_due(&self) -> bool {
         let deep = self.stored.as_ref().and_then(|stored| stored.deep.as_ref());
-        let late = self.late.iter().chain(deep);
-        late.fold(false, |due, late| due | late.upkeep_due())
+        self.late.iter().chain(deep).any(|late| late.upkeep_due())
     }
 
     /// Puts chunks in the place of others, and counts them.

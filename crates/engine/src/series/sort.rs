@@ -3,8 +3,7 @@
 //! What is sorted is small: a word with the timestamp, as far as they differ,
 //! above the place among the others. These words go through a radix sort, least
 //! significant digit first (Knuth, The Art of Computer Programming, volume 3,
-//! section 5.2.5), inside the first-level cache for a full staging buffer; the
-//! operations, three times as large, move once.
+//! section 5.2.5); the operations, three times as large, move once.
 //!
 //! Tested against the standard sort on random data.
 
@@ -86,7 +85,7 @@ fn sort_words(words: &mut Vec<u64>, sorted_bits: u32) {
 /// One pass: `from` into `to`, ordered by `width` bits from `shift` on.
 fn scatter(from: &[u64], to: &mut [u64], shift: u32, width: u32) {
     let mask = (1u64 << width) - 1;
-    let digit = |word: u64| (word.checked_shr(shift).unwrap_or(0) & mask) as usize;
+    let digit = |word: u64| (word >> shift & mask) as usize;
     let mut places = [0u32; 1 << DIGIT_BITS_MAX];
     for &word in from {
         places[digit(word)] += 1;

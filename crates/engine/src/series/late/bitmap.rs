@@ -62,9 +62,15 @@ impl Bitmap {
             }
             self.words.resize(word + 1, 0);
         }
-        self.words[word] |= 1 << (bit % WORD_BITS);
-        self.taken += 1;
+        let bit = 1 << (bit % WORD_BITS);
+        self.taken += usize::from(self.words[word] & bit == 0);
+        self.words[word] |= bit;
         true
+    }
+
+    /// Whether it has far more bits than a bitmap of `timestamps` should.
+    pub(super) fn is_sparse(&self, timestamps: usize) -> bool {
+        self.words.len() as u64 * WORD_BITS > 4 * BITS_MAX * timestamps as u64 + WORD_BITS
     }
 
     /// Whether `timestamp` was put in. Constant time.

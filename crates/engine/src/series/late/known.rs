@@ -68,6 +68,11 @@ impl Learnt {
         matches!(self, Self::Filter(filter) if filter.is_full())
     }
 
+    /// Whether it holds far more than `timestamps`: the rest expired.
+    fn is_sparse(&self, timestamps: usize) -> bool {
+        matches!(self, Self::Bitmap(bitmap) if bitmap.is_sparse(timestamps))
+    }
+
     fn memory_bytes(&self) -> usize {
         match self {
             Self::Bitmap(bitmap) => bitmap.memory_bytes(),
@@ -114,8 +119,8 @@ impl Known {
         self.pending = None;
     }
 
-    /// Whether one of the operations, in runs or staged, is at `timestamp`.
-    /// Amortised constant time.
+    /// Whether one of the operations, in runs or staged, is at `timestamp`, or
+    /// was and is in a chunk now. Amortised constant time.
     pub(super) fn holds<'a>(
         &mut self,
         timestamp: Timestamp,
@@ -125,7 +130,7 @@ impl Known {
         let learnt = self.learnt.as_ref();
         match learnt.and_then(|learnt| learnt.get(timestamp)) {
             Some(false) => return false,
-            // No chunk's timestamps were learnt there.
+            // Of what lies there, only operations were learnt.
             Some(true) if self.learnt_to.is_none_or(|to| to < timestamp) => return true,
             _ => {}
         }
@@ -171,8 +176,8 @@ impl Known {
 
     /// Takes in the timestamps in `chunks`, once the looks since the last time
     /// cost as much: all of them and those of the pending operations, where
-    /// nothing was learnt yet or it is full, else those that are new. Linear in
-    /// them.
+    /// nothing was learnt yet or it is full or sparse, else those that are new.
+    /// Linear in them.
     #[cold]
     pub(super) fn learn<'a>(
         &mut self,
@@ -186,9 +191,10 @@ impl Known {
             return Ok(());
         }
         let is_full = self.is_full();
-        let anew = is_full || self.learnt.is_none();
+        let learnt = self.learnt.as_ref();
+        let anew = is_full || learnt.is_none_or(|learnt| learnt.is_sparse(all));
         let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
-        let is_new = |held: &&Held| held.last() > learnt_to;
+        let is_new = |held: &&Held| anew || held.last() > learnt_to;
         let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
         if !is_full && self.looks as usize * LOOK_WORTH < new {
             return Ok(());
@@ -215,7 +221,6 @@ impl Known {
         let Some(learnt) = &mut self.learnt else {
             return Ok(());
         };
-        let mut suits = true;
         let mut timestamps = Vec::new();
         for held in chunks {
             let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
@@ -224,13 +229,13 @@ impl Known {
                 if self.learnt_to.is_none_or(|to| frame.last_timestamp() > to) {
                     timestamps.clear();
                     frame.decode_timestamps(&mut timestamps).map_err(damaged)?;
-                    suits &= timestamps.iter().all(|&at| learnt.insert(at));
+                    if !timestamps.iter().all(|&at| learnt.insert(at)) {
+                        self.unlearn();
+                        return Ok(());
+                    }
                 }
             }
             self.learnt_to = self.learnt_to.max(Some(held.last()));
-        }
-        if !suits {
-            self.unlearn();
         }
         Ok(())
     }

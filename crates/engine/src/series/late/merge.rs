@@ -82,6 +82,26 @@ mod tests {
         ops.iter().map(|op| (op.timestamp, op.value)).collect()
     }
 
+    #[test]
+    fn many_small_runs_and_many_equal_ones_end() {
+        let run = |n: i64| -> Vec<LateOp> {
+            let op = |place: i64| LateOp {
+                timestamp: n * 3 % 10_007 + place * (n % 2),
+                value: (n * 2 + place) as f64,
+                policy: Sum,
+            };
+            (0..2).map(op).collect()
+        };
+        let tiny: Vec<Vec<LateOp>> = (0..9_000).map(run).collect();
+        let equal = vec![vec![run(0)[0]; 20_000], vec![run(0)[1]; 20_000], run(5)];
+        for runs in [tiny, equal] {
+            let mut expected = runs.concat();
+            sort_ops(&mut expected);
+            let all = merged(runs.iter().map(|run| &run[..]));
+            assert_eq!(plain(&all), plain(&expected));
+        }
+    }
+
     proptest! {
         #[test]
         fn as_if_all_were_sorted_at_once(

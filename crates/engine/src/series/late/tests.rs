@@ -28,6 +28,34 @@ fn a_full_buffer_becomes_a_run() {
 }
 
 #[test]
+fn many_runs_become_one() {
+    let mut late = Late::default();
+    let per_merge = STAGED_MAX * SMALL_RUNS_MAX;
+    for step in 0..2 * per_merge as i64 {
+        late.push(op(step * 7919 % 100_003, step as f64, Last));
+    }
+    assert_eq!(late.runs.len(), 2);
+    assert!(late.runs.iter().all(|run| run.ops().len() == 100_003));
+    assert_eq!(late.pending(), 2 * 100_003);
+    let newest = 2 * per_merge as i64 - 1;
+    assert_eq!(
+        late.fold(newest * 7919 % 100_003, None),
+        Some(newest as f64)
+    );
+}
+
+#[test]
+fn a_settle_is_looked_for_now_and_then() {
+    let mut late = Late::default();
+    let is_due = |step: i64| {
+        late.push(op(step, 1.0, Sum));
+        late.upkeep_due() && late.check_due()
+    };
+    let due = (0..20_000).map(is_due).filter(|&due| due).count();
+    assert!((30..60).contains(&due), "{due} looks");
+}
+
+#[test]
 fn arrival_order_decides_across_runs() {
     let mut late = Late::default();
     late.push(op(5, 10.0, Sum));
@@ -157,6 +185,19 @@ fn where_samples_are_close_looks_teach_what_is_there_too() {
     look_often(&mut late, 4_500, &chunks);
     let of = |at: i64| of(at) || at < 3_000 && at % 10 == 1;
     assert!((0..=24_990).all(|at| late.says(at) == Some(of(at))));
+
+    // What expired takes no memory for ever.
+    let bytes = late.known.learnt_bytes();
+    let mut moving = Late::default();
+    for hour in 0..40 {
+        let chunks = [chunk_of(
+            (hour * 1_000..(hour + 1) * 1_000).map(|n| 5_000 + n * 10),
+        )];
+        moving.push(op(5_005 + hour * 10_000, 1.0, Last));
+        look_often(&mut moving, 10_000 + hour * 10_000, &chunks);
+        assert_eq!(moving.says(5_007 + hour * 10_000), Some(false));
+    }
+    assert!(moving.known.learnt_bytes() < 8 * bytes);
 
     // A gap of a year is no matter of bits.
     let year = 365 * 86_400_000;
