@@ -89,6 +89,18 @@ fn a_line_as_a_person_writes_it() {
 }
 
 #[test]
+fn infinities_and_every_nan_are_values() {
+    for (text, bits) in [
+        ("k,1,inf", f64::INFINITY.to_bits()),
+        ("k,1,-inf", f64::NEG_INFINITY.to_bits()),
+        ("k,1,nan:7ff0000000000002", 0x7ff0_0000_0000_0002),
+    ] {
+        let sample = parse(text.as_bytes()).unwrap().unwrap().sample.unwrap();
+        assert_eq!(sample.value.to_bits(), bits, "{text}");
+    }
+}
+
+#[test]
 fn the_heading_says_nothing() {
     assert!(parse(b"key,timestamp,value\n").unwrap().is_none());
 }
@@ -104,7 +116,7 @@ fn wrong_lines_are_refused_in_words() {
         ("k,,2", "is no timestamp"),
         ("k,1,", "is no value"),
         ("k,1,two", "two is no value"),
-        ("k,1,inf", "inf is no value"),
+        ("k,1,infinite", "infinite is no value"),
         ("k,1,2,label", "label is neither"),
         ("k,1,2,=v", "=v is neither"),
         ("k,1,2,a\\", "a\\ is neither"),
