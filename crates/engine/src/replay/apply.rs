@@ -200,16 +200,24 @@ impl Replayer<'_> {
     /// Removes every series that was there at `position`.
     fn flush_all(&self, position: Position) {
         let came_later = |at: &u64| *at > position.0;
-        let shards = self.core.shards.iter();
-        let any_later = shards
-            .clone()
-            .any(|shard| shard.lock().restored.iter().any(came_later));
-        for (number, shard) in shards.enumerate() {
+        let mut shards = self.core.shards.iter();
+        if shards.any(|shard| shard.lock().restored.iter().any(came_later)) {
+            self.remove_older(position);
+            return;
+        }
+        for shard in &self.core.shards {
+            shard.lock().clear_series();
+        }
+        self.core.index.clear();
+        self.core.expiring.store(0, Ordering::Relaxed);
+        self.core.clear_files(position);
+    }
+
+    /// The same where files hold what came later and their manifest asks for
+    /// the group all the same. No such manifest is written any more.
+    fn remove_older(&self, position: Position) {
+        for (number, shard) in self.core.shards.iter().enumerate() {
             let mut state = shard.lock();
-            if !any_later {
-                state.clear_series();
-                continue;
-            }
             for place in 0..state.slab.places() {
                 if state.restored_position(place) <= position.0 {
                     self.core
@@ -217,14 +225,10 @@ impl Replayer<'_> {
                 }
             }
         }
-        if !any_later {
-            self.core.index.clear();
-            self.core.expiring.store(0, Ordering::Relaxed);
-        }
+        self.core.drop_floor();
         // Until they are written anew, the files of these partitions still name
         // the series: the log must not forget that they are gone.
         let now_ns = self.core.env.clock.monotonic_ns();
-        self.core.drop_floor();
         let manifest = self.core.manifest();
         let mut state = self.core.shards[0].lock();
         for &partition in manifest.partitions.keys() {

@@ -8,7 +8,7 @@
 //! Opening a database decides by one table ([`table`]) what the directory is,
 //! loads the series files ([`load`]), replays the log over them and then makes
 //! what only all of it together tells ([`rebuild`]). From then on files come
-//! and go by [`publish`] alone.
+//! and go by [`publish`] alone, all of them at once by [`clear`].
 //!
 //! Lock order: the manifest's lock comes before those of the shards.
 //! Tested by the unit tests of this folder and by `tests/db_store`.
@@ -16,6 +16,7 @@
 mod bytes;
 #[cfg(test)]
 mod chance;
+mod clear;
 mod directory;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;

@@ -16,10 +16,8 @@ use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::names;
 use crate::notices::{About, Stopped};
-use crate::shard::ShardState;
 use crate::wal::Position;
-use latewood_model::Timestamp;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 /// The files of an open database.
 pub(crate) struct Store {
     dir: PathBuf,
-    published: Mutex<Published>,
+    pub(super) published: Mutex<Published>,
     next_file: AtomicU64,
     halted: OnceLock<String>,
     pub(crate) cache: Cache,
@@ -41,10 +39,11 @@ pub(crate) struct Store {
 pub(crate) struct Published {
     pub(super) manifest: Manifest,
     /// Files no longer named that could not be removed yet.
-    unremoved: BTreeSet<PathBuf>,
-    /// The log is not needed before this group: what is there was removed with
-    /// everything. A manifest that could not be written leaves it to the next.
-    log_start: u64,
+    pub(super) unremoved: BTreeSet<PathBuf>,
+    /// The group behind the last removal of everything, set by
+    /// [`Published::forget`] and carried by the next manifest: none before it
+    /// is needed.
+    pub(super) log_start: u64,
 }
 
 impl Store {
@@ -128,7 +127,7 @@ impl Core {
         }
     }
 
-    fn publish_locked(
+    pub(super) fn publish_locked(
         &self,
         published: &mut Published,
         edit: &mut dyn FnMut(&mut Manifest) -> Result<()>,
@@ -236,70 +235,5 @@ impl Core {
             Some(wal) => wal.halt(error),
             None => error,
         }
-    }
-
-    /// Removes everything: series, samples, blocks. The files go with the
-    /// manifest that no longer names them.
-    ///
-    /// # Errors
-    /// Those of the log and of [`Core::publish`].
-    pub(crate) fn clear(&self) -> Result<Position> {
-        let mut published = self.store.published.lock();
-        let published: &mut Published = &mut published;
-        let none = Arc::new(BlockSet {
-            flush: self.blocks.get().flush,
-            floor: self.floor_by_clock(),
-            partitions: BTreeMap::new(),
-        });
-        let mut states: Vec<MutexGuard<'_, ShardState>> = self.lock_all();
-        self.keys.clear();
-        states.iter_mut().for_each(|state| state.clear_series());
-        self.blocks.set(Arc::clone(&none));
-        self.index.clear();
-        self.kept_memory.forget();
-        self.expiring.store(0, Ordering::Relaxed);
-        if self.wal.is_some() {
-            states[0].group.flush_all();
-        }
-        let position = self.log_group(&mut states[0])?;
-        drop(states);
-        // Before the log may forget what it holds, it must not lose this.
-        self.sync_to(position)?;
-        // Not even that group: replayed, it would take a later floor away.
-        published.log_start = position.0 + 1;
-        let written = self.publish_locked(published, &mut |manifest| {
-            manifest.epoch += 1;
-            manifest.partitions.clear();
-            manifest.floor = none.floor;
-            Ok(())
-        });
-        if let Err(error) = written {
-            // A restart finds the old manifest and this in the log. Until the
-            // next publication the files stay; nobody may name them again.
-            let old = paths(&self.store.dir, &published.manifest);
-            published.unremoved.extend(old);
-            published.manifest.epoch += 1;
-            published.manifest.partitions.clear();
-            published.manifest.floor = none.floor;
-            return Err(error);
-        }
-        if let Some(wal) = &self.wal {
-            wal.trim(position)?;
-        }
-        Ok(position)
-    }
-
-    /// Takes the floor away when a start meets a group in the log that removed
-    /// everything and that no manifest knows of yet: samples behind it may be
-    /// of any age.
-    pub(crate) fn drop_floor(&self) {
-        let mut published = self.store.published.lock();
-        published.manifest.floor = Timestamp::MIN;
-        let held = self.blocks.get();
-        self.blocks.set(Arc::new(BlockSet {
-            flush: held.flush,
-            floor: Timestamp::MIN,
-            partitions: held.partitions.clone(),
-        }));
     }
 }

@@ -27,7 +27,8 @@ impl Core {
     }
 
     /// Puts the manifest of a new directory in force, and otherwise one without
-    /// the partitions that lost all series to the log; then removes the files
+    /// what the log says was removed: everything, or all series of a partition;
+    /// then removes the files
     /// that no manifest names.
     ///
     /// # Errors
@@ -37,7 +38,10 @@ impl Core {
         let live = self.live_partitions();
         let is_dead = |partition: &u32| !live.contains(partition);
         let lost_blocks = !self.store.lost.lock().is_empty();
-        if found == ManifestFound::Absent || lost_blocks || manifest.partitions.keys().any(is_dead)
+        if found == ManifestFound::Absent
+            || lost_blocks
+            || self.store.owes_removal()
+            || manifest.partitions.keys().any(is_dead)
         {
             self.publish(&mut |manifest: &mut Manifest| {
                 manifest

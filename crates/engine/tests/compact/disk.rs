@@ -148,6 +148,40 @@ fn a_later_floor_outlives_the_removal_in_the_log() {
     assert_eq!(db.floor(), floor);
 }
 
+/// So is one that came after a start that found the removal in the log alone.
+#[test]
+fn a_later_floor_outlives_a_removal_that_a_power_cut_interrupted() {
+    for step in 0.. {
+        let disk = SimDisk::new();
+        let db = open_with(&disk, options(2)).unwrap();
+        append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
+        db.flush().unwrap();
+        disk.plan(Fault {
+            op: None,
+            after: step,
+            trouble: Trouble::PowerCut,
+        });
+        let cleared = db.flush_all().is_ok();
+        drop(db);
+        for seed in 0..4 {
+            let left = disk.crash(seed);
+            let db = open_with(&left, options(2)).unwrap();
+            append(&db, &[sample(b"b", 1, 1.0)]).unwrap()[0].unwrap();
+            db.set_retention_ms(1000).unwrap();
+            db.set_retention_ms(0).unwrap();
+            let floor = db.floor();
+            assert!(floor > 1, "step {step}");
+            drop(db);
+            let db = open_with(&left.kill(), options(2)).unwrap();
+            assert_eq!(db.floor(), floor, "step {step}, seed {seed}");
+            assert_eq!(timestamps(&db, b"b"), [], "step {step}, seed {seed}");
+        }
+        if cleared {
+            break;
+        }
+    }
+}
+
 /// Writes about ten times the budget; the newest samples stay, and their
 /// series' ends, files stay inside the budget, and it is said.
 fn ring(series: usize, samples: i64) {
