@@ -132,6 +132,18 @@ fn reads_past_the_end_say_so() {
 }
 
 #[test]
+fn a_file_that_there_is_no_room_for_leaves_its_name_free() {
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, path) = (Env::real().disk, dir.path().join("file"));
+    assert!(disk.reserve(&path, 1 << 62).is_err());
+    assert!(disk.list(dir.path()).unwrap().is_empty());
+    assert_eq!(
+        disk.reserve(&path, 4096).unwrap().len_bytes().unwrap(),
+        4096
+    );
+}
+
+#[test]
 fn names_are_taken_moved_and_removed() {
     on_all(|env, root| {
         let [a, b, c] = ["a", "b", "c"].map(|name| root.join(name));

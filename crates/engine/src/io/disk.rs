@@ -84,15 +84,18 @@ impl Disk for RealDisk {
 
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         let file = create_new(path)?;
-        fill(&file, len_bytes)?;
+        whole_or_gone(path, fill(&file, len_bytes))?;
         Ok(Arc::new(RealFile::new(file, Mapping::Unwanted)))
     }
 
     fn reserve(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         let file = create_new(path)?;
-        if !allocate(&file, len_bytes)? {
-            fill(&file, len_bytes)?;
-        }
+        let allocated = allocate(&file, len_bytes);
+        let made = allocated.and_then(|is_allocated| match is_allocated {
+            true => Ok(()),
+            false => fill(&file, len_bytes),
+        });
+        whole_or_gone(path, made)?;
         Ok(Arc::new(RealFile::new(file, Mapping::Untried)))
     }
 
@@ -157,6 +160,15 @@ fn is_read_only(error: &io::Error) -> bool {
 fn create_new(path: &Path) -> io::Result<fs::File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).open(path)
+}
+
+/// What came of making the file at `path`, which goes where that failed: whoever
+/// tries again is to meet the cause, not what is left of the attempt.
+fn whole_or_gone(path: &Path, made: io::Result<()>) -> io::Result<()> {
+    made.inspect_err(|_| {
+        // The failure is told; the file is of no use, and in nobody's way for good.
+        let _ = fs::remove_file(path);
+    })
 }
 
 /// Gives `file` room for so many bytes where it has none yet; false where its

@@ -62,7 +62,7 @@ pub trait Disk: Send + Sync + Debug {
     ///
     /// # Errors
     /// `AlreadyExists` where the name is taken, and what the operating system
-    /// refuses.
+    /// refuses: then there is no file.
     fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>>;
 
     /// Creates a file of `len_bytes` zeros whose space is reserved but not

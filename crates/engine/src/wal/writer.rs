@@ -253,10 +253,15 @@ impl Wal {
 
     /// Remembers the first failure and passes `error` on.
     pub(crate) fn halt(&self, error: Error) -> Error {
+        let mut is_first = false;
         self.halted.get_or_init(|| {
-            self.notices.tell(About::Halt, Stopped(&error));
+            is_first = true;
             error.to_string()
         });
+        // Writers are stopped before anybody takes time to hear of it.
+        if is_first {
+            self.notices.tell(About::Halt, Stopped(&error));
+        }
         error
     }
 
