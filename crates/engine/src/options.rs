@@ -96,8 +96,10 @@ pub struct Options {
     /// made, because it holds a series already or is over a limit; under no lock.
     pub on_not_compacted: Option<KeyHook>,
     /// Hears sentences that an operator should read, such as that the disk
-    /// budget makes samples go or that a flush failed. It must be quick and not
-    /// call the database.
+    /// budget makes samples go or that a flush failed. Often that is under a
+    /// lock that every writer needs, such as that of a shard or of the end of
+    /// the log: it must never wait, not for a pipe that nobody reads either,
+    /// and not call the database.
     pub on_notice: Option<NoticeHook>,
 }
 

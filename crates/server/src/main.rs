@@ -26,6 +26,7 @@ mod labelled;
 mod lines;
 mod loading;
 mod net;
+mod notices;
 mod observe;
 mod pause;
 mod ranges;

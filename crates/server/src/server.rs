@@ -10,6 +10,7 @@ use crate::http;
 use crate::lines;
 use crate::loading::Database;
 use crate::net::{Acceptor, EventLoop, Inbox, Listener, Office, bind};
+use crate::notices::Notices;
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, Defaults, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary};
@@ -35,6 +36,8 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let (sender, receiver) = channel();
     let (errands, to_do) = channel();
     watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
+    let notices = Notices::start(|sentence| tracing::warn!("{sentence}"))
+        .map_err(|error| format!("cannot start the thread of the log: {error}"))?;
     let users = first_users(&settings)?;
     let sockets = Sockets::bind(&settings)?;
     let addresses = sockets.addresses();
@@ -72,7 +75,8 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         let serve = move |_: &Shared| http::run(context, listener, stop);
         handles.push(spawn("http".to_owned(), &shared, serve)?);
     }
-    let loader = load(&shared, addresses, to_do)?;
+    let hook = NoticeHook::new(notices.hearer());
+    let loader = load(&shared, addresses, to_do, hook)?;
     let line_servers = lines::Serving::start(sockets.lines, &shared)?;
 
     let why = wait(&receiver);
@@ -91,7 +95,10 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     line_servers.stop();
     handles.push(loader);
     shared.errand(Errand::End);
-    finish(why, shared, handles)
+    finish(why, shared, handles)?;
+    drop(notices);
+    tracing::info!("stopped");
+    Ok(())
 }
 
 /// Opens the data on a thread of its own, while the sockets answer LOADING;
@@ -100,10 +107,11 @@ fn load(
     shared: &Arc<Shared>,
     addresses: Addresses,
     to_do: Receiver<Errand>,
+    notices: NoticeHook,
 ) -> Result<JoinHandle<()>, String> {
     let weak = Arc::downgrade(shared);
     spawn("errands".to_owned(), shared, move |shared| {
-        match open(&shared.settings, &shared.events, weak) {
+        match open(&shared.settings, &shared.events, weak, notices) {
             Ok(db) => {
                 shared.opened(db);
                 announce(shared, &addresses);
@@ -143,7 +151,12 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
     }
 }
 
-fn open(settings: &Settings, events: &Arc<Events>, shared: Weak<Shared>) -> Result<Db, String> {
+fn open(
+    settings: &Settings,
+    events: &Arc<Events>,
+    shared: Weak<Shared>,
+    notices: NoticeHook,
+) -> Result<Db, String> {
     let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {
         wal: settings.wal,
@@ -156,7 +169,7 @@ fn open(settings: &Settings, events: &Arc<Events>, shared: Weak<Shared>) -> Resu
         query_series_max: settings.query_series_max,
         retention_ms: settings.retention_ms,
         disk_budget_bytes: settings.disk_budget_bytes,
-        on_notice: Some(NoticeHook::new(|sentence| tracing::warn!("{sentence}"))),
+        on_notice: Some(notices),
         flush_age_ms: settings.flush_age_s.saturating_mul(1000),
         log_bytes_max: settings.log_bytes_max,
         on_progress: Some(ProgressHook::new(move |progress| {
@@ -341,6 +354,5 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
         db.close()
             .map_err(|error| format!("cannot close the database: {error}"))?;
     }
-    tracing::info!("stopped");
     Ok(())
 }

@@ -1,8 +1,14 @@
 //! A start over damaged data.
 
 use crate::harness::{Server, command};
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write, copy, pipe};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::Stdio;
-use std::thread::sleep;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 /// A directory whose log has a flipped bit in the second of three samples.
@@ -168,4 +174,54 @@ fn client_count(server: &Server, key: &str) -> String {
     server
         .client()
         .ask(&format!("TS.RANGE {key} - + AGGREGATION count 100"))
+}
+
+/// A server over `dir` whose log nobody reads once it is ready, with no room in
+/// its pipe; what was sent is said when the other end hears of it.
+fn start_unread(dir: tempfile::TempDir) -> (Server, Sender<()>) {
+    let mut child = command(dir.path())
+        .args(["--listen", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = child.stderr.take().unwrap();
+    let end = format!("/proc/self/fd/{}", said.as_raw_fd());
+    let (shown, mut relay) = pipe().unwrap();
+    child.stderr = Some(OwnedFd::from(shown).into());
+    let (go_on, told) = channel();
+    spawn(move || {
+        let (mut said, mut line) = (BufReader::new(said), String::new());
+        while !line.contains("ready") {
+            line.clear();
+            if said.read_line(&mut line).unwrap() == 0 {
+                return;
+            }
+            relay.write_all(line.as_bytes()).unwrap();
+        }
+        // Where the test failed nobody says it.
+        let _ = told.recv();
+        let _ = copy(&mut said, &mut relay);
+    });
+    let server = Server::adopt(child, dir);
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let pipe = OpenOptions::new().write(true).custom_flags(flags).open(end);
+    let mut pipe = pipe.unwrap();
+    let lines = [b'\n'; 4096];
+    for len in [lines.len(), 1] {
+        while pipe.write(&lines[..len]).is_ok_and(|len| len > 0) {}
+    }
+    (server, go_on)
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_no_command_up() {
+    let (dir, bad, good) = damaged_block();
+    let (server, go_on) = start_unread(dir);
+    let mut client = server.client();
+    let reply = client.ask(&format!("TS.RANGE {bad} - +"));
+    assert!(reply.contains("damaged"), "{reply}");
+    let add = format!("TS.ADD {good} 20 7");
+    client.expect(&[(&add, ":20\r\n"), ("PING", "+PONG\r\n")]);
+    go_on.send(()).unwrap();
+    server.wait_for_log("the rest of it is served");
 }
