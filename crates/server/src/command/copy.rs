@@ -38,7 +38,10 @@ fn copy(call: &mut Call<'_>) -> Outcome {
             shared.events.missed(from);
             false
         }
-        Err(error) => return Err(Fault::about(error, to)),
+        Err(error) => {
+            let key = if error.is_damage() { from } else { to };
+            return Err(Fault::about(error, key));
+        }
     };
     if copied {
         shared.events.created(to);

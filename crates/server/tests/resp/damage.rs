@@ -176,6 +176,18 @@ fn client_count(server: &Server, key: &str) -> String {
         .ask(&format!("TS.RANGE {key} - + AGGREGATION count 100"))
 }
 
+#[test]
+fn a_damaged_series_is_named_where_it_cannot_be_copied() {
+    let (dir, bad, _) = damaged_block();
+    let server = Server::over(dir, &[]);
+    let reply = server.client().ask(&format!("COPY {bad} copy"));
+    let named = format!("for key '{bad}'\r\n");
+    assert!(
+        reply.contains("damaged") && reply.ends_with(&named),
+        "{reply}"
+    );
+}
+
 /// A server over `dir` whose log nobody reads once it is ready, with no room in
 /// its pipe; what was sent is said when the other end hears of it.
 fn start_unread(dir: tempfile::TempDir) -> (Server, Sender<()>) {
