@@ -15,11 +15,11 @@ const FORMAT_VERSION: u32 = 1;
 /// No FORMAT of any version is longer than this.
 const FORMAT_BYTES_MAX: u64 = 256;
 
-/// A directory this process holds alone until the guard is dropped.
+/// A directory that no other process writes to until the guard is dropped.
 #[derive(Debug)]
 pub struct DirectoryGuard {
     path: PathBuf,
-    _lock: Box<dyn DirectoryLock>,
+    lock: Box<dyn DirectoryLock>,
 }
 
 impl DirectoryGuard {
@@ -36,6 +36,19 @@ impl DirectoryGuard {
     /// The folder of the log.
     pub fn wal_dir(&self) -> PathBuf {
         names::wal_dir(&self.path)
+    }
+
+    /// Refuses what was read where there was no lock to take and a server
+    /// started meanwhile. To be asked at the end.
+    ///
+    /// # Errors
+    /// `Locked`.
+    pub fn check_undisturbed(&self) -> Result<()> {
+        if self.lock.kept_others_out() {
+            return Ok(());
+        }
+        let message = "a server started meanwhile and may have changed the files: try again";
+        Err(Error::new(ErrorKind::Locked, message).at(&self.path))
     }
 }
 
@@ -58,12 +71,14 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
         .map_err(|error| Error::io("cannot create the log directory", &wal, error))?;
     Ok(DirectoryGuard {
         path: dir.to_owned(),
-        _lock: lock,
+        lock,
     })
 }
 
 /// Takes the lock of a directory that holds a database already, and checks the
-/// format version. Nothing is changed, and no right to change anything asked for.
+/// format version. Only the file of the lock is made, where it is missing and
+/// may be made; no right to change anything is needed. Where there is no lock
+/// to take, [`DirectoryGuard::check_undisturbed`] tells at the end what came of it.
 ///
 /// # Errors
 /// `Invalid` where there is no database; else as [`open_directory`].
@@ -82,7 +97,7 @@ pub fn open_existing(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     check_format(env, dir)?;
     Ok(DirectoryGuard {
         path: dir.to_owned(),
-        _lock: lock,
+        lock,
     })
 }
 
@@ -172,4 +187,25 @@ fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
     file.sync()?;
     disk.rename(&unfinished, &dir.join(names::FORMAT))?;
     disk.sync_dir(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::Unlocked;
+    use super::*;
+
+    #[test]
+    fn a_server_that_started_where_there_was_no_lock_is_noticed() {
+        let dir = tempfile::tempdir().expect("there is room");
+        let path = dir.path().join(names::LOCK);
+        let guard = DirectoryGuard {
+            path: dir.path().to_owned(),
+            lock: Box::new(Unlocked(path.clone())),
+        };
+        guard.check_undisturbed().expect("nobody came");
+        std::fs::write(path, "").expect("there is room");
+        let error = guard.check_undisturbed().expect_err("somebody came");
+        assert_eq!(error.kind(), ErrorKind::Locked);
+        assert!(error.to_string().contains("a server started meanwhile"));
+    }
 }

@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Bytes written per system call while a new file is filled with zeros.
@@ -122,7 +122,7 @@ impl Disk for RealDisk {
             .create(true)
             .truncate(false)
             .open(path)?;
-        lock_file(file)
+        held(file.try_lock(), file)
     }
 
     fn lock_to_read(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
@@ -131,18 +131,19 @@ impl Disk for RealDisk {
             locked => return locked,
         };
         match fs::File::open(path) {
-            Ok(file) => lock_file(file),
+            // Over NFS a file that is only read can be locked in no other way.
+            Ok(file) => held(file.try_lock_shared(), file),
             // Whoever serves the directory has made the file.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Box::new(Unlocked)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(Box::new(Unlocked(path.to_owned())))
+            }
             Err(_) => Err(refused),
         }
     }
 }
 
-/// Locks of readers and writers are the same: the kernel asks for no right to
-/// write.
-fn lock_file(file: fs::File) -> io::Result<Box<dyn DirectoryLock>> {
-    match file.try_lock() {
+fn held(locked: Result<(), TryLockError>, file: fs::File) -> io::Result<Box<dyn DirectoryLock>> {
+    match locked {
         Ok(()) => Ok(Box::new(RealLock(file))),
         Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
         Err(TryLockError::Error(error)) => Err(error),
@@ -208,11 +209,15 @@ struct RealLock(#[expect(dead_code, reason = "held for its lock")] fs::File);
 
 impl DirectoryLock for RealLock {}
 
-/// Stands for a lock that nobody can hold.
+/// Stands for a lock whose file is not there and cannot be made.
 #[derive(Debug)]
-struct Unlocked;
+pub(super) struct Unlocked(pub(super) PathBuf);
 
-impl DirectoryLock for Unlocked {}
+impl DirectoryLock for Unlocked {
+    fn kept_others_out(&self) -> bool {
+        !self.0.exists()
+    }
+}
 
 /// An open file, mapped at its first write if it is to be mapped at all.
 #[derive(Debug)]

@@ -122,8 +122,10 @@ pub trait Disk: Send + Sync + Debug {
     /// `WouldBlock` where another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
 
-    /// The same for who only reads and may be allowed no more: where the file
-    /// cannot be created, there is no holder that it could keep out.
+    /// The same for who only reads. Who may not write either shares the lock
+    /// with others like it, and where the file cannot be created goes without:
+    /// nobody holds it then, and [`DirectoryLock::kept_others_out`] tells
+    /// whether that stayed so.
     ///
     /// # Errors
     /// As [`Disk::lock`].
@@ -169,8 +171,13 @@ pub trait File: Send + Sync + Debug {
     fn truncate(&self, len_bytes: u64) -> io::Result<()>;
 }
 
-/// An exclusive lock; dropping it lets go.
-pub trait DirectoryLock: Send + Sync + Debug {}
+/// A lock on a directory; dropping it lets go.
+pub trait DirectoryLock: Send + Sync + Debug {
+    /// Whether nobody can have written there since it was taken.
+    fn kept_others_out(&self) -> bool {
+        true
+    }
+}
 
 /// Time.
 pub trait Clock: Send + Sync + Debug {

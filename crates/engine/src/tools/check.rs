@@ -70,8 +70,10 @@ struct Checker<'a> {
 /// version, `Invalid` where there is no database, `Io`. A damaged file is no
 /// error but a finding.
 pub fn check(env: &Env, dir: &Path, tell: &mut dyn FnMut(&Finding)) -> Result<Checked> {
-    let _guard = open_existing(env, dir)?;
-    check_held(env, dir, tell)
+    let guard = open_existing(env, dir)?;
+    let checked = check_held(env, dir, tell);
+    guard.check_undisturbed()?;
+    checked
 }
 
 /// The same for a directory that is locked already.

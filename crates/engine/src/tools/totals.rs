@@ -18,7 +18,13 @@ use std::path::Path;
 /// `Locked` while a server has it, `Invalid` where there is no database,
 /// `Corrupt` for a damaged manifest, `Unsupported` and `Io`.
 pub fn totals(env: &Env, dir: &Path) -> Result<Detail> {
-    let _guard = open_existing(env, dir)?;
+    let guard = open_existing(env, dir)?;
+    let counted = count(env, dir);
+    guard.check_undisturbed()?;
+    counted
+}
+
+fn count(env: &Env, dir: &Path) -> Result<Detail> {
     let manifest = manifest_of(env, dir)?;
     let blocks = |of: fn(&PartitionFiles) -> &Vec<BlockMeta>| {
         let all = manifest.partitions.values().flat_map(of);

@@ -51,8 +51,12 @@ fn upload_resting(dir: &Path, place: &Place) -> Result<String, String> {
 
 /// Uploads under the lock of the directory: nothing changes meanwhile.
 fn upload_held(dir: &Path, place: &Place) -> Result<String, String> {
-    let _guard = open_existing(&Env::real(), dir).map_err(|error| error.to_string())?;
-    let moved = upload(dir, place).map_err(|error| error.to_string())?;
+    let guard = open_existing(&Env::real(), dir).map_err(|error| error.to_string())?;
+    let moved = upload(dir, place);
+    guard
+        .check_undisturbed()
+        .map_err(|error| error.to_string())?;
+    let moved = moved.map_err(|error| error.to_string())?;
     Ok(format!(
         "backed up to {}: {} files, {} bytes",
         place.url(),
