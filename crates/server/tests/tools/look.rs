@@ -1,11 +1,13 @@
 //! `check`, `inspect` and `stats`.
 
-use crate::harness::Server;
-use crate::{filled, said, words_of};
+use crate::harness::{Server, command};
+use crate::{filled, said, words_in, words_of};
 use serde_json::Value;
-use std::fs::Permissions;
+use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 
 const SEGMENT: &str = "wal/segment-0000000000000001.wal";
 
@@ -75,7 +77,7 @@ fn without_a_format_no_server_starts() {
         let text = said(&["check", &path], 3);
         assert!(text.contains("damage: the directory"), "{text}");
         assert!(text.contains("refuses to start"), "{text}");
-        let start = crate::harness::command(dir.path())
+        let start = command(dir.path())
             .args(["--listen", "127.0.0.1:0"])
             .output();
         assert!(!start.unwrap().status.success());
@@ -162,22 +164,50 @@ fn make_writable(dir: &Path) {
     }
 }
 
+/// What a user says who is bound by the rights of files, as root is not: where
+/// this is root, somebody else, with a copy of the binary in `home`.
+fn said_to_reader(home: &Path, words: &[&str]) -> String {
+    let surroundings = command(Path::new("unused"));
+    let mut tool = Command::new(surroundings.get_program());
+    if rustix::process::geteuid().is_root() {
+        let program = home.join("latewood");
+        if !program.exists() {
+            // By another process: what a test beside this one starts would inherit
+            // the file open for writing, and no such file can be run.
+            let mut copy = Command::new("cp");
+            let copied = copy.arg(surroundings.get_program()).arg(&program).status();
+            assert!(copied.unwrap().success());
+        }
+        tool = Command::new(program);
+        tool.uid(65_534).gid(65_534);
+    }
+    words_in(tool.args(words).output().unwrap(), words, 0)
+}
+
 #[test]
 fn what_may_only_be_read_is_looked_at_all_the_same() {
     let dir = filled();
     let path = words_of(&dir);
     let segment = dir.path().join(SEGMENT).to_str().unwrap().to_owned();
+    let home = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(home.path(), Permissions::from_mode(0o777)).unwrap();
     for has_lock_file in [true, false] {
-        if !has_lock_file {
-            std::fs::remove_file(dir.path().join("LOCK")).unwrap();
+        let lock = dir.path().join("LOCK");
+        // Another reader, which keeps nobody out.
+        let other = has_lock_file.then(|| File::open(&lock).unwrap());
+        match &other {
+            Some(file) => file.try_lock_shared().unwrap(),
+            None => std::fs::remove_file(&lock).unwrap(),
         }
         make_read_only(dir.path());
-        let to = tempfile::tempdir().unwrap();
-        let target = to.path().join("copy").to_str().unwrap().to_owned();
-        assert!(said(&["check", &path], 0).contains("all is well"));
-        assert!(said(&["stats", &path], 0).contains("30"));
-        assert!(said(&["inspect", &segment], 0).contains("log segment"));
-        assert!(said(&["restore", &path, &target], 0).contains("restored"));
+        let target = home.path().join(format!("copy-{has_lock_file}"));
+        let target = target.to_str().unwrap();
+        let said = |words: &[&str]| said_to_reader(home.path(), words);
+        assert!(said(&["check", &path]).contains("all is well"));
+        assert!(said(&["stats", &path]).contains("30"));
+        assert!(said(&["inspect", &segment]).contains("log segment"));
+        assert!(said(&["restore", &path, target]).contains("restored"));
+        assert_eq!(lock.exists(), has_lock_file);
         make_writable(dir.path());
     }
 }

@@ -27,7 +27,11 @@ fn tool(words: &[&str]) -> Output {
 
 /// Standard output of a tool that must end with `status`.
 fn said(words: &[&str], status: i32) -> String {
-    let output = tool(words);
+    words_in(tool(words), words, status)
+}
+
+/// The same of a tool that has run.
+fn words_in(output: Output, words: &[&str], status: i32) -> String {
     let (out, err) = (output.stdout, output.stderr);
     let both = [&out[..], &err[..]].concat();
     let both = String::from_utf8(both).unwrap();
