@@ -72,6 +72,7 @@ pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};
 pub use index::{MaySee, SeriesRef, Values};
+pub use keys::shown_key;
 pub use latewood_codec::prefetch;
 pub use limits::LimitStats;
 pub use maintain::{CompactionStats, FlushStats};

@@ -8,6 +8,7 @@
 use super::IDLE_TURN;
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::keys::shown_key;
 use crate::notices::About;
 use crate::observe::Work;
 use crate::shard::{ShardState, Waiting};
@@ -74,7 +75,7 @@ impl Core {
 
     /// Tells the operator that a settle failed.
     pub(crate) fn tell_unsettled(&self, key: &[u8], error: &Error) {
-        let key = String::from_utf8_lossy(key);
+        let key = shown_key(key);
         let text = format_args!("late samples of series {key} cannot be settled: {error}");
         self.notices.tell(About::Settle, text);
     }
@@ -175,5 +176,35 @@ impl Core {
         } else {
             state.queue.ready(series, place);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::io::sim::SimDisk;
+    use crate::{Db, Defaults, Error, ErrorKind, NoticeHook, Options};
+    use parking_lot::Mutex;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_key_that_cannot_be_settled_is_named_on_one_short_line() {
+        let said = Arc::new(Mutex::new(String::new()));
+        let hears = said.clone();
+        let options = Options {
+            background: false,
+            on_notice: Some(NoticeHook::new(move |line| hears.lock().push_str(line))),
+            ..Options::default()
+        };
+        let env = SimDisk::new().env(1);
+        let db = Db::open(&env, Path::new("/db"), options, Defaults::default())
+            .expect("an empty disk takes a database");
+        let key = [&b"a\nall is well\x1b"[..], &[b'k'; 1000]].concat();
+        let error = Error::new(ErrorKind::Corrupt, "the chunk is damaged");
+        db.core.tell_unsettled(&key, &error);
+        let said = said.lock();
+        assert!(said.contains("series a\\nall is well\\x1bk"), "{said}");
+        assert!(said.contains("k... cannot be settled: the chunk"), "{said}");
+        assert!(said.len() < 200 && !said.contains('\n'), "{said}");
     }
 }

@@ -3,7 +3,7 @@
 //! Texts follow Redis and RedisTimeSeries, because clients compare them.
 
 use crate::observe::Limit;
-use latewood_engine::{Db, Error, ErrorKind, Refusal};
+use latewood_engine::{Db, Error, ErrorKind, Refusal, shown_key};
 use std::borrow::Cow;
 
 /// Why a command has an error for a reply.
@@ -31,9 +31,6 @@ const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemo
 /// What a refused duplicate is answered with, in RedisTimeSeries' words: a load
 /// may get one for every other sample.
 const DUPLICATE: &str = "ERR TSDB: Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM";
-
-/// Bytes of a key that a message shows.
-const SHOWN_MAX: usize = 64;
 
 impl Fault {
     /// The limit that was hit, if it was one of those the server keeps.
@@ -94,13 +91,6 @@ pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
         }
         _ => format!("ERR {error}").into(),
     }
-}
-
-/// A key for a message: what of it can be shown, and not too much of that.
-pub(crate) fn shown_key(key: &[u8]) -> String {
-    let text = key.get(..SHOWN_MAX).unwrap_or(key).escape_ascii();
-    let dots = if key.len() > SHOWN_MAX { "..." } else { "" };
-    format!("{text}{dots}")
 }
 
 /// The error reply for one sample for `key` that `db` did not take.

@@ -69,7 +69,7 @@ mod transaction;
 
 pub(crate) use add::{EVENT as ADD_EVENT, sample};
 pub(crate) use admit::is_write;
-pub(crate) use fault::{Fault, engine_text, refusal_text, shown_key};
+pub(crate) use fault::{Fault, engine_text, refusal_text};
 pub(crate) use info::process::{cpu, resident};
 pub(crate) use read::SampleReader;
 pub(crate) use transaction::Transaction;

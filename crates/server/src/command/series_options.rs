@@ -13,8 +13,9 @@
 //! there, the scan begins after the fixed words: a key may be called
 //! RETENTION.
 
-use super::{Args, Fault, shown_key};
+use super::{Args, Fault};
 use crate::observe::Limit;
+use latewood_engine::shown_key;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, LabelError, Labels, SeriesOptions};
 use latewood_wire::resp::number::{parse_float, parse_i64};
 

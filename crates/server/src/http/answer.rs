@@ -1,9 +1,8 @@
 //! Answers that say what is wrong: a status, and JSON with a sentence.
 
-use crate::command::shown_key;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use latewood_engine::{Error, ErrorKind};
+use latewood_engine::{Error, ErrorKind, shown_key};
 use serde_json::json;
 
 /// A refusal.
