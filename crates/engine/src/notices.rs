@@ -35,6 +35,16 @@ pub(crate) enum About {
 
 impl About {
     const COUNT: usize = Self::Damage as usize + 1;
+
+    /// Behind the count of sentences left out: what they may have named
+    /// instead, where a sentence names something.
+    fn others(self) -> &'static str {
+        match self {
+            Self::Settle => ", of this series or others",
+            Self::Damage => ", of this file or others",
+            _ => "",
+        }
+    }
 }
 
 /// The sentence about [`About::Halt`].
@@ -92,9 +102,10 @@ impl Notices {
         }
         match kind.left_out.swap(0, order) {
             0 => heard.hook.hear(&sentence.to_string()),
-            times => heard
-                .hook
-                .hear(&format!("{sentence} ({times} more since the last line)")),
+            times => heard.hook.hear(&format!(
+                "{sentence} ({times} more since the last line{})",
+                about.others()
+            )),
         }
     }
 }
@@ -111,13 +122,18 @@ mod tests {
     use crate::io::sim::SimClock;
     use parking_lot::Mutex;
 
-    #[test]
-    fn a_kind_is_heard_at_once_and_then_once_a_minute() {
+    /// Notices, the clock they go by, and what is said.
+    fn heard() -> (Notices, Arc<SimClock>, Arc<Mutex<Vec<String>>>) {
         let (said, clock) = (Arc::new(Mutex::new(Vec::new())), SimClock::default());
         let (hears, clock) = (said.clone(), Arc::new(clock));
         let hook = NoticeHook::new(move |sentence| hears.lock().push(sentence.to_owned()));
         let as_clock: Arc<dyn Clock> = clock.clone();
-        let notices = Notices::new(Some(&hook), &as_clock);
+        (Notices::new(Some(&hook), &as_clock), clock, said)
+    }
+
+    #[test]
+    fn a_kind_is_heard_at_once_and_then_once_a_minute() {
+        let (notices, clock, said) = heard();
         for _ in 0..3 {
             notices.tell(About::Memory, "no memory");
         }
@@ -130,5 +146,17 @@ mod tests {
             "no memory (2 more since the last line)",
         ];
         assert_eq!(*said.lock(), expected);
+    }
+
+    #[test]
+    fn the_count_says_that_others_may_be_among_them() {
+        let (notices, clock, said) = heard();
+        notices.tell(About::Damage, "one.blk is damaged");
+        notices.tell(About::Damage, "other.blk is damaged");
+        clock.advance_ms(61_000);
+        notices.tell(About::Damage, "one.blk is damaged");
+        let expected = "one.blk is damaged (1 more since the last line, \
+                        of this file or others)";
+        assert_eq!(said.lock()[1], expected);
     }
 }
