@@ -207,7 +207,8 @@ const LIMITS: Limits = Limits {
     arguments_max: usize::MAX,
     argument_bytes_max: COMMAND_BYTES_MAX,
     command_bytes_max: usize::MAX,
-    inline_bytes_max: 0,
+    // Long counts and lengths are lines, too.
+    inline_bytes_max: usize::MAX,
     authenticated: true,
 };
 

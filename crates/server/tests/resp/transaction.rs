@@ -204,3 +204,17 @@ fn many_keys_can_be_watched() {
     client.expect(&[("MULTI", "+OK\r\n"), ("EXEC", "*-1\r\n")]);
     assert_eq!(other.info("watching_clients"), 0);
 }
+
+#[test]
+fn commands_of_many_and_of_long_words_are_queued_as_well() {
+    let server = Server::start();
+    let mut client = server.client();
+    let long = "v".repeat(1000);
+    let create = format!("TS.CREATE k RETENTION 0 LABELS a {long} b 2 c 3");
+    client.expect(&[
+        ("MULTI", "+OK\r\n"),
+        (&create, "+QUEUED\r\n"),
+        ("TS.MADD k 1 1 k 2 2 k 3 3", "+QUEUED\r\n"),
+        ("EXEC", "*2\r\n+OK\r\n*3\r\n:1\r\n:2\r\n:3\r\n"),
+    ]);
+}
