@@ -26,6 +26,8 @@ pub(crate) struct Link {
     name: String,
     /// It takes and tells what RedisTimeSeries has no word for.
     is_exact: bool,
+    /// It is asked which NaN a value is.
+    tells_nans: bool,
 }
 
 impl Link {
@@ -59,13 +61,15 @@ impl Link {
             connection,
             name,
             is_exact: false,
+            tells_nans: false,
         };
         link.greet(login, db)?;
         let probe = redis::cmd("LATEWOOD").arg(&["RANGE", "", "0", "0"]).take();
         link.is_exact = link
             .ask(&probe)?
             .err()
-            .is_none_or(|text| says_no_such_key(&text));
+            .is_none_or(|text| is_about_the_key(&text));
+        link.tells_nans = link.is_exact;
         Ok(link)
     }
 
@@ -105,6 +109,16 @@ impl Link {
     /// Whether it is a Latewood that moves every value and every label.
     pub(crate) fn is_exact(&self) -> bool {
         self.is_exact
+    }
+
+    /// Whether its samples say which NaN they are.
+    pub(crate) fn tells_nans(&self) -> bool {
+        self.tells_nans
+    }
+
+    /// From now on every NaN of it is the same one.
+    pub(crate) fn take_nans_as_one(&mut self) {
+        self.tells_nans = false;
     }
 
     /// Sends one command; an error of the server is an answer.
@@ -180,6 +194,12 @@ impl Link {
             }),
         }
     }
+}
+
+/// Whether an error is about the key of a command that may be sent: there is none, or this
+/// user may not touch it.
+pub(crate) fn is_about_the_key(text: &str) -> bool {
+    says_no_such_key(text) || text.contains("No permissions to access a key")
 }
 
 /// Begins the command `verb` of a series, that of a Latewood where it `is_exact`.

@@ -154,7 +154,7 @@ fn fetch(
     start: i64,
     end: i64,
 ) -> std::result::Result<Vec<Sample>, Stop> {
-    let command = series_command(link.is_exact(), "RANGE")
+    let command = series_command(link.tells_nans(), "RANGE")
         .arg(key)
         .arg(start)
         .arg(end)

@@ -19,7 +19,7 @@ mod state;
 
 use crate::Outcome;
 use crate::args::RedisImport;
-use crate::connect::{Link, integer, items};
+use crate::connect::{Link, integer, is_about_the_key, items};
 use crate::error::{Error, Result, shown};
 use crate::keys::Keys;
 use crate::progress::Progress;
@@ -73,8 +73,13 @@ pub(crate) struct Import<'a> {
 /// # Errors
 /// When a server cannot be reached, breaks off or answers nonsense, or the state file fails.
 pub(crate) fn run(options: &RedisImport) -> Result<Outcome> {
-    let source = Link::open("the source", &options.from, &options.login, options.db)?;
-    let target = Link::open("the target", &options.target.to, &options.target.login(), 0)?;
+    let mut source = Link::open("the source", &options.from, &options.login, options.db)?;
+    let mut target = Link::open("the target", &options.target.to, &options.target.login(), 0)?;
+    // Where only one side can say which NaN a value is, both would differ for ever.
+    if !(source.is_exact() && target.is_exact()) {
+        source.take_nans_as_one();
+        target.take_nans_as_one();
+    }
     let db = options.db.to_string();
     let state = match &options.resume {
         None => State::in_memory(),
@@ -109,6 +114,7 @@ impl Import<'_> {
             let probe = redis::cmd("TS.INFO").arg("").take();
             if let Err(text) = link.ask(&probe)?
                 && (text.contains("unknown command") || text.starts_with("NO"))
+                && !is_about_the_key(&text)
             {
                 return Err(Error::Connect {
                     server: link.name().to_owned(),

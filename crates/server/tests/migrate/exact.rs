@@ -121,6 +121,53 @@ fn who_may_send_no_other_commands_moves_plain_series() {
     assert!(!said.contains("still moves"), "{said}");
 }
 
+/// Where one side cannot say which NaN it holds, marks differ from no other NaN: neither is a
+/// mark refused nor one that is there lost.
+#[test]
+fn marks_are_nothing_but_nan_where_one_user_may_not_tell_them() {
+    let (marked, plain) = (Server::start(), Server::start());
+    let mark = format!("LATEWOOD ADD k 3 {STALE}");
+    let mover = "ACL SETUSER mover on >pass ~* +@all -latewood";
+    marked.client().expect(&[
+        ("TS.ADD k 1 1.5", ":1\r\n"),
+        (&mark, ":3\r\n"),
+        (mover, "+OK\r\n"),
+    ]);
+    plain.client().expect(&[(mover, "+OK\r\n")]);
+    let words = words_of(
+        &marked,
+        plain.address(),
+        &["--to-user", "mover", "--to-password", "pass"],
+    );
+    let (status, said, errors) = run(&words);
+    assert_eq!(status, Some(0), "{said} {errors}");
+    let nan = "*1\r\n*2\r\n:3\r\n+NaN\r\n";
+    plain.client().expect(&[("LATEWOOD RANGE k 3 3", nan)]);
+    // And back, read by one who may not.
+    let words = words_of(
+        &plain,
+        marked.address(),
+        &["--user", "mover", "--password", "pass"],
+    );
+    let (status, said, errors) = run(&words);
+    assert_eq!(status, Some(0), "{said} {errors}");
+    let kept = format!("*1\r\n*2\r\n:3\r\n+{STALE}\r\n");
+    marked.client().expect(&[("LATEWOOD RANGE k 3 3", &kept)]);
+}
+
+#[test]
+fn who_may_touch_some_keys_only_moves_every_value_of_theirs() {
+    let (server, other) = (filled(), Server::start());
+    server.client().ask("DEL hour");
+    other
+        .client()
+        .expect(&[("ACL SETUSER mover on >pass ~k* +@all", "+OK\r\n")]);
+    let login = ["--to-user", "mover", "--to-password", "pass"];
+    let (status, said, errors) = run(&words_of(&server, other.address(), &login));
+    assert_eq!(status, Some(0), "{said} {errors}");
+    holds_everything(&contents(other.address()));
+}
+
 fn words_of<'a>(server: &'a Server, to: &'a str, login: &[&'a str]) -> Vec<&'a str> {
     let mut words = vec!["import", "redis", "--from", server.address(), "--to", to];
     words.push("--overwrite");
