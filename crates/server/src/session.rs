@@ -49,8 +49,8 @@ pub(crate) struct Session {
     pub(crate) stream: Option<Box<dyn Stream>>,
     /// Between MULTI and EXEC: what was queued.
     pub(crate) transaction: Option<Box<Transaction>>,
-    /// EXEC runs.
-    pub(crate) in_exec: bool,
+    /// EXEC runs: where the replies end at the latest, its own among them.
+    pub(crate) exec_end: Option<usize>,
     /// What WATCH named.
     pub(crate) watches: Option<Box<Watches>>,
     /// What it subscribes to.
@@ -84,7 +84,7 @@ impl Session {
             unsynced: None,
             stream: None,
             transaction: None,
-            in_exec: false,
+            exec_end: None,
             watches: None,
             subscriptions: None,
             waiting: None,
@@ -103,6 +103,11 @@ impl Session {
         if self.durability == Durability::Sync {
             self.unsynced = Some(self.written);
         }
+    }
+
+    /// Whether EXEC runs.
+    pub(crate) fn in_exec(&self) -> bool {
+        self.exec_end.is_some()
     }
 
     /// Speaks `protocol` from the next reply on.

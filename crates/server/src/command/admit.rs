@@ -50,7 +50,7 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     if !call.session.authenticated && !spec.flags.contains(&"no_auth") {
         return Err("NOAUTH Authentication required.".to_owned());
     }
-    match call.session.in_exec {
+    match call.session.in_exec() {
         true => permission::require_at_exec(call, spec, name)?,
         false => permission::require(call, spec, name)?,
     }
@@ -70,7 +70,7 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
         return Err(LOADING.to_owned());
     }
     let writes = is_write(spec) || (spec.name == "exec" && call.session.transaction_writes());
-    if !call.session.in_exec
+    if !call.session.in_exec()
         && let Some(until) = call.shared.pause.holds(writes)
     {
         call.session.wait(call.shared, Some(until), What::PauseEnd);

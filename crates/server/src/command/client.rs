@@ -241,7 +241,7 @@ fn set_info(call: &mut Call<'_>) -> Outcome {
 
 fn reply(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
-    if call.session.in_exec {
+    if call.session.in_exec() {
         // The array that EXEC has begun must be filled.
         return Err(Fault::line("ERR CLIENT REPLY is not allowed inside EXEC"));
     }

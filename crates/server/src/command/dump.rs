@@ -8,6 +8,7 @@
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keys::{Access, Keys, Run};
 use super::registry::{Action, Spec};
+use super::reply_limit::ReplyLimit;
 use super::{Args, Call, Fault, Outcome};
 use crate::events::Class;
 use crate::shared::now_ms;
@@ -39,7 +40,9 @@ pub(crate) const SPECS: &[Spec] = &[
 
 fn dump(call: &mut Call<'_>) -> Outcome {
     let key = call.args.word(1);
+    let limit = ReplyLimit::of(call.shared);
     match call.shared.db.dump(key) {
+        Ok(bytes) if bytes.len() > limit.bytes => return Err(limit.fault_of_string(bytes.len())),
         Ok(bytes) => call.reply().bulk(bytes),
         Err(error) if error.kind() == ErrorKind::NoSuchKey => {
             call.shared.events.missed(key);

@@ -260,7 +260,8 @@ fn run(
         return Ok(());
     }
     let begun = Instant::now();
-    let outcome = apply(call).map_err(|fault| {
+    let outcome = apply(call).and_then(|()| transaction::fit(call, spec));
+    let outcome = outcome.map_err(|fault| {
         let refused = &call.shared.observe.refused;
         fault.limit().inspect(|&limit| refused.note(limit));
         fault.text(name).into_owned()

@@ -23,7 +23,7 @@ pub(crate) const SPEC: Spec = Spec {
 };
 
 fn apply(call: &mut Call<'_>) -> Outcome {
-    if call.session.in_exec {
+    if call.session.in_exec() {
         return Err(Fault::line(
             "ERR MONITOR isn't allowed for DENY BLOCKING client",
         ));

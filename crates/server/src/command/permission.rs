@@ -33,7 +33,7 @@ fn note(call: &Call<'_>, refusal: &Refusal) {
     let session = &*call.session;
     let event = Event {
         what: Some(refusal.what),
-        in_multi: session.in_exec || session.transaction.is_some(),
+        in_multi: session.in_exec() || session.transaction.is_some(),
         object: refusal.object.clone(),
         user: call.session.permit.user().name.to_vec(),
     };

@@ -86,7 +86,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 
 /// Answers at once where that can be done; otherwise waits.
 fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcome {
-    if call.session.in_exec {
+    if call.session.in_exec() {
         return Err(Fault::line(
             "TSDB: blocking TS.READ (with BLOCK) is not allowed inside MULTI, EVAL, or a \
              deny-blocking context",

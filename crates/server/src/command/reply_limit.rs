@@ -8,6 +8,9 @@ use crate::observe::Limit;
 use crate::shared::Shared;
 use latewood_model::limits::REPLY_BYTES_MAX;
 
+/// What an error says of a limit that the budget makes.
+const SHARE: &str = ", an eighth of the memory budget";
+
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplyLimit {
@@ -26,20 +29,42 @@ impl ReplyLimit {
     /// where that is known.
     #[cold]
     pub(crate) fn fault(self, rows: Option<u64>) -> Fault {
-        let Self { bytes } = self;
-        let (share, more) = match bytes < REPLY_BYTES_MAX {
-            true => (
-                ", an eighth of the memory budget",
-                ", or give the server more --memory",
-            ),
-            false => ("", ""),
-        };
         let rows = rows.map_or("more rows than".to_owned(), |rows| {
             format!("{rows} rows or more, which do not")
         });
+        self.refuse(
+            &format!("the reply has {rows} fit in"),
+            "; ask for a narrower span or wider buckets, or use COUNT",
+        )
+    }
+
+    /// The error for a command with which EXEC's reply would be longer.
+    #[cold]
+    pub(crate) fn fault_of_exec(self) -> Fault {
+        self.refuse(
+            "with this one the replies of EXEC do not fit in",
+            "; ask for less, or outside of MULTI",
+        )
+    }
+
+    /// The error for a reply of one string of `len` bytes.
+    #[cold]
+    pub(crate) fn fault_of_string(self, len: usize) -> Fault {
+        self.refuse(
+            &format!("the reply has {len} bytes, which do not fit in"),
+            "",
+        )
+    }
+
+    fn refuse(self, what: &str, advice: &str) -> Fault {
+        let Self { bytes } = self;
+        let (share, more) = match (bytes < REPLY_BYTES_MAX, advice) {
+            (true, "") => (SHARE, "; give the server more --memory"),
+            (true, _) => (SHARE, ", or give the server more --memory"),
+            (false, _) => ("", ""),
+        };
         let text = format!(
-            "ERR TSDB: the reply has {rows} fit in the {bytes} bytes that a reply may \
-             have{share}; ask for a narrower span or wider buckets, or use COUNT{more}"
+            "ERR TSDB: {what} the {bytes} bytes that a reply may have{share}{advice}{more}"
         );
         Fault::Limit(Limit::Reply, text.into())
     }

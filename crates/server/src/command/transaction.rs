@@ -2,11 +2,13 @@
 //!
 //! After MULTI commands are checked, answered with QUEUED and kept as bytes;
 //! EXEC parses and runs them one after the other, with no command of another
-//! connection between them (`gate.rs`). Where a check failed EXEC runs none,
+//! connection between them (`gate.rs`); its replies together are no longer than
+//! one may be. Where a check failed EXEC runs none,
 //! and neither where a watched key has changed. A command that fails while
 //! EXEC runs has an error in its place and the others run all the same.
 
 use super::registry::{Action, Keys, Spec};
+use super::reply_limit::ReplyLimit;
 use super::{Args, Call, Fault, Outcome, execute, monitor};
 use crate::client_info::Flag;
 use crate::session::Session;
@@ -194,12 +196,29 @@ fn exec(call: &mut Call<'_>) -> Outcome {
         call.reply().null_array();
         return Ok(());
     }
+    call.session.exec_end = Some(call.out.len() + ReplyLimit::of(call.shared).bytes);
     call.reply().array(transaction.commands);
-    call.session.in_exec = true;
     let outcome = run(call, &transaction.bytes);
-    call.session.in_exec = false;
+    call.session.exec_end = None;
     monitor::tell_of_exec(call);
     outcome
+}
+
+/// Where EXEC runs, writes the whole reply of a command that reads: it has to
+/// fit to those before it. That of one that writes is short, and says what was done.
+///
+/// # Errors
+/// The limit of a reply.
+pub(crate) fn fit(call: &mut Call<'_>, spec: &Spec) -> Outcome {
+    let reads = spec.flags.contains(&"readonly");
+    let Some(end) = call.session.exec_end.filter(|_| reads) else {
+        return Ok(());
+    };
+    while call.out.len() <= end && call.session.continue_stream(call.shared, call.out) {}
+    match call.out.len() > end {
+        true => Err(ReplyLimit::of(call.shared).fault_of_exec()),
+        false => Ok(()),
+    }
 }
 
 /// What queueing let through fits these.

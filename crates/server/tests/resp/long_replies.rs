@@ -2,7 +2,7 @@
 //! without a byte of memory that writers need.
 
 use crate::harness::{Server, encoded, text};
-use crate::memory::anonymous_bytes;
+use crate::memory::{anonymous_bytes, insist};
 use std::time::{Duration, Instant};
 
 const BUDGET: u64 = 64 << 20;
@@ -57,6 +57,67 @@ fn a_billion_empty_buckets_are_refused_before_they_are_walked() {
     assert_eq!(
         few,
         "*3\r\n*2\r\n:0\r\n+1\r\n*2\r\n:1000\r\n+0\r\n*2\r\n:2000\r\n+0\r\n"
+    );
+}
+
+/// What EXEC answers is one reply: queries that no longer fit are refused, what
+/// is short or writes is answered as ever.
+#[test]
+fn replies_of_a_transaction_are_no_longer_than_one_may_be() {
+    const QUERIES: usize = 60;
+    let server = server();
+    let mut client = server.client();
+    let process = client.info("process_id");
+    client.ask("TS.CREATE e LABELS x y");
+    client.ask("TS.MADD e 0 1 e 1000000000 2");
+    client.ask("MULTI");
+    for _ in 0..QUERIES {
+        client.ask("TS.RANGE e - + COUNT 300000 AGGREGATION count 1000 EMPTY");
+        client.ask("TS.MRANGE - + COUNT 300000 AGGREGATION count 1000 EMPTY FILTER x=y");
+    }
+    for line in ["DUMP e", "TS.ADD e 2000000000 3", "TS.GET e"] {
+        assert_eq!(client.ask(line), "+QUEUED\r\n");
+    }
+    let reply = client.ask("EXEC");
+    assert!(reply.len() < 9 << 20, "{} bytes", reply.len());
+    assert!(reply.starts_with("*123\r\n*300000\r\n"));
+    let refused = reply.matches("the replies of EXEC do not fit in the 8388608 bytes");
+    assert_eq!(refused.count(), 2 * QUERIES - 1);
+    assert!(reply.ends_with("\r\n:2000000000\r\n*2\r\n:2000000000\r\n+3\r\n"));
+    assert!(anonymous_bytes(process) < MOST);
+    // The next one begins anew.
+    for line in [
+        "MULTI",
+        "TS.RANGE e - + COUNT 300000 AGGREGATION count 1000 EMPTY",
+    ] {
+        client.ask(line);
+    }
+    assert!(client.ask("EXEC").starts_with("*1\r\n*300000\r\n"));
+}
+
+#[test]
+fn a_dump_that_is_longer_than_a_reply_may_be_is_refused() {
+    let server = Server::with(&["--wal", "off", "--memory", "16mb"]);
+    let mut client = server.client();
+    client.ask("TS.CREATE k");
+    let mut at = 0u64;
+    let reply = loop {
+        let mut line = "TS.MADD".to_owned();
+        for _ in 0..20_000 {
+            at += 1;
+            let value = f64::from_bits(at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12 | 0x3ff0 << 48);
+            line.push_str(&format!(" k {at} {value}"));
+        }
+        insist(&mut client, &line);
+        let reply = client.ask("DUMP k");
+        if reply.starts_with('-') {
+            break reply;
+        }
+        assert!(at < 2_000_000, "no dump was refused");
+    };
+    assert!(
+        reply.contains("bytes, which do not fit in the 2097152 bytes"),
+        "{reply}"
     );
 }
 
