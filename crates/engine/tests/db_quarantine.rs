@@ -90,6 +90,27 @@ fn a_hole_is_not_found_again() {
     assert_eq!(timestamps(&db, b"a"), [1, 3, 4]);
 }
 
+/// Not even where the power goes before anything else is written.
+#[test]
+fn a_hole_is_not_found_again_after_a_power_cut_on_an_idle_server() {
+    let (disk, db) = without(|db| {
+        put(db, b"a", 1);
+        put(db, b"a", 2);
+        let lost = db.position();
+        put(db, b"a", 3);
+        lost
+    });
+    for _ in 0..5 {
+        db.maintain().unwrap();
+    }
+    drop(db);
+    for seed in 0..8 {
+        let db = open(&disk.crash(seed)).unwrap();
+        assert_eq!(db.recovery().log.holes, [], "seed {seed}");
+        assert_eq!(timestamps(&db, b"a"), [1, 3], "seed {seed}");
+    }
+}
+
 #[test]
 fn a_strict_start_refuses_and_changes_nothing() {
     let disk = SimDisk::new();

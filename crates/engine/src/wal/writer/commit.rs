@@ -75,13 +75,9 @@ impl Wal {
         self.check_halted()?;
         let halt = |error| self.halt(error);
         self.store.prepare_ahead().map_err(halt)?;
+        self.roll_idle()?;
         let (trimmed, header_first) = {
-            let mut tail = self.tail.lock();
-            if tail.roll_wanted && tail.is_empty() {
-                // A start that comes before the next write must not read, nor
-                // complain of, what is needed no more.
-                self.make_room(&mut tail, 0)?;
-            }
+            let tail = self.tail.lock();
             (tail.trimmed(), tail.header.first_sequence)
         };
         if trimmed > 0 && self.written().0 >= header_first {
@@ -93,6 +89,25 @@ impl Wal {
             }
         }
         Ok(())
+    }
+
+    /// Begins the segment that is wanted where the current one has no group: a
+    /// start that comes before the next write, be it after a power cut, must not
+    /// read, nor complain of, what is needed no more.
+    fn roll_idle(&self) -> Result<()> {
+        let (number, file) = {
+            let mut tail = self.tail.lock();
+            if !tail.roll_wanted || !tail.is_empty() {
+                return Ok(());
+            }
+            self.make_room(&mut tail, 0)?;
+            (tail.header.number, Arc::clone(&tail.file))
+        };
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        file.sync().map_err(|error| {
+            let path = self.store.path(number);
+            self.halt(Error::io("cannot sync the log", &path, error))
+        })
     }
 
     /// Makes everything durable and marks the end, so that the next open can
