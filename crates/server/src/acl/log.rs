@@ -87,20 +87,26 @@ struct Inner {
     next_id: u64,
 }
 
-/// What stands for the client, and for the login, of a request over HTTP.
-const HTTP: (&str, &[u8]) = ("proto=http", b"HTTP");
+/// Who sends over HTTP, as a client is shown.
+pub(crate) const HTTP: &str = "http";
 
 impl Log {
     /// Notes a request over HTTP that names nobody, or somebody by a wrong
     /// password.
     #[cold]
     pub(crate) fn note_http_login(&self, user: &[u8]) {
-        self.note_http(None, HTTP.1, user);
+        self.note_sender(HTTP, None, b"HTTP", user);
     }
 
-    /// Notes what a user was refused over HTTP.
+    /// Notes what a user was refused by the protocol `sender`, one beside Redis'.
     #[cold]
-    pub(crate) fn note_http(&self, what: Option<Denied>, object: &[u8], user: &[u8]) {
+    pub(crate) fn note_sender(
+        &self,
+        sender: &str,
+        what: Option<Denied>,
+        object: &[u8],
+        user: &[u8],
+    ) {
         // What is more than is kept need not be copied.
         let cut = |name: &[u8]| name[..name.len().min(NAME_BYTES_MAX)].to_vec();
         let event = Event {
@@ -109,7 +115,7 @@ impl Log {
             object: cut(object),
             user: cut(user),
         };
-        self.note(event, HTTP.0.to_owned());
+        self.note(event, format!("proto={sender}"));
     }
 
     /// Notes a refusal.

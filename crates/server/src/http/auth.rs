@@ -48,8 +48,10 @@ pub(crate) fn user(
         // As InfluxDB without users does not ask who somebody says to be.
         None if users.is_open() => Ok(users.default_user()),
         None => {
-            let name = given.as_ref().map_or(DEFAULT, |given| &given.name);
-            users.log.note_http_login(name);
+            // A name that nobody has may be part of a secret, mistyped.
+            let names = given.as_ref().map(|given| &given.name[..]);
+            let name = names.filter(|name| users.get(name).is_some());
+            users.log.note_http_login(name.unwrap_or(DEFAULT));
             Err(Answer::new(
                 StatusCode::UNAUTHORIZED,
                 match given {
@@ -132,5 +134,19 @@ mod tests {
         assert_eq!(name(&users, &none, None, None), "401");
         assert_eq!(name(&users, &none, Some("ann"), Some("secret:1")), "ann");
         assert_eq!(name(&users, &none, Some("ann"), None), "401");
+    }
+
+    #[test]
+    fn no_part_of_a_mistyped_secret_is_kept_for_a_name() {
+        let users = Users::new();
+        users.set_default_password("s3cr:et");
+        users.set(b"ann", &[]).unwrap();
+        for (value, shown) in [
+            ("Bearer s3cr:ey", DEFAULT),
+            ("Bearer ann:x", b"ann".as_slice()),
+        ] {
+            assert_eq!(name(&users, &headers(value), None, None), "401");
+            assert_eq!(users.log.newest(1)[0].event.user, shown, "{value}");
+        }
     }
 }

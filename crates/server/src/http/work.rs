@@ -5,6 +5,7 @@ use super::answer::Answer;
 use super::metrics::MemoryByPart;
 use super::room::Room;
 use crate::acl::User;
+use crate::acl::log::HTTP;
 use crate::intake::{EngineIntake, Protocol};
 use crate::shared::Shared;
 use parking_lot::Mutex;
@@ -72,7 +73,7 @@ impl Work {
                 return intake;
             }
         }
-        EngineIntake::new(Arc::clone(shared), protocol, Some(user))
+        EngineIntake::new(Arc::clone(shared), protocol, HTTP, Some(user))
     }
 
     /// Keeps an intake for later requests.

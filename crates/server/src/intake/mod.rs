@@ -52,6 +52,8 @@ const TO_COME_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct EngineIntake {
     shared: Arc<Shared>,
     protocol: Protocol,
+    /// How ACL LOG shows who sends.
+    sender: &'static str,
     /// Whose permissions count; `None` may write everywhere.
     user: Option<Arc<User>>,
     cache: SeriesCache,
@@ -116,12 +118,18 @@ struct Pending {
 
 impl EngineIntake {
     /// An intake for what `user` sends by `protocol`; without a user, all is
-    /// allowed.
-    pub(crate) fn new(shared: Arc<Shared>, protocol: Protocol, user: Option<Arc<User>>) -> Self {
+    /// allowed. `sender` is how ACL LOG shows it.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        protocol: Protocol,
+        sender: &'static str,
+        user: Option<Arc<User>>,
+    ) -> Self {
         let mut intake = Self {
             share: Share::new(Arc::clone(&shared)),
             shared,
             protocol,
+            sender,
             user: user.filter(|user| !user.adds_anywhere),
             cache: SeriesCache::new(),
             series: Vec::new(),
@@ -192,12 +200,15 @@ impl EngineIntake {
         }
     }
 
-    fn locate(&self, name: &SeriesName) -> Result<Place, Refused> {
+    fn locate(&mut self, name: &SeriesName) -> Result<Place, Refused> {
         if let Some(user) = &self.user
             && !user.may_add(name.key())
         {
             let log = &self.shared.runtime.users.log;
-            log.note_http(Some(Denied::Key), name.key(), &user.name);
+            // The other lines of such a report are refused for the same reason.
+            if !std::mem::replace(&mut self.report.has_denied, true) {
+                log.note_sender(self.sender, Some(Denied::Key), name.key(), &user.name);
+            }
             let key = String::from_utf8_lossy(name.key());
             return Err(Refused {
                 reason: Reason::Permission,

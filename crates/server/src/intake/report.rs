@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(crate) failure: Option<Error>,
     /// Samples that were not applied for that.
     pub(crate) failed: u64,
+    /// ACL LOG was told of a series that the user may not write.
+    pub(super) has_denied: bool,
 }
 
 /// Something of a line that was refused.

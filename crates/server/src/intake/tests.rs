@@ -35,7 +35,7 @@ pub(crate) fn shared() -> Arc<Shared> {
 }
 
 fn intake(shared: &Arc<Shared>) -> EngineIntake {
-    EngineIntake::new(Arc::clone(shared), Protocol::Influx, None)
+    EngineIntake::new(Arc::clone(shared), Protocol::Influx, "influx", None)
 }
 
 fn at(ms: i64) -> Moment {
@@ -229,7 +229,8 @@ fn a_user_writes_only_where_it_may() {
     let shared = shared();
     let rules = ["on", "+ts.add", "%W~cpu*"].map(|rule| rule.as_bytes().to_vec());
     let user = User::new(b"sender", 1).with(&rules).unwrap();
-    let mut intake = EngineIntake::new(Arc::clone(&shared), Protocol::Influx, Some(Arc::new(user)));
+    let (sender, user) = ("influx", Some(Arc::new(user)));
+    let mut intake = EngineIntake::new(Arc::clone(&shared), Protocol::Influx, sender, user);
     bring(&mut intake, "cpu", at(1), 1.0, 1);
     bring(&mut intake, "mem", at(1), 1.0, 2);
     bring(&mut intake, "mem", at(2), 1.0, 3);
@@ -238,6 +239,13 @@ fn a_user_writes_only_where_it_may() {
     let lines: Vec<_> = report.lines.iter().map(|l| (l.number, l.reason)).collect();
     assert_eq!(lines, [(2, Reason::Permission), (3, Reason::Permission)]);
     assert!(!shared.db.contains(b"mem{host=\"a\"}"));
+    // What is refused line after line is told once.
+    let log = shared.runtime.users.log.newest(9);
+    assert_eq!((log.len(), log[0].count), (1, 1));
+    assert_eq!(log[0].client, "proto=influx");
+    bring(&mut intake, "mem", at(3), 1.0, 1);
+    intake.finish();
+    assert_eq!(shared.runtime.users.log.newest(9)[0].count, 2);
 }
 
 #[test]

@@ -28,7 +28,10 @@ pub(super) fn serve(
     stream.set_read_timeout((idle_s > 0).then(|| Duration::from_secs(idle_s)))?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let users = &shared.runtime.users;
-    let intake = || EngineIntake::new(Arc::clone(shared), protocol, Some(users.default_user()));
+    let intake = || {
+        let user = Some(users.default_user());
+        EngineIntake::new(Arc::clone(shared), protocol, protocol.name(), user)
+    };
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     // Pages that no sender fills are not taken from the system.
     let mut buffer = vec![0; BUFFER_BYTES];

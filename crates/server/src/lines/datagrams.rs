@@ -41,7 +41,8 @@ pub(super) fn serve(
     let users = &shared.runtime.users;
     let intake = || {
         let user = Some(users.default_user());
-        EngineIntake::new(Arc::clone(shared), Protocol::Influx, user)
+        let protocol = Protocol::Influx;
+        EngineIntake::new(Arc::clone(shared), protocol, protocol.name(), user)
     };
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];

@@ -2,6 +2,7 @@
 
 use super::figures::{Counters, Endpoint, add};
 use super::parameters::{Parameters, Span};
+use crate::acl::log::HTTP;
 use crate::acl::{Denied, User};
 use crate::http::Context;
 use crate::http::answer::Answer;
@@ -53,7 +54,7 @@ impl Asked {
         if !user.may_run(endpoint.command()) {
             let log = &context.shared.runtime.users.log;
             let command = endpoint.command();
-            log.note_http(Some(Denied::Command), command.as_bytes(), &user.name);
+            log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), &user.name);
             let command = command.to_ascii_uppercase();
             let text = format!("the user may not run {command}, which this needs");
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
@@ -128,7 +129,7 @@ impl Asked {
                 limit.map_err(|error| Answer::engine(&error))?;
                 if let Some(refused) = found.iter().find(|series| !may_read(&series.key)) {
                     let log = &self.context.shared.runtime.users.log;
-                    log.note_http(Some(Denied::Key), &refused.key, &self.user.name);
+                    log.note_sender(HTTP, Some(Denied::Key), &refused.key, &self.user.name);
                     let text = "the user may not read all of the series that match";
                     return Err(Answer::new(StatusCode::FORBIDDEN, text));
                 }
