@@ -5,6 +5,7 @@
 //! in [`EXCEPTIONS`].
 
 use crate::command::Spec;
+use crate::command::registry::Keys;
 
 /// A set of categories: bit `i` is `NAMES[i]`.
 pub(crate) type Categories = u32;
@@ -100,6 +101,8 @@ pub(crate) fn of(spec: &Spec, container: Option<&Spec>) -> Categories {
     let is_container = !spec.subcommands().is_empty();
     categories |= match spec.group {
         "timeseries" => TIMESERIES,
+        // LATEWOOD ADD, say, does what TS.ADD does.
+        "latewood" if spec.keys != Keys::NONE => TIMESERIES,
         // The name of a container does nothing by itself.
         _ if is_container => 0,
         "keyspace" | "generic" => KEYSPACE,

@@ -48,3 +48,54 @@ fn a_subscriber_ends_that_may_no_longer_listen() {
     }
     assert_eq!(admin.info("pubsub_clients"), 0);
 }
+
+/// LATEWOOD ADD and the others need what the commands of TS need.
+#[test]
+fn the_exact_commands_need_the_rights_of_those_they_stand_for() {
+    let server = Server::start();
+    let mut admin = server.client();
+    admin.expect(&[
+        ("TS.ADD a 1 1", ":1\r\n"),
+        ("TS.ADD b 1 1", ":1\r\n"),
+        ("ACL SETUSER none on >pw ~* +@all -@timeseries", "+OK\r\n"),
+        (
+            "ACL SETUSER reader on >pw %R~a* +latewood -@write",
+            "+OK\r\n",
+        ),
+        ("ACL SETUSER writer on >pw ~a* +latewood", "+OK\r\n"),
+    ]);
+    let run = |user, sub: &str| {
+        format!("NOPERM User {user} has no permissions to run the 'latewood|{sub}' command")
+    };
+    let client_of = |user: &str| {
+        let mut client = server.client();
+        client.expect(&[(&format!("AUTH {user} pw"), "+OK\r\n")]);
+        client
+    };
+    let mut none = client_of("none");
+    for (sub, rest) in [
+        ("add", "a 2 2"),
+        ("create", "a2"),
+        ("alter", "a"),
+        ("range", "a 0 9"),
+    ] {
+        none.expect_errors(&[(&format!("LATEWOOD {sub} {rest}"), &run("none", sub))]);
+    }
+    let (row, key) = (
+        "*1\r\n*2\r\n:1\r\n+1\r\n",
+        "NOPERM No permissions to access a key",
+    );
+    let mut reader = client_of("reader");
+    reader.expect(&[("LATEWOOD RANGE a 0 9", row)]);
+    reader.expect_errors(&[
+        ("LATEWOOD ADD a 2 2", &run("reader", "add")),
+        ("LATEWOOD RANGE b 0 9", key),
+    ]);
+    let mut writer = client_of("writer");
+    writer.expect(&[("LATEWOOD ADD a 2 2", ":2\r\n")]);
+    writer.expect_errors(&[
+        ("LATEWOOD ADD b 2 2", key),
+        ("LATEWOOD CREATE c", key),
+        ("LATEWOOD ALTER b", key),
+    ]);
+}
