@@ -303,3 +303,25 @@ fn a_join_has_a_row_for_every_timestamp() {
         }
     }
 }
+
+/// What empty buckets may come to is bounded by where the samples are, not by
+/// the whole of time that was asked for, in memory, in blocks and late.
+#[test]
+fn empty_buckets_are_no_more_than_fit_between_the_samples() {
+    let db = open(1);
+    let mut query = all(false);
+    query.aggregation = Some(Aggregation {
+        empty: true,
+        ..sums(1000)
+    });
+    let bound = |key: &[u8]| db.view(key, &query).unwrap().filled_rows_max(&query);
+    append(&db, &[sample(b"a", 1_000_000, 1.0)]).unwrap();
+    append(&db, &[sample(b"a", 1_009_000, 2.0)]).unwrap();
+    assert_eq!(bound(b"a"), 11);
+    db.flush().unwrap();
+    assert_eq!(bound(b"a"), 11);
+    append(&db, &[sample(b"a", 1_019_000, 2.0)]).unwrap();
+    append(&db, &[sample(b"a", 991_000, 2.0)]).unwrap();
+    assert_eq!(bound(b"a"), 30);
+    assert!(query.filled_rows_max() > 1 << 50);
+}

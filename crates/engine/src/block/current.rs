@@ -69,4 +69,12 @@ impl BlockSet {
             .map(|meta| meta.samples.div_ceil(meta.series.max(1)))
             .sum()
     }
+
+    /// The oldest and the newest timestamp of each block that may have samples
+    /// of a series. Reads no file.
+    pub(crate) fn ends(&self, id: SeriesId) -> impl Iterator<Item = Timestamp> {
+        let partition = self.partitions.get(&partition_of(id)).into_iter();
+        let blocks = partition.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        blocks.flat_map(|block| [block.meta().first, block.meta().last])
+    }
 }

@@ -84,6 +84,18 @@ impl View {
         self.snapshot.samples()
     }
 
+    /// The most rows that empty buckets can make of it for `query`, however few
+    /// samples it has.
+    pub fn filled_rows_max(&self, query: &RangeQuery) -> u64 {
+        // A line may lead to a sample outside of the span.
+        if query.needs_neighbours() {
+            return query.filled_rows_max();
+        }
+        self.snapshot.reach().map_or(0, |(from, to)| {
+            query.filled_rows_max_of(from.max(query.from), to.min(query.to))
+        })
+    }
+
     /// Evaluates `query`, which must be the one the view was taken for.
     ///
     /// # Errors

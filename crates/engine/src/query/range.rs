@@ -1,7 +1,7 @@
 //! What a range query asks, where its samples come from and where rows go.
 
 use crate::Result;
-use latewood_model::{Aggregator, Sample};
+use latewood_model::{Aggregator, Sample, Timestamp};
 use std::ops::ControlFlow;
 
 /// The samples, or the buckets of samples, of one series in a span of time.
@@ -155,11 +155,42 @@ impl RangeQuery {
     /// The most rows that empty buckets can make of a series, however few
     /// samples it has; 0 where they are no rows.
     pub fn filled_rows_max(&self) -> u64 {
+        self.filled_rows_max_of(self.from, self.to)
+    }
+
+    /// The same of a series that has nothing outside of `from..=to`.
+    pub(super) fn filled_rows_max_of(&self, from: Timestamp, to: Timestamp) -> u64 {
         let filled = self.aggregation.as_ref().filter(|by| by.empty);
         let rows = filled.map_or(0, |by| {
-            let span_ms = self.to.abs_diff(self.from.min(self.to));
-            span_ms / by.bucket_ms.unsigned_abs().max(1) + 2
+            let span_ms = to.abs_diff(from.min(to));
+            (span_ms / by.bucket_ms.unsigned_abs().max(1)).saturating_add(2)
         });
         rows.min(self.count.unwrap_or(u64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_of_time_has_no_more_buckets_than_can_be_counted() {
+        let query = RangeQuery {
+            from: i64::MIN,
+            to: i64::MAX,
+            filter_by_timestamps: None,
+            filter_by_value: None,
+            count: None,
+            aggregation: Some(Aggregation {
+                aggregators: vec![Aggregator::Count],
+                bucket_ms: 1,
+                align: 0,
+                stamp: BucketStamp::Start,
+                empty: true,
+            }),
+            reverse: false,
+            latest: false,
+        };
+        assert_eq!(query.filled_rows_max(), u64::MAX);
     }
 }

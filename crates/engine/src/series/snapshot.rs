@@ -62,6 +62,23 @@ impl Snapshot {
         stored + (sealed + self.late.len() + self.tail.len()) as u64
     }
 
+    /// The oldest and the newest timestamp there may be, where there is any;
+    /// read from no file.
+    pub(crate) fn reach(&self) -> Option<(Timestamp, Timestamp)> {
+        let chunks = [self.chunks.first(), self.chunks.last()].into_iter();
+        let chunks = chunks.flatten();
+        let ends = chunks
+            .flat_map(|chunk| [chunk.first(), chunk.last()])
+            .chain([self.tail.first(), self.tail.last()].into_iter().flatten())
+            .chain(self.late.ends())
+            .chain(self.stored.iter().flat_map(StoredSpan::ends));
+        let within = ends.map(|at| at.clamp(self.from, self.to.max(self.from)));
+        within.fold(None, |reach, at| {
+            let (first, last) = reach.unwrap_or((at, at));
+            Some((first.min(at), last.max(at)))
+        })
+    }
+
     /// A snapshot of nothing but what is stored.
     pub(crate) fn of_stored(stored: StoredSpan) -> Self {
         let (from, to) = stored.span();

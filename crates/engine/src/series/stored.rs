@@ -147,6 +147,22 @@ impl StoredSpan {
         self.blocks.samples_about(self.id, self.from, self.to) + (frozen + self.deep.len()) as u64
     }
 
+    /// Timestamps that all samples lie between; read from no file.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = Timestamp> {
+        let frozen = self.frozen.iter();
+        let frozen = frozen.flat_map(|frozen| {
+            let chunks = frozen.chunks.iter();
+            let ops = [frozen.ops.first(), frozen.ops.last()].into_iter();
+            chunks
+                .flat_map(|chunk| [chunk.first(), chunk.last()])
+                .chain(ops.flatten().map(|op| op.timestamp))
+        });
+        self.blocks
+            .ends(self.id)
+            .chain(frozen)
+            .chain(self.deep.ends())
+    }
+
     /// Where its newest base sample lies at most, as the indexes of the blocks
     /// say; its end where they cannot be read.
     pub(crate) fn newest_bound(&self) -> Timestamp {

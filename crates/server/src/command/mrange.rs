@@ -59,6 +59,8 @@ const PART_SERIES: usize = 512;
 const PART_BYTES: usize = 256 * 1024;
 /// Series that a thread takes at a time.
 const PIECE_SERIES: usize = 16;
+/// Pieces that a part is cut into at least, if it has as many series.
+const PART_PIECES: usize = 32;
 /// Bytes there is room for in the reply about them from the start.
 const PIECE_BYTES: usize = 16 * 1024;
 /// Bytes of a reply that are written before the first is sent.
@@ -147,7 +149,7 @@ impl Question {
         let written_max = WRITTEN_BYTES_MAX.min(ReplyLimit::of(shared).bytes);
         let fits = |series: &Found| {
             series.view.samples() <= WRITTEN_SAMPLES_MAX
-                && self.query.filled_rows_max() <= WRITTEN_SAMPLES_MAX
+                && series.view.filled_rows_max(&self.query) <= WRITTEN_SAMPLES_MAX
                 && written.load(Ordering::Relaxed) < written_max
         };
         let mut reply = Vec::new();
@@ -198,8 +200,10 @@ impl Ranges {
             let Some(Answer::Later(series)) = self.answers.next_if(later) else {
                 break;
             };
-            samples += series.view.samples();
-            let about = work_of(&self.question.query, series.view.samples());
+            let (query, view) = (&self.question.query, &series.view);
+            samples += view.samples();
+            let rows = view.filled_rows_max(query);
+            let about = work_of(query, view.samples(), rows);
             work = about.saturating_add(work);
             part.push(*series);
         }
@@ -224,9 +228,11 @@ impl Question {
                 }
                 return;
             }
+            // Few series are long ones: no thread should wait for another.
+            let each = (part.len() / PART_PIECES).clamp(1, PIECE_SERIES);
             let mut part = part.into_iter();
             let pieces = std::iter::from_fn(|| {
-                let piece: Vec<Found> = part.by_ref().take(PIECE_SERIES).collect();
+                let piece: Vec<Found> = part.by_ref().take(each).collect();
                 (!piece.is_empty()).then_some(piece)
             });
             let replies = spread.map(pieces.collect(), |piece: Vec<Found>| {
@@ -270,10 +276,11 @@ impl Question {
 }
 
 /// What a part has of a series, or of a group, that `samples` samples are read
-/// of: these, or as many as its rows are worth.
-fn work_of(query: &RangeQuery, samples: u64) -> u64 {
+/// of: these, or as many as its rows are worth, `filled` at most where empty
+/// buckets are rows.
+fn work_of(query: &RangeQuery, samples: u64, filled: u64) -> u64 {
     let rows = match query.aggregation {
-        Some(_) => query.filled_rows_max(),
+        Some(_) => filled,
         None => samples,
     };
     samples.max(rows.saturating_mul(SAMPLES_PER_ROW))

@@ -24,6 +24,13 @@ impl SharedLate {
         self.runs.is_empty() && self.staged.is_empty()
     }
 
+    /// Timestamps, the oldest and the newest among them; outside the asked span too.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = Timestamp> {
+        let runs = self.runs().flat_map(|ops| [ops.first(), ops.last()]);
+        let ops = runs.flatten().chain(&self.staged);
+        ops.map(|op| op.timestamp)
+    }
+
     /// The operations of `from..=to` as a single run, for several readers.
     pub(crate) fn gathered(self, from: Timestamp, to: Timestamp) -> Self {
         if self.is_empty() {

@@ -23,6 +23,8 @@ use latewood_wire::resp::{Protocol, Reply};
 const PART_SERIES: usize = 4096;
 /// Groups of one part of a reply.
 const PART_GROUPS: usize = 64;
+/// Rows that are written before it is looked whether the reply is too long.
+const ROWS_AT_ONCE: usize = 2048;
 
 /// Groups `series` and begins the reply.
 pub(super) fn apply(
@@ -64,7 +66,8 @@ impl Stream for Grouped {
             series += group.1.len();
             let about = shared.db.samples_about(&group.1, &self.question.query);
             samples += about;
-            work = work_of(&self.question.query, about).saturating_add(work);
+            let query = &self.question.query;
+            work = work_of(query, about, query.filled_rows_max()).saturating_add(work);
             part.push(group);
         }
         let question = &self.question;
@@ -128,8 +131,10 @@ impl Question {
         let written = rows::append(out, limit, protocol, Shape::Flat, |sink| {
             let reduced = shared.db.reduce(series, &self.query, reducer, spread);
             let rows = reduced.inspect_err(|error| is_long = error.kind() == ErrorKind::Limit)?;
+            let values = rows.values.chunks(ROWS_AT_ONCE);
+            let mut rows = rows.timestamps.chunks(ROWS_AT_ONCE).zip(values);
             // A sink that has enough is no error.
-            let _ = sink.rows(&rows.timestamps, &rows.values, 1);
+            let _ = rows.try_for_each(|(timestamps, values)| sink.rows(timestamps, values, 1));
             Ok(())
         });
         let written = match is_long {
