@@ -1,4 +1,4 @@
-//! Sentences for the operator about trouble that comes again and again: of each
+//! Sentences for the operator. About trouble that comes again and again, of each
 //! kind the first at once, then one a minute at most, with a count of the rest.
 //!
 //! Shared by the database, its log and its blocks. Tested here and, by what an
@@ -88,6 +88,13 @@ impl Notices {
         }))
     }
 
+    /// Says what must be heard each time.
+    pub(crate) fn say(&self, sentence: impl Display) {
+        if let Some(heard) = &self.0 {
+            heard.hook.hear(&sentence.to_string());
+        }
+    }
+
     /// Says it, unless its kind was heard of within the minute.
     #[cold]
     pub(crate) fn tell(&self, about: About, sentence: impl Display) {
@@ -101,8 +108,8 @@ impl Notices {
             return;
         }
         match kind.left_out.swap(0, order) {
-            0 => heard.hook.hear(&sentence.to_string()),
-            times => heard.hook.hear(&format!(
+            0 => self.say(sentence),
+            times => self.say(format_args!(
                 "{sentence} ({times} more since the last line{})",
                 about.others()
             )),

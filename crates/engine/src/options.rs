@@ -103,15 +103,6 @@ pub struct Options {
     pub on_notice: Option<NoticeHook>,
 }
 
-impl Options {
-    /// Tells the operator.
-    pub(crate) fn notice(&self, sentence: &str) {
-        if let Some(hook) = &self.on_notice {
-            hook.hear(sentence);
-        }
-    }
-}
-
 /// What is called with a sentence for the operator.
 #[derive(Clone)]
 pub struct NoticeHook(Arc<dyn Fn(&str) + Send + Sync>);

@@ -5,9 +5,9 @@
 //! needs no system call, and the bytes belong to the kernel at once, so they
 //! survive a killed process. `sync` is fdatasync, which flushes dirty mapped
 //! pages too, but takes two to three times as long for a short record as where
-//! that came by pwrite. So a file from `create` or `open_to_write`, for
-//! logs that are synced for each batch, is written by pwrite, and so is any file that cannot
-//! be mapped.
+//! that came by pwrite. So a file from `create` or `open_to_write`, for logs that
+//! are synced for each batch, is written by pwrite, and so is any file that
+//! cannot be mapped.
 //!
 //! Direct writes (O_DIRECT) have a short record on disk in about a sixth less
 //! time (`benches/disk.rs`), but only as whole blocks: the last one, not full

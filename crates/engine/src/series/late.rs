@@ -162,8 +162,7 @@ impl Late {
     /// Whether it is time to see if a settle pays: now and then, since seeing
     /// costs a search of the chunks.
     pub(crate) fn check_due(&self) -> bool {
-        let before = self.staged.len().saturating_sub(1);
-        before.is_multiple_of(CHECK_EVERY)
+        self.staged_before().is_multiple_of(CHECK_EVERY)
     }
 
     /// Whether the last push may have moved [`Late::held_bytes`] (the buffer
@@ -172,8 +171,15 @@ impl Late {
     /// What was learnt meanwhile is counted then, too.
     #[inline]
     pub(crate) fn upkeep_due(&self) -> bool {
-        let before = self.staged.len().saturating_sub(1);
+        let before = self.staged_before();
         before & before.wrapping_sub(1) == 0 || before.is_multiple_of(UPKEEP_EVERY)
+    }
+
+    /// Operations staged before the last one; 0 where the last one filled the
+    /// buffer, too.
+    #[inline]
+    fn staged_before(&self) -> usize {
+        self.staged.len().saturating_sub(1)
     }
 
     fn seal_staged(&mut self) {

@@ -132,7 +132,7 @@ impl Core {
         let counters = &self.compaction.counters;
         Counters::add(&counters.floor_raised_by_budget, 1);
         Counters::add(&counters.bytes_dropped_by_budget, freed);
-        self.options.notice(&format!(
+        self.notices.say(format_args!(
             "the disk budget of {budget_bytes} bytes is spent: \
              samples older than {floor} are dropped to free {freed} bytes"
         ));

@@ -8,11 +8,11 @@
 //!
 //! Invariants:
 //! 1. What was learnt holds every pending timestamp, and those of all samples in
-//!    chunks up to `learnt_to`. A settle
-//!    moves samples and makes none come; those that expired nobody asks for
-//!    again. Samples come in order after `learnt_to`. Only a deletion or a
-//!    longer retention could take that back, and both settle first: a settle
-//!    that leaves nothing pending ends the life of this, too.
+//!    chunks up to `learnt_to`. A settle moves samples and makes none come;
+//!    those that expired nobody asks for again. Samples come in order after
+//!    `learnt_to`. Only a deletion or a longer retention could take that back,
+//!    and both settle first: a settle that leaves nothing pending ends the life
+//!    of this, too.
 //! 2. The set, where there is one, holds every pending timestamp but those of
 //!    `staged[indexed..]`.
 //!
