@@ -8,7 +8,7 @@
 //! field the decoder takes the bytes apart into a [`SeriesName`].
 //!
 //! ```text
-//! row = intake.follow(text) or intake.find(raw) or intake.add(raw)
+//! row = intake.row(raw), or intake.follow(text) where the row's end is not known yet
 //! slot = intake.field(row, 0, b"") or intake.learn(row, b"", &series_name)?
 //! intake.sample(slot, timestamp_ms, value, line)
 //! ```
@@ -118,6 +118,20 @@ pub trait Intake {
     /// Remembers a row that is not there yet. All rows and slots from before
     /// are void.
     fn add(&mut self, raw: &[u8]) -> Row;
+
+    /// The row that has these bytes and no more, which is remembered if it must
+    /// be. All rows and slots from before are void.
+    #[inline]
+    fn row(&mut self, raw: &[u8]) -> Row {
+        match self.follow(raw) {
+            // A shorter one is the beginning of another row.
+            Some((row, length)) if length == raw.len() => row,
+            _ => match self.find(raw) {
+                Some(row) => row,
+                None => self.add(raw),
+            },
+        }
+    }
 
     /// The series of the field called `name`, which is the one at place `at`
     /// of its line.

@@ -75,6 +75,26 @@ fn version_1_keeps_samples_and_stale_markers() {
 }
 
 #[test]
+fn a_series_with_a_label_without_a_name_is_not_written_into_another() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let up = labels(&[("__name__", "up")]);
+    let odd = labels(&[("__name__", "up"), ("", "x")]);
+    let message: Vec<u8> = [(&up, 1000), (&up, 2000), (&odd, 3000)]
+        .iter()
+        .flat_map(|(labels, at)| field(1, &[&labels[..], &sample(1.0, *at)].concat()))
+        .collect();
+    let answer = write(&mut http, V1, &message);
+    assert_eq!(answer.status, 400);
+    let text = answer.text();
+    assert!(
+        text.contains("1 refused, 2 kept") && text.contains("series 3"),
+        "{text}"
+    );
+    assert_eq!(server.client().ask("TS.GET up"), "*2\r\n:2000\r\n+1\r\n");
+}
+
+#[test]
 fn version_2_counts_what_was_written() {
     let server = server(&[]);
     let mut http = Http::to(server.http());

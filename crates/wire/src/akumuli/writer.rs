@@ -64,9 +64,7 @@ fn write(
     raw.push(b' ');
     raw.extend_from_slice(row.series.tags);
     raw.push(b'\n');
-    let found = intake.follow(raw).map(|(found, _)| found);
-    let found = found.or_else(|| intake.find(raw));
-    let at = found.unwrap_or_else(|| intake.add(raw));
+    let at = intake.row(raw);
     let moment = Moment {
         ms: row.timestamp_ms,
         is_rounded: row.rounded,

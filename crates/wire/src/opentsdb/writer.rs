@@ -51,9 +51,7 @@ impl Writer {
         self.raw.push(b' ');
         self.raw.extend_from_slice(parts[1]);
         self.raw.push(b'\n');
-        let found = intake.follow(&self.raw).map(|(found, _)| found);
-        let found = found.or_else(|| intake.find(&self.raw));
-        let row = found.unwrap_or_else(|| intake.add(&self.raw));
+        let row = intake.row(&self.raw);
         let slot = match intake.field(row, 0, b"") {
             Some(slot) => Some(slot),
             None => {

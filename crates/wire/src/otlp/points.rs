@@ -81,9 +81,10 @@ impl Decoder {
         self.raw.clear();
         labels::append_part(&mut self.raw, metric.name.as_bytes());
         labels::append_part(&mut self.raw, metric.origin.scope.as_bytes());
+        // Attributes may be called anything: their number says where they end.
+        let attributes = metric.origin.resource.len() as u64;
+        self.raw.extend_from_slice(&attributes.to_le_bytes());
         labels::append_raw(&mut self.raw, metric.origin.resource, &mut self.text);
-        // Where the attributes of the resource end.
-        labels::append_part(&mut self.raw, &[0; 3]);
         self.shared = self.raw.len();
     }
 
@@ -222,14 +223,12 @@ impl Decoder {
         }
         self.raw.truncate(self.shared);
         labels::append_raw(&mut self.raw, attributes, &mut self.text);
-        // No row is the beginning of another.
+        // With a delimiter hardly any row is the beginning of another.
         labels::append_part(&mut self.raw, &[0; 5]);
-        let found = intake.follow(&self.raw).map(|(row, _)| row);
-        let found = found.or_else(|| intake.find(&self.raw));
         Some(Place {
             metric,
             attributes,
-            row: found.unwrap_or_else(|| intake.add(&self.raw)),
+            row: intake.row(&self.raw),
             at: Moment {
                 // At most 2^64 / 10^6, which an i64 holds.
                 ms: (time_unix_nano / NANOSECONDS_OF_MS) as i64,

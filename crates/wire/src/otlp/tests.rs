@@ -151,3 +151,35 @@ fn what_is_no_request_in_json_is_refused() {
     }
     assert!(read(Encoding::Json, b" {}").is_ok());
 }
+
+#[test]
+fn attributes_with_names_of_control_characters_are_series_of_their_own() {
+    let point = |attributes: &[(&str, &str)]| {
+        let pairs = attributes
+            .iter()
+            .map(|(key, value)| serde_json::json!({"key": key, "value": {"stringValue": value}}));
+        serde_json::json!({"timeUnixNano": "1000000", "asInt": "1",
+            "attributes": pairs.collect::<Vec<_>>()})
+    };
+    let of_resource = |attributes: &[(&str, &str)], points: &[serde_json::Value]| {
+        serde_json::json!({"resource": {"attributes": point(attributes)["attributes"]},
+            "scopeMetrics": [{"metrics": [{"name": "m", "gauge": {"dataPoints": points}}]}]})
+    };
+    let zeros = "\0".repeat(5);
+    let plain = point(&[]);
+    let odd = point(&[(&zeros, "x")]);
+    let other = point(&[("x", "y")]);
+    let first = of_resource(&[], &[other.clone(), plain.clone(), other, odd]);
+    let own = of_resource(&[], &[point(&[("a", &zeros[..3]), ("b", "c")])]);
+    let outer = of_resource(&[(&zeros[..3], "a")], &[point(&[("b", "c")])]);
+    let found = take(&serde_json::json!({"resourceMetrics": [first, own, outer]}).to_string());
+    let expected = [
+        "m{x=\"y\"}@1=1".to_owned(),
+        "m@1=1".to_owned(),
+        "m{x=\"y\"}@1=1".to_owned(),
+        format!("m{{\"{zeros}\"=\"x\"}}@1=1"),
+        "m{a=\"\0\0\0\",b=\"c\"}@1=1".to_owned(),
+        "m{\"\0\0\0\"=\"a\",b=\"c\"}@1=1".to_owned(),
+    ];
+    assert_eq!(found.lines(), expected);
+}

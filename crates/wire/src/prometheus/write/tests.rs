@@ -199,3 +199,29 @@ fn damaged_messages_are_refused_at_every_prefix_that_cuts_one() {
         assert_eq!(decoded, Err(error));
     }
 }
+
+#[test]
+fn a_label_without_a_name_is_refused_where_the_series_is_known_without_it() {
+    let series = |pairs: &[(&str, &str)], at| SeriesV1 {
+        labels: labels(pairs),
+        samples: vec![sample(at, 1.0)],
+        histograms: vec![],
+    };
+    let (first, up) = (("__name__", "first"), ("__name__", "up"));
+    let request = RequestV1 {
+        series: vec![
+            series(&[first], 1),
+            series(&[up], 2),
+            series(&[first], 3),
+            series(&[up, ("", "x")], 4),
+        ],
+    };
+    let (intake, _) = read(Version::V1, &request);
+    assert_eq!(intake.lines(), ["first@1=1", "up@2=1", "first@3=1"]);
+    let refused: Vec<_> = intake
+        .refused
+        .iter()
+        .map(|(line, why, _)| (*line, *why))
+        .collect();
+    assert_eq!(refused, [(4, Reason::Name)]);
+}
