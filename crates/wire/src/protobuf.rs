@@ -21,6 +21,12 @@ pub enum ProtobufError {
     /// A name without its value.
     #[error("labels come in pairs of references, and one is alone")]
     OddReferences,
+    /// More symbols than a message may have.
+    #[error("the message has too many symbols")]
+    TooManySymbols,
+    /// The series refer to more bytes of labels than those of a message may have.
+    #[error("the labels of all series of the message are too long together")]
+    TooManyLabels,
 }
 
 /// What stands in a field.

@@ -11,11 +11,20 @@
 //! Tested by `write/tests.rs` and the fuzz target `remote_write`.
 
 use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
-use crate::protobuf::{Fields, ProtobufError, Value, varint};
-use crate::series_name::{METRIC, SeriesName};
+use crate::protobuf::{Fields, ProtobufError, Value};
+use crate::series_name::{METRIC, NameError, SeriesName};
 
+mod labels;
 #[cfg(test)]
 mod tests;
+
+use labels::Labels;
+
+/// Symbols a message may have.
+const SYMBOLS_MAX: usize = 1024 * 1024;
+/// Bytes that the labels of the series of one message may take together, each
+/// symbol counted as often as it is referred to.
+const MESSAGE_LABEL_BYTES_MAX: usize = 1 << 30;
 
 /// The two message types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +47,7 @@ pub struct Passed {
 /// Reads messages; its memory is used again from message to message.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
-    /// The labels of a series: lengths and bytes in the order they came.
-    raw: Vec<u8>,
+    labels: Labels,
     name: SeriesName,
 }
 
@@ -68,17 +76,27 @@ impl Decoder {
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
             if let (true, Value::Bytes(symbol)) = (number == symbols_field, value) {
+                if symbols.len() == SYMBOLS_MAX {
+                    return Err(ProtobufError::TooManySymbols);
+                }
                 symbols.push(symbol);
             }
         }
-        let (mut passed, mut line) = (Passed::default(), 0u32);
+        let (mut passed, mut line, mut label_bytes) = (Passed::default(), 0u32, 0usize);
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
             if let (true, Value::Bytes(series)) = (number == series_field, value) {
                 line = line.saturating_add(1);
                 match version {
                     Version::V1 => self.series_v1(series, line, &mut passed, intake)?,
-                    Version::V2 => self.series_v2(series, &symbols, line, &mut passed, intake)?,
+                    Version::V2 => {
+                        self.labels.refer(series, &symbols)?;
+                        label_bytes = label_bytes.saturating_add(self.labels.bytes().len());
+                        if label_bytes > MESSAGE_LABEL_BYTES_MAX {
+                            return Err(ProtobufError::TooManyLabels);
+                        }
+                        self.samples(series, PLACES_V2, line, &mut passed, intake)?;
+                    }
                 }
             }
         }
@@ -92,70 +110,16 @@ impl Decoder {
         passed: &mut Passed,
         intake: &mut impl Intake,
     ) -> Result<(), ProtobufError> {
-        self.raw.clear();
+        self.labels.clear();
         let mut fields = Fields::of(series);
         while let Some((number, value)) = fields.next_field()? {
             if let (1, Value::Bytes(label)) = (number, value) {
                 let [name, value] = texts(label)?;
-                self.push(name);
-                self.push(value);
+                self.labels.push(name);
+                self.labels.push(value);
             }
         }
-        let places = Places {
-            samples: 2,
-            exemplars: 3,
-            histograms: 4,
-        };
-        self.samples(series, places, line, passed, intake)
-    }
-
-    fn series_v2(
-        &mut self,
-        series: &[u8],
-        symbols: &[&[u8]],
-        line: u32,
-        passed: &mut Passed,
-        intake: &mut impl Intake,
-    ) -> Result<(), ProtobufError> {
-        self.raw.clear();
-        let mut count = 0;
-        let mut push = |this: &mut Self, reference: u64| {
-            let place = usize::try_from(reference).ok();
-            let symbol = place.and_then(|place| symbols.get(place));
-            this.push(symbol.ok_or(ProtobufError::NoSymbol(reference))?);
-            count += 1;
-            Ok(())
-        };
-        let mut fields = Fields::of(series);
-        while let Some((number, value)) = fields.next_field()? {
-            match (number, value) {
-                (1, Value::Varint(reference)) => push(self, reference)?,
-                (1, Value::Bytes(mut packed)) => {
-                    while !packed.is_empty() {
-                        push(self, varint(&mut packed)?)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        if count % 2 != 0 {
-            return Err(ProtobufError::OddReferences);
-        }
-        let places = Places {
-            samples: 2,
-            histograms: 3,
-            exemplars: 4,
-        };
-        self.samples(series, places, line, passed, intake)
-    }
-
-    /// Adds one part of a label to the bytes of the series.
-    #[inline]
-    fn push(&mut self, part: &[u8]) {
-        // A body is shorter than 4 GiB by far.
-        self.raw
-            .extend_from_slice(&(part.len() as u32).to_le_bytes());
-        self.raw.extend_from_slice(part);
+        self.samples(series, PLACES_V1, line, passed, intake)
     }
 
     fn samples(
@@ -191,13 +155,16 @@ impl Decoder {
         Ok(())
     }
 
-    /// The series of the labels in `raw`, or why there is none.
+    /// The series of the labels, or why there is none.
     #[inline]
     fn slot(&mut self, intake: &mut impl Intake) -> Result<Slot, Refused> {
+        if self.labels.is_too_long() {
+            return Err(refused(&NameError::TooLong));
+        }
         // With a delimiter hardly any row is the beginning of another, so the
         // expected one is compared in vain as seldom as can be.
-        self.push(b"");
-        let row = intake.row(&self.raw);
+        self.labels.push(b"");
+        let row = intake.row(self.labels.bytes());
         match intake.field(row, 0, b"") {
             Some(slot) => Ok(slot),
             None => self.learn(row, intake),
@@ -206,25 +173,26 @@ impl Decoder {
 
     #[cold]
     fn learn(&mut self, row: Row, intake: &mut impl Intake) -> Result<Slot, Refused> {
-        let pairs = || {
-            let mut parts = Parts(&self.raw);
-            std::iter::from_fn(move || Some((parts.next()?, parts.next()?)))
-        };
-        let metric = pairs().find(|(name, _)| *name == METRIC);
+        let metric = self.labels.pairs().find(|(name, _)| *name == METRIC);
         self.name.begin(metric.map_or(&[], |(_, metric)| metric));
         let mut metrics = 0;
-        for (name, value) in pairs() {
+        for (name, value) in self.labels.pairs() {
             match name == METRIC {
                 // A second one is told to be there twice.
                 true if metrics == 0 => metrics = 1,
                 _ => self.name.label(name, value),
             }
         }
-        self.name.finish().map_err(|error| Refused {
-            reason: Reason::Name,
-            text: error.to_string(),
-        })?;
+        self.name.finish().map_err(|error| refused(&error))?;
         intake.learn(row, b"", &self.name)
+    }
+}
+
+#[cold]
+fn refused(error: &NameError) -> Refused {
+    Refused {
+        reason: Reason::Name,
+        text: error.to_string(),
     }
 }
 
@@ -236,19 +204,16 @@ struct Places {
     histograms: u32,
 }
 
-/// The parts that [`Decoder::push`] put together.
-struct Parts<'a>(&'a [u8]);
-
-impl<'a> Iterator for Parts<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let (length, rest) = self.0.split_first_chunk::<4>()?;
-        let (part, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
-        self.0 = rest;
-        Some(part)
-    }
-}
+const PLACES_V1: Places = Places {
+    samples: 2,
+    exemplars: 3,
+    histograms: 4,
+};
+const PLACES_V2: Places = Places {
+    samples: 2,
+    histograms: 3,
+    exemplars: 4,
+};
 
 /// Name and value of a label.
 #[inline]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::intake::testing::Collected;
+use latewood_model::limits::LABEL_BYTES_MAX;
 use prost::Message;
 
 #[derive(Clone, PartialEq, Message)]
@@ -224,4 +225,70 @@ fn a_label_without_a_name_is_refused_where_the_series_is_known_without_it() {
         .map(|(line, why, _)| (*line, *why))
         .collect();
     assert_eq!(refused, [(4, Reason::Name)]);
+}
+
+/// A request of version 2 with series that each refer to these symbols.
+fn by_reference(symbols: &[&str], references: &[u32], series: usize) -> RequestV2 {
+    let one = SeriesV2 {
+        labels: references.to_vec(),
+        samples: vec![sample(1, 1.0)],
+        histograms: vec![],
+        exemplars: vec![],
+    };
+    RequestV2 {
+        symbols: symbols.iter().copied().map(String::from).collect(),
+        series: vec![one; series],
+    }
+}
+
+#[test]
+fn labels_that_refer_to_a_long_symbol_again_and_again_are_not_written_out() {
+    let long = "a".repeat(1 << 20);
+    let up = ["__name__", "up", &long];
+    let mut request = by_reference(&up, &[2; 256], 1);
+    request.series.extend(by_reference(&up, &[0, 1], 1).series);
+    let (mut decoder, mut intake) = (Decoder::new(), Collected::default());
+    let decoded = decoder.decode(Version::V2, &request.encode_to_vec(), &mut intake);
+    assert_eq!(decoded, Ok(Passed::default()));
+    assert_eq!(intake.refused.len(), 1);
+    let (line, reason, text) = &intake.refused[0];
+    assert_eq!((*line, *reason), (1, Reason::Name));
+    assert_eq!(text, "the labels take more than 262144 bytes");
+    assert_eq!(intake.lines(), ["up@1=1"]);
+    assert!(decoder.labels.bytes().len() <= LABEL_BYTES_MAX + 8);
+    // What is wrong with a reference is told all the same.
+    for (odd, error) in [
+        (3, ProtobufError::NoSymbol(3)),
+        (2, ProtobufError::OddReferences),
+    ] {
+        let request = by_reference(&up, &[2, 2, odd], 1);
+        let decoded = decoder.decode(Version::V2, &request.encode_to_vec(), &mut intake);
+        assert_eq!(decoded, Err(error));
+    }
+}
+
+#[test]
+fn the_labels_of_one_message_are_bounded_as_often_as_they_are_referred_to() {
+    let long = "a".repeat(200_000);
+    let few = by_reference(&["__name__", &long], &[0, 1], 100);
+    let (intake, _) = read(Version::V2, &few);
+    assert_eq!(intake.refused.len(), 100);
+    // Labels of series without samples cost as much to put together.
+    let mut many = by_reference(&["__name__", &long], &[0, 1], 6000);
+    many.series
+        .iter_mut()
+        .for_each(|series| series.samples.clear());
+    let mut intake = Collected::default();
+    let decoded = Decoder::new().decode(Version::V2, &many.encode_to_vec(), &mut intake);
+    assert_eq!(decoded, Err(ProtobufError::TooManyLabels));
+}
+
+#[test]
+fn the_symbols_of_one_message_are_bounded() {
+    let message: Vec<u8> = [4 << 3 | 2, 0].repeat(SYMBOLS_MAX + 1);
+    let mut intake = Collected::default();
+    let decoded = Decoder::new().decode(Version::V2, &message, &mut intake);
+    assert_eq!(decoded, Err(ProtobufError::TooManySymbols));
+    let decoded = Decoder::new().decode(Version::V2, &message[2..], &mut intake);
+    assert_eq!(decoded, Ok(Passed::default()));
 }
