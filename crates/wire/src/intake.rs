@@ -19,7 +19,7 @@
 
 pub mod testing;
 
-use crate::series_name::SeriesName;
+use crate::series_name::{NameError, SeriesName};
 use std::fmt::Arguments;
 
 /// What a line is about, until the next [`Intake::find`] or [`Intake::add`].
@@ -176,4 +176,14 @@ pub struct Refused {
     pub reason: Reason,
     /// A sentence.
     pub text: String,
+}
+
+impl From<NameError> for Refused {
+    #[cold]
+    fn from(error: NameError) -> Self {
+        Self {
+            reason: Reason::Name,
+            text: error.to_string(),
+        }
+    }
 }

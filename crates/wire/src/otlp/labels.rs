@@ -8,8 +8,10 @@
 //! JSON. An attribute without a value, or with an empty text, is no label.
 
 use crate::series_name::{METRIC, SeriesName};
+use latewood_model::limits::LABEL_BYTES_MAX;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use std::collections::HashSet;
 use std::fmt::Write;
 
 /// The label of the instrumentation scope's name.
@@ -39,7 +41,7 @@ pub(super) fn name(
     let mut text = String::new();
     let mut label = |key: &str, value: &Option<AnyValue>| {
         text.clear();
-        append(&mut text, value.as_ref(), true, DEPTH_MAX);
+        append_value(&mut text, value.as_ref());
         name.label(key.as_bytes(), text.as_bytes());
     };
     for attribute in attributes
@@ -48,7 +50,9 @@ pub(super) fn name(
     {
         label(&attribute.key, &attribute.value);
     }
-    let is_inner = |key: &str| attributes.iter().any(|attribute| attribute.key == key);
+    let inner = attributes.iter().map(|attribute| &*attribute.key);
+    let inner: HashSet<&str> = inner.collect();
+    let is_inner = |key: &str| inner.contains(key);
     let outer = origin.resource.iter();
     for attribute in outer.filter(|attribute| !is_own(&attribute.key) && !is_inner(&attribute.key))
     {
@@ -66,25 +70,17 @@ pub(super) fn name(
     }
 }
 
-/// Appends what tells attributes apart, for looking series up: not the labels.
-pub(super) fn append_raw(raw: &mut Vec<u8>, attributes: &[KeyValue], text: &mut String) {
-    for attribute in attributes {
-        append_part(raw, attribute.key.as_bytes());
-        text.clear();
-        append(text, attribute.value.as_ref(), true, DEPTH_MAX);
-        append_part(raw, text.as_bytes());
-    }
-}
-
-/// Appends a part with its length before it.
-pub(super) fn append_part(raw: &mut Vec<u8>, part: &[u8]) {
-    // A body is shorter than 4 GiB by far.
-    raw.extend_from_slice(&(part.len() as u32).to_le_bytes());
-    raw.extend_from_slice(part);
+/// Appends the text of an attribute's value.
+pub(super) fn append_value(out: &mut String, value: Option<&AnyValue>) {
+    append(out, value, true, DEPTH_MAX);
 }
 
 /// Appends a value as text; as JSON but for texts that are a label whole.
 fn append(out: &mut String, value: Option<&AnyValue>, is_whole: bool, depth: usize) {
+    // Too long for a label, whatever follows: numbers grow much when written out.
+    if out.len() > LABEL_BYTES_MAX {
+        return;
+    }
     // Writing to a String cannot fail.
     match value.and_then(|value| value.value.as_ref()) {
         None | Some(Value::StringValueStrindex(_)) if is_whole => {}

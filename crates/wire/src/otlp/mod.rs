@@ -11,6 +11,7 @@
 
 mod labels;
 mod points;
+mod raw;
 #[cfg(test)]
 mod tests;
 

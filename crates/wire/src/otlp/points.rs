@@ -7,7 +7,8 @@
 //! of Prometheus are (`le`).
 
 use super::labels::{self, Origin};
-use crate::intake::{Intake, Moment, Reason, Row};
+use super::raw::Raw;
+use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::series_name::SeriesName;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -22,14 +23,14 @@ const NO_RECORDED_VALUE: u32 = 1;
 /// The NaN by which Prometheus says that a series has ended.
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 const NANOSECONDS_OF_MS: u64 = 1_000_000;
+/// Bytes of a metric's name that stand in a refusal.
+const SHOWN_BYTES_MAX: usize = 200;
 
 /// Brings requests to an intake; its memory is used again.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     name: SeriesName,
-    raw: Vec<u8>,
-    /// Bytes of `raw` that all points of a metric share.
-    shared: usize,
+    raw: Raw,
     text: String,
     /// The data point, counted from 1 over the whole request.
     point: u32,
@@ -62,30 +63,22 @@ impl Decoder {
     /// those of the data points, from 1.
     pub fn decode(&mut self, request: &ExportMetricsServiceRequest, intake: &mut impl Intake) {
         self.point = 0;
+        self.raw.request();
         for of_resource in &request.resource_metrics {
             let resource = of_resource.resource.as_ref();
             let resource = resource.map_or(&[][..], |resource| &resource.attributes);
+            self.raw.resource(resource);
             for of_scope in &of_resource.scope_metrics {
                 let scope = of_scope.scope.as_ref().map_or("", |scope| &scope.name);
+                self.raw.scope(scope);
                 let origin = Origin { resource, scope };
                 for metric in &of_scope.metrics {
                     let name = &metric.name;
-                    self.begin(Metric { name, origin });
+                    self.raw.metric(name);
                     self.metric(Metric { name, origin }, metric.data.as_ref(), intake);
                 }
             }
         }
-    }
-
-    fn begin(&mut self, metric: Metric<'_>) {
-        self.raw.clear();
-        labels::append_part(&mut self.raw, metric.name.as_bytes());
-        labels::append_part(&mut self.raw, metric.origin.scope.as_bytes());
-        // Attributes may be called anything: their number says where they end.
-        let attributes = metric.origin.resource.len() as u64;
-        self.raw.extend_from_slice(&attributes.to_le_bytes());
-        labels::append_raw(&mut self.raw, metric.origin.resource, &mut self.text);
-        self.shared = self.raw.len();
     }
 
     fn metric(&mut self, metric: Metric<'_>, data: Option<&Data>, intake: &mut impl Intake) {
@@ -115,9 +108,8 @@ impl Decoder {
             Some(Data::ExponentialHistogram(histogram)) => {
                 for _ in &histogram.data_points {
                     self.point = self.point.saturating_add(1);
-                    let text =
-                        format_args!("{}: exponential histograms are not supported", metric.name);
-                    intake.refuse(self.point, Reason::Value, text);
+                    let text = "exponential histograms are not supported";
+                    self.refuse(metric, Reason::Value, text, intake);
                 }
             }
         }
@@ -136,7 +128,7 @@ impl Decoder {
             Some(Value::AsDouble(value)) => self.sample(place, "", None, value, intake),
             Some(Value::AsInt(value)) => self.sample(place, "", None, value as f64, intake),
             None if place.is_ended => self.sample(place, "", None, STALE, intake),
-            None => self.refuse(metric, "a data point has no value", intake),
+            None => self.refuse(metric, Reason::Value, "a data point has no value", intake),
         }
     }
 
@@ -157,10 +149,11 @@ impl Decoder {
         let (bounds, counts) = (&point.explicit_bounds, &point.bucket_counts);
         if !counts.is_empty() && counts.len() != bounds.len() + 1 {
             let text = "a histogram has not one bucket more than bounds";
-            return self.refuse(metric, text, intake);
+            return self.refuse(metric, Reason::Value, text, intake);
         }
         if !bounds.is_sorted_by(|a, b| a < b) {
-            return self.refuse(metric, "the bounds of a histogram do not ascend", intake);
+            let text = "the bounds of a histogram do not ascend";
+            return self.refuse(metric, Reason::Value, text, intake);
         }
         let mut total = 0u64;
         for (at, count) in counts.iter().enumerate() {
@@ -217,18 +210,25 @@ impl Decoder {
     ) -> Option<Place<'a>> {
         self.point = self.point.saturating_add(1);
         if time_unix_nano == 0 {
-            let text = format_args!("{}: a data point has no time", metric.name);
-            intake.refuse(self.point, Reason::Timestamp, text);
+            self.refuse(
+                metric,
+                Reason::Timestamp,
+                "a data point has no time",
+                intake,
+            );
             return None;
         }
-        self.raw.truncate(self.shared);
-        labels::append_raw(&mut self.raw, attributes, &mut self.text);
-        // With a delimiter hardly any row is the beginning of another.
-        labels::append_part(&mut self.raw, &[0; 5]);
+        let row = match self.raw.point(metric.origin, attributes) {
+            Ok(raw) => intake.row(raw),
+            Err(why) => {
+                self.refuse(metric, why.reason, &why.text, intake);
+                return None;
+            }
+        };
         Some(Place {
             metric,
             attributes,
-            row: intake.row(&self.raw),
+            row,
             at: Moment {
                 // At most 2^64 / 10^6, which an i64 holds.
                 ms: (time_unix_nano / NANOSECONDS_OF_MS) as i64,
@@ -255,31 +255,37 @@ impl Decoder {
         }
         let value = if place.is_ended { STALE } else { value };
         let slot = match intake.field(place.row, usize::MAX, self.text.as_bytes()) {
-            Some(slot) => slot,
-            None => {
-                let metric = format!("{}{suffix}", place.metric.name);
-                let (origin, attributes) = (place.metric.origin, place.attributes);
-                labels::name(&mut self.name, &metric, origin, attributes, extra);
-                let refused = match self.name.finish() {
-                    Err(error) => (Reason::Name, error.to_string()),
-                    Ok(()) => match intake.learn(place.row, self.text.as_bytes(), &self.name) {
-                        Ok(slot) => return intake.sample(slot, place.at, value, self.point),
-                        Err(refused) => (refused.reason, refused.text),
-                    },
-                };
-                let text = format_args!("{}: {}", place.metric.name, refused.1);
-                return intake.refuse(self.point, refused.0, text);
-            }
+            Some(slot) => Ok(slot),
+            None => self.learn(place, suffix, extra, intake),
         };
-        intake.sample(slot, place.at, value, self.point);
+        match slot {
+            Ok(slot) => intake.sample(slot, place.at, value, self.point),
+            Err(why) => self.refuse(place.metric, why.reason, &why.text, intake),
+        }
     }
 
-    fn refuse(&mut self, metric: Metric<'_>, why: &str, intake: &mut impl Intake) {
-        intake.refuse(
-            self.point,
-            Reason::Value,
-            format_args!("{}: {why}", metric.name),
-        );
+    /// The slot of a series that the row of a point has not shown before.
+    #[cold]
+    fn learn(
+        &mut self,
+        place: Place<'_>,
+        suffix: &'static str,
+        extra: Option<(&str, &str)>,
+        intake: &mut impl Intake,
+    ) -> Result<Slot, Refused> {
+        self.raw.spend()?;
+        let metric = format!("{}{suffix}", place.metric.name);
+        let (origin, attributes) = (place.metric.origin, place.attributes);
+        labels::name(&mut self.name, &metric, origin, attributes, extra);
+        self.name.finish()?;
+        intake.learn(place.row, self.text.as_bytes(), &self.name)
+    }
+
+    #[cold]
+    fn refuse(&self, metric: Metric<'_>, reason: Reason, why: &str, intake: &mut impl Intake) {
+        // A thousand of these are kept, and a name may be as long as a body.
+        let name = &metric.name[..metric.name.floor_char_boundary(SHOWN_BYTES_MAX)];
+        intake.refuse(self.point, reason, format_args!("{name}: {why}"));
     }
 }
 

@@ -3,6 +3,13 @@
 use super::*;
 use crate::intake::Reason;
 use crate::intake::testing::Collected;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, any_value};
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;
+use opentelemetry_proto::tonic::metrics::v1::{
+    Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics,
+};
+use opentelemetry_proto::tonic::resource::v1::Resource;
 
 /// What a request in JSON gives, and the same one as protobuf.
 fn take(json: &str) -> Collected {
@@ -182,4 +189,119 @@ fn attributes_with_names_of_control_characters_are_series_of_their_own() {
         "m{\"\0\0\0\"=\"a\",b=\"c\"}@1=1".to_owned(),
     ];
     assert_eq!(found.lines(), expected);
+}
+
+/// A request of one resource with empty attributes and gauges without a name.
+fn hollow(attributes: usize, metrics: usize, points: usize) -> ExportMetricsServiceRequest {
+    let point = NumberDataPoint {
+        time_unix_nano: 1_000_000,
+        ..NumberDataPoint::default()
+    };
+    let data_points = vec![point; points];
+    let metric = Metric {
+        data: (points > 0).then_some(Data::Gauge(Gauge { data_points })),
+        ..Metric::default()
+    };
+    let resource = Resource {
+        attributes: vec![KeyValue::default(); attributes],
+        ..Resource::default()
+    };
+    let of_scope = ScopeMetrics {
+        metrics: vec![metric; metrics],
+        ..ScopeMetrics::default()
+    };
+    let of_resource = ResourceMetrics {
+        resource: Some(resource),
+        scope_metrics: vec![of_scope],
+        ..ResourceMetrics::default()
+    };
+    ExportMetricsServiceRequest {
+        resource_metrics: vec![of_resource],
+    }
+}
+
+#[test]
+fn attributes_are_not_gone_through_again_for_each_metric_and_point() {
+    // Of the size of a small body: if every metric or point went through the
+    // attributes, this would not end.
+    let mut intake = Collected::default();
+    Decoder::new().decode(&hollow(200_000, 200_000, 0), &mut intake);
+    assert_eq!(intake.refused, []);
+    Decoder::new().decode(&hollow(200_000, 100_000, 1), &mut intake);
+    let (_, reason, text) = &intake.refused[99_999];
+    assert_eq!(
+        (*reason, &**text),
+        (Reason::Name, ": more than 1024 labels")
+    );
+    assert_eq!(intake.samples, []);
+}
+
+#[test]
+fn what_points_have_in_common_is_bounded_as_often_as_it_counts() {
+    let mut request = hollow(1, 1, 12_000);
+    let of_resource = &mut request.resource_metrics[0];
+    let long = AnyValue {
+        value: Some(any_value::Value::StringValue("x".repeat(200_000))),
+    };
+    if let Some(resource) = &mut of_resource.resource {
+        resource.attributes[0].key = "a".into();
+        resource.attributes[0].value = Some(long);
+    }
+    of_resource.scope_metrics[0].metrics[0].name = "m".into();
+    set_values(&mut request);
+    let mut intake = Collected::default();
+    Decoder::new().decode(&request, &mut intake);
+    let reasons: Vec<_> = intake.refused.iter().map(|refused| refused.1).collect();
+    assert_eq!(reasons.len(), 12_000);
+    assert_eq!((reasons[0], reasons[11_999]), (Reason::Name, Reason::Limit));
+}
+
+#[test]
+fn long_names_and_values_are_refused_in_short_words() {
+    let mut request = hollow(0, 1, 3);
+    let metric = &mut request.resource_metrics[0].scope_metrics[0].metrics[0];
+    metric.name = "\u{e9}".repeat(1 << 20);
+    let mut untimed = request.clone();
+    set_values(&mut request);
+    let metric = &mut untimed.resource_metrics[0].scope_metrics[0].metrics[0];
+    if let Some(Data::Gauge(gauge)) = &mut metric.data {
+        gauge
+            .data_points
+            .iter_mut()
+            .for_each(|point| point.time_unix_nano = 0);
+    }
+    let mut intake = Collected::default();
+    Decoder::new().decode(&request, &mut intake);
+    Decoder::new().decode(&untimed, &mut intake);
+    assert_eq!(intake.refused.len(), 6);
+    assert!(intake.refused.iter().all(|(_, _, text)| text.len() < 300));
+    assert_eq!(intake.refused[0].1, Reason::Name);
+
+    // A list of numbers takes much more room when it is written out.
+    let number = AnyValue {
+        value: Some(any_value::Value::DoubleValue(f64::MIN_POSITIVE)),
+    };
+    let list = any_value::Value::ArrayValue(ArrayValue {
+        values: vec![number; 10_000],
+    });
+    let mut request = hollow(1, 1, 1);
+    if let Some(resource) = &mut request.resource_metrics[0].resource {
+        resource.attributes[0].key = "a".into();
+        resource.attributes[0].value = Some(AnyValue { value: Some(list) });
+    }
+    set_values(&mut request);
+    let mut intake = Collected::default();
+    Decoder::new().decode(&request, &mut intake);
+    assert_eq!(intake.refused[0].1, Reason::Name);
+}
+
+fn set_values(request: &mut ExportMetricsServiceRequest) {
+    let metric = &mut request.resource_metrics[0].scope_metrics[0].metrics[0];
+    if let Some(Data::Gauge(gauge)) = &mut metric.data {
+        let value = Some(Value::AsDouble(1.0));
+        gauge
+            .data_points
+            .iter_mut()
+            .for_each(|point| point.value = value);
+    }
 }

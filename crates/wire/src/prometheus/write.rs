@@ -159,7 +159,7 @@ impl Decoder {
     #[inline]
     fn slot(&mut self, intake: &mut impl Intake) -> Result<Slot, Refused> {
         if self.labels.is_too_long() {
-            return Err(refused(&NameError::TooLong));
+            return Err(NameError::TooLong.into());
         }
         // With a delimiter hardly any row is the beginning of another, so the
         // expected one is compared in vain as seldom as can be.
@@ -183,16 +183,8 @@ impl Decoder {
                 _ => self.name.label(name, value),
             }
         }
-        self.name.finish().map_err(|error| refused(&error))?;
+        self.name.finish()?;
         intake.learn(row, b"", &self.name)
-    }
-}
-
-#[cold]
-fn refused(error: &NameError) -> Refused {
-    Refused {
-        reason: Reason::Name,
-        text: error.to_string(),
     }
 }
 
