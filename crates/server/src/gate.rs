@@ -1,4 +1,5 @@
-//! The gate between EXEC and everything else.
+//! The gate between EXEC and everything else. CLIENT PAUSE takes the same way,
+//! so that no write is under way any more when it is answered.
 //!
 //! An event loop runs commands while it holds a pass; EXEC runs while it has the
 //! gate alone, so no command of another loop comes between its own. Each loop

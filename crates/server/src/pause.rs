@@ -2,7 +2,11 @@
 
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a thread that waits for the end of a pause looks.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// A pause, if there is one.
 #[derive(Debug, Default)]
@@ -58,12 +62,18 @@ impl Pause {
         }
         (is_write || current.all).then_some(current.until)
     }
+
+    /// Keeps a thread until writes may go on, or the server is `stopping`.
+    pub(crate) fn wait(&self, stopping: &AtomicBool) {
+        while self.holds(true).is_some() && !stopping.load(Ordering::Acquire) {
+            thread::sleep(LOOK);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     #[test]
     fn a_pause_only_grows_until_it_ends() {

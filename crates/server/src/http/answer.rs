@@ -1,5 +1,6 @@
 //! Answers that say what is wrong: a status, and JSON with a sentence.
 
+use crate::intake::Failure;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_engine::{Error, ErrorKind, shown_key};
@@ -45,6 +46,14 @@ impl Answer {
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
         Self::new(status, error.to_string())
+    }
+
+    /// What kept samples from being applied.
+    pub(crate) fn failed(failure: &Failure) -> Self {
+        match failure {
+            Failure::Engine(error) => Self::engine(error),
+            Failure::Paused => Self::busy(failure.to_string()),
+        }
     }
 
     /// The same for what the engine did not do with the series under `key`,

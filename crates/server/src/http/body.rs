@@ -2,12 +2,15 @@
 
 use super::Context;
 use super::answer::Answer;
+use super::auth;
 use super::room::Room;
+use crate::acl::User;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use std::error::Error;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
@@ -74,16 +77,26 @@ impl Encoding {
     }
 }
 
-/// Takes in a whole body that is written.
+/// Takes in a whole body that is written, and says who writes it: whom the
+/// headers name, or else `given`, the user and password of the path.
 ///
 /// # Errors
-/// As [`receive_in`].
+/// Those of [`auth::user`], [`Context::ready`] and [`receive_in`].
 pub(crate) async fn receive(
     context: &Context,
     headers: &HeaderMap,
+    given: (Option<&str>, Option<&str>),
     body: Body,
-) -> Result<Received, Answer> {
-    receive_in(&context.work.writers, headers, body).await
+) -> Result<(Arc<User>, Received), Answer> {
+    let admit = || {
+        let user = auth::user(&context.shared.runtime.users, headers, given)?;
+        context.ready(true)?;
+        Ok(user)
+    };
+    admit()?;
+    let received = receive_in(&context.work.writers, headers, body).await?;
+    // A body may take long to come: what counts is what holds at its end.
+    Ok((admit()?, received))
 }
 
 /// Takes in a whole body of a request that has a place in `room`.

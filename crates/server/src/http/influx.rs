@@ -2,7 +2,6 @@
 
 use super::Context;
 use super::answer::{Answer, json_text};
-use super::auth;
 use super::body::{Received, receive};
 use crate::acl::User;
 use crate::intake::{Protocol, Report};
@@ -39,7 +38,6 @@ pub(super) struct V2 {
 
 /// A write, whatever its version.
 struct Write {
-    user: Arc<User>,
     precision: Precision,
     /// Name and value of the label for the database, where one is wanted.
     label: Option<(String, String)>,
@@ -52,14 +50,12 @@ pub(super) async fn write_v1(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
-    let given = (parameters.u.as_deref(), parameters.p.as_deref());
-    let user = auth::user(&context.shared.runtime.users, &headers, given)?;
     let write = Write {
-        user,
         precision: precision(parameters.precision.as_deref())?,
         label: label(&context, parameters.db),
     };
-    take(context, write, headers, body).await
+    let given = (parameters.u.as_deref(), parameters.p.as_deref());
+    take(context, write, headers, given, body).await
 }
 
 /// `POST /api/v2/write`.
@@ -69,13 +65,11 @@ pub(super) async fn write_v2(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
-    let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
     let write = Write {
-        user,
         precision: precision(parameters.precision.as_deref())?,
         label: label(&context, parameters.bucket),
     };
-    take(context, write, headers, body).await
+    take(context, write, headers, (None, None), body).await
 }
 
 #[derive(Deserialize)]
@@ -113,13 +107,13 @@ async fn take(
     context: Context,
     write: Write,
     headers: HeaderMap,
+    given: (Option<&str>, Option<&str>),
     body: Body,
 ) -> Result<Response, Answer> {
-    context.ready(true)?;
-    let received = receive(&context, &headers, body).await?;
+    let (user, received) = receive(&context, &headers, given, body).await?;
     let worker = context.clone();
     let (report, whole) = context
-        .block(move || decode(&worker, write, &received))
+        .block(move || decode(&worker, user, write, &received))
         .await?;
     let response = answer(&report);
     match whole {
@@ -130,7 +124,12 @@ async fn take(
 }
 
 /// Decodes and applies a body.
-fn decode(context: &Context, write: Write, received: &Received) -> (Report, Result<(), Answer>) {
+fn decode(
+    context: &Context,
+    user: Arc<User>,
+    write: Write,
+    received: &Received,
+) -> (Report, Result<(), Answer>) {
     let shared = &context.shared;
     let mut decoder = Decoder::new(write.precision);
     let mut scope = Vec::new();
@@ -138,9 +137,7 @@ fn decode(context: &Context, write: Write, received: &Received) -> (Report, Resu
         scope = value.clone().into_bytes();
         decoder = decoder.with_label(name.as_bytes(), value.as_bytes());
     }
-    let mut intake = context
-        .work
-        .intake(shared, Protocol::Influx, &scope, write.user);
+    let mut intake = context.work.intake(shared, Protocol::Influx, &scope, user);
     let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
     let report = intake.finish();
     let bytes = &shared.intake.of(Protocol::Influx).bytes;
@@ -152,7 +149,7 @@ fn decode(context: &Context, write: Write, received: &Received) -> (Report, Resu
 /// The answer to a body that was read to its end.
 fn answer(report: &Report) -> Response {
     if let Some(error) = &report.failure {
-        let mut answer = Answer::engine(error);
+        let mut answer = Answer::failed(error);
         let (kept, lost) = (report.samples, report.failed);
         answer.text = format!("{} ({kept} samples kept, {lost} not)", answer.text);
         return answer.into_response();

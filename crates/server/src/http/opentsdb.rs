@@ -5,7 +5,6 @@
 
 use super::Context;
 use super::answer::{Answer, json_text};
-use super::auth;
 use super::body::{Received, receive};
 use crate::acl::User;
 use crate::intake::{Protocol, Report};
@@ -33,9 +32,7 @@ pub(super) async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
-    let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
-    context.ready(true)?;
-    let received = receive(&context, &headers, body).await?;
+    let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     context
         .block(move || decode(&worker, user, &parameters, &received))
@@ -72,7 +69,7 @@ fn decode(
     let report = intake.finish();
     context.work.keep(Protocol::OpenTsdb, Vec::new(), intake);
     if let Some(error) = &report.failure {
-        return Err(Answer::engine(error));
+        return Err(Answer::failed(error));
     }
     let wants_details = parameters.details.is_some();
     if !wants_details && parameters.summary.is_none() {

@@ -6,7 +6,6 @@
 
 use super::Context;
 use super::answer::Answer;
-use super::auth;
 use super::body::{Received, receive};
 use crate::acl::User;
 use crate::intake::{Protocol, Report};
@@ -62,9 +61,7 @@ async fn take(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<Vec<u8>, Answer> {
-    let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
-    context.ready(true)?;
-    let received = receive(&context, headers, body).await?;
+    let (user, received) = receive(&context, headers, (None, None), body).await?;
     let worker = context.clone();
     context
         .block(move || decode(&worker, user, encoding, &received))
@@ -87,7 +84,7 @@ fn decode(
     let report = intake.finish();
     context.work.keep(Protocol::Otlp, Vec::new(), intake);
     match &report.failure {
-        Some(error) => Err(Answer::engine(error)),
+        Some(error) => Err(Answer::failed(error)),
         None => Ok(otlp::answer(encoding, rejected(&report), why(&report))),
     }
 }

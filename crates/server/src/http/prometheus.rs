@@ -8,7 +8,6 @@
 
 use super::Context;
 use super::answer::Answer;
-use super::auth;
 use super::body::{Encoding, Received, receive};
 use crate::acl::User;
 use crate::intake::{Protocol, Report};
@@ -59,9 +58,7 @@ pub(super) async fn import(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Answer> {
-    let user = auth::user(&context.shared.runtime.users, &headers, (None, None))?;
-    context.ready(true)?;
-    let received = receive(&context, &headers, body).await?;
+    let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     let (report, whole) = context
         .block(move || read_text(&worker, user, &received))
@@ -76,13 +73,11 @@ async fn take(
     headers: &HeaderMap,
     body: Body,
 ) -> Result<(Response, u64), Answer> {
-    let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
-    context.ready(true)?;
     if !matches!(Encoding::of(headers)?, Encoding::Snappy | Encoding::Zstd) {
         let text = "remote write is compressed with snappy: Content-Encoding must say so";
         return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
-    let received = receive(&context, headers, body).await?;
+    let (user, received) = receive(&context, headers, (None, None), body).await?;
     let worker = context.clone();
     let work = move || read_message(&worker, user, version, &received);
     let (report, whole) = context.block(work).await??;
@@ -166,7 +161,7 @@ fn version(headers: &HeaderMap) -> Result<Version, Answer> {
 /// The answer to what was read to its end; `unit` is what its numbers count.
 fn answer(report: &Report, unit: &str) -> Response {
     if let Some(error) = &report.failure {
-        return Answer::engine(error).into_response();
+        return Answer::failed(error).into_response();
     }
     if report.refused() == 0 {
         return StatusCode::NO_CONTENT.into_response();

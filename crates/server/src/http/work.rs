@@ -6,7 +6,7 @@ use super::metrics::MemoryByPart;
 use super::room::Room;
 use crate::acl::User;
 use crate::acl::log::HTTP;
-use crate::intake::{EngineIntake, Protocol};
+use crate::intake::{EngineIntake, Failure, InPause, Protocol};
 use crate::shared::Shared;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -73,7 +73,13 @@ impl Work {
                 return intake;
             }
         }
-        EngineIntake::new(Arc::clone(shared), protocol, HTTP, Some(user))
+        EngineIntake::new(
+            Arc::clone(shared),
+            protocol,
+            HTTP,
+            Some(user),
+            InPause::Refuse,
+        )
     }
 
     /// Keeps an intake for later requests.
@@ -103,7 +109,7 @@ impl Context {
             return Err(Answer::busy("the data is being loaded"));
         }
         match self.shared.pause.holds(writes) {
-            Some(_) => Err(Answer::busy("the server pauses, by CLIENT PAUSE")),
+            Some(_) => Err(Answer::busy(Failure::Paused.to_string())),
             None => Ok(()),
         }
     }

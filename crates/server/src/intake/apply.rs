@@ -1,6 +1,7 @@
 //! Batches: from waiting samples to outcomes by line.
 
-use super::{EngineIntake, Pending, Place, ToCome};
+use super::pass::enter;
+use super::{EngineIntake, Failure, Pending, Place, ToCome};
 use crate::command::ADD_EVENT;
 use crate::events::Class;
 use crate::observe::Limit;
@@ -26,7 +27,7 @@ impl EngineIntake {
         if waits && self.report.position != Position::default() {
             let synced = self.shared.db.sync_to(self.report.position);
             if let Err(error) = synced {
-                self.report.fail(error);
+                self.report.fail(Failure::Engine(error));
             }
         }
     }
@@ -45,10 +46,10 @@ impl EngineIntake {
                 });
             }
         }
-        let applied = {
-            let _pass = self.shared.gate.enter_beside_loops();
-            self.shared.db.append_resolved(&batch, &mut self.scratch)
-        };
+        let applied = enter(&self.shared, self.in_pause).and_then(|_pass| {
+            let applied = self.shared.db.append_resolved(&batch, &mut self.scratch);
+            applied.map_err(Failure::Engine)
+        });
         if applied.is_ok() && self.shared.events.is_listening() {
             for append in &batch {
                 let key = &append.series.key;
@@ -130,10 +131,10 @@ impl EngineIntake {
                 .collect(),
             false => Vec::new(),
         };
-        let applied = {
-            let _pass = self.shared.gate.enter_beside_loops();
-            self.shared.db.append(&batch, &mut self.scratch)
-        };
+        let applied = enter(&self.shared, self.in_pause).and_then(|_pass| {
+            let applied = self.shared.db.append(&batch, &mut self.scratch);
+            applied.map_err(Failure::Engine)
+        });
         let position = match applied {
             Ok(position) => position,
             Err(error) => return self.report.fail_samples(error, waiting.len()),

@@ -17,6 +17,7 @@
 mod ages;
 mod apply;
 mod figures;
+mod pass;
 mod remembered;
 mod report;
 #[cfg(test)]
@@ -24,8 +25,9 @@ mod tests;
 
 pub(crate) use ages::{AGE_BOUNDS_MS, AgeCounters, Ages};
 pub(crate) use figures::{Counters, Figures, Protocol};
+pub(crate) use pass::InPause;
 pub(crate) use remembered::{Remembered, Share};
-pub(crate) use report::Report;
+pub(crate) use report::{Failure, Report};
 #[cfg(test)]
 pub(crate) use tests::shared as test_shared;
 
@@ -54,6 +56,8 @@ pub(crate) struct EngineIntake {
     protocol: Protocol,
     /// How ACL LOG shows who sends.
     sender: &'static str,
+    /// What becomes of its samples during CLIENT PAUSE.
+    in_pause: InPause,
     /// Whose permissions count; `None` may write everywhere.
     user: Option<Arc<User>>,
     cache: SeriesCache,
@@ -118,18 +122,20 @@ struct Pending {
 
 impl EngineIntake {
     /// An intake for what `user` sends by `protocol`; without a user, all is
-    /// allowed. `sender` is how ACL LOG shows it.
+    /// allowed. `sender` is how ACL LOG shows it, `in_pause` what it does then.
     pub(crate) fn new(
         shared: Arc<Shared>,
         protocol: Protocol,
         sender: &'static str,
         user: Option<Arc<User>>,
+        in_pause: InPause,
     ) -> Self {
         let mut intake = Self {
             share: Share::new(Arc::clone(&shared)),
             shared,
             protocol,
             sender,
+            in_pause,
             user: user.filter(|user| !user.adds_anywhere),
             cache: SeriesCache::new(),
             series: Vec::new(),

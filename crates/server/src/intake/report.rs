@@ -3,7 +3,7 @@
 use super::ages::Ages;
 use latewood_engine::{Error, Position};
 use latewood_wire::intake::Reason;
-use std::fmt::Arguments;
+use std::fmt::{self, Arguments};
 
 /// Lines whose reason is kept; the others are counted.
 const LINES_MAX: usize = 1000;
@@ -27,11 +27,29 @@ pub(crate) struct Report {
     /// Where the last sample stands in the log.
     pub(crate) position: Position,
     /// What kept samples from being applied that are not their fault.
-    pub(crate) failure: Option<Error>,
+    pub(crate) failure: Option<Failure>,
     /// Samples that were not applied for that.
     pub(crate) failed: u64,
     /// ACL LOG was told of a series that the user may not write.
     pub(super) has_denied: bool,
+}
+
+/// What keeps samples from being applied that are not at fault.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The database does not take them.
+    Engine(Error),
+    /// CLIENT PAUSE holds writes up, and the sender can come again.
+    Paused,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(error) => error.fmt(f),
+            Self::Paused => f.write_str("the server pauses, by CLIENT PAUSE"),
+        }
+    }
 }
 
 /// Something of a line that was refused.
@@ -63,12 +81,12 @@ impl Report {
         }
     }
 
-    pub(super) fn fail(&mut self, error: Error) {
-        self.failure.get_or_insert(error);
+    pub(super) fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
     }
 
-    pub(super) fn fail_samples(&mut self, error: Error, samples: usize) {
+    pub(super) fn fail_samples(&mut self, failure: Failure, samples: usize) {
         self.failed += samples as u64;
-        self.fail(error);
+        self.fail(failure);
     }
 }

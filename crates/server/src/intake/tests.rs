@@ -35,7 +35,13 @@ pub(crate) fn shared() -> Arc<Shared> {
 }
 
 fn intake(shared: &Arc<Shared>) -> EngineIntake {
-    EngineIntake::new(Arc::clone(shared), Protocol::Influx, "influx", None)
+    EngineIntake::new(
+        Arc::clone(shared),
+        Protocol::Influx,
+        "influx",
+        None,
+        InPause::Wait,
+    )
 }
 
 fn at(ms: i64) -> Moment {
@@ -230,7 +236,13 @@ fn a_user_writes_only_where_it_may() {
     let rules = ["on", "+ts.add", "%W~cpu*"].map(|rule| rule.as_bytes().to_vec());
     let user = User::new(b"sender", 1).with(&rules).unwrap();
     let (sender, user) = ("influx", Some(Arc::new(user)));
-    let mut intake = EngineIntake::new(Arc::clone(&shared), Protocol::Influx, sender, user);
+    let mut intake = EngineIntake::new(
+        Arc::clone(&shared),
+        Protocol::Influx,
+        sender,
+        user,
+        InPause::Wait,
+    );
     bring(&mut intake, "cpu", at(1), 1.0, 1);
     bring(&mut intake, "mem", at(1), 1.0, 2);
     bring(&mut intake, "mem", at(2), 1.0, 3);

@@ -1,7 +1,7 @@
 //! One connection: what arrives is a batch, and the answers go back.
 
-use super::{Next, Speaker, wait_for_pause};
-use crate::intake::{EngineIntake, Protocol};
+use super::{Next, Speaker};
+use crate::intake::{EngineIntake, InPause, Protocol};
 use crate::shared::Shared;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -30,7 +30,13 @@ pub(super) fn serve(
     let users = &shared.runtime.users;
     let intake = || {
         let user = Some(users.default_user());
-        EngineIntake::new(Arc::clone(shared), protocol, protocol.name(), user)
+        EngineIntake::new(
+            Arc::clone(shared),
+            protocol,
+            protocol.name(),
+            user,
+            InPause::Wait,
+        )
     };
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     // Pages that no sender fills are not taken from the system.
@@ -43,7 +49,7 @@ pub(super) fn serve(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => break Err(error),
         };
-        wait_for_pause(shared);
+        shared.pause.wait(&shared.stopping);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake());
         }

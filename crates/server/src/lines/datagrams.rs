@@ -5,8 +5,7 @@
 //! it comes here; while a batch waits for memory or for the disk, that may be.
 
 use super::listener::is_barred;
-use super::wait_for_pause;
-use crate::intake::{EngineIntake, Protocol};
+use crate::intake::{EngineIntake, InPause, Protocol};
 use crate::shared::Shared;
 use latewood_wire::influx::{Decoder, Precision};
 use latewood_wire::intake::{Intake, Reason};
@@ -42,7 +41,13 @@ pub(super) fn serve(
     let intake = || {
         let user = Some(users.default_user());
         let protocol = Protocol::Influx;
-        EngineIntake::new(Arc::clone(shared), protocol, protocol.name(), user)
+        EngineIntake::new(
+            Arc::clone(shared),
+            protocol,
+            protocol.name(),
+            user,
+            InPause::Wait,
+        )
     };
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
@@ -55,7 +60,7 @@ pub(super) fn serve(
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        wait_for_pause(shared);
+        shared.pause.wait(&shared.stopping);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake());
         }

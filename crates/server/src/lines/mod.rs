@@ -27,17 +27,11 @@ pub(crate) use listener::{Bound, Serving, bind};
 use crate::intake::{EngineIntake, Report};
 use crate::shared::Shared;
 use latewood_wire::intake::{Intake, Reason};
-use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::Duration;
 
 /// Bytes of one line, its ending included.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Connections of one address at a time, where `--maxclients` does not say less.
 pub(crate) const CONNECTIONS_MAX: usize = 1024;
-
-/// How often a thread that waits for the end of a pause looks.
-const PAUSE_LOOK: Duration = Duration::from_millis(10);
 
 /// What one protocol does with the bytes of a connection.
 trait Speaker: Send {
@@ -65,13 +59,6 @@ trait Speaker: Send {
 enum Next {
     Line,
     Close,
-}
-
-/// Waits while CLIENT PAUSE holds writes up, and lets the sender wait.
-fn wait_for_pause(shared: &Shared) {
-    while shared.pause.holds(true).is_some() && !shared.stopping.load(Ordering::Acquire) {
-        thread::sleep(PAUSE_LOOK);
-    }
 }
 
 /// Refuses line `number`, of which only `rest` has come: the end of a value or

@@ -189,7 +189,7 @@ fn next<'a>(
     match client.parser.parse(input, &limits) {
         Ok(Parsed::Command { consumed }) => {
             let args = Args::new(client.parser.command(), input);
-            let _alone = (client.session.transaction.is_some() && args.is(0, "EXEC")).then(|| {
+            let _alone = runs_alone(&client.session, &args).then(|| {
                 *pass = None;
                 shared.gate.alone()
             });
@@ -219,6 +219,13 @@ fn next<'a>(
             None
         }
     }
+}
+
+/// Whether a command runs while no other does: EXEC, and CLIENT PAUSE, so that
+/// it is answered once no write is under way that has not met it.
+fn runs_alone(session: &Session, args: &Args<'_>) -> bool {
+    (session.transaction.is_some() && args.is(0, "EXEC"))
+        || (args.len() > 1 && args.is(0, "CLIENT") && args.is(1, "PAUSE"))
 }
 
 #[cold]

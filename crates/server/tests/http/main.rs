@@ -10,6 +10,7 @@ mod client;
 mod export;
 mod influx;
 mod limits;
+mod meanwhile;
 mod metrics;
 mod opentsdb;
 mod otlp;

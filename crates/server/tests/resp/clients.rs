@@ -1,6 +1,7 @@
 //! CLIENT, as far as it concerns other connections; MONITOR.
 
 use crate::harness::{Client, Server, encoded, text};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 fn id(client: &mut Client) -> String {
     let id = client.ask("CLIENT ID");
@@ -105,6 +106,39 @@ fn connections_can_be_closed() {
     // Who closes itself reads the reply first.
     other.expect(&[(&*format!("CLIENT KILL ADDR {address} SKIPME no"), ":1\r\n")]);
     assert_eq!(other.rest(), b"");
+}
+
+#[test]
+fn nothing_is_written_once_a_pause_is_answered() {
+    // It has two event loops, and connections go to them in turn.
+    let server = Server::start();
+    let (mut client, mut writer) = (server.client(), server.client());
+    client.ask("TS.CREATE k");
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        let writes = threads.spawn(|| {
+            let mut timestamps = 1..;
+            while !ended.load(Ordering::Relaxed) {
+                let adds = timestamps.by_ref().take(5000);
+                let adds: Vec<_> = adds
+                    .map(|at| encoded(&format!("TS.ADD k {at} 1")))
+                    .collect();
+                writer.send(&adds.concat());
+                adds.iter().for_each(|_| drop(writer.reply()));
+            }
+        });
+        let mut moved = 0;
+        for _ in 0..300 {
+            client.expect(&[("CLIENT PAUSE 600000 WRITE", "+OK\r\n")]);
+            let then = client.ask("TS.GET k");
+            (0..20).for_each(|_| drop(client.ask("PING")));
+            moved += u32::from(client.ask("TS.GET k") != then);
+            client.ask("CLIENT UNPAUSE");
+        }
+        ended.store(true, Ordering::Relaxed);
+        writes.join().unwrap();
+        assert_eq!(moved, 0, "writes went on in so many pauses of 300");
+    });
 }
 
 #[test]

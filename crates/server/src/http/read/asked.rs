@@ -50,6 +50,24 @@ impl Asked {
         body: Body,
     ) -> Result<Self, Answer> {
         add(&context.shared.reads.of(endpoint).requests, 1);
+        Self::admit(context, endpoint, headers)?;
+        let received = receive_in(&context.work.readers, headers, body).await?;
+        Ok(Self {
+            context: context.clone(),
+            endpoint,
+            received,
+            // A body may take long to come: what counts is what holds at its end.
+            user: Self::admit(context, endpoint, headers)?,
+            memory: None,
+        })
+    }
+
+    /// Who asks, where that user may and the database can be asked.
+    fn admit(
+        context: &Context,
+        endpoint: Endpoint,
+        headers: &HeaderMap,
+    ) -> Result<Arc<User>, Answer> {
         let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
         if !user.may_run(endpoint.command()) {
             let log = &context.shared.runtime.users.log;
@@ -60,14 +78,7 @@ impl Asked {
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
         context.ready(false)?;
-        let received = receive_in(&context.work.readers, headers, body).await?;
-        Ok(Self {
-            context: context.clone(),
-            endpoint,
-            received,
-            user,
-            memory: None,
-        })
+        Ok(user)
     }
 
     /// The same with its parameters.
