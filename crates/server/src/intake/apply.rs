@@ -46,16 +46,18 @@ impl EngineIntake {
                 });
             }
         }
+        // Events are told of behind the gate: no EXEC sees the samples before
+        // its WATCH does.
         let applied = enter(&self.shared, self.in_pause).and_then(|_pass| {
             let applied = self.shared.db.append_resolved(&batch, &mut self.scratch);
+            if applied.is_ok() && self.shared.events.is_listening() {
+                for append in &batch {
+                    let key = &append.series.key;
+                    self.shared.changed(Class::Module, ADD_EVENT, key);
+                }
+            }
             applied.map_err(Failure::Engine)
         });
-        if applied.is_ok() && self.shared.events.is_listening() {
-            for append in &batch {
-                let key = &append.series.key;
-                self.shared.changed(Class::Module, ADD_EVENT, key);
-            }
-        }
         match applied {
             Ok(position) => {
                 self.report.position = self.report.position.max(position);
@@ -131,18 +133,22 @@ impl EngineIntake {
                 .collect(),
             false => Vec::new(),
         };
-        let applied = enter(&self.shared, self.in_pause).and_then(|_pass| {
-            let applied = self.shared.db.append(&batch, &mut self.scratch);
-            applied.map_err(Failure::Engine)
-        });
-        let position = match applied {
+        let pass = match enter(&self.shared, self.in_pause) {
+            Ok(pass) => pass,
+            Err(failure) => return self.report.fail_samples(failure, waiting.len()),
+        };
+        let position = match self.shared.db.append(&batch, &mut self.scratch) {
             Ok(position) => position,
-            Err(error) => return self.report.fail_samples(error, waiting.len()),
+            Err(error) => {
+                let failure = Failure::Engine(error);
+                return self.report.fail_samples(failure, waiting.len());
+            }
         };
         self.report.position = self.report.position.max(position);
         if self.shared.events.is_listening() {
             self.tell_of_fresh(&batch, &new);
         }
+        drop(pass);
         drop(batch);
         for (index, pending) in waiting.iter().enumerate() {
             let outcome = self.scratch.outcomes()[index];

@@ -18,6 +18,7 @@ mod prometheus;
 mod reading;
 mod remote_read;
 mod users;
+mod watch;
 mod wrong;
 
 use harness::Server;
