@@ -4,6 +4,9 @@
 #[path = "../db_support/mod.rs"]
 mod db_support;
 mod faults;
+#[path = "../compact/hooked.rs"]
+mod hooked;
+mod meanwhile;
 mod story;
 mod triggers;
 

@@ -29,6 +29,7 @@ use crate::notices::About;
 use crate::observe::Work;
 use crate::options::Options;
 use crate::wal::Position;
+use files::Written;
 use parking_lot::{Mutex, MutexGuard};
 use stats::Counters;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -204,15 +205,8 @@ impl Core {
             Some((_, number)) => number,
             None => self.manifest().flush + 1,
         };
-        let epoch = self.epoch();
         self.budget.begin_flush();
-        let flushed = self.flush_partition(partition, number);
-        if flushed.is_err() && self.epoch() != epoch {
-            // Everything was removed meanwhile: there is nothing left to flush.
-            turn.failed = None;
-            turn.failures = 0;
-            return Ok(());
-        }
+        let flushed = self.flush_what_is_left(partition, number);
         let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.flusher.counters.note(&flushed, took_ns);
         self.observer.note(Work::Flush, took_ns);
@@ -239,6 +233,18 @@ impl Core {
                 turn.retry_ns = begun_ns + took_ns + wait_ns.min(RETRY_MAX_NS);
                 self.flusher.works.store(false, Ordering::Relaxed);
                 Err(error)
+            }
+        }
+    }
+
+    /// Flushes a partition, again where everything was removed meanwhile: series
+    /// that came since may be frozen under this number.
+    fn flush_what_is_left(&self, partition: u32, number: u64) -> Result<Written> {
+        loop {
+            let epoch = self.epoch();
+            let flushed = self.flush_partition(partition, number);
+            if flushed.is_ok() || self.epoch() == epoch {
+                return flushed;
             }
         }
     }
