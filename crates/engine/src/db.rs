@@ -349,19 +349,15 @@ impl Db {
             let overdue_ms = self.core.overdue_ms(&state);
             let is_expired =
                 |place| overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms));
-            let places = state.slab.places();
-            while place < places {
+            for (place, series) in state.slab.iter_from(place) {
                 if left == 0 {
                     return (shard as u64) << 32 | place as u64;
                 }
-                if let Some(series) = state.slab.get(place)
-                    && !is_expired(place)
-                    && !state.unnamed.contains(&self.core.id_of(shard, place))
-                {
+                let id = self.core.id_of(shard, place);
+                if !is_expired(place) && !state.unnamed.contains(&id) {
                     visit(&series.key);
                     left -= 1;
                 }
-                place += 1;
             }
             shard += 1;
             place = 0;

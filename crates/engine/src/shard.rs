@@ -14,6 +14,7 @@ use latewood_model::SeriesId;
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::hint::{black_box, spin_loop};
+use std::num::NonZeroU64;
 
 /// So many series of each shard are in the processor's cache anyway.
 const CACHED_PLACES: usize = 512;
@@ -75,9 +76,10 @@ pub(crate) struct ShardState {
     pub(crate) destinations: usize,
     /// Series that are being built and have no key yet; see [`crate::copy`].
     pub(crate) unnamed: Vec<SeriesId>,
-    /// The positions of series that came out of series files, by place; empty
-    /// once the log is replayed.
-    pub(crate) restored: Vec<u64>,
+    /// The positions of series that came out of series files, where they have
+    /// one; empty once the log is replayed. In pages, since places are not used
+    /// again: most of those ever given may be empty.
+    pub(crate) restored: Slab<NonZeroU64>,
     pub(crate) counters: Counters,
 }
 
@@ -85,7 +87,9 @@ impl ShardState {
     /// What the log says of the series at `place` up to here is in files.
     #[inline]
     pub(crate) fn restored_position(&self, place: usize) -> u64 {
-        self.restored.get(place).copied().unwrap_or(0)
+        self.restored
+            .get(place)
+            .map_or(0, |position| position.get())
     }
 
     /// Fetches the memory of series that are about to be written to: looks
@@ -148,7 +152,7 @@ impl ShardState {
         self.heads.clear();
         self.expiries.clear();
         self.unnamed.clear();
-        self.restored = Vec::new();
+        self.restored.clear();
         self.sources.clear();
         self.destinations = 0;
     }

@@ -94,6 +94,28 @@ impl<T> Slab<T> {
         Some(old)
     }
 
+    /// The number of values. Linear in the pages.
+    pub(crate) fn len(&self) -> usize {
+        self.pages.iter().map(|page| page.filled).sum()
+    }
+
+    /// The values in order, each with its place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &T)> {
+        self.iter_from(0)
+    }
+
+    /// The same from a place on. Places without a value cost a look for each
+    /// page at most, where whole pages have none.
+    pub(crate) fn iter_from(&self, place: usize) -> impl Iterator<Item = (usize, &T)> {
+        let first = place / Self::PAGE_PLACES;
+        let pages = self.pages.iter().enumerate().skip(first);
+        let all = pages.flat_map(|(number, page)| {
+            let places = (number * Self::PAGE_PLACES..).zip(&page.places);
+            places.filter_map(|(place, value)| Some((place, value.as_ref()?)))
+        });
+        all.skip_while(move |(at, _)| *at < place)
+    }
+
     /// The number of pages.
     pub(crate) fn pages(&self) -> usize {
         self.pages.len()
@@ -114,7 +136,7 @@ impl<T> Slab<T> {
 
     /// Forgets all values.
     pub(crate) fn clear(&mut self) {
-        self.pages.clear();
+        self.pages = Vec::new();
     }
 }
 
@@ -134,6 +156,11 @@ mod tests {
             all.cloned().collect()
         };
         assert_eq!(held(&slab), ["0", "3", "1000", "2000"]);
+        let places = |from| slab.iter_from(from).map(|(place, _)| place);
+        assert_eq!(places(0).collect::<Vec<_>>(), [0, 3, 1_000, 2_000]);
+        assert_eq!(places(4).collect::<Vec<_>>(), [1_000, 2_000]);
+        assert_eq!(places(2_001).count(), 0);
+        assert_eq!(slab.len(), 4);
         let full = slab.memory_bytes();
         assert_eq!(slab.remove(1_000).unwrap(), "1000");
         assert!(slab.memory_bytes() < full, "an empty page holds nothing");

@@ -319,7 +319,7 @@ impl Core {
             let untold = state.heads.take_untold();
             if self.keys.len() == 0 {
                 // A replay makes the map of keys last.
-                series += state.slab.places();
+                series += state.slab.len();
             }
             stored += state.heads.stored();
             drop(state);

@@ -199,9 +199,12 @@ impl Replayer<'_> {
 
     /// Removes every series that was there at `position`.
     fn flush_all(&self, position: Position) {
-        let came_later = |at: &u64| *at > position.0;
+        let came_later = |state: &ShardState| {
+            let mut restored = state.restored.iter();
+            restored.any(|(_, at)| at.get() > position.0)
+        };
         let mut shards = self.core.shards.iter();
-        if shards.any(|shard| shard.lock().restored.iter().any(came_later)) {
+        if shards.any(|shard| came_later(&shard.lock())) {
             self.remove_older(position);
             return;
         }
@@ -218,11 +221,11 @@ impl Replayer<'_> {
     fn remove_older(&self, position: Position) {
         for (number, shard) in self.core.shards.iter().enumerate() {
             let mut state = shard.lock();
-            for place in 0..state.slab.places() {
-                if state.restored_position(place) <= position.0 {
-                    self.core
-                        .take_out(&mut state, self.core.id_of(number, place));
-                }
+            let is_older = |place: &usize| state.restored_position(*place) <= position.0;
+            let places = state.slab.iter().map(|(place, _)| place);
+            for place in places.filter(is_older).collect::<Vec<_>>() {
+                let id = self.core.id_of(number, place);
+                self.core.take_out(&mut state, id);
             }
         }
         self.core.drop_floor();

@@ -20,6 +20,8 @@ use std::sync::atomic::Ordering;
 
 /// Rows written before the lock of a destination's shard is given back.
 const ROWS_MAX: usize = 4096;
+/// Series looked at before the lock of their shard is given back.
+const LOOKS_MAX: usize = 256;
 /// Late samples that are settled before marks among them are worked off.
 const SETTLE_FIRST: usize = 4096;
 
@@ -135,19 +137,29 @@ impl Core {
     /// Works off what is marked in any source.
     pub(crate) fn freshen_all(&self) -> Result<()> {
         for shard in 0..self.shards.len() {
-            let places = self.shards[shard].lock().slab.places();
-            for place in 0..places {
-                let works = {
-                    let state = self.shards[shard].lock();
-                    let series = state.slab.get(place);
-                    series.is_some_and(|series| series.has_rule_work(Take::All))
-                };
-                if works {
+            let mut from = 0;
+            while let Some((works, next)) = self.working(shard, from) {
+                for place in works {
                     self.freshen(self.id_of(shard, place), Take::All)?;
                 }
+                from = next;
             }
         }
         Ok(())
+    }
+
+    /// The places of those of the next series of a shard that have work, and
+    /// where to go on; `None` behind the last.
+    fn working(&self, shard: usize, from: usize) -> Option<(Vec<usize>, usize)> {
+        let state = self.shards[shard].lock();
+        let (mut works, mut next) = (Vec::new(), None);
+        for (place, series) in state.slab.iter_from(from).take(LOOKS_MAX) {
+            next = Some(place + 1);
+            if series.has_rule_work(Take::All) {
+                works.push(place);
+            }
+        }
+        next.map(|next| (works, next))
     }
 
     /// Works off what was noted since the last call, of each shard.

@@ -68,8 +68,8 @@ impl Core {
     fn all_rules(&self, states: &AllShards<'_>) -> Vec<(SeriesId, SeriesId, u64)> {
         let mut found = Vec::new();
         for (shard, state) in states.iter().enumerate() {
-            for place in 0..state.slab.places() {
-                if let Some(Links::Source(source)) = state.slab.get(place).and_then(Series::links) {
+            for (place, series) in state.slab.iter() {
+                if let Some(Links::Source(source)) = series.links() {
                     let id = self.id_of(shard, place);
                     let rules = source.rules().iter();
                     found.extend(rules.map(|rule| (id, rule.destination, rule.number)));

@@ -20,6 +20,7 @@ use crate::store::SeriesFileMeta;
 use crate::wal::Position;
 use latewood_model::SeriesId;
 use parking_lot::Mutex;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 impl Core {
@@ -40,9 +41,10 @@ impl Core {
     /// Makes the series of all series files.
     fn load_series(&self) -> Result<()> {
         let manifest = self.manifest();
-        for shard in &self.shards {
-            let places = manifest.next_id.div_ceil(self.shards.len() as u64);
-            // At most as many as ids.
+        let shards = self.shards.len() as u64;
+        for (shard, number) in self.shards.iter().zip(0..) {
+            // Those of its own ids that were given, and so no more than ids.
+            let places = manifest.next_id.saturating_sub(number).div_ceil(shards);
             shard.lock().next_place = places as usize;
         }
         let files: Vec<&SeriesFileMeta> = manifest.series_files().collect();
@@ -134,10 +136,9 @@ impl Core {
     fn restore(&self, state: &mut ShardState, row: SeriesRow) {
         let (id, place) = (row.id, self.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);
-        if state.restored.len() <= place {
-            state.restored.resize(place + 1, 0);
+        if let Some(position) = NonZeroU64::new(row.position) {
+            state.restored.insert(place, position);
         }
-        state.restored[place] = row.position;
         if row.expires_at_ms.is_some() {
             self.note_expiry(state, id, row.expires_at_ms);
         }

@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::error::Result;
 use crate::shard::ShardState;
 use latewood_model::SeriesId;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Core {
@@ -21,7 +21,7 @@ impl Core {
         let displaced = self.map_keys(named);
         self.tie_rules();
         for shard in &self.shards {
-            shard.lock().restored = Vec::new();
+            shard.lock().restored.clear();
         }
         displaced
     }
@@ -58,7 +58,7 @@ impl Core {
         let mut live = BTreeSet::new();
         for (number, shard) in self.shards.iter().enumerate() {
             let state = shard.lock();
-            let places = (0..state.slab.places()).filter(|&place| state.slab.get(place).is_some());
+            let places = state.slab.iter().map(|(place, _)| place);
             live.extend(places.map(|place| partition_of(self.id_of(number, place))));
         }
         live
@@ -66,9 +66,9 @@ impl Core {
 
     /// Enters every series under its key; the keys of those in another's way.
     fn map_keys(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
-        let count = |state: &ShardState| state.slab.places();
-        let places: usize = self.shards.iter().map(|shard| count(&shard.lock())).sum();
-        self.keys.reserve(places);
+        let count = |state: &ShardState| state.slab.len();
+        let series: usize = self.shards.iter().map(|shard| count(&shard.lock())).sum();
+        self.keys.reserve(series);
         let doubled = std::thread::scope(|scope| {
             let shards =
                 (0..self.shards.len()).map(|shard| scope.spawn(move || self.map_shard(shard)));
@@ -79,39 +79,51 @@ impl Core {
             };
             workers.into_iter().flat_map(join).collect::<Vec<_>>()
         });
-        let displace = |(one, other)| self.displace(one, other, named);
-        doubled.into_iter().filter_map(displace).collect()
+        let mut rivals = BTreeMap::<Arc<[u8]>, BTreeSet<SeriesId>>::new();
+        for (key, pair) in doubled {
+            rivals.entry(key).or_default().extend(pair);
+        }
+        rivals
+            .iter()
+            .flat_map(|(key, ids)| self.displace(key, ids, named))
+            .collect()
     }
 
     /// The same for one shard: pairs of series with one key.
-    fn map_shard(&self, shard: usize) -> Vec<(SeriesId, SeriesId)> {
+    fn map_shard(&self, shard: usize) -> Vec<(Arc<[u8]>, [SeriesId; 2])> {
         let state = self.shards[shard].lock();
         let mut doubled = Vec::new();
-        for place in 0..state.slab.places() {
-            if let Some(series) = state.slab.get(place) {
-                let (id, key) = (self.id_of(shard, place), series.key.clone());
-                let other = self.keys.insert(self.keys.hash(&key), key, id);
-                doubled.extend(other.map(|other| (other, id)));
-            }
+        for (place, series) in state.slab.iter() {
+            let (id, key) = (self.id_of(shard, place), &series.key);
+            let other = self.keys.insert(self.keys.hash(key), key.clone(), id);
+            doubled.extend(other.map(|other| (key.clone(), [other, id])));
         }
         doubled
     }
 
-    /// Leaves the one of two series with one key that got it last, as far as
-    /// can be told; the key.
-    fn displace(&self, one: SeriesId, other: SeriesId, named: &[SeriesId]) -> Option<Arc<[u8]>> {
-        let rank = |id: SeriesId| {
-            let state = self.shards[self.shard_of(id)].lock();
-            let restored = state.restored_position(self.place_of(id));
-            (named.iter().rposition(|&named| named == id), restored, id)
+    /// Leaves the one of several series with one key that got it last, as far
+    /// as can be told; the key, once for each that had to go.
+    fn displace(
+        &self,
+        key: &Arc<[u8]>,
+        rivals: &BTreeSet<SeriesId>,
+        named: &[SeriesId],
+    ) -> Vec<Arc<[u8]>> {
+        let rank = |id: &SeriesId| {
+            let state = self.shards[self.shard_of(*id)].lock();
+            let restored = state.restored_position(self.place_of(*id));
+            (named.iter().rposition(|named| named == id), restored, *id)
         };
-        let (winner, loser) = match rank(one) > rank(other) {
-            true => (one, other),
-            false => (other, one),
+        let Some(&winner) = rivals.iter().max_by_key(|id| rank(id)) else {
+            return Vec::new();
         };
-        let lost = self.take_out(&mut self.shards[self.shard_of(loser)].lock(), loser)?;
-        let hash = self.keys.hash(&lost.key);
-        self.keys.insert(hash, lost.key.clone(), winner);
-        Some(lost.key)
+        let losers = rivals.iter().filter(|&&id| id != winner);
+        let gone = losers.filter_map(|&id| {
+            let mut state = self.shards[self.shard_of(id)].lock();
+            Some(self.take_out(&mut state, id)?.key)
+        });
+        let gone = gone.collect();
+        self.keys.insert(self.keys.hash(key), key.clone(), winner);
+        gone
     }
 }
