@@ -9,6 +9,7 @@ mod tests;
 
 use super::line::Line;
 use super::{Protocol, double};
+use memchr::memchr2_iter;
 
 /// Appends replies to a buffer.
 #[derive(Debug)]
@@ -202,10 +203,8 @@ impl<'a> Reply<'a> {
         self.out.push(kind);
         let start = self.out.len();
         self.out.extend_from_slice(text);
-        for byte in &mut self.out[start..] {
-            if matches!(byte, b'\r' | b'\n') {
-                *byte = b' ';
-            }
+        for at in memchr2_iter(b'\r', b'\n', text) {
+            self.out[start + at] = b' ';
         }
         self.out.extend_from_slice(b"\r\n");
     }
