@@ -3,11 +3,12 @@
 #![no_main]
 
 use latewood_wire::intake::testing::Collected;
-use latewood_wire::otlp::{Decoder, Encoding, read};
+use latewood_wire::otlp::{Decoder, Encoding, read, weight};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|body: &[u8]| {
     for encoding in [Encoding::Protobuf, Encoding::Json] {
+        let _ = weight(encoding, body);
         let Ok(request) = read(encoding, body) else {
             continue;
         };

@@ -1,9 +1,10 @@
 //! Answers that say what is wrong: a status, and JSON with a sentence.
 
 use crate::intake::Failure;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_engine::{Error, ErrorKind, shown_key};
+use serde::Serialize;
 use serde_json::json;
 
 /// A refusal.
@@ -102,7 +103,9 @@ impl IntoResponse for Answer {
 }
 
 /// A body of JSON with its type.
-pub(crate) fn json_text(value: &serde_json::Value) -> impl IntoResponse + use<> {
+pub(crate) fn json_text(value: &impl Serialize) -> ([(HeaderName, &'static str); 1], String) {
     let kind = [(header::CONTENT_TYPE, "application/json")];
-    (kind, format!("{value}\n"))
+    // Nothing that is answered has keys that are no texts, which alone can fail.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    (kind, text + "\n")
 }

@@ -21,6 +21,9 @@ pub(crate) const BODY_BYTES_MAX: usize = 64 << 20;
 pub(crate) const INFLATED_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of a body uncompressed, where it must be read at once.
 pub(crate) const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// Bytes of memory that what a body holds may take once it is read. With the
+/// body itself that is all there is for the requests that write.
+pub(crate) const DECODED_BYTES_MAX: usize = 192 << 20;
 /// Longest time a body may take to come.
 const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the dictionary of a zstd frame, as a power of two.
@@ -261,6 +264,21 @@ fn cut_short(error: &axum::Error) -> Answer {
         cause = behind;
     }
     Answer::bad(format!("the body ends early: {cause}"))
+}
+
+/// Memory for what a body holds, to be kept until it is done with.
+///
+/// # Errors
+/// 413 where it is more than there may ever be, 503 where others take it.
+pub(crate) fn decoded(context: &Context, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
+    if bytes > DECODED_BYTES_MAX {
+        let text = format!(
+            "what the body holds takes more than {DECODED_BYTES_MAX} bytes of memory: send less \
+             at a time"
+        );
+        return Err(Answer::new(StatusCode::PAYLOAD_TOO_LARGE, text));
+    }
+    context.work.writers.memory(bytes)
 }
 
 fn too_long(bytes_max: u64) -> Answer {

@@ -5,7 +5,7 @@
 
 use super::Context;
 use super::answer::{Answer, json_text};
-use super::body::{Received, receive};
+use super::body::{Received, decoded, receive};
 use crate::acl::User;
 use crate::intake::{Protocol, Report};
 use axum::body::Body;
@@ -13,8 +13,9 @@ use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::opentsdb::{Writer, json};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -49,6 +50,7 @@ fn decode(
     let shared = &context.shared;
     let bytes = &shared.intake.of(Protocol::OpenTsdb).bytes;
     bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    let _memory = decoded(context, json::weight(&body))?;
     let points = match json::points(&body) {
         Ok(points) if points.is_empty() => {
             return Ok(refused("No datapoints found in content", ""));
@@ -81,10 +83,11 @@ fn decode(
             ),
         });
     }
-    let mut summary = json!({"success": report.samples, "failed": report.refused()});
-    if wants_details {
-        summary["errors"] = details(&report, &points);
-    }
+    let summary = Summary {
+        errors: wants_details.then(|| details(&report, &points)),
+        failed: report.refused(),
+        success: report.samples,
+    };
     let status = match report.refused() {
         0 => StatusCode::OK,
         _ => StatusCode::BAD_REQUEST,
@@ -92,12 +95,28 @@ fn decode(
     Ok((status, json_text(&summary)).into_response())
 }
 
-/// The refused points, as they were sent, and why; the first of very many.
-fn details(report: &Report, points: &[&serde_json::value::RawValue]) -> serde_json::Value {
+/// What the answer says of points.
+#[derive(Serialize)]
+struct Summary<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    errors: Option<Vec<Refusal<'a>>>,
+    failed: u64,
+    success: u64,
+}
+
+/// A refused point as it was sent, which may be of any size, and why.
+#[derive(Serialize)]
+struct Refusal<'a> {
+    datapoint: &'a RawValue,
+    error: &'a str,
+}
+
+/// The refused points; the first of very many.
+fn details<'a>(report: &'a Report, points: &[&'a RawValue]) -> Vec<Refusal<'a>> {
     let told = report.lines.iter().filter_map(|line| {
-        let point = points.get((line.number as usize).checked_sub(1)?)?;
-        let point: serde_json::Value = serde_json::from_str(point.get()).ok()?;
-        Some(json!({"error": line.text, "datapoint": point}))
+        let datapoint = *points.get((line.number as usize).checked_sub(1)?)?;
+        let error = &line.text;
+        Some(Refusal { datapoint, error })
     });
     told.collect()
 }

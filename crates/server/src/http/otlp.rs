@@ -6,7 +6,7 @@
 
 use super::Context;
 use super::answer::Answer;
-use super::body::{Received, receive};
+use super::body::{Received, decoded, receive};
 use crate::acl::User;
 use crate::intake::{Protocol, Report};
 use axum::body::Body;
@@ -17,6 +17,9 @@ use latewood_wire::otlp::{self, Decoder, Encoding};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Bytes of a body that cannot take much memory, whatever it holds.
+const SMALL_BYTES_MAX: usize = 64 << 10;
 
 /// Codes of gRPC.
 const INVALID_ARGUMENT: i32 = 3;
@@ -78,6 +81,14 @@ fn decode(
     let shared = &context.shared;
     let bytes = &shared.intake.of(Protocol::Otlp).bytes;
     bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
+    // The usual small ones may take what they take: there are few threads.
+    let _memory = match body.len() > SMALL_BYTES_MAX {
+        true => {
+            let bytes = otlp::weight(encoding, &body).map_err(Answer::bad)?;
+            Some(decoded(context, bytes)?)
+        }
+        false => None,
+    };
     let request = otlp::read(encoding, &body).map_err(Answer::bad)?;
     let mut intake = context.work.intake(shared, Protocol::Otlp, b"", user);
     Decoder::new().decode(&request, &mut intake);

@@ -61,3 +61,30 @@ fn bodies_that_are_none_and_compressed_ones() {
     let last = server.client().ask("TS.GET m{a=\"b\"}");
     assert_eq!(last, "*2\r\n:1000\r\n+1\r\n");
 }
+
+#[test]
+fn a_small_body_that_would_take_much_memory_is_refused() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let body = format!("[{}1]", "1,".repeat(16 << 20));
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(body.as_bytes()).unwrap();
+    let head = "Content-Encoding: gzip\r\n";
+    let answer = http.post_with("/api/put", head, &gzip.finish().unwrap());
+    assert_eq!(answer.status, 413, "{}", answer.text());
+}
+
+#[test]
+fn a_refused_point_is_told_as_it_was_sent() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let point = r#"{"value": 1.50, "metric":"m", "more":[1e0,{"x":[ ]}]}"#;
+    let answer = http.post("/api/put?details", point.as_bytes());
+    let expected = format!(
+        r#"{{"errors":[{{"datapoint":{point},"error":"Invalid timestamp"}}],"failed":1,"success":0}}"#
+    );
+    assert_eq!(
+        (answer.status, answer.text()),
+        (400, format!("{expected}\n"))
+    );
+}

@@ -1,7 +1,9 @@
 //! OTLP over HTTP.
 
 use crate::client::Http;
+use crate::prometheus::field;
 use crate::server;
+use std::io::Write;
 
 const JSON: &str = "Content-Type: application/json\r\n";
 const PROTOBUF: &str = "Content-Type: application/x-protobuf\r\n";
@@ -56,4 +58,37 @@ fn requests_that_are_none_are_answered_with_a_status() {
     assert_eq!((answer.status, answer.body.first()), (400, Some(&8)));
     let answer = http.post_with("/v1/metrics", PROTOBUF, b"");
     assert_eq!((answer.status, answer.body.len()), (200, 0));
+}
+
+#[test]
+fn a_small_body_that_would_take_much_memory_is_refused() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    // Each of two bytes, and of some hundreds once it is read.
+    let points = b"\x0a\x00".repeat(2 << 20);
+    let metric = field(2, &field(10, &points));
+    let protobuf = field(1, &field(2, &metric));
+    let metrics = "{},".repeat(1 << 20);
+    let json =
+        format!(r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{metrics}{{}}]}}]}}]}}"#);
+    for (head, body) in [(PROTOBUF, &*protobuf), (JSON, json.as_bytes())] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(body).unwrap();
+        let head = format!("{head}Content-Encoding: gzip\r\n");
+        let answer = http.post_with("/v1/metrics", &head, &gzip.finish().unwrap());
+        assert_eq!(answer.status, 413, "{}", answer.text());
+        assert!(
+            answer.text().contains("send less at a time"),
+            "{}",
+            answer.text()
+        );
+    }
+    // What comes as many samples is taken, also where it comes at once.
+    let points: Vec<_> = (1..=20_000)
+        .map(|at| format!(r#"{{"timeUnixNano":"{at}000000","asInt":"1"}}"#))
+        .collect();
+    let answer = http.post_with("/v1/metrics", JSON, request(&points.join(",")).as_bytes());
+    assert_eq!((answer.status, &*answer.text()), (200, "{}"));
+    let newest = server.client().ask("TS.GET temp{service.name=\"shop\"}");
+    assert_eq!(newest, "*2\r\n:20000\r\n+1\r\n");
 }

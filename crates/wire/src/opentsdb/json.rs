@@ -11,11 +11,15 @@ use super::error::{PointError, quoted};
 use super::number;
 use super::writer::Writer;
 use crate::intake::Intake;
-use crate::series_name::SeriesName;
+use crate::series_name::{NameError, SeriesName};
+use latewood_model::limits::LABEL_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+
+/// Bytes of tags in JSON: the labels of a series, each byte written as `\u0061`.
+const TAGS_BYTES_MAX: usize = 8 * LABEL_BYTES_MAX;
 
 /// A point as it stands in the body.
 #[derive(Deserialize)]
@@ -40,6 +44,13 @@ pub fn points(body: &[u8]) -> Result<Vec<&RawValue>, serde_json::Error> {
         Some(b'{') => serde_json::from_slice(body).map(|point| vec![point]),
         _ => Err(serde::de::Error::custom("expected an object or an array")),
     }
+}
+
+/// Bytes of memory, about, that [`points`] takes beside the body: every point
+/// but the first has a comma before it.
+pub fn weight(body: &[u8]) -> usize {
+    let commas = memchr::memchr_iter(b',', body).count();
+    commas.saturating_mul(size_of::<&RawValue>())
 }
 
 /// Brings one point to `intake` as line `line`. What is wrong with it is told
@@ -86,6 +97,9 @@ fn named(
     tags: Option<&RawValue>,
 ) -> Result<(), PointError> {
     let tags = tags.ok_or(PointError::NoTags)?;
+    if tags.get().len() > TAGS_BYTES_MAX {
+        return Err(PointError::Name(NameError::TooLong));
+    }
     let pairs: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(tags.get())
         .map_err(|_| PointError::Tag(quoted(tags.get().as_bytes())))?;
     let pairs = pairs
@@ -133,6 +147,7 @@ fn in_details(error: &PointError) -> Cow<'static, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intake::Reason;
     use crate::intake::testing::Collected;
 
     fn read(body: &str) -> Collected {
@@ -196,6 +211,16 @@ mod tests {
         ];
         assert_eq!(texts, expected);
         assert_eq!(found.lines(), ["m{a=\"b\"}@1000=1"]);
+    }
+
+    #[test]
+    fn tags_of_any_number_are_refused_in_words() {
+        let tags = r#""a":1,"#.repeat(TAGS_BYTES_MAX);
+        let found = read(&format!(
+            r#"{{"metric":"m","timestamp":1,"value":1,"tags":{{{tags}"b":2}}}}"#
+        ));
+        let text = "the labels take more than 262144 bytes";
+        assert_eq!(found.refused, [(1, Reason::Name, text.to_owned())]);
     }
 
     #[test]

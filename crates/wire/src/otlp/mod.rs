@@ -14,8 +14,10 @@ mod points;
 mod raw;
 #[cfg(test)]
 mod tests;
+mod weight;
 
 pub use points::Decoder;
+pub use weight::weight;
 
 use opentelemetry_proto::tonic::collector::metrics::v1::{
     ExportMetricsPartialSuccess, ExportMetricsServiceRequest, ExportMetricsServiceResponse,
@@ -31,7 +33,7 @@ pub enum Encoding {
     Json,
 }
 
-/// Reads a request.
+/// Reads a request. Its memory may be many times that of its body: see [`weight`].
 ///
 /// # Errors
 /// What is wrong with the message.
