@@ -14,6 +14,7 @@
 use crate::intake::{Row, Slot};
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
+use std::collections::HashMap;
 use std::hash::BuildHasher;
 
 /// Rows and their fields.
@@ -24,6 +25,9 @@ pub struct SeriesCache {
     /// Each with `=` behind it, as it stands in a line.
     names: Vec<Box<[u8]>>,
     by_name: HashTable<u32>,
+    /// From row and name to slot, of fields too far back in their row to be
+    /// looked for one by one.
+    far: HashMap<(u32, u32), u32, RandomState>,
     hasher: RandomState,
     slots: u32,
     last: Option<u32>,
@@ -42,6 +46,9 @@ struct RowEntry {
 /// A row, a field and the entries of the tables for them, without their bytes.
 const ROW_BYTES: usize = size_of::<RowEntry>() + 16;
 const FIELD_BYTES: usize = 16;
+const FAR_FIELD_BYTES: usize = 24;
+/// Fields of a row that are looked for one by one.
+const NEAR_FIELDS: usize = 64;
 
 impl SeriesCache {
     /// Nothing was met yet.
@@ -116,7 +123,7 @@ impl SeriesCache {
             Some(&(known, slot)) if *plain(&self.names[known as usize]) == *name => {
                 Some(Slot(slot))
             }
-            _ => self.field_elsewhere(fields, name),
+            _ => self.field_elsewhere(row, fields, name),
         }
     }
 
@@ -141,8 +148,12 @@ impl SeriesCache {
     pub fn learn(&mut self, row: Row, name: &[u8]) -> Slot {
         let name = self.intern(name);
         let slot = self.slots;
-        if let Some(row) = self.rows.get_mut(row.0 as usize) {
-            row.fields.push((name, slot));
+        if let Some(entry) = self.rows.get_mut(row.0 as usize) {
+            if entry.fields.len() >= NEAR_FIELDS {
+                self.far.insert((row.0, name), slot);
+                self.bytes += FAR_FIELD_BYTES;
+            }
+            entry.fields.push((name, slot));
         }
         self.slots += 1;
         self.bytes += FIELD_BYTES;
@@ -150,10 +161,16 @@ impl SeriesCache {
     }
 
     #[cold]
-    fn field_elsewhere(&self, fields: &[(u32, u32)], name: &[u8]) -> Option<Slot> {
+    fn field_elsewhere(&self, row: Row, fields: &[(u32, u32)], name: &[u8]) -> Option<Slot> {
         let name = self.name(name)?;
-        let found = fields.iter().find(|field| field.0 == name);
-        found.map(|field| Slot(field.1))
+        let mut near = fields.iter().take(NEAR_FIELDS);
+        if let Some(found) = near.find(|field| field.0 == name) {
+            return Some(Slot(found.1));
+        }
+        match fields.len() > NEAR_FIELDS {
+            true => self.far.get(&(row.0, name)).copied().map(Slot),
+            false => None,
+        }
     }
 
     fn name(&self, name: &[u8]) -> Option<u32> {
@@ -262,6 +279,31 @@ mod tests {
         assert_eq!(cache.find(b"c "), Some(rows[2]));
         assert_eq!(cache.find(b"a "), Some(rows[0]));
         assert_eq!(cache.follow(b"c 1"), Some((rows[2], 2)));
+    }
+
+    #[test]
+    fn the_fields_of_rows_of_any_width_are_found_wherever_they_stand() {
+        let mut cache = SeriesCache::new();
+        let rows = [cache.add(b"a "), cache.add(b"b ")];
+        // As many as a line may hold: looked for one by one, this would not end.
+        let names: Vec<String> = (0..200_000).map(|number| number.to_string()).collect();
+        for row in rows {
+            for name in &names {
+                assert_eq!(cache.field(row, usize::MAX, name.as_bytes()), None);
+                cache.learn(row, name.as_bytes());
+            }
+        }
+        let slots = (0..).map(Slot);
+        let all = rows
+            .iter()
+            .flat_map(|row| names.iter().map(|name| (*row, name)));
+        for ((row, name), slot) in all.zip(slots) {
+            assert_eq!(cache.field(row, usize::MAX, name.as_bytes()), Some(slot));
+        }
+        assert_eq!(cache.field(rows[0], 0, b"x"), None);
+        cache.clear();
+        let row = cache.add(b"a ");
+        assert_eq!(cache.field(row, 0, b"100000"), None);
     }
 
     #[test]
