@@ -25,7 +25,7 @@ pub(crate) const UNPACKED_BYTES_MAX: usize = 64 << 20;
 /// body itself that is all there is for the requests that write.
 pub(crate) const DECODED_BYTES_MAX: usize = 192 << 20;
 /// Longest time a body may take to come.
-const BODY_TIME_MAX: Duration = Duration::from_secs(60);
+pub(super) const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the dictionary of a zstd frame, as a power of two.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
@@ -125,13 +125,7 @@ pub(crate) async fn receive_in(
     let mut granted = length.unwrap_or(0);
     loop {
         let frame = timeout_at(until, body.frame()).await;
-        let frame = frame.map_err(|_| {
-            let text = format!(
-                "the body took more than {} seconds",
-                BODY_TIME_MAX.as_secs()
-            );
-            Answer::new(StatusCode::REQUEST_TIMEOUT, text)
-        })?;
+        let frame = frame.map_err(|_| too_slow(BODY_TIME_MAX))?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| cut_short(&error))?;
         let Ok(piece) = frame.into_data() else {
@@ -258,7 +252,7 @@ fn inflate(
 }
 
 /// What lies behind the errors that only say that a body was being read.
-fn cut_short(error: &axum::Error) -> Answer {
+pub(super) fn cut_short(error: &axum::Error) -> Answer {
     let mut cause: &dyn Error = error;
     while let Some(behind) = cause.source() {
         cause = behind;
@@ -281,7 +275,12 @@ pub(crate) fn decoded(context: &Context, bytes: usize) -> Result<OwnedSemaphoreP
     context.work.writers.memory(bytes)
 }
 
-fn too_long(bytes_max: u64) -> Answer {
+pub(super) fn too_slow(time_max: Duration) -> Answer {
+    let text = format!("the body took more than {} seconds", time_max.as_secs());
+    Answer::new(StatusCode::REQUEST_TIMEOUT, text)
+}
+
+pub(super) fn too_long(bytes_max: u64) -> Answer {
     let text = format!("the body holds more than {bytes_max} bytes");
     Answer::new(StatusCode::PAYLOAD_TOO_LARGE, text)
 }

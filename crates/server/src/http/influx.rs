@@ -2,20 +2,21 @@
 
 use super::Context;
 use super::answer::{Answer, json_text};
-use super::body::{Received, receive};
+use super::body::{BODY_TIME_MAX, Received, receive};
+use super::short::receive_short;
 use crate::acl::User;
 use crate::intake::{Protocol, Report};
-use axum::Form;
 use axum::body::Body;
-use axum::extract::rejection::{FormRejection, QueryRejection};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_wire::influx::{Decoder, Precision};
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use url::form_urlencoded;
 
 /// Refused lines that an answer tells of; the others it counts.
 const LINES_TOLD_MAX: usize = 10;
@@ -84,23 +85,42 @@ pub(super) struct Statement {
 /// The statement stands in the path, or in a form.
 pub(super) async fn query(
     path: Result<Query<Statement>, QueryRejection>,
-    form: Result<Form<Statement>, FormRejection>,
-) -> Response {
-    let path = path.ok().and_then(|Query(statement)| statement.q);
-    let form = || form.ok().and_then(|Form(statement)| statement.q);
-    let Some(text) = path.or_else(form) else {
-        return Answer::bad("no statement: it is the parameter q").into_response();
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Answer> {
+    let text = match path.ok().and_then(|Query(statement)| statement.q) {
+        Some(text) => Some(text),
+        None => statement_of_form(&headers, body).await?,
+    };
+    let Some(text) = text else {
+        return Err(Answer::bad("no statement: it is the parameter q"));
     };
     let text = text.trim_start().to_ascii_lowercase();
     if text.starts_with("create database") {
-        return json_text(&json!({"results": [{"statement_id": 0}]})).into_response();
+        return Ok(json_text(&json!({"results": [{"statement_id": 0}]})).into_response());
     }
     if text.starts_with("show databases") {
         let none = json!({"name": "databases", "columns": ["name"], "values": []});
         let results = json!({"results": [{"statement_id": 0, "series": [none]}]});
-        return json_text(&results).into_response();
+        return Ok(json_text(&results).into_response());
     }
-    Answer::bad("InfluxQL is not there; read with /api/v1/export or TS.RANGE").into_response()
+    let text = "InfluxQL is not there; read with /api/v1/export or TS.RANGE";
+    Err(Answer::bad(text))
+}
+
+async fn statement_of_form(headers: &HeaderMap, body: Body) -> Result<Option<String>, Answer> {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let is_form = kind.is_some_and(|kind| {
+        kind.as_bytes()
+            .starts_with(b"application/x-www-form-urlencoded")
+    });
+    if !is_form {
+        return Ok(None);
+    }
+    let body = receive_short(body, BODY_TIME_MAX).await?;
+    let mut parameters = form_urlencoded::parse(&body);
+    let statement = parameters.find(|(name, _)| name == "q");
+    Ok(statement.map(|(_, text)| text.into_owned()))
 }
 
 async fn take(

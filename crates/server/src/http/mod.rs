@@ -30,6 +30,8 @@ mod prometheus;
 mod read;
 mod room;
 mod serve;
+mod short;
+mod stall;
 mod work;
 
 pub(crate) use read::{Counters as ReadCounters, Endpoint, Reads};

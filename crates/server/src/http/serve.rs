@@ -1,5 +1,6 @@
 //! Connections: accepted within limits, served, ended.
 
+use super::stall::{STALL_MAX, Unstalled};
 use super::{Context, STOP_MAX, routes};
 use crate::shared::{Runtime, Shared};
 use axum::Router;
@@ -106,7 +107,7 @@ fn begin(
         .header_read_timeout(HEAD_TIME_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Unstalled::new(stream, STALL_MAX)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = connection.await {

@@ -88,6 +88,11 @@ fn a_statement_is_taken_from_the_path_or_from_a_form() {
             .status,
         200
     );
+    // Nobody is asked for a password here, so nobody may send much.
+    let long = format!("x={}&q=CREATE+DATABASE+x", "y".repeat(70_000));
+    let answer = http.post_with("/query", head, long.as_bytes());
+    assert_eq!(answer.status, 413, "{}", answer.text());
+    let mut http = Http::to(server.http());
     assert_eq!(http.get("/query?q=SHOW+DATABASES").status, 200);
     for (path, wanted) in [
         ("/query", "no statement"),

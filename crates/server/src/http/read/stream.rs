@@ -9,6 +9,7 @@
 use super::asked::Asked;
 use super::figures::add;
 use crate::http::answer::Answer;
+use crate::http::stall::STALL_MAX;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -25,8 +26,6 @@ pub(super) const PIECE_TIME: Duration = Duration::from_millis(100);
 /// Memory of an answer under way: a piece that is made, one that waits, one
 /// that is sent, and the rows that they are made of.
 const MEMORY_BYTES: usize = 4 << 20;
-/// Longest time that a reader may leave a piece waiting.
-const STALL_MAX: Duration = Duration::from_secs(60);
 
 /// Makes an answer piece by piece.
 pub(super) trait Pieces: Send + 'static {
