@@ -1,6 +1,6 @@
 //! What the start found damaged, for people: one line of the log each.
 
-use latewood_engine::{LogHole, LostBlock, RecoverySummary};
+use latewood_engine::{LogHole, LostBlock, RecoverySummary, shown_key};
 
 /// Series named one by one; the rest are counted.
 const NAMED_MAX: usize = 100;
@@ -38,7 +38,7 @@ pub(crate) fn tell(recovery: &RecoverySummary) {
         );
     }
     for key in recovery.series_displaced.iter().take(NAMED_MAX) {
-        let key = String::from_utf8_lossy(key);
+        let key = shown_key(key);
         tracing::warn!(%key, "left out a series: another one took its key after a lost part of the log");
     }
     let more = recovery.series_displaced.len().saturating_sub(NAMED_MAX);

@@ -13,7 +13,9 @@ use crate::net::{Acceptor, EventLoop, Inbox, Listener, Office, bind};
 use crate::notices::Notices;
 use crate::shared::{Shared, Stop};
 use latewood_engine::io::Env;
-use latewood_engine::{Db, Defaults, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary};
+use latewood_engine::{
+    Db, Defaults, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key,
+};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -185,7 +187,7 @@ fn open(
         })),
         on_created: Some(KeyHook::new(move |key| creating.came_along(key))),
         on_not_compacted: Some(KeyHook::new(|key| {
-            let key = String::from_utf8_lossy(key);
+            let key = shown_key(key);
             tracing::warn!(%key, "no compaction made: its key is taken or over a limit");
         })),
         ..Options::default()

@@ -1,6 +1,6 @@
 //! Facts about a file, as a tree that prints as text and as JSON.
 
-use std::fmt::{self, Display};
+use std::fmt::{self, Display, Write};
 
 /// One fact, or several.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +75,7 @@ impl Detail {
         match self {
             Self::Number(number) => writeln!(f, "{number}"),
             Self::Fraction(number) => writeln!(f, "{number}"),
-            Self::Text(text) => writeln!(f, "{text}"),
+            Self::Text(text) => write_text(f, text).and_then(|()| writeln!(f)),
             Self::List(items) => items.iter().try_for_each(|item| {
                 write!(f, "{:depth$}- ", "")?;
                 match item {
@@ -97,6 +97,15 @@ impl Detail {
     }
 }
 
+/// Words without what would end their line or command a terminal: a key may
+/// hold any bytes.
+fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    text.chars().try_for_each(|letter| match letter {
+        letter if letter.is_control() => write!(f, "{}", letter.escape_default()),
+        letter => f.write_char(letter),
+    })
+}
+
 /// Flat facts on one line.
 fn write_row(f: &mut fmt::Formatter<'_>, fields: &[(&'static str, Detail)]) -> fmt::Result {
     for (index, (name, value)) in fields.iter().enumerate() {
@@ -104,7 +113,10 @@ fn write_row(f: &mut fmt::Formatter<'_>, fields: &[(&'static str, Detail)]) -> f
         match value {
             Detail::Number(number) => write!(f, "{separator}{name} {number}")?,
             Detail::Fraction(number) => write!(f, "{separator}{name} {number}")?,
-            Detail::Text(text) => write!(f, "{separator}{name} {text}")?,
+            Detail::Text(text) => {
+                write!(f, "{separator}{name} ")?;
+                write_text(f, text)?;
+            }
             Detail::List(_) | Detail::Fields(_) => {}
         }
     }
@@ -127,5 +139,15 @@ mod tests {
             "file: log segment\ngroups:\n  - offset 8  kind group\n  - 7\nend:\n  bytes: 2.5\n";
         assert_eq!(facts.to_string(), text);
         assert_eq!(facts.get("file"), Some(&Detail::from("log segment")));
+    }
+
+    #[test]
+    fn words_stay_on_their_line_and_command_no_terminal() {
+        let key = Detail::from("a\nb\u{1b}[2J \u{e9}");
+        let row = Detail::Fields(vec![("id", 1_u8.into()), ("key", key.clone())]);
+        let shown = r"a\nb\u{1b}[2J \u{e9}".replace(r"\u{e9}", "\u{e9}");
+        let text = format!("id 1  key {shown}\n");
+        assert_eq!(Detail::List(vec![row]).to_string(), format!("- {text}"));
+        assert_eq!(key.to_string(), format!("{shown}\n"));
     }
 }

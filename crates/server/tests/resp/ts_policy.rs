@@ -50,6 +50,22 @@ fn config_keeps_the_text_and_refuses_wrong_ones() {
 }
 
 #[test]
+fn no_key_forges_a_line_of_the_log() {
+    let server = Server::with(&["--wal", "off", "--ts-compaction-policy", POLICY]);
+    let mut client = server.client();
+    let source = "x\n2030-01-01 ERROR forged";
+    let added = client.ask_words(&["TS.ADD", source, "1", "1"]);
+    assert_eq!(added, ":1\r\n");
+    let forget = client.ask_words(&["DEL", source]);
+    assert_eq!(forget, ":1\r\n");
+    // What came along is still there, and in the way.
+    client.ask_words(&["TS.ADD", source, "1", "1"]);
+    let line = server.wait_for_log("forged");
+    assert!(line.contains("no compaction made"), "{line}");
+    assert!(line.contains(r"x\n2030-01-01"), "{line}");
+}
+
+#[test]
 fn add_and_incrby_bring_compactions_along() {
     let server = Server::with(&["--wal", "off", "--ts-compaction-policy", POLICY]);
     let mut client = server.client();
