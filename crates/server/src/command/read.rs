@@ -17,7 +17,8 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::waiting::{What, Why};
 use latewood_engine::ErrorKind;
-use latewood_engine::query::{RangeQuery, Sink};
+use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
+use latewood_model::Aggregator;
 use latewood_wire::resp::number::{parse_i64, parse_timestamp};
 use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
@@ -34,6 +35,10 @@ pub(crate) const SPEC: Spec = Spec {
     summary: "Gives the samples from a timestamp on, and waits for them if asked.",
     action: Action::Apply(apply),
 };
+
+/// Samples that are counted one by one at every look; of more, whole frames are
+/// counted by what they say of themselves.
+const COUNTED_SINGLY_MAX: u64 = 4096;
 
 /// A read that waits for samples.
 #[derive(Debug)]
@@ -236,25 +241,53 @@ impl SampleReader {
 
     /// Whether there are as many samples as it waits for.
     fn has_enough(&self, shared: &Shared) -> Result<bool, Fault> {
-        let mut counted = Counted(0);
-        let query = RangeQuery {
-            count: Some(self.min_count),
-            ..self.query.clone()
+        let by_rows = self.min_count <= COUNTED_SINGLY_MAX;
+        let mut counted = Counted {
+            samples: 0,
+            by_rows,
+        };
+        let query = match by_rows {
+            true => RangeQuery {
+                count: Some(self.min_count),
+                ..self.query.clone()
+            },
+            false => RangeQuery {
+                count: None,
+                aggregation: Some(all_in_one()),
+                ..self.query.clone()
+            },
         };
         match shared.db.range(&self.key, &query, &mut counted) {
-            Ok(()) => Ok(counted.0 >= self.min_count),
+            Ok(()) => Ok(counted.samples >= self.min_count),
             Err(error) if error.kind() == ErrorKind::NoSuchKey => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
 }
 
-/// Counts rows.
-struct Counted(u64);
+/// How many samples there are, as one row or two.
+fn all_in_one() -> Aggregation {
+    Aggregation {
+        aggregators: vec![Aggregator::CountAll],
+        bucket_ms: i64::MAX,
+        align: 0,
+        stamp: BucketStamp::Start,
+        empty: false,
+    }
+}
+
+/// Counts samples: as many as a row says, or one for each row.
+struct Counted {
+    samples: u64,
+    by_rows: bool,
+}
 
 impl Sink for Counted {
-    fn rows(&mut self, timestamps: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
-        self.0 += timestamps.len() as u64;
+    fn rows(&mut self, timestamps: &[i64], values: &[f64], _: usize) -> ControlFlow<()> {
+        self.samples += match self.by_rows {
+            true => timestamps.len() as u64,
+            false => values.iter().sum::<f64>() as u64,
+        };
         ControlFlow::Continue(())
     }
 }

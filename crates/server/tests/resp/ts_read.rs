@@ -102,6 +102,41 @@ fn samples_that_arrive_wake_a_reader() {
 }
 
 #[test]
+fn a_reader_who_waits_for_many_samples_is_woken_by_the_last_of_them() {
+    let server = Server::start();
+    let (mut reader, mut writer) = (server.client(), server.client());
+    let samples = 20_000;
+    for first in (1..samples).step_by(1000) {
+        let adds = (first..first + 1000).map(|at| {
+            let value = if at % 7 == 0 { "nan" } else { "1" };
+            encoded(&format!("TS.ADD k {at} {value}"))
+        });
+        writer.send(&adds.flatten().collect::<Vec<_>>());
+        (0..1000).for_each(|_| drop(writer.reply()));
+    }
+    // From 11 on there are 100 less, and one more at the end of time.
+    writer.expect(&[
+        ("TS.DEL k 5000 5099", ":100\r\n"),
+        ("TS.ADD k 9223372036854775807 1", ":9223372036854775807\r\n"),
+    ]);
+    let there = samples - 10 - 100 + 1;
+    let more = 3;
+    let read = format!("TS.READ k 11 BLOCK 0 {}", there + more);
+    block(&mut reader, &mut writer, &read);
+    // One is too old, and one takes the place of another.
+    writer.ask("TS.ADD k 10 2 ON_DUPLICATE LAST");
+    writer.ask("TS.ADD k 11 2 ON_DUPLICATE LAST");
+    for at in [5000, 5050, 30_000] {
+        assert_eq!(writer.info("blocked_clients"), 1);
+        writer.expect(&[(&format!("TS.ADD k {at} nan"), &format!(":{at}\r\n"))]);
+    }
+    let reply = text(&reader.reply());
+    assert!(reply.starts_with(&format!("*{}\r\n", there + more)));
+    let answered = format!("TS.READ k 11 BLOCK 0 {}", there + more);
+    assert_eq!(reader.ask(&answered), reply);
+}
+
+#[test]
 fn a_compaction_wakes_a_reader_and_stops_exec() {
     let server = Server::start();
     let (mut reader, mut writer) = (server.client(), server.client());
