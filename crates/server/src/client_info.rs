@@ -12,6 +12,7 @@ pub(crate) use figures::{Figures, Flag};
 use crate::net::Socket;
 use parking_lot::Mutex;
 use std::fmt::Write;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -67,7 +68,7 @@ impl ClientInfo {
     /// Notes the number of its event loop, and what kind of socket it has.
     pub(crate) fn served_by(mut self, event_loop: usize, socket: &Socket) -> Self {
         self.event_loop = event_loop;
-        self.descriptor = socket.descriptor();
+        self.descriptor = socket.as_raw_fd();
         self.figures.set(Flag::Unix, socket.is_unix());
         self
     }

@@ -16,6 +16,7 @@ mod client_info;
 mod command;
 mod config;
 mod damage;
+mod descriptors;
 mod errands;
 mod events;
 mod gate;

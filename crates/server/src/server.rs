@@ -4,6 +4,7 @@ use crate::acl::{self, User};
 use crate::channels::Channels;
 use crate::config::Settings;
 use crate::damage;
+use crate::descriptors;
 use crate::errands::{self, Errand};
 use crate::events::{Class, Events};
 use crate::http;
@@ -16,7 +17,6 @@ use latewood_engine::io::Env;
 use latewood_engine::{
     Db, Defaults, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key,
 };
-use rustix::process::{Resource, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -34,7 +34,7 @@ use tokio::sync::watch;
 /// A sentence that says why the server could not start, or what its stop
 /// could not finish.
 pub(crate) fn run(settings: Settings) -> Result<(), String> {
-    raise_descriptor_limit();
+    descriptors::raise_limit();
     let (sender, receiver) = channel();
     let (errands, to_do) = channel();
     watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
@@ -195,15 +195,6 @@ fn open(
     let defaults = Defaults::from(settings.ts.clone());
     Db::open(&Env::real(), &settings.dir, options, defaults)
         .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))
-}
-
-/// One connection is one descriptor, and the usual soft limit is 1024.
-fn raise_descriptor_limit() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    if let Err(error) = setrlimit(Resource::Nofile, limit) {
-        tracing::warn!(%error, "cannot raise the limit of open files");
-    }
 }
 
 fn watch_signals(stop: Sender<Stop>) -> io::Result<()> {

@@ -8,6 +8,7 @@ use crate::acl::Users;
 use crate::channels::Channels;
 use crate::client_info::ClientInfo;
 use crate::config::Settings;
+use crate::descriptors::leave_room;
 use crate::errands::{Backups, Errand};
 use crate::events::{Class, Events};
 use crate::gate::Gate;
@@ -20,6 +21,7 @@ use crate::pause::Pause;
 use latewood_engine::Db;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -255,6 +257,12 @@ impl Runtime {
             users,
             password: RwLock::new(password),
         }
+    }
+
+    /// Whether there are too many connections where so many of a kind are open
+    /// and `socket` comes: by `maxclients`, or by descriptors.
+    pub(crate) fn is_full(&self, open: usize, socket: &impl AsRawFd) -> bool {
+        open >= self.connections_max.load(Ordering::Relaxed) || !leave_room(socket)
     }
 
     /// The password that `requirepass` gave the default user; empty without one.

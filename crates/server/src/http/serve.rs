@@ -92,7 +92,8 @@ fn begin(
     let connections = &shared.http;
     connections.accepted.fetch_add(1, Ordering::Relaxed);
     let open = connections.open.load(Ordering::Relaxed);
-    if !may_come(&shared.runtime, open, peer) {
+    let is_full = shared.runtime.is_full(open as usize, &stream);
+    if !may_come(&shared.runtime, is_full, peer) {
         connections.rejected.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(%peer, "refused a connection over HTTP");
         return;
@@ -118,11 +119,11 @@ fn begin(
 }
 
 /// Whether a new connection is served: by the same rules as on the Redis side.
-fn may_come(runtime: &Runtime, open: u64, peer: SocketAddr) -> bool {
+fn may_come(runtime: &Runtime, is_full: bool, peer: SocketAddr) -> bool {
     let is_safe = peer.ip().to_canonical().is_loopback()
         || !runtime.users.default_has_no_password()
         || !runtime.protected_mode.load(Ordering::Relaxed);
-    is_safe && open < runtime.connections_max.load(Ordering::Relaxed) as u64
+    is_safe && !is_full
 }
 
 #[cfg(test)]
@@ -134,12 +135,12 @@ mod tests {
         let runtime = Runtime::new(10, 0, true, String::new());
         let near: SocketAddr = "[::ffff:127.0.0.1]:1".parse().unwrap();
         let far: SocketAddr = "192.0.2.1:1".parse().unwrap();
-        assert!(may_come(&runtime, 0, near) && !may_come(&runtime, 0, far));
-        assert!(!may_come(&runtime, 10, near));
+        assert!(may_come(&runtime, false, near) && !may_come(&runtime, false, far));
+        assert!(!may_come(&runtime, true, near));
         runtime.set_password("sesame".to_owned());
-        assert!(may_come(&runtime, 0, far));
+        assert!(may_come(&runtime, false, far));
         runtime.set_password(String::new());
         runtime.protected_mode.store(false, Ordering::Relaxed);
-        assert!(may_come(&runtime, 0, far));
+        assert!(may_come(&runtime, false, far));
     }
 }

@@ -210,7 +210,7 @@ fn begin(
 ) {
     let counters = shared.lines.of(protocol);
     counters.accepted.fetch_add(1, Ordering::Relaxed);
-    if let Some(text) = refusal(shared, peer, open.count(protocol)) {
+    if let Some(text) = refusal(shared, &stream, peer, open.count(protocol)) {
         counters.rejected.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(%peer, text, "refused a connection");
         // The peer may be gone already; there is nobody else to tell.
@@ -271,9 +271,13 @@ fn spawn(
 }
 
 /// Why a peer is not served.
-fn refusal(shared: &Shared, peer: SocketAddr, connected: usize) -> Option<&'static str> {
-    let connections_max = shared.runtime.connections_max.load(Ordering::Relaxed);
-    if connected >= connections_max.min(CONNECTIONS_MAX) {
+fn refusal(
+    shared: &Shared,
+    stream: &TcpStream,
+    peer: SocketAddr,
+    connected: usize,
+) -> Option<&'static str> {
+    if connected >= CONNECTIONS_MAX || shared.runtime.is_full(connected, stream) {
         Some("too many connections to this address")
     } else if is_barred(shared, peer) {
         Some(

@@ -1,7 +1,7 @@
 //! The thread that accepts connections and hands them to the event loops.
 //!
 //! It also turns away what must not be served: more connections than
-//! `maxclients`, and in protected mode peers on other machines.
+//! `maxclients` or than leave the database its descriptors, and in protected mode peers on other machines.
 
 use crate::client_info::ClientInfo;
 use crate::net::listener::{Accepted, Listener};
@@ -106,7 +106,9 @@ impl Acceptor {
     fn hand_over(&mut self, mut accepted: Accepted, shared: &Shared) {
         let counters = &shared.counters;
         counters.connections.fetch_add(1, Ordering::Relaxed);
-        if let Some(text) = refusal(&shared.runtime, shared.connected(), accepted.is_local) {
+        let runtime = &shared.runtime;
+        let is_full = runtime.is_full(shared.connected(), &accepted.socket);
+        if let Some(text) = refusal(runtime, is_full, accepted.is_local) {
             counters
                 .connections_rejected
                 .fetch_add(1, Ordering::Relaxed);
@@ -125,9 +127,9 @@ impl Acceptor {
 }
 
 /// What a new connection is told instead of being served.
-fn refusal(runtime: &Runtime, connected: usize, is_local: bool) -> Option<&'static [u8]> {
+fn refusal(runtime: &Runtime, is_full: bool, is_local: bool) -> Option<&'static [u8]> {
     let is_open = is_local || !runtime.users.default_has_no_password();
-    if connected >= runtime.connections_max.load(Ordering::Relaxed) {
+    if is_full {
         Some(TOO_MANY)
     } else if !is_open && runtime.protected_mode.load(Ordering::Relaxed) {
         Some(DENIED)
@@ -143,13 +145,13 @@ mod tests {
     #[test]
     fn protected_mode_serves_this_machine_only_until_there_is_a_password() {
         let runtime = Runtime::new(10, 0, true, String::new());
-        assert_eq!(refusal(&runtime, 0, true), None);
-        assert_eq!(refusal(&runtime, 0, false), Some(DENIED));
+        assert_eq!(refusal(&runtime, false, true), None);
+        assert_eq!(refusal(&runtime, false, false), Some(DENIED));
         runtime.set_password("sesame".to_owned());
-        assert_eq!(refusal(&runtime, 0, false), None);
+        assert_eq!(refusal(&runtime, false, false), None);
         runtime.set_password(String::new());
         runtime.protected_mode.store(false, Ordering::Relaxed);
-        assert_eq!(refusal(&runtime, 0, false), None);
-        assert_eq!(refusal(&runtime, 10, true), Some(TOO_MANY));
+        assert_eq!(refusal(&runtime, false, false), None);
+        assert_eq!(refusal(&runtime, true, true), Some(TOO_MANY));
     }
 }

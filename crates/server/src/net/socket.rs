@@ -4,7 +4,7 @@ use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 /// A connected, non-blocking stream.
 #[derive(Debug)]
@@ -16,14 +16,6 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// The number of its file descriptor.
-    pub(crate) fn descriptor(&self) -> i32 {
-        match self {
-            Self::Tcp(stream) => stream.as_raw_fd(),
-            Self::Unix(stream) => stream.as_raw_fd(),
-        }
-    }
-
     /// Whether it is a unix socket.
     pub(crate) fn is_unix(&self) -> bool {
         matches!(self, Self::Unix(_))
@@ -33,6 +25,15 @@ impl Socket {
         match self {
             Self::Tcp(stream) => stream,
             Self::Unix(stream) => stream,
+        }
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        match self {
+            Self::Tcp(stream) => stream.as_raw_fd(),
+            Self::Unix(stream) => stream.as_raw_fd(),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Clients that want too much: too many, too large, too slow, too silent.
 
-use crate::harness::{Server, encoded, text};
+use crate::harness::{Client, Server, command, encoded, text};
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 #[test]
@@ -18,6 +19,36 @@ fn maxclients_turns_the_next_one_away() {
     );
     assert_eq!(first.info("rejected_connections"), 1);
     first.expect(&[("CONFIG SET maxclients 3", "+OK\r\n")]);
+    server.client().expect(&[("PING", "+PONG\r\n")]);
+}
+
+#[test]
+fn connections_leave_the_database_descriptors_to_open_files_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let serve = command(dir.path());
+    let child = Command::new("sh")
+        .args(["-c", "ulimit -n 120 && exec \"$@\"", "sh"])
+        .arg(serve.get_program())
+        .args(serve.get_args())
+        .args(["--listen", "127.0.0.1:0", "--threads", "2"])
+        .env("LATEWOOD_HTTP", "127.0.0.1:0")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let server = Server::adopt(child, dir);
+    let mut client = server.client();
+    client.expect(&[("TS.ADD k 1 1", ":1\r\n")]);
+    let mut open: Vec<_> = (0..200).map(|_| server.client()).collect();
+    let last = open.last_mut().unwrap();
+    assert_eq!(text(&last.rest()), "-ERR max number of clients reached\r\n");
+    // Over HTTP, too: this one is closed without an answer.
+    let mut http = Client::new(TcpStream::connect(server.http()).unwrap());
+    assert_eq!(text(&http.rest()), "");
+    client.expect(&[("SAVE", "+OK\r\n"), ("TS.ADD k 2 2", ":2\r\n")]);
+    drop(open);
+    while client.info("connected_clients") > 1 {
+        std::thread::yield_now();
+    }
     server.client().expect(&[("PING", "+PONG\r\n")]);
 }
 
