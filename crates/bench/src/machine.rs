@@ -75,6 +75,43 @@ pub(crate) fn own_cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
+/// What the system did for this process so far, all threads together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SystemWork {
+    /// Pages of memory that were touched for the first time.
+    pub(crate) fresh_pages: u64,
+    /// Processor time spent in the kernel, to a hundredth.
+    pub(crate) seconds: f64,
+}
+
+impl SystemWork {
+    /// What it did until now; nothing where the system does not tell.
+    pub(crate) fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // The name of the process may hold anything; what follows are numbers, of
+        // which proc_pid_stat(5) counts the state as the third.
+        let fields: Vec<&str> = stat
+            .rsplit_once(')')
+            .map(|(_, rest)| rest.split_ascii_whitespace().collect())
+            .unwrap_or_default();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+        Self {
+            fresh_pages: field(10).unwrap_or(0),
+            seconds: field(15).unwrap_or(0) as f64 / ticks_per_second,
+        }
+    }
+
+    /// What it did since `before`.
+    pub(crate) fn since(before: Self) -> Self {
+        let now = Self::now();
+        Self {
+            fresh_pages: now.fresh_pages.saturating_sub(before.fresh_pages),
+            seconds: now.seconds - before.seconds,
+        }
+    }
+}
+
 fn cpu_model() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));

@@ -19,7 +19,7 @@ use super::names::{key, options};
 use super::{BATCH, Pauses, START_MS, failed};
 use crate::error::{Doing, Error, Result};
 use crate::load::histogram;
-use crate::machine::own_cpu_seconds;
+use crate::machine::{SystemWork, own_cpu_seconds};
 use crate::output::turns;
 use crate::threads::side_by_side;
 
@@ -67,6 +67,12 @@ pub(crate) struct NewRun {
     pub(crate) drain_seconds: f64,
     /// Of all threads, until then.
     pub(crate) cpu_seconds: f64,
+    /// Of these, those in the kernel.
+    #[serde(default)]
+    pub(crate) system_seconds: f64,
+    /// Pages of memory touched for the first time.
+    #[serde(default)]
+    pub(crate) fresh_pages: u64,
     /// Of a write of 50 samples.
     pub(crate) pauses: Pauses,
 }
@@ -212,13 +218,14 @@ fn check(db: &Db, plan: &Plan, samples: u64) -> Result<()> {
 
 impl Job<'_> {
     fn run(&self, repeat: usize) -> Result<NewRun> {
-        let cpu_before = own_cpu_seconds();
+        let (cpu_before, system_before) = (own_cpu_seconds(), SystemWork::now());
         let spent = side_by_side(self.plan.threads, |thread| self.write(thread as u64))?;
         let draining = Instant::now();
         self.db.maintain().map_err(failed)?;
         let drain_seconds = draining.elapsed().as_secs_f64();
         let making: f64 = spent.iter().map(|spent| spent.making_cpu_seconds).sum();
         let cpu_seconds = own_cpu_seconds() - cpu_before - making;
+        let system = SystemWork::since(system_before);
         let mut pauses_ns = histogram();
         for spent in &spent {
             let added = pauses_ns.add(&spent.pauses_ns);
@@ -235,6 +242,8 @@ impl Job<'_> {
             seconds: seconds.fold(0.0, f64::max),
             drain_seconds,
             cpu_seconds,
+            system_seconds: system.seconds,
+            fresh_pages: system.fresh_pages,
             pauses: Pauses::of(&pauses_ns),
         })
     }
@@ -384,6 +393,16 @@ impl NewRun {
     /// Processor time of a sample, nanoseconds.
     pub(crate) fn cpu_ns(&self) -> f64 {
         self.cpu_seconds * 1e9 / self.samples as f64
+    }
+
+    /// The part of it in the kernel.
+    pub(crate) fn system_ns(&self) -> f64 {
+        self.system_seconds * 1e9 / self.samples as f64
+    }
+
+    /// Memory touched for the first time, bytes a sample.
+    pub(crate) fn fresh_bytes(&self) -> f64 {
+        self.fresh_pages as f64 * rustix::param::page_size() as f64 / self.samples as f64
     }
 
     /// One line for the terminal.
