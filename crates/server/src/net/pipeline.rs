@@ -120,10 +120,14 @@ impl Executor {
         let mut pass = None;
         client.has_more = false;
         client.session.renew_permit(shared);
-        let mut may_group = client.may_group(shared);
+        let mut may_group = false;
         loop {
             // The parts of a long reply are read between EXECs like all else.
-            pass.get_or_insert_with(|| shared.gate.enter(self.event_loop));
+            if pass.is_none() {
+                pass = Some(shared.gate.enter(self.event_loop));
+                // Behind the gate, or a pause could begin in between.
+                may_group = client.may_group(shared);
+            }
             if !client.continue_stream(shared) {
                 client.has_more = true;
                 break;
