@@ -5,8 +5,9 @@
 //! rows between two that have some; where a line crosses them (TWA), also
 //! before the first and after the last sample of the span.
 //!
-//! NaN samples are taken out here. The line of TWA needs the next number to
-//! close a bucket, so buckets of nothing but NaN wait for it.
+//! NaN samples are taken out here. A bucket of nothing but NaN is as empty as
+//! one without samples, unless an aggregator counts NaN. There it is a row, and
+//! as the line of TWA needs the next number to close a bucket, it waits for it.
 
 use super::filter::Filter;
 use super::fold::Fold;
@@ -31,6 +32,8 @@ const SUMMARY_MIN: usize = 8;
 pub(super) struct Buckets<'a> {
     aggregation: &'a Aggregation,
     reverse: bool,
+    /// NaN alone makes a row.
+    counts_nans: bool,
     window: Window,
     fold: Fold,
     rows: Rows<'a>,
@@ -69,8 +72,9 @@ impl<'a> Buckets<'a> {
         Self {
             aggregation,
             reverse: query.reverse,
+            counts_nans: aggregation.counts_nans(),
             window,
-            fold: Fold::new(&aggregation.aggregators, query.reverse, twa),
+            fold: Fold::new(aggregation, query.reverse, twa),
             rows,
             open: None,
             resume: entry.map(|_| window.containing(start)),
@@ -79,6 +83,11 @@ impl<'a> Buckets<'a> {
             numbers: Default::default(),
             parts: Vec::new(),
         }
+    }
+
+    /// Whether such a batch changes no row.
+    pub(super) fn passes_over(&self, stats: &BatchStats) -> bool {
+        stats.nan_count == stats.count && !self.counts_nans
     }
 
     /// The bucket that a batch can be added to by its statistics.
@@ -91,6 +100,9 @@ impl<'a> Buckets<'a> {
 
     /// Adds a batch that lies inside `bucket` and passes the filters whole.
     pub(super) fn push_stats(&mut self, bucket: Bucket, stats: &BatchStats) -> ControlFlow<()> {
+        if self.passes_over(stats) {
+            return ControlFlow::Continue(());
+        }
         self.enter(bucket, None)?;
         self.fold.push_stats(stats);
         ControlFlow::Continue(())
@@ -202,6 +214,9 @@ impl<'a> Buckets<'a> {
         values: &[f64],
         nans: u64,
     ) -> ControlFlow<()> {
+        if timestamps.is_empty() && !self.counts_nans {
+            return ControlFlow::Continue(());
+        }
         let mut next = None;
         if self.fold.interpolates() {
             let entry = if self.reverse {

@@ -5,7 +5,7 @@
 //! get here. FIRST and LAST go by the direction of the query, as in
 //! RedisTimeSeries: in a reversed query FIRST is the newest sample.
 
-use super::range::BatchStats;
+use super::range::{Aggregation, BatchStats};
 use super::sums::{self, Moments, Sum};
 use super::twa::Twa;
 use super::window::Bucket;
@@ -45,6 +45,8 @@ impl Needs {
 pub(super) struct Fold {
     needs: Needs,
     reverse: bool,
+    /// LAST shows in a bucket without numbers what it was before.
+    carries: bool,
     /// Samples that are not NaN.
     count: u64,
     nan_count: u64,
@@ -53,17 +55,18 @@ pub(super) struct Fold {
     sum: Sum,
     moments: Moments,
     first: f64,
-    /// Outlives its bucket: it is what LAST shows in the empty ones after it.
+    /// Outlives its bucket where it is carried on.
     last: f64,
     twa: Option<Twa>,
 }
 
 impl Fold {
     /// A fold for these aggregators; `twa` where they interpolate.
-    pub(super) fn new(aggregators: &[Aggregator], reverse: bool, twa: Option<Twa>) -> Self {
+    pub(super) fn new(aggregation: &Aggregation, reverse: bool, twa: Option<Twa>) -> Self {
         Self {
-            needs: Needs::of(aggregators),
+            needs: Needs::of(&aggregation.aggregators),
             reverse,
+            carries: aggregation.empty,
             count: 0,
             nan_count: 0,
             min: f64::INFINITY,
@@ -85,6 +88,9 @@ impl Fold {
         self.sum = Sum::default();
         self.moments = Moments::default();
         self.first = f64::NAN;
+        if !self.carries {
+            self.last = f64::NAN;
+        }
         if let Some(twa) = &mut self.twa {
             twa.clear();
         }

@@ -41,6 +41,14 @@ pub struct Aggregation {
     pub empty: bool,
 }
 
+impl Aggregation {
+    /// Whether a bucket of nothing but NaN is a row.
+    pub(super) fn counts_nans(&self) -> bool {
+        let counts = |by: &Aggregator| matches!(by, Aggregator::CountNan | Aggregator::CountAll);
+        self.aggregators.iter().any(counts)
+    }
+}
+
 /// Which moment of a bucket stands in its row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BucketStamp {

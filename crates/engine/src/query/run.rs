@@ -108,6 +108,9 @@ impl Consumer for Samples<'_> {
 
 impl Consumer for Buckets<'_> {
     fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
+        if self.passes_over(stats) {
+            return Some(ControlFlow::Continue(()));
+        }
         let bucket = self.takes(stats)?;
         Some(self.push_stats(bucket, stats))
     }

@@ -57,7 +57,9 @@ impl Core {
             ..Part::new(&snapshot)
         };
         let rows = rows_of(&rule, &[bucket], &part)?.rows;
-        Ok(rows.last().copied().filter(|row| row.timestamp >= floor))
+        // A line gives rows of the buckets beside it, too.
+        let open = rows.into_iter().find(|row| bucket.contains(row.timestamp));
+        Ok(open.filter(|row| row.timestamp >= floor))
     }
 
     fn open_of(

@@ -14,7 +14,7 @@
 //! 2. A bucket is *open* while it holds the source's newest sample. Once no
 //!    mark is left, a destination holds for every closed bucket touched since
 //!    its rule was made what a range query over all samples of that bucket
-//!    gives, and nothing for buckets without samples.
+//!    gives, and nothing for buckets that are no row of it.
 //! 3. Samples of a bucket stay in memory while it may still be marked, also
 //!    past the retention ([`Source::hold`]).
 //! 4. Marks are a function of the source's records in the log, so replay makes

@@ -325,20 +325,6 @@ fn the_listener_hears_of_every_destination_written() {
 }
 
 #[test]
-fn a_bucket_of_nan_replaces_a_number() {
-    let db = tied();
-    db.remove(&[DESTINATION]).unwrap();
-    db.create(DESTINATION, &SeriesOptions::default()).unwrap();
-    let first = spec(Aggregator::First, 10, 0);
-    db.create_rule(SOURCE, DESTINATION, first).unwrap();
-    add(&db, &[(5, 1.0), (7, f64::NAN), (15, 2.0)]);
-    assert_eq!(kept(&db), [(0, 1.0)]);
-    db.delete_range(SOURCE, 5, 5).unwrap();
-    let rows = kept(&db);
-    assert!(rows.len() == 1 && rows[0].1.is_nan(), "{rows:?}");
-}
-
-#[test]
 fn five_rules_over_one_series_agree_with_queries() {
     let db = open(&SimDisk::new()).unwrap();
     db.create(SOURCE, &SeriesOptions::default()).unwrap();

@@ -6,6 +6,7 @@ mod db_support;
 mod ends;
 mod facts;
 mod floor;
+mod nan;
 mod policy;
 mod random;
 mod support;

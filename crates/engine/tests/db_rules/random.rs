@@ -4,7 +4,7 @@
 //! Every run prints its seed where it fails; `LATEWOOD_SEED=n` runs one alone.
 
 use crate::db_support::{append, open, sample};
-use crate::support::{SOURCE, everything, held, query, spec};
+use crate::support::{SOURCE, closed, everything, held, query, spec};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
 use latewood_engine::{Db, RuleSpec};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
@@ -78,13 +78,6 @@ fn batch(dice: &Dice, newest: &mut i64, late_percent: u64) -> Vec<(i64, f64)> {
         samples.push((at, dice.below(1_000) as f64));
     }
     samples
-}
-
-/// Closed buckets of the source, as a range query has them.
-fn closed(db: &Db, rule: RuleSpec) -> Vec<(i64, f64)> {
-    let mut rows = query(db, SOURCE, &everything(Some(rule))).unwrap();
-    rows.pop();
-    rows
 }
 
 /// Rules as old as their source hold every closed bucket, whatever happens.

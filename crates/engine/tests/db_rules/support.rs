@@ -19,10 +19,14 @@ pub(crate) fn spec(aggregator: Aggregator, bucket_ms: i64, align: i64) -> RuleSp
 
 /// A source and a destination with a rule of sums over 10 ms.
 pub(crate) fn tie(db: &Db) {
+    tie_by(db, spec(Aggregator::Sum, 10, 0));
+}
+
+/// A source and a destination with a rule.
+pub(crate) fn tie_by(db: &Db, rule: RuleSpec) {
     db.create(SOURCE, &SeriesOptions::default()).unwrap();
     db.create(DESTINATION, &SeriesOptions::default()).unwrap();
-    db.create_rule(SOURCE, DESTINATION, spec(Aggregator::Sum, 10, 0))
-        .unwrap();
+    db.create_rule(SOURCE, DESTINATION, rule).unwrap();
 }
 
 /// Adds samples to the source, one batch each.
@@ -66,6 +70,18 @@ pub(crate) fn query(db: &Db, key: &[u8], query: &RangeQuery) -> Result<Vec<(i64,
     let mut rows = Rows::default();
     db.range(key, query, &mut rows)?;
     Ok(rows.0)
+}
+
+/// Closed buckets of the source, as a range query has them.
+pub(crate) fn closed(db: &Db, rule: RuleSpec) -> Vec<(i64, f64)> {
+    let newest = db.last_sample(SOURCE).unwrap();
+    let open = newest.map_or(i64::MIN, |newest| {
+        newest.timestamp - (newest.timestamp - rule.align).rem_euclid(rule.bucket_ms)
+    });
+    let mut rows = query(db, SOURCE, &everything(Some(rule))).unwrap();
+    // The bucket that begins below 0 is kept at 0.
+    rows.retain(|row| row.0 < open.max(0));
+    rows
 }
 
 /// All samples of a series.

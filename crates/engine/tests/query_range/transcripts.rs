@@ -226,3 +226,29 @@ fn nan_samples_count_only_as_such() {
     );
     check(series, "RANGE 0 20 FILTER_BY_VALUE -inf inf", "0 1 2 5");
 }
+
+/// From the description of the newer servers, as above.
+#[test]
+fn a_bucket_of_nothing_but_nan_is_no_row() {
+    let series = "1:5 11:NaN 21:7";
+    for line in [
+        "RANGE 0 99 AGGREGATION last 10 => 0 5 20 7",
+        "RANGE 0 99 AGGREGATION sum 10 => 0 5 20 7",
+        "REVRANGE 0 99 AGGREGATION avg,count 10 => 20 7 1 0 5 1",
+        "RANGE 0 99 AGGREGATION twa 10 => 0 5.45 20 6.95",
+        "RANGE 0 99 COUNT 2 AGGREGATION first 10 => 0 5 20 7",
+        // With EMPTY it is an empty one.
+        "RANGE 0 99 AGGREGATION last,sum,min 10 EMPTY => 0 5 5 5 10 5 0 NaN 20 7 7 7",
+        "RANGE 11 99 AGGREGATION sum 10 EMPTY => 20 7",
+        "RANGE 0 20 AGGREGATION sum 10 EMPTY => 0 5",
+        "RANGE 11 20 AGGREGATION sum 10 EMPTY =>",
+        // What counts NaN makes a row of it, with no value that is not there.
+        "RANGE 0 99 AGGREGATION countnan 10 => 0 0 10 1 20 0",
+        "RANGE 0 99 AGGREGATION countall,last,min 10 => 0 1 5 5 10 1 NaN NaN 20 1 7 7",
+    ] {
+        let (command, answer) = line.split_once("=>").unwrap();
+        check(series, command, answer);
+    }
+    let long = "0:NaN 1:NaN 2:NaN 3:NaN 4:NaN 5:NaN 6:NaN 7:NaN 8:NaN 9:NaN 10:1";
+    check(long, "RANGE 0 99 AGGREGATION sum 10", "10 1");
+}

@@ -122,6 +122,12 @@ fn naive_buckets(
     line: &[Sample],
     (before, after): (Option<Sample>, Option<Sample>),
 ) -> Vec<(i64, Vec<f64>)> {
+    let counts = [Aggregator::CountNan, Aggregator::CountAll];
+    let mut kept = kept.to_vec();
+    if !aggregation.aggregators.iter().any(|by| counts.contains(by)) {
+        // Then NaN is as nothing.
+        kept.retain(|sample| !sample.value.is_nan());
+    }
     let width = aggregation.bucket_ms;
     let start = |t: i64| aggregation.align + (t - aggregation.align).div_euclid(width) * width;
     let mut buckets: BTreeMap<i64, Vec<f64>> = BTreeMap::new();
@@ -140,7 +146,7 @@ fn naive_buckets(
             }
         }
     }
-    for sample in kept {
+    for sample in &kept {
         buckets
             .entry(start(sample.timestamp))
             .or_default()
@@ -159,6 +165,7 @@ fn naive_buckets(
         let value = |aggregator: &Aggregator| match aggregator {
             Aggregator::CountAll => values.len() as f64,
             Aggregator::CountNan => (values.len() - numbers.len()) as f64,
+            Aggregator::Last if numbers.is_empty() && !aggregation.empty => f64::NAN,
             Aggregator::Last => previous,
             // Where the line only begins at the bucket's end, none is inside.
             Aggregator::Twa if line.first().is_some_and(|s| s.timestamp >= bucket + width) => {
