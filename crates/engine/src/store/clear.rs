@@ -34,8 +34,7 @@ impl Published {
 impl Store {
     /// Whether everything was removed and no manifest says so yet.
     pub(super) fn owes_removal(&self) -> bool {
-        let published = self.published.lock();
-        published.log_start > published.manifest.log_start
+        self.published.lock().owes_removal()
     }
 }
 

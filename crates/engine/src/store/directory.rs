@@ -132,7 +132,7 @@ fn list_folder(
 }
 
 /// The manifest in `dir`, if there is one.
-fn read_manifest(env: &Env, dir: &Path) -> Result<Option<Result<Manifest>>> {
+pub(super) fn read_manifest(env: &Env, dir: &Path) -> Result<Option<Result<Manifest>>> {
     let path = dir.join(names::MANIFEST);
     let failed = |error| Error::io("cannot read the manifest", &path, error);
     let file = match env.disk.open(&path) {

@@ -8,7 +8,8 @@
 //! Opening a database decides by one table ([`table`]) what the directory is,
 //! loads the series files ([`load`]), replays the log over them and then makes
 //! what only all of it together tells ([`rebuild`]). From then on files come
-//! and go by [`publish`] alone, all of them at once by [`clear`].
+//! and go by [`publish`] alone, all of them at once by [`clear`]; what is being
+//! copied keeps its files by a [`pin`].
 //!
 //! Lock order: the manifest's lock comes before those of the shards.
 //! Tested by the unit tests of this folder and by `tests/db_store`.
@@ -22,6 +23,7 @@ mod directory;
 pub(crate) mod fuzz;
 mod load;
 mod manifest;
+mod pin;
 mod publish;
 mod rebuild;
 mod row;
@@ -33,6 +35,7 @@ mod weed;
 
 pub(crate) use directory::Directory;
 pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
+pub(crate) use pin::FilesPin;
 pub(crate) use publish::Store;
 pub(crate) use row::{MarksRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};

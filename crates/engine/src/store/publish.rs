@@ -14,6 +14,7 @@ use super::weed::LostBlock;
 use crate::block::{Block, BlockMeta, BlockSet, Cache, PartitionBlocks};
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
+use crate::io::Env;
 use crate::names;
 use crate::notices::{About, Stopped};
 use crate::wal::Position;
@@ -40,10 +41,31 @@ pub(crate) struct Published {
     pub(super) manifest: Manifest,
     /// Files no longer named that could not be removed yet.
     pub(super) unremoved: BTreeSet<PathBuf>,
+    /// How many copiers need a file to stay, named or not.
+    pub(super) pinned: BTreeMap<PathBuf, usize>,
     /// The group behind the last removal of everything, set by
     /// [`Published::forget`] and carried by the next manifest: none before it
     /// is needed.
     pub(super) log_start: u64,
+}
+
+impl Published {
+    /// Whether everything was removed and no manifest says so yet.
+    pub(super) fn owes_removal(&self) -> bool {
+        self.log_start > self.manifest.log_start
+    }
+
+    /// Removes the files that are named no more and that nobody copies. What
+    /// stays is tried again next time, and at the next open.
+    pub(super) fn remove_unnamed(&mut self, env: &Env) {
+        // Then the manifest on disk still names them.
+        if self.owes_removal() {
+            return;
+        }
+        let pinned = &self.pinned;
+        self.unremoved
+            .retain(|path| pinned.contains_key(path) || remove_if_there(env, path).is_err());
+    }
 }
 
 impl Store {
@@ -105,7 +127,7 @@ impl Core {
 
     /// Changes the manifest by `edit` and puts it in force: durably, then for
     /// every reader. The files it names must be written and synced. Files that
-    /// it no longer names are removed. `edit` is called under a lock; where it
+    /// it no longer names are removed, once nobody copies them. `edit` is called under a lock; where it
     /// refuses, nothing happens. No shard may be locked.
     ///
     /// # Errors
@@ -149,10 +171,7 @@ impl Core {
         published.unremoved.extend(old.difference(&new).cloned());
         published.manifest = next;
         self.room.note_catalogue(&published.manifest);
-        // What stays is tried again next time, and at the next open.
-        published
-            .unremoved
-            .retain(|path| remove_if_there(&self.env, path).is_err());
+        published.remove_unnamed(&self.env);
         Ok(())
     }
 

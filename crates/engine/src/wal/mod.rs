@@ -47,6 +47,7 @@ pub use group::GroupBuilder;
 pub use holes::LogHole;
 pub(crate) use inspect::segment_facts;
 pub use options::{Position, WalOptions, WalStats};
+pub(crate) use pin::LogPin;
 pub use record::{Record, RecordIter};
 pub use recover::RecoveryReport;
 pub use replay::{LogStart, Replay};
