@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
+use crate::fresh::fresh_page_ns;
+
 /// The machine and the sources.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
@@ -20,6 +22,10 @@ pub(crate) struct Machine {
     pub(crate) commit: String,
     /// Version of this program.
     pub(crate) version: String,
+    /// Processor time for a page of memory that is touched for the first time; 0 where it was not
+    /// measured.
+    #[serde(default)]
+    pub(crate) fresh_page_ns: f64,
     /// When the measurement began, seconds since 1970.
     pub(crate) began_unix_seconds: u64,
     /// The command line, without the path of the program.
@@ -40,6 +46,7 @@ impl Machine {
             kernel: system.release().to_string_lossy().into_owned(),
             commit: commit(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            fresh_page_ns: fresh_page_ns(),
             began_unix_seconds: std::time::SystemTime::UNIX_EPOCH
                 .elapsed()
                 .map_or(0, |since| since.as_secs()),
@@ -62,8 +69,12 @@ impl Machine {
             "" => String::new(),
             commit => format!(", commit {commit}"),
         };
+        let fresh = match self.fresh_page_ns {
+            0.0 => String::new(),
+            ns => format!(", a fresh page of memory in {:.1} us", ns / 1e3),
+        };
         format!(
-            "{}, {} cores, {} GiB, Linux {}; latewood-bench {}{commit}",
+            "{}, {} cores, {} GiB{fresh}, Linux {}; latewood-bench {}{commit}",
             self.cpu, self.cores, self.memory_gib, self.kernel, self.version
         )
     }
@@ -73,43 +84,6 @@ impl Machine {
 pub(crate) fn own_cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// What the system did for this process so far, all threads together.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SystemWork {
-    /// Pages of memory that were touched for the first time.
-    pub(crate) fresh_pages: u64,
-    /// Processor time spent in the kernel, to a hundredth.
-    pub(crate) seconds: f64,
-}
-
-impl SystemWork {
-    /// What it did until now; nothing where the system does not tell.
-    pub(crate) fn now() -> Self {
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The name of the process may hold anything; what follows are numbers, of
-        // which proc_pid_stat(5) counts the state as the third.
-        let fields: Vec<&str> = stat
-            .rsplit_once(')')
-            .map(|(_, rest)| rest.split_ascii_whitespace().collect())
-            .unwrap_or_default();
-        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
-        Self {
-            fresh_pages: field(10).unwrap_or(0),
-            seconds: field(15).unwrap_or(0) as f64 / ticks_per_second,
-        }
-    }
-
-    /// What it did since `before`.
-    pub(crate) fn since(before: Self) -> Self {
-        let now = Self::now();
-        Self {
-            fresh_pages: now.fresh_pages.saturating_sub(before.fresh_pages),
-            seconds: now.seconds - before.seconds,
-        }
-    }
 }
 
 fn cpu_model() -> String {

@@ -12,6 +12,7 @@ mod demo;
 mod durable;
 mod error;
 mod fleet;
+mod fresh;
 mod generate;
 mod http;
 mod inprocess;

@@ -18,8 +18,9 @@ use serde::{Deserialize, Serialize};
 use super::names::{key, options};
 use super::{BATCH, Pauses, START_MS, failed};
 use crate::error::{Doing, Error, Result};
+use crate::fresh::SystemWork;
 use crate::load::histogram;
-use crate::machine::{SystemWork, own_cpu_seconds};
+use crate::machine::own_cpu_seconds;
 use crate::output::turns;
 use crate::threads::side_by_side;
 
