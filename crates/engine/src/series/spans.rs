@@ -1,13 +1,19 @@
 //! Spans of time something was deleted from.
 //!
-//! Invariant: spans ascend, do not overlap and do not touch, so a look is a
-//! binary search and a thousand deletions side by side are one span.
+//! Invariant: spans do not overlap and do not touch, so a look is one search
+//! and a thousand deletions side by side are one span. A tree, since a series
+//! may have as many spans as samples, in any order. Tested below against a naive
+//! set.
 
 use latewood_model::Timestamp;
+use std::collections::BTreeMap;
 
-/// A set of timestamps as spans, both ends included.
+/// About what a span takes in a tree, where its nodes are two thirds full.
+const SPAN_BYTES: usize = 32;
+
+/// A set of timestamps as spans, both ends included: first to last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spans(Vec<(Timestamp, Timestamp)>);
+pub(crate) struct Spans(BTreeMap<Timestamp, Timestamp>);
 
 impl Spans {
     /// Whether there is none.
@@ -15,23 +21,25 @@ impl Spans {
         self.0.is_empty()
     }
 
-    /// Adds `from..=to`; nothing where `from` lies after `to`. Linear in the
-    /// spans behind it.
+    /// Adds `from..=to`; nothing where `from` lies after `to`. Amortised
+    /// logarithmic.
     pub(crate) fn add(&mut self, from: Timestamp, to: Timestamp) {
         if from > to {
             return;
         }
-        let start = self
-            .0
-            .partition_point(|span| span.1 < from.saturating_sub(1));
-        let end = self
-            .0
-            .partition_point(|span| span.0 <= to.saturating_add(1));
         let mut joined = (from, to);
-        if start < end {
-            joined = (from.min(self.0[start].0), to.max(self.0[end - 1].1));
+        let before = self.0.range(..from).next_back();
+        if let Some((&first, &last)) = before
+            && last >= from.saturating_sub(1)
+        {
+            joined = (first, last.max(to));
         }
-        self.0.splice(start..end, [joined]);
+        let reach = to.saturating_add(1);
+        while let Some((&first, &last)) = self.0.range(from..=reach).next() {
+            self.0.remove(&first);
+            joined.1 = joined.1.max(last);
+        }
+        self.0.insert(joined.0, joined.1);
     }
 
     /// Adds all spans of another set.
@@ -46,9 +54,8 @@ impl Spans {
 
     /// Whether all of `from..=to` lies in one.
     pub(crate) fn covers_all(&self, from: Timestamp, to: Timestamp) -> bool {
-        let place = self.0.partition_point(|span| span.1 < from);
-        let span = self.0.get(place);
-        span.is_some_and(|span| span.0 <= from && to <= span.1)
+        let span = self.0.range(..=from).next_back();
+        span.is_some_and(|(_, last)| to <= *last)
     }
 
     /// Whether any of `from..=to` lies in one.
@@ -63,25 +70,84 @@ impl Spans {
         from: Timestamp,
         to: Timestamp,
     ) -> impl Iterator<Item = (Timestamp, Timestamp)> + '_ {
-        let place = self.0.partition_point(|span| span.1 < from);
-        let met = self.0[place..].iter().take_while(move |span| span.0 <= to);
-        met.copied()
+        let before = self.0.range(..from).next_back();
+        let before = before.filter(|(_, last)| from <= **last);
+        let inside = self.0.range(from..).take_while(move |span| *span.0 <= to);
+        before.into_iter().chain(inside).map(own)
+    }
+
+    /// The spans that `from..=to` meets, whole, as a set.
+    pub(crate) fn met(&self, from: Timestamp, to: Timestamp) -> Self {
+        Self(self.meeting(from, to).collect())
     }
 
     /// The spans, ascending.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Timestamp, Timestamp)> + '_ {
-        self.0.iter().copied()
+        self.0.iter().map(own)
     }
 
     /// Bytes of memory behind it.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.0.capacity() * size_of::<(Timestamp, Timestamp)>()
+        self.0.len() * SPAN_BYTES
     }
+}
+
+fn own((first, last): (&Timestamp, &Timestamp)) -> (Timestamp, Timestamp) {
+    (*first, *last)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn spans_are_a_set(
+            begin in prop_oneof![Just(i64::MIN), Just(-50), Just(i64::MAX - 99)],
+            added in prop::collection::vec((0i64..100, 0i64..12), 0..40),
+            asked in prop::collection::vec((0i64..100, 0i64..100), 20),
+        ) {
+            let (mut spans, mut naive) = (Spans::default(), [false; 100]);
+            for (from, len) in added {
+                let to = (from + len).min(99);
+                spans.add(begin + from, begin + to);
+                naive[from as usize..=to as usize].fill(true);
+            }
+            let mut last = None;
+            for (from, to) in spans.iter() {
+                prop_assert!(from <= to && last.is_none_or(|last| last < from - 1));
+                last = Some(to);
+            }
+            for (one, other) in asked {
+                let (from, to) = (one.min(other), one.max(other));
+                let wanted = &naive[from as usize..=to as usize];
+                let (from, to) = (begin + from, begin + to);
+                prop_assert_eq!(spans.meets(from, to), wanted.contains(&true));
+                prop_assert_eq!(spans.covers_all(from, to), !wanted.contains(&false));
+                let met = spans.met(from, to);
+                for (at, held) in (from..=to).zip(wanted) {
+                    prop_assert_eq!(spans.covers(at), *held);
+                    prop_assert_eq!(met.covers(at), *held);
+                }
+                let all = spans.iter().filter(|span| span.0 <= to && from <= span.1);
+                prop_assert!(met.iter().eq(all));
+            }
+        }
+    }
+
+    #[test]
+    fn many_spans_come_in_any_order() {
+        // Each that would move those behind it would take minutes together.
+        let mut spans = Spans::default();
+        for at in (0..1_000_000).rev() {
+            spans.add(2 * at, 2 * at);
+        }
+        assert_eq!(spans.iter().count(), 1_000_000);
+        assert_eq!(spans.met(101, 999).iter().count(), 449);
+        spans.add(0, i64::MAX);
+        assert!(spans.iter().eq([(0, i64::MAX)]));
+    }
 
     #[test]
     fn spans_join_where_they_meet() {

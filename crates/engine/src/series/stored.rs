@@ -255,7 +255,7 @@ impl Stored {
             from,
             to,
             frozen,
-            deleted: self.deleted.clone(),
+            deleted: self.deleted.met(from, to),
             deep: match &self.deep {
                 Some(deep) => deep.share(from, to),
                 None => SharedLate::default(),
