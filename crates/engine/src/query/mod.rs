@@ -21,7 +21,7 @@ mod group;
 mod join;
 mod many;
 pub(crate) mod merge;
-mod nearest;
+pub(crate) mod nearest;
 mod parts;
 mod range;
 mod reduce;

@@ -2,7 +2,7 @@
 //!
 //! What interpolates passes over NaN outside its span as it does inside: so a
 //! span that is read in parts gives what it gives in one. Tested by
-//! `tests/query_many.rs`.
+//! `tests/query_many.rs` and `tests/db_rules.rs`.
 
 use super::Source;
 use super::merge::MergeSource;
@@ -14,7 +14,7 @@ use latewood_model::Sample;
 ///
 /// # Errors
 /// `Corrupt`.
-pub(super) fn newest(snapshot: Snapshot) -> Result<Option<Sample>> {
+pub(crate) fn newest(snapshot: Snapshot) -> Result<Option<Sample>> {
     nearest(snapshot, true)
 }
 
@@ -22,7 +22,7 @@ pub(super) fn newest(snapshot: Snapshot) -> Result<Option<Sample>> {
 ///
 /// # Errors
 /// `Corrupt`.
-pub(super) fn oldest(snapshot: Snapshot) -> Result<Option<Sample>> {
+pub(crate) fn oldest(snapshot: Snapshot) -> Result<Option<Sample>> {
     nearest(snapshot, false)
 }
 

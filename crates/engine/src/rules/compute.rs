@@ -2,8 +2,8 @@
 //!
 //! All marked buckets of a rule are one walk over the snapshot that passes
 //! over frames without any; frames inside one bucket give their statistics.
-//! The time-weighted average also changes in the buckets with samples next to
-//! a marked one, and needs the samples next to those: it is computed group of
+//! The time-weighted average also changes in the buckets with numbers next to
+//! a marked one, and needs the numbers next to those: it is computed group of
 //! buckets by group of buckets.
 //!
 //! Pure; tested by `tests/db_rules.rs` and the model test.
@@ -11,6 +11,7 @@
 use super::Rule;
 use crate::error::Result;
 use crate::query::merge::MergeSource;
+use crate::query::nearest;
 use crate::query::window::{Bucket, Window};
 use crate::query::{self, Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink};
 use crate::series::Snapshot;
@@ -64,7 +65,9 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<
         for group in groups(dirty, rule.spec.bucket_ms) {
             twa_rows(rule, group, part, &mut rows)?;
         }
-        // A bucket between two groups is in both.
+        // A bucket between two groups is in both, also one past the second
+        // where that has no numbers.
+        rows.sort_by_key(|row| row.timestamp);
         rows.dedup_by_key(|row: &mut Sample| row.timestamp);
     } else {
         let mut picked = Picked {
@@ -120,17 +123,13 @@ fn twa_rows(rule: &Rule, group: &[Bucket], part: &Part<'_>, rows: &mut Vec<Sampl
     };
     let window = rule.window();
     let oldest = part.since.max(part.complete_from.min(first.first));
-    let older = |than: Timestamp| -> Result<Option<Sample>> {
-        let Some(to) = than.checked_sub(1) else {
-            return Ok(None);
-        };
-        MergeSource::new(part.snapshot.narrow(oldest, to), true)?.last_sample()
+    let older = |than: Timestamp| match than.checked_sub(1) {
+        Some(to) => nearest::newest(part.snapshot.narrow(oldest, to)),
+        None => Ok(None),
     };
-    let newer = |than: Timestamp| -> Result<Option<Sample>> {
-        let Some(from) = than.checked_add(1) else {
-            return Ok(None);
-        };
-        MergeSource::new(part.snapshot.narrow(from, Timestamp::MAX), false)?.first_sample()
+    let newer = |than: Timestamp| match than.checked_add(1) {
+        Some(from) => nearest::oldest(part.snapshot.narrow(from, Timestamp::MAX)),
+        None => Ok(None),
     };
     let from = match older(first.first)? {
         Some(before) => window.containing(before.timestamp).first,

@@ -205,6 +205,15 @@ impl Source {
         self.note_open();
     }
 
+    /// A number in order came behind NaN: it ends the line of a bucket before
+    /// its own, which may have closed long ago.
+    #[cold]
+    pub(crate) fn joined(&mut self, timestamp: Timestamp) {
+        if self.rules.iter().any(Rule::interpolates) {
+            self.touched(timestamp, false);
+        }
+    }
+
     fn note_open(&mut self) {
         self.open =
             self.rules

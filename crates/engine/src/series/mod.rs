@@ -32,6 +32,7 @@ mod moment;
 pub(crate) mod over;
 pub(crate) mod overlay;
 mod put;
+mod reach;
 pub(crate) mod rewrite;
 mod seal;
 pub(crate) mod settle;

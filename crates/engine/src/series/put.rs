@@ -47,10 +47,16 @@ impl Series {
             }
             return Ok(fate);
         }
+        // Lines that led nowhere now lead here.
+        let joins =
+            self.links.is_some() && self.holds_nan && !sample.value.is_nan() && self.ends_in_nan();
         if let Some(links) = &mut self.links
             && let Links::Source(source) = &mut **links
         {
             source.in_order(sample.timestamp);
+            if joins {
+                source.joined(sample.timestamp);
+            }
         }
         self.newest = sample.timestamp.into();
         self.holds_nan |= sample.value.is_nan();

@@ -155,38 +155,6 @@ impl Series {
         }
         tail
     }
-
-    /// No later than the newest sample older than `timestamp`, where there is
-    /// one, and not much earlier.
-    pub(crate) fn reach_before(&mut self, timestamp: Timestamp) -> Timestamp {
-        self.sort_tail();
-        let in_tail = self.tail.partition_point(|held| held.timestamp < timestamp);
-        if let Some(place) = in_tail.checked_sub(1) {
-            return self.tail[place].timestamp;
-        }
-        // Every chunk of the head has a sample at its first timestamp; what is
-        // stored may be deleted, and is not looked into here.
-        let chunks = self.chunks.partition_point(|held| held.first < timestamp);
-        let before = chunks.checked_sub(1).map(|index| self.chunks[index].first);
-        before.unwrap_or(Timestamp::MIN)
-    }
-
-    /// No earlier than the oldest sample newer than `timestamp`, where there
-    /// is one, and not much later.
-    pub(crate) fn reach_after(&mut self, timestamp: Timestamp) -> Timestamp {
-        self.sort_tail();
-        let chunks = self
-            .chunks
-            .partition_point(|chunk| chunk.last() <= timestamp);
-        if let Some(chunk) = self.chunks.get(chunks) {
-            return chunk.last();
-        }
-        let in_tail = self
-            .tail
-            .partition_point(|held| held.timestamp <= timestamp);
-        let after = self.tail.get(in_tail).map(|held| held.timestamp);
-        after.unwrap_or(Timestamp::MAX)
-    }
 }
 
 impl Snapshot {

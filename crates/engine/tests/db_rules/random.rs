@@ -40,12 +40,13 @@ pub(crate) fn seeds(count: u64) -> Vec<u64> {
     }
 }
 
-const AGGREGATORS: [Aggregator; 6] = [
+const AGGREGATORS: [Aggregator; 7] = [
     Aggregator::Sum,
     Aggregator::Last,
     Aggregator::Max,
     Aggregator::Count,
     Aggregator::First,
+    Aggregator::CountNan,
     Aggregator::Twa,
 ];
 
@@ -60,8 +61,9 @@ fn small() -> SeriesOptions {
     }
 }
 
-/// A batch around `newest`: newer, late, very late and equal timestamps.
-fn batch(dice: &Dice, newest: &mut i64, late_percent: u64) -> Vec<(i64, f64)> {
+/// A batch around `newest`: newer, late, very late and equal timestamps; so
+/// many of a hundred are NaN.
+fn batch(dice: &Dice, newest: &mut i64, late_percent: u64, nans: u64) -> Vec<(i64, f64)> {
     let mut samples = Vec::new();
     for _ in 0..1 + dice.below(60) {
         let at = if dice.below(100) < late_percent {
@@ -75,7 +77,11 @@ fn batch(dice: &Dice, newest: &mut i64, late_percent: u64) -> Vec<(i64, f64)> {
             *newest += dice.below(8) as i64;
             *newest
         };
-        samples.push((at, dice.below(1_000) as f64));
+        let value = match dice.below(100) < nans {
+            true => f64::NAN,
+            false => dice.below(1_000) as f64,
+        };
+        samples.push((at, value));
     }
     samples
 }
@@ -90,6 +96,7 @@ fn rules_hold_what_queries_give_through_crashes() {
         db.create(SOURCE, &small()).unwrap();
         let rules = make_rules(&db, &dice);
         let (mut newest, late_percent) = (0, [0, 5, 50, 99][dice.below(4) as usize]);
+        let nans = [0, 0, 10, 90][dice.below(4) as usize];
         for step in 0..60 {
             let done = match dice.below(20) {
                 0 => {
@@ -120,7 +127,7 @@ fn rules_hold_what_queries_give_through_crashes() {
                     read.map(drop)
                 }
                 _ => {
-                    let samples = batch(&dice, &mut newest, late_percent);
+                    let samples = batch(&dice, &mut newest, late_percent, nans);
                     let batch: Vec<_> = samples
                         .iter()
                         .map(|&(at, value)| sample(SOURCE, at, value))
@@ -151,7 +158,7 @@ fn make_rules(db: &Db, dice: &Dice) -> Vec<RuleSpec> {
     let rules: Vec<RuleSpec> = (0..1 + dice.below(4))
         .map(|_| {
             let width = 1 + dice.below(90) as i64;
-            let aggregator = AGGREGATORS[dice.below(6) as usize];
+            let aggregator = AGGREGATORS[dice.below(7) as usize];
             spec(aggregator, width, dice.below(100) as i64)
         })
         .collect();
@@ -261,7 +268,7 @@ fn rules_hold_what_was_touched_since_past_the_retention() {
                     }
                 }
                 _ => {
-                    for (at, value) in batch(&dice, &mut newest, 40) {
+                    for (at, value) in batch(&dice, &mut newest, 40, 0) {
                         let outcome = append(&db, &[sample(SOURCE, at, value)]).unwrap();
                         if outcome[0].is_ok() {
                             naive.samples.insert(at, value);
