@@ -12,6 +12,7 @@
 use super::filter::Filter;
 use super::fold::Fold;
 use super::rows::Rows;
+use super::silent::Silent;
 use super::twa::Twa;
 use super::window::{Bucket, Window};
 use super::{Aggregation, BatchStats, Neighbours, RangeQuery, Source};
@@ -28,6 +29,8 @@ const PARTS_FEW: usize = 16;
 /// Samples that are summarised at once; in fewer, zeros of two signs stay in
 /// the order they came.
 const SUMMARY_MIN: usize = 8;
+/// Buckets that come to wait for a number between two words of how many do.
+const SILENT_STEP: u64 = 1024;
 
 pub(super) struct Buckets<'a> {
     aggregation: &'a Aggregation,
@@ -40,8 +43,7 @@ pub(super) struct Buckets<'a> {
     open: Option<Bucket>,
     /// The bucket that comes next as a row if it stays empty.
     resume: Option<Bucket>,
-    /// Buckets with NaN samples only, and how many, that wait for a number.
-    silent: Vec<(Bucket, u64)>,
+    silent: Silent,
     /// The sample past the end of the span, and the bucket the span ends in.
     exit: Option<(Sample, Bucket)>,
     numbers: (Vec<i64>, Vec<f64>),
@@ -78,7 +80,7 @@ impl<'a> Buckets<'a> {
             rows,
             open: None,
             resume: entry.map(|_| window.containing(start)),
-            silent: Vec::new(),
+            silent: Silent::default(),
             exit: exit.map(|sample| (sample, window.containing(end))),
             numbers: Default::default(),
             parts: Vec::new(),
@@ -225,8 +227,7 @@ impl<'a> Buckets<'a> {
                 timestamps.first().zip(values.first())
             };
             let Some((&timestamp, &value)) = entry else {
-                self.silent.push((bucket, nans));
-                return ControlFlow::Continue(());
+                return self.hush(bucket, nans);
             };
             next = Some(Sample::new(timestamp, value));
             self.wake(next)?;
@@ -237,9 +238,20 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
+    /// Has a bucket of NaN wait, and says from time to time how many do.
+    fn hush(&mut self, bucket: Bucket, nans: u64) -> ControlFlow<()> {
+        let before = self.silent.len();
+        self.silent.push(bucket, nans, self.rows.remaining());
+        let waiting = self.silent.len();
+        match waiting > before && waiting.is_multiple_of(SILENT_STEP) {
+            true => self.rows.announce(waiting),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
     /// Makes up for the buckets that waited for `next`.
     fn wake(&mut self, next: Option<Sample>) -> ControlFlow<()> {
-        for (bucket, nans) in mem::take(&mut self.silent) {
+        for (bucket, nans) in self.silent.take() {
             self.enter(bucket, next)?;
             self.fold.push_nans(nans);
         }

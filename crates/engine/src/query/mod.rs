@@ -27,6 +27,7 @@ mod range;
 mod reduce;
 mod rows;
 mod run;
+mod silent;
 pub(crate) mod spread;
 mod sums;
 mod twa;

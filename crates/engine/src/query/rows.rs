@@ -36,6 +36,11 @@ impl<'a> Rows<'a> {
         self.remaining == 0
     }
 
+    /// How many rows are still wanted.
+    pub(super) fn remaining(&self) -> u64 {
+        self.remaining
+    }
+
     /// Adds a row; `Break` where no more are wanted. The caller adds none
     /// after that.
     pub(super) fn push(

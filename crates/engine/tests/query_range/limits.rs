@@ -1,9 +1,10 @@
 //! The ends of every range: time, buckets, rows, and who reads how much.
 
 use crate::support::{Collect, Memory, neighbours, query, rows, rows_from};
-use latewood_engine::query::{BucketStamp, Neighbours, RangeQuery, Source, run};
+use latewood_engine::query::{BucketStamp, Neighbours, RangeQuery, Sink, Source, run};
 use latewood_engine::{Error, ErrorKind, Result};
 use latewood_model::{Aggregator, Sample};
+use std::ops::ControlFlow;
 
 /// A sample a millisecond.
 fn regular(len: i64) -> Vec<Sample> {
@@ -118,6 +119,64 @@ fn statistics_stand_for_the_samples_of_a_batch() {
         let with_stats = rows_from(&query, &samples, &mut source);
         assert_eq!(source.decoded, decoded, "{command}");
         assert_eq!(with_stats, rows(&query, &samples, 100), "{command}");
+    }
+}
+
+/// NaN in every millisecond, and how many batches of it were read.
+struct Silence {
+    next: i64,
+    batches: i64,
+}
+
+impl Source for Silence {
+    fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool> {
+        let end = self.next + 500;
+        *timestamps = (self.next..end).collect();
+        *values = vec![f64::NAN; 500];
+        (self.next, self.batches) = (end, self.batches - 1);
+        Ok(self.batches >= 0)
+    }
+}
+
+/// Has enough as soon as more rows than it has room for are announced.
+struct Full {
+    room: u64,
+    rows: Vec<i64>,
+}
+
+impl Sink for Full {
+    fn rows(&mut self, timestamps: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
+        self.rows.extend(timestamps);
+        ControlFlow::Continue(())
+    }
+
+    fn announce(&mut self, count: u64, _: usize) -> ControlFlow<()> {
+        match count > self.room {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+#[test]
+fn buckets_of_nan_that_wait_for_a_number_are_no_more_than_fit_in_a_reply() {
+    for (command, batches_left, rows) in [
+        ("RANGE - + AGGREGATION twa,countall 1", 3_979, 0),
+        ("RANGE - + COUNT 2 AGGREGATION twa,countall 1", -1, 2),
+        ("RANGE - + AGGREGATION twa 1", -1, 0),
+    ] {
+        let mut source = Silence {
+            next: 0,
+            batches: 4_000,
+        };
+        let mut sink = Full {
+            room: 10_000,
+            rows: Vec::new(),
+        };
+        let query = query(command);
+        run(&query, Neighbours::default(), &mut source, &mut sink).unwrap();
+        let found = (source.batches, sink.rows.len());
+        assert_eq!(found, (batches_left, rows), "{command}");
     }
 }
 
