@@ -18,8 +18,13 @@ pub(super) struct Filter<'a> {
 
 impl<'a> Filter<'a> {
     pub(super) fn new(query: &'a RangeQuery) -> Self {
+        Self::within(query, query.from, query.to)
+    }
+
+    /// The filters of `query` over another span.
+    pub(super) fn within(query: &'a RangeQuery, from: i64, to: i64) -> Self {
         let timestamps = query.filter_by_timestamps.as_deref();
-        let (mut first, mut last) = (query.from, query.to);
+        let (mut first, mut last) = (from, to);
         if let Some(timestamps) = timestamps {
             match (timestamps.first(), timestamps.last()) {
                 (Some(oldest), Some(newest)) => {

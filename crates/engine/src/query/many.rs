@@ -301,10 +301,10 @@ impl Db {
 fn neighbours(query: &RangeQuery, before: Snapshot, after: Snapshot) -> Result<Neighbours> {
     let mut found = Neighbours::default();
     if query.from > Timestamp::MIN {
-        found.before = nearest::newest(before)?;
+        found.before = nearest::newest(before, query)?;
     }
     if query.to < Timestamp::MAX {
-        found.after = nearest::oldest(after)?;
+        found.after = nearest::oldest(after, query)?;
     }
     Ok(found)
 }

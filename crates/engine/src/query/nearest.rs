@@ -1,51 +1,83 @@
-//! The number that lies nearest to a query's span, on either side.
+//! The number that lies nearest to a query's span, on either side, of those
+//! that pass its filters.
 //!
-//! What interpolates passes over NaN outside its span as it does inside: so a
-//! span that is read in parts gives what it gives in one. Tested by
-//! `tests/query_many.rs` and `tests/db_rules.rs`.
+//! What interpolates passes over NaN, and what a filter takes out, outside its
+//! span as it does inside: so a span that is read in parts gives what it gives
+//! in one. Batches that cannot have it by their statistics are not decoded.
+//!
+//! Tested by `tests/query_outside.rs` and `tests/db_rules.rs`.
 
-use super::Source;
+use super::filter::Filter;
 use super::merge::MergeSource;
+use super::{RangeQuery, Source};
 use crate::error::Result;
 use crate::series::Snapshot;
 use latewood_model::Sample;
 
-/// The newest number of `snapshot`. Reads backwards until there is one.
+/// Samples that are decoded for one whose value passes: where next to none do,
+/// a query reads so much of the history and no more.
+const DECODED_MAX: usize = 64 * 1024;
+
+/// The newest number of `snapshot` that passes the filters of `query`, whose
+/// span does not matter. Reads backwards until there is one.
 ///
 /// # Errors
 /// `Corrupt`.
-pub(crate) fn newest(snapshot: Snapshot) -> Result<Option<Sample>> {
-    nearest(snapshot, true)
+pub(crate) fn newest(snapshot: Snapshot, query: &RangeQuery) -> Result<Option<Sample>> {
+    nearest(snapshot, query, true)
 }
 
-/// The oldest number of `snapshot`. Reads forwards until there is one.
+/// The oldest such number. Reads forwards until there is one.
 ///
 /// # Errors
 /// `Corrupt`.
-pub(crate) fn oldest(snapshot: Snapshot) -> Result<Option<Sample>> {
-    nearest(snapshot, false)
+pub(crate) fn oldest(snapshot: Snapshot, query: &RangeQuery) -> Result<Option<Sample>> {
+    nearest(snapshot, query, false)
 }
 
-fn nearest(snapshot: Snapshot, reverse: bool) -> Result<Option<Sample>> {
-    let span = snapshot.from..=snapshot.to;
+fn nearest(snapshot: Snapshot, query: &RangeQuery, reverse: bool) -> Result<Option<Sample>> {
+    let filter = Filter::within(query, snapshot.from, snapshot.to);
+    if filter.passes_nothing() {
+        return Ok(None);
+    }
+    let mut left = match query.filter_by_value {
+        Some(_) => DECODED_MAX,
+        None => usize::MAX,
+    };
     let mut source = MergeSource::new(snapshot, reverse)?;
     let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-    loop {
-        let described = source.peek_stats();
-        if described.is_some_and(|stats| stats.nan_count == stats.count) {
-            source.skip();
-            continue;
+    while left > 0 {
+        if let Some(stats) = source.peek_stats() {
+            if filter.is_past(stats.first, stats.last, reverse) {
+                break;
+            }
+            if stats.nan_count == stats.count || filter.drops(&stats) {
+                source.skip();
+                continue;
+            }
+            if source.split()? {
+                continue;
+            }
         }
         if !source.next(&mut timestamps, &mut values)? {
-            return Ok(None);
+            break;
         }
-        let is_it = |at: &usize| span.contains(&timestamps[*at]) && !values[*at].is_nan();
+        left = left.saturating_sub(timestamps.len());
+        let (Some(&first), Some(&last)) = (timestamps.first(), timestamps.last()) else {
+            continue;
+        };
+        if filter.is_past(first, last, reverse) {
+            break;
+        }
+        let mut kept = filter.apply(&mut timestamps, &mut values);
+        let is_number = |at: &usize| !values[*at].is_nan();
         let found = match reverse {
-            true => (0..timestamps.len()).rev().find(is_it),
-            false => (0..timestamps.len()).find(is_it),
+            true => kept.rev().find(is_number),
+            false => kept.find(is_number),
         };
         if let Some(at) = found {
             return Ok(Some(Sample::new(timestamps[at], values[at])));
         }
     }
+    Ok(None)
 }

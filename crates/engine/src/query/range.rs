@@ -61,9 +61,9 @@ pub enum BucketStamp {
     End,
 }
 
-/// The numbers just outside a query's span, before any filter; NaN is none.
+/// The numbers next to a query's span that pass its filters; NaN is none.
 ///
-/// [`Aggregator::Twa`] interpolates towards those that pass the filters.
+/// [`Aggregator::Twa`] interpolates towards them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Neighbours {
     /// The newest one older than [`RangeQuery::from`].

@@ -123,12 +123,14 @@ fn twa_rows(rule: &Rule, group: &[Bucket], part: &Part<'_>, rows: &mut Vec<Sampl
     };
     let window = rule.window();
     let oldest = part.since.max(part.complete_from.min(first.first));
+    // Its filters, of which there are none, count.
+    let any = query_of(rule, oldest, last.last);
     let older = |than: Timestamp| match than.checked_sub(1) {
-        Some(to) => nearest::newest(part.snapshot.narrow(oldest, to)),
+        Some(to) => nearest::newest(part.snapshot.narrow(oldest, to), &any),
         None => Ok(None),
     };
     let newer = |than: Timestamp| match than.checked_add(1) {
-        Some(from) => nearest::oldest(part.snapshot.narrow(from, Timestamp::MAX)),
+        Some(from) => nearest::oldest(part.snapshot.narrow(from, Timestamp::MAX), &any),
         None => Ok(None),
     };
     let from = match older(first.first)? {

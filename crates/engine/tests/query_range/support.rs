@@ -84,13 +84,20 @@ impl Sink for Collect {
     }
 }
 
-/// The samples just outside the query's span.
+/// The numbers next to the query's span that pass its filters.
 pub(crate) fn neighbours(query: &RangeQuery, samples: &[Sample]) -> Neighbours {
-    let before = samples.partition_point(|s| s.timestamp < query.from);
-    let after = samples.partition_point(|s| s.timestamp <= query.to);
+    let passes = |s: &&Sample| {
+        let bounds = query.filter_by_value;
+        let by_value = bounds.is_none_or(|(a, b)| a <= s.value && s.value <= b);
+        let wanted = query.filter_by_timestamps.as_ref();
+        let by_time = wanted.is_none_or(|wanted| wanted.contains(&s.timestamp));
+        by_value && by_time && !s.value.is_nan()
+    };
+    let mut before = samples.iter().rev().filter(|s| s.timestamp < query.from);
+    let mut after = samples.iter().filter(|s| s.timestamp > query.to);
     Neighbours {
-        before: before.checked_sub(1).map(|index| samples[index]),
-        after: samples.get(after).copied(),
+        before: before.find(passes).copied(),
+        after: after.find(passes).copied(),
     }
 }
 

@@ -216,7 +216,7 @@ fn nan_samples_count_only_as_such() {
     check(
         series,
         "RANGE 0 9 AGGREGATION avg,first,twa,range,var.p 10",
-        "0 3 1 3 4 4",
+        "0 3 1 4.263888888888889 4 4",
     );
     // The line of TWA passes over NaN, in a bucket of nothing else too.
     check(

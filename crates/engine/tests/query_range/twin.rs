@@ -91,8 +91,7 @@ fn naive(query: &RangeQuery, samples: &[Sample]) -> Vec<(i64, Vec<f64>)> {
         .filter(|s| inside(s) && passes(s))
         .collect();
     let outside = neighbours(query, samples);
-    let usable = |s: &Sample| passes(s) && !s.value.is_nan();
-    let (before, after) = (outside.before.filter(usable), outside.after.filter(usable));
+    let (before, after) = (outside.before, outside.after);
     if query.reverse {
         kept.reverse();
     }
