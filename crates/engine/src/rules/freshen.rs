@@ -421,7 +421,8 @@ impl super::Source {
                 .map_or(Timestamp::MAX, |newest| window.containing(newest).first);
             self.in_flight.spans(window, open, &mut dirty);
             let marked = dirty.len();
-            dirty.retain(|span| span.first >= self.lost_to);
+            // No sample is older than 0, though the first bucket may begin before.
+            dirty.retain(|span| span.first.max(0) >= self.lost_to);
             self.kept += (marked - dirty.len()) as u64;
             rule.own_in_flight.spans(window, open, &mut dirty);
             join(&mut dirty);

@@ -1,7 +1,7 @@
 //! The two ends of a rule: what their going leaves, and expiry.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
-use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, spec, tie};
+use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, spec, tie, tie_by};
 use latewood_engine::io::sim::{SimClock, SimDisk};
 use latewood_engine::io::{Clock, Env};
 use latewood_engine::query::Columns;
@@ -190,4 +190,24 @@ fn reads_over_many_series_find_what_closed() {
     let mut rows = Columns::default();
     view.run(&everything(None), &mut rows).unwrap();
     assert_eq!(rows.timestamps, [0, 10]);
+}
+
+/// A deletion also removes what has expired; where nothing has, no bucket is
+/// left alone for it, not even the first, which begins before the epoch.
+#[test]
+fn a_deletion_where_nothing_expired_leaves_no_bucket_behind() {
+    let db = open(&SimDisk::new()).unwrap();
+    let sums = spec(Aggregator::Sum, 10_000, 5_000);
+    tie_by(&db, sums);
+    let short = SeriesOptions {
+        retention_ms: 5_000,
+        ..SeriesOptions::default()
+    };
+    db.alter(SOURCE, &short).unwrap();
+    add(&db, &[(10, 1.0), (50, 2.0)]);
+    db.delete_range(SOURCE, 50, 50).unwrap();
+    add(&db, &[(5_010, 4.0)]);
+    assert_eq!(kept(&db), [(0, 1.0)]);
+    add(&db, &[(3_000, 7.0)]);
+    assert_eq!(kept(&db), [(0, 8.0)]);
 }
