@@ -66,10 +66,12 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         return Err(Fault::line("TSDB: invalid timestamp"));
     }
     let options = parse(call)?;
+    let from = cursor(call.shared, key, word)?;
     let query = RangeQuery {
         latest: false,
-        from: cursor(call.shared, key, word)?,
-        to: i64::MAX,
+        from: from.unwrap_or(i64::MAX),
+        // Nothing lies past the end of time.
+        to: from.map_or(i64::MIN, |_| i64::MAX),
         filter_by_timestamps: None,
         filter_by_value: None,
         count: options.max_count,
@@ -156,13 +158,13 @@ fn positive(number: Option<i64>) -> Option<u64> {
         .filter(|number| *number > 0)
 }
 
-/// The oldest timestamp asked for.
-fn cursor(shared: &Shared, key: &[u8], word: &[u8]) -> Result<i64, Fault> {
+/// The oldest timestamp asked for; `None` where it lies past the end of time.
+fn cursor(shared: &Shared, key: &[u8], word: &[u8]) -> Result<Option<i64>, Fault> {
     if let Some(timestamp) = parse_timestamp(word) {
-        return Ok(timestamp);
+        return Ok(Some(timestamp));
     }
     if word == b"-" {
-        return Ok(0);
+        return Ok(Some(0));
     }
     let last = match shared.db.last_sample(key) {
         Ok(last) => last.map(|sample| sample.timestamp),
@@ -170,7 +172,7 @@ fn cursor(shared: &Shared, key: &[u8], word: &[u8]) -> Result<i64, Fault> {
         Err(error) => return Err(error.into()),
     };
     let beyond = i64::from(word == b"$");
-    Ok(last.map_or(0, |last| last.saturating_add(beyond)))
+    Ok(last.map_or(Some(0), |last| last.checked_add(beyond)))
 }
 
 fn write(

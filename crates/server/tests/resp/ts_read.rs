@@ -64,6 +64,21 @@ fn reading_from_a_cursor() {
     ]);
 }
 
+#[test]
+fn nothing_is_newer_than_the_end_of_time() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.ask("TS.ADD k 9223372036854775807 1");
+    let newest = "*1\r\n*2\r\n:9223372036854775807\r\n+1\r\n";
+    client.expect(&[
+        ("TS.READ k +", newest),
+        ("TS.READ k 9223372036854775807", newest),
+        ("TS.READ k $", "*0\r\n"),
+        ("TS.READ k $ BLOCK 10 1", "*0\r\n"),
+        ("TS.READ k $ BLOCK 10 5000", "*0\r\n"),
+    ]);
+}
+
 /// Sends a command that blocks and waits until it does.
 fn block(client: &mut Client, other: &mut Client, line: &str) {
     let before = other.info("blocked_clients");
