@@ -9,6 +9,7 @@
 //! one without samples, unless an aggregator counts NaN. There it is a row, and
 //! as the line of TWA needs the next number to close a bucket, it waits for it.
 
+use super::cut::{begin_of, end_of};
 use super::filter::Filter;
 use super::fold::Fold;
 use super::rows::Rows;
@@ -22,8 +23,6 @@ use latewood_model::Sample;
 use std::mem;
 use std::ops::ControlFlow;
 
-/// Samples looked at one by one before a boundary is searched by halving.
-const PROBES: usize = 8;
 /// Parts of a batch that there is room for from the start.
 const PARTS_FEW: usize = 16;
 /// Samples that are summarised at once; in fewer, zeros of two signs stay in
@@ -339,28 +338,4 @@ fn summary(timestamps: &[i64], values: &[f64]) -> Option<BatchStats> {
         sum: stats.sum,
         lost,
     })
-}
-
-/// How many of `timestamps`, the first of which it holds, `bucket` holds.
-fn end_of(timestamps: &[i64], bucket: Bucket) -> usize {
-    if timestamps.last().is_some_and(|&t| t <= bucket.last) {
-        return timestamps.len();
-    }
-    let probe = timestamps
-        .iter()
-        .take(PROBES)
-        .position(|&t| t > bucket.last);
-    probe.unwrap_or_else(|| timestamps.partition_point(|&t| t <= bucket.last))
-}
-
-/// Where in `timestamps`, the last of which it holds, `bucket` begins.
-fn begin_of(timestamps: &[i64], bucket: Bucket) -> usize {
-    if timestamps.first().is_some_and(|&t| t >= bucket.first) {
-        return 0;
-    }
-    let newest = timestamps.iter().rev().take(PROBES);
-    match newest.into_iter().position(|&t| t < bucket.first) {
-        Some(held) => timestamps.len() - held,
-        None => timestamps.partition_point(|&t| t < bucket.first),
-    }
 }

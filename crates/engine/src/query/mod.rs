@@ -15,6 +15,7 @@
 
 mod buckets;
 mod columns;
+mod cut;
 mod filter;
 mod fold;
 mod group;

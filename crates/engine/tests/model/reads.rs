@@ -141,6 +141,34 @@ pub(crate) fn check_buckets(db: &Db, key: &[u8], query: &RangeQuery, series: &Se
     }
 }
 
+/// A bucket of nothing but NaN is a row only where NaN is counted.
+pub(crate) fn check_numbers(db: &Db, key: &[u8], query: &RangeQuery, series: &Series, width: i64) {
+    let query = RangeQuery {
+        filter_by_timestamps: None,
+        count: None,
+        reverse: false,
+        aggregation: Some(Aggregation {
+            aggregators: vec![Aggregator::Last],
+            bucket_ms: width,
+            align: 0,
+            stamp: BucketStamp::Start,
+            empty: false,
+        }),
+        ..query.clone()
+    };
+    let mut buckets = BTreeMap::new();
+    for sample in expected(&query, series) {
+        if !sample.value.is_nan() {
+            let bucket = sample.timestamp.div_euclid(width) * width;
+            buckets.insert(bucket, sample.value);
+        }
+    }
+    let found = samples(db, key, &query).unwrap();
+    let found = found.into_iter().map(|row| (row.timestamp, row.value));
+    let wanted: Vec<(i64, f64)> = buckets.into_iter().collect();
+    assert_eq!(found.collect::<Vec<_>>(), wanted, "{query:?} of {key:?}");
+}
+
 /// Whether `key` is in the database exactly as in the oracle.
 pub(crate) fn is_same(db: &Db, key: &[u8], oracle: &Oracle) -> bool {
     match (samples(db, key, &everything()), oracle.series.get(key)) {

@@ -126,6 +126,7 @@ impl Run {
             reads::check_query(db, &key, &query, series);
             let width = 1 + self.chance.below(3000) as i64;
             reads::check_buckets(db, &key, &query, series, width);
+            reads::check_numbers(db, &key, &query, series, width);
         }
         reads::check_query(db, &key, &reads::everything(), series);
         reads::check_last(db, &key, series);
