@@ -33,7 +33,7 @@ pub enum Encoding {
     Json,
 }
 
-/// Reads a request. Its memory may be many times that of its body: see [`weight`].
+/// Reads a request. Its memory may be many times that of its body: see [`weight()`].
 ///
 /// # Errors
 /// What is wrong with the message.
