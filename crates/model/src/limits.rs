@@ -48,8 +48,11 @@ pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of one inline command.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of replies one connection may leave unread before its commands wait.
+/// Bytes of replies one connection may leave unread whatever the others leave.
 pub const REPLY_BACKLOG_BYTES: usize = 1024 * 1024;
+/// Bytes of replies one connection may leave unread before its commands wait,
+/// where there is memory for it: those of two million samples.
+pub const REPLY_BACKLOG_MAX: usize = 32 * 1024 * 1024;
 /// Bytes of one reply; a query whose answer is longer is refused.
 pub const REPLY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 

@@ -16,6 +16,7 @@ use crate::http::{Connections, Reads};
 use crate::intake::{Figures, Remembered};
 use crate::lines::Listeners;
 use crate::loading::Database;
+use crate::net::Backlog;
 use crate::observe::{Event, Observe, Reading};
 use crate::pause::Pause;
 use latewood_engine::Db;
@@ -83,6 +84,8 @@ pub(crate) struct Shared {
     errands: Sender<Errand>,
     /// Backups of this run.
     pub(crate) backups: Backups,
+    /// Replies that clients leave unread.
+    pub(crate) backlog: Backlog,
 }
 
 /// Settings that may change while the server runs.
@@ -153,6 +156,7 @@ impl Shared {
             stop,
             errands,
             backups: Backups::default(),
+            backlog: Backlog::default(),
         }
     }
 

@@ -3,7 +3,8 @@
 //! Invariants: `input` holds only bytes that were read and not run; a
 //! connection without unfinished business holds no buffer at all, so that
 //! thousands of idle ones cost little. Replies beyond the backlog limit stop
-//! the reading, so a peer that never reads holds one backlog and one reply.
+//! the reading ([`super::backlog`]), so a peer that never reads holds one backlog
+//! and one reply.
 
 use super::pipeline::{Client, Executor};
 use super::socket::Socket;
@@ -13,7 +14,6 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::waiting::Why;
 use latewood_engine::{Position, Stage};
-use latewood_model::limits::REPLY_BACKLOG_BYTES;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -35,8 +35,8 @@ pub(super) struct Connection {
     pub(super) is_queued: bool,
     client: Client,
     input: Vec<u8>,
-    /// Bytes of `client.output` that are sent.
-    sent: usize,
+    /// Bytes of its replies that count in the backlog of all.
+    backlog_noted: usize,
     is_readable: bool,
     /// The peer sends no more: read up to the end of its bytes.
     is_read_closed: bool,
@@ -71,7 +71,7 @@ impl Connection {
             is_queued: false,
             client: Client::new(session),
             input: Vec::new(),
-            sent: 0,
+            backlog_noted: 0,
             is_readable: false,
             is_read_closed: false,
             is_broken: false,
@@ -96,7 +96,7 @@ impl Connection {
     pub(super) fn wants_service(&self) -> bool {
         let is_reading = self.is_readable && !self.client.session.closing;
         let is_waiting = self.client.session.waiting.is_some();
-        (is_reading || self.client.has_more) && !is_waiting && !self.is_full()
+        (is_reading || self.client.has_more) && !is_waiting && !self.client.is_full()
     }
 
     /// Whether nothing more will come of it.
@@ -124,13 +124,15 @@ impl Connection {
     }
 
     fn unsent(&self) -> usize {
-        self.client.output.len() - self.sent + self.client.deferred.len()
+        self.client.backlog() + self.client.deferred.len()
     }
 
-    /// Whether its commands wait until the peer has read some replies. Messages
-    /// behind a long reply do not count: they go only when that reply ends.
-    fn is_full(&self) -> bool {
-        self.client.output.len() - self.sent > REPLY_BACKLOG_BYTES
+    /// Notes what it leaves unread, and sees how much it may.
+    pub(super) fn note_backlog(&mut self, shared: &Shared) {
+        let unread = self.client.backlog();
+        shared.backlog.note(&mut self.backlog_noted, unread);
+        let share = || shared.db.reply_bytes_max();
+        self.client.backlog_max = shared.backlog.allowed(unread, share);
     }
 
     /// When its wait ends by itself.
@@ -195,6 +197,7 @@ impl Connection {
 
     /// Takes it out of all that others hold of it.
     pub(super) fn leave(&mut self, shared: &Shared) {
+        shared.backlog.note(&mut self.backlog_noted, 0);
         self.client.session.leave(shared);
     }
 
@@ -207,9 +210,6 @@ impl Connection {
             self.client.output = workspace.pool.pop().unwrap_or_default();
         }
         let (read, used) = if self.client.has_more {
-            // What is sent is no backlog.
-            self.client.output.drain(..self.sent);
-            self.sent = 0;
             let input = std::mem::take(&mut self.input);
             let used = workspace.executor.run(shared, &mut self.client, &input);
             self.keep(&input[used..]);
@@ -317,13 +317,13 @@ impl Connection {
     /// Sends what the socket takes; the bytes.
     pub(super) fn send(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
         let mut bytes_out = 0;
-        let has_unsent = self.sent < self.client.output.len();
+        let has_unsent = self.client.sent < self.client.output.len();
         let timed = has_unsent.then(|| shared.db.stages().due()).flatten();
-        while self.sent < self.client.output.len() && !self.is_broken {
+        while self.client.sent < self.client.output.len() && !self.is_broken {
             match self.write_once() {
                 Ok(0) => self.is_broken = true,
                 Ok(written) => {
-                    self.sent += written;
+                    self.client.sent += written;
                     bytes_out += written as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -335,23 +335,23 @@ impl Connection {
             timed.end_for(Stage::Send, 1);
         }
         let output = &mut self.client.output;
-        if self.sent == output.len() {
+        if self.client.sent == output.len() {
             output.clear();
-            self.sent = 0;
+            self.client.sent = 0;
             let buffer = std::mem::take(output);
             if workspace.pool.len() < POOL_BUFFERS_MAX && buffer.capacity() <= POOL_BUFFER_BYTES_MAX
             {
                 workspace.pool.push(buffer);
             }
-        } else if self.sent > output.len() / 2 {
-            output.drain(..self.sent);
-            self.sent = 0;
+        } else if self.client.sent > output.len() / 2 {
+            output.drain(..self.client.sent);
+            self.client.sent = 0;
         }
         bytes_out
     }
 
     fn write_once(&mut self) -> io::Result<usize> {
-        self.socket.write(&self.client.output[self.sent..])
+        self.socket.write(&self.client.output[self.client.sent..])
     }
 
     /// Whether the peer has used up its time.

@@ -226,6 +226,7 @@ impl EventLoop {
             return;
         };
         connection.show_figures();
+        connection.note_backlog(shared);
         if connection.is_finished() {
             self.close(shared, slot);
             return;
@@ -252,6 +253,12 @@ impl EventLoop {
             if connection.is_overdue(idle_timeout_s) {
                 shared.counters.timeouts.fetch_add(1, Ordering::Relaxed);
                 self.close(shared, slot);
+                continue;
+            }
+            // Others may have left it room.
+            connection.note_backlog(shared);
+            if connection.wants_service() {
+                self.queue(slot);
             }
         }
     }

@@ -11,6 +11,7 @@
 //! command and its age, bytes of replies nobody reads, idle time where asked.
 
 mod acceptor;
+mod backlog;
 mod connection;
 mod event_loop;
 mod fast;
@@ -23,6 +24,7 @@ mod socket;
 mod tests;
 
 pub(crate) use acceptor::Acceptor;
+pub(crate) use backlog::Backlog;
 pub(crate) use event_loop::EventLoop;
 pub(crate) use listener::{Listener, bind};
 pub(crate) use mail::{Inbox, Mail, Office};

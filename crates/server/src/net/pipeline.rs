@@ -31,8 +31,11 @@ const LIMITS: Limits = Limits {
 pub(super) struct Client {
     /// Its state.
     pub(super) session: Session,
-    /// Replies that are not sent yet.
+    /// Replies, of which the first `sent` bytes are sent.
     pub(super) output: Vec<u8>,
+    pub(super) sent: usize,
+    /// Unread bytes past which commands wait.
+    pub(super) backlog_max: usize,
     /// Messages that wait for the end of a long reply.
     pub(super) deferred: Vec<u8>,
     parser: Parser,
@@ -56,6 +59,8 @@ impl Client {
         Self {
             session,
             output: Vec::new(),
+            sent: 0,
+            backlog_max: REPLY_BACKLOG_BYTES,
             deferred: Vec::new(),
             parser: Parser::new(),
             missing_bytes: 0,
@@ -68,7 +73,7 @@ impl Client {
     #[inline]
     fn continue_stream(&mut self, shared: &Shared) -> bool {
         while self.session.stream.is_some() {
-            if self.output.len() > REPLY_BACKLOG_BYTES {
+            if self.backlog() > REPLY_BACKLOG_BYTES {
                 return false;
             }
             if !self.session.continue_stream(shared, &mut self.output) {
@@ -76,6 +81,21 @@ impl Client {
             }
         }
         true
+    }
+
+    /// Bytes of replies that are not sent. Messages behind a long reply do not
+    /// count: they go only when that reply ends.
+    pub(super) fn backlog(&self) -> usize {
+        self.output.len() - self.sent
+    }
+
+    /// Whether its commands wait until the peer has read some replies. A long
+    /// reply is made as it is read.
+    pub(super) fn is_full(&self) -> bool {
+        match self.session.stream {
+            Some(_) => self.backlog() > REPLY_BACKLOG_BYTES,
+            None => self.backlog() > self.backlog_max,
+        }
     }
 
     /// Appends a message to the replies, behind the end of the one that is
@@ -136,7 +156,7 @@ impl Executor {
             if session.closing || session.waiting.is_some() || at == input.len() {
                 break;
             }
-            if client.output.len() > REPLY_BACKLOG_BYTES {
+            if client.backlog() > client.backlog_max {
                 client.has_more = true;
                 break;
             }

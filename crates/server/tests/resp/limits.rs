@@ -1,6 +1,7 @@
 //! Clients that want too much: too many, too large, too slow, too silent.
 
-use crate::harness::{Client, Server, command, encoded, text};
+use crate::harness::{Client, PATIENCE, Server, command, encoded, text};
+use latewood_wire::resp::encode_command;
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -118,6 +119,25 @@ fn a_client_that_never_reads_is_not_served_on() {
     let grown = client.info("used_memory_rss").saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes for one silent client");
     client.expect(&[("PING", "+PONG\r\n")]);
+}
+
+#[test]
+fn a_pipeline_may_be_sent_whole_before_its_first_reply_is_read() {
+    const SAMPLES: usize = 1_000_000;
+    let server = Server::start();
+    let mut client = server.client();
+    client.stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    // What the first left unread is not held against the second.
+    for begin in [0, SAMPLES] {
+        let mut commands = Vec::new();
+        for at in begin..begin + SAMPLES {
+            encode_command(&mut commands, &["TS.ADD", "k", &at.to_string(), "1"]);
+        }
+        client.send(&commands);
+        for at in begin..begin + SAMPLES {
+            assert_eq!(text(&client.reply()), format!(":{at}\r\n"));
+        }
+    }
 }
 
 #[test]
