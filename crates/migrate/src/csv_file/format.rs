@@ -42,8 +42,9 @@ impl Line {
         }
         let field = |at: usize, name: &str| record.get(at).ok_or_else(|| format!("no {name}"));
         let key = field(0, "key")?;
-        if key.is_empty() {
-            return Err("the key is empty".to_owned());
+        if record.iter().all(<[u8]>::is_empty) {
+            // A blank row of a spreadsheet, although the empty key is one like any other.
+            return Err("every field is empty".to_owned());
         }
         let (timestamp, value) = (field(1, "timestamp")?, field(2, "value")?);
         let sample = match (timestamp.is_empty(), value.is_empty()) {

@@ -28,6 +28,8 @@ fn filled() -> Server {
     ]);
     let odd = [&b"TS.ADD"[..], b"key,\"with\"\r\n \xff bytes", b"7", b"7"];
     assert_eq!(client.ask_words(&odd), ":7\r\n");
+    let nameless = [&b"TS.ADD"[..], b"", b"1", b"1", b"LABELS", b"room", b"1"];
+    assert_eq!(client.ask_words(&nameless), ":1\r\n");
     server
 }
 
@@ -42,7 +44,7 @@ fn a_file_brings_everything_back() {
     let (status, _, errors) = run(&["import", "csv", "--to", other.address(), file]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(
-        errors.contains("6 samples written, 3 series made"),
+        errors.contains("7 samples written, 4 series made"),
         "{errors}"
     );
     let all = contents(server.address());
