@@ -5,6 +5,7 @@
 
 use crate::args::Login;
 use crate::error::{Error, Result};
+use crate::other_port;
 use crate::samples::says_no_such_key;
 use redis::{Client, Cmd, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, Value};
 use std::time::Duration;
@@ -41,8 +42,9 @@ impl Link {
             server: name.clone(),
             reason,
         };
-        let connection = parse_address(address)
-            .map_err(&failed)?
+        let place = parse_address(address).map_err(&failed)?;
+        let connection = place
+            .clone()
             .into_connection_info()
             .map(|info| {
                 // What the handshake would send has no time-out; it is sent below instead.
@@ -63,7 +65,13 @@ impl Link {
             is_exact: false,
             tells_nans: false,
         };
-        link.greet(login, db)?;
+        link.greet(login, db).map_err(|error| match error {
+            Error::Cut { server, reason } => Error::Connect {
+                server,
+                reason: answers_as_http(&place).unwrap_or(reason),
+            },
+            other => other,
+        })?;
         let probe = redis::cmd("LATEWOOD").arg(&["RANGE", "", "0", "0"]).take();
         link.is_exact = link
             .ask(&probe)?
@@ -87,11 +95,7 @@ impl Link {
         }
         commands.push(redis::cmd("PING"));
         for command in commands {
-            let answer = self.ask(&command).map_err(|error| match error {
-                Error::Cut { server, reason } => Error::Connect { server, reason },
-                other => other,
-            })?;
-            if let Err(text) = answer {
+            if let Err(text) = self.ask(&command)? {
                 return Err(Error::Connect {
                     server: self.name.clone(),
                     reason: text,
@@ -248,6 +252,13 @@ fn command_name(command: &Cmd) -> String {
     match command.args_iter().next() {
         Some(redis::Arg::Simple(name)) => String::from_utf8_lossy(name).into_owned(),
         _ => "a command".to_owned(),
+    }
+}
+
+fn answers_as_http(place: &ConnectionAddr) -> Option<String> {
+    match place {
+        ConnectionAddr::Tcp(host, port) => other_port::as_http((host.as_str(), *port)),
+        _ => None,
     }
 }
 

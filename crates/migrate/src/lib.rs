@@ -18,6 +18,7 @@ mod csv_file;
 mod error;
 mod influx_file;
 mod keys;
+mod other_port;
 mod progress;
 mod rate;
 mod redis_import;

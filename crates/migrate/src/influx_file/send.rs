@@ -4,6 +4,7 @@ use super::scan::Piece;
 use crate::Outcome;
 use crate::args::InfluxImport;
 use crate::error::{Error, Result};
+use crate::other_port;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use serde_json::Value;
@@ -64,10 +65,11 @@ impl<'a> Sender<'a> {
         } else {
             format!(":{PORT_DEFAULT}")
         };
+        let address = format!("{host}{port}");
         let mut sender = Self {
             options,
             agent: config.build().new_agent(),
-            url: format!("http://{host}{port}/write"),
+            url: format!("http://{address}/write"),
             rate: Rate::new(options.rate),
             progress: Progress::new("importing", None),
             written: 0,
@@ -75,7 +77,13 @@ impl<'a> Sender<'a> {
             bad: 0,
         };
         // Whether anyone is there, and lets this user write, before a file is read.
-        sender.keep(b"")?;
+        sender.keep(b"").map_err(|error| match error {
+            Error::Connect { server, reason } => Error::Connect {
+                server,
+                reason: other_port::as_redis(&address[..]).unwrap_or(reason),
+            },
+            other => other,
+        })?;
         Ok(sender)
     }
 

@@ -70,6 +70,11 @@ impl Server {
         encode_command(&mut bytes, words);
         self.stream.write_all(&bytes).map_err(lost)?;
         loop {
+            if self.received.starts_with(b"HTTP/") {
+                return Err(
+                    "this answers as HTTP, not as Redis: is it the address of --http?".to_owned(),
+                );
+            }
             let parsed = parse_reply(&self.received).map_err(|error| error.to_string())?;
             if let Some((len, reply)) = parsed {
                 self.received.drain(..len);

@@ -61,3 +61,25 @@ fn passwords_open_both_ends_and_wrong_ones_do_not() {
     assert_eq!(status, Some(1));
     assert!(errors.contains("NOAUTH"), "{errors}");
 }
+
+#[test]
+fn the_port_of_the_other_protocol_is_named_as_that() {
+    let server = Server::with(&["--wal", "off", "--http", "127.0.0.1:0"]);
+    let (redis, http) = (server.address(), server.http());
+    let as_http = "this answers as HTTP, not as Redis: is it the address of --http?";
+    let as_redis = "this answers as Redis, not as HTTP: is it an address of --listen?";
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("backup");
+    let to = to.to_str().unwrap();
+    for (words, expected) in [
+        (&["import", "csv", "--to", http][..], as_http),
+        (&["export", "csv", "--from", http], as_http),
+        (&["import", "redis", "--from", http, "--to", redis], as_http),
+        (&["backup", "--to", to, "--server", http], as_http),
+        (&["import", "influx", "--to", redis], as_redis),
+    ] {
+        let (status, _, errors) = run(words);
+        assert_eq!(status, Some(1), "{words:?}: {errors}");
+        assert!(errors.contains(expected), "{words:?}: {errors}");
+    }
+}
