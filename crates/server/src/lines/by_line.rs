@@ -7,8 +7,9 @@ use latewood_wire::lines::{Lines, Step};
 
 /// What one protocol does with the lines of a connection.
 pub(super) trait LineSpeaker: Send {
-    /// Takes a line without its ending. Answers that do not depend on a batch
-    /// go to `out` at once; whether the connection goes on.
+    /// Takes a line without its ending; whether the connection goes on. What
+    /// has an answer of its own first finishes `intake` and answers for the
+    /// lines before, so that `out` is in the order of the lines.
     fn line(
         &mut self,
         line: &[u8],

@@ -37,8 +37,8 @@ pub(crate) const CONNECTIONS_MAX: usize = 1024;
 trait Speaker: Send {
     /// Takes what is whole of `arrived`; how many bytes that are, and whether
     /// the connection goes on. The others are brought again with more behind
-    /// them: at most [`LINE_BYTES_MAX`] may be left. Answers that do not depend
-    /// on a batch go to `out` at once.
+    /// them: at most [`LINE_BYTES_MAX`] may be left. What is answered meanwhile
+    /// goes to `out`.
     fn read(
         &mut self,
         arrived: &[u8],

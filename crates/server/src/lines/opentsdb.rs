@@ -30,16 +30,12 @@ impl LineSpeaker for Telnet {
             Ok(Request::Put(put)) => self.writer.put(&put, number, intake),
             Err(error) => refuse(intake, number, &error),
             Ok(Request::Blank) => {}
-            Ok(Request::Version) => {
-                let version = env!("CARGO_PKG_VERSION");
-                out.extend_from_slice(format!("latewood {version}\n").as_bytes());
-            }
-            Ok(Request::Stats) => append_stats(shared, out),
-            Ok(Request::Help) => {
-                out.extend_from_slice(b"available commands: exit help put stats version\n");
-            }
             Ok(Request::Exit) => return Next::Close,
-            Ok(Request::Unknown(command)) => telnet::append_unknown(out, command),
+            Ok(request) => {
+                // A sender takes the answer to `version` for word of all before it.
+                self.answer(&intake.finish(), out);
+                append_answer(request, shared, out);
+            }
         }
         Next::Line
     }
@@ -68,6 +64,22 @@ impl LineSpeaker for Telnet {
                 "put: Please throttle writes: {error}; {failed} not stored"
             );
         }
+    }
+}
+
+/// The answer to a line that is there for its answer.
+fn append_answer(request: Request<'_>, shared: &Shared, out: &mut Vec<u8>) {
+    match request {
+        Request::Version => {
+            let version = env!("CARGO_PKG_VERSION");
+            out.extend_from_slice(format!("latewood {version}\n").as_bytes());
+        }
+        Request::Stats => append_stats(shared, out),
+        Request::Help => {
+            out.extend_from_slice(b"available commands: exit help put stats version\n");
+        }
+        Request::Unknown(command) => telnet::append_unknown(out, command),
+        Request::Put(_) | Request::Blank | Request::Exit => {}
     }
 }
 

@@ -13,13 +13,13 @@ fn points_are_stored_and_errors_answered_in_opentsdbs_words() {
         "put: invalid value: Invalid character in timestamp x"
     );
     sender.send("put sys.cpu 1356998400 NaN host=a\nfly\nversion\n\n");
-    assert_eq!(sender.answer(), "unknown command: fly.  Try `help'.");
-    assert!(sender.answer().starts_with("latewood "));
     let refused = sender.answer();
     assert_eq!(
         refused,
         "put: illegal argument: value is NaN or Infinite: NaN"
     );
+    assert_eq!(sender.answer(), "unknown command: fly.  Try `help'.");
+    assert!(sender.answer().starts_with("latewood "));
     sender.send("put sys.cpu 1356998401 43 host=web01 cpu=0\nstats\n");
     assert!(sender.answer().starts_with("tsd.rpc.received "));
     assert!(sender.finish().contains(" 1 type=timestamp\n"));
@@ -32,6 +32,38 @@ fn points_are_stored_and_errors_answered_in_opentsdbs_words() {
         .client()
         .ask("TS.QUERYINDEX __name__=sys.cpu host=web01");
     assert!(found.contains(key), "{found}");
+}
+
+#[test]
+fn answers_come_in_the_order_of_the_lines() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("opentsdb"));
+    sender.send(
+        "put a 1 x h=a\nversion\nput good 1 1 h=a\nstats\nfly\nput b 1 y h=a\nhelp\nput c 1 z h=a\nexit\n",
+    );
+    let said = sender.finish();
+    let first_words = said.lines().map(|line| {
+        let words: Vec<_> = line.split([' ', ':', '"']).collect();
+        match words[0] {
+            "put" => format!("put {}", words[words.len() - 2]),
+            first => first.to_owned(),
+        }
+    });
+    let mut first_words: Vec<_> = first_words.collect();
+    first_words.dedup_by(|a, b| a.starts_with("tsd.") && b.starts_with("tsd."));
+    let expected = [
+        "put x",
+        "latewood",
+        "tsd.rpc.received",
+        "unknown",
+        "put y",
+        "available",
+        "put z",
+    ];
+    assert_eq!(first_words, expected, "{said}");
+    // What stands before it is in the figures of `stats`.
+    assert!(said.contains(" 1 type=put\n"), "{said}");
+    assert!(said.contains(" 1 type=value\n"), "{said}");
 }
 
 #[test]
