@@ -18,7 +18,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Connects, and says the password if there is one.
+    /// Connects, and logs in where a user or a password is given.
     pub(super) fn connect(options: &Backup) -> Result<Self, String> {
         let stream = TcpStream::connect(&options.server)
             .map_err(|error| {
@@ -29,8 +29,13 @@ impl Server {
             stream,
             received: Vec::new(),
         };
-        if let Some(password) = &options.password {
-            server.ask(&["AUTH", password])?;
+        match (&options.user, &options.password) {
+            // A user with `nopass` is let in with any password.
+            (Some(user), password) => {
+                server.ask(&["AUTH", user, password.as_deref().unwrap_or_default()])?;
+            }
+            (None, Some(password)) => drop(server.ask(&["AUTH", password])?),
+            (None, None) => {}
         }
         Ok(server)
     }
@@ -38,6 +43,8 @@ impl Server {
     /// Has the server copy its data into a folder and waits for the end.
     pub(super) fn back_up(&mut self, to: &Path) -> Result<(), String> {
         let path = to.to_str().ok_or("the path is not UTF-8")?;
+        // Who may not ask how it goes starts none that nobody waits for.
+        self.ask(&["INFO", "latewood"])?;
         self.ask(&["LATEWOOD", "BACKUP", path])?;
         loop {
             let info = text(&self.ask(&["INFO", "latewood"])?)?;

@@ -23,7 +23,11 @@ pub(crate) struct Backup {
     /// The running server, on this machine
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6379")]
     pub(super) server: String,
-    /// Password of the user `default`
+    /// User to log in as, who may run LATEWOOD BACKUP and INFO, to back up to
+    /// a URL also CONFIG GET [default: default]
+    #[arg(long, value_name = "NAME", env = "LATEWOOD_BACKUP_USER")]
+    pub(super) user: Option<String>,
+    /// Password of that user
     #[arg(long, env = "LATEWOOD_REQUIREPASS", hide_env_values = true)]
     pub(super) password: Option<String>,
     /// Back up a directory that no server runs on

@@ -135,6 +135,46 @@ fn a_backup_goes_only_where_nothing_is() {
 }
 
 #[test]
+fn a_user_of_its_own_backs_up_and_one_that_may_not_ask_starts_nothing() {
+    let server = Server::with(&["--requirepass", "root"]);
+    let mut client = server.client();
+    client.expect(&[
+        ("AUTH root", "+OK\r\n"),
+        ("TS.ADD k 1 1", ":1\r\n"),
+        (
+            "ACL SETUSER bkp on >secret +latewood|backup +info",
+            "+OK\r\n",
+        ),
+        ("ACL SETUSER blind on >secret +latewood|backup", "+OK\r\n"),
+    ]);
+    let copies = tempfile::tempdir().unwrap();
+    let (to, other) = (path(&copies, "backup"), path(&copies, "other"));
+    let login = |user, password, to| {
+        let server = ["--server", server.address()];
+        let login = ["--user", user, "--password", password];
+        [&["backup", "--to", to], &server[..], &login].concat()
+    };
+    let text = said(&login("bkp", "secret", &to), 0);
+    assert!(text.contains("backed up to"), "{text}");
+    assert!(said(&["check", &to], 0).contains("all is well"));
+    for (user, password, reason) in [
+        ("bkp", "wrong", "WRONGPASS"),
+        ("blind", "secret", "'info' command"),
+    ] {
+        let refused = tool(&login(user, password, &other));
+        let text = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{text}");
+        assert!(text.contains(reason), "{text}");
+    }
+    client.expect(&[("SAVE", "+OK\r\n")]);
+    let info = client.ask("INFO latewood");
+    assert!(
+        info.contains(&format!("backup_last_path:{to}\r\n")),
+        "{info}"
+    );
+}
+
+#[test]
 fn a_directory_at_rest_is_backed_up_and_restored() {
     let (source, copies) = (filled(), tempfile::tempdir().unwrap());
     let (backup, again) = (path(&copies, "backup"), path(&copies, "again"));
