@@ -1,6 +1,6 @@
 //! Answers that say what is wrong: a status, and JSON with a sentence.
 
-use crate::intake::Failure;
+use crate::intake::{Failure, Report};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_engine::{Error, ErrorKind, shown_key};
@@ -49,12 +49,16 @@ impl Answer {
         Self::new(status, error.to_string())
     }
 
-    /// What kept samples from being applied.
-    pub(crate) fn failed(failure: &Failure) -> Self {
-        match failure {
+    /// What kept samples from being applied, and how many, if anything did.
+    pub(crate) fn failed(report: &Report) -> Option<Self> {
+        let failure = report.failure.as_ref()?;
+        let mut answer = match failure {
             Failure::Engine(error) => Self::engine(error),
-            Failure::Paused => Self::busy(failure.to_string()),
-        }
+            Failure::NoRoom(_) | Failure::Paused => Self::busy(failure.to_string()),
+        };
+        let (kept, lost) = (report.samples, report.failed);
+        answer.text += &format!(" ({kept} samples kept, {lost} not)");
+        Some(answer)
     }
 
     /// The same for what the engine did not do with the series under `key`,

@@ -168,10 +168,7 @@ fn decode(
 
 /// The answer to a body that was read to its end.
 fn answer(report: &Report) -> Response {
-    if let Some(error) = &report.failure {
-        let mut answer = Answer::failed(error);
-        let (kept, lost) = (report.samples, report.failed);
-        answer.text = format!("{} ({kept} samples kept, {lost} not)", answer.text);
+    if let Some(answer) = Answer::failed(report) {
         return answer.into_response();
     }
     if report.refused() > 0 {

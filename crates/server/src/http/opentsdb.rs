@@ -70,8 +70,8 @@ fn decode(
     }
     let report = intake.finish();
     context.work.keep(Protocol::OpenTsdb, Vec::new(), intake);
-    if let Some(error) = &report.failure {
-        return Err(Answer::failed(error));
+    if let Some(answer) = Answer::failed(&report) {
+        return Err(answer);
     }
     let wants_details = parameters.details.is_some();
     if !wants_details && parameters.summary.is_none() {

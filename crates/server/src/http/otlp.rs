@@ -94,8 +94,8 @@ fn decode(
     Decoder::new().decode(&request, &mut intake);
     let report = intake.finish();
     context.work.keep(Protocol::Otlp, Vec::new(), intake);
-    match &report.failure {
-        Some(error) => Err(Answer::failed(error)),
+    match Answer::failed(&report) {
+        Some(answer) => Err(answer),
         None => Ok(otlp::answer(encoding, rejected(&report), why(&report))),
     }
 }

@@ -160,8 +160,8 @@ fn version(headers: &HeaderMap) -> Result<Version, Answer> {
 
 /// The answer to what was read to its end; `unit` is what its numbers count.
 fn answer(report: &Report, unit: &str) -> Response {
-    if let Some(error) = &report.failure {
-        return Answer::failed(error).into_response();
+    if let Some(answer) = Answer::failed(report) {
+        return answer.into_response();
     }
     if report.refused() == 0 {
         return StatusCode::NO_CONTENT.into_response();

@@ -201,19 +201,20 @@ impl EngineIntake {
             self.report.samples += 1;
             return;
         };
+        let key = String::from_utf8_lossy(key_of(&self.series[pending.slot as usize].place));
+        let (line, at) = (pending.line, pending.timestamp_ms);
+        let report = &mut self.report;
         let reason = match refusal {
             Refusal::Duplicate | Refusal::OlderThanNewest | Refusal::SumIsNan => Reason::Duplicate,
             Refusal::OlderThanRetention | Refusal::OlderThanFloor => Reason::Retention,
             Refusal::InvalidTimestamp => Reason::Timestamp,
-            Refusal::Limit(_)
-            | Refusal::OutOfMemory
-            | Refusal::NoSuchKey
-            | Refusal::StaleSeries => Reason::Limit,
+            Refusal::Limit(_) | Refusal::NoSuchKey | Refusal::StaleSeries => Reason::Limit,
             Refusal::Damaged => Reason::Damaged,
+            // No fault of the sample: sent again later, it may be taken.
+            Refusal::OutOfMemory => {
+                return report.fail_series(format_args!("{key} at {at}: {refusal}"));
+            }
         };
-        let key = String::from_utf8_lossy(key_of(&self.series[pending.slot as usize].place));
-        let (line, at) = (pending.line, pending.timestamp_ms);
-        let report = &mut self.report;
         if refusal == Refusal::OlderThanFloor {
             let floor = self.shared.db.floor();
             let text = format_args!("{key} at {at}: {refusal}, which begins at {floor}");

@@ -39,6 +39,8 @@ pub(crate) struct Report {
 pub(crate) enum Failure {
     /// The database does not take them.
     Engine(Error),
+    /// The memory budget has no room for the new series that this names.
+    NoRoom(String),
     /// CLIENT PAUSE holds writes up, and the sender can come again.
     Paused,
 }
@@ -47,6 +49,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Engine(error) => error.fmt(f),
+            Self::NoRoom(text) => f.write_str(text),
             Self::Paused => f.write_str("the server pauses, by CLIENT PAUSE"),
         }
     }
@@ -83,6 +86,13 @@ impl Report {
 
     pub(super) fn fail(&mut self, failure: Failure) {
         self.failure.get_or_insert(failure);
+    }
+
+    /// Counts a sample of a new series that there is no memory for; `text` names it.
+    pub(super) fn fail_series(&mut self, text: Arguments<'_>) {
+        self.failed += 1;
+        self.failure
+            .get_or_insert_with(|| Failure::NoRoom(text.to_string()));
     }
 
     pub(super) fn fail_samples(&mut self, failure: Failure, samples: usize) {

@@ -11,6 +11,7 @@ mod export;
 mod influx;
 mod limits;
 mod meanwhile;
+mod memory;
 mod metrics;
 mod opentsdb;
 mod otlp;

@@ -8,7 +8,7 @@ use std::io::Write;
 const JSON: &str = "Content-Type: application/json\r\n";
 const PROTOBUF: &str = "Content-Type: application/x-protobuf\r\n";
 
-fn request(points: &str) -> String {
+pub(crate) fn request(points: &str) -> String {
     format!(
         r#"{{"resourceMetrics":[{{"resource":{{"attributes":[{{"key":"service.name",
         "value":{{"stringValue":"shop"}}}}]}},"scopeMetrics":[{{"metrics":[

@@ -22,7 +22,7 @@ pub(crate) fn append_varint(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-fn sample(value: f64, timestamp_ms: u64) -> Vec<u8> {
+pub(crate) fn sample(value: f64, timestamp_ms: u64) -> Vec<u8> {
     let mut out = vec![1 << 3 | 1];
     out.extend_from_slice(&value.to_bits().to_le_bytes());
     out.push(2 << 3);
@@ -30,7 +30,7 @@ fn sample(value: f64, timestamp_ms: u64) -> Vec<u8> {
     field(2, &out)
 }
 
-fn labels(pairs: &[(&str, &str)]) -> Vec<u8> {
+pub(crate) fn labels(pairs: &[(&str, &str)]) -> Vec<u8> {
     let label = |(name, value): &(&str, &str)| {
         field(
             1,
@@ -40,7 +40,7 @@ fn labels(pairs: &[(&str, &str)]) -> Vec<u8> {
     pairs.iter().flat_map(label).collect()
 }
 
-fn write(http: &mut Http, head: &str, message: &[u8]) -> Answer {
+pub(crate) fn write(http: &mut Http, head: &str, message: &[u8]) -> Answer {
     let body = snap::raw::Encoder::new().compress_vec(message).unwrap();
     http.post_with("/api/v1/write", &format!("{SNAPPY}{head}"), &body)
 }
