@@ -3,9 +3,11 @@
 //! A command hands it over and answers at once; INFO says how it went. Tested
 //! by `tests/tools`.
 
+use crate::outside::require_outside;
 use crate::shared::Shared;
+use latewood_engine::tools::{Backup, staging_dir};
 use parking_lot::Mutex;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
@@ -69,9 +71,19 @@ pub(crate) fn run(shared: &Shared, to_do: &Receiver<Errand>) {
     }
 }
 
+/// Makes the backup, if the folder is one for backups: outside of the data, or
+/// where an upload takes it from.
+fn backup(shared: &Shared, path: &Path) -> Result<Backup, String> {
+    let dir = std::path::absolute(shared.db.directory()).map_err(|error| error.to_string())?;
+    if path != staging_dir(&dir) {
+        require_outside(&dir, path)?;
+    }
+    shared.db.backup(path).map_err(|error| error.to_string())
+}
+
 fn back_up(shared: &Shared, path: PathBuf) {
     let begun = Instant::now();
-    let outcome = shared.db.backup(&path);
+    let outcome = backup(shared, &path);
     let duration_ms = begun.elapsed().as_millis() as u64;
     let status = match outcome {
         Ok(backup) => {
@@ -87,7 +99,7 @@ fn back_up(shared: &Shared, path: PathBuf) {
         }
         Err(error) => {
             tracing::error!(path = %path.display(), %error, "backup failed");
-            error.to_string()
+            error
         }
     };
     shared.backups.end(LastBackup {

@@ -29,6 +29,7 @@ mod loading;
 mod net;
 mod notices;
 mod observe;
+mod outside;
 mod pause;
 mod ranges;
 mod senders;

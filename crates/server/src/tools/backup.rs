@@ -2,6 +2,7 @@
 
 use super::ask::Server;
 use super::{failed, offsite, say, tell};
+use crate::outside::require_outside;
 use clap::Args;
 use latewood_engine::io::Env;
 use latewood_engine::tools;
@@ -76,6 +77,8 @@ fn ended(outcome: Result<String, String>) -> ExitCode {
 }
 
 fn copy(from: &Path, to: &Path, done: &str) -> Result<String, String> {
+    let place = std::path::absolute(to).map_err(|error| error.to_string())?;
+    require_outside(from, &place)?;
     let checked = tools::restore(&Env::real(), from, to, &mut tell);
     let checked = checked.map_err(|error| error.to_string())?;
     Ok(format!(

@@ -203,3 +203,32 @@ fn a_directory_at_rest_is_backed_up_and_restored() {
     assert!(text.contains("damage: the log is damaged"), "{text}");
     assert!(!Path::new(&third).exists());
 }
+
+#[test]
+fn a_backup_inside_the_data_directory_is_refused() {
+    let server = Server::with(&[]);
+    let dir = server.dir().to_owned();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("link");
+    std::os::unix::fs::symlink(&dir, &link).unwrap();
+    for place in [dir.join("inside"), dir.join("a/b"), link.join("inside")] {
+        let to = place.to_str().unwrap();
+        let output = tool(&["backup", "--to", to, "--server", server.address()]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("lies inside the data directory"), "{text}");
+        assert!(!place.exists(), "{to}");
+    }
+    let rest = filled();
+    for verb in [
+        &["backup", "--dir", &words_of(&rest), "--to"][..],
+        &["restore", &words_of(&rest)],
+    ] {
+        let to = path(&rest, "inside");
+        let output = tool(&[verb, &[&to]].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("lies inside the data directory"), "{text}");
+        assert!(!Path::new(&to).exists());
+    }
+}
