@@ -7,6 +7,7 @@
 
 use crate::age::Age;
 use crate::size::Size;
+use crate::switch::Switch;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use latewood_engine::Durability;
 use serde::Deserialize;
@@ -304,16 +305,6 @@ pub(crate) struct ServeOptions {
     /// [default: ns]
     #[arg(long, value_name = "UNIT", env = "LATEWOOD_INFLUX_PRECISION")]
     pub(crate) influx_precision: Option<String>,
-}
-
-/// On or off.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Switch {
-    /// Yes.
-    On,
-    /// No.
-    Off,
 }
 
 /// When an acknowledged write is on disk.

@@ -5,15 +5,17 @@
 //! checked here, once, so that the server starts with good settings or not at
 //! all. Tested by `tests.rs` and by `tests/config.rs` on the real process.
 
-use crate::cli::{LogFormat, LogLevel, ServeOptions, Switch};
+use crate::cli::{LogFormat, LogLevel, ServeOptions};
 use crate::events::Notify;
 use crate::ranges::{self, Range};
 use crate::senders::Senders;
 use crate::size::Size;
+use crate::switch::Switch;
 use latewood_engine::io::Env;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::CONNECTIONS_DEFAULT;
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
+use plain::plain;
 use std::path::{Path, PathBuf};
 
 /// Everything the server needs to know to start.
@@ -270,7 +272,10 @@ impl TsDefaults {
             retention_ms: options.ts_retention_policy.unwrap_or(base.retention_ms),
             chunk_size_bytes: options.ts_chunk_size_bytes.unwrap_or(base.chunk_size_bytes),
             encoding: Encoding::parse(encoding.as_bytes()).ok_or_else(|| {
-                value("ts-encoding", format!("there is no encoding {encoding:?}"))
+                value(
+                    "ts-encoding",
+                    format!("there is no encoding {encoding:?}: it is compressed or uncompressed"),
+                )
             })?,
             ignore: Ignore {
                 max_time_diff_ms: options.ts_ignore_max_time_diff.unwrap_or(0),
@@ -281,12 +286,7 @@ impl TsDefaults {
         series
             .check()
             .map_err(|error| value("ts-chunk-size-bytes or ts-ignore", error.to_string()))?;
-        let duplicate_policy = DuplicatePolicy::parse(policy.as_bytes()).ok_or_else(|| {
-            value(
-                "ts-duplicate-policy",
-                format!("there is no duplicate policy {policy:?}"),
-            )
-        })?;
+        let duplicate_policy = duplicate_policy("ts-duplicate-policy", policy)?;
         let text = options.ts_compaction_policy.as_deref().unwrap_or_default();
         let compactions = CompactionPolicy::parse(text).ok_or_else(|| {
             value(
@@ -319,7 +319,21 @@ fn read_file(path: &Path) -> Result<ServeOptions, ConfigError> {
     })?;
     toml::from_str(&text).map_err(|error| ConfigError::Malformed {
         path: path.to_owned(),
-        message: error.to_string(),
+        message: plain(&error.to_string()),
+    })
+}
+
+/// The duplicate policy that `option` names.
+pub(crate) fn duplicate_policy(
+    option: &'static str,
+    name: &str,
+) -> Result<DuplicatePolicy, ConfigError> {
+    DuplicatePolicy::parse(name.as_bytes()).ok_or_else(|| {
+        let known = "it is one of block, first, last, min, max or sum";
+        value(
+            option,
+            format!("there is no duplicate policy {name:?}: {known}"),
+        )
     })
 }
 
@@ -334,5 +348,6 @@ fn threads_default() -> usize {
     cores().saturating_sub(1).max(1)
 }
 
+mod plain;
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,7 @@ mod shared;
 mod size;
 mod stream;
 mod subscriptions;
+mod switch;
 mod tools;
 mod waiting;
 mod watches;

@@ -1,7 +1,7 @@
 //! The settings of protocols other than Redis'.
 
 use crate::cli::ServeOptions;
-use crate::config::{ConfigError, ranged, value};
+use crate::config::{ConfigError, duplicate_policy, ranged, value};
 use crate::ranges;
 use latewood_model::DuplicatePolicy;
 use latewood_wire::influx::Precision;
@@ -65,10 +65,7 @@ impl Senders {
     /// A value out of its range.
     pub(crate) fn resolve(options: &ServeOptions) -> Result<Self, ConfigError> {
         let policy = options.sender_duplicate_policy.as_deref().unwrap_or("last");
-        let duplicate_policy = DuplicatePolicy::parse(policy.as_bytes()).ok_or_else(|| {
-            let reason = format!("there is no duplicate policy {policy:?}");
-            value("sender-duplicate-policy", reason)
-        })?;
+        let duplicate_policy = duplicate_policy("sender-duplicate-policy", policy)?;
         Ok(Self {
             http: match options.http.as_deref() {
                 None => Http::Default,

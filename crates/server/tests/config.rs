@@ -53,6 +53,36 @@ fn a_wrong_file_is_refused_in_words() {
 }
 
 #[test]
+fn a_value_of_the_wrong_kind_is_refused_with_what_would_be_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("latewood.toml");
+    for (line, words) in [
+        ("strict = 1", "expected \"on\", \"off\", true or false"),
+        ("wal = \"no\"", "expected \"on\", \"off\", true or false"),
+        ("threads = \"2\"", "expected a whole number without quotes"),
+        ("timeout = 1.5", "expected a whole number without quotes"),
+        (
+            "ts-ignore-max-val-diff = \"1\"",
+            "expected a number without quotes",
+        ),
+        ("durability = true", "a name in quotes"),
+        (
+            "ts-duplicate-policy = \"foo\"",
+            "block, first, last, min, max or sum",
+        ),
+        (
+            "sender-duplicate-policy = \"foo\"",
+            "block, first, last, min, max or sum",
+        ),
+        ("ts-encoding = \"zip\"", "compressed or uncompressed"),
+    ] {
+        std::fs::write(&file, format!("{line}\n")).unwrap();
+        let refusal = refusal(command(dir.path()).arg("--config").arg(&file));
+        assert!(refusal.contains(words), "{line}: {refusal}");
+    }
+}
+
+#[test]
 fn a_taken_port_is_refused_in_words() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -127,6 +127,18 @@ fn every_option_can_stand_in_the_file() {
 }
 
 #[test]
+fn switches_are_words_or_booleans() {
+    for (text, wal, strict) in [
+        ("wal = false\nstrict = true", false, true),
+        ("wal = true\nstrict = false", true, false),
+        ("wal = \"off\"\nstrict = \"on\"", false, true),
+    ] {
+        let settings = with_file(text, ServeOptions::default()).unwrap();
+        assert_eq!((settings.wal, settings.strict), (wal, strict), "{text}");
+    }
+}
+
+#[test]
 fn unknown_names_and_bad_values_are_refused() {
     for text in [
         "mxclients = 5",
