@@ -255,7 +255,8 @@ pub(crate) struct ServeOptions {
     #[arg(long, value_name = "DIFF", env = "LATEWOOD_TS_IGNORE_MAX_VAL_DIFF")]
     pub(crate) ts_ignore_max_val_diff: Option<f64>,
 
-    /// Compactions of series that TS.ADD, TS.INCRBY and TS.DECRBY create, each
+    /// Compactions of series that a write creates, by TS.ADD, TS.INCRBY,
+    /// TS.DECRBY or another protocol than Redis': each
     /// `aggregator:bucket:retention[:align]`, joined by `;`, with the units m
     /// (milliseconds), s, M (minutes), h and d [default: none]
     #[arg(long, value_name = "POLICY", env = "LATEWOOD_TS_COMPACTION_POLICY")]
