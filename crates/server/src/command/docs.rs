@@ -93,7 +93,8 @@ mod tests {
              What Latewood answers today. `[x]` may be left out, `a|b` is one of the two, `...`\n\
              may go on. Words are taken in any case. What is not here is answered with\n\
              `ERR unknown command`; [compatibility.md](compatibility.md) says what differs from\n\
-             Redis and RedisTimeSeries.\n\n\
+             Redis and RedisTimeSeries.\n\
+             A misspelt option of most TS.* commands is passed over, as in RedisTimeSeries.\n\n\
              This page is made from the server's own table of commands.\n",
         );
         let mut groups: Vec<&str> = Vec::new();
