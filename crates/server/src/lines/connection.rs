@@ -1,7 +1,7 @@
 //! One connection: what arrives is a batch, and the answers go back.
 
-use super::{Next, Speaker};
-use crate::intake::{EngineIntake, InPause, Protocol};
+use super::{Next, Speaker, intake_of};
+use crate::intake::Protocol;
 use crate::shared::Shared;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -28,16 +28,7 @@ pub(super) fn serve(
     stream.set_read_timeout((idle_s > 0).then(|| Duration::from_secs(idle_s)))?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let users = &shared.runtime.users;
-    let intake = || {
-        let user = Some(users.default_user());
-        EngineIntake::new(
-            Arc::clone(shared),
-            protocol,
-            protocol.name(),
-            user,
-            InPause::Wait,
-        )
-    };
+    let intake = || intake_of(shared, protocol);
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     // Pages that no sender fills are not taken from the system.
     let mut buffer = vec![0; BUFFER_BYTES];

@@ -4,8 +4,9 @@
 //! one does. Nothing is answered. What the kernel has no room for is lost before
 //! it comes here; while a batch waits for memory or for the disk, that may be.
 
+use super::intake_of;
 use super::listener::is_barred;
-use crate::intake::{EngineIntake, InPause, Protocol};
+use crate::intake::{EngineIntake, Protocol};
 use crate::shared::Shared;
 use latewood_wire::influx::{Decoder, Precision};
 use latewood_wire::intake::{Intake, Reason};
@@ -38,17 +39,7 @@ pub(super) fn serve(
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let users = &shared.runtime.users;
-    let intake = || {
-        let user = Some(users.default_user());
-        let protocol = Protocol::Influx;
-        EngineIntake::new(
-            Arc::clone(shared),
-            protocol,
-            protocol.name(),
-            user,
-            InPause::Wait,
-        )
-    };
+    let intake = || intake_of(shared, Protocol::Influx);
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     // What came before the stop was asked for is still taken.

@@ -24,9 +24,10 @@ mod opentsdb;
 pub(crate) use figures::Listeners;
 pub(crate) use listener::{Bound, Serving, bind};
 
-use crate::intake::{EngineIntake, Report};
+use crate::intake::{EngineIntake, InPause, Protocol, Report};
 use crate::shared::Shared;
 use latewood_wire::intake::{Intake, Reason};
+use std::sync::Arc;
 
 /// Bytes of one line, its ending included.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -59,6 +60,14 @@ trait Speaker: Send {
 enum Next {
     Line,
     Close,
+}
+
+/// An intake for what comes without a login, with the rights that `default` has
+/// now; during CLIENT PAUSE it waits.
+fn intake_of(shared: &Arc<Shared>, protocol: Protocol) -> EngineIntake {
+    let user = Some(shared.runtime.users.default_user());
+    let shared = Arc::clone(shared);
+    EngineIntake::new(shared, protocol, protocol.name(), user, InPause::Wait)
 }
 
 /// Refuses line `number`, of which only `rest` has come: the end of a value or
