@@ -90,6 +90,7 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
         summary.samples_orphaned = replayer.orphaned.into_inner();
         named = replayer.named.into_inner();
         summary.blocks_damaged = replayer.damage.into_inner();
+        core.flusher.note_replayed(report.bytes);
         summary.log = report;
         core.wal = Some(wal.observed_by(core.observer.clone(), core.notices.clone()));
     } else {

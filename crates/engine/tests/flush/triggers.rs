@@ -76,6 +76,33 @@ fn all_are_flushed_when_the_log_is_long_or_somebody_asks() {
     assert_eq!(world.flushes(), 2);
 }
 
+/// However often the database is killed: the bound is not one for each run.
+#[test]
+fn a_log_that_several_runs_wrote_is_flushed_when_it_is_long() {
+    let disk = SimDisk::new();
+    let open = || {
+        let options = Options {
+            log_bytes_max: 1 << 20,
+            ..options(2)
+        };
+        Db::open(&disk.env(1), Path::new(DIR), options, last_wins()).unwrap()
+    };
+    let mut replayed = Vec::new();
+    for run in 0..12 {
+        let db = open();
+        replayed.push(db.recovery().log.bytes);
+        fill(&db, b"a", run * 10_000, (run + 1) * 10_000);
+        db.maintain().unwrap();
+        assert!(db.stats().flush.flushes <= 1);
+    }
+    let (longest, a_run) = (*replayed.iter().max().unwrap(), replayed[1]);
+    // What a flush makes needless goes with a later segment.
+    let bound = (1 << 20) + 2 * a_run;
+    assert!(longest >= 1 << 20, "{replayed:?}: flushed too soon");
+    assert!(longest <= bound, "{replayed:?}: the log only grows");
+    assert_eq!(timestamps(&open(), b"a").len(), 120_000);
+}
+
 #[test]
 fn heads_are_flushed_when_memory_is_short() {
     let world = World::open(Options {

@@ -48,6 +48,8 @@ const RETRY_MAX_NS: u64 = 60_000_000_000;
 pub(crate) struct Flusher {
     age_ms: AtomicU64,
     log_bytes_max: AtomicU64,
+    /// Bytes of log that the start replayed: an earlier run left them.
+    replayed_bytes: AtomicU64,
     /// Everything up to this position of the log is to be flushed.
     asked: AtomicU64,
     /// How often somebody asked for that.
@@ -67,7 +69,9 @@ struct Turn {
     failed: Option<(u32, u64)>,
     failures: u32,
     retry_ns: u64,
-    /// What the log had written at the last checkpoint; `None` before the first.
+    /// What the log had written at the last checkpoint; `None` before the first:
+    /// then what an earlier run left counts, too, or a server that is stopped
+    /// again and again would have a longer log at every start.
     checkpoint_bytes: Option<u64>,
 }
 
@@ -78,6 +82,11 @@ impl Flusher {
             log_bytes_max: options.log_bytes_max.into(),
             ..Self::default()
         }
+    }
+
+    /// Hears how much log a start replayed.
+    pub(crate) fn note_replayed(&self, bytes: u64) {
+        self.replayed_bytes.store(bytes, Ordering::Relaxed);
     }
 }
 
@@ -253,8 +262,10 @@ impl Core {
     fn look_at_log(&self, turn: &mut Turn) {
         let Some(wal) = &self.wal else { return };
         let stats = wal.stats();
-        let begun = turn.checkpoint_bytes.unwrap_or(0);
-        let since = stats.bytes_written.saturating_sub(begun);
+        let since = match turn.checkpoint_bytes {
+            Some(begun) => stats.bytes_written.saturating_sub(begun),
+            None => stats.bytes_written + self.flusher.replayed_bytes.load(Ordering::Relaxed),
+        };
         let max = self.flusher.log_bytes_max.load(Ordering::Relaxed);
         let max = self.room.log_bytes_max(max);
         // What an earlier run left may be too long for the room there is.

@@ -1,0 +1,75 @@
+//! A chunk that is being read, frame by frame, from either end.
+//!
+//! Invariant: each operation of its unit goes with one frame, the last that
+//! starts at or before it; those before the first frame go with that. Tested
+//! through the walk ([`super`]).
+
+use crate::series::chunk::Chunk;
+use crate::series::late::LateOp;
+use latewood_model::Timestamp;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// See the module.
+pub(super) struct Open {
+    pub(super) chunk: Arc<Chunk>,
+    /// Frames still to come; never none.
+    pub(super) frames: Range<usize>,
+    /// Operations still to come, of those at hand.
+    pub(super) ops: Range<usize>,
+    /// Its unit.
+    pub(super) unit: usize,
+}
+
+impl Open {
+    /// Where the first frame to come starts, and the one behind it, if that is
+    /// of this chunk.
+    pub(super) fn firsts(&self) -> (Timestamp, Option<Timestamp>) {
+        let frame = self.frames.start;
+        let has_next = frame + 1 < self.frames.end;
+        let next = has_next.then(|| self.chunk.frame_first(frame + 1));
+        (self.chunk.frame_first(frame), next)
+    }
+
+    /// The next frame and its operations, of `all` at hand; both are taken.
+    pub(super) fn take(&mut self, all: &[LateOp], reverse: bool) -> (usize, Range<usize>) {
+        let ops = self.ops.clone();
+        let is_older = |first| all[ops.clone()].partition_point(|op| op.timestamp < first);
+        if reverse {
+            let frame = self.frames.end - 1;
+            let older = match frame > self.frames.start {
+                true => is_older(self.chunk.frame_first(frame)),
+                // What is left belongs to the last frame taken.
+                false => 0,
+            };
+            self.ops.end = ops.start + older;
+            self.frames.end = frame;
+            (frame, self.ops.end..ops.end)
+        } else {
+            let frame = self.frames.start;
+            let older = self.firsts().1.map_or(ops.len(), is_older);
+            self.ops.start = ops.start + older;
+            self.frames.start = frame + 1;
+            (frame, ops.start..self.ops.start)
+        }
+    }
+
+    /// The next frame, if no operation of `all` falls into it.
+    pub(super) fn plain(&self, all: &[LateOp], reverse: bool) -> Option<usize> {
+        let ops = &all[self.ops.clone()];
+        let is_only = self.frames.len() == 1;
+        let frame = match reverse {
+            true => self.frames.end - 1,
+            false => self.frames.start,
+        };
+        let has_ops = match reverse {
+            true => ops
+                .last()
+                .is_some_and(|op| is_only || op.timestamp >= self.chunk.frame_first(frame)),
+            false => ops
+                .first()
+                .is_some_and(|op| is_only || op.timestamp < self.chunk.frame_first(frame + 1)),
+        };
+        (!has_ops).then_some(frame)
+    }
+}
