@@ -16,7 +16,7 @@ pub(crate) struct Machine {
     pub(crate) cores: usize,
     /// Memory in GiB.
     pub(crate) memory_gib: f64,
-    /// Kernel release.
+    /// Version of the kernel, without what its builder added.
     pub(crate) kernel: String,
     /// Commit of the sources, with a mark if files have changed since; empty outside a checkout.
     pub(crate) commit: String,
@@ -43,7 +43,7 @@ impl Machine {
             cpu: cpu_model(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_gib: (bytes / f64::from(1 << 30) * 10.0).round() / 10.0,
-            kernel: system.release().to_string_lossy().into_owned(),
+            kernel: version_of(&system.release().to_string_lossy()).to_owned(),
             commit: commit(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             fresh_page_ns: fresh_page_ns(),
@@ -58,7 +58,11 @@ impl Machine {
     pub(crate) fn is_at(&self, other: &Machine) -> bool {
         let place = |machine: &Machine| {
             let sizes = (machine.cores, machine.memory_gib.round() as u64);
-            (machine.cpu.clone(), sizes, machine.kernel.clone())
+            (
+                machine.cpu.clone(),
+                sizes,
+                version_of(&machine.kernel).to_owned(),
+            )
         };
         place(self) == place(other)
     }
@@ -84,6 +88,12 @@ impl Machine {
 pub(crate) fn own_cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// The numbers a kernel release begins with: behind them stands who built it.
+fn version_of(release: &str) -> &str {
+    let end = release.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    release[..end.unwrap_or(release.len())].trim_end_matches('.')
 }
 
 fn cpu_model() -> String {
@@ -133,6 +143,22 @@ fn commit_of(folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kernel_is_named_by_its_version_alone() {
+        let releases = ["6.1.0-18-amd64", "5.15.167.4-x", "6.12.0+", "6.8", "none"];
+        let versions = ["6.1.0", "5.15.167.4", "6.12.0", "6.8", ""];
+        assert_eq!(releases.map(version_of), versions);
+        let machine = Machine::look("late");
+        let only = |letter: char| letter.is_ascii_digit() || letter == '.';
+        assert!(machine.kernel.chars().all(only), "{}", machine.kernel);
+        // Runs that name all of it come from the same machine.
+        let mut whole = machine.clone();
+        whole.kernel += "-local";
+        assert!(whole.is_at(&machine));
+        whole.kernel = "1.0".to_owned();
+        assert!(!whole.is_at(&machine));
+    }
 
     #[test]
     fn pages_of_reports_are_no_local_changes() {
