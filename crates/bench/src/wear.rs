@@ -2,8 +2,7 @@
 //!
 //! Every byte a server writes wears a flash disk, and a log, flushes and compactions write
 //! samples more than once. The same fleet is sent in four orders: in order, with a tenth late,
-//! nearly all late, and the whole history backwards. The clock and all counts run until the
-//! server rests.
+//! nearly all late, and the whole history backwards. All counts run until the server rests.
 
 use std::collections::BTreeMap;
 
@@ -48,6 +47,9 @@ pub(crate) struct WearRun {
     pub(crate) plan: Plan,
     /// From the first sample to the last acknowledgement.
     pub(crate) seconds: f64,
+    /// From there until everything was merged and on disk; none in runs that did not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) drain_seconds: Option<f64>,
     /// Bytes the server says it wrote to the log.
     pub(crate) log_bytes: f64,
     /// The server until it rested.
@@ -104,7 +106,7 @@ fn once(args: &WearArgs, latewood: &Latewood, order: usize, repeat: usize) -> Re
         progress.show(samples);
     })?;
     progress.finish();
-    watch.during(plan.samples(), || fleet::drain(&mut control))?;
+    let drain_seconds = watch.during(plan.samples(), || fleet::drain(&mut control))?;
     watch.until_quiet(plan.samples())?;
     let trace = watch.end(plan.samples())?;
     let log_bytes = log_bytes(&mut control)? - log_before;
@@ -117,6 +119,7 @@ fn once(args: &WearArgs, latewood: &Latewood, order: usize, repeat: usize) -> Re
         repeat,
         plan,
         seconds: outcome.elapsed.as_secs_f64(),
+        drain_seconds: Some(drain_seconds),
         log_bytes,
         trace,
         info,
