@@ -1,7 +1,8 @@
 //! The new-series benchmark: what the first sample of a series costs beside one of a known series.
 //!
-//! In process and over the wire. Keys and labels are the client's work and made outside the
-//! clocks. Processor time is that of all threads, and runs until nothing is left to do: the label
+//! In process and over the wire. Keys and labels are the client's work: processor time leaves their
+//! making out. By the clock on the wall it belongs to a run in process, since the engine's threads
+//! work on while the writer makes its next samples. Processor time is that of all threads, and runs until nothing is left to do: the label
 //! index holds every series, and the log is on disk. Settings alternate from run to run.
 
 mod before;

@@ -62,10 +62,14 @@ pub(crate) struct NewRun {
     pub(crate) repeat: usize,
     /// Samples written.
     pub(crate) samples: u64,
-    /// Until the last was written.
+    /// Of the writes alone.
     pub(crate) seconds: f64,
     /// From then on until index and log were up to date.
     pub(crate) drain_seconds: f64,
+    /// From the first sample's making until then by the clock on the wall, the making of keys and
+    /// labels between the writes included. The engine's threads do not stop in that time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) whole_seconds: Option<f64>,
     /// Of all threads, until then.
     pub(crate) cpu_seconds: f64,
     /// Of these, those in the kernel.
@@ -220,10 +224,12 @@ fn check(db: &Db, plan: &Plan, samples: u64) -> Result<()> {
 impl Job<'_> {
     fn run(&self, repeat: usize) -> Result<NewRun> {
         let (cpu_before, system_before) = (own_cpu_seconds(), SystemWork::now());
+        let begun = Instant::now();
         let spent = side_by_side(self.plan.threads, |thread| self.write(thread as u64))?;
         let draining = Instant::now();
         self.db.maintain().map_err(failed)?;
         let drain_seconds = draining.elapsed().as_secs_f64();
+        let whole_seconds = begun.elapsed().as_secs_f64();
         let making: f64 = spent.iter().map(|spent| spent.making_cpu_seconds).sum();
         let cpu_seconds = own_cpu_seconds() - cpu_before - making;
         let system = SystemWork::since(system_before);
@@ -242,6 +248,7 @@ impl Job<'_> {
             samples: self.plan.series * u64::from(self.rounds),
             seconds: seconds.fold(0.0, f64::max),
             drain_seconds,
+            whole_seconds: Some(whole_seconds),
             cpu_seconds,
             system_seconds: system.seconds,
             fresh_pages: system.fresh_pages,
@@ -391,6 +398,13 @@ impl Kind {
 }
 
 impl NewRun {
+    /// Samples a second by the clock on the wall, until index and log were up to date; of runs
+    /// that did not count the time between the writes, without it.
+    pub(crate) fn rate(&self) -> f64 {
+        let seconds = self.seconds + self.drain_seconds;
+        self.samples as f64 / self.whole_seconds.unwrap_or(seconds)
+    }
+
     /// Processor time of a sample, nanoseconds.
     pub(crate) fn cpu_ns(&self) -> f64 {
         self.cpu_seconds * 1e9 / self.samples as f64
@@ -415,7 +429,7 @@ impl NewRun {
             self.labels,
             self.threads,
             self.cpu_ns(),
-            self.samples as f64 / (self.seconds + self.drain_seconds) / 1e6,
+            self.rate() / 1e6,
             self.pauses.p999_us,
         )
     }
@@ -439,5 +453,11 @@ mod tests {
         assert_eq!(kinds[..3], [Kind::New, Kind::Reference, Kind::Reference]);
         assert_eq!((kinds.len(), kinds[7]), (8, Kind::Mixed));
         assert!(runs.iter().all(|run| run.pauses.max_us > 0.0));
+        for run in &runs {
+            // Whoever makes samples between the writes cannot be faster than the writes alone.
+            let writes = run.seconds + run.drain_seconds;
+            assert!(run.whole_seconds.unwrap() >= writes, "{run:?}");
+            assert_eq!(run.rate(), run.samples as f64 / run.whole_seconds.unwrap());
+        }
     }
 }
