@@ -56,7 +56,7 @@ pub(crate) struct LoadArgs {
     /// Samples of all series together, rounded up to whole rounds
     #[arg(long, default_value_t = 35_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) samples: u64,
-    /// Budget for the memory of the server, such as 512mb
+    /// Budget for the memory, such as 512mb [default: half of what there is]
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
     #[command(flatten)]
@@ -115,6 +115,7 @@ pub(crate) fn run(args: &FleetArgs, command: &str) -> Result<()> {
         machine: Machine::look(command),
         plan,
         load: args.load.clone(),
+        budget: Some(args.load.budget()),
         runs: Vec::new(),
     };
     let mut settings = Vec::new();
@@ -175,6 +176,12 @@ fn over_the_wire(args: &LoadArgs, plan: &Plan, log: Log, repeat: usize) -> Resul
 }
 
 impl LoadArgs {
+    /// What memory may be taken, in words; where nothing is said, as a server has it.
+    fn budget(&self) -> String {
+        let default = "the default, half of the memory there is";
+        self.memory.as_deref().unwrap_or(default).to_owned()
+    }
+
     /// What these arguments ask for.
     pub(crate) fn plan(&self, late_percent: f64, seed: u64) -> Plan {
         Plan {

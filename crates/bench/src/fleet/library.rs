@@ -1,6 +1,7 @@
 //! The fleet against the engine itself, without sockets.
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -42,12 +43,7 @@ pub(super) fn run(args: &LoadArgs, plan: &Plan, log: Log, repeat: usize) -> Resu
         wal: log == Log::Interval,
         ..options(args)?
     };
-    let db = Db::open(&Env::real(), dir.path(), options, Defaults::default()).map_err(failed)?;
-    for number in 0..plan.series {
-        let options = series_options(number)?;
-        db.create(key(number).as_bytes(), &options)
-            .map_err(failed)?;
-    }
+    let db = open(dir.path(), options, plan)?;
     let mut part = plan.parts(1).remove(0);
     let done = AtomicU64::new(0);
     let mut progress = Progress::new(format!("in process, {log:?}"), plan.samples());
@@ -72,7 +68,7 @@ pub(super) fn run(args: &LoadArgs, plan: &Plan, log: Log, repeat: usize) -> Resu
     watch.until_quiet(plan.samples())?;
     let client_cpu_seconds = own_cpu_seconds() - own_before;
     let trace = watch.end(plan.samples())?;
-    check(&db, &part)?;
+    check(&db, plan, &part)?;
     db.close().map_err(failed)?;
     Ok(FleetRun {
         over: Over::Process,
@@ -86,17 +82,38 @@ pub(super) fn run(args: &LoadArgs, plan: &Plan, log: Log, repeat: usize) -> Resu
     })
 }
 
+/// A database with the series of a plan.
+fn open(dir: &Path, options: Options, plan: &Plan) -> Result<Db> {
+    let db = Db::open(&Env::real(), dir, options, Defaults::default()).map_err(failed)?;
+    for number in 0..plan.series {
+        let options = series_options(number)?;
+        db.create(key(number).as_bytes(), &options)
+            .map_err(failed)?;
+    }
+    Ok(db)
+}
+
 fn failed(error: latewood_engine::Error) -> Error {
     Error::new(error.to_string())
 }
 
 fn options(args: &LoadArgs) -> Result<Options> {
-    let memory = args.memory.as_deref().unwrap_or("0");
+    let memory_bytes = match args.memory.as_deref() {
+        Some(memory) => {
+            bytes(memory).ok_or_else(|| Error::new(format!("{memory} is no size such as 512mb")))?
+        }
+        None => memory_default(),
+    };
     Ok(Options {
-        memory_bytes: bytes(memory)
-            .ok_or_else(|| Error::new(format!("{memory} is no size such as 512mb")))?,
+        memory_bytes,
         ..Options::default()
     })
+}
+
+/// What a server takes that is told nothing.
+fn memory_default() -> u64 {
+    let memory_bytes = Env::real().process.memory_bytes();
+    memory_bytes.map_or(0, |bytes| bytes / 2)
 }
 
 /// A size as the server takes it: a number with kb, mb, gb or nothing behind it.
@@ -162,8 +179,17 @@ impl Sink for Samples {
     }
 }
 
-/// Compares the newest sample of every series, and all of the remembered ones.
-fn check(db: &Db, part: &Part) -> Result<()> {
+/// Counts the samples, and compares the newest of every series and all of the remembered ones.
+fn check(db: &Db, plan: &Plan, part: &Part) -> Result<()> {
+    let mut held = 0;
+    for at in 0..part.len() {
+        let key = key(part.number(at));
+        held += db.info(key.as_bytes()).map_err(failed)?.total_samples;
+    }
+    if held != plan.samples() {
+        let sent = plan.samples();
+        return Err(Error::new(format!("{held} samples held, {sent} sent")));
+    }
     for at in 0..part.len() {
         let key = key(part.number(at));
         let wanted = part.newest(at);
@@ -190,6 +216,7 @@ fn check(db: &Db, part: &Part) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fleet::STEP_MS;
 
     #[test]
     fn sizes_are_read_as_the_server_reads_them() {
@@ -197,5 +224,30 @@ mod tests {
         assert_eq!(bytes("2GB"), Some(2 << 30));
         assert_eq!(bytes("4096"), Some(4096));
         assert_eq!((bytes("mb"), bytes("1.5gb"), bytes("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_sample_that_is_lost_is_missed() {
+        let plan = Plan {
+            series: 20,
+            rounds: 5,
+            late_percent: 0.0,
+            reverse: false,
+            seed: 1,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), Options::default(), &plan).unwrap();
+        let mut part = plan.parts(1).remove(0);
+        write(&db, &plan, &mut part, 7, &AtomicU64::new(0)).unwrap();
+        check(&db, &plan, &part).unwrap();
+        // Neither the newest sample nor one of a series that is compared as a whole.
+        let other = |at: &usize| part.spots().all(|(spot, _)| spot != *at);
+        let lost = (0..part.len()).find(other).unwrap();
+        let key = key(part.number(lost));
+        let (newest_ms, _) = part.newest(lost);
+        let (from, to) = (newest_ms - STEP_MS, newest_ms - 1);
+        assert_eq!(db.delete_range(key.as_bytes(), from, to).unwrap().0, 1);
+        let error = check(&db, &plan, &part).unwrap_err().to_string();
+        assert_eq!(error, "99 samples held, 100 sent");
     }
 }

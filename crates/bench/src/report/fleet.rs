@@ -35,7 +35,7 @@ pub(super) fn page(report: &FleetReport, name: &str) -> String {
         thousands(f64::from(plan.rounds)),
         thousands(plan.samples() as f64),
         plan.late_percent,
-        load.memory.as_deref().unwrap_or("none"),
+        budget(report),
         load.sending.connections,
         load.sending.batch,
         load.sending.pipeline,
@@ -53,6 +53,12 @@ pub(super) fn page(report: &FleetReport, name: &str) -> String {
         }
     }
     page
+}
+
+/// What the memory is limited to.
+fn budget(report: &FleetReport) -> &str {
+    let named = report.budget.as_deref();
+    named.or(report.load.memory.as_deref()).unwrap_or("none")
 }
 
 /// Name and drawing of each chart.
@@ -175,5 +181,33 @@ fn describe(log: Log) -> String {
     match log {
         Log::Off => "off".to_owned(),
         Log::Interval => "interval".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_budget_is_named_as_it_was_for_server_and_engine() {
+        let said = |memory: Option<&str>, budget: Option<&str>| {
+            let sending = json!({"connections": 1, "batch": 1, "pipeline": 1});
+            let report = json!({
+                "machine": crate::machine::Machine::look("fleet"), "runs": [],
+                "plan": {
+                    "series": 1, "rounds": 1, "late_percent": 0.0, "reverse": false, "seed": 1,
+                },
+                "load": {"series": 1, "samples": 1, "memory": memory, "sending": sending},
+                "budget": budget,
+            });
+            let page = page(&serde_json::from_value(report).unwrap(), "fleet");
+            let (_, rest) = page.split_once("memory budget ").unwrap();
+            rest.lines().next().unwrap_or_default().to_owned()
+        };
+        assert_eq!(said(None, Some("the default")), "the default");
+        assert_eq!(said(Some("64mb"), Some("64mb")), "64mb");
+        assert_eq!(said(Some("64mb"), None), "64mb");
+        assert_eq!(said(None, None), "none");
     }
 }

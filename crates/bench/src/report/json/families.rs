@@ -169,6 +169,9 @@ pub(crate) struct FleetReport {
     pub(crate) plan: Plan,
     /// How it was sent, and the budget of the server.
     pub(crate) load: LoadArgs,
+    /// That budget in words, of the server and of the engine in process alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<String>,
     /// Every run.
     pub(crate) runs: Vec<FleetRun>,
 }
