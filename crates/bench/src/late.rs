@@ -1,14 +1,18 @@
 //! The late benchmark: what a share of late samples costs a server, over its own protocol.
 //!
 //! One cell is one setting of every knob; `cell` measures it on one server. The clock and the
-//! count of processor time run until late samples are settled, so that no server is praised for
-//! work it has put off. Afterwards every series must hold exactly as many samples as different
+//! count of processor time run until late samples are settled, and over history on disk a second
+//! time until they are in files (`rest`), so that no server is praised for work it has put off.
+//! Afterwards every series must hold exactly as many samples as different
 //! timestamps were sent to it, or the run fails: nobody is credited for samples that were lost.
 
 mod cell;
+mod held;
 mod matrix;
 mod preload;
+mod rest;
 mod rules;
+mod series;
 mod values;
 
 use std::path::PathBuf;
@@ -17,9 +21,11 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::cell::{
-    Measured, check, cpu_seconds, measure, open, run_load, settle, version,
+    Measured, Moment, cpu_seconds, measure, measure_beside, open, run_load, settle, version,
 };
+pub(crate) use self::held::check;
 use self::matrix::Axes;
+pub(crate) use self::rest::AtRest;
 pub(crate) use self::rules::{RULES, rows};
 use crate::absent::Absent;
 use crate::address::Address;
@@ -196,6 +202,7 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
     let fixed = args.fixed();
     let targets = args.targets();
     let (cells, repeats) = args.cells()?;
+    same_policy(&targets, &cells)?;
     let mut report = LateReport {
         machine: Machine::look(command),
         settings: Settings {
@@ -225,6 +232,21 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
     }
     report.absent.unless_all(report.runs.len())?;
     args.output.finish(&Measurement::Late(report), "late")
+}
+
+/// Systems that are compared must treat duplicates alike.
+///
+/// # Errors
+/// When a peer is started beside others and a cell leaves the policy to each of them.
+fn same_policy(targets: &[Target], cells: &[Cell]) -> Result<()> {
+    let has_peer = targets.iter().any(Target::is_started_peer);
+    if targets.len() > 1 && has_peer && cells.iter().any(|cell| cell.policy.is_empty()) {
+        return Err(Error::new(
+            "servers have different duplicate policies by default: name one, such as \
+             --policy LAST or --matrix policy=LAST",
+        ));
+    }
+    Ok(())
 }
 
 impl LateReport {
@@ -366,6 +388,12 @@ fn describe(name: &str, cell: &Cell, m: &Measured) -> String {
         m.sent,
         m.used_memory_bytes_per_sample,
     );
+    if let Some(rest) = m.at_rest {
+        text += &format!(
+            "\n  at rest after {:.1} s and {:.3} CPU-s, late samples in files",
+            rest.seconds, rest.server_cpu_seconds
+        );
+    }
     if let Some(held) = m.rules {
         text += &format!(
             "\n  {} rules per series: {} closed buckets, {} missing, {} different",

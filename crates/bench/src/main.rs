@@ -26,6 +26,7 @@ mod output;
 mod progress;
 mod protocol;
 mod query;
+mod quiet;
 mod recover;
 mod reply;
 mod report;

@@ -7,16 +7,13 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::quiet::{self, Look};
 use crate::usage::{self, Footprint, Usage};
 
 /// Time between two points.
 const EVERY: Duration = Duration::from_secs(1);
 /// Time between two looks at the memory.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A process that takes less than this share of a core rests.
-const RESTING_SHARE: f64 = 0.1;
-/// Longest time to wait for that.
-const QUIET_PATIENCE: Duration = Duration::from_secs(600);
 /// Points of a trace that is kept; longer ones are thinned.
 const POINTS_MAX: usize = 240;
 
@@ -127,21 +124,25 @@ impl Watch {
     }
 
     /// Goes on watching until the process rests: merging and compacting in the background end
-    /// some time after the last sample. Gives up after ten minutes.
+    /// some time after the last sample.
     ///
     /// # Errors
-    /// When the process has gone.
+    /// When the process has gone, or does not come to rest.
     pub(crate) fn until_quiet(&mut self, samples: u64) -> Result<()> {
-        let began = Instant::now();
-        loop {
-            let before = usage::of(self.process)?;
+        let first = self.seen()?;
+        let next = || {
             thread::sleep(EVERY);
             self.look(samples);
-            let used = usage::of(self.process)?.cpu_seconds - before.cpu_seconds;
-            if used < RESTING_SHARE * EVERY.as_secs_f64() || began.elapsed() > QUIET_PATIENCE {
-                return Ok(());
-            }
-        }
+            self.seen()
+        };
+        quiet::since(first, EVERY, next).map(drop)
+    }
+
+    fn seen(&self) -> Result<Look> {
+        Ok(Look {
+            at: self.began.elapsed(),
+            cpu_seconds: usage::of(self.process)?.cpu_seconds,
+        })
     }
 
     /// Processor time of the process since the watch began.

@@ -4,18 +4,37 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Encoding, Fixed, preload, rules, values};
+use super::series::{create, delete, keys};
+use super::{Cell, Fixed, held, preload, rest, rules};
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::load::{Load, Outcome, Shape};
 use crate::machine::own_cpu_seconds;
 use crate::progress::Progress;
-use crate::reply::ReplyExt;
 use crate::workload::{self, Writer};
 
 /// What every server's refusal of a duplicate under BLOCK contains.
 const BLOCKED: &str = "DUPLICATE_POLICY is set to BLOCK";
+
+/// What one asks to hear of who does something beside a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The first command is about to be sent.
+    Begins,
+    /// All of them are answered and settled.
+    Ends,
+}
+
+/// A load, from its first command on.
+struct Timed {
+    outcome: Outcome,
+    seconds: f64,
+    settle_seconds: f64,
+    server_cpu_seconds: f64,
+    client_cpu_seconds: f64,
+    at_rest: Option<rest::AtRest>,
+}
 
 /// What came out of one run of one cell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -45,6 +64,9 @@ pub(crate) struct Measured {
     pub(crate) server_cpu_seconds_per_million: f64,
     /// And its inverse.
     pub(crate) samples_per_server_cpu_second: f64,
+    /// The same run until late samples were in files, where history lies there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at_rest: Option<rest::AtRest>,
     /// Processor time of the load generator.
     pub(crate) client_cpu_seconds: f64,
     /// Samples sent, preload and warm-up included.
@@ -89,7 +111,8 @@ pub(crate) fn version(address: &Address) -> Result<String> {
     })
 }
 
-/// Creates the series, loads them, waits until they are settled, checks them, deletes them.
+/// Creates the series, loads them, waits until they are settled and, over history on disk, until
+/// the server rests; checks them, deletes them.
 ///
 /// # Errors
 /// When the keys exist, the server goes away, or it does not hold what was sent.
@@ -99,6 +122,20 @@ pub(crate) fn measure(
     fixed: &Fixed,
     label: String,
 ) -> Result<Measured> {
+    measure_beside(address, cell, fixed, label, |_, _| Ok(()))
+}
+
+/// The same; `hear` is told when the clock is about to start and when it has stopped.
+///
+/// # Errors
+/// Those of `measure` and of `hear`.
+pub(crate) fn measure_beside(
+    address: &Address,
+    cell: &Cell,
+    fixed: &Fixed,
+    label: String,
+    mut hear: impl FnMut(&mut Control, Moment) -> Result<()>,
+) -> Result<Measured> {
     let keys = keys(cell, fixed);
     let mut control = Control::connect(address)?;
     let memory_before = control.info("memory")?.number("used_memory");
@@ -107,21 +144,13 @@ pub(crate) fn measure(
     if fixed.warmup > 0 {
         run_load(&mut load, fixed.warmup, |_| ())?;
     }
-
-    let mut progress = Progress::new(label, cell.series * cell.samples);
-    let cpu_before = cpu_seconds(&mut control)?;
-    let own_before = own_cpu_seconds();
-    let began = Instant::now();
-    let outcome = run_load(&mut load, cell.samples, |done| progress.show(done))?;
-    let loaded = began.elapsed();
-    settle(&mut control)?;
-    let seconds = began.elapsed().as_secs_f64();
-    let server_cpu_seconds = cpu_seconds(&mut control)? - cpu_before;
-    let client_cpu_seconds = own_cpu_seconds() - own_before;
-    progress.finish();
+    hear(&mut control, Moment::Begins)?;
+    let progress = Progress::new(label, cell.series * cell.samples);
+    let timed = time(&mut control, &mut load, cell, fixed, progress)?;
+    hear(&mut control, Moment::Ends)?;
 
     let writers = load.into_sources();
-    let held = check(&mut control, &writers)?;
+    let held = held::check(&mut control, &writers)?;
     let memory_after = control.info("memory")?.number("used_memory");
     let rules = match cell.rules {
         0 => None,
@@ -129,16 +158,16 @@ pub(crate) fn measure(
     };
     delete(&mut control, &rules::destinations(&keys, cell.rules))?;
     delete(&mut control, &keys)?;
-    let samples = outcome.answered as f64;
+    let outcome = &timed.outcome;
+    let (samples, seconds) = (outcome.answered as f64, timed.seconds);
+    let server_cpu_seconds = timed.server_cpu_seconds;
     let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
-    let all_errors = outcome.errors.by_text().into_iter();
-    let (blocked, errors): (Vec<_>, Vec<_>) =
-        all_errors.partition(|(text, _)| text.contains(BLOCKED));
+    let (blocked, errors) = refusals(outcome);
     let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
     Ok(Measured {
         measured_samples: outcome.answered,
         seconds,
-        settle_seconds: seconds - loaded.as_secs_f64(),
+        settle_seconds: timed.settle_seconds,
         samples_per_second: samples / seconds,
         p50_us: us(0.5),
         p95_us: us(0.95),
@@ -148,20 +177,62 @@ pub(crate) fn measure(
         server_cpu_seconds,
         server_cpu_seconds_per_million: server_cpu_seconds / samples * 1e6,
         samples_per_server_cpu_second: samples / server_cpu_seconds,
-        client_cpu_seconds,
-        sent: writers
-            .iter()
-            .flat_map(Writer::series)
-            .map(|series| series.sent())
-            .sum(),
+        at_rest: timed.at_rest,
+        client_cpu_seconds: timed.client_cpu_seconds,
+        sent: sent(&writers),
         stored: held.samples,
         bytes_per_sample: held.memory_bytes as f64 / held.samples as f64,
         used_memory_bytes_per_sample: grown / held.samples as f64,
         peak_memory_bytes: peak_memory_bytes(&mut control)?,
-        blocked: blocked.iter().map(|(_, count)| count).sum(),
+        blocked,
         rules,
         errors,
     })
+}
+
+/// Sends the samples and waits until they are settled and, over history on disk, in files.
+fn time(
+    control: &mut Control,
+    load: &mut Load<Writer>,
+    cell: &Cell,
+    fixed: &Fixed,
+    mut progress: Progress,
+) -> Result<Timed> {
+    let cpu_before = cpu_seconds(control)?;
+    let own_before = own_cpu_seconds();
+    let began = Instant::now();
+    let outcome = run_load(load, cell.samples, |done| progress.show(done))?;
+    let loaded = began.elapsed().as_secs_f64();
+    let stages = settle(control)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let server_cpu_seconds = cpu_seconds(control)? - cpu_before;
+    let client_cpu_seconds = own_cpu_seconds() - own_before;
+    progress.finish();
+    let at_rest = match fixed.preload {
+        0 => None,
+        _ => Some(rest::wait(control, stages, began, cpu_before)?),
+    };
+    Ok(Timed {
+        outcome,
+        seconds,
+        settle_seconds: seconds - loaded,
+        server_cpu_seconds,
+        client_cpu_seconds,
+        at_rest,
+    })
+}
+
+/// Samples sent to all series.
+fn sent(writers: &[Writer]) -> u64 {
+    let series = writers.iter().flat_map(Writer::series);
+    series.map(|series| series.sent()).sum()
+}
+
+/// Duplicates refused under BLOCK, and all other errors by text.
+fn refusals(outcome: &Outcome) -> (u64, Vec<(String, u64)>) {
+    let all = outcome.errors.by_text().into_iter();
+    let (blocked, errors): (Vec<_>, Vec<_>) = all.partition(|(text, _)| text.contains(BLOCKED));
+    (blocked.iter().map(|(_, count)| count).sum(), errors)
 }
 
 /// Creates the series and opens the connections that write them, for other benchmarks.
@@ -171,13 +242,6 @@ pub(crate) fn measure(
 pub(crate) fn open(address: &Address, cell: &Cell, fixed: &Fixed) -> Result<Load<Writer>> {
     create(&mut Control::connect(address)?, cell, &keys(cell, fixed))?;
     connect(address, cell, fixed)
-}
-
-fn keys(cell: &Cell, fixed: &Fixed) -> Vec<String> {
-    let prefix = &fixed.key_prefix;
-    (1..=cell.series)
-        .map(|number| format!("{prefix}{number}"))
-        .collect()
 }
 
 /// Opens the connections, once the history before the clock starts is there.
@@ -193,30 +257,6 @@ fn connect(address: &Address, cell: &Cell, fixed: &Fixed) -> Result<Load<Writer>
         writers = preload::run(address, writers, fixed)?;
     }
     Load::connect(address, writers, shape)
-}
-
-fn create(control: &mut Control, cell: &Cell, keys: &[String]) -> Result<()> {
-    let chunk_size = cell.chunk_size.to_string();
-    let command = |key: &String| {
-        let mut words = vec!["TS.CREATE", key];
-        if cell.encoding == Encoding::Uncompressed {
-            words.extend(["ENCODING", "UNCOMPRESSED"]);
-        }
-        words.extend(["CHUNK_SIZE", &chunk_size]);
-        if !cell.policy.is_empty() {
-            words.extend(["DUPLICATE_POLICY", &cell.policy]);
-        }
-        words.iter().map(|word| word.as_bytes().to_vec()).collect()
-    };
-    let commands: Vec<_> = keys.iter().map(command).collect();
-    control.run_all(&commands)?;
-    rules::create(control, keys, cell.rules)
-}
-
-fn delete(control: &mut Control, keys: &[String]) -> Result<()> {
-    let command = |key: &String| vec![b"DEL".to_vec(), key.as_bytes().to_vec()];
-    let commands: Vec<_> = keys.iter().map(command).collect();
-    control.run_all(&commands).map(|_| ())
 }
 
 /// Sends `samples` more of every series.
@@ -264,46 +304,4 @@ fn peak_memory_bytes(control: &mut Control) -> Result<Option<f64>> {
         None => control.info("memory")?.number("used_memory_peak"),
         peak => peak,
     })
-}
-
-/// Samples and bytes of all series.
-pub(crate) struct Held {
-    /// totalSamples of TS.INFO.
-    pub(crate) samples: u64,
-    /// memoryUsage of TS.INFO.
-    pub(crate) memory_bytes: u64,
-}
-
-/// Compares every series with what was sent to it: how many samples each holds, and of some the
-/// samples themselves.
-///
-/// # Errors
-/// Names the first series that holds more or fewer samples, or the first sample that is another.
-pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
-    let series: Vec<_> = writers.iter().flat_map(Writer::series).collect();
-    let command = |key: &[u8]| vec![b"TS.INFO".to_vec(), key.to_vec()];
-    let commands: Vec<_> = series.iter().map(|series| command(series.key())).collect();
-    let mut held = Held {
-        samples: 0,
-        memory_bytes: 0,
-    };
-    for (series, info) in series.iter().zip(control.run_all(&commands)?) {
-        let field = |name| {
-            let number = info.field(name).and_then(|value| value.number());
-            let number = number.and_then(|number| u64::try_from(number).ok());
-            number.ok_or_else(|| Error::new(format!("TS.INFO has no {name}")))
-        };
-        let samples = field("totalSamples")?;
-        if samples != series.distinct() {
-            let key = String::from_utf8_lossy(series.key());
-            return Err(Error::new(format!(
-                "{key} holds {samples} samples, but {} different timestamps were sent to it",
-                series.distinct()
-            )));
-        }
-        held.samples += samples;
-        held.memory_bytes += field("memoryUsage")?;
-    }
-    values::check(control, &series)?;
-    Ok(held)
 }

@@ -1,8 +1,11 @@
-//! History before the clock starts: many samples in order, fast, and moved to disk.
+//! History before the clock starts: many samples in order, fast, moved to disk, and left in peace
+//! until nothing is left to do for it.
+
+use std::time::Instant;
 
 use latewood_wire::resp::encode_command;
 
-use super::Fixed;
+use super::{Fixed, rest};
 use crate::address::Address;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -21,7 +24,8 @@ struct Filler {
 }
 
 /// Sends `fixed.preload` samples of every series in order, each series through the connection
-/// that writes it later, and has the server move them to disk. Returns the writers.
+/// that writes it later, has the server move them to disk and waits until it rests: compaction of
+/// the history is no part of what comes after it. Returns the writers.
 ///
 /// # Errors
 /// When the server goes away or refuses samples.
@@ -45,7 +49,9 @@ pub(super) fn run(address: &Address, writers: Vec<Writer>, fixed: &Fixed) -> Res
     if let Some(why) = outcome.lost {
         return Err(Error::new(format!("the preload broke off: {why}")));
     }
-    Control::connect(address)?.run(&[b"SAVE"])?;
+    let mut control = Control::connect(address)?;
+    control.run(&[b"SAVE"])?;
+    rest::quiet(&mut control, Instant::now())?;
     Ok(load.into_sources().into_iter().map(|f| f.writer).collect())
 }
 

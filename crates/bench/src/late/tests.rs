@@ -62,6 +62,23 @@ fn a_peer_that_cannot_start_is_named_on_the_page_and_the_rest_is_measured() {
 }
 
 #[test]
+fn what_is_compared_treats_duplicates_alike() {
+    let both = "x --start latewood --start redistimeseries";
+    let refused = |words: &str| {
+        let args = Cli::parse_from(words.split(' ')).args;
+        let (cells, _) = args.cells().unwrap();
+        same_policy(&args.targets(), &cells).is_err()
+    };
+    assert!(refused(both) && refused(&format!("{both} --matrix late=0,99")));
+    assert!(!refused(&format!("{both} --policy last")));
+    assert!(!refused(&format!(
+        "{both} --matrix late=0 policy=LAST,BLOCK"
+    )));
+    assert!(!refused("x --start latewood --start latewood-no-wal"));
+    assert!(!refused("x --start redistimeseries"));
+}
+
+#[test]
 fn latewood_that_fails_is_a_failure() {
     let failed = measured(|target| match target.is_started_peer() {
         true => Ok(Measured::default()),

@@ -1,5 +1,7 @@
 //! The page and the charts of the late benchmark.
 
+mod at_rest;
+
 use std::fmt::Write;
 
 use super::chart::{Chart, Line};
@@ -55,6 +57,7 @@ pub(super) fn page(report: &LateReport, name: &str, charts: &[Chart]) -> String 
         }
         for encoding in [Encoding::Compressed, Encoding::Uncompressed] {
             page += &table(report, &group, encoding);
+            page += &at_rest::table(report, &group, encoding);
         }
         page += &destinations(report, &group);
     }
@@ -151,7 +154,7 @@ fn head(report: &LateReport, name: &str) -> String {
     page += &format!(
         "- {} series\n- Medians of {} runs, smallest to largest in brackets; targets alternate; seed {}; \
          rate {rate}; {} samples of each series in order and {} of the mix sent before the clock starts; load generator with {} thread(s) on the same machine\n\n\
-         The clock and the processor time run until late samples are settled. *Overhead* is the \
+         {} *Overhead* is the \
          rate lost against 0 % late. *CPU ns* is server processor time per sample; *extra* is \
          what it is above 0 %, spread over the late samples only. Latency is that of a whole \
          batch. *Bytes* is memoryUsage over the samples kept. In every run the server held exactly \
@@ -161,7 +164,8 @@ fn head(report: &LateReport, name: &str) -> String {
         settings.seed,
         thousands(settings.preload as f64),
         settings.warmup,
-        settings.client_threads
+        settings.client_threads,
+        at_rest::words(report)
     );
     page
 }
@@ -350,3 +354,6 @@ fn runs<'a>(
 fn median(runs: &[&Run], value: impl Fn(&Measured) -> f64) -> Option<f64> {
     spread(runs.iter().map(|run| value(&run.measured))).map(|spread| spread.median)
 }
+
+#[cfg(test)]
+mod tests;

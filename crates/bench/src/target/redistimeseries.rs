@@ -8,6 +8,8 @@ use crate::error::Result;
 
 /// The script, within the project.
 const SCRIPT: &str = "bench/peers/redistimeseries.sh";
+/// Duplicate policy of series that are made without one.
+const POLICY: &str = "LAST";
 /// Redis comes up within a second; a loaded machine may take longer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -24,6 +26,7 @@ pub(super) fn start(append_only: bool) -> Result<(Process, String)> {
         .arg("run")
         .arg(port.to_string())
         .env("PEER_DIR", process.data())
+        .env("DUP", POLICY)
         .env("AOF", if append_only { "1" } else { "0" });
     process.start(&mut command, PATIENCE)?;
     let settings = if append_only {
@@ -31,5 +34,6 @@ pub(super) fn start(append_only: bool) -> Result<(Process, String)> {
     } else {
         "--save '' --appendonly no"
     };
-    Ok((process, settings.to_owned()))
+    let settings = format!("{settings} --loadmodule redistimeseries.so DUPLICATE_POLICY {POLICY}");
+    Ok((process, settings))
 }
