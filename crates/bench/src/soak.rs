@@ -2,8 +2,9 @@
 //!
 //! Series of every shape of lateness take in samples under a small budget for memory, so that
 //! flushes, compactions and settling never end; series come and go; questions are asked beside.
-//! A round ends with the last acknowledgement, and in that moment the server is killed or
-//! stopped, in turn, whatever it has under way behind its writers. It must come back with exactly
+//! A round ends with the last acknowledgement. The question that is under way is answered, memory
+//! and files are looked at, and then the server is killed or stopped, in turn, whatever it has under
+//! way behind its writers. It must come back with exactly
 //! what was acknowledged: every series is counted, and the keys.
 
 mod visitor;
@@ -124,8 +125,7 @@ pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
         start_seconds = latewood.start_again(&mut process)?.took.as_secs_f64();
         args.output.save(&Measurement::Soak(report.clone()))?;
     }
-    let passed = args.passing.min(args.passing * report.rounds.len() as u64);
-    count(process.address(), &writers, passed)?;
+    count(process.address(), &writers, args.passing)?;
     args.output.finish(&Measurement::Soak(report), "soak")
 }
 
