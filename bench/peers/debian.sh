@@ -5,7 +5,9 @@ home=${PEER_HOME:-$HOME/.cache/latewood-peers}/$package
 
 install_peer() {
   [ -e "$home/installed" ] && return
-  command -v apt-get dpkg >/dev/null || { echo "$package comes from Debian's packages; this is no Debian" >&2; exit 1; }
+  for program in apt-get dpkg; do
+    command -v "$program" >/dev/null || { echo "$package comes from Debian's packages; there is no $program here" >&2; exit 1; }
+  done
   echo "fetching Debian's $package into $home" >&2
   rm -rf "$home"
   mkdir -p "$home/package"

@@ -14,8 +14,12 @@ home=${PEER_HOME:-$HOME/.cache/latewood-peers}/questdb
 jar=$home/questdb-$version.jar
 
 install_peer() {
+  local major
+  command -v java >/dev/null || { echo "QuestDB needs java, 17 or newer" >&2; exit 1; }
+  major=$(java -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p') || true
+  [ "${major:-0}" -ge 17 ] || { echo "QuestDB needs java 17 or newer; this one is ${major:-unknown}" >&2; exit 1; }
   [ -e "$jar" ] && return
-  command -v java mvn >/dev/null || { echo "QuestDB needs java and mvn" >&2; exit 1; }
+  command -v mvn >/dev/null || { echo "QuestDB comes from Maven Central and needs mvn to be fetched" >&2; exit 1; }
   echo "fetching QuestDB $version into $home" >&2
   local get=org.apache.maven.plugins:maven-dependency-plugin:3.6.1
   mkdir -p "$home"
