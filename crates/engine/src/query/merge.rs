@@ -11,6 +11,9 @@
 //!
 //! Tested by the series' tests and the model test, forwards and backwards.
 
+mod ends;
+mod open;
+
 use super::parts::Parts;
 use super::units::{Piece, Units};
 use super::{BatchStats, Source};
@@ -21,20 +24,10 @@ use crate::series::merge_ops;
 use crate::series::spans::Spans;
 use crate::series::stored::StoredParts;
 use crate::series::{Snapshot, Tail};
-use latewood_model::{Sample, Timestamp};
+use latewood_model::Timestamp;
+use open::Open;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// The chunk being read.
-struct Open {
-    chunk: Arc<Chunk>,
-    /// Frames still to come.
-    frames: Range<usize>,
-    /// Operations still to come, of those at hand.
-    ops: Range<usize>,
-    /// Its unit.
-    unit: usize,
-}
 
 /// The samples of a snapshot, merged, as batches.
 pub(crate) struct MergeSource {
@@ -91,74 +84,15 @@ impl MergeSource {
         })
     }
 
-    /// The newest sample, reading backwards until there is one.
-    pub(crate) fn last_sample(mut self) -> Result<Option<Sample>> {
-        self.reverse = true;
-        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-        while self.next(&mut timestamps, &mut values)? {
-            let inside = timestamps.partition_point(|&at| at <= self.to);
-            if let Some(place) = inside.checked_sub(1)
-                && timestamps[place] >= self.from
-            {
-                return Ok(Some(Sample::new(timestamps[place], values[place])));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The oldest sample, reading forwards until there is one.
-    pub(crate) fn first_sample(mut self) -> Result<Option<Sample>> {
-        self.reverse = false;
-        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-        while self.next(&mut timestamps, &mut values)? {
-            let place = timestamps.partition_point(|&at| at < self.from);
-            if let Some(&at) = timestamps.get(place)
-                && at <= self.to
-            {
-                return Ok(Some(Sample::new(at, values[place])));
-            }
-        }
-        Ok(None)
-    }
-
-    /// How many samples there are and the oldest of them. Chunks and frames
-    /// wholly inside the span are counted without being decoded.
-    pub(crate) fn count(mut self) -> Result<(u64, Option<Timestamp>)> {
-        self.reverse = false;
-        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-        let (mut count, mut first) = (0, None);
-        loop {
-            if let Some((low, high, samples)) = self.upcoming_count()
-                && low >= self.from
-                && high <= self.to
-            {
-                self.skip();
-                count += samples;
-                first = first.or(Some(low));
-                continue;
-            }
-            if !self.next(&mut timestamps, &mut values)? {
-                return Ok((count, first));
-            }
-            let start = timestamps.partition_point(|&at| at < self.from);
-            let end = timestamps.partition_point(|&at| at <= self.to).max(start);
-            count += (end - start) as u64;
-            first = first.or(timestamps[start..end].first().copied());
-        }
-    }
-
     /// Bounds of the batch that comes next in a walk forwards: none of its
     /// samples lies outside. Nothing is decoded.
     pub(crate) fn upcoming_span(&self) -> Option<(Timestamp, Timestamp)> {
         let (first, next, is_first) = match &self.open {
             Some(open) => {
-                let frame = open.frames.start;
-                let next = match frame + 1 < open.frames.end {
-                    true => Some(open.chunk.frame_first(frame + 1)),
-                    false => self.units.first(open.unit + 1),
-                };
+                let (first, next) = open.firsts();
+                let next = next.or_else(|| self.units.first(open.unit + 1));
                 let is_first = open.unit == 0 && open.ops.start == 0;
-                (open.chunk.frame_first(frame), next, is_first)
+                (first, next, is_first)
             }
             None => {
                 let unit = self.rest.clone().next()?;
@@ -217,82 +151,19 @@ impl MergeSource {
     /// The next frame of the open chunk and its operations, which are taken.
     fn take_frame(&mut self) -> Option<(Arc<Chunk>, usize, Range<usize>)> {
         let open = self.open.as_mut()?;
-        let (all, ops) = (self.units.ops(), open.ops.clone());
-        let (frame, mine);
-        if self.reverse {
-            frame = open.frames.end - 1;
-            let first = open.chunk.frame_first(frame);
-            let older = match frame > open.frames.start {
-                true => all[ops.clone()].partition_point(|op| op.timestamp < first),
-                // What is left belongs to the last frame taken.
-                false => 0,
-            };
-            mine = ops.start + older..ops.end;
-            open.ops.end = mine.start;
-            open.frames.end = frame;
-        } else {
-            frame = open.frames.start;
-            let older = match frame + 1 < open.frames.end {
-                true => {
-                    let next = open.chunk.frame_first(frame + 1);
-                    all[ops.clone()].partition_point(|op| op.timestamp < next)
-                }
-                false => ops.len(),
-            };
-            mine = ops.start..ops.start + older;
-            open.ops.start = mine.end;
-            open.frames.start = frame + 1;
-        }
+        let (frame, ops) = open.take(self.units.ops(), self.reverse);
         let chunk = open.chunk.clone();
         if open.frames.is_empty() {
             self.open = None;
         }
-        Some((chunk, frame, mine))
+        Some((chunk, frame, ops))
     }
 
     /// The next frame of the open chunk, if no operation falls into it.
     fn plain_frame(&self) -> Option<(&Chunk, usize)> {
         let open = self.open.as_ref()?;
-        let ops = &self.units.ops()[open.ops.clone()];
-        let frame = match self.reverse {
-            true => open.frames.end - 1,
-            false => open.frames.start,
-        };
-        let is_only = open.frames.len() == 1;
-        let has_ops = match self.reverse {
-            true => ops
-                .last()
-                .is_some_and(|op| is_only || op.timestamp >= open.chunk.frame_first(frame)),
-            false => ops
-                .first()
-                .is_some_and(|op| is_only || op.timestamp < open.chunk.frame_first(frame + 1)),
-        };
-        (!has_ops).then_some((&*open.chunk, frame))
-    }
-
-    /// First and last timestamp and number of samples of the next chunk or
-    /// frame, where that is known without decoding it.
-    fn upcoming_count(&mut self) -> Option<(Timestamp, Timestamp, u64)> {
-        if self.open.is_none() {
-            let unit = self.upcoming_unit()?;
-            let (first, last, count) = match self.units.piece(unit) {
-                Piece::Stored(index) => {
-                    let entry = &self.stored[*index].entry;
-                    (entry.first, entry.last, u64::from(entry.count))
-                }
-                Piece::Held(chunk) => (chunk.first(), chunk.last(), chunk.count() as u64),
-                Piece::Tail | Piece::Loose => return None,
-            };
-            self.units.reach(unit, self.reverse).ok()?;
-            if self.units.ops_of(unit).is_empty() && !self.deleted.meets(first, last) {
-                return Some((first, last, count));
-            }
-            self.open_next().ok()?;
-        }
-        let (chunk, frame) = self.plain_frame()?;
-        let frame = chunk.frame(frame).ok()?;
-        let (first, last) = (frame.first_timestamp(), frame.last_timestamp());
-        (!self.deleted.meets(first, last)).then_some((first, last, frame.count() as u64))
+        let frame = open.plain(self.units.ops(), self.reverse)?;
+        Some((&open.chunk, frame))
     }
 }
 
