@@ -346,7 +346,10 @@ impl Source {
                 && let Some(newest) = newest
             {
                 let bucket = rule.window().containing(newest);
-                rule.open = self.in_flight.touches(bucket).then_some(bucket);
+                // Those of before another rule was made are its own.
+                let touched =
+                    self.in_flight.touches(bucket) || rule.own_in_flight.touches(bucket);
+                rule.open = touched.then_some(bucket);
             }
         }
         self.note_open();

@@ -75,6 +75,26 @@ fn late_samples_reach_a_bucket_no_newer_sample_opened() {
     assert_eq!(kept(&db), [(10, 6.0)]);
 }
 
+/// The marks of before a second rule was made are the first one's own.
+#[test]
+fn a_second_rule_takes_no_late_sample_from_the_first() {
+    let db = open(&SimDisk::new()).unwrap();
+    append(&db, &[sample(SOURCE, 12, 1.0), sample(SOURCE, 17, 1.0)]).unwrap();
+    let sums = spec(Aggregator::Sum, 10, 0);
+    for key in [DESTINATION, b"second"] {
+        db.create(key, &SeriesOptions::default()).unwrap();
+        db.create_rule(SOURCE, key, sums).unwrap();
+        if key == DESTINATION {
+            add(&db, &[(15, 2.0)]);
+        }
+    }
+    assert_eq!(latest(&db, DESTINATION), [(10, 4.0)]);
+    assert_eq!(latest(&db, b"second"), [], "nothing came in since");
+    add(&db, &[(25, 5.0)]);
+    assert_eq!(kept(&db), [(10, 4.0)]);
+    assert_eq!(held(&db, b"second"), []);
+}
+
 #[test]
 fn policies_of_the_destination_do_not_concern_rules() {
     for policy in [DuplicatePolicy::Block, DuplicatePolicy::Min] {
