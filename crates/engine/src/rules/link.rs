@@ -48,6 +48,7 @@ impl Db {
             core.purge(key)?;
             core.prune_key(key);
         }
+        core.purge_source(destination)?;
         let mut states = core.lock_all();
         let source = core.find_key(source)?;
         core.check_source(&states, source)?;
@@ -157,7 +158,8 @@ impl Core {
 
     fn check_destination(&self, states: &AllShards<'_>, destination: SeriesId) -> Result<()> {
         match self.links_in(states, destination) {
-            Some(Links::Destination(link)) if self.is_there(states, link.source) => {
+            // One that expired a moment ago counts: the log must not name two.
+            Some(Links::Destination(link)) if self.is_held(states, link.source) => {
                 Err(invalid("the destination key already has a src rule"))
             }
             Some(Links::Source(_)) => Err(invalid("the destination key already has a dst rule")),
@@ -167,7 +169,31 @@ impl Core {
 
     fn is_there(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
         let (state, place) = (&states[self.shard_of(id)], self.place_of(id));
-        state.slab.get(place).is_some() && !self.is_expired(state, place)
+        self.is_held(states, id) && !self.is_expired(state, place)
+    }
+
+    /// Whether the series is there or nothing has removed it yet.
+    fn is_held(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
+        let slab = &states[self.shard_of(id)].slab;
+        slab.get(self.place_of(id)).is_some()
+    }
+
+    /// Removes the source of the series under `key` if its time has come, and
+    /// with it the rule to this one.
+    fn purge_source(&self, key: &[u8]) -> Result<()> {
+        let Ok((state, id)) = self.lock_series(key) else {
+            return Ok(());
+        };
+        let series = state.slab.get(self.place_of(id));
+        let Some(source) = series.and_then(Series::source) else {
+            return Ok(());
+        };
+        drop(state);
+        let state = self.shards[self.shard_of(source)].lock();
+        let series = state.slab.get(self.place_of(source));
+        let key = series.map(|series| series.key.clone());
+        drop(state);
+        key.map_or(Ok(()), |key| self.purge(&key))
     }
 
     /// Ties two series together. Nothing happens unless both are there.

@@ -107,6 +107,29 @@ fn an_end_that_expired_has_no_rule() {
     }
 }
 
+/// A source that expired gives its destination up for good once another has
+/// it: a crash before it is swept gives the rule back to nobody.
+#[test]
+fn an_expired_source_takes_no_destination_back() {
+    for other in [&b"a"[..], b"b", b"c", b"d"] {
+        let (disk, clock) = (SimDisk::new(), Arc::default());
+        let db = open_at(&disk, &clock);
+        tie(&db);
+        db.create(other, &SeriesOptions::default()).unwrap();
+        db.expire(SOURCE, clock.now_ms() + 10, ExpireIf::default())
+            .unwrap();
+        clock.advance_ms(10);
+        let sums = spec(Aggregator::Sum, 10, 0);
+        db.create_rule(other, DESTINATION, sums).unwrap();
+        let db = open_at(&disk.kill(), &clock);
+        db.maintain().unwrap();
+        let source = db.source_of(DESTINATION).unwrap();
+        assert_eq!(source.as_deref(), Some(other));
+        append(&db, &[sample(other, 5, 1.0), sample(other, 15, 2.0)]).unwrap();
+        assert_eq!(kept(&db), [(0, 1.0)]);
+    }
+}
+
 /// A shorter retention hides samples; the open bucket still counts them.
 #[test]
 fn a_shorter_retention_leaves_the_open_bucket_whole() {
