@@ -87,7 +87,11 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<
             dirty[place].contains(row.timestamp)
         });
     }
-    rows.retain(|row| window.containing(row.timestamp).first < part.open_from);
+    // A line also reaches buckets beside the marked ones.
+    rows.retain(|row| {
+        let is_closed = window.containing(row.timestamp).first < part.open_from;
+        is_closed && !rule.past.is_lost(row.timestamp)
+    });
     let gaps = gaps(window, dirty, &rows);
     Ok(Output { rows, gaps })
 }

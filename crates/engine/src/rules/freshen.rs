@@ -420,15 +420,13 @@ impl super::Source {
                 .filter(|_| !rule.interpolates())
                 .map_or(Timestamp::MAX, |newest| window.containing(newest).first);
             self.in_flight.spans(window, open, &mut dirty);
-            let marked = dirty.len();
-            // No sample is older than 0, though the first bucket may begin before.
-            dirty.retain(|span| span.first.max(0) >= self.lost_to);
-            self.kept += (marked - dirty.len()) as u64;
             rule.own_in_flight.spans(window, open, &mut dirty);
             join(&mut dirty);
+            self.kept += u64::from(rule.past.leave_alone(&mut dirty));
             let light = Rule {
                 own: Marks::default(),
                 own_in_flight: Marks::default(),
+                past: rule.past.clone(),
                 ..*rule
             };
             work.push((light, dirty));

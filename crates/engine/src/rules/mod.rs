@@ -14,7 +14,8 @@
 //! 2. A bucket is *open* while it holds the source's newest sample. Once no
 //!    mark is left, a destination holds for every closed bucket touched since
 //!    its rule was made what a range query over all samples of that bucket
-//!    gives, and nothing for buckets that are no row of it.
+//!    gives, and nothing for buckets that are no row of it. Rows of buckets
+//!    whose samples were deleted as expired stay as they are ([`past`]).
 //! 3. Samples of a bucket stay in memory while it may still be marked, also
 //!    past the retention ([`Source::hold`]).
 //! 4. Marks are a function of the source's records in the log, so replay makes
@@ -28,6 +29,7 @@ mod freshen;
 mod latest;
 mod link;
 pub(crate) mod marks;
+pub(crate) mod past;
 mod policy;
 mod replay;
 mod stored;
@@ -37,6 +39,7 @@ pub(crate) use freshen::Take;
 use crate::query::window::{Bucket, Window};
 use latewood_model::{Aggregator, SeriesId, Timestamp};
 use marks::Marks;
+use past::Past;
 use std::sync::Arc;
 
 /// Late marks that are worked off though their source still gets late samples.
@@ -95,12 +98,14 @@ pub(crate) struct Rule {
     pub(crate) number: u64,
     pub(crate) spec: RuleSpec,
     /// Nothing older counts: it was past the retention when the rule was made.
+    /// The start of time once what was past it is deleted.
     pub(crate) since: Timestamp,
     /// The bucket of the newest sample, once one came in since the rule was made.
     pub(crate) open: Option<Bucket>,
     /// Marks of this rule alone.
     own: Marks,
     own_in_flight: Marks,
+    past: Past,
 }
 
 impl Rule {
@@ -132,6 +137,7 @@ impl Rule {
             open: None,
             own: Marks::default(),
             own_in_flight: Marks::default(),
+            past: Past::default(),
         }
     }
 }
@@ -153,9 +159,10 @@ pub(crate) struct Source {
     pub(crate) late_due: bool,
     /// It stands in its shard's list of sources with work.
     pub(crate) queued: bool,
-    /// Samples older than this may be gone, deleted as expired.
+    /// Samples older than this may be gone, deleted as expired. Which buckets
+    /// that concerns, each rule knows.
     lost_to: Timestamp,
-    /// Marked buckets left alone because some of their samples had expired.
+    /// How often marked buckets were left alone, because samples of them are gone.
     pub(crate) kept: u64,
 }
 
@@ -261,6 +268,9 @@ impl Source {
         newest: Option<Timestamp>,
     ) {
         self.prompt.push_span(from, to);
+        for rule in &mut self.rules {
+            rule.past.deleted(rule.window(), (from, to), newest);
+        }
         if newest == newest_before {
             return;
         }
@@ -271,13 +281,26 @@ impl Source {
         for rule in &mut self.rules {
             let reopened = newest.map(|newest| rule.window().containing(newest));
             rule.open = rule.open.and(reopened);
+            rule.past.touch(rule.window(), newest.into_iter());
         }
         self.note_open();
     }
 
-    /// What is older than `floor` was deleted as expired.
-    pub(crate) fn lost(&mut self, floor: Timestamp) {
+    /// What is older than `floor` was deleted as expired; `newest` is the newest
+    /// sample.
+    pub(crate) fn lost(&mut self, floor: Timestamp, newest: Timestamp) {
         self.lost_to = self.lost_to.max(floor);
+        note_touched(
+            &mut self.rules,
+            &[&self.prompt, &self.late, &self.in_flight],
+        );
+        for rule in &mut self.rules {
+            rule.since = Timestamp::MIN;
+            // Time begins at 0: before that nothing was taken.
+            if floor > 0 {
+                rule.past.lose(rule.window(), floor, newest);
+            }
+        }
     }
 
     /// The late samples became part of chunks: looking at them is cheap now.
@@ -347,8 +370,7 @@ impl Source {
             {
                 let bucket = rule.window().containing(newest);
                 // Those of before another rule was made are its own.
-                let touched =
-                    self.in_flight.touches(bucket) || rule.own_in_flight.touches(bucket);
+                let touched = self.in_flight.touches(bucket) || rule.own_in_flight.touches(bucket);
                 rule.open = touched.then_some(bucket);
             }
         }
@@ -357,6 +379,7 @@ impl Source {
 
     /// Forgets the marks in flight.
     pub(crate) fn done(&mut self) {
+        note_touched(&mut self.rules, &[&self.in_flight]);
         self.in_flight = Marks::default();
         for rule in &mut self.rules {
             rule.own_in_flight = Marks::default();
@@ -391,6 +414,18 @@ impl Source {
             .iter()
             .flat_map(|rule| [&rule.own, &rule.own_in_flight]);
         let marks: usize = shared.into_iter().chain(own).map(Marks::memory_bytes).sum();
-        self.rules.capacity() * size_of::<Rule>() + marks
+        let pasts: usize = self.rules.iter().map(|rule| rule.past.memory_bytes()).sum();
+        self.rules.capacity() * size_of::<Rule>() + marks + pasts
+    }
+}
+
+/// Notes in the past of rules what their own marks and `shared` ones are about.
+fn note_touched(rules: &mut [Rule], shared: &[&Marks]) {
+    for rule in rules {
+        let window = rule.window();
+        let own = [&rule.own, &rule.own_in_flight];
+        let marks = shared.iter().copied().chain(own);
+        let times = marks.flat_map(|marks| marks.timestamps.iter().copied());
+        rule.past.touch(window, times);
     }
 }

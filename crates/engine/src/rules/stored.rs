@@ -4,7 +4,9 @@
 //! log behind them knows which buckets are still to be computed.
 
 use super::marks::Marks;
+use super::past::Past;
 use super::{Rule, Source};
+use crate::query::window::{Bucket, Window};
 use crate::store::{MarksRow, RuleRow, SourceRow};
 use latewood_model::Timestamp;
 
@@ -25,7 +27,9 @@ impl Source {
     pub(crate) fn restore(row: SourceRow, mut number: impl FnMut() -> u64) -> Self {
         let rules = row.rules.into_iter();
         let mut source = Self {
-            rules: rules.map(|rule| Rule::restore(rule, number())).collect(),
+            rules: rules
+                .map(|rule| Rule::restore(rule, number(), row.lost_to))
+                .collect(),
             prompt: Marks::restore(row.prompt),
             late: Marks::restore(row.late),
             in_flight: Marks::restore(row.in_flight),
@@ -49,11 +53,17 @@ impl Rule {
             open: self.open,
             own: self.own.row(),
             own_in_flight: self.own_in_flight.row(),
+            past: Some(self.past.clone()),
         }
     }
 
-    fn restore(row: RuleRow, number: u64) -> Self {
+    fn restore(row: RuleRow, number: u64, lost_to: Timestamp) -> Self {
+        let past = row
+            .past
+            .clone()
+            .unwrap_or_else(|| row.unknown_past(lost_to));
         Self {
+            past,
             destination: row.destination,
             number,
             spec: row.spec,
@@ -61,6 +71,24 @@ impl Rule {
             open: row.open,
             own: Marks::restore(row.own),
             own_in_flight: Marks::restore(row.own_in_flight),
+        }
+    }
+}
+
+impl RuleRow {
+    /// The past of a rule that says nothing of it: anything may have been.
+    fn unknown_past(&self, lost_to: Timestamp) -> Past {
+        let to = |last| {
+            let first = Timestamp::MIN;
+            vec![Bucket { first, last }]
+        };
+        let window = Window::grid(self.spec.bucket_ms, self.spec.align);
+        Past {
+            touched: self.open.map_or_else(Vec::new, |open| to(open.last)),
+            lost: match lost_to > 0 {
+                true => to(window.containing(lost_to - 1).last),
+                false => Vec::new(),
+            },
         }
     }
 }

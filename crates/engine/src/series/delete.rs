@@ -55,7 +55,7 @@ impl Series {
         to: Timestamp,
         sealer: &mut Sealer,
     ) -> Result<Deleted> {
-        self.ready_to_delete(to, sealer)?;
+        self.ready_to_delete(from, to, sealer)?;
         let left = self.newest_stored_without(from, to)?;
         let left = left.map(|sample| (sample.timestamp, Some(sample.value)));
         self.delete_leaving(from, to, left, sealer)
@@ -74,7 +74,7 @@ impl Series {
         to: Timestamp,
         sealer: &mut Sealer,
     ) -> Result<Option<Error>> {
-        self.ready_to_delete(to, sealer)?;
+        self.ready_to_delete(from, to, sealer)?;
         let (left, met) = match self.newest_stored_without(from, to) {
             Ok(left) => (left.map(|left| (left.timestamp, Some(left.value))), None),
             Err(error) if error.is_damage() => {
@@ -87,9 +87,15 @@ impl Series {
         Ok(met)
     }
 
-    fn ready_to_delete(&mut self, to: Timestamp, sealer: &mut Sealer) -> Result<()> {
+    fn ready_to_delete(
+        &mut self,
+        from: Timestamp,
+        to: Timestamp,
+        sealer: &mut Sealer,
+    ) -> Result<()> {
         let newest = self.newest();
-        if self.source_mut().is_some() && newest.is_some_and(|newest| to < newest) {
+        let stays = |newest| to < newest || from > newest;
+        if self.source_mut().is_some() && newest.is_some_and(stays) {
             // Rules may still need what is past the retention.
             self.settle_now(sealer)?;
             Ok(())
@@ -194,11 +200,15 @@ impl Series {
         if self.retention_ms == 0 {
             return Ok(());
         }
-        if let Some(expired_to) = self.retention_floor().checked_sub(1) {
+        let Some(newest) = self.newest() else {
+            return Ok(());
+        };
+        let floor = self.floor(newest);
+        if let Some(expired_to) = floor.checked_sub(1) {
             self.delete_span(Timestamp::MIN, expired_to, sealer)?;
             self.delete_stored(Timestamp::MIN, expired_to);
             if let Some(source) = self.source_mut() {
-                source.lost(expired_to.saturating_add(1));
+                source.lost(floor, newest);
             }
         }
         Ok(())

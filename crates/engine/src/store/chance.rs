@@ -7,6 +7,7 @@ use crate::io::Random;
 use crate::io::sim::SimRandom;
 use crate::query::window::Bucket;
 use crate::rules::RuleSpec;
+use crate::rules::past::Past;
 use latewood_model::{
     Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions,
 };
@@ -84,6 +85,7 @@ fn random_source(random: &SimRandom) -> SourceRow {
             }),
             own: marks(),
             own_in_flight: marks(),
+            past: None,
         }
     };
     SourceRow {
@@ -93,6 +95,26 @@ fn random_source(random: &SimRandom) -> SourceRow {
         in_flight: marks(),
         lost_to: random.next_u64() as i64,
         kept: random.below(9),
+    }
+}
+
+/// Gives the rules of a row a past, which those of the golden file have not.
+pub(super) fn give_past(random: &SimRandom, row: &mut SeriesRow) {
+    let spans = || {
+        let mut end = random.next_u64() as i64 >> 2;
+        let mut next = |_| {
+            let first = end + random.below(999) as i64;
+            let last = first + random.below(9_999) as i64;
+            end = last + 2;
+            Bucket { first, last }
+        };
+        (0..random.below(4)).map(&mut next).collect()
+    };
+    for rule in row.source.iter_mut().flat_map(|source| &mut source.rules) {
+        rule.past = Some(Past {
+            touched: spans(),
+            lost: spans(),
+        });
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::query::window::Bucket;
 use crate::rules::RuleSpec;
+use crate::rules::past::Past;
 use latewood_model::{SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ pub(crate) struct SourceRow {
     pub(crate) in_flight: MarksRow,
     /// Samples older than this may be gone, deleted as expired.
     pub(crate) lost_to: Timestamp,
-    /// Marked buckets left alone because some of their samples had expired.
+    /// How often marked buckets were left alone, because samples of them are gone.
     pub(crate) kept: u64,
 }
 
@@ -65,6 +66,9 @@ pub(crate) struct RuleRow {
     pub(crate) own: MarksRow,
     /// Those somebody was working off.
     pub(crate) own_in_flight: MarksRow,
+    /// Which buckets were touched, and which are lost; a row may say nothing
+    /// of it.
+    pub(crate) past: Option<Past>,
 }
 
 /// Timestamps and spans whose buckets are to be computed anew.

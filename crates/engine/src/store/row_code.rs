@@ -11,6 +11,7 @@ use super::bytes::{Put, Take};
 use super::row::{MarksRow, RuleRow, SeriesRow, SourceRow};
 use crate::query::window::Bucket;
 use crate::rules::RuleSpec;
+use crate::rules::past::Past;
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{
     Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
@@ -26,6 +27,12 @@ mod flag {
     pub(super) const HOLDS_NAN: u8 = 1 << 5;
     pub(super) const EXPIRES: u8 = 1 << 6;
     pub(super) const SOURCE: u8 = 1 << 7;
+}
+
+/// What is true of a rule.
+mod rule_flag {
+    pub(super) const OPEN: u8 = 1;
+    pub(super) const PAST: u8 = 1 << 1;
 }
 
 /// The policy byte of a series without one of its own.
@@ -250,14 +257,50 @@ fn put_source(out: &mut Put, source: &SourceRow) {
         out.signed(rule.spec.bucket_ms);
         out.signed(rule.spec.align);
         out.signed(rule.since);
-        out.byte(u8::from(rule.open.is_some()));
+        let open = u8::from(rule.open.is_some()) * rule_flag::OPEN;
+        let past = u8::from(rule.past.is_some()) * rule_flag::PAST;
+        out.byte(open | past);
         if let Some(open) = rule.open {
-            out.signed(open.first);
-            out.step(open.first, open.last);
+            put_bucket(out, 0, open);
         }
         put_marks(out, &rule.own);
         put_marks(out, &rule.own_in_flight);
+        if let Some(past) = &rule.past {
+            put_spans(out, &past.touched);
+            put_spans(out, &past.lost);
+        }
     }
+}
+
+fn put_bucket(out: &mut Put, before: Timestamp, bucket: Bucket) {
+    out.step(before, bucket.first);
+    out.step(bucket.first, bucket.last);
+}
+
+fn take_bucket(bytes: &mut Take<'_>, before: Timestamp) -> Option<Bucket> {
+    let first = bytes.step(before)?;
+    let last = bytes.step(first).filter(|&last| last >= first)?;
+    Some(Bucket { first, last })
+}
+
+fn put_spans(out: &mut Put, spans: &[Bucket]) {
+    out.number(spans.len() as u64);
+    let mut before = 0;
+    for &span in spans {
+        put_bucket(out, before, span);
+        before = span.last;
+    }
+}
+
+/// Spans that ascend without meeting.
+fn take_spans(bytes: &mut Take<'_>) -> Option<Vec<Bucket>> {
+    let mut spans: Vec<Bucket> = Vec::new();
+    for _ in 0..bytes.count()? {
+        let before = spans.last().map(|span| span.last);
+        let span = take_bucket(bytes, before.unwrap_or(0))?;
+        spans.push(Some(span).filter(|span| before.is_none_or(|last| span.first > last))?);
+    }
+    Some(spans)
 }
 
 fn take_source(bytes: &mut Take<'_>) -> Option<SourceRow> {
@@ -276,7 +319,7 @@ fn take_source(bytes: &mut Take<'_>) -> Option<SourceRow> {
 }
 
 fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
-    Some(RuleRow {
+    let mut rule = RuleRow {
         destination: SeriesId(u32::try_from(bytes.number()?).ok()?),
         spec: RuleSpec {
             aggregator: Aggregator::from_number(bytes.byte()?)?,
@@ -284,18 +327,27 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
             align: bytes.signed()?,
         },
         since: bytes.signed()?,
-        open: match bytes.byte()? {
-            0 => None,
-            1 => {
-                let first = bytes.signed()?;
-                let last = bytes.step(first).filter(|&last| last >= first)?;
-                Some(Bucket { first, last })
-            }
-            _ => return None,
-        },
-        own: take_marks(bytes)?,
-        own_in_flight: take_marks(bytes)?,
-    })
+        open: None,
+        own: MarksRow::default(),
+        own_in_flight: MarksRow::default(),
+        past: None,
+    };
+    let bits = bytes.byte()?;
+    if bits & !(rule_flag::OPEN | rule_flag::PAST) != 0 {
+        return None;
+    }
+    if bits & rule_flag::OPEN != 0 {
+        rule.open = Some(take_bucket(bytes, 0)?);
+    }
+    rule.own = take_marks(bytes)?;
+    rule.own_in_flight = take_marks(bytes)?;
+    if bits & rule_flag::PAST != 0 {
+        rule.past = Some(Past {
+            touched: take_spans(bytes)?,
+            lost: take_spans(bytes)?,
+        });
+    }
+    Some(rule)
 }
 
 fn put_marks(out: &mut Put, marks: &MarksRow) {

@@ -6,6 +6,8 @@ mod db_support;
 mod ends;
 mod facts;
 mod floor;
+mod lost;
+mod naive;
 mod nan;
 mod policy;
 mod random;

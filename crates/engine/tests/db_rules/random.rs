@@ -4,12 +4,12 @@
 //! Every run prints its seed where it fails; `LATEWOOD_SEED=n` runs one alone.
 
 use crate::db_support::{append, open, sample};
+use crate::naive::Naive;
 use crate::support::{SOURCE, closed, everything, held, query, spec};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
-use latewood_engine::{Db, RuleSpec};
+use latewood_engine::{Db, ErrorKind, RuleSpec};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Random numbers of a seed (xorshift64*, Vigna 2016).
 pub(crate) struct Dice(Cell<u64>);
@@ -89,7 +89,9 @@ fn batch(dice: &Dice, newest: &mut i64, late_percent: u64, nans: u64) -> Vec<(i6
 /// Rules as old as their source hold every closed bucket, whatever happens.
 #[test]
 fn rules_hold_what_queries_give_through_crashes() {
-    for seed in seeds(40) {
+    let mut checks = 0;
+    let seeds = seeds(40);
+    for &seed in &seeds {
         let dice = Dice::new(seed);
         let mut disk = SimDisk::new();
         let mut db = open(&disk).unwrap();
@@ -142,15 +144,16 @@ fn rules_hold_what_queries_give_through_crashes() {
                 newest = held(&db, SOURCE).last().map_or(0, |last| last.0);
             }
             if dice.one_in(4) && db.sync().is_ok() {
-                check(&db, &rules, seed, step);
+                checks += usize::from(check(&db, &rules, seed, step));
             }
         }
         disk = {
             drop(db);
             disk.crash(seed)
         };
-        check(&open(&disk).unwrap(), &rules, seed, 60);
+        assert!(check(&open(&disk).unwrap(), &rules, seed, 60));
     }
+    assert!(checks > 5 * seeds.len() || seeds.len() == 1, "{checks}");
 }
 
 /// One to four rules, on disk.
@@ -170,15 +173,13 @@ fn make_rules(db: &Db, dice: &Dice) -> Vec<RuleSpec> {
     rules
 }
 
-fn check(db: &Db, rules: &[RuleSpec], seed: u64, step: u64) {
+/// Compares every destination with its source; false where the log has failed
+/// meanwhile, which lets nothing be worked off.
+fn check(db: &Db, rules: &[RuleSpec], seed: u64, step: u64) -> bool {
     for (rule, spec) in rules.iter().enumerate() {
-        let kept = match query(db, &key_of(rule), &everything(None)) {
-            Ok(kept) => kept,
-            Err(_) => return,
-        };
-        // A log that just failed lets nothing be worked off.
+        let kept = held(db, &key_of(rule));
         if append(db, &[]).is_err() {
-            return;
+            return false;
         }
         let closed = closed(db, *spec);
         assert_eq!(
@@ -186,104 +187,161 @@ fn check(db: &Db, rules: &[RuleSpec], seed: u64, step: u64) {
             "seed {seed}, step {step}, rule {rule}: {spec:?}"
         );
     }
+    true
 }
 
-/// What a rule of sums holds, from all samples it ever concerned.
-#[derive(Default)]
-struct Naive {
-    samples: BTreeMap<i64, f64>,
-    rules: BTreeMap<usize, (RuleSpec, BTreeSet<i64>)>,
+const RETENTIONS_MS: [u64; 4] = [0, 25, 150, 1_000];
+
+/// A source with rules and what they should come to.
+struct World {
+    dice: Dice,
+    disk: SimDisk,
+    db: Db,
+    naive: Naive,
+    newest: i64,
 }
 
-impl Naive {
-    fn bucket(spec: RuleSpec, at: i64) -> i64 {
-        (at - spec.align).div_euclid(spec.bucket_ms) * spec.bucket_ms + spec.align
-    }
-
-    fn touch(&mut self, at: i64) {
-        for (spec, touched) in self.rules.values_mut() {
-            touched.insert(Self::bucket(*spec, at));
+impl World {
+    fn new(seed: u64) -> Self {
+        let dice = Dice::new(seed);
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        let retention_ms = RETENTIONS_MS[dice.below(4) as usize];
+        db.create(SOURCE, &Self::source(retention_ms)).unwrap();
+        Self {
+            dice,
+            disk,
+            db,
+            naive: Naive::new(retention_ms),
+            newest: 0,
         }
     }
 
-    fn expected(&self, rule: usize) -> Vec<(i64, f64)> {
-        let (spec, touched) = &self.rules[&rule];
-        let newest = self.samples.last_key_value().map_or(0, |(at, _)| *at);
-        let closed = touched.range(..Self::bucket(*spec, newest));
-        let rows = closed.filter_map(|&first| {
-            let inside = self.samples.range(first..first + spec.bucket_ms);
-            let values: Vec<f64> = inside.map(|(_, value)| *value).collect();
-            // A bucket before the epoch is kept at 0.
-            (!values.is_empty()).then(|| (first.max(0), values.iter().sum()))
-        });
-        rows.collect()
+    fn source(retention_ms: u64) -> SeriesOptions {
+        SeriesOptions {
+            retention_ms,
+            duplicate_policy: Some(DuplicatePolicy::Last),
+            ..small()
+        }
+    }
+
+    fn step(&mut self) {
+        match self.dice.below(20) {
+            0 | 1 => {
+                self.add_rule();
+                if self.dice.one_in(2) {
+                    // Between the two, a sample in a bucket that is not open yet.
+                    self.append_near();
+                    self.add_rule();
+                }
+            }
+            2 => self.db.maintain().unwrap(),
+            3 => self.db.flush().unwrap(),
+            4 => {
+                self.disk = self.disk.kill();
+                self.db = open(&self.disk).unwrap();
+            }
+            5 | 6 => self.delete(),
+            7 => {
+                let retention_ms = RETENTIONS_MS[self.dice.below(4) as usize];
+                self.db.alter(SOURCE, &Self::source(retention_ms)).unwrap();
+                self.naive.alter(retention_ms);
+            }
+            8 | 9 => self.append_near(),
+            _ => {
+                if self.dice.one_in(12) {
+                    // A hole, which late samples may fill.
+                    self.newest += self.dice.below(400) as i64;
+                }
+                for (at, value) in batch(&self.dice, &mut self.newest, 40, 0) {
+                    self.append(at, value);
+                }
+            }
+        }
+    }
+
+    /// Makes a rule, unless there are many.
+    fn add_rule(&mut self) {
+        if self.naive.rules() == 5 {
+            return;
+        }
+        let key = key_of(self.naive.rules());
+        let width = 20 + self.dice.below(120) as i64;
+        let spec = spec(Aggregator::Sum, width, self.dice.below(40) as i64);
+        self.db.create(&key, &small()).unwrap();
+        self.db.create_rule(SOURCE, &key, spec).unwrap();
+        self.naive.add_rule(spec);
+    }
+
+    /// A sample no newer than the newest, and not much older.
+    fn append_near(&mut self) {
+        let at = (self.newest - self.dice.below(12) as i64).max(0);
+        self.append(at, self.dice.below(1_000) as f64);
+    }
+
+    fn append(&mut self, at: i64, value: f64) {
+        let outcome = append(&self.db, &[sample(SOURCE, at, value)]).unwrap();
+        assert_eq!(outcome[0].is_ok(), self.naive.append(at, value));
+    }
+
+    /// Deletes a span anywhere, among what readers see or from there to the end.
+    fn delete(&mut self) {
+        let oldest = self.naive.floor().max(0);
+        let seen = (self.newest - oldest).max(0) as u64;
+        let (from, to) = match self.dice.below(3) {
+            0 => {
+                let from = self.dice.below(self.newest as u64 + 1) as i64;
+                (from, from + self.dice.below(90) as i64)
+            }
+            1 => {
+                let from = oldest + self.dice.below(seen + 1) as i64;
+                (from, from + self.dice.below(300) as i64)
+            }
+            _ => (
+                self.newest - self.dice.below(seen.min(400) + 1) as i64,
+                i64::MAX,
+            ),
+        };
+        let done = self.db.delete_range(SOURCE, from, to);
+        if self.naive.delete(from, to) {
+            done.unwrap();
+        } else {
+            assert_eq!(done.unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        self.newest = self.naive.newest().unwrap_or(0);
+    }
+
+    /// How many destinations there were to compare.
+    fn check(&self, what: &str) -> usize {
+        assert_eq!(held(&self.db, SOURCE), self.naive.visible(), "{what}");
+        for rule in 0..self.naive.rules() {
+            let kept = held(&self.db, &key_of(rule));
+            assert_eq!(kept, self.naive.expected(rule), "{what}, rule {rule}");
+        }
+        self.naive.rules()
     }
 }
 
 /// Rules made at any time hold the buckets touched since, with all samples of
-/// them, though the source forgets: after restarts, too.
+/// them, though the source forgets; what it forgets for good, where its
+/// retention becomes longer or its newest samples go, changes no row. After
+/// restarts, too.
 #[test]
 fn rules_hold_what_was_touched_since_past_the_retention() {
-    for seed in seeds(60) {
-        let dice = Dice::new(seed);
-        let mut disk = SimDisk::new();
-        let mut db = open(&disk).unwrap();
-        let retention_ms = [0, 25, 150, 1_000][dice.below(4) as usize];
-        let source = SeriesOptions {
-            retention_ms,
-            duplicate_policy: Some(DuplicatePolicy::Last),
-            ..small()
-        };
-        db.create(SOURCE, &source).unwrap();
-        let mut naive = Naive::default();
-        let mut newest = 0;
-        for step in 0..80 {
-            match dice.below(16) {
-                // Later, a bucket may have lost samples before the rule was made.
-                0 | 1 if naive.rules.len() < 3 && (retention_ms == 0 || step == 0) => {
-                    let rule = naive.rules.len();
-                    let spec = spec(
-                        Aggregator::Sum,
-                        1 + dice.below(120) as i64,
-                        dice.below(40) as i64,
-                    );
-                    db.create(&key_of(rule), &small()).unwrap();
-                    db.create_rule(SOURCE, &key_of(rule), spec).unwrap();
-                    naive.rules.insert(rule, (spec, BTreeSet::new()));
-                }
-                2 => db.maintain().unwrap(),
-                3 => {
-                    drop(db);
-                    disk = disk.kill();
-                    db = open(&disk).unwrap();
-                }
-                4 if retention_ms == 0 => {
-                    let from = dice.below(newest as u64 + 1) as i64;
-                    // The newest stays: a rule then has no bucket opened again.
-                    let to = (from + dice.below(90) as i64).min(newest - 1);
-                    db.delete_range(SOURCE, from, to).unwrap();
-                    for at in from..=to {
-                        naive.samples.remove(&at);
-                        naive.touch(at);
-                    }
-                }
-                _ => {
-                    for (at, value) in batch(&dice, &mut newest, 40, 0) {
-                        let outcome = append(&db, &[sample(SOURCE, at, value)]).unwrap();
-                        if outcome[0].is_ok() {
-                            naive.samples.insert(at, value);
-                            naive.touch(at);
-                        }
-                    }
-                }
-            }
-            if dice.one_in(5) {
-                for rule in naive.rules.keys() {
-                    let kept = held(&db, &key_of(*rule));
-                    let expected = naive.expected(*rule);
-                    assert_eq!(kept, expected, "seed {seed}, step {step}, rule {rule}");
-                }
+    let mut compared = 0;
+    let seeds = seeds(120);
+    for &seed in &seeds {
+        let mut world = World::new(seed);
+        for step in 0..100 {
+            world.step();
+            if world.dice.one_in(5) {
+                compared += world.check(&format!("seed {seed}, step {step}"));
             }
         }
+        compared += world.check(&format!("seed {seed}, at the end"));
     }
+    assert!(
+        compared > 30 * seeds.len() || seeds.len() == 1,
+        "{compared}"
+    );
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::io::Random;
 use crate::io::sim::{SimDisk, SimRandom};
-use crate::store::chance::{random_row, random_rows};
+use crate::store::chance::{give_past, random_row, random_rows};
 use latewood_model::{Labels, SeriesOptions};
 use std::collections::BTreeSet;
 
@@ -47,7 +47,10 @@ fn random_series_come_back() {
     for seed in 0..60 {
         let random = SimRandom::new(seed);
         let count = [0, 1, 2, 50, 3_000][random.below(5) as usize];
-        let rows = random_rows(&random, 3, count);
+        let mut rows = random_rows(&random, 3, count);
+        if seed % 2 == 0 {
+            rows.iter_mut().for_each(|row| give_past(&random, row));
+        }
         let disk = disk();
         let meta = write(&disk, &rows).unwrap();
         assert_eq!(meta.rows, rows.len() as u64);
