@@ -130,6 +130,8 @@ fn tidy(spans: &mut Vec<Bucket>) {
         spans[excess].first = spans[0].first;
         spans.drain(..excess);
     }
+    // Many marks at once are many spans before they are joined.
+    spans.shrink_to(SPANS_MAX);
 }
 
 /// Takes the times in `taken` out of `spans`; both ascend.
@@ -224,5 +226,6 @@ mod tests {
             last: 1989,
         };
         assert_eq!(past.touched.last(), Some(&newest));
+        assert!(past.memory_bytes() <= SPANS_MAX * size_of::<Bucket>());
     }
 }
