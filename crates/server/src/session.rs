@@ -11,7 +11,7 @@ use crate::stream::{Stream, Streamed};
 use crate::subscriptions::Subscriptions;
 use crate::waiting::Waiting;
 use crate::watches::Watches;
-use latewood_engine::{Durability, Position, Timed};
+use latewood_engine::{Durability, Position, Stage, Timed};
 use latewood_wire::resp::Protocol;
 use std::sync::Arc;
 
@@ -63,8 +63,9 @@ pub(crate) struct Session {
     pub(crate) streamed: Option<Box<Streamed>>,
     /// The command under way is timed, if it writes samples.
     pub(crate) timed: Option<Timed>,
-    /// The command under way wrote samples and was timed up to here.
-    pub(crate) timed_reply: Option<Timed>,
+    /// The command under way wrote samples and was timed up to here; so many
+    /// of their replies are not counted yet.
+    pub(crate) timed_reply: Option<(Timed, usize)>,
     /// What others may see.
     pub(crate) info: Arc<ClientInfo>,
 }
@@ -102,6 +103,15 @@ impl Session {
         self.written = self.written.max(position);
         if self.durability == Durability::Sync {
             self.unsynced = Some(self.written);
+        }
+    }
+
+    /// Ends the timing of the command that was under way.
+    #[inline]
+    pub(crate) fn end_timing(&mut self) {
+        self.timed = None;
+        if let Some((mut timed, replies)) = self.timed_reply.take() {
+            timed.end_for(Stage::Reply, replies);
         }
     }
 

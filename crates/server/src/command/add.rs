@@ -83,7 +83,7 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
                 call.shared.events.created(key);
             }
             call.reply().integer(*timestamp);
-            call.session.timed_reply = timed;
+            call.session.timed_reply = timed.map(|timed| (timed, 1));
         }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key, db))),
         None => return Err(Fault::line("ERR TSDB: the sample has no outcome")),

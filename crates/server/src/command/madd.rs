@@ -9,7 +9,7 @@ use super::registry::{Action, Spec};
 use super::{Call, Fault, Outcome, add, engine_text, refusal_text};
 use crate::events::Class;
 use crate::shared::now_ms;
-use latewood_engine::{Append, Create, Scratch};
+use latewood_engine::{Append, Create, Scratch, Stage, Timed};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;
 use std::borrow::Cow;
@@ -35,6 +35,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let mut scratch = Scratch::new();
     let mut parsed = Vec::new();
     let mut appends = Vec::new();
+    let mut timed = call.session.timed.take();
     for start in (0..samples).step_by(APPEND_BATCH_MAX) {
         let batch = start..samples.min(start + APPEND_BATCH_MAX);
         parsed.clear();
@@ -53,14 +54,21 @@ fn apply(call: &mut Call<'_>) -> Outcome {
                 });
             }
         }
-        answer(call, &parsed, &appends, &mut scratch);
+        if let Some(timed) = &mut timed {
+            timed.end_for(Stage::Parse, parsed.len());
+        }
+        answer(call, &parsed, &appends, (&mut scratch, timed.as_mut()));
         if call.shared.events.is_listening() {
             for i in start..start + parsed.len() {
                 let key = args.word(1 + 3 * i);
                 call.shared.changed(Class::Module, add::EVENT, key);
             }
         }
+        if let Some(timed) = &mut timed {
+            timed.end_for(Stage::Reply, parsed.len());
+        }
     }
+    call.session.timed_reply = timed.map(|timed| (timed, 0));
     Ok(())
 }
 
@@ -70,10 +78,10 @@ fn answer(
     call: &mut Call<'_>,
     parsed: &[Result<(), &'static str>],
     appends: &[Append<'_>],
-    scratch: &mut Scratch,
+    (scratch, timed): (&mut Scratch, Option<&mut Timed>),
 ) {
     call.shared.observe.note_ages(appends);
-    let failed = match call.shared.db.append(appends, scratch) {
+    let failed = match call.shared.db.append_timed(appends, scratch, timed) {
         Ok(position) => {
             call.session.wrote(position);
             None

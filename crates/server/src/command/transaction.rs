@@ -235,6 +235,8 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
     let mut parser = Parser::new();
     let commands = &call.shared.counters.commands;
     while !bytes.is_empty() {
+        // Each is a batch of its own.
+        call.session.timed = call.shared.db.stages().due();
         let Ok(Parsed::Command { consumed }) = parser.parse(bytes, &LIMITS) else {
             return Err(Fault::line("ERR a queued command cannot be read again"));
         };
@@ -245,6 +247,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
             shared: call.shared,
         });
         while call.session.continue_stream(call.shared, call.out) {}
+        call.session.end_timing();
         commands.fetch_add(1, Ordering::Relaxed);
         bytes = &bytes[consumed..];
     }

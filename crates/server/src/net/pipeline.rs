@@ -10,7 +10,7 @@ use crate::command::{self, Args, Call};
 use crate::gate::Pass;
 use crate::session::{ReplyMode, Session};
 use crate::shared::Shared;
-use latewood_engine::{Scratch, Stage};
+use latewood_engine::Scratch;
 use latewood_model::limits::{
     ARGUMENT_BYTES_MAX, COMMAND_ARGUMENTS_MAX, COMMAND_BYTES_MAX, INLINE_BYTES_MAX,
     REPLY_BACKLOG_BYTES,
@@ -223,10 +223,7 @@ fn next<'a>(
                 session: &mut client.session,
                 shared,
             });
-            client.session.timed = None;
-            if let Some(mut timed) = client.session.timed_reply.take() {
-                timed.end_for(Stage::Reply, 1);
-            }
+            client.session.end_timing();
             if client.session.is_paused() {
                 return None;
             }

@@ -158,6 +158,28 @@ fn the_stages_of_a_write_are_timed_where_they_occur() {
     assert!(refused.starts_with("-ERR CONFIG SET failed"), "{refused}");
 }
 
+/// Such samples come off the wire one command at a time.
+#[test]
+fn samples_beside_the_fast_path_are_timed_from_word_to_reply() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect(&[
+        ("TS.CREATE k", "+OK\r\n"),
+        ("CONFIG SET stage-sampling 1", "+OK\r\n"),
+        ("CONFIG SET notify-keyspace-events AKn", "+OK\r\n"),
+        ("CONFIG RESETSTAT", "+OK\r\n"),
+        ("TS.ADD k 1 1", ":1\r\n"),
+        ("TS.MADD k 2 2 k 3 3", "*2\r\n:2\r\n:3\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("TS.MADD k 4 4 k 5 5", "+QUEUED\r\n"),
+        ("TS.ADD k 6 6", "+QUEUED\r\n"),
+        ("EXEC", "*2\r\n*2\r\n:4\r\n:5\r\n:6\r\n"),
+    ]);
+    for name in ["parse", "series_id", "sample_append", "reply"] {
+        assert_eq!(stage(&mut client, name), 6.0, "{name}");
+    }
+}
+
 #[test]
 fn slow_commands_are_kept_without_secrets() {
     let server = Server::start();
