@@ -178,6 +178,16 @@ impl Selector {
         self.keys.allow(key, reads, writes)
     }
 
+    /// Whether command `number`, which reads and writes its keys, may run on
+    /// all of `keys`.
+    pub(crate) fn allows_on<'a>(
+        &self,
+        number: usize,
+        mut keys: impl Iterator<Item = &'a [u8]>,
+    ) -> bool {
+        self.commands.contains(number) && keys.all(|key| self.keys.allow(key, true, true))
+    }
+
     /// Whether command `number` may run on every key.
     pub(crate) fn allows_on_all_keys(&self, number: usize) -> bool {
         self.keys.are_all && self.commands.contains(number)

@@ -4,6 +4,7 @@ use super::catalogue::CATALOGUE;
 use super::selector::Request;
 use super::user::split;
 use super::{BadRule, Denied, User, category, file, join_selectors};
+use crate::command::registry;
 use crate::glob;
 
 /// Numbers that look random and follow from a seed: splitmix64,
@@ -49,6 +50,8 @@ const RULES: &[&str] = &[
     "+@connection",
     "+ts.add",
     "-ts.add",
+    "+ts.madd",
+    "-ts.madd",
     "+ts.get",
     "-ts.get",
     "+client",
@@ -224,6 +227,34 @@ fn compare(user: &User, selectors: &[Vec<&str>]) {
     }
 }
 
+/// What is asked on the fast path against what is asked of every command.
+fn compare_adds(user: &User) {
+    let may_run = |name: &str, keys: &[&str]| {
+        let spec = registry::find(name.as_bytes()).unwrap();
+        let access = spec.keys.0[0].access.of(spec.flags);
+        let keys = keys.iter();
+        let request = Request {
+            number: CATALOGUE.number(name).unwrap(),
+            keys: keys
+                .map(|key| (key.as_bytes(), access.reads(), access.writes()))
+                .collect(),
+            channels: Vec::new(),
+            channels_are_patterns: false,
+        };
+        user.check(&request).is_ok()
+    };
+    let rules = String::from_utf8_lossy(&user.describe()).into_owned();
+    for key in KEYS {
+        let allowed = user.may_run_add(key.as_bytes());
+        assert_eq!(allowed, may_run("ts.add", &[key]), "{key:?} of {rules}");
+        for other in KEYS {
+            let keys = [*key, *other];
+            let allowed = user.may_run_madd(keys.iter().map(|key| key.as_bytes()));
+            assert_eq!(allowed, may_run("ts.madd", &keys), "{keys:?} of {rules}");
+        }
+    }
+}
+
 #[test]
 fn compiled_permissions_say_what_the_rules_say() {
     let mut numbers = Numbers(seed());
@@ -248,6 +279,7 @@ fn compiled_permissions_say_what_the_rules_say() {
             selectors.push(taken);
         }
         compare(&user, &selectors);
+        compare_adds(&user);
     }
 }
 

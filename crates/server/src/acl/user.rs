@@ -74,7 +74,7 @@ impl User {
             user.apply(rule).map_err(refused)?;
         }
         let is_unrestricted = user.all_selectors().any(Selector::allows_everything);
-        let adds_anywhere = ADDS.iter().all(|number| {
+        let adds_anywhere = [ADDS.add, ADDS.madd].iter().all(|number| {
             let mut selectors = user.all_selectors();
             selectors.any(|selector| selector.allows_on_all_keys(*number))
         });
@@ -163,15 +163,28 @@ impl User {
         Err(Refusal { what, object })
     }
 
-    /// Whether TS.ADD may write to this key.
+    /// Whether what other protocols than Redis' send may be written to this
+    /// key: a TS.ADD that answers nothing.
     pub(crate) fn may_add(&self, key: &[u8]) -> bool {
-        let request = ADDS.first().map(|&number| Request {
-            number,
+        let request = Request {
+            number: ADDS.add,
             keys: vec![(key, false, true)],
             channels: Vec::new(),
             channels_are_patterns: false,
-        });
-        request.is_some_and(|request| self.check(&request).is_ok())
+        };
+        self.check(&request).is_ok()
+    }
+
+    /// Whether a TS.ADD to this key may run.
+    pub(crate) fn may_run_add(&self, key: &[u8]) -> bool {
+        let mut selectors = self.all_selectors();
+        selectors.any(|selector| selector.allows_on(ADDS.add, std::iter::once(key)))
+    }
+
+    /// Whether a TS.MADD to these keys may run: one selector must allow all.
+    pub(crate) fn may_run_madd<'a>(&self, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
+        let mut selectors = self.all_selectors();
+        selectors.any(|selector| selector.allows_on(ADDS.madd, keys.clone()))
     }
 
     /// Whether the command of this full name may run, on no key.
@@ -250,9 +263,17 @@ impl User {
 }
 
 /// The numbers of TS.ADD and TS.MADD.
-static ADDS: LazyLock<Vec<usize>> = LazyLock::new(|| {
-    let names = ["ts.add", "ts.madd"].into_iter();
-    names.filter_map(|name| CATALOGUE.number(name)).collect()
+struct Adds {
+    add: usize,
+    madd: usize,
+}
+
+static ADDS: LazyLock<Adds> = LazyLock::new(|| {
+    let number = |name| CATALOGUE.number(name).expect("it is registered");
+    Adds {
+        add: number("ts.add"),
+        madd: number("ts.madd"),
+    }
 });
 
 /// The words of `text` between spaces.

@@ -4,10 +4,12 @@
 //! connection, borrowing their keys from its read buffer, and beside them the
 //! shape of the replies. It is applied with one call of the engine when
 //! another command comes, when the buffer ends or when it is full; then the
-//! replies are written in the order of the commands. The outcome is that of
-//! running the commands one by one; `tests/resp/fast_path.rs` compares the two.
+//! replies are written in the order of the commands. A command that its user
+//! may not run is such another one. The outcome is that of running the commands
+//! one by one; `tests/resp/fast_path.rs` compares the two.
 
 use super::fast::{self, Fast, Words};
+use crate::acl::User;
 use crate::command::{ADD_EVENT, engine_text, refusal_text, sample};
 use crate::events::Class;
 use crate::observe::GroupWork;
@@ -54,9 +56,10 @@ impl<'a> Group<'a> {
     }
 
     /// Takes the command at the start of `buffer` into the group; its length
-    /// in bytes, or `None` if it is not one for a group.
+    /// in bytes, or `None` if it is not one for a group, or not one that `user`
+    /// may run. Without a user all are allowed.
     #[inline]
-    pub(super) fn take(&mut self, buffer: &'a [u8]) -> Option<usize> {
+    pub(super) fn take(&mut self, buffer: &'a [u8], user: Option<&User>) -> Option<usize> {
         let mut words = Words::new(buffer);
         match words.command()? {
             Fast::Add {
@@ -67,6 +70,9 @@ impl<'a> Group<'a> {
                 labels,
             } => {
                 let (timestamp, value) = sample(timestamp, value, now_ms).ok()?;
+                if user.is_some_and(|user| !user.may_run_add(key)) {
+                    return None;
+                }
                 self.steps.push(Step::Add);
                 self.appends.push(Append {
                     key,
@@ -80,7 +86,7 @@ impl<'a> Group<'a> {
                 });
             }
             Fast::Madd(samples) => {
-                self.take_samples(&mut words, samples)?;
+                self.take_samples(&mut words, samples, user)?;
                 self.madds += 1;
             }
         }
@@ -89,21 +95,34 @@ impl<'a> Group<'a> {
     }
 
     /// Takes the samples of a TS.MADD, all or none.
-    fn take_samples(&mut self, words: &mut Words<'a>, samples: usize) -> Option<()> {
+    fn take_samples(
+        &mut self,
+        words: &mut Words<'a>,
+        samples: usize,
+        user: Option<&User>,
+    ) -> Option<()> {
         if samples > APPEND_BATCH_MAX {
             return None;
         }
         let (appends, steps) = (self.appends.len(), self.steps.len());
+        let taken = self.read_samples(words, samples).filter(|()| {
+            let keys = self.appends[appends..].iter().map(|append| append.key);
+            user.is_none_or(|user| user.may_run_madd(keys))
+        });
+        if taken.is_none() {
+            self.appends.truncate(appends);
+            self.steps.truncate(steps);
+        }
+        taken
+    }
+
+    /// Takes those in front of the first that cannot be read; whether that is
+    /// all of them.
+    fn read_samples(&mut self, words: &mut Words<'a>, samples: usize) -> Option<()> {
         self.steps.push(Step::Array(u32::try_from(samples).ok()?));
         for _ in 0..samples {
-            let parsed = words.sample().and_then(|(key, timestamp, value)| {
-                Some((key, sample(timestamp, value, now_ms).ok()?))
-            });
-            let Some((key, (timestamp, value))) = parsed else {
-                self.appends.truncate(appends);
-                self.steps.truncate(steps);
-                return None;
-            };
+            let (key, timestamp, value) = words.sample()?;
+            let (timestamp, value) = sample(timestamp, value, now_ms).ok()?;
             self.steps.push(Step::Item);
             self.appends.push(Append {
                 key,
@@ -282,7 +301,7 @@ mod tests {
         let mut group = Group::default();
         let buffer = b"*4\r\n$6\r\nTS.ADD\r\n$1\r\nk\r\n$1\r\n1\r\n$1\r\n2\r\n".to_vec();
         for _ in 0..100 {
-            assert_eq!(group.take(&buffer), Some(buffer.len()));
+            assert_eq!(group.take(&buffer, None), Some(buffer.len()));
         }
         let before = group.appends.capacity();
         assert!(before >= 100);
@@ -295,9 +314,9 @@ mod tests {
     fn half_a_madd_leaves_nothing_behind() {
         let buffer = b"*4\r\n$7\r\nTS.MADD\r\n$1\r\nk\r\n$1\r\n1\r\n$1\r\n2\r\n".to_vec();
         let mut group = Group::default();
-        assert_eq!(group.take(&buffer[..buffer.len() - 1]), None);
+        assert_eq!(group.take(&buffer[..buffer.len() - 1], None), None);
         assert!(group.appends.is_empty() && group.steps.is_empty());
-        assert_eq!(group.take(&buffer), Some(buffer.len()));
+        assert_eq!(group.take(&buffer, None), Some(buffer.len()));
         assert_eq!((group.appends.len(), group.steps.len()), (1, 2));
     }
 }

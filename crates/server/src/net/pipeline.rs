@@ -5,6 +5,7 @@
 //! stops early when more replies wait than a connection may leave unread.
 
 use super::group::Group;
+use crate::acl::User;
 use crate::channels::Message;
 use crate::command::{self, Args, Call};
 use crate::gate::Pass;
@@ -44,6 +45,17 @@ pub(super) struct Client {
     pub(super) missing_bytes: usize,
     /// Whether whole commands may be left in the input.
     pub(super) has_more: bool,
+}
+
+/// Which of the commands that add samples take the fast path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grouping {
+    /// None.
+    Off,
+    /// All: the user may add anywhere.
+    All,
+    /// Those that the user may run.
+    Allowed,
 }
 
 /// What an event loop keeps between buffers to run commands without allocating.
@@ -113,14 +125,24 @@ impl Client {
 
     /// The fast path leaves out what these states would change.
     #[inline]
-    fn may_group(&self, shared: &Shared) -> bool {
+    fn grouping(&self, shared: &Shared) -> Grouping {
         let session = &self.session;
-        session.authenticated
-            && session.permit.user().adds_anywhere
+        let may_group = session.authenticated
             && session.reply_mode == ReplyMode::On
             && session.transaction.is_none()
             && session.subscriptions.is_none()
-            && shared.allows_fast_path()
+            && shared.allows_fast_path();
+        match (may_group, session.permit.user().adds_anywhere) {
+            (false, _) => Grouping::Off,
+            (true, true) => Grouping::All,
+            (true, false) => Grouping::Allowed,
+        }
+    }
+
+    /// The user whose permissions each command is held against.
+    #[inline]
+    fn restricted_user(&self, grouping: Grouping) -> Option<&User> {
+        (grouping == Grouping::Allowed).then(|| self.session.permit.user())
     }
 }
 
@@ -140,13 +162,13 @@ impl Executor {
         let mut pass = None;
         client.has_more = false;
         client.session.renew_permit(shared);
-        let mut may_group = false;
+        let mut grouping = Grouping::Off;
         loop {
             // The parts of a long reply are read between EXECs like all else.
             if pass.is_none() {
                 pass = Some(shared.gate.enter(self.event_loop));
                 // Behind the gate, or a pause could begin in between.
-                may_group = client.may_group(shared);
+                grouping = client.grouping(shared);
             }
             if !client.continue_stream(shared) {
                 client.has_more = true;
@@ -162,9 +184,9 @@ impl Executor {
             }
             let rest = &input[at..];
             group.begin(shared);
-            if may_group
+            if grouping != Grouping::Off
                 && client.missing_bytes == 0
-                && let Some(bytes) = group.take(rest)
+                && let Some(bytes) = group.take(rest, client.restricted_user(grouping))
             {
                 at += bytes;
                 if group.is_full() {
@@ -178,7 +200,7 @@ impl Executor {
                 Some(bytes) => at += bytes,
                 None => break,
             }
-            may_group = client.may_group(shared);
+            grouping = client.grouping(shared);
         }
         self.apply(&mut group, shared, client);
         self.group = group.recycle();

@@ -1,6 +1,6 @@
 //! The fast path of TS.ADD and TS.MADD gives what one command at a time gives.
 
-use crate::harness::{Numbers, Server, encoded, seed, text};
+use crate::harness::{Client, Numbers, Server, encoded, seed, text};
 use std::io::Write;
 
 /// One random command; most are of the kind that is grouped.
@@ -136,6 +136,102 @@ fn pipelines_may_be_cut_anywhere() {
         got.push(text(&pieces.reply()));
     }
     assert_eq!(got, expected);
+}
+
+/// What a pipeline of a user `u` left behind: who was refused what, counts by
+/// outcome, samples.
+fn traces(admin: &mut Client) -> Vec<String> {
+    let log = admin.ask("ACL LOG 128");
+    let lines: Vec<&str> = log.lines().collect();
+    let refusals = lines.windows(3).filter_map(|lines| match lines {
+        ["count", count, _] => Some(*count),
+        ["reason" | "context" | "object" | "username", _, value] => Some(*value),
+        _ => None,
+    });
+    let mut traces: Vec<String> = refusals.map(str::to_owned).collect();
+    for section in ["commandstats", "errorstats"] {
+        let info = admin.ask(&format!("INFO {section}"));
+        let counts = info.lines().filter(|line| {
+            let name = line.split(':').next().unwrap();
+            name.starts_with("errorstat_") || ["cmdstat_ts.add", "cmdstat_ts.madd"].contains(&name)
+        });
+        let untimed = |line: &str| {
+            let parts = line.split(',').filter(|part| !part.starts_with("usec"));
+            parts.collect::<Vec<_>>().join(",")
+        };
+        traces.extend(counts.map(untimed));
+    }
+    traces.extend((0..4).map(|number| admin.ask(&format!("TS.RANGE k:{number} - +"))));
+    traces
+}
+
+#[test]
+fn a_user_with_key_patterns_is_refused_the_same_as_with_single_commands() {
+    const RULES: [&str; 8] = [
+        "resetkeys ~k:[01]",
+        "resetkeys ~k:2 %W~k:3",
+        "%R~k:3",
+        "-ts.madd",
+        "-ts.add",
+        "+ts.add +ts.madd",
+        "(~k:[23] +ts.add) (~k:[123] +ts.madd)",
+        "clearselectors",
+    ];
+    let servers = [Server::start(), Server::start()];
+    let mut admins = servers.each_ref().map(Server::client);
+    let mut numbers = Numbers(seed());
+    for round in 0..30 {
+        let [mut grouped, mut single] = servers.each_ref().map(Server::client);
+        for admin in &mut admins {
+            admin.expect(&[
+                ("FLUSHALL", "+OK\r\n"),
+                ("ACL LOG RESET", "+OK\r\n"),
+                ("CONFIG RESETSTAT", "+OK\r\n"),
+                ("ACL SETUSER u reset on >pw ~k:[12] +@all", "+OK\r\n"),
+            ]);
+        }
+        let mut commands = vec!["AUTH u pw".to_owned()];
+        commands.extend((0..200).map(|_| match numbers.below(15) {
+            0 => format!("ACL SETUSER u {}", RULES[numbers.below(8) as usize]),
+            _ => command(&mut numbers, "k"),
+        }));
+        let bytes: Vec<u8> = commands.iter().flat_map(|line| encoded(line)).collect();
+        grouped.send(&bytes);
+        for line in &commands {
+            // Inline commands take the general way, one at a time.
+            single.send(format!("{line}\r\n").as_bytes());
+            let (grouped, single) = (grouped.reply(), single.reply());
+            assert_eq!(text(&grouped), text(&single), "round {round}: {line}");
+        }
+        let [grouped, single] = admins.each_mut().map(traces);
+        assert_eq!(grouped, single, "round {round}");
+    }
+}
+
+#[test]
+fn commands_of_a_user_with_key_patterns_are_applied_together() {
+    let server = Server::start();
+    let (mut admin, mut user) = (server.client(), server.client());
+    admin.expect(&[
+        ("ACL SETUSER u on >pw ~room:* +ts.add +ts.madd", "+OK\r\n"),
+        ("CONFIG SET slowlog-log-slower-than 0", "+OK\r\n"),
+    ]);
+    user.expect(&[("AUTH u pw", "+OK\r\n")]);
+    let mut pipeline = |expected: fn(usize) -> String| {
+        let commands = (0..50).map(|i| format!("TS.ADD room:{} {i} 1", i % 3));
+        let bytes: Vec<u8> = commands.flat_map(|line| encoded(&line)).collect();
+        user.send(&bytes);
+        for i in 0..50 {
+            assert_eq!(text(&user.reply()), expected(i));
+        }
+    };
+    pipeline(|i| format!(":{i}\r\n"));
+    let slow = admin.ask("SLOWLOG GET -1");
+    assert!(slow.contains("of the pipeline, applied together"), "{slow}");
+    // What is taken away in between is missing from the next pipeline on.
+    admin.expect(&[("ACL SETUSER u resetkeys ~hall:*", "+OK\r\n")]);
+    pipeline(|_| "-NOPERM No permissions to access a key\r\n".to_owned());
+    assert_eq!(admin.info("acl_access_denied_key"), 50);
 }
 
 #[test]
