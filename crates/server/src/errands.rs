@@ -5,7 +5,7 @@
 
 use crate::outside::require_outside;
 use crate::shared::Shared;
-use latewood_engine::tools::{Backup, staging_dir};
+use latewood_engine::tools::staging_dir;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,19 +71,22 @@ pub(crate) fn run(shared: &Shared, to_do: &Receiver<Errand>) {
     }
 }
 
-/// Makes the backup, if the folder is one for backups: outside of the data, or
-/// where an upload takes it from.
-fn backup(shared: &Shared, path: &Path) -> Result<Backup, String> {
-    let dir = std::path::absolute(shared.db.directory()).map_err(|error| error.to_string())?;
-    if path != staging_dir(&dir) {
-        require_outside(&dir, path)?;
+/// Refuses a folder that is none for backups of the data in `dir`: one inside
+/// of it, but for that which an upload takes it from.
+///
+/// # Errors
+/// Says where it lies.
+pub(crate) fn require_backup_place(dir: &Path, path: &Path) -> Result<(), String> {
+    let dir = std::path::absolute(dir).map_err(|error| error.to_string())?;
+    if path == staging_dir(&dir) {
+        return Ok(());
     }
-    shared.db.backup(path).map_err(|error| error.to_string())
+    require_outside(&dir, path)
 }
 
 fn back_up(shared: &Shared, path: PathBuf) {
     let begun = Instant::now();
-    let outcome = backup(shared, &path);
+    let outcome = shared.db.backup(&path);
     let duration_ms = begun.elapsed().as_millis() as u64;
     let status = match outcome {
         Ok(backup) => {
@@ -99,7 +102,7 @@ fn back_up(shared: &Shared, path: PathBuf) {
         }
         Err(error) => {
             tracing::error!(path = %path.display(), %error, "backup failed");
-            error
+            error.to_string()
         }
     };
     shared.backups.end(LastBackup {

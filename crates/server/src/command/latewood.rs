@@ -7,7 +7,7 @@
 
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
-use crate::errands::Errand;
+use crate::errands::{Errand, require_backup_place};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -62,6 +62,9 @@ fn backup(call: &mut Call<'_>) -> Outcome {
     if !path.is_absolute() {
         return Err(Fault::line("ERR the path of a backup must be absolute"));
     }
+    let dir = call.shared.db.directory();
+    let place = require_backup_place(dir, &path);
+    place.map_err(|why| Fault::Line(format!("ERR {why}").into()))?;
     if !call.shared.backups.begin() {
         return Err(Fault::line("ERR a backup is in progress"));
     }

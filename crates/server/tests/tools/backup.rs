@@ -207,6 +207,7 @@ fn a_directory_at_rest_is_backed_up_and_restored() {
 #[test]
 fn a_backup_inside_the_data_directory_is_refused() {
     let server = Server::with(&[]);
+    let mut client = server.client();
     let dir = server.dir().to_owned();
     let elsewhere = tempfile::tempdir().unwrap();
     let link = elsewhere.path().join("link");
@@ -218,7 +219,13 @@ fn a_backup_inside_the_data_directory_is_refused() {
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains("lies inside the data directory"), "{text}");
         assert!(!place.exists(), "{to}");
+        // The command itself says so, and nothing has begun.
+        let refused = client.ask(&format!("LATEWOOD BACKUP {to}"));
+        let text = format!("-ERR {to} lies inside the data directory ");
+        assert!(refused.starts_with(&text), "{refused}");
     }
+    let info = client.ask("INFO latewood");
+    assert!(info.contains("backup_last_status:none\r\n"), "{info}");
     let rest = filled();
     for verb in [
         &["backup", "--dir", &words_of(&rest), "--to"][..],
