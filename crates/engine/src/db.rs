@@ -365,8 +365,9 @@ impl Db {
         0
     }
 
-    /// Folds every late sample into chunks, brings what rules write up to date
-    /// and waits for it.
+    /// Folds late samples into the chunks in memory, brings what rules write up
+    /// to date and waits for it. Those that lie over blocks stay late: the next
+    /// flush writes them, and compaction folds them.
     ///
     /// # Errors
     /// `Corrupt` where stored samples do not decode.

@@ -36,7 +36,7 @@ pub struct Stats {
     pub series_expiring: u64,
     /// Milliseconds that those have left, on average.
     pub average_ttl_ms: u64,
-    /// Late samples that no chunk holds yet.
+    /// Late samples that wait to be folded into the chunks in memory.
     pub late_samples_pending: u64,
     /// Settles done.
     pub settles: u64,

@@ -2,7 +2,7 @@
 //!
 //! BACKUP copies the database into a folder while it is served: the reply is
 //! that it has begun, INFO latewood says how it went.
-//! SETTLE merges every late sample into its chunk and waits for it; COMPACT is
+//! SETTLE merges late samples into the chunks in memory and waits for it; COMPACT is
 //! in [`super::compact`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::registry::{Action, Keys, Spec};
@@ -19,7 +19,7 @@ const SETTLE: Spec = Spec {
     keys: Keys::NONE,
     group: "latewood",
     syntax: "",
-    summary: "Merges every late sample into its chunk and waits for it.",
+    summary: "Merges late samples into the chunks in memory and waits for it.",
     action: Action::Apply(settle),
 };
 
