@@ -42,8 +42,8 @@ the default. An unknown name in the file is an error.";
 /// A time-series database that does not mind late samples.
 ///
 /// Latewood speaks the Redis protocol and the TS.* commands of RedisTimeSeries.
-/// Samples may arrive in any order and of any age at the same cost, and what
-/// was acknowledged survives a crash.
+/// Samples may arrive in any order and of any age, and what was acknowledged
+/// survives a crash.
 #[derive(Debug, Parser)]
 #[command(name = "latewood", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
