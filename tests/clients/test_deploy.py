@@ -1,14 +1,18 @@
 """What lies in deploy/ and how it is packed: held against the program and against what reads it."""
 
+import collections
 import re
 import subprocess
 import tomllib
 import urllib.request
+from os import path
 
 from conftest import BINARY, ROOT, Server
 from peer import free_port
 
 DEPLOY = ROOT / "deploy"
+# To another page, in Markdown.
+LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")
 
 
 def run(*words, **options):
@@ -92,16 +96,20 @@ def test_the_container_is_small_unprivileged_and_watched():
 def test_the_debian_package_holds_files_that_are_there():
     folder = ROOT / "crates/server"
     deb = tomllib.loads((folder / "Cargo.toml").read_text())["package"]["metadata"]["deb"]
-    packed = {}
+    packed, pages = {}, collections.defaultdict(list)
     for source, target, mode in deb["assets"]:
         if not source.startswith("target/"):
             assert (folder / source).is_file(), source
         packed["/" + target + source.rsplit("/", 1)[1]] = mode
+        if source.endswith(".md"):
+            pages[f"/{target}"].append((folder / source).read_text())
+    links = {path.normpath(place + link) for place, texts in pages.items() for text in texts for link in LINK.findall(text)}
+    assert links - set(packed) == set()
     assert packed["/usr/bin/latewood"] == "755"
     assert set(deb["conf-files"]) <= set(packed)
     unit = (DEPLOY / "systemd/latewood.service").read_text()
-    for path in re.findall(r"(?<=[ /])/(?:usr|etc)/\S+", unit):
-        assert path in packed, path
+    for name in re.findall(r"(?<=[ /])/(?:usr|etc)/\S+", unit):
+        assert name in packed, name
     scripts = sorted((folder / deb["maintainer-scripts"]).iterdir())
     assert [script.name for script in scripts] == ["postinst", "postrm"]
     for script in scripts:
