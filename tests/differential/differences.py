@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Callable
 
+from commands import SOURCES
 from resp import Double, Error, Map, Set, Status
 
 SUMS = {"avg", "sum", "twa"}
@@ -50,12 +51,20 @@ def same_number(real, ours, close):
 RANGES = ("TS.RANGE", "TS.REVRANGE", "TS.MRANGE", "TS.MREVRANGE")
 
 
+def may_read_destinations(words):
+    """Whether it reads samples of series that rules may write to."""
+    if words[0].upper() in ("TS.GET", "TS.RANGE", "TS.REVRANGE"):
+        return len(words) < 2 or words[1] not in SOURCES
+    return words[0].upper() in ("TS.MGET", "TS.MRANGE", "TS.MREVRANGE")
+
+
 def closeness(words, is_ruled):
     """How far numbers may differ, which a query or a rule computed."""
     lower = {word.lower() for word in words}
-    if is_ruled or (words[0].upper() in RANGES and SQUARES & lower):
+    is_range = words[0].upper() in RANGES
+    if (is_ruled and may_read_destinations(words)) or (is_range and SQUARES & lower):
         return 1e-4
-    return 1e-6 if words[0].upper() in RANGES and SUMS & lower else 0
+    return 1e-6 if is_range and SUMS & lower else 0
 
 
 def unordered(words, reply):
@@ -130,23 +139,45 @@ def stamps(entry):
 
 
 def latest_buckets(words, real, ours):
-    """1.12 loses rows where it goes backwards or weighs times over LATEST."""
+    """1.12 loses rows where it goes backwards or weighs times over LATEST;
+    those lost weigh nothing in the rows beside them."""
     upper = [word.upper() for word in words]
     odd = "REV" in upper[0] or "TWA" in upper
-    return "LATEST" in upper and odd and loses_rows(real, ours)
+    close = math.inf if "TWA" in upper else closeness(words, is_ruled=True)
+    return "LATEST" in upper and odd and loses_rows(real, ours, "REV" in upper[0], close)
 
 
-def loses_rows(real, ours):
-    """Whether the replies are the same but for rows of series."""
+def loses_rows(real, ours, is_backwards, close):
+    """Whether the replies are the same but for rows of ours that the real one
+    has not, in the order in which all must stand."""
     if is_rows(real) and is_rows(ours):
-        return True
+        times = [row[0] for row in ours]
+        rest = iter(ours)
+        is_part = all(any(same(row, other, close) for other in rest) for row in real)
+        return is_part and times == sorted(set(times), reverse=is_backwards)
     if isinstance(real, (list, tuple)) and type(real) is type(ours) and len(real) == len(ours):
-        return all(loses_rows(a, b) for a, b in zip(real, ours))
+        return all(loses_rows(a, b, is_backwards, close) for a, b in zip(real, ours))
     return real == ours
 
 
 def is_rows(reply):
     return isinstance(reply, list) and all(isinstance(row, list) and row and isinstance(row[0], int) for row in reply)
+
+
+def forwards(words):
+    """The same question from old to new, which 1.12 answers whole; none where
+    the direction says what is picked."""
+    upper = [word.upper() for word in words]
+    if "REV" not in upper[0] or "LATEST" not in upper or {"COUNT", "FIRST", "LAST"} & set(upper):
+        return None
+    return [upper[0].replace("REV", ""), *words[1:]]
+
+
+def turned(reply):
+    """The reply with the rows of each series from the other end."""
+    if is_rows(reply):
+        return reply[::-1]
+    return type(reply)(map(turned, reply)) if isinstance(reply, (list, tuple)) else reply
 
 
 # Differences of worlds with rules.

@@ -12,7 +12,7 @@ import random
 import sys
 
 from commands import Commands
-from differences import explain
+from differences import closeness, explain, forwards, same, turned
 from resp import Connection, Error
 
 EPOCH = 300
@@ -72,6 +72,14 @@ def increments(words):
     return words[0] in ("TS.INCRBY", "TS.DECRBY") and len(words) > 1
 
 
+def with_both_directions(batch):
+    """What goes backwards over LATEST is asked forwards first."""
+    for words in batch:
+        if forwards(words):
+            yield forwards(words)
+        yield words
+
+
 def parts(batch):
     """Increments go alone, so that what a refused one leaves can be mended."""
     part = []
@@ -104,16 +112,22 @@ class Run:
             return
         for _ in range(EPOCH // BATCH):
             batch = [words for words in (source.draw() for _ in range(BATCH)) if is_sent(words)]
-            for part in parts(batch):
+            for part in parts(with_both_directions(batch) if self.is_ruled else batch):
                 if not self.compare(part, real, ours, history):
                     return
 
     def compare(self, batch, real, ours, history):
-        """Whether all replies are the same."""
+        """Whether all replies are the same, and ours in both directions."""
+        before = (None, None)
         for words, a, b in zip(batch, real.pipeline(batch), ours.pipeline(batch)):
             history.append(words)
             self.note(words, a)
             name = explain(words, a, b, self.is_ruled)
+            if before[0] and before[0] == forwards(words) and not isinstance(b, Error):
+                turned_b = turned(before[1])
+                if not same(turned_b, b, closeness(words, False)):
+                    name, a = None, ("ours forwards, turned", turned_b)
+            before = words, b
             if name is None:
                 self.failures.append((history, a, b))
                 return False

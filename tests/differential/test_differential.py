@@ -12,7 +12,8 @@ import re
 
 import pytest
 
-from differences import KNOWN, RULED
+from differences import KNOWN, RULED, explain
+from resp import Status
 from run import Run, related
 from servers import latewood, redistimeseries
 
@@ -98,6 +99,30 @@ def test_replies_are_the_same(run):
     assert not run.failures, f"{len(run.failures)} replies differ; LATEWOOD_SEED={run.seed} shows them again"
     assert run.commands >= COMMANDS
     assert not not_met(run)
+
+
+@pytest.mark.parametrize("real, ours, is_allowed", [
+    ([[30, "3"], [20, "2"]], [[30, "3"], [20, "2"], [10, "1"]], True),
+    ([], [[30, "3"], [20, "2"]], True),
+    ([[30, "3"], [20, "2"]], [[999, "-7"]], False),
+    ([[30, "3"], [20, "2"]], [], False),
+    ([[30, "3"]], [[20, "2"], [30, "3"]], False),
+    ([[30, "3"]], [[30, "4"], [20, "2"]], False),
+])
+def test_only_rows_that_the_real_one_lost_may_differ(real, ours, is_allowed):
+    real, ours = ([[at, Status(value)] for at, value in rows] for rows in (real, ours))
+    words = ["TS.REVRANGE", "k5", "-", "+", "LATEST"]
+    assert explain(words, real, ours, True) == ("latest buckets" if is_allowed else None)
+    labelled = [[["k5", [], rows]] for rows in (real, ours)]
+    words = ["TS.MREVRANGE", "-", "+", "LATEST", "FILTER", "a=1"]
+    assert explain(words, *labelled, True) == ("latest buckets" if is_allowed else None)
+
+
+def test_only_what_rules_computed_may_be_rounded_otherwise():
+    real, ours = [1, Status("1.5")], [1, Status("1.50001")]
+    assert explain(["TS.GET", "k5"], real, ours, True) == ""
+    assert explain(["TS.GET", "k0"], real, ours, True) is None
+    assert explain(["TS.GET", "k5"], real, ours) is None
 
 
 def test_every_difference_is_documented():
