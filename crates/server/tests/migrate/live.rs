@@ -1,13 +1,32 @@
 //! Copies of a RedisTimeSeries that others write to.
 
-use crate::harness::{Client, Server};
+use crate::harness::{Client, PATIENCE, Server};
 use crate::peer::Peer;
 use crate::{assert_same, contents, copying, latewood, outcome, run};
 use latewood_wire::resp::encode_command;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Stops the writer when it goes, also where the test fails: else it would
+/// wait for the writer for ever.
+struct Stopper<'a>(&'a AtomicBool);
+
+impl Drop for Stopper<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Asks until it is so.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// Writes samples in one pipeline and reads all replies.
 fn add(client: &mut Client, key: &str, samples: impl Iterator<Item = (u64, f64)>) {
@@ -141,6 +160,7 @@ fn following_a_writer_ends_with_both_sides_equal() {
     fill(&mut peer.client());
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let stopper = Stopper(&stop);
         scope.spawn(|| disturb(&mut peer.client(), &stop));
         let words = copying(&peer, &target);
         let mut import = latewood(&words)
@@ -159,7 +179,7 @@ fn following_a_writer_ends_with_both_sides_equal() {
             }
             told.push(line);
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stopper);
         let (status, summary, _) = outcome(&import.wait_with_output().unwrap());
         assert_eq!(status, Some(0), "{summary}{told:?}");
     });
@@ -172,6 +192,7 @@ fn a_series_that_never_rests_is_named() {
     add(&mut peer.client(), "still", (0..100).map(|at| (at, 1.0)));
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let stopper = Stopper(&stop);
         scope.spawn(|| {
             let mut client = peer.client();
             add(&mut client, "hot", (0..2_000).map(|at| (at, 0.0)));
@@ -184,7 +205,7 @@ fn a_series_that_never_rests_is_named() {
             }
         });
         let mut reader = peer.client();
-        while reader.ask("EXISTS hot") != ":1\r\n" {}
+        wait_until("a series", || reader.ask("EXISTS hot") == ":1\r\n");
         reader.expect(&[
             ("TS.CREATE mean", "+OK\r\n"),
             ("TS.CREATERULE hot mean AGGREGATION avg 1000000", "+OK\r\n"),
@@ -193,7 +214,7 @@ fn a_series_that_never_rests_is_named() {
         let words = copying(&peer, &target);
         let options = ["--rate", "5000", "--passes", "2"];
         let (status, summary, errors) = run(&[&words[..], &options].concat());
-        stop.store(true, Ordering::Relaxed);
+        drop(stopper);
         assert_eq!(status, Some(3), "{summary}{errors}");
         assert!(summary.contains("2 of 3 series agree"), "{summary}");
         assert!(summary.contains("hot: still moves"), "{summary}");
@@ -224,9 +245,10 @@ fn a_killed_import_goes_on_where_it_was() {
             .filter(|line| line.starts_with("copied"))
             .count()
     };
-    while copied() < 4 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the fourth series", || {
+        assert_eq!(import.try_wait().unwrap(), None, "it ended");
+        copied() >= 4
+    });
     import.kill().unwrap();
     import.wait().unwrap();
     assert!(copied() < 27, "it was killed on its way");
@@ -255,15 +277,16 @@ fn a_broken_connection_is_an_error_and_the_rest_can_follow() {
     let (mut peer, target) = (Peer::start(), Server::start());
     fill(&mut peer.client());
     let words = copying(&peer, &target);
-    let import = latewood(&words)
+    let mut import = latewood(&words)
         .args(["--rate", "10000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    while target.client().ask("DBSIZE") == ":0\r\n" {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("the first series", || {
+        assert_eq!(import.try_wait().unwrap(), None, "it ended");
+        target.client().ask("DBSIZE") != ":0\r\n"
+    });
     peer.kill();
     let (status, summary, errors) = outcome(&import.wait_with_output().unwrap());
     assert_eq!(status, Some(1), "{summary}");

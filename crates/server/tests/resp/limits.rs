@@ -5,7 +5,7 @@ use latewood_wire::resp::encode_command;
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[test]
 fn maxclients_turns_the_next_one_away() {
@@ -143,7 +143,8 @@ fn a_pipeline_may_be_sent_whole_before_its_first_reply_is_read() {
 #[test]
 fn a_client_that_reads_late_gets_everything() {
     let server = Server::start();
-    let mut client = server.client();
+    let (mut client, mut admin) = (server.client(), server.client());
+    client.ask("CLIENT SETNAME late");
     let message = "m".repeat(1000);
     let request = encoded(&format!("ECHO {message}"));
     let replies = 20_000;
@@ -153,7 +154,16 @@ fn a_client_that_reads_late_gets_everything() {
             sender.write_all(&request).unwrap();
         }
     });
-    std::thread::sleep(Duration::from_millis(300));
+    // It is late once the server has replies that the socket does not take.
+    let begun = Instant::now();
+    loop {
+        let clients = admin.ask("CLIENT LIST");
+        let late = clients.lines().find(|line| line.contains(" name=late "));
+        if !late.unwrap().contains(" omem=0 ") {
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{clients}");
+    }
     let expected = format!("$1000\r\n{message}\r\n");
     for _ in 0..replies {
         assert!(text(&client.reply()) == expected);

