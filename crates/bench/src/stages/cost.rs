@@ -1,8 +1,8 @@
 //! What the timing costs: the same load with it off and on, in turns.
 //!
-//! Every turn begins anew and does the same work. Two turns that follow each other see the same machine, so each pair gives a ratio, and many
-//! pairs a median. How sure it is follows from the order of the ratios alone, whatever their
-//! distribution.
+//! Every turn begins anew and does the same work. Two turns that follow each other see the same
+//! machine, so each pair gives a ratio, and many pairs a median. How sure it is follows from the
+//! order of the ratios alone, whatever their distribution.
 
 use serde::{Deserialize, Serialize};
 
