@@ -3,10 +3,13 @@
 //! the simulated one.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod disk_support;
+
+use disk_support::{Layer, with_layer};
 use latewood_engine::ErrorKind;
 use latewood_engine::io::directory::{open_directory, open_existing};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::io::{DirectoryLock, Disk, Env, File};
+use latewood_engine::io::{Disk, Env, File};
 use std::io::{self, ErrorKind as IoKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,41 +17,18 @@ use std::thread;
 
 /// The real disk with every file made and opened for many small writes.
 #[derive(Debug)]
-struct MappedDisk(Arc<dyn Disk>);
+struct Mapped;
 
-impl Disk for MappedDisk {
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.0.create_dir_all(path)
+impl Layer for Mapped {
+    fn open_to_write(&self, under: &dyn Disk, path: &Path) -> io::Result<Arc<dyn File>> {
+        under.open_mapped(path)
     }
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.0.list(path)
-    }
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.0.open(path)
-    }
-    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.0.open_mapped(path)
-    }
-    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+
+    fn create(&self, under: &dyn Disk, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         match len_bytes {
-            0 => self.0.create(path, 0),
-            _ => self.0.reserve(path, len_bytes),
+            0 => under.create(path, 0),
+            _ => under.reserve(path, len_bytes),
         }
-    }
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.0.link(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.0.remove(path)
-    }
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.0.sync_dir(path)
-    }
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
-        self.0.lock(path)
     }
 }
 
@@ -57,9 +37,7 @@ fn on_all(test: impl Fn(&Env, &Path)) {
     let real = tempfile::tempdir().unwrap();
     test(&Env::real(), real.path());
     let mapped = tempfile::tempdir().unwrap();
-    let mut env = Env::real();
-    env.disk = Arc::new(MappedDisk(env.disk));
-    test(&env, mapped.path());
+    test(&with_layer(Env::real(), Mapped), mapped.path());
     let sim = SimDisk::new();
     sim.create_dir_all(Path::new("/sim/root")).unwrap();
     test(&sim.env(1), Path::new("/sim/root"));

@@ -1,7 +1,11 @@
 //! A disk on which the database is used while files come into a copy of it.
 
+#[path = "../disk_support/mod.rs"]
+mod disk_support;
+
+use disk_support::{Layer, with_layer};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::io::{DirectoryLock, Disk, Env, File};
+use latewood_engine::io::{Disk, Env, File};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,67 +61,32 @@ pub(crate) fn disturbed(disk: &SimDisk, copy: &Path, links: bool) -> (Env, Arc<D
         event: Mutex::new(None),
         files: Mutex::new(0),
     });
-    let env = disk.env(1);
-    let disk = Arc::new(Disturbed {
-        disk: env.disk.clone(),
+    let layer = Disturbed {
         links,
         disturbance: disturbance.clone(),
-    });
-    (Env { disk, ..env }, disturbance)
+    };
+    (with_layer(disk.env(1), layer), disturbance)
 }
 
 #[derive(Debug)]
 struct Disturbed {
-    disk: Arc<dyn Disk>,
     links: bool,
     disturbance: Arc<Disturbance>,
 }
 
-impl Disk for Disturbed {
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.disk.open(path)
-    }
-
-    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.disk.open_to_write(path)
-    }
-
-    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
-        let file = self.disk.create(path, len_bytes)?;
+impl Layer for Disturbed {
+    fn create(&self, under: &dyn Disk, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+        let file = under.create(path, len_bytes)?;
         self.disturbance.came(path);
         Ok(file)
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+    fn link(&self, under: &dyn Disk, from: &Path, to: &Path) -> io::Result<()> {
         if !self.links {
             return Err(io::ErrorKind::CrossesDevices.into());
         }
-        self.disk.link(from, to)?;
+        under.link(from, to)?;
         self.disturbance.came(to);
         Ok(())
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
-        self.disk.lock(path)
     }
 }

@@ -1,7 +1,11 @@
 //! A disk on which something else happens in the middle of a job.
 
+#[path = "../disk_support/mod.rs"]
+mod disk_support;
+
+use disk_support::{Layer, with_layer};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::io::{DirectoryLock, Disk, Env, File};
+use latewood_engine::io::{Disk, Env, File};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -53,19 +57,11 @@ impl fmt::Debug for Hook {
 /// The surroundings of `disk` with a hook.
 pub(crate) fn hooked(disk: &SimDisk) -> (Env, Arc<Hook>) {
     let hook = Arc::new(Hook::default());
-    let env = disk.env(1);
-    let disk = Arc::new(Hooked {
-        disk: env.disk.clone(),
-        hook: hook.clone(),
-    });
-    (Env { disk, ..env }, hook)
+    (with_layer(disk.env(1), Hooked(hook.clone())), hook)
 }
 
 #[derive(Debug)]
-struct Hooked {
-    disk: Arc<dyn Disk>,
-    hook: Arc<Hook>,
-}
+struct Hooked(Arc<Hook>);
 
 #[derive(Debug)]
 struct HookedFile {
@@ -73,54 +69,18 @@ struct HookedFile {
     hook: Arc<Hook>,
 }
 
-impl Disk for Hooked {
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(path)
-    }
-
-    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        self.disk.list(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.disk.open(path)
-    }
-
-    fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        self.disk.open_to_write(path)
-    }
-
-    fn create(&self, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
+impl Layer for Hooked {
+    fn create(&self, under: &dyn Disk, path: &Path, len_bytes: u64) -> io::Result<Arc<dyn File>> {
         let is_block = path.extension().is_some_and(|suffix| suffix == "blk");
         if is_block {
-            self.hook.step();
+            self.0.step();
         }
-        let file = self.disk.create(path, len_bytes)?;
+        let file = under.create(path, len_bytes)?;
         if !is_block {
             return Ok(file);
         }
-        let hook = self.hook.clone();
+        let hook = self.0.clone();
         Ok(Arc::new(HookedFile { file, hook }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.link(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove(path)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.disk.sync_dir(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>> {
-        self.disk.lock(path)
     }
 }
 
