@@ -5,16 +5,18 @@
 //! plain ones off the wire and applies them many at a time. The result is the
 //! same; a test compares the two on random pipelines.
 //!
-//! The value is checked before the timestamp. CREATE-OPTS are read only when
+//! The value is checked before the timestamp. CREATE-OPTS are refused only when
 //! the series is missing and ON_DUPLICATE only when it is there, as in
-//! RedisTimeSeries.
+//! RedisTimeSeries. The series may come or go between that look and the append,
+//! which is told of both: one that came gets the sample under ON_DUPLICATE, and
+//! for one that went there is another look.
 
 use super::registry::{Action, Keys, Spec};
 use super::series_options::LabelValues;
 use super::{Call, Fault, Outcome, refusal_text, series_options};
 use crate::events::Class;
 use crate::shared::now_ms;
-use latewood_engine::{Append, Create, Scratch, Stage};
+use latewood_engine::{Append, Create, Refusal, Scratch, Stage};
 use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
 
 /// The event of a sample, of TS.MADD too.
@@ -52,30 +54,36 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
     let read = sample_of(args.word(2), number(args.word(3)), now_ms);
     let (timestamp, value) = read.map_err(Fault::line)?;
     let db = &call.shared.db;
-    let created;
-    let is_new = !db.contains(key);
-    let (on_duplicate, create) = if !is_new {
-        let policy = series_options::duplicate_policy(args, 4, "ON_DUPLICATE")?;
-        (policy, Create::Defaults)
-    } else {
-        created = series_options::parse(args, 4, values, &db.defaults().series)?;
-        (None, Create::With(&created))
-    };
-    let append = Append {
-        key,
-        timestamp,
-        value,
-        on_duplicate,
-        create,
-    };
     let mut scratch = Scratch::new();
     let mut timed = call.session.timed.take();
-    if let Some(timed) = &mut timed {
-        timed.end_for(Stage::Parse, 1);
-    }
-    call.shared.observe.note_ages(&[append]);
-    let position = db.append_timed(&[append], &mut scratch, timed.as_mut())?;
-    call.session.wrote(position);
+    let is_new = loop {
+        let is_new = !db.contains(key);
+        let policy = series_options::duplicate_policy(args, 4, "ON_DUPLICATE");
+        let created;
+        let (on_duplicate, create) = if is_new {
+            created = series_options::parse(args, 4, values, &db.defaults().series)?;
+            (policy.unwrap_or_default(), Create::With(&created))
+        } else {
+            (policy?, Create::Never)
+        };
+        let append = Append {
+            key,
+            timestamp,
+            value,
+            on_duplicate,
+            create,
+        };
+        if let Some(timed) = &mut timed {
+            timed.end_for(Stage::Parse, 1);
+        }
+        let position = db.append_timed(&[append], &mut scratch, timed.as_mut())?;
+        call.session.wrote(position);
+        let has_gone = matches!(scratch.outcomes().first(), Some(Err(Refusal::NoSuchKey)));
+        if is_new || !has_gone {
+            call.shared.observe.note_ages(&[append]);
+            break is_new;
+        }
+    };
     match scratch.outcomes().first() {
         Some(Ok(timestamp)) => {
             // The engine tells of series that bring compactions along.

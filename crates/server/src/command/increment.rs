@@ -3,15 +3,17 @@
 //! Reply: the timestamp.
 //!
 //! CREATE-OPTS are read only when the series is missing, before the number,
-//! whose word may even be the first of them; the timestamp comes last. Unlike in RedisTimeSeries, a wrong number or
-//! timestamp creates nothing, and TIMESTAMP is looked for behind the number.
+//! whose word may even be the first of them; the timestamp comes last. Unlike
+//! in RedisTimeSeries, a wrong number or timestamp creates nothing, and
+//! TIMESTAMP is looked for behind the number. A series that goes between the
+//! look and the increment is looked for again.
 
 use super::add::timestamp_or_star;
 use super::registry::{Action, Keys, Spec};
 use super::series_options::LabelValues;
-use super::{Call, Fault, Outcome, refusal_text, series_options};
+use super::{Args, Call, Fault, Outcome, refusal_text, series_options};
 use crate::events::Class;
-use latewood_engine::Create;
+use latewood_engine::{Create, Refusal};
 use latewood_wire::resp::number::parse_float;
 
 pub(crate) const INCRBY: Spec = Spec {
@@ -46,22 +48,23 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
     let args = call.args;
     let key = args.word(1);
     let db = &call.shared.db;
-    let created;
-    let is_new = !db.contains(key);
-    let create = if !is_new {
-        Create::Defaults
-    } else {
-        created = series_options::parse(args, 2, LabelValues::Filterable, &db.defaults().series)?;
-        Create::With(&created)
+    let (is_new, outcome) = loop {
+        let is_new = !db.contains(key);
+        let created;
+        let create = if is_new {
+            let defaults = &db.defaults().series;
+            created = series_options::parse(args, 2, LabelValues::Filterable, defaults)?;
+            Create::With(&created)
+        } else {
+            Create::Never
+        };
+        let (delta, timestamp) = summand(args)?;
+        let (outcome, position) = db.increment(key, sign * delta, timestamp, create)?;
+        call.session.wrote(position);
+        if is_new || !matches!(outcome, Err(Refusal::NoSuchKey)) {
+            break (is_new, outcome);
+        }
     };
-    let delta = parse_float(args.word(2))
-        .ok_or(Fault::line("ERR TSDB: invalid increase/decrease value"))?;
-    let timestamp = match args.find("TIMESTAMP", 3) {
-        Some(at) => timestamp_or_star(args.get(at + 1).unwrap_or_default()).map_err(Fault::line)?,
-        None => None,
-    };
-    let (outcome, position) = db.increment(key, sign * delta, timestamp, create)?;
-    call.session.wrote(position);
     match outcome {
         Ok(timestamp) => {
             // The engine tells of series that bring compactions along.
@@ -74,4 +77,15 @@ fn apply(call: &mut Call<'_>, sign: f64, event: &'static str) -> Outcome {
         }
         Err(refusal) => Err(Fault::Line(refusal_text(&refusal, key, db))),
     }
+}
+
+/// The number to add, and the timestamp where one is given.
+fn summand(args: Args<'_>) -> Result<(f64, Option<i64>), Fault> {
+    let delta = parse_float(args.word(2))
+        .ok_or(Fault::line("ERR TSDB: invalid increase/decrease value"))?;
+    let timestamp = match args.find("TIMESTAMP", 3) {
+        Some(at) => timestamp_or_star(args.get(at + 1).unwrap_or_default()).map_err(Fault::line)?,
+        None => None,
+    };
+    Ok((delta, timestamp))
 }

@@ -27,6 +27,7 @@ mod memory;
 mod observe;
 mod protocol;
 mod pubsub;
+mod races;
 mod slow_readers;
 mod small_memory;
 mod transaction;
