@@ -71,7 +71,7 @@ pub use copy::{Dump, DumpFault, Restored};
 pub use db::Db;
 pub use error::{Error, ErrorKind, Result};
 pub use expiry::{ExpireIf, Expiry};
-pub use index::{MaySee, SeriesRef, Values};
+pub use index::{Listed, MaySee, SeriesRef, Values};
 pub use keys::shown_key;
 pub use latewood_codec::prefetch;
 pub use limits::LimitStats;

@@ -128,6 +128,36 @@ fn a_dump_is_restored_whole() {
     assert!(!db.contains(b"dst") && db.len() == 1);
 }
 
+#[test]
+fn a_dump_is_no_longer_than_asked_for() {
+    let db = filled(&SimDisk::new(), 2);
+    let bytes = db.dump(b"src").unwrap();
+    assert_eq!(db.dump_within(b"src", bytes.len()).unwrap(), bytes);
+    for bytes_max in [0, 10, 100, bytes.len() / 2, bytes.len() - 1] {
+        let error = db.dump_within(b"src", bytes_max).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{bytes_max}: {error}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_into_a_dump_is_not_read() {
+    let disk = SimDisk::new();
+    let db = filled(&disk, 2);
+    db.flush().unwrap();
+    db.close().unwrap();
+    let blocks = Path::new(DIR).join("blocks");
+    for name in disk.env(1).disk.list(&blocks).unwrap() {
+        let mut bytes = disk.bytes(&blocks.join(&name)).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        disk.set_bytes(&blocks.join(&name), bytes).unwrap();
+    }
+    let db = open(&disk).unwrap();
+    let kind = |bytes_max| db.dump_within(b"src", bytes_max).unwrap_err().kind();
+    assert_eq!(kind(usize::MAX), ErrorKind::Corrupt);
+    assert_eq!(kind(1000), ErrorKind::Limit);
+}
+
 /// Tries `change` from `src` to `dst`, with the disk in `trouble` at every one
 /// of its operations; after a restart `dst` is old or whole.
 fn at_any_operation(trouble: Trouble, change: impl Fn(&Db)) {

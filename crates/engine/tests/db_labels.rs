@@ -5,7 +5,7 @@ mod db_support;
 
 use db_support::open;
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Db, Values};
+use latewood_engine::{Db, ErrorKind, Listed, Values};
 use latewood_model::{Labels, Matcher, SeriesOptions, Test};
 
 fn labelled(pairs: &[(&str, &str)]) -> SeriesOptions {
@@ -119,4 +119,26 @@ fn values_are_tried_once_each_and_follow_changes() {
     db.remove(&[b"a", b"d"]).unwrap();
     assert!(passing("site", &|value| value == b"north").is_empty());
     assert_eq!(passing("site", &|value| value == b"south"), ["all"]);
+}
+
+#[test]
+fn lists_of_names_and_values_are_no_longer_than_asked_for() {
+    let db = open(&SimDisk::new()).unwrap();
+    for n in 0..10 {
+        let value = format!("{n}");
+        db.create(value.as_bytes(), &labelled(&[("one", &value)]))
+            .unwrap();
+    }
+    let one = [Matcher::new(b"one", Test::Present)];
+    for matchers in [&[][..], &one] {
+        let values = |bytes_max| db.label_values(b"one", matchers, None, bytes_max);
+        let names = |bytes_max| db.label_names(matchers, None, bytes_max);
+        let needed = 10 * (1 + Listed::EACH_BYTES);
+        assert_eq!(values(needed).unwrap().len(), 10);
+        assert_eq!(values(needed - 1).unwrap_err().kind(), ErrorKind::Limit);
+        let needed = 3 + Listed::EACH_BYTES;
+        assert!(names(needed).unwrap().iter().eq([b"one"]));
+        assert_eq!(names(needed - 1).unwrap_err().kind(), ErrorKind::Limit);
+    }
+    assert!(db.label_values(b"two", &[], None, 0).unwrap().is_empty());
 }

@@ -10,7 +10,7 @@
 //!
 //! Tested by `tests/dump.rs` and the fuzz target `dump`.
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::series::chunk::damaged;
 use crate::wal::varint::{VARINT_BYTES_MAX, put, take};
 use crate::wal::{GroupBuilder, Record, RecordIter};
@@ -21,6 +21,8 @@ use latewood_model::{SeriesId, SeriesOptions, Timestamp};
 const MAGIC: &[u8; 3] = b"LWD";
 /// The version that is written, and the only one that is read.
 const VERSION: u8 = 1;
+/// Bytes of the checksum at the end.
+const CHECKSUM_BYTES: usize = 4;
 
 /// Why bytes are no series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,11 +57,11 @@ impl<'a> Dump<'a> {
     pub fn parse(bytes: &'a [u8]) -> std::result::Result<Self, DumpFault> {
         let ours = bytes
             .strip_prefix(MAGIC)
-            .and_then(|rest| rest.split_last_chunk::<4>());
+            .and_then(|rest| rest.split_last_chunk::<CHECKSUM_BYTES>());
         let Some((rest, sum)) = ours else {
             return Err(foreign(bytes));
         };
-        if crc32_iscsi(&bytes[..bytes.len() - 4]) != u32::from_le_bytes(*sum) {
+        if crc32_iscsi(&bytes[..bytes.len() - CHECKSUM_BYTES]) != u32::from_le_bytes(*sum) {
             return Err(foreign(bytes));
         }
         let (&version, mut rest) = rest.split_first().ok_or(DumpFault::Malformed)?;
@@ -132,15 +134,16 @@ fn foreign(bytes: &[u8]) -> DumpFault {
     }
 }
 
-/// Makes the bytes of a series.
+/// Makes the bytes of a series, no more than `bytes_max`.
 pub(super) struct Writer {
     bytes: Vec<u8>,
+    bytes_max: usize,
     encoder: Encoder,
     hint: Hint,
 }
 
 impl Writer {
-    pub(super) fn new(options: &SeriesOptions) -> Self {
+    pub(super) fn new(options: &SeriesOptions, bytes_max: usize) -> Result<Self> {
         let mut record = GroupBuilder::new();
         record.build(SeriesId(0), options);
         let record = record.payload();
@@ -150,18 +153,30 @@ impl Writer {
         bytes.push(VERSION);
         bytes.extend_from_slice(&len[..len_bytes]);
         bytes.extend_from_slice(record);
-        Self {
+        let writer = Self {
             bytes,
+            bytes_max,
             encoder: Encoder::new(),
             hint: Hint::default(),
-        }
+        };
+        writer.check_len().map(|()| writer)
     }
 
     /// Adds a frame of samples, newer than all before.
     pub(super) fn samples(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
         self.encoder
             .encode(timestamps, values, &mut self.hint, &mut self.bytes)
-            .map_err(damaged)
+            .map_err(damaged)?;
+        self.check_len()
+    }
+
+    fn check_len(&self) -> Result<()> {
+        let bytes_max = self.bytes_max;
+        if self.bytes.len() + CHECKSUM_BYTES <= bytes_max {
+            return Ok(());
+        }
+        let text = format!("the dump has more than {bytes_max} bytes");
+        Err(Error::new(ErrorKind::Limit, text))
     }
 
     pub(super) fn finish(mut self) -> Vec<u8> {

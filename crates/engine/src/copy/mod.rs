@@ -71,8 +71,17 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
+        self.dump_within(key, usize::MAX)
+    }
+
+    /// The same, in at most `bytes_max` bytes: no more of the series is read
+    /// than what fits.
+    ///
+    /// # Errors
+    /// `Limit` where it is longer, and those of [`Db::dump`].
+    pub fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
         let original = self.original(key)?;
-        let mut writer = dump::Writer::new(&original.options);
+        let mut writer = dump::Writer::new(&original.options, bytes_max)?;
         each_batch(original.snapshot, |timestamps, values| {
             writer.samples(timestamps, values)
         })?;

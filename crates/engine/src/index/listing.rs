@@ -2,6 +2,7 @@
 
 use super::inverted::Inverted;
 use crate::db::Db;
+use crate::error::{Error, ErrorKind, Result};
 use latewood_model::Matcher;
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
@@ -21,23 +22,97 @@ pub enum Values {
 /// Whether the caller may see the series under a key.
 pub type MaySee<'a> = &'a dyn Fn(&[u8]) -> bool;
 
-impl Db {
-    /// The label names of the series that pass all `matchers` and whose keys
-    /// pass `may_see`, sorted, each once. Without either, looks at no series.
-    pub fn label_names(&self, matchers: &[Matcher], may_see: Option<MaySee<'_>>) -> Vec<Box<[u8]>> {
-        let among = self.among(matchers, may_see);
-        self.core.index.current().names_among(among.as_ref())
+/// Names or values, sorted, each once, one behind the other in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    bytes: Vec<u8>,
+    /// Where each begins, and its length.
+    places: Vec<(usize, usize)>,
+}
+
+impl Listed {
+    /// Bytes that each takes beside its own.
+    pub const EACH_BYTES: usize = 16;
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
     }
 
-    /// The values of the label `name` of the same series, sorted, each once.
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// All of them in the order of their bytes.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes = &self.bytes;
+        self.places
+            .iter()
+            .map(|&(start, len)| &bytes[start..start + len])
+    }
+
+    /// Those of `texts`, each of which comes once, in the order they come.
+    fn collect<'a>(texts: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Result<Self> {
+        let mut listed = Self::default();
+        for text in texts {
+            let (start, count) = (listed.bytes.len(), listed.places.len() + 1);
+            if start + text.len() + count * Self::EACH_BYTES > bytes_max {
+                let text = format!("the list has more than {bytes_max} bytes");
+                return Err(Error::new(ErrorKind::Limit, text));
+            }
+            listed.bytes.extend_from_slice(text);
+            listed.places.push((start, text.len()));
+        }
+        Ok(listed)
+    }
+
+    fn sorted(mut self) -> Self {
+        let bytes = &self.bytes;
+        let text = |&(start, len): &(usize, usize)| &bytes[start..start + len];
+        self.places
+            .sort_unstable_by(|one, other| text(one).cmp(text(other)));
+        self
+    }
+}
+
+impl Db {
+    /// The label names of the series that pass all `matchers` and whose keys
+    /// pass `may_see`. Without either, looks at no series.
+    ///
+    /// # Errors
+    /// `Limit` where they take more than `bytes_max` bytes,
+    /// [`Listed::EACH_BYTES`] for each and its own.
+    pub fn label_names(
+        &self,
+        matchers: &[Matcher],
+        may_see: Option<MaySee<'_>>,
+        bytes_max: usize,
+    ) -> Result<Listed> {
+        let among = self.among(matchers, may_see);
+        let index = self.core.index.current();
+        let listed = index.names_among(among.as_ref(), bytes_max)?;
+        // Writers of the index wait for no sorting.
+        drop(index);
+        Ok(listed.sorted())
+    }
+
+    /// The values of the label `name` of the same series.
+    ///
+    /// # Errors
+    /// Those of [`Db::label_names`].
     pub fn label_values(
         &self,
         name: &[u8],
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
-    ) -> Vec<Box<[u8]>> {
+        bytes_max: usize,
+    ) -> Result<Listed> {
         let among = self.among(matchers, may_see);
-        self.core.index.current().values_among(name, among.as_ref())
+        let index = self.core.index.current();
+        let listed = index.values_among(name, among.as_ref(), bytes_max)?;
+        drop(index);
+        Ok(listed.sorted())
     }
 
     /// Which values of the label `name` pass `test`. Each is looked at once,
@@ -88,37 +163,37 @@ impl Db {
 }
 
 impl Inverted {
-    fn names_among(&self, among: Option<&RoaringBitmap>) -> Vec<Box<[u8]>> {
+    fn names_among(&self, among: Option<&RoaringBitmap>, bytes_max: usize) -> Result<Listed> {
         let names = self.names().filter(|(_, name)| match among {
             Some(among) => !name.series.is_disjoint(among),
             None => true,
         });
-        let mut names: Vec<Box<[u8]>> = names.map(|(name, _)| name.into()).collect();
-        names.sort_unstable();
-        names
+        Listed::collect(names.map(|(name, _)| name), bytes_max)
     }
 
-    fn values_among(&self, name: &[u8], among: Option<&RoaringBitmap>) -> Vec<Box<[u8]>> {
+    fn values_among(
+        &self,
+        name: &[u8],
+        among: Option<&RoaringBitmap>,
+        bytes_max: usize,
+    ) -> Result<Listed> {
         let Some(pairs) = self.name(name).map(|name| &name.pairs) else {
-            return Vec::new();
+            return Ok(Listed::default());
         };
-        let mut values: Vec<Box<[u8]>> = match among {
+        let value = |pair| self.pair(pair).1;
+        match among {
             // Fewer series than values: ask each for its own.
             Some(among) if among.len() < pairs.len() => {
                 let theirs = among.iter().flat_map(|id| self.pairs_of(id));
                 let named: BTreeSet<u32> = theirs.filter(|&pair| pairs.contains(pair)).collect();
-                named.iter().map(|&pair| self.pair(pair).1.into()).collect()
+                Listed::collect(named.into_iter().map(value), bytes_max)
             }
-            _ => pairs
-                .iter()
-                .filter(|&pair| match among {
-                    Some(among) => self.posting_of(pair).is_some_and(|list| list.meets(among)),
-                    None => true,
-                })
-                .map(|pair| self.pair(pair).1.into())
-                .collect(),
-        };
-        values.sort_unstable();
-        values
+            Some(among) => {
+                let carried =
+                    |&pair: &u32| self.posting_of(pair).is_some_and(|list| list.meets(among));
+                Listed::collect(pairs.iter().filter(carried).map(value), bytes_max)
+            }
+            None => Listed::collect(pairs.iter().map(value), bytes_max),
+        }
     }
 }

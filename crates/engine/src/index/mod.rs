@@ -37,7 +37,7 @@ use crate::db::Db;
 use crate::stages::{Stage, Stages};
 use inverted::Inverted;
 use latewood_model::{Labels, Matcher, SeriesId};
-pub use listing::{MaySee, Values};
+pub use listing::{Listed, MaySee, Values};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use queue::Queue;
 use roaring::RoaringBitmap;

@@ -41,9 +41,9 @@ pub(crate) const SPECS: &[Spec] = &[
 fn dump(call: &mut Call<'_>) -> Outcome {
     let key = call.args.word(1);
     let limit = ReplyLimit::of(call.shared);
-    match call.shared.db.dump(key) {
-        Ok(bytes) if bytes.len() > limit.bytes => return Err(limit.fault_of_string(bytes.len())),
+    match call.shared.db.dump_within(key, limit.bytes) {
         Ok(bytes) => call.reply().bulk(bytes),
+        Err(error) if error.kind() == ErrorKind::Limit => return Err(limit.fault_of_string()),
         Err(error) if error.kind() == ErrorKind::NoSuchKey => {
             call.shared.events.missed(key);
             call.reply().null();

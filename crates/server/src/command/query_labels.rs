@@ -1,11 +1,13 @@
 //! `TS.QUERYLABELS LABELS | VALUES label [FILTER expr...]` gives the names of
 //! the labels there are, or the values that one label has, in the order of
 //! their bytes; with FILTER only those of the series that pass it. Series that
-//! the user may not read are passed over. Reply: an array, in RESP3 a set.
+//! the user may not read are passed over. Reply: an array, in RESP3 a set; no
+//! more of them are gathered than a reply may have.
 
 use super::registry::{Action, Keys, Spec};
+use super::reply_limit::ReplyLimit;
 use super::{Call, Fault, Outcome, filter};
-use latewood_engine::MaySee;
+use latewood_engine::{ErrorKind, MaySee};
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.querylabels",
@@ -46,14 +48,18 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         true => None,
         false => Some(&readable),
     };
-    let db = &call.shared.db;
+    let (db, limit) = (&call.shared.db, ReplyLimit::of(call.shared));
     let answers = match wanted {
-        None => db.label_names(&matchers, may_see),
-        Some(name) => db.label_values(name, &matchers, may_see),
+        None => db.label_names(&matchers, may_see, limit.bytes),
+        Some(name) => db.label_values(name, &matchers, may_see, limit.bytes),
     };
+    let answers = answers.map_err(|error| match error.kind() {
+        ErrorKind::Limit => limit.fault_of_list("; ask for fewer with FILTER"),
+        _ => error.into(),
+    })?;
     let mut reply = call.reply();
     reply.set(answers.len());
-    for answer in &answers {
+    for answer in answers.iter() {
         reply.bulk(answer);
     }
     Ok(())

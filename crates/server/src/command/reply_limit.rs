@@ -47,13 +47,16 @@ impl ReplyLimit {
         )
     }
 
-    /// The error for a reply of one string of `len` bytes.
+    /// The error for a reply of one string that is longer.
     #[cold]
-    pub(crate) fn fault_of_string(self, len: usize) -> Fault {
-        self.refuse(
-            &format!("the reply has {len} bytes, which do not fit in"),
-            "",
-        )
+    pub(crate) fn fault_of_string(self) -> Fault {
+        self.refuse("the reply has more bytes than fit in", "")
+    }
+
+    /// The error for a list of names that is longer.
+    #[cold]
+    pub(crate) fn fault_of_list(self, advice: &str) -> Fault {
+        self.refuse("the reply has more names than fit in", advice)
     }
 
     fn refuse(self, what: &str, advice: &str) -> Fault {

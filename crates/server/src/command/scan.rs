@@ -1,15 +1,19 @@
 //! Walking over the keys: `KEYS pattern` and
 //! `SCAN cursor [MATCH pattern] [COUNT n] [TYPE type]`.
 //!
-//! SCAN gives every key that is there from the first call to the last, in
-//! steps of about COUNT; its cursor is 0 at the beginning and at the end.
+//! SCAN gives every series that is there from the first call to the last, in
+//! steps of about COUNT; its cursor is 0 at the beginning and at the end. It
+//! walks the places of series: a key under which RENAME, COPY or RESTORE puts
+//! another series meanwhile may stand behind the cursor then, and is left out.
 
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keyspace::TYPE_NAME;
 use super::registry::{Action, Keys, Spec};
+use super::reply_limit::ReplyLimit;
 use super::{Args, Call, Fault, Outcome};
 use crate::glob;
 use crate::observe::Limit;
+use latewood_engine::Listed;
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[
@@ -42,7 +46,7 @@ const SCAN_COUNT_MAX: usize = 1_000_000;
 
 fn keys(call: &mut Call<'_>) -> Outcome {
     let pattern = call.args.word(1);
-    let mut found = Found::default();
+    let mut found = Found::new(call);
     let mut cursor = 0;
     loop {
         cursor = call.shared.db.scan(cursor, KEYS_STEP, &mut |key| {
@@ -50,7 +54,7 @@ fn keys(call: &mut Call<'_>) -> Outcome {
                 found.push(key);
             }
         });
-        if cursor == 0 || found.bytes.len() > call.shared.db.reply_bytes_max() {
+        if cursor == 0 || found.is_over {
             break;
         }
     }
@@ -64,7 +68,7 @@ fn scan(call: &mut Call<'_>) -> Outcome {
         .and_then(|text| text.parse::<u64>().ok())
         .ok_or(Fault::line("ERR invalid cursor"))?;
     let options = ScanOptions::parse(args)?;
-    let mut found = Found::default();
+    let mut found = Found::new(call);
     let next = call.shared.db.scan(cursor, options.count, &mut |key| {
         if options.matches(key) {
             found.push(key);
@@ -77,21 +81,37 @@ fn scan(call: &mut Call<'_>) -> Outcome {
 }
 
 /// Keys, one after the other, and where each ends.
-#[derive(Default)]
 struct Found {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    bytes_max: usize,
+    /// There are more than a reply may have.
+    is_over: bool,
 }
 
 impl Found {
+    fn new(call: &Call<'_>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            bytes_max: ReplyLimit::of(call.shared).bytes,
+            is_over: false,
+        }
+    }
+
     fn push(&mut self, key: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
+        // As names and values of labels are counted.
+        let others = (self.ends.len() + 1) * Listed::EACH_BYTES;
+        self.is_over |= self.bytes.len() + key.len() + others > self.bytes_max;
+        if !self.is_over {
+            self.bytes.extend_from_slice(key);
+            self.ends.push(self.bytes.len());
+        }
     }
 
     fn write(&self, call: &mut Call<'_>) -> Outcome {
-        let bytes_max = call.shared.db.reply_bytes_max();
-        if self.bytes.len() > bytes_max {
+        let bytes_max = self.bytes_max;
+        if self.is_over {
             let text = format!(
                 "ERR the reply is longer than the {bytes_max} bytes it may have; use SCAN with a \
                  smaller COUNT instead"

@@ -98,7 +98,8 @@ fn a_dump_that_is_longer_than_a_reply_may_be_is_refused() {
     let mut client = server.client();
     client.ask("TS.CREATE k");
     let mut at = 0u64;
-    let reply = loop {
+    let refused = |reply: &str| reply.contains("more bytes than fit in the 2097152 bytes");
+    let is_refused = (0..100).any(|_| {
         let mut line = "TS.MADD".to_owned();
         for _ in 0..20_000 {
             at += 1;
@@ -107,15 +108,44 @@ fn a_dump_that_is_longer_than_a_reply_may_be_is_refused() {
         }
         insist(&mut client, &line);
         let reply = client.ask("DUMP k");
-        if reply.starts_with('-') {
-            break reply;
+        assert!(reply.starts_with('$') || refused(&reply), "{reply}");
+        refused(&reply)
+    });
+    assert!(is_refused, "no dump was refused");
+}
+
+#[test]
+fn lists_of_keys_and_labels_that_are_longer_than_a_reply_may_be_are_refused() {
+    let server = Server::with(&["--wal", "off", "--memory", "32mb"]);
+    let mut client = server.client();
+    let long = "x".repeat(2000);
+    let of_labels = [
+        "TS.QUERYLABELS LABELS",
+        "TS.QUERYLABELS VALUES a",
+        "TS.QUERYLABELS VALUES a FILTER b=c",
+    ];
+    let of_keys = ["KEYS *", "SCAN 0 COUNT 1000000"];
+    for (create, lists) in [
+        ("TS.CREATE # LABELS b c a LONG# LONG# d", &of_labels[..]),
+        ("TS.CREATE LONG#", &of_keys),
+    ] {
+        let create = create.replace("LONG", &long);
+        for n in 0..2_200 {
+            insist(&mut client, &create.replace('#', &n.to_string()));
+            if n == 1_000 {
+                for line in lists {
+                    assert!(client.ask(line).starts_with('*'), "{line}");
+                }
+            }
         }
-        assert!(at < 2_000_000, "no dump was refused");
-    };
-    assert!(
-        reply.contains("bytes, which do not fit in the 2097152 bytes"),
-        "{reply}"
-    );
+        for line in lists {
+            let reply = client.ask(line);
+            assert!(reply.contains(" 4194304 bytes "), "{line}: {reply}");
+        }
+        assert!(client.ask("SCAN 0 COUNT 100").starts_with("*2\r\n"));
+        client.expect(&[("FLUSHALL", "+OK\r\n")]);
+    }
+    assert_eq!(client.info("refused_replies"), 5);
 }
 
 /// Each series has less than may be in one reply, all together have many times

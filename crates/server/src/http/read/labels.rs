@@ -15,7 +15,7 @@ use crate::http::answer::Answer;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use latewood_engine::Db;
+use latewood_engine::{Db, Error};
 use latewood_model::{Matcher, Test};
 use latewood_wire::series_name::METRIC;
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ fn texts(
 ) -> Result<Vec<String>, Answer> {
     let (mut selectors, span) = (parameters.selectors()?, parameters.span()?);
     if selectors.is_empty() && span.is_none() && !asked.is_restricted() {
-        let found = of_all(&asked.shared().db, label);
+        let found = of_all(&asked.shared().db, label).map_err(|error| Answer::engine(&error))?;
         return Ok(found.into_iter().collect());
     }
     if selectors.is_empty() {
@@ -96,14 +96,14 @@ fn texts(
 }
 
 /// The same of all series there are.
-fn of_all(db: &Db, label: Option<&str>) -> BTreeSet<String> {
+fn of_all(db: &Db, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let metric = text(METRIC);
     let stored = match label {
-        None => db.label_names(&[], None),
-        Some(label) => db.label_values(label.as_bytes(), &[], None),
+        None => db.label_names(&[], None, usize::MAX)?,
+        Some(label) => db.label_values(label.as_bytes(), &[], None, usize::MAX)?,
     };
-    let mut found: BTreeSet<_> = stored.iter().map(|bytes| text(bytes)).collect();
+    let mut found: BTreeSet<_> = stored.iter().map(text).collect();
     match label {
         None if db.stats().series > 0 => {
             found.insert(metric);
@@ -115,7 +115,7 @@ fn of_all(db: &Db, label: Option<&str>) -> BTreeSet<String> {
         }
         _ => {}
     }
-    found
+    Ok(found)
 }
 
 /// A name as Prometheus 3 escapes those that it would not take in a path:
