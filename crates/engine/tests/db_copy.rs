@@ -10,6 +10,7 @@ use latewood_engine::{Db, Dump, ErrorKind, ExpireIf, Restored};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Matcher, SeriesOptions, Test};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const FAR_MS: i64 = 1 << 50;
 /// Enough for several groups of the log.
@@ -156,6 +157,35 @@ fn what_does_not_fit_into_a_dump_is_not_read() {
     let kind = |bytes_max| db.dump_within(b"src", bytes_max).unwrap_err().kind();
     assert_eq!(kind(usize::MAX), ErrorKind::Corrupt);
     assert_eq!(kind(1000), ErrorKind::Limit);
+}
+
+#[test]
+fn a_dump_whose_time_has_passed_removes_nobody_who_came_meanwhile() {
+    let db = filled(&SimDisk::new(), 2);
+    let bytes = db.dump(b"src").unwrap();
+    let (restores, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Acquire) {
+                let dump = Dump::parse(&bytes).unwrap();
+                let (restored, _) = db.restore(b"new", dump, Some(1), false).unwrap();
+                assert!(restored != Restored::Made, "{restored:?}");
+                restores.fetch_add(1, Ordering::AcqRel);
+            }
+        });
+        let mut lost = 0;
+        for _ in 0..200 {
+            let before = restores.load(Ordering::Acquire);
+            append(&db, &[sample(b"new", 1, 1.0)]).unwrap();
+            // The one that was under way, which saw nobody there.
+            while restores.load(Ordering::Acquire) == before {
+                std::thread::yield_now();
+            }
+            lost += 1 - db.remove(&[b"new"]).unwrap().0;
+        }
+        is_over.store(true, Ordering::Release);
+        assert_eq!(lost, 0);
+    });
 }
 
 /// Tries `change` from `src` to `dst`, with the disk in `trouble` at every one

@@ -121,7 +121,9 @@ impl Db {
             }
         }
         let Some(build) = build else {
-            return Ok((Restored::Past, self.remove(&[to])?.1));
+            // Without `replace`, whoever is under `to` came meanwhile and stays.
+            let removed: &[&[u8]] = if replace { &[to] } else { &[] };
+            return Ok((Restored::Past, self.remove(removed)?.1));
         };
         let (is_made, position) = build.publish(to, options, expires_at_ms, replace)?;
         match is_made {
