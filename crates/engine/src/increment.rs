@@ -85,6 +85,8 @@ impl Core {
             Some(series) => series.last_sample().map_err(|_| Refusal::Damaged)?,
             None => return Err(Refusal::NoSuchKey),
         };
+        // What no reader sees counts for nothing.
+        let newest = newest.filter(|newest| newest.timestamp >= self.blocks.floor());
         if newest.is_some_and(|newest| append.timestamp < newest.timestamp) {
             return Err(Refusal::OlderThanNewest);
         }

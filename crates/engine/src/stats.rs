@@ -102,18 +102,16 @@ impl Db {
     /// `NoSuchKey`, `Corrupt`.
     pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
         let (whole, mut info) = self.core.read_numbered(key, |series, id| {
+            let floor = self.core.blocks.floor();
             let info = SeriesInfo {
                 total_samples: 0,
                 memory: series.memory(),
                 first_timestamp: None,
-                last_timestamp: series.newest(),
+                last_timestamp: series.newest().filter(|&newest| newest >= floor),
                 options: series.options(self.core.labels_of(id)),
                 chunks: Vec::new(),
             };
-            (
-                series.snapshot(self.core.blocks.floor(), Timestamp::MAX),
-                info,
-            )
+            (series.snapshot(floor, Timestamp::MAX), info)
         })?;
         info.chunks = chunks_of(&whole);
         (info.total_samples, info.first_timestamp) = MergeSource::new(whole, false)?.count()?;

@@ -72,6 +72,26 @@ fn the_ignore_rule_holds_for_any_policy() {
 }
 
 #[test]
+fn what_the_retention_of_all_has_taken_counts_for_nothing() {
+    for is_flushed in [false, true] {
+        let disk = SimDisk::new();
+        let env = disk.env(1);
+        let now = env.clock.now_ms();
+        let db = Db::open(&env, Path::new(DIR), options(2), last_wins()).unwrap();
+        append(&db, &[sample(b"k", now - 5_000, 42.0)]).unwrap();
+        if is_flushed {
+            db.flush().unwrap();
+        }
+        db.set_retention_ms(1_000).unwrap();
+        assert_eq!(db.last_sample(b"k").unwrap(), None);
+        assert_eq!(db.info(b"k").unwrap().last_timestamp, None);
+        let by = |delta| db.increment(b"k", delta, Some(now), PLAIN).unwrap().0;
+        assert_eq!([by(1.0), by(2.0)], [Ok(now); 2]);
+        assert_eq!(read(&db, b"k").unwrap(), [Sample::new(now, 3.0)]);
+    }
+}
+
+#[test]
 fn no_increment_is_lost_between_threads() {
     let disk = SimDisk::new();
     let env = disk.env(1);
