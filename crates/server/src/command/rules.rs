@@ -1,7 +1,8 @@
 //! `TS.CREATERULE source destination AGGREGATION aggregator bucket-ms [align]`
 //! and `TS.DELETERULE source destination`: compaction rules. Reply: OK.
 //!
-//! The words are checked before the keys, as in RedisTimeSeries.
+//! The words are checked before the keys, as in RedisTimeSeries. AGGREGATION is
+//! looked for behind the keys, which may be called like it.
 
 use super::keys::{Access, Run};
 use super::range_options;
@@ -43,7 +44,7 @@ fn create(call: &mut Call<'_>) -> Outcome {
     if args.len() > 7 {
         return Err(Fault::Arity);
     }
-    let (aggregation, each) = range_options::aggregation(args, 1, 1)?.ok_or(Fault::Arity)?;
+    let (aggregation, each) = range_options::aggregation(args, 3, 1)?.ok_or(Fault::Arity)?;
     let Some(&[aggregator]) = each.first().map(Vec::as_slice) else {
         return Err(Fault::line(
             "ERR TSDB: CREATERULE requires exactly one aggregation type",

@@ -50,6 +50,22 @@ fn createrule_checks_its_words_before_the_keys() {
 }
 
 #[test]
+fn series_of_a_rule_may_be_called_like_its_options() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (source, destination) in [("aggregation", "empty"), ("buckettimestamp", "AGGREGATION")] {
+        client.expect(&[
+            (&format!("TS.CREATE {source}"), "+OK\r\n"),
+            (&format!("TS.CREATE {destination}"), "+OK\r\n"),
+            (
+                &format!("TS.CREATERULE {source} {destination} AGGREGATION avg 10"),
+                "+OK\r\n",
+            ),
+        ]);
+    }
+}
+
+#[test]
 fn rules_tie_each_series_once() {
     let server = Server::start();
     let mut client = server.client();
