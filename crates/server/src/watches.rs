@@ -3,6 +3,7 @@
 use crate::client_info::Flag;
 use crate::events::{Events, Listener};
 use crate::session::Session;
+use crate::shared::Shared;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,8 +16,10 @@ pub(crate) struct Watches {
 }
 
 impl Session {
-    /// Watches `key` from now on.
-    pub(crate) fn watch(&mut self, events: &Events, key: &[u8]) {
+    /// Watches `key` from now on; one whose time has come already as one that
+    /// is not there.
+    pub(crate) fn watch(&mut self, shared: &Shared, key: &[u8]) {
+        expire(shared, key);
         let watches = self.watches.get_or_insert_with(|| {
             let listener = Arc::new(Listener::of_watch(Arc::clone(&self.info)));
             Box::new(Watches {
@@ -25,10 +28,17 @@ impl Session {
             })
         });
         if watches.keys.insert(key.into()) {
-            events.listen(key, &watches.listener);
+            shared.events.listen(key, &watches.listener);
         }
         let watched = watches.keys.len();
         self.info.figures.watched.store(watched, Ordering::Relaxed);
+    }
+
+    /// Removes the watched keys whose time has come, so that it counts as the
+    /// change it is.
+    pub(crate) fn expire_watched(&self, shared: &Shared) {
+        let watched = self.watches.iter().flat_map(|watches| &watches.keys);
+        watched.for_each(|key| expire(shared, key));
     }
 
     /// Watches nothing any more; whether something had changed.
@@ -43,4 +53,10 @@ impl Session {
         self.info.figures.set(Flag::Dirty, false);
         watches.listener.has_changed()
     }
+}
+
+/// Removes the series under `key` if its time has come, which its watchers hear.
+fn expire(shared: &Shared, key: &[u8]) {
+    // A log that failed lets nothing go, and tells every writer so.
+    let _ = shared.db.remove_expired(key);
 }

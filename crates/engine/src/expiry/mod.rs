@@ -103,6 +103,16 @@ impl Db {
         Ok((true, core.log_group(&mut state)?))
     }
 
+    /// Removes the series under `key` and tells of it, if its time has come and
+    /// nobody has removed it yet.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub fn remove_expired(&self, key: &[u8]) -> Result<()> {
+        self.core.check_writable()?;
+        self.core.purge(key)
+    }
+
     /// When a series expires, milliseconds since the Unix epoch; `None` for one
     /// that does not.
     ///

@@ -4,7 +4,7 @@
 //! EXEC parses and runs them one after the other, with no command of another
 //! connection between them (`gate.rs`); its replies together are no longer than
 //! one may be. Where a check failed EXEC runs none,
-//! and neither where a watched key has changed. A command that fails while
+//! and neither where a watched key has changed or expired. A command that fails while
 //! EXEC runs has an error in its place and the others run all the same.
 
 use super::registry::{Action, Keys, Spec};
@@ -169,7 +169,7 @@ fn watch(call: &mut Call<'_>) -> Outcome {
         return Err(Fault::line("ERR WATCH inside MULTI is not allowed"));
     }
     for key in call.args.from(1) {
-        call.session.watch(&call.shared.events, key);
+        call.session.watch(call.shared, key);
     }
     call.reply().ok();
     Ok(())
@@ -186,6 +186,7 @@ fn exec(call: &mut Call<'_>) -> Outcome {
         return Err(Fault::line("ERR EXEC without MULTI"));
     };
     call.session.set_transaction(None);
+    call.session.expire_watched(call.shared);
     let has_changed = call.session.unwatch(&call.shared.events);
     if transaction.has_failed {
         return Err(Fault::line(

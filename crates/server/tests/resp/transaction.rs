@@ -137,6 +137,30 @@ fn a_watched_key_that_changes_stops_exec() {
     resp3.expect(&[("MULTI", "+OK\r\n"), ("EXEC", "_\r\n")]);
 }
 
+#[test]
+fn a_watched_key_that_expires_stops_exec_and_one_that_had_does_not() {
+    let server = Server::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    let watch = [
+        ("WATCH k", "+OK\r\n"),
+        ("MULTI", "+OK\r\n"),
+        ("PING", "+QUEUED\r\n"),
+    ];
+    let soon_gone = [("TS.ADD k 1 1", ":1\r\n"), ("PEXPIRE k 20", ":1\r\n")];
+    for round in 0..10 {
+        other.expect(&soon_gone);
+        client.expect(&watch);
+        while other.ask("EXISTS k") != ":0\r\n" {}
+        client.expect(&[("EXEC", "*-1\r\n")]);
+        other.expect(&soon_gone);
+        while other.ask("EXISTS k") != ":0\r\n" {}
+        client.expect(&watch);
+        // Its removal, whoever does it, changes nothing for who watches now.
+        while other.info("expired_keys") < 2 * round + 2 {}
+        client.expect(&[("EXEC", "*1\r\n+PONG\r\n")]);
+    }
+}
+
 /// Each EXEC adds a sample with the same value to two series of other loops'
 /// shards; who reads both in an EXEC must see both or none.
 #[test]
