@@ -147,7 +147,7 @@ impl Core {
             options,
             env,
         };
-        core.set_defaults(defaults)?;
+        core.change_defaults(|held| *held = defaults)?;
         Ok(core)
     }
 
@@ -155,11 +155,17 @@ impl Core {
         self.defaults.read().clone()
     }
 
-    pub(crate) fn set_defaults(&self, defaults: Defaults) -> Result<()> {
+    /// Changes the defaults, one caller after the other: none undoes what
+    /// another does meanwhile.
+    pub(crate) fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
+        let mut held = self.defaults.write();
+        let mut defaults = (**held).clone();
+        change(&mut defaults);
         check_options(&defaults.series)?;
         let policy = defaults.duplicate_policy as u8;
         let compacts = !defaults.compactions.compactions().is_empty();
-        *self.defaults.write() = Arc::new(defaults);
+        *held = Arc::new(defaults);
+        // Under the lock, so that they are of the same call.
         self.default_policy.store(policy, Ordering::Release);
         self.compacts.store(compacts, Ordering::Release);
         Ok(())

@@ -92,7 +92,16 @@ impl Db {
     /// # Errors
     /// `Invalid` where an option is out of its range.
     pub fn set_defaults(&self, defaults: Defaults) -> Result<()> {
-        self.core.set_defaults(defaults)
+        self.core.change_defaults(|held| *held = defaults)
+    }
+
+    /// Changes some of what new series get and keeps the rest, whoever else
+    /// does so at the same time. `change` must not ask for the defaults.
+    ///
+    /// # Errors
+    /// `Invalid` where an option is out of its range; nothing changes then.
+    pub fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
+        self.core.change_defaults(change)
     }
 
     /// Appends a batch. `scratch` then has an outcome for each sample, in

@@ -69,3 +69,28 @@ fn a_series_that_is_made_anew_has_its_options() {
         assert_eq!(wrong, None);
     });
 }
+
+#[test]
+fn no_setting_of_new_series_is_lost() {
+    let server = Server::start();
+    thread::scope(|scope| {
+        for (name, unit) in [("ts-retention-policy", 1), ("ts-chunk-size-bytes", 48)] {
+            let mut client = server.client();
+            scope.spawn(move || {
+                for n in 1..500 {
+                    let value = (n * unit).to_string();
+                    let lines = [
+                        format!("CONFIG SET {name} {value}"),
+                        format!("CONFIG GET {name}"),
+                    ];
+                    let replies = pipeline(&mut client, &lines);
+                    assert_eq!(replies[0], "+OK\r\n");
+                    assert!(
+                        replies[1].contains(&format!("\r\n{value}\r\n")),
+                        "{n} {replies:?}"
+                    );
+                }
+            });
+        }
+    });
+}

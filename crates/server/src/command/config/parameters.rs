@@ -205,11 +205,7 @@ pub(super) fn yes_or_no(value: bool) -> String {
 
 /// A change of the defaults of new series.
 fn change_defaults(change: impl FnOnce(&mut Defaults) + 'static) -> Change {
-    Box::new(move |shared| {
-        let mut defaults = (*shared.db.defaults()).clone();
-        change(&mut defaults);
-        Ok(shared.db.set_defaults(defaults)?)
-    })
+    Box::new(move |shared| Ok(shared.db.change_defaults(change)?))
 }
 
 pub(super) fn integer(text: &str, min: i64, max: i64) -> Result<i64, String> {
