@@ -5,7 +5,8 @@
 //! read. A fresh series is the same walk with nothing on the target's side.
 //!
 //! The source is read up to what was its last timestamp when the walk began: a writer that is
-//! faster than the walk would never let it end. What came behind that is the next walk's.
+//! faster than the walk would never let it end. What came behind that is the next walk's, on the
+//! target too. Only where the source still ends there are later samples of the target extra.
 
 use super::Import;
 use crate::connect::Link;
@@ -74,6 +75,14 @@ struct Writes {
 }
 
 impl Writes {
+    fn new() -> Self {
+        Self {
+            pipe: redis::pipe(),
+            sent: Vec::new(),
+            refused: None,
+        }
+    }
+
     fn flush(&mut self, target: &mut Link) -> Result<()> {
         let answers = target.ask_all(&mut self.pipe)?;
         self.pipe = redis::pipe();
@@ -119,14 +128,10 @@ impl Import<'_> {
     ) -> std::result::Result<Compared, Stop> {
         let (start, mut theirs) = match begin {
             Begin::Fresh => (0, Cursor::empty()),
-            Begin::At(start) => (start, Cursor::new(key, start, i64::MAX)),
+            Begin::At(start) => (start, Cursor::new(key, start, end)),
         };
         let mut ours = Cursor::new(key, start, end);
-        let mut writes = Writes {
-            pipe: redis::pipe(),
-            sent: Vec::new(),
-            refused: None,
-        };
+        let mut writes = Writes::new();
         let mut compared = Compared {
             source: Tally::new(),
             target: Tally::new(),
@@ -176,8 +181,44 @@ impl Import<'_> {
                 writes.flush(&mut self.target)?;
             }
         }
+        if let Begin::At(start) = begin {
+            self.mend_behind(key, end.max(start - 1), &mut compared, &mut writes)?;
+        }
         writes.flush(&mut self.target)?;
-        differences.refused = writes.refused;
+        compared.differences.refused = writes.refused;
         Ok(compared)
+    }
+
+    /// Goes over what the target has behind `end`, as long as the source has nothing there. It
+    /// is asked after each page was read: what a writer brings to both is not taken for extra.
+    fn mend_behind(
+        &mut self,
+        key: &[u8],
+        end: i64,
+        compared: &mut Compared,
+        writes: &mut Writes,
+    ) -> std::result::Result<(), Stop> {
+        let Some(start) = end.checked_add(1) else {
+            return Ok(());
+        };
+        let mut theirs = Cursor::new(key, start, i64::MAX);
+        while let Some(sample) = theirs.peek(&mut self.target)? {
+            if theirs.take_fetched() > 0 {
+                let mut ours = Cursor::new(key, start, i64::MAX);
+                if ours.peek(&mut self.source)?.is_some() {
+                    break;
+                }
+            }
+            theirs.pass();
+            compared.target.add(&sample);
+            compared.differences.extra += 1;
+            if self.options.delete {
+                writes.delete(key, &sample);
+            }
+            if writes.pipe.len() >= WRITE_BATCH {
+                writes.flush(&mut self.target)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! label, option, rule and expiry.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
+mod both;
 mod csv;
 mod exact;
 #[allow(dead_code, reason = "shared with the tests of the protocol")]
