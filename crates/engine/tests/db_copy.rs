@@ -11,10 +11,13 @@ use latewood_model::{DuplicatePolicy, Ignore, Labels, Matcher, SeriesOptions, Te
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const FAR_MS: i64 = 1 << 50;
 /// Enough for several groups of the log.
 const SAMPLES: i64 = 3000;
+/// Longer than any test takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What the disk does for a database.
 const OPS: [Op; 5] = [Op::Write, Op::Sync, Op::IdleSync, Op::Create, Op::SyncDir];
 
@@ -164,9 +167,10 @@ fn a_dump_whose_time_has_passed_removes_nobody_who_came_meanwhile() {
     let db = filled(&SimDisk::new(), 2);
     let bytes = db.dump(b"src").unwrap();
     let (restores, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let begun = Instant::now();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::Acquire) {
+            while !is_over.load(Ordering::Acquire) && begun.elapsed() < PATIENCE {
                 let dump = Dump::parse(&bytes).unwrap();
                 let (restored, _) = db.restore(b"new", dump, Some(1), false).unwrap();
                 assert!(restored != Restored::Made, "{restored:?}");
@@ -179,6 +183,7 @@ fn a_dump_whose_time_has_passed_removes_nobody_who_came_meanwhile() {
             append(&db, &[sample(b"new", 1, 1.0)]).unwrap();
             // The one that was under way, which saw nobody there.
             while restores.load(Ordering::Acquire) == before {
+                assert!(begun.elapsed() < PATIENCE, "nobody restores");
                 std::thread::yield_now();
             }
             lost += 1 - db.remove(&[b"new"]).unwrap().0;

@@ -1,10 +1,11 @@
 //! Two connections on two event loops that change the same thing at once.
 
-use crate::harness::Server;
+use crate::harness::{PATIENCE, Server};
 use crate::memory::pipeline;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Instant;
 
 #[test]
 fn two_first_samples_of_a_series_add_up() {
@@ -42,7 +43,8 @@ fn a_series_that_is_made_anew_has_its_options() {
         let (mut remover, is_over) = (server.client(), &is_over);
         scope.spawn(move || {
             let lines = vec!["DEL k".to_owned(); 50];
-            while !is_over.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && begun.elapsed() < PATIENCE {
                 pipeline(&mut remover, &lines);
             }
         });

@@ -1,6 +1,7 @@
 //! MULTI, EXEC, DISCARD, WATCH, UNWATCH.
 
-use crate::harness::{Server, encoded, text};
+use crate::harness::{PATIENCE, Server, encoded, text};
+use std::time::Instant;
 
 #[test]
 fn commands_are_queued_and_run_together() {
@@ -137,6 +138,14 @@ fn a_watched_key_that_changes_stops_exec() {
     resp3.expect(&[("MULTI", "+OK\r\n"), ("EXEC", "_\r\n")]);
 }
 
+/// Asks until it is so.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{what} did not come");
+    }
+}
+
 #[test]
 fn a_watched_key_that_expires_stops_exec_and_one_that_had_does_not() {
     let server = Server::start();
@@ -150,13 +159,14 @@ fn a_watched_key_that_expires_stops_exec_and_one_that_had_does_not() {
     for round in 0..10 {
         other.expect(&soon_gone);
         client.expect(&watch);
-        while other.ask("EXISTS k") != ":0\r\n" {}
+        wait_until("the end of k", || other.ask("EXISTS k") == ":0\r\n");
         client.expect(&[("EXEC", "*-1\r\n")]);
         other.expect(&soon_gone);
-        while other.ask("EXISTS k") != ":0\r\n" {}
+        wait_until("the end of k", || other.ask("EXISTS k") == ":0\r\n");
         client.expect(&watch);
         // Its removal, whoever does it, changes nothing for who watches now.
-        while other.info("expired_keys") < 2 * round + 2 {}
+        let removed = 2 * round + 2;
+        wait_until("a removal", || other.info("expired_keys") >= removed);
         client.expect(&[("EXEC", "*1\r\n+PONG\r\n")]);
     }
 }
