@@ -44,6 +44,12 @@ fn add(group: &mut GroupBuilder, record: &Record<'_>) {
         Record::DeleteRule { id, destination } => group.delete_rule(*id, *destination),
         Record::RuleTake { id, all } => group.rule_take(*id, *all),
         Record::RuleDone { id } => group.rule_done(*id),
+        Record::RuleLeft {
+            id,
+            destination,
+            first,
+            last,
+        } => group.rule_left(*id, *destination, (*first, *last)),
         Record::Build { id, options } => group.build(*id, options),
         Record::FlushAll => group.flush_all(),
     }

@@ -170,10 +170,16 @@ impl Core {
                 }
             }
             let found = self.keys.find(hash, append.key);
-            self.freshen_destination(append.key)?;
+            let unread = self.freshen_destination(append.key)?;
             let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
             let mut state = self.shards[shard].lock();
             let outcome = match self.find_in(&mut state, shard, append, None, hash, &mut Untimed) {
+                // What its rule has yet to write there would follow.
+                Found::Here(_) | Found::Destination(_)
+                    if unread.check(append.timestamp, append.timestamp).is_err() =>
+                {
+                    Err(Refusal::Damaged)
+                }
                 Found::Here(id) | Found::Destination(id) => {
                     self.append_to(&mut state, append, id, default_policy, &mut Untimed)
                 }

@@ -20,6 +20,7 @@ use crate::observe::Observer;
 use crate::options::{Defaults, Options};
 use crate::query::spread::Readers;
 use crate::room::{self, Room};
+use crate::rules::Unread;
 use crate::series::Series;
 use crate::shard::{Shard, ShardState};
 use crate::stages::Stages;
@@ -74,7 +75,7 @@ pub(crate) struct Core {
     pub(crate) turns: Box<[Mutex<()>]>,
     /// Rules ever made.
     pub(crate) rules_made: AtomicU64,
-    /// Times the marks of a source could not be worked off.
+    /// Times the marks of a rule could not be worked off.
     pub(crate) rules_failed: AtomicU64,
     defaults: RwLock<Arc<Defaults>>,
     /// `defaults.duplicate_policy` again, for the write path.
@@ -257,6 +258,15 @@ impl Core {
         key: &[u8],
         read: impl FnOnce(&mut Series, SeriesId) -> T,
     ) -> Result<T> {
+        self.read_rows(key, |series, id, _| read(series, id))
+    }
+
+    /// The same for who reads samples: some may be unread rows of a rule.
+    pub(crate) fn read_rows<T>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&mut Series, SeriesId, &Unread) -> T,
+    ) -> Result<T> {
         let found = self.lock_series(key);
         let counter = if found.is_ok() {
             &self.reads_found
@@ -265,14 +275,16 @@ impl Core {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         let (mut state, mut id) = found?;
+        let mut unread = Unread::default();
         let series = state.slab.get(self.place_of(id));
         if let Some(source) = series.and_then(Series::source) {
             drop(state);
-            self.freshen_for_reader(source)?;
+            self.freshen_for_reader(source);
+            unread = self.unread_of(source, id);
             (state, id) = self.lock_series(key)?;
         }
         match state.slab.get_mut(self.place_of(id)) {
-            Some(series) => Ok(read(series, id)),
+            Some(series) => Ok(read(series, id, &unread)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
         }
     }

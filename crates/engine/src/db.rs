@@ -16,7 +16,8 @@ use crate::maintain::Workers;
 use crate::options::{Defaults, Durability, Options};
 use crate::query::{RangeQuery, Sink};
 use crate::replay::{RecoverySummary, recover};
-use crate::series::Deleted;
+use crate::rules::Unread;
+use crate::series::{Deleted, Series};
 use crate::stages::{Stage, Timed, Untimed};
 use crate::wal::{Position, Wal};
 use latewood_model::{Sample, SeriesOptions, Timestamp};
@@ -335,7 +336,8 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
-        let last = self.core.read(key, |series| series.last_sample())??;
+        let newest = |series: &mut Series, _, unread: &Unread| unread.newest_of(series);
+        let last = self.core.read_rows(key, newest)??;
         Ok(last.filter(|last| last.timestamp >= self.core.blocks.floor()))
     }
 
@@ -379,12 +381,12 @@ impl Db {
     /// flush writes them, and compaction folds them.
     ///
     /// # Errors
-    /// `Corrupt` where stored samples do not decode.
+    /// `Corrupt` where stored samples do not decode, and those of the log; what
+    /// they do not concern is done all the same.
     pub fn settle(&self) -> Result<()> {
-        self.core.settle_all()?;
-        self.core.freshen_all()?;
+        let settled = self.core.settle_all().and(self.core.freshen_all());
         // What rules wrote late.
-        self.core.settle_all()
+        settled.and(self.core.settle_all())
     }
 
     /// One step of maintenance, for a database without background threads:
@@ -392,20 +394,20 @@ impl Db {
     /// [`Durability::Interval`], prepares the log's next segment.
     ///
     /// # Errors
-    /// Those of [`Db::settle`] and of the log.
+    /// Those of [`Db::settle`] and of the log: the first, once all that it does
+    /// not concern is done.
     pub fn maintain(&self) -> Result<()> {
         self.core.look_at_memory();
         self.core.index.apply();
-        self.settle()?;
-        self.core.sweep_expired()?;
-        self.core.flush_if_due()?;
+        let settled = self.settle().and(self.core.sweep_expired());
+        let kept_up = settled.and(self.core.flush_if_due().map(drop));
         if let Some(wal) = &self.core.wal {
             if self.core.options.durability == Durability::Interval {
                 wal.sync_to(wal.written())?;
             }
             wal.background_tick()?;
         }
-        Ok(())
+        kept_up
     }
 
     /// Stops maintenance and brings the log to disk; without a log, everything

@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::db::Db;
 use crate::error::Result;
 use crate::refusal::Refusal;
+use crate::rules::Unread;
 use crate::shard::ShardState;
 use crate::stages::Untimed;
 use crate::wal::Position;
@@ -49,7 +50,7 @@ impl Db {
                 }
             }
             let found = core.keys.find(hash, key);
-            core.freshen_destination(key)?;
+            let unread = core.freshen_destination(key)?;
             let shard = found.map_or(core.shard_of_hash(hash), |id| core.shard_of(id));
             let mut state = core.shards[shard].lock();
             let append = Append {
@@ -63,7 +64,7 @@ impl Db {
             };
             let outcome = match core.find_in(&mut state, shard, &append, None, hash, &mut Untimed) {
                 Found::Here(id) | Found::Destination(id) => {
-                    core.increment_in(&mut state, append, id)
+                    core.increment_in(&mut state, append, id, &unread)
                 }
                 Found::Refused(refusal) => Err(refusal),
                 Found::Elsewhere => continue,
@@ -80,9 +81,10 @@ impl Core {
         state: &mut ShardState,
         mut append: Append<'_>,
         id: SeriesId,
+        unread: &Unread,
     ) -> Outcome {
         let newest = match state.slab.get(self.place_of(id)) {
-            Some(series) => series.last_sample().map_err(|_| Refusal::Damaged)?,
+            Some(series) => unread.newest_of(series).map_err(|_| Refusal::Damaged)?,
             None => return Err(Refusal::NoSuchKey),
         };
         // What no reader sees counts for nothing.

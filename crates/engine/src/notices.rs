@@ -25,6 +25,8 @@ pub(crate) enum About {
     Compaction,
     /// Late samples cannot be settled.
     Settle,
+    /// Rows of compaction rules cannot be computed.
+    Rules,
     /// Writes are refused for the memory budget.
     Memory,
     /// Writes are refused for the disk budget.
@@ -40,7 +42,7 @@ impl About {
     /// instead, where a sentence names something.
     fn others(self) -> &'static str {
         match self {
-            Self::Settle => ", of this series or others",
+            Self::Settle | Self::Rules => ", of this series or others",
             Self::Damage => ", of this file or others",
             _ => "",
         }

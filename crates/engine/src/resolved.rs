@@ -179,14 +179,19 @@ impl Core {
         let SeriesRef { id, key } = append.series;
         loop {
             self.purge(key)?;
-            self.freshen_destination(key)?;
+            let unread = self.freshen_destination(key)?;
             let mut state = self.shards[self.shard_of(*id)].lock();
             // Its time came while this was on its way here.
             if self.is_current(&state, append.series) && self.is_expired(&state, self.place_of(*id))
             {
                 continue;
             }
-            let outcome = self.append_here(&mut state, append, default_policy, &mut Untimed);
+            let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
+            let outcome = match is_current && unread.check(at, at).is_err() {
+                // What its rule has yet to write there would follow.
+                true => Err(Refusal::Damaged),
+                false => self.append_here(&mut state, append, default_policy, &mut Untimed),
+            };
             return Ok((outcome, self.log_group(&mut state)?));
         }
     }

@@ -19,6 +19,7 @@ enum Entry {
     Rename(u32, Vec<u8>),
     Expire(u32, Option<i64>),
     Build(u32, SeriesOptions),
+    RuleLeft(u32, u32, i64, i64),
     FlushAll,
 }
 
@@ -35,6 +36,9 @@ impl Entry {
             Self::Rename(id, key) => group.rename(SeriesId(*id), key),
             Self::Expire(id, at_ms) => group.expire(SeriesId(*id), *at_ms),
             Self::Build(id, options) => group.build(SeriesId(*id), options),
+            Self::RuleLeft(id, to, first, last) => {
+                group.rule_left(SeriesId(*id), SeriesId(*to), (*first, *last));
+            }
             Self::FlushAll => group.flush_all(),
         }
     }
@@ -73,6 +77,12 @@ impl Entry {
             Self::Build(id, options) => Record::Build {
                 id: SeriesId(id),
                 options: Box::new(options),
+            },
+            Self::RuleLeft(id, destination, first, last) => Record::RuleLeft {
+                id: SeriesId(id),
+                destination: SeriesId(destination),
+                first,
+                last,
             },
             Self::FlushAll => Record::FlushAll,
         }
@@ -145,6 +155,8 @@ fn entries() -> impl Strategy<Value = Entry> {
         1 => (ids(), proptest::option::of(1..=i64::MAX))
             .prop_map(|(id, at_ms)| Entry::Expire(id, at_ms)),
         1 => (ids(), options()).prop_map(|(id, options)| Entry::Build(id, options)),
+        1 => (ids(), ids(), any::<i64>(), any::<i64>())
+            .prop_map(|(i, d, f, l)| Entry::RuleLeft(i, d, f, l)),
         1 => Just(Entry::FlushAll),
     ]
 }

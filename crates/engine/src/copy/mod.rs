@@ -135,10 +135,12 @@ impl Db {
     fn original(&self, key: &[u8]) -> Result<Original> {
         let core = &self.core;
         loop {
-            let (id, snapshot, options) = core.read_numbered(key, |series, id| {
+            let (id, read, snapshot, options) = core.read_rows(key, |series, id, unread| {
+                let read = unread.check(Timestamp::MIN, Timestamp::MAX);
                 let snapshot = series.snapshot(core.blocks.floor(), Timestamp::MAX);
-                (id, snapshot, series.options(core.labels_of(id)))
+                (id, read, snapshot, series.options(core.labels_of(id)))
             })?;
+            read?;
             let state = core.shards[core.shard_of(id)].lock();
             let place = core.place_of(id);
             // Gone already: whether it would have expired is not known any more.

@@ -39,10 +39,17 @@ pub(super) fn run(core: &Core) {
 
 impl Core {
     /// Settles everything that waits in any shard.
+    ///
+    /// # Errors
+    /// Of the first series that cannot be settled, once the others are.
     pub(crate) fn settle_all(&self) -> Result<()> {
         let settler = self.settler.lock();
         self.turn(&settler, 0);
-        self.settle_ready(&settler, &mut Encoder::new())
+        let (mut settled, mut encoder) = (Ok(()), Encoder::new());
+        while let Err(error) = self.settle_ready(&settler, &mut encoder) {
+            settled = settled.and(Err(error));
+        }
+        settled
     }
 
     /// Looks at every series that waits: those that got nothing since the last

@@ -10,8 +10,9 @@
 use super::merge::MergeSource;
 use super::{Neighbours, RangeQuery, Sink, nearest, run};
 use crate::db::Db;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::SeriesRef;
+use crate::rules::Unread;
 use crate::series::{Series, Snapshot};
 use crate::shard::ShardState;
 use latewood_model::{Labels, Sample, Timestamp};
@@ -29,6 +30,8 @@ pub struct View {
     snapshot: Snapshot,
     /// What lies before and after the span, where the query interpolates.
     outside: Option<Box<(Snapshot, Snapshot)>>,
+    /// Why there are no rows to be had, where it is known already.
+    fault: Option<Arc<Error>>,
 }
 
 /// The newest sample of a series, and who it is.
@@ -55,7 +58,11 @@ pub struct Found {
 
 impl View {
     /// Takes from `series` what `query` needs; nothing before `floor` is there.
-    pub(crate) fn of(series: &mut Series, query: &RangeQuery, floor: Timestamp) -> Self {
+    fn of(series: &mut Series, query: &RangeQuery, floor: Timestamp, unread: &Unread) -> Self {
+        let read = match query.needs_neighbours() {
+            true => unread.check(Timestamp::MIN, Timestamp::MAX),
+            false => unread.check(query.from, query.to),
+        };
         let outside = query.needs_neighbours().then(|| {
             let before = series.snapshot(floor, query.from.saturating_sub(1));
             let after = series.snapshot(floor.max(query.to.saturating_add(1)), Timestamp::MAX);
@@ -64,17 +71,22 @@ impl View {
         Self {
             snapshot: series.snapshot(floor.max(query.from), query.to),
             outside,
+            fault: read.err().map(Arc::new),
         }
     }
 
     /// The same with the open bucket of a rule's destination as one more sample.
-    fn with_open(mut self, open: Option<Sample>) -> Self {
-        if let Some(open) = open {
-            self.snapshot.add_open(open);
-            if let Some(outside) = &mut self.outside {
-                outside.0.add_open(open);
-                outside.1.add_open(open);
+    fn with_open(mut self, open: Result<Option<Sample>>) -> Self {
+        match open {
+            Ok(Some(open)) => {
+                self.snapshot.add_open(open);
+                if let Some(outside) = &mut self.outside {
+                    outside.0.add_open(open);
+                    outside.1.add_open(open);
+                }
             }
+            Ok(None) => {}
+            Err(error) => self.fault = Some(Arc::new(error)),
         }
         self
     }
@@ -101,6 +113,9 @@ impl View {
     /// # Errors
     /// `Corrupt`, and `Invalid` for a query out of its ranges.
     pub fn run(self, query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
+        if let Some(fault) = self.fault {
+            return Err(Error::new(fault.kind(), fault.to_string()));
+        }
         let neighbours = match self.outside {
             Some(outside) => neighbours(query, outside.0, outside.1)?,
             None => Neighbours::default(),
@@ -151,10 +166,10 @@ impl Db {
             false => None,
         };
         let floor = self.core.blocks.floor();
-        let view = self
-            .core
-            .read(key, |series| View::of(series, query, floor))?;
-        Ok(view.with_open(open))
+        let view = self.core.read_rows(key, |series, _, unread| {
+            View::of(series, query, floor, unread)
+        })?;
+        Ok(view.with_open(Ok(open)))
     }
 
     /// About how many samples `query` reads of all `series`. Of many series
@@ -163,7 +178,7 @@ impl Db {
         let apart = series.len().div_ceil(ASKED_MAX).max(1);
         let asked = series.iter().step_by(apart);
         let samples = asked.filter_map(|series| {
-            self.look(series, |held| held.samples_about(query.from, query.to))
+            self.look(series, |held, _| held.samples_about(query.from, query.to))
         });
         samples.sum::<u64>().saturating_mul(apart as u64)
     }
@@ -193,7 +208,8 @@ impl Db {
         let floor = self.core.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
         for some in series.chunks(LOOKS_MAX) {
-            samples.extend(self.look_at(some, |_, _| (), |held| held.last_sample()));
+            let newest = |held: &mut Series, unread: &Unread| unread.newest_of(held);
+            samples.extend(self.look_at(some, |_, _| (), newest));
         }
         let found = series.into_iter().zip(samples);
         let found = found.filter_map(|(series, sample)| {
@@ -214,18 +230,19 @@ impl Db {
         }
         let floor = self.core.blocks.floor();
         let touch = |state: &ShardState, places: &[usize]| state.touch_samples(places);
-        self.look_at(series, touch, |held| View::of(held, query, floor))
+        self.look_at(series, touch, |held, unread| {
+            View::of(held, query, floor, unread)
+        })
     }
 
     /// A view of one series; `None` where it is gone.
     fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
         let open = match query.latest {
-            // Samples that cannot be read are reported by who reads them.
-            true => self.core.open_bucket(series.id).unwrap_or_default(),
-            false => None,
+            true => self.core.open_bucket(series.id),
+            false => Ok(None),
         };
         let floor = self.core.blocks.floor();
-        let view = self.look(series, |held| View::of(held, query, floor))?;
+        let view = self.look(series, |held, unread| View::of(held, query, floor, unread))?;
         Some(view.with_open(open))
     }
 
@@ -236,7 +253,7 @@ impl Db {
         &self,
         series: &[SeriesRef],
         touch: impl Fn(&ShardState, &[usize]),
-        read: impl Fn(&mut Series) -> T,
+        read: impl Fn(&mut Series, &Unread) -> T,
     ) -> Vec<Option<T>> {
         let core = &self.core;
         let mut found: Vec<Option<T>> = series.iter().map(|_| None).collect();
@@ -260,7 +277,9 @@ impl Db {
                     continue;
                 }
                 match state.slab.get_mut(place) {
-                    Some(held) if held.source().is_none() => found[at] = Some(read(held)),
+                    Some(held) if held.source().is_none() => {
+                        found[at] = Some(read(held, &Unread::default()));
+                    }
                     // Its rule may have work left.
                     Some(_) => behind.push(at),
                     None => {}
@@ -281,19 +300,24 @@ impl Db {
     }
 
     /// Reads a series under its shard's lock; `None` where it is gone.
-    fn look<T>(&self, series: &SeriesRef, read: impl FnOnce(&mut Series) -> T) -> Option<T> {
+    fn look<T>(
+        &self,
+        series: &SeriesRef,
+        read: impl FnOnce(&mut Series, &Unread) -> T,
+    ) -> Option<T> {
         let place = self.core.place_of(series.id);
         let shard = &self.core.shards[self.core.shard_of(series.id)];
         let mut state = shard.lock();
+        let mut unread = Unread::default();
         if let Some(source) = state.slab.get(place)?.source() {
             drop(state);
-            // Samples that cannot be read are reported by who reads them.
-            let _ = self.core.freshen_for_reader(source);
+            self.core.freshen_for_reader(source);
+            unread = self.core.unread_of(source, series.id);
             state = shard.lock();
         }
         match self.core.is_expired(&state, place) {
             true => None,
-            false => state.slab.get_mut(place).map(read),
+            false => state.slab.get_mut(place).map(|held| read(held, &unread)),
         }
     }
 }

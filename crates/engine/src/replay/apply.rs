@@ -137,19 +137,10 @@ impl Replayer<'_> {
             Record::Expire { id, at_ms } if state.slab.get(core.place_of(id)).is_some() => {
                 core.note_expiry(state, id, at_ms);
             }
-            Record::RuleTake { id, all } => core.replay_take(state, id, all),
-            Record::RuleDone { id } => core.replay_done(state, id),
-            Record::CreateRule {
-                id,
-                destination,
-                spec,
-            } => core.replay_create_rule(state, id, destination, spec),
-            Record::DeleteRule { id, destination } => {
-                core.replay_delete_rule(state, id, destination);
-            }
             // Times of series that are gone count for nothing; the other one
             // concerns all shards, and the caller sees to it.
             Record::Expire { .. } | Record::FlushAll => {}
+            rule => core.replay_rule(state, rule),
         }
         Ok(())
     }
@@ -285,6 +276,7 @@ fn id_of(record: &Record<'_>) -> Option<SeriesId> {
         | Record::DeleteRule { id, .. }
         | Record::RuleTake { id, .. }
         | Record::RuleDone { id }
+        | Record::RuleLeft { id, .. }
         | Record::Rename { id, .. }
         | Record::Build { id, .. }
         | Record::Expire { id, .. } => Some(id),

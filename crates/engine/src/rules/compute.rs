@@ -6,14 +6,19 @@
 //! a marked one, and needs the numbers next to those: it is computed group of
 //! buckets by group of buckets.
 //!
+//! Samples that cannot be read cost the buckets that need them, no others.
+//!
 //! Pure; tested by `tests/db_rules.rs` and the model test.
 
 use super::Rule;
+use super::marks::join;
+use super::past::{holds, subtract};
+use super::picked::{Damage, Picked};
 use crate::error::Result;
 use crate::query::merge::MergeSource;
 use crate::query::nearest;
 use crate::query::window::{Bucket, Window};
-use crate::query::{self, Aggregation, BatchStats, BucketStamp, Neighbours, RangeQuery, Sink};
+use crate::query::{self, Aggregation, BucketStamp, Neighbours, RangeQuery, Sink};
 use crate::series::Snapshot;
 use latewood_model::{Sample, Timestamp};
 use std::ops::ControlFlow;
@@ -40,6 +45,9 @@ pub(super) struct Output {
     pub(super) rows: Vec<Sample>,
     /// Where marked buckets have none, by their first and last timestamp.
     pub(super) gaps: Vec<(Timestamp, Timestamp)>,
+    /// Marked buckets in neither, as their samples cannot be read; they ascend
+    /// without meeting.
+    pub(super) damage: Option<Damage>,
 }
 
 impl<'a> Part<'a> {
@@ -55,45 +63,92 @@ impl<'a> Part<'a> {
 }
 
 /// Computes the buckets in `dirty`, which ascends without meeting.
-pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<Output> {
+pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Output {
     let window = rule.window();
-    let (Some(first), Some(last)) = (dirty.first(), dirty.last()) else {
-        return Ok(Output::default());
-    };
-    let mut rows = Vec::new();
+    let mut output = Output::default();
     if rule.interpolates() {
         for group in groups(dirty, rule.spec.bucket_ms) {
-            twa_rows(rule, group, part, &mut rows)?;
+            output.read(rule, group, part);
         }
         // A bucket between two groups is in both, also one past the second
         // where that has no numbers.
-        rows.sort_by_key(|row| row.timestamp);
-        rows.dedup_by_key(|row: &mut Sample| row.timestamp);
+        output.rows.sort_by_key(|row| row.timestamp);
+        output.rows.dedup_by_key(|row: &mut Sample| row.timestamp);
     } else {
-        let mut picked = Picked {
-            source: MergeSource::new(part.snapshot.clone(), false)?,
-            dirty,
-            place: 0,
+        output.read(rule, dirty, part);
+    }
+    let mut unread: &[Bucket] = &[];
+    if let Some(damage) = &mut output.damage {
+        join(&mut damage.spans);
+        unread = &damage.spans;
+    }
+    output.rows.retain(|row| {
+        let first = window.containing(row.timestamp).first;
+        // A line also reaches buckets beside the marked ones.
+        let is_kept = rule.past.is_lost(row.timestamp) || holds(unread, row.timestamp);
+        first < part.open_from && !is_kept
+    });
+    let mut read = dirty.to_vec();
+    subtract(&mut read, unread);
+    output.gaps = gaps(window, &read, &output.rows);
+    output
+}
+
+impl Output {
+    /// Adds what the buckets in `dirty` hold. Where that fails as a whole, as
+    /// over a damaged index, halves of them are tried.
+    fn read(&mut self, rule: &Rule, dirty: &[Bucket], part: &Part<'_>) {
+        let read = match rule.interpolates() {
+            true => twa_rows(rule, dirty, part, &mut self.rows),
+            false => self.read_buckets(rule, dirty, part),
         };
+        match read {
+            Ok(()) => {}
+            Err(error) if dirty.len() < 2 => {
+                Damage::add(&mut self.damage, dirty.iter().copied(), error);
+            }
+            Err(_) => {
+                let (older, newer) = dirty.split_at(dirty.len() / 2);
+                self.read(rule, older, part);
+                self.read(rule, newer, part);
+            }
+        }
+    }
+
+    fn read_buckets(&mut self, rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Result<()> {
+        let (Some(first), Some(last)) = (dirty.first(), dirty.last()) else {
+            return Ok(());
+        };
+        let mut picked = Picked::new(part.snapshot.narrow(first.first, last.last), dirty)?;
         let query = query_of(rule, first.first.max(part.since), last.last);
         let mut sink = Rows::default();
         query::run(&query, Neighbours::default(), &mut picked, &mut sink)?;
-        rows = sink.0;
-        let mut place = 0;
-        rows.retain(|row| {
-            while dirty[place].last < row.timestamp && place + 1 < dirty.len() {
-                place += 1;
-            }
-            dirty[place].contains(row.timestamp)
-        });
+        let marked = sink.0.into_iter();
+        self.rows
+            .extend(marked.filter(|row| holds(dirty, row.timestamp)));
+        if let Some(Damage { mut spans, error }) = picked.damage {
+            join(&mut spans);
+            let met = buckets_in(rule.window(), dirty, &spans);
+            Damage::add(&mut self.damage, met, error);
+        }
+        Ok(())
     }
-    // A line also reaches buckets beside the marked ones.
-    rows.retain(|row| {
-        let is_closed = window.containing(row.timestamp).first < part.open_from;
-        is_closed && !rule.past.is_lost(row.timestamp)
-    });
-    let gaps = gaps(window, dirty, &rows);
-    Ok(Output { rows, gaps })
+}
+
+/// The buckets in `dirty` that `spans` meet. Both ascend without meeting.
+fn buckets_in(window: Window, dirty: &[Bucket], spans: &[Bucket]) -> Vec<Bucket> {
+    let mut met = Vec::new();
+    for span in spans {
+        let start = dirty.partition_point(|marked| marked.last < span.first);
+        let inside = dirty[start..].iter();
+        for marked in inside.take_while(|marked| marked.first <= span.last) {
+            met.push(Bucket {
+                first: window.containing(span.first.max(marked.first)).first,
+                last: window.containing(span.last.min(marked.last)).last,
+            });
+        }
+    }
+    met
 }
 
 fn query_of(rule: &Rule, from: Timestamp, to: Timestamp) -> RangeQuery {
@@ -212,60 +267,5 @@ impl Sink for Rows {
         self.0
             .extend(rows.map(|(&at, &value)| Sample::new(at, value)));
         ControlFlow::Continue(())
-    }
-}
-
-/// The batches of a source that reach into marked buckets.
-struct Picked<'a> {
-    source: MergeSource,
-    dirty: &'a [Bucket],
-    place: usize,
-}
-
-impl Picked<'_> {
-    /// Passes over batches without marked buckets; false at the end.
-    fn seek(&mut self) -> bool {
-        while let Some((low, high)) = self.source.upcoming_span() {
-            while self
-                .dirty
-                .get(self.place)
-                .is_some_and(|span| span.last < low)
-            {
-                self.place += 1;
-            }
-            match self.dirty.get(self.place) {
-                None => return false,
-                Some(span) if span.first <= high => return true,
-                Some(_) => query::Source::skip(&mut self.source),
-            }
-        }
-        false
-    }
-}
-
-impl query::Source for Picked<'_> {
-    fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool> {
-        if !self.seek() {
-            timestamps.clear();
-            values.clear();
-            return Ok(false);
-        }
-        self.source.next(timestamps, values)
-    }
-
-    fn peek_stats(&mut self) -> Option<BatchStats> {
-        if self.seek() {
-            self.source.peek_stats()
-        } else {
-            None
-        }
-    }
-
-    fn split(&mut self) -> Result<bool> {
-        self.source.split()
-    }
-
-    fn skip(&mut self) {
-        self.source.skip();
     }
 }

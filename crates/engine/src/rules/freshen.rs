@@ -3,13 +3,17 @@
 //! One thread at a time works on a source, which its *turn* says: a lock that
 //! is never asked for while a shard is locked. A crash in between leaves the
 //! marks in flight, so the work is done again; doing it twice is no harm.
+//!
+//! What damage keeps from being brought up to date is told, noted
+//! ([`super::unread`]) and stops nothing: the errors here are those of the log.
 
 use super::compute::{Output, Part, rows_of};
 use super::marks::{Marks, join};
-use super::{Link, Links, Rule};
+use super::picked::Damage;
+use super::{Link, Links, Rule, Unread};
 use crate::block::partition_of;
 use crate::core::Core;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::observe;
 use crate::query::window::Bucket;
 use crate::series::{Fate, Series, Snapshot};
@@ -44,10 +48,11 @@ struct Work {
 
 impl Core {
     /// Works off the marks of a source; afterwards its destinations hold
-    /// whatever samples acknowledged before the call come to.
+    /// whatever samples acknowledged before the call come to, but for rows that
+    /// are unread.
     ///
     /// # Errors
-    /// `Corrupt`, and those of the log; the marks stay.
+    /// Those of the log; the marks stay.
     pub(crate) fn freshen(&self, source: SeriesId, take: Take) -> Result<()> {
         let written = self.work_off(source, take)?;
         if let Some(tell) = &self.options.on_rule_write {
@@ -73,32 +78,43 @@ impl Core {
         };
         if settles {
             // Chunks are cheaper to read; where another thread settles, late
-            // samples are merged as they are read.
-            self.settle_one(source)?;
+            // samples are merged as they are read; so they are where it fails,
+            // which is told.
+            let _ = self.settle_one(source);
         }
         let Some(work) = self.take_marks(source, take)? else {
             return Ok(written);
         };
         let begun_ns = self.env.clock.monotonic_ns();
+        let mut met = Vec::with_capacity(work.rules.len());
         for (rule, dirty) in &work.rules {
-            let rows = rows_of(rule, dirty, &work.part(rule))?;
-            written.extend(self.write_rows(source, rule, &rows)?);
+            let mut output = rows_of(rule, dirty, &work.part(rule));
+            match self.write_rows(source, rule, &output) {
+                Ok(key) => written.extend(key),
+                Err(error) => {
+                    // Where it was not the log, the destination is damaged.
+                    self.check_writable()?;
+                    let spans = dirty.clone();
+                    output.damage = Some(Damage { spans, error });
+                }
+            }
+            if let Some(damage) = &output.damage {
+                self.tell_unread(source, rule, damage);
+            }
+            met.push(output.damage);
         }
         let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.observer.note(observe::Work::Rules, took_ns);
-        self.forget_marks(source)?;
+        self.forget_marks(source, &work, &met)?;
         Ok(written)
     }
 
     /// The same for somebody who reads: once the log has failed nothing can be
     /// written any more, and what destinations hold is read as it is.
-    pub(crate) fn freshen_for_reader(&self, source: SeriesId) -> Result<()> {
-        if self.check_writable().is_err() {
-            return Ok(());
-        }
-        match self.freshen(source, Take::All) {
-            Err(error) if error.kind() != ErrorKind::Corrupt => Ok(()),
-            outcome => outcome,
+    pub(crate) fn freshen_for_reader(&self, source: SeriesId) {
+        if self.check_writable().is_ok() {
+            // A log that fails on the way tells its writers.
+            let _ = self.freshen(source, Take::All);
         }
     }
 
@@ -121,41 +137,50 @@ impl Core {
         self.freshen(source, Take::All)
     }
 
-    /// Works off what rules have yet to write to the series under `key`.
-    pub(crate) fn freshen_destination(&self, key: &[u8]) -> Result<()> {
+    /// Works off what rules have yet to write to the series under `key`; what
+    /// they could not.
+    pub(crate) fn freshen_destination(&self, key: &[u8]) -> Result<Unread> {
         let Ok((state, id)) = self.lock_series(key) else {
-            return Ok(());
+            return Ok(Unread::default());
         };
         let series = state.slab.get(self.place_of(id));
         let Some(source) = series.and_then(Series::source) else {
-            return Ok(());
+            return Ok(Unread::default());
         };
         drop(state);
-        self.freshen(source, Take::All)
+        self.freshen(source, Take::All)?;
+        Ok(self.unread_of(source, id))
     }
 
     /// Works off what is marked in any source.
+    ///
+    /// # Errors
+    /// Those of the log. `Corrupt`, once all is done, where some rows could not
+    /// be computed.
     pub(crate) fn freshen_all(&self) -> Result<()> {
+        let mut read = Ok(());
         for shard in 0..self.shards.len() {
             let mut from = 0;
             while let Some((works, next)) = self.working(shard, from) {
                 for place in works {
-                    self.freshen(self.id_of(shard, place), Take::All)?;
+                    let source = self.id_of(shard, place);
+                    self.freshen(source, Take::All)?;
+                    read = read.and(self.check_read(source));
                 }
                 from = next;
             }
         }
-        Ok(())
+        read
     }
 
-    /// The places of those of the next series of a shard that have work, and
-    /// where to go on; `None` behind the last.
+    /// The places of those of the next series of a shard that have work, or had
+    /// in vain, and where to go on; `None` behind the last.
     fn working(&self, shard: usize, from: usize) -> Option<(Vec<usize>, usize)> {
         let state = self.shards[shard].lock();
         let (mut works, mut next) = (Vec::new(), None);
         for (place, series) in state.slab.iter_from(from).take(LOOKS_MAX) {
             next = Some(place + 1);
-            if series.has_rule_work(Take::All) {
+            if series.has_rule_work(Take::All) || series.has_unread() {
                 works.push(place);
             }
         }
@@ -225,14 +250,21 @@ impl Core {
         Ok(work)
     }
 
-    fn forget_marks(&self, id: SeriesId) -> Result<()> {
+    /// Forgets the marks in flight, which were `work`; `damage` is what each of
+    /// its rules met.
+    fn forget_marks(&self, id: SeriesId, work: &Work, damage: &[Option<Damage>]) -> Result<()> {
         let mut guard = self.shards[self.shard_of(id)].lock();
         let state = &mut *guard;
-        let series = state.slab.get_mut(self.place_of(id));
-        if let Some(source) = series.and_then(Series::source_mut) {
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            return Ok(());
+        };
+        let floor = series.retention_floor().max(self.blocks.floor());
+        if let Some(source) = series.source_mut() {
             source.done();
+            source.note_unread(&work.rules, damage, floor);
             if self.wal.is_some() {
                 state.group.rule_done(id);
+                source.log_unread(id, &mut state.group);
             }
         }
         self.log_group(state).map(drop)
@@ -326,10 +358,12 @@ impl Core {
         let Some(series) = state.slab.get_mut(self.place_of(id)) else {
             return Ok(None);
         };
-        if !series.holds_any(from, to)? {
+        // Where that cannot be read, a deletion does no harm.
+        if !series.holds_any(from, to).unwrap_or(true) {
             return Ok(None);
         }
-        series.delete_range(from, to, &mut state.sealer)?;
+        // Damage does not keep them; who reads what is left meets it.
+        let _ = series.delete_logged(from, to, &mut state.sealer)?;
         let key = series.key.clone();
         self.recount(state, self.place_of(id));
         if self.wal.is_some() {
@@ -375,7 +409,7 @@ impl Series {
     fn rule_work(&mut self, floor: Timestamp) -> Option<Work> {
         let newest = self.newest();
         let kept_from = self.retention_floor().max(floor);
-        let rules = self.source_mut()?.work(newest);
+        let rules = self.source_mut()?.work(newest, kept_from);
         let starts = rules.iter().filter_map(|(_, dirty)| dirty.first());
         let ends = rules.iter().filter_map(|(_, dirty)| dirty.last());
         let span = starts
@@ -408,9 +442,15 @@ impl Series {
 }
 
 impl super::Source {
-    /// Each rule with the marked spans of its time.
-    fn work(&mut self, newest: Option<Timestamp>) -> Vec<(Rule, Vec<Bucket>)> {
+    /// Each rule with the marked spans of its time. Nothing before `kept_from`
+    /// is sure to be there.
+    fn work(
+        &mut self,
+        newest: Option<Timestamp>,
+        kept_from: Timestamp,
+    ) -> Vec<(Rule, Vec<Bucket>)> {
         let mut work = Vec::with_capacity(self.rules.len());
+        let tries_again = std::mem::take(&mut self.tries_again);
         for rule in &self.rules {
             let window = rule.window();
             let mut dirty = Vec::new();
@@ -421,12 +461,16 @@ impl super::Source {
                 .map_or(Timestamp::MAX, |newest| window.containing(newest).first);
             self.in_flight.spans(window, open, &mut dirty);
             rule.own_in_flight.spans(window, open, &mut dirty);
+            if tries_again {
+                dirty.extend(rule.whole_unread(kept_from));
+            }
             join(&mut dirty);
             self.kept += u64::from(rule.past.leave_alone(&mut dirty));
             let light = Rule {
                 own: Marks::default(),
                 own_in_flight: Marks::default(),
                 past: rule.past.clone(),
+                unread: Vec::new(),
                 ..*rule
             };
             work.push((light, dirty));

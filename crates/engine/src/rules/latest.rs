@@ -47,7 +47,7 @@ impl Core {
                 None => return Ok(None),
             }
         };
-        self.freshen_for_reader(source)?;
+        self.freshen_for_reader(source);
         let floor = self.blocks.floor();
         let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(None);
@@ -56,9 +56,13 @@ impl Core {
             since: rule.since,
             ..Part::new(&snapshot)
         };
-        let rows = rows_of(&rule, &[bucket], &part)?.rows;
+        let output = rows_of(&rule, &[bucket], &part);
+        if let Some(damage) = output.damage {
+            return Err(damage.error);
+        }
         // A line gives rows of the buckets beside it, too.
-        let open = rows.into_iter().find(|row| bucket.contains(row.timestamp));
+        let mut rows = output.rows.into_iter();
+        let open = rows.find(|row| bucket.contains(row.timestamp));
         Ok(open.filter(|row| row.timestamp >= floor))
     }
 

@@ -135,7 +135,7 @@ impl Core {
             .ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
     }
 
-    fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
+    pub(super) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
         let state = self.shards[self.shard_of(id)].lock();
         let place = self.place_of(id);
         let series = state.slab.get(place)?;

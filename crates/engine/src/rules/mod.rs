@@ -21,6 +21,8 @@
 //! 4. Marks are a function of the source's records in the log, so replay makes
 //!    them again; a TAKE record moves them to those in flight and a DONE record
 //!    forgets these.
+//! 5. A bucket whose samples cannot be read is no longer marked, so that it
+//!    stops nothing else; who reads its row is told ([`unread`]).
 //!
 //! Tested by `tests/db_rules.rs` and the model test.
 
@@ -30,11 +32,14 @@ mod latest;
 mod link;
 pub(crate) mod marks;
 pub(crate) mod past;
+mod picked;
 mod policy;
 mod replay;
 mod stored;
+mod unread;
 
 pub(crate) use freshen::Take;
+pub(crate) use unread::Unread;
 
 use crate::query::window::{Bucket, Window};
 use latewood_model::{Aggregator, SeriesId, Timestamp};
@@ -106,6 +111,8 @@ pub(crate) struct Rule {
     own: Marks,
     own_in_flight: Marks,
     past: Past,
+    /// Buckets that were computed in vain, as spans that ascend without meeting.
+    pub(crate) unread: Vec<Bucket>,
 }
 
 impl Rule {
@@ -138,6 +145,7 @@ impl Rule {
             own: Marks::default(),
             own_in_flight: Marks::default(),
             past: Past::default(),
+            unread: Vec::new(),
         }
     }
 }
@@ -157,6 +165,8 @@ pub(crate) struct Source {
     in_flight: Marks,
     /// The late marks should be worked off, too.
     pub(crate) late_due: bool,
+    /// What could not be read before the start is to be tried again.
+    tries_again: bool,
     /// It stands in its shard's list of sources with work.
     pub(crate) queued: bool,
     /// Samples older than this may be gone, deleted as expired. Which buckets
@@ -178,6 +188,7 @@ impl Default for Source {
             late: Marks::default(),
             in_flight: Marks::default(),
             late_due: false,
+            tries_again: false,
             queued: false,
             lost_to: Timestamp::MIN,
             kept: 0,
@@ -299,6 +310,7 @@ impl Source {
             // Time begins at 0: before that nothing was taken.
             if floor > 0 {
                 rule.past.lose(rule.window(), floor, newest);
+                rule.forget_lost();
             }
         }
     }
@@ -312,6 +324,7 @@ impl Source {
     pub(crate) fn has_prompt_work(&self) -> bool {
         let own = |rule: &Rule| !rule.own.is_empty() || !rule.own_in_flight.is_empty();
         self.late_due
+            || self.tries_again
             || !self.prompt.is_empty()
             || !self.in_flight.is_empty()
             || self.rules.iter().any(own)
@@ -414,8 +427,10 @@ impl Source {
             .iter()
             .flat_map(|rule| [&rule.own, &rule.own_in_flight]);
         let marks: usize = shared.into_iter().chain(own).map(Marks::memory_bytes).sum();
+        let unread = self.rules.iter().map(|rule| rule.unread.capacity());
+        let unread = unread.sum::<usize>() * size_of::<Bucket>();
         let pasts: usize = self.rules.iter().map(|rule| rule.past.memory_bytes()).sum();
-        self.rules.capacity() * size_of::<Rule>() + marks + pasts
+        self.rules.capacity() * size_of::<Rule>() + marks + pasts + unread
     }
 }
 

@@ -118,13 +118,14 @@ impl Past {
     }
 }
 
-fn holds(spans: &[Bucket], at: Timestamp) -> bool {
+/// Whether one of `spans`, which ascend without meeting, holds `at`.
+pub(super) fn holds(spans: &[Bucket], at: Timestamp) -> bool {
     let behind = spans.partition_point(|span| span.first <= at);
     behind > 0 && spans[behind - 1].contains(at)
 }
 
 /// Joins what meets, and the oldest spans where there are too many.
-fn tidy(spans: &mut Vec<Bucket>) {
+pub(super) fn tidy(spans: &mut Vec<Bucket>) {
     join(spans);
     if let Some(excess) = spans.len().checked_sub(SPANS_MAX) {
         spans[excess].first = spans[0].first;
@@ -135,7 +136,7 @@ fn tidy(spans: &mut Vec<Bucket>) {
 }
 
 /// Takes the times in `taken` out of `spans`; both ascend.
-fn subtract(spans: &mut Vec<Bucket>, taken: &[Bucket]) {
+pub(super) fn subtract(spans: &mut Vec<Bucket>, taken: &[Bucket]) {
     if taken.is_empty() {
         return;
     }

@@ -5,13 +5,37 @@ use super::{Link, Links, Rule, RuleSpec, Take};
 use crate::core::Core;
 use crate::series::Series;
 use crate::shard::ShardState;
-use latewood_model::SeriesId;
+use crate::wal::Record;
+use latewood_model::{SeriesId, Timestamp};
 use std::sync::atomic::Ordering;
 
 impl Core {
+    /// Does again what a record says of rules; others say nothing of them.
+    pub(crate) fn replay_rule(&self, state: &mut ShardState, record: Record<'_>) {
+        match record {
+            Record::CreateRule {
+                id,
+                destination,
+                spec,
+            } => self.replay_create_rule(state, id, destination, spec),
+            Record::DeleteRule { id, destination } => {
+                self.replay_delete_rule(state, id, destination);
+            }
+            Record::RuleTake { id, all } => self.replay_take(state, id, all),
+            Record::RuleDone { id } => self.replay_done(state, id),
+            Record::RuleLeft {
+                id,
+                destination,
+                first,
+                last,
+            } => self.replay_left(state, id, destination, (first, last)),
+            _ => {}
+        }
+    }
+
     /// Makes a rule again, at its source. What the destination is by then is
     /// not known: it may be further on in its history. See [`Core::tie_rules`].
-    pub(crate) fn replay_create_rule(
+    fn replay_create_rule(
         &self,
         state: &mut ShardState,
         source: SeriesId,
@@ -26,12 +50,7 @@ impl Core {
     }
 
     /// Ends a rule again, at its source.
-    pub(crate) fn replay_delete_rule(
-        &self,
-        state: &mut ShardState,
-        source: SeriesId,
-        destination: SeriesId,
-    ) {
+    fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
         if let Some(series) = state.slab.get_mut(self.place_of(source)) {
             series.remove_rule(destination);
         }
@@ -80,7 +99,7 @@ impl Core {
     }
 
     /// Moves the marks of a source to those in flight again.
-    pub(crate) fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
+    fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
         let Some(series) = state.slab.get_mut(self.place_of(id)) else {
             return;
         };
@@ -91,10 +110,26 @@ impl Core {
     }
 
     /// Forgets those in flight again.
-    pub(crate) fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
+    fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
         let series = state.slab.get_mut(self.place_of(id));
         if let Some(source) = series.and_then(Series::source_mut) {
             source.done();
+            source.forget_unread();
         }
+    }
+
+    /// Notes again what a rule could not read.
+    fn replay_left(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        destination: SeriesId,
+        (first, last): (Timestamp, Timestamp),
+    ) {
+        let series = state.slab.get_mut(self.place_of(id));
+        if let Some(source) = series.and_then(Series::source_mut) {
+            source.left(destination, first, last);
+        }
+        self.note_rules(state, self.place_of(id));
     }
 }

@@ -38,6 +38,7 @@ impl Source {
             ..Self::default()
         };
         source.note_open();
+        source.tries_again = source.has_unread();
         // Nothing of it stands among late operations in memory.
         source.settled();
         source
@@ -54,6 +55,7 @@ impl Rule {
             own: self.own.row(),
             own_in_flight: self.own_in_flight.row(),
             past: Some(self.past.clone()),
+            unread: self.unread.clone(),
         }
     }
 
@@ -71,6 +73,7 @@ impl Rule {
             open: row.open,
             own: Marks::restore(row.own),
             own_in_flight: Marks::restore(row.own_in_flight),
+            unread: row.unread,
         }
     }
 }

@@ -86,6 +86,7 @@ fn random_source(random: &SimRandom) -> SourceRow {
             own: marks(),
             own_in_flight: marks(),
             past: None,
+            unread: Vec::new(),
         }
     };
     SourceRow {
@@ -115,6 +116,7 @@ pub(super) fn give_past(random: &SimRandom, row: &mut SeriesRow) {
             touched: spans(),
             lost: spans(),
         });
+        rule.unread = spans();
     }
 }
 

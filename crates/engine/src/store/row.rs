@@ -69,6 +69,8 @@ pub(crate) struct RuleRow {
     /// Which buckets were touched, and which are lost; a row may say nothing
     /// of it.
     pub(crate) past: Option<Past>,
+    /// Spans of buckets whose samples could not be read, both ends included.
+    pub(crate) unread: Vec<Bucket>,
 }
 
 /// Timestamps and spans whose buckets are to be computed anew.

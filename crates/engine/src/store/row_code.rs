@@ -33,6 +33,7 @@ mod flag {
 mod rule_flag {
     pub(super) const OPEN: u8 = 1;
     pub(super) const PAST: u8 = 1 << 1;
+    pub(super) const UNREAD: u8 = 1 << 2;
 }
 
 /// The policy byte of a series without one of its own.
@@ -259,7 +260,8 @@ fn put_source(out: &mut Put, source: &SourceRow) {
         out.signed(rule.since);
         let open = u8::from(rule.open.is_some()) * rule_flag::OPEN;
         let past = u8::from(rule.past.is_some()) * rule_flag::PAST;
-        out.byte(open | past);
+        let unread = u8::from(!rule.unread.is_empty()) * rule_flag::UNREAD;
+        out.byte(open | past | unread);
         if let Some(open) = rule.open {
             put_bucket(out, 0, open);
         }
@@ -268,6 +270,9 @@ fn put_source(out: &mut Put, source: &SourceRow) {
         if let Some(past) = &rule.past {
             put_spans(out, &past.touched);
             put_spans(out, &past.lost);
+        }
+        if !rule.unread.is_empty() {
+            put_spans(out, &rule.unread);
         }
     }
 }
@@ -331,9 +336,10 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
         own: MarksRow::default(),
         own_in_flight: MarksRow::default(),
         past: None,
+        unread: Vec::new(),
     };
     let bits = bytes.byte()?;
-    if bits & !(rule_flag::OPEN | rule_flag::PAST) != 0 {
+    if bits & !(rule_flag::OPEN | rule_flag::PAST | rule_flag::UNREAD) != 0 {
         return None;
     }
     if bits & rule_flag::OPEN != 0 {
@@ -346,6 +352,9 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
             touched: take_spans(bytes)?,
             lost: take_spans(bytes)?,
         });
+    }
+    if bits & rule_flag::UNREAD != 0 {
+        rule.unread = take_spans(bytes).filter(|spans| !spans.is_empty())?;
     }
     Some(rule)
 }

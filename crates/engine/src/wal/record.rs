@@ -75,6 +75,7 @@ pub(crate) mod kind {
     pub(crate) const BUILD: u8 = 12;
     /// A creation as its difference from the one before.
     pub(crate) const CREATE_ALIKE: u8 = 13;
+    pub(crate) const RULE_LEFT: u8 = 14;
 }
 
 /// The tag of a record that sets the policy.
@@ -165,6 +166,17 @@ pub enum Record<'a> {
     RuleDone {
         /// The source.
         id: SeriesId,
+    },
+    /// But for the buckets of a span, whose samples cannot be read.
+    RuleLeft {
+        /// The source.
+        id: SeriesId,
+        /// The destination of the rule.
+        destination: SeriesId,
+        /// Where the first of them begins.
+        first: Timestamp,
+        /// Where the last of them ends.
+        last: Timestamp,
     },
     /// A series without a key came to be. It takes samples, and is there for
     /// readers once a rename gives it a key; one that never gets one is dropped.

@@ -10,6 +10,7 @@ use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome, filter};
 use crate::shared::Shared;
 use crate::stream::{self, Stream};
+use latewood_engine::ErrorKind;
 use latewood_engine::query::Latest;
 use latewood_wire::resp::{Protocol, Reply};
 use std::hint::black_box;
@@ -40,8 +41,11 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let mut found = db.latest(series, shown.any())?;
     if args.first(at).find("LATEST", 1).is_some() {
         for series in &mut found {
-            // A series that went meanwhile has no open bucket.
-            let open = db.open_bucket(&series.key).unwrap_or_default();
+            let open = match db.open_bucket(&series.key) {
+                // A series that went meanwhile has no open bucket.
+                Err(error) if error.kind() == ErrorKind::NoSuchKey => None,
+                open => open.map_err(|error| Fault::about(error, &series.key))?,
+            };
             series.sample = open.or(series.sample);
         }
     }

@@ -84,6 +84,21 @@ impl GroupBuilder {
         self.note_id(id);
     }
 
+    /// Adds a span of buckets that could not be read for the rule of a source
+    /// and a destination; behind [`Self::rule_done`].
+    pub fn rule_left(
+        &mut self,
+        id: SeriesId,
+        destination: SeriesId,
+        (first, last): (Timestamp, Timestamp),
+    ) {
+        self.control(kind::RULE_LEFT, id);
+        self.put_varint(u64::from(destination.0));
+        self.put_varint(zigzag(first));
+        self.put_varint(zigzag(last));
+        self.note_id(id);
+    }
+
     /// Adds the coming of a series that has no key yet.
     pub fn build(&mut self, id: SeriesId, options: &SeriesOptions) {
         self.control(kind::BUILD, id);

@@ -138,6 +138,12 @@ impl<'a> RecordIter<'a> {
                 all: take_flag(&mut self.bytes)?,
             },
             kind::RULE_DONE => Record::RuleDone { id },
+            kind::RULE_LEFT => Record::RuleLeft {
+                id,
+                destination: take_id(&mut self.bytes)?,
+                first: unzigzag(take(&mut self.bytes)?),
+                last: unzigzag(take(&mut self.bytes)?),
+            },
             kind::BUILD => Record::Build {
                 id,
                 options: take_options(&mut self.bytes)?,

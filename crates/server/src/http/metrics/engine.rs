@@ -55,7 +55,7 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
         ),
         (
             "rule_failures_total",
-            "Compaction rules that could not be worked off.",
+            "Times that rows of a compaction rule could not be computed or written.",
             stats.rules_failed,
         ),
     ] {

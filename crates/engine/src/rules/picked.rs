@@ -1,0 +1,129 @@
+//! A walk over a source that passes over what no marked bucket needs, and over
+//! what cannot be read.
+//!
+//! Damage costs the buckets it lies in: the walk notes where a batch could not
+//! be read, and goes on with the next one. Tested by `tests/db_rules/damage.rs`.
+
+use crate::error::{Error, Result};
+use crate::query::merge::MergeSource;
+use crate::query::window::Bucket;
+use crate::query::{self, BatchStats};
+use crate::series::Snapshot;
+
+/// Spans whose samples cannot be read.
+#[derive(Debug)]
+pub(super) struct Damage {
+    pub(super) spans: Vec<Bucket>,
+    /// What the first of them met.
+    pub(super) error: Error,
+}
+
+impl Damage {
+    /// Adds spans to what is noted already.
+    pub(super) fn add(
+        noted: &mut Option<Self>,
+        spans: impl IntoIterator<Item = Bucket>,
+        error: Error,
+    ) {
+        let begun = || Self {
+            spans: Vec::new(),
+            error,
+        };
+        noted.get_or_insert_with(begun).spans.extend(spans);
+    }
+}
+
+/// The batches of a source that reach into marked buckets.
+pub(super) struct Picked<'a> {
+    source: MergeSource,
+    dirty: &'a [Bucket],
+    place: usize,
+    /// Where batches could not be read.
+    pub(super) damage: Option<Damage>,
+}
+
+impl<'a> Picked<'a> {
+    /// Those of `snapshot`. `dirty` ascends without meeting.
+    ///
+    /// # Errors
+    /// As [`MergeSource::new`].
+    pub(super) fn new(snapshot: Snapshot, dirty: &'a [Bucket]) -> Result<Self> {
+        Ok(Self {
+            source: MergeSource::new(snapshot, false)?,
+            dirty,
+            place: 0,
+            damage: None,
+        })
+    }
+
+    /// Passes over batches without marked buckets; the bounds of the next one,
+    /// `None` at the end.
+    fn seek(&mut self) -> Option<Bucket> {
+        while let Some((low, high)) = self.source.upcoming_span() {
+            while self
+                .dirty
+                .get(self.place)
+                .is_some_and(|span| span.last < low)
+            {
+                self.place += 1;
+            }
+            match self.dirty.get(self.place) {
+                None => return None,
+                Some(span) if span.first <= high => {
+                    return Some(Bucket {
+                        first: low,
+                        last: high,
+                    });
+                }
+                Some(_) => query::Source::skip(&mut self.source),
+            }
+        }
+        None
+    }
+
+    /// Notes that the batch in `span` cannot be read, and passes over it.
+    fn pass(&mut self, span: Bucket, error: Error) {
+        Damage::add(&mut self.damage, [span], error);
+        // A batch that was taken before it failed is behind the walk already.
+        if self.source.upcoming_span() == Some((span.first, span.last)) {
+            query::Source::skip(&mut self.source);
+        }
+    }
+}
+
+impl query::Source for Picked<'_> {
+    fn next(&mut self, timestamps: &mut Vec<i64>, values: &mut Vec<f64>) -> Result<bool> {
+        while let Some(span) = self.seek() {
+            match self.source.next(timestamps, values) {
+                Err(error) => self.pass(span, error),
+                read => return read,
+            }
+        }
+        timestamps.clear();
+        values.clear();
+        Ok(false)
+    }
+
+    fn peek_stats(&mut self) -> Option<BatchStats> {
+        self.seek()?;
+        self.source.peek_stats()
+    }
+
+    fn split(&mut self) -> Result<bool> {
+        let Some(span) = self.seek() else {
+            return Ok(false);
+        };
+        match self.source.split() {
+            Err(error) => {
+                self.pass(span, error);
+                // What was described is gone: the next one is another.
+                Ok(true)
+            }
+            split => split,
+        }
+    }
+
+    fn skip(&mut self) {
+        self.source.skip();
+    }
+}
