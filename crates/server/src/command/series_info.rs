@@ -8,6 +8,7 @@ use super::registry::{Action, Keys, Spec};
 use super::{Call, Fault, Outcome};
 use latewood_engine::{ChunkInfo, RuleInfo, SeriesInfo};
 use latewood_model::Labels;
+use latewood_wire::resp::double::append_resp3;
 use latewood_wire::resp::{Protocol, Reply};
 
 pub(crate) const SPEC: Spec = Spec {
@@ -142,51 +143,16 @@ fn describe_chunk(reply: &mut Reply<'_>, chunk: &ChunkInfo) {
     ratio(reply, chunk.size_bytes as f64 / chunk.samples.max(1) as f64);
 }
 
-/// A double in RESP3, its text in RESP2.
+/// A double that is no sample value: RESP2 has its RESP3 text as a bulk string.
 fn ratio(reply: &mut Reply<'_>, value: f64) {
-    match reply.protocol() {
-        Protocol::Resp2 => reply.bulk(redis_text(value)),
-        Protocol::Resp3 => reply.double(value),
+    if reply.protocol() == Protocol::Resp3 {
+        return reply.double(value);
     }
-}
-
-/// The text of a ratio in RESP2: plain where that is short, else with an
-/// exponent of at least two digits.
-fn redis_text(value: f64) -> String {
-    let magnitude = value.abs();
-    if value == 0.0 || (1e-4..1e17).contains(&magnitude) || !value.is_finite() {
-        return value.to_string();
-    }
-    let text = format!("{value:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) => {
-            let exponent: i32 = exponent.parse().unwrap_or(0);
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{digits}e{sign}{:02}", exponent.abs())
-        }
-        None => text,
-    }
+    let mut text = Vec::new();
+    append_resp3(&mut text, value);
+    reply.bulk(text);
 }
 
 fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ratios_read_as_in_redis() {
-        for (value, text) in [
-            (0.0, "0"),
-            (10.0, "10"),
-            (2.5, "2.5"),
-            (1e20, "1e+20"),
-            (1.5e-7, "1.5e-07"),
-            (f64::INFINITY, "inf"),
-        ] {
-            assert_eq!(redis_text(value), text);
-        }
-    }
 }

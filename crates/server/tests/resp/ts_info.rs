@@ -45,6 +45,34 @@ fn fields_stand_in_the_known_order_in_both_protocols() {
     assert_eq!(without_sizes(&reply), format!("%14\r\n{head}{pairs}{tail}"));
 }
 
+/// As Redis 7.4 was seen to write them.
+#[test]
+fn doubles_that_are_no_samples_have_one_text_in_both_protocols() {
+    let server = Server::start();
+    for (given, text) in [
+        ("0", "0"),
+        ("9223372036854775808", "9223372036854776000"),
+        ("1e15", "1000000000000000"),
+        ("123456789012345678", "123456789012345680"),
+        ("1e20", "1e+20"),
+        ("12345e18", "1.2345e+22"),
+        ("0.00001", "0.00001"),
+        ("1.5e-7", "1.5e-7"),
+        ("123456.5e-9", "1.234565e-4"),
+        ("inf", "inf"),
+    ] {
+        let mut client = server.client();
+        client.expect(&[(&format!("TS.CREATE k IGNORE 5 {given}"), "+OK\r\n")]);
+        let reply = client.ask("TS.INFO k");
+        let line = format!("ignoreMaxValDiff\r\n${}\r\n{text}\r\n", text.len());
+        assert!(reply.ends_with(&line), "{given}: {reply}");
+        let reply = server.client3().ask("TS.INFO k");
+        let line = format!("ignoreMaxValDiff\r\n,{text}\r\n");
+        assert!(reply.ends_with(&line), "{given}: {reply}");
+        client.expect(&[("DEL k", ":1\r\n")]);
+    }
+}
+
 #[test]
 fn debug_describes_the_chunks() {
     let server = Server::start();
