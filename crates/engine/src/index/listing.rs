@@ -22,7 +22,7 @@ pub enum Values {
 /// Whether the caller may see the series under a key.
 pub type MaySee<'a> = &'a dyn Fn(&[u8]) -> bool;
 
-/// Names or values, sorted, each once, one behind the other in memory.
+/// Keys, names or values, one behind the other in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
     bytes: Vec<u8>,
@@ -44,7 +44,7 @@ impl Listed {
         self.places.is_empty()
     }
 
-    /// All of them in the order of their bytes.
+    /// All of them, in their order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = &self.bytes;
         self.places
@@ -52,19 +52,27 @@ impl Listed {
             .map(|&(start, len)| &bytes[start..start + len])
     }
 
-    /// Those of `texts`, each of which comes once, in the order they come.
-    fn collect<'a>(texts: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Result<Self> {
-        let mut listed = Self::default();
-        for text in texts {
-            let (start, count) = (listed.bytes.len(), listed.places.len() + 1);
-            if start + text.len() + count * Self::EACH_BYTES > bytes_max {
-                let text = format!("the list has more than {bytes_max} bytes");
-                return Err(Error::new(ErrorKind::Limit, text));
-            }
-            listed.bytes.extend_from_slice(text);
-            listed.places.push((start, text.len()));
+    /// Adds one behind the others if all take no more than `bytes_max` bytes
+    /// then, [`Listed::EACH_BYTES`] for each and its own; whether they do.
+    #[must_use]
+    pub fn push(&mut self, text: &[u8], bytes_max: usize) -> bool {
+        let (start, count) = (self.bytes.len(), self.places.len() + 1);
+        let fits = start + text.len() + count * Self::EACH_BYTES <= bytes_max;
+        if fits {
+            self.bytes.extend_from_slice(text);
+            self.places.push((start, text.len()));
         }
-        Ok(listed)
+        fits
+    }
+
+    /// Those of `texts`, each of which comes once, in the order they come.
+    fn collect<'a>(mut texts: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Result<Self> {
+        let mut listed = Self::default();
+        if texts.all(|text| listed.push(text, bytes_max)) {
+            return Ok(listed);
+        }
+        let text = format!("the list has more than {bytes_max} bytes");
+        Err(Error::new(ErrorKind::Limit, text))
     }
 
     fn sorted(mut self) -> Self {
@@ -78,7 +86,8 @@ impl Listed {
 
 impl Db {
     /// The label names of the series that pass all `matchers` and whose keys
-    /// pass `may_see`. Without either, looks at no series.
+    /// pass `may_see`, in the order of their bytes, each once. Without either,
+    /// looks at no series.
     ///
     /// # Errors
     /// `Limit` where they take more than `bytes_max` bytes,
@@ -97,7 +106,7 @@ impl Db {
         Ok(listed.sorted())
     }
 
-    /// The values of the label `name` of the same series.
+    /// The values of the label `name` of the same series, in that order, too.
     ///
     /// # Errors
     /// Those of [`Db::label_names`].

@@ -80,10 +80,9 @@ fn scan(call: &mut Call<'_>) -> Outcome {
     found.write(call)
 }
 
-/// Keys, one after the other, and where each ends.
+/// Keys, counted as names and values of labels are.
 struct Found {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+    keys: Listed,
     bytes_max: usize,
     /// There are more than a reply may have.
     is_over: bool,
@@ -92,21 +91,14 @@ struct Found {
 impl Found {
     fn new(call: &Call<'_>) -> Self {
         Self {
-            bytes: Vec::new(),
-            ends: Vec::new(),
+            keys: Listed::default(),
             bytes_max: ReplyLimit::of(call.shared).bytes,
             is_over: false,
         }
     }
 
     fn push(&mut self, key: &[u8]) {
-        // As names and values of labels are counted.
-        let others = (self.ends.len() + 1) * Listed::EACH_BYTES;
-        self.is_over |= self.bytes.len() + key.len() + others > self.bytes_max;
-        if !self.is_over {
-            self.bytes.extend_from_slice(key);
-            self.ends.push(self.bytes.len());
-        }
+        self.is_over = self.is_over || !self.keys.push(key, self.bytes_max);
     }
 
     fn write(&self, call: &mut Call<'_>) -> Outcome {
@@ -119,11 +111,9 @@ impl Found {
             return Err(Fault::Limit(Limit::Reply, text.into()));
         }
         let mut reply = call.reply();
-        reply.array(self.ends.len());
-        let mut start = 0;
-        for &end in &self.ends {
-            reply.bulk(&self.bytes[start..end]);
-            start = end;
+        reply.array(self.keys.len());
+        for key in self.keys.iter() {
+            reply.bulk(key);
         }
         Ok(())
     }
