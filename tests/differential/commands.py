@@ -63,7 +63,8 @@ class Commands:
         maker = self.random.choices([m for _, m in makers], [w for w, _ in makers])[0]
         words = [str(word) for word in maker()]
         spoilt = self.spoil(words) if self.random.random() < 0.12 else words
-        return words if self.makes_or_ends_a_rule(spoilt) or retentions(spoilt) - retentions(words) else spoilt
+        is_barred = self.makes_or_ends_a_rule(spoilt) or self.renames_a_source(spoilt)
+        return words if is_barred or retentions(spoilt) - retentions(words) else spoilt
 
     def makes_or_ends_a_rule(self, words):
         """By being spoilt; rules are made at the beginning only."""
@@ -76,6 +77,10 @@ class Commands:
             return destination in DESTINATIONS
         is_taken = source in DESTINATIONS or destination in DESTINATIONS or destination == self.ruled
         return not (self.is_ruled and is_taken)
+
+    def renames_a_source(self, words):
+        """A new series under its key has no rules, and may become a destination."""
+        return self.is_ruled and words[0] in ("RENAME", "RENAMENX") and len(words) > 1 and words[1] in SOURCES
 
     def spoil(self, words):
         random = self.random
@@ -194,7 +199,7 @@ class Commands:
         return random.choice([
             ["DEL", self.random.choice(["k3", "missing"]) if self.is_ruled else self.key()], ["EXISTS", self.key(), self.key()], ["TYPE", self.key()],
             # 1.12 goes on finding a key that RENAME overwrote by its labels.
-            ["RENAME", "missing", "other"], ["RENAMENX", self.written(), self.written()], ["DBSIZE"],
+            ["RENAME", "missing", "other"], ["RENAMENX", "k3" if self.is_ruled else self.written(), self.written()], ["DBSIZE"],
             ["EXPIRE", self.key(), 1000], ["PERSIST", self.key()], ["TTL", self.key()],
             ["COPY", self.key(), self.key()], ["TS.NOSUCH", self.key()], ["PTTL", "missing"],
         ])

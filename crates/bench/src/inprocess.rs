@@ -3,7 +3,8 @@
 //! Each writer, one unless more are asked for, appends batches to known series of its own, as the
 //! server does for a pipeline. Samples are made before the clock starts. Clock and processor time,
 //! of all threads of the process, run until late samples are settled and rules have written.
-//! Settings alternate from run to run.
+//! Settings alternate from run to run. What the host of a virtual machine takes to find memory is
+//! not the engine's, and falls on whoever comes first: so memory is touched before each run.
 
 mod load;
 

@@ -2,8 +2,10 @@
 //!
 //! Sharded by the hash of the key, apart from the series' state, which is
 //! sharded by id: a renamed key moves no state. A lookup takes a read lock of
-//! one shard; who looks for a batch of keys takes those of all shards once, so
-//! that no lock keeps the memory of several keys from being fetched at once.
+//! one shard; who looks for a batch of keys takes that of each shard they are
+//! in once, so that no lock keeps the memory of several keys from being fetched
+//! at once, and no other, since readers on two cores pass the line of a lock
+//! to and fro.
 //!
 //! Lock order: shards of the map are locked inside the lock of a state shard
 //! or alone, never around one; several of them in ascending order, and only
@@ -35,6 +37,8 @@ pub fn shown_key(key: &[u8]) -> String {
     format!("{text}{dots}")
 }
 
+type Guard<'a> = RwLockReadGuard<'a, Table<Entry>>;
+
 struct Entry {
     key: Arc<[u8]>,
     id: SeriesId,
@@ -49,9 +53,13 @@ impl Tagged for Entry {
     }
 }
 
+/// A part of the keys, on cache lines of its own.
+#[repr(align(128))]
+struct Shard(RwLock<Table<Entry>>);
+
 /// All keys of a database.
 pub(crate) struct Keys {
-    shards: [RwLock<Table<Entry>>; SHARDS],
+    shards: [Shard; SHARDS],
     state: FixedState,
 }
 
@@ -60,7 +68,7 @@ impl Keys {
     /// nobody can prepare keys that collide.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            shards: std::array::from_fn(|_| RwLock::new(Table::new(PARTS))),
+            shards: std::array::from_fn(|_| Shard(RwLock::new(Table::new(PARTS)))),
             state: FixedState::with_seed(seed),
         }
     }
@@ -72,7 +80,7 @@ impl Keys {
     }
 
     fn shard(&self, hash: u64) -> &RwLock<Table<Entry>> {
-        &self.shards[number_of(hash)]
+        &self.shards[number_of(hash)].0
     }
 
     /// The series under `key`.
@@ -94,12 +102,12 @@ impl Keys {
             ids.extend(all.map(|(&hash, key)| self.find(hash, key)));
             return;
         }
-        let tables: [RwLockReadGuard<'_, Table<Entry>>; SHARDS] =
-            std::array::from_fn(|number| self.shards[number].read());
+        let tables = self.read_those_of(hashes);
+        let table = |hash| tables[number_of(hash)].as_deref();
         for hashes in hashes.chunks(TOGETHER) {
             let mut candidates = [None; TOGETHER];
             for (candidate, &hash) in candidates.iter_mut().zip(hashes) {
-                *candidate = tables[number_of(hash)].touch(tag_of(hash));
+                *candidate = table(hash).and_then(|table| table.touch(tag_of(hash)));
             }
             let first = |entry: &Entry| entry.key.first().copied().unwrap_or(0);
             let fetched = candidates.iter().flatten().map(|entry| first(entry));
@@ -108,9 +116,18 @@ impl Keys {
             ids.extend(all.map(|((candidate, &hash), key)| match candidate {
                 None => None,
                 Some(entry) if *entry.key == *key => Some(entry.id),
-                Some(_) => find(&tables[number_of(hash)], hash, key),
+                Some(_) => table(hash).and_then(|table| find(table, hash, key)),
             }));
         }
+    }
+
+    /// The shards that keys of these hashes are in, locked.
+    fn read_those_of(&self, hashes: &[u64]) -> [Option<Guard<'_>>; SHARDS] {
+        let needed = hashes.iter().map(|&hash| 1u32 << number_of(hash));
+        let needed = needed.fold(0, |all, one| all | one);
+        let is_needed = |number: &usize| needed >> number & 1 == 1;
+        let read = |number: usize| self.shards[number].0.read();
+        std::array::from_fn(|number| Some(number).filter(is_needed).map(read))
     }
 
     /// Puts `id` under `key`, in place of what was there: that comes back.
@@ -138,7 +155,7 @@ impl Keys {
 
     /// Makes room for so many keys, so that adding them moves none.
     pub(crate) fn reserve(&self, keys: usize) {
-        for shard in &self.shards {
+        for Shard(shard) in &self.shards {
             shard.write().reserve(keys / SHARDS);
         }
     }
@@ -151,18 +168,18 @@ impl Keys {
 
     /// The number of keys.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.read().len()).sum()
+        self.shards.iter().map(|shard| shard.0.read().len()).sum()
     }
 
     /// Forgets all keys.
     pub(crate) fn clear(&self) {
-        self.shards.iter().for_each(|shard| shard.write().clear());
+        self.shards.iter().for_each(|shard| shard.0.write().clear());
     }
 
     /// Bytes of memory of the tables, keys aside.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let bytes = self.shards.iter().map(|shard| shard.read().memory_bytes());
-        bytes.sum()
+        let bytes = |Shard(shard): &Shard| shard.read().memory_bytes();
+        self.shards.iter().map(bytes).sum()
     }
 }
 

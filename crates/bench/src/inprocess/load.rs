@@ -12,6 +12,7 @@ use latewood_model::DuplicatePolicy;
 
 use super::InProcessRun;
 use crate::error::{Doing, Result};
+use crate::fresh::have_memory_given;
 use crate::late::RULES;
 use crate::machine::own_cpu_seconds;
 use crate::new::failed;
@@ -20,6 +21,9 @@ use crate::workload::{LateShape, Series};
 
 /// Samples of one batch: a pipeline of 50 TS.ADD.
 const BATCH: usize = 50;
+
+/// More than a sample takes on its way, encoded and as the log has it.
+const SAMPLE_BYTES: usize = 32;
 
 /// How much a thread writes, and how late.
 #[derive(Clone, Copy, Debug)]
@@ -115,6 +119,7 @@ impl Load {
             db.create(key.as_bytes(), &unlabelled).map_err(failed)?;
             make_rules(&db, key, self.rules).map_err(failed)?;
         }
+        have_memory_given(shares.len() * self.samples * SAMPLE_BYTES);
         let start = Barrier::new(shares.len());
         let began = side_by_side(shares.len(), |thread| shares[thread].write(&db, &start))?;
         db.settle().map_err(failed)?;

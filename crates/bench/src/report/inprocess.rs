@@ -16,7 +16,8 @@ pub(super) fn page(report: &InProcessReport, name: &str) -> String {
          - Machine: {}\n- Command: `latewood-bench {}`\n- {} known series, {}{}, batches of 50\n\n\
          Medians. Time is per sample appended, refused duplicates included, and runs until late \
          samples are settled. CPU is that of all threads. *Extra* is the CPU of a late sample over \
-         that of one in order.\n\n\
+         that of one in order. As much memory as a run may take is touched and given back before \
+         it, so that the host of a virtual machine has it at hand.\n\n\
          | policy | log | late % | samples/s | per CPU-s | ns | CPU ns | extra CPU ns | refused % | bytes |\n\
          |---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
         report.machine.sentence(),
