@@ -240,10 +240,10 @@ impl Core {
         let Some(source) = series.source_mut() else {
             return Ok(None);
         };
-        source.take(take, newest);
+        let taken = source.take(take, newest);
         let work = series.rule_work(self.blocks.floor());
         if self.wal.is_some() {
-            state.group.rule_take(id, take == Take::All);
+            state.group.rule_take(id, taken == Take::All);
         }
         self.log_group(state)?;
         drop(guard);

@@ -357,7 +357,8 @@ impl Source {
 
     /// Keeps marks from what is taken promptly: in a replay a sample may lie in
     /// the tail that was among what is sealed when the log was written, and its
-    /// mark must outlive what was taken then. At worst a bucket is computed twice.
+    /// mark must outlive what was taken then. At worst a bucket is computed
+    /// twice: see [`Source::take`].
     pub(crate) fn keep_marks(&mut self) {
         if !self.prompt.is_empty() {
             self.late.append(&mut self.prompt);
@@ -366,7 +367,16 @@ impl Source {
     }
 
     /// Moves marks to those in flight: all of them, or those near the newest.
-    pub(crate) fn take(&mut self, take: Take, newest: Option<Timestamp>) {
+    /// Says which, for the log: a replay, which cannot tell them apart, keeps
+    /// all where late ones stay. What it keeps too long must not be about samples
+    /// that may be gone by then, so none older than those that stay, which
+    /// [`Source::hold`] them, is taken without these.
+    pub(crate) fn take(&mut self, take: Take, newest: Option<Timestamp>) -> Take {
+        let takes_all = match (self.prompt.oldest(), self.late.oldest()) {
+            (_, None) => true,
+            (prompt, Some(stays)) => prompt.is_some_and(|oldest| oldest < stays),
+        };
+        let take = if takes_all { Take::All } else { take };
         self.in_flight.append(&mut self.prompt);
         if take == Take::All {
             self.in_flight.append(&mut self.late);
@@ -388,6 +398,7 @@ impl Source {
             }
         }
         self.note_open();
+        take
     }
 
     /// Forgets the marks in flight.

@@ -12,7 +12,9 @@
 //! regularly has one span. Of one that does not, holes of long ago are filled
 //! in, so that buckets there count as touched.
 //!
-//! Like marks, it is a function of the source's records in the log.
+//! Like marks, it follows from the source's records in the log. Where late marks
+//! stayed while others were taken, a replay may take a bucket for touched that a
+//! deletion emptied after that.
 
 use super::marks::join;
 use crate::query::window::{Bucket, Window};

@@ -12,5 +12,6 @@ mod naive;
 mod nan;
 mod policy;
 mod random;
+mod replayed;
 mod support;
 mod twins;
