@@ -30,8 +30,10 @@ use latewood_model::{SeriesOptions, Timestamp};
 pub enum Restored {
     /// The series is there.
     Made,
-    /// Its time had passed already: nothing is there.
+    /// Its time had passed already: nothing is there, nor was anything.
     Past,
+    /// Its time had passed already: what was there is removed.
+    Removed,
     /// Another series is there and stays.
     Taken,
 }
@@ -123,7 +125,12 @@ impl Db {
         let Some(build) = build else {
             // Without `replace`, whoever is under `to` came meanwhile and stays.
             let removed: &[&[u8]] = if replace { &[to] } else { &[] };
-            return Ok((Restored::Past, self.remove(removed)?.1));
+            let (count, position) = self.remove(removed)?;
+            let restored = match count {
+                0 => Restored::Past,
+                _ => Restored::Removed,
+            };
+            return Ok((restored, position));
         };
         let (is_made, position) = build.publish(to, options, expires_at_ms, replace)?;
         match is_made {

@@ -57,8 +57,7 @@ fn restore(call: &mut Call<'_>) -> Outcome {
     const BUSY: Fault = Fault::line("BUSYKEY Target key name already exists.");
     let options = RestoreOptions::parse(call.args)?;
     let (shared, key) = (call.shared, call.args.word(1));
-    let was_there = shared.db.contains(key);
-    if was_there && !options.replace {
+    if !options.replace && shared.db.contains(key) {
         return Err(BUSY);
     }
     let expires_at_ms = expiry(call.args.word(2), options.is_absolute)?;
@@ -77,7 +76,7 @@ fn restore(call: &mut Call<'_>) -> Outcome {
             shared.events.created(key);
             shared.changed(Class::Generic, "restore", key);
         }
-        Restored::Past if was_there => shared.changed(Class::Generic, "del", key),
+        Restored::Removed => shared.changed(Class::Generic, "del", key),
         Restored::Past => {}
     }
     call.reply().ok();
