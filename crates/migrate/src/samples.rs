@@ -8,6 +8,7 @@
 use crate::connect::{Link, float, integer, items, series_command};
 use crate::error::Error;
 use crc_fast::{CrcAlgorithm, Digest};
+use latewood_wire::number::parse_f64;
 use redis::{Cmd, Value};
 
 /// Samples asked for at a time: some milliseconds of a server's time.
@@ -199,7 +200,7 @@ pub(crate) fn parse_value(text: &[u8]) -> Option<f64> {
             let bits = u64::from_str_radix(bits, 16).ok()?;
             Some(f64::from_bits(bits)).filter(|value| value.is_nan())
         }
-        None => text.parse().ok().map(plain_nan),
+        None => parse_f64(text).map(plain_nan),
     }
 }
 
@@ -262,5 +263,6 @@ mod tests {
         let read = parse_value(b"-nan").or(parse_value(b"NaN"));
         assert_eq!(read.map(f64::to_bits), Some(f64::NAN.to_bits()));
         assert_ne!(tally(&[(1, 0.0)]), tally(&[(1, -0.0)]));
+        assert_eq!(parse_value(b"1e999").or(parse_value(b"-1e999")), None);
     }
 }

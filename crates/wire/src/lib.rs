@@ -12,6 +12,7 @@ pub mod filter;
 pub mod influx;
 pub mod intake;
 pub mod lines;
+pub mod number;
 pub mod opentsdb;
 pub mod otlp;
 pub mod prometheus;

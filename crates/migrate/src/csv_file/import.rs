@@ -241,7 +241,7 @@ impl Import<'_> {
         self.progress.finish();
         let counts = &self.counts;
         eprintln!(
-            "{} samples written, {} series made",
+            "{} samples written, {} described series made",
             counts.written, counts.made
         );
         for (count, what) in [

@@ -44,7 +44,7 @@ fn a_file_brings_everything_back() {
     let (status, _, errors) = run(&["import", "csv", "--to", other.address(), file]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(
-        errors.contains("7 samples written, 4 series made"),
+        errors.contains("7 samples written, 4 described series made"),
         "{errors}"
     );
     let all = contents(server.address());

@@ -14,6 +14,7 @@ use super::dictionary::Dictionary;
 use super::error::MessageError;
 use super::series::Series;
 use super::timestamp::{self, Time};
+use crate::number::parse_f64;
 
 #[cfg(test)]
 mod tests;
@@ -357,7 +358,7 @@ fn number(line: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
     match kind {
         b':' => text.parse::<i64>().ok().map(|value| value as f64),
-        b'+' => text.parse().ok(),
+        b'+' => parse_f64(text),
         _ => None,
     }
 }

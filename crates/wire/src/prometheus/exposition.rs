@@ -11,6 +11,7 @@
 
 use crate::intake::{Intake, Moment, Reason, Row};
 use crate::lines::{Lines, Step};
+use crate::number::parse_f64;
 use crate::series_name::SeriesName;
 
 /// Bytes of one line.
@@ -178,9 +179,7 @@ fn numbers(rest: &[u8], now_ms: i64) -> Result<(f64, Moment), LineError> {
         .split(u8::is_ascii_whitespace)
         .filter(|word| !word.is_empty());
     let value = words.next().and_then(|word| std::str::from_utf8(word).ok());
-    let value = value
-        .and_then(|word| word.parse().ok())
-        .ok_or(LineError::Value)?;
+    let value = value.and_then(parse_f64).ok_or(LineError::Value)?;
     let timestamp_ms = match words.next() {
         None => now_ms,
         Some(word) => {
@@ -335,6 +334,7 @@ mod tests {
         for (line, reason) in [
             ("up", Reason::Value),
             ("up x", Reason::Value),
+            ("up 1e999", Reason::Value),
             ("up{job=\"a\"}", Reason::Value),
             ("up 1 x", Reason::Timestamp),
             ("up 1 1.5", Reason::Timestamp),

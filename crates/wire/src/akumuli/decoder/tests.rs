@@ -63,6 +63,7 @@ fn a_bad_message_costs_itself_alone() {
         ("+cpu host=a\n:yesterday\n+1\n", MessageError::Timestamp),
         ("+cpu host=a\n+2014-12-10\n+1\n", MessageError::Timestamp),
         ("+cpu host=a\n:1\n+fast\n", MessageError::Value),
+        ("+cpu host=a\n:1\n+1e999\n", MessageError::Value),
         ("+cpu host=a\n:1\n:1.5\n", MessageError::Value),
         ("+u|s host=a\n:1\n*2\n+x\n+y\n", MessageError::Value),
         ("+u|s host=a\n:1\n+1\n", MessageError::ArrayExpected),
