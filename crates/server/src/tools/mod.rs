@@ -94,7 +94,9 @@ pub(crate) fn check(options: &Check) -> ExitCode {
 fn verdict(checked: &tools::Checked) -> String {
     match (checked.damage, checked.is_refused) {
         (0, false) => "all is well".to_owned(),
-        (damage, false) => format!("{damage} damaged; the server serves the rest unless --strict"),
+        (damage, false) => {
+            format!("{damage} damaged; the server serves the rest, with --strict perhaps not")
+        }
         (damage, true) => format!("{damage} damaged; the server refuses to start"),
     }
 }
