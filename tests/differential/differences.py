@@ -180,6 +180,14 @@ def turned(reply):
     return type(reply)(map(turned, reply)) if isinstance(reply, (list, tuple)) else reply
 
 
+def count_named_twice(words, real, ours):
+    """1.12 passes over one of the two that name a reducer and an aggregator."""
+    lower = [word.lower() for word in words]
+    pairs = set(zip(lower, lower[1:]))
+    both = {("reduce", "count"), ("aggregation", "count")} <= pairs
+    return both and isinstance(real, Error) and "COUNT" in real and lower.index("reduce") < lower.index("aggregation")
+
+
 # Differences of worlds with rules.
 RULED = [
     Difference("latest buckets", "`LATEST` backwards", latest_buckets),
@@ -189,6 +197,7 @@ RULED = [
 KNOWN = [
     Difference("filtered twa", "`twa` behind a filter", filtered_twa),
     Difference("structures", "describe Latewood's own structures", info_of_structures),
+    Difference("count named twice", "never the option COUNT", count_named_twice),
     Difference("block text", "refuses a duplicate with is the long one", block_text),
 ]
 
