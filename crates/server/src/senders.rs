@@ -69,7 +69,7 @@ impl Senders {
         Ok(Self {
             http: match options.http.as_deref() {
                 None => Http::Default,
-                Some("off") => Http::Off,
+                Some("off" | "") => Http::Off,
                 Some(address) => Http::At(address.to_owned()),
             },
             influx_db_label: options

@@ -139,6 +139,15 @@ fn switches_are_words_or_booleans() {
 }
 
 #[test]
+fn an_empty_address_serves_nowhere() {
+    let text = "http = \"\"\nopentsdb = \"\"\nlisten = [\"\"]";
+    let settings = with_file(text, ServeOptions::default()).unwrap();
+    assert_eq!(settings.senders.http, Http::Off);
+    assert_eq!(settings.senders.opentsdb, None);
+    assert_eq!(settings.listen, [""; 0]);
+}
+
+#[test]
 fn unknown_names_and_bad_values_are_refused() {
     for text in [
         "mxclients = 5",

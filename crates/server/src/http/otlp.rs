@@ -113,7 +113,8 @@ fn why(report: &Report) -> &str {
 
 fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let text = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    match text.split(';').next()?.trim() {
+    let kind = text.split(';').next()?.trim().to_ascii_lowercase();
+    match kind.as_str() {
         "application/x-protobuf" => Some(Encoding::Protobuf),
         "application/json" => Some(Encoding::Json),
         _ => None,

@@ -47,6 +47,8 @@ fn requests_that_are_none_are_answered_with_a_status() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     assert_eq!(http.post("/v1/metrics", b"{}").status, 415);
+    let shouted = "Content-Type: Application/JSON; charset=utf-8\r\n";
+    assert_eq!(http.post_with("/v1/metrics", shouted, b"{}").status, 200);
     let answer = http.post_with("/v1/metrics", JSON, b"{");
     assert_eq!(answer.status, 400);
     assert!(
@@ -58,6 +60,24 @@ fn requests_that_are_none_are_answered_with_a_status() {
     assert_eq!((answer.status, answer.body.first()), (400, Some(&8)));
     let answer = http.post_with("/v1/metrics", PROTOBUF, b"");
     assert_eq!((answer.status, answer.body.len()), (200, 0));
+}
+
+#[test]
+fn a_metric_in_json_that_cannot_be_read_is_named_and_nothing_is_stored() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let good = r#"{"timeUnixNano":"1000000","asInt":"1"}"#;
+    let bad = r#"{"timeUnixNano":"2000000","asInt":"2","attributes":null}"#;
+    let body = request(&format!("{good},{bad}"));
+    let answer = http.post_with("/v1/metrics", JSON, body.as_bytes());
+    assert_eq!(answer.status, 400, "{}", answer.text());
+    let status: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    let said = status["message"].as_str().unwrap();
+    assert!(
+        said.starts_with("metric \"temp\": invalid type: null"),
+        "{said}"
+    );
+    assert_eq!(server.client().ask("DBSIZE"), ":0\r\n");
 }
 
 #[test]

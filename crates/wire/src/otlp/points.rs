@@ -8,6 +8,7 @@
 
 use super::labels::{self, Origin};
 use super::raw::Raw;
+use super::shown;
 use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::series_name::SeriesName;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -23,8 +24,6 @@ const NO_RECORDED_VALUE: u32 = 1;
 /// The NaN by which Prometheus says that a series has ended.
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 const NANOSECONDS_OF_MS: u64 = 1_000_000;
-/// Bytes of a metric's name that stand in a refusal.
-const SHOWN_BYTES_MAX: usize = 200;
 
 /// Brings requests to an intake; its memory is used again.
 #[derive(Clone, Debug, Default)]
@@ -283,8 +282,7 @@ impl Decoder {
 
     #[cold]
     fn refuse(&self, metric: Metric<'_>, reason: Reason, why: &str, intake: &mut impl Intake) {
-        // A thousand of these are kept, and a name may be as long as a body.
-        let name = &metric.name[..metric.name.floor_char_boundary(SHOWN_BYTES_MAX)];
+        let name = shown(metric.name);
         intake.refuse(self.point, reason, format_args!("{name}: {why}"));
     }
 }

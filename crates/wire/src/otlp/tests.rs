@@ -305,3 +305,43 @@ fn set_values(request: &mut ExportMetricsServiceRequest) {
             .for_each(|point| point.value = value);
     }
 }
+
+/// What is said of a metric in JSON with this data.
+fn said_of(data: &str) -> String {
+    let json = request(&format!(r#"{{"name":"temp",{data}}}"#));
+    read(Encoding::Json, json.as_bytes()).unwrap_err()
+}
+
+#[test]
+fn a_metric_in_json_whose_data_cannot_be_read_is_named() {
+    let good = r#"{"timeUnixNano":"1000000","asInt":"1"}"#;
+    for data in [
+        r#""sum":{"aggregationTemporality":"AGGREGATION_TEMPORALITY_DELTA","dataPoints":[]}"#
+            .to_owned(),
+        format!(r#""gauge":{{"dataPoints":[{good},{{"timeUnixNano":"2","attributes":null}}]}}"#),
+        format!(r#""gauge":{{"dataPoints":[{good},{{"timeUnixNano":-5}}]}}"#),
+        r#""gauge":{"dataPoints":{}}"#.to_owned(),
+        r#""histogram":{"dataPoints":[{"timeUnixNano":"1","count":"1","sum":"NaN"}]}"#.to_owned(),
+        r#""summary":{"dataPoints":[{"attributes":[{"key":"a","value":{"intValue":"x"}}]}]}"#
+            .to_owned(),
+        format!(r#""gauge":{{"dataPoints":[{good}]}},"sum":{{"dataPoints":[]}}"#),
+    ] {
+        let said = said_of(&data);
+        assert!(said.starts_with("metric \"temp\""), "{data}: {said}");
+        assert!(said.contains(" at line 4 column "), "{data}: {said}");
+    }
+    let long = format!(r#"{{"name":"{}","gauge":5}}"#, "x".repeat(10_000));
+    let said = read(Encoding::Json, request(&long).as_bytes()).unwrap_err();
+    assert!(said.len() < 400, "{said}");
+}
+
+#[test]
+fn a_metric_in_json_may_have_no_data_and_what_is_not_known() {
+    let found = take(&request(
+        r#"{"name":"none"},{"name":"null","gauge":null},{},
+           {"later":{"a":[1]},"gauge":{"dataPoints":[{"timeUnixNano":"1000000","asInt":"1"}]},
+            "description":"d","unit":"s","metadata":[],"sum":null,"name":"temp"}"#,
+    ));
+    let expected = [format!(r#"temp{{{LABELS},service.name="shop"}}@1=1"#)];
+    assert_eq!((found.lines(), found.refused), (expected.to_vec(), vec![]));
+}
