@@ -61,7 +61,17 @@ impl Answer {
         Some(answer)
     }
 
-    /// The same for what the engine did not do with the series under `key`,
+    /// This answer to a body whose end is damaged, but where samples before it
+    /// found no memory or disk: they are worth sending again, and the damage is
+    /// told of then.
+    pub(crate) fn behind(self, report: &Report) -> Self {
+        match Self::failed(report) {
+            Some(failed) if failed.status == StatusCode::SERVICE_UNAVAILABLE => failed,
+            _ => self,
+        }
+    }
+
+    /// The same as [`Answer::engine`] for what the engine did not do with the series under `key`,
     /// which is named where it is damaged.
     pub(crate) fn of_series(error: &Error, key: &[u8]) -> Self {
         let mut answer = Self::engine(error);

@@ -135,11 +135,10 @@ async fn take(
     let (report, whole) = context
         .block(move || decode(&worker, user, write, &received))
         .await?;
-    let response = answer(&report);
     match whole {
         // What came before the damage is kept, as far as it is whole lines.
-        Err(broken) => Err(broken),
-        Ok(()) => Ok(response),
+        Err(broken) => Err(broken.behind(&report)),
+        Ok(()) => Ok(answer(&report)),
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) async fn import(
     let (report, whole) = context
         .block(move || read_text(&worker, user, &received))
         .await?;
-    whole?;
+    whole.map_err(|broken| broken.behind(&report))?;
     Ok(answer(&report, "line"))
 }
 
@@ -83,7 +83,7 @@ async fn take(
     let (report, whole) = context.block(work).await??;
     let response = match whole {
         Ok(()) => answer(&report, "series"),
-        Err(why) => Answer::bad(why).into_response(),
+        Err(why) => Answer::bad(why).behind(&report).into_response(),
     };
     Ok((response, report.samples))
 }

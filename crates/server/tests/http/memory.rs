@@ -66,9 +66,42 @@ fn a_new_series_without_room_is_to_be_sent_again_in_every_protocol() {
             "{said}"
         );
     }
+    damaged_ends_are_told_after_want_of_memory(&mut http);
     // The series there are go on taking samples, beside refused ones too.
     redis.expect(&[("TS.GET kept_v", "*2\r\n:2\r\n+2\r\n")]);
     assert_eq!(http.post("/write", b"kept v=3 3000000\n").status, 204);
     assert_eq!(redis.info("refused_series"), 0);
     assert!(redis.info("memory_refused") > 0);
+}
+
+/// Bodies whose ends are damaged: who drops them for that would drop what was
+/// only not kept for want of memory.
+fn damaged_ends_are_told_after_want_of_memory(http: &mut Http) {
+    // Where some were kept after all, the damage is what there is to tell.
+    fn wanting(mut send: impl FnMut(usize) -> Answer) -> Answer {
+        let mut answers = (0..REQUESTS_MAX).map(&mut send);
+        let wanting = answers.find(|answer| answer.status != 400);
+        wanting.expect("want of memory was never told of")
+    }
+    let influx = wanting(|n| {
+        let lines: String = (0..5000)
+            .map(|m| format!("new,a=cut-{n}-{m} v=1 1\n"))
+            .collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, lines.as_bytes()).unwrap();
+        let mut body = gzip.finish().unwrap();
+        body.truncate(body.len() - 20);
+        http.post_with("/write", "Content-Encoding: gzip\r\n", &body)
+    });
+    let prometheus = wanting(|n| {
+        let host = format!("cut-{n}");
+        let series = labels(&[("__name__", "new"), ("a", &host)]);
+        let series = [series, sample(1.0, 1000)].concat();
+        let message = [&*series, b"\x0a\xff"].map(|series| crate::prometheus::field(1, series));
+        write(http, V1, &message.concat())
+    });
+    for answer in [influx, prometheus] {
+        assert_eq!(answer.status, 503, "{}", answer.text());
+        assert!(answer.field("retry-after").is_some(), "{}", answer.text());
+    }
 }
