@@ -1,6 +1,7 @@
 //! Batches: from waiting samples to outcomes by line.
 
 use super::pass::enter;
+use super::report::shown;
 use super::{EngineIntake, Failure, Pending, Place, ToCome};
 use crate::command::ADD_EVENT;
 use crate::events::Class;
@@ -201,7 +202,7 @@ impl EngineIntake {
             self.report.samples += 1;
             return;
         };
-        let key = String::from_utf8_lossy(key_of(&self.series[pending.slot as usize].place));
+        let key = shown(key_of(&self.series[pending.slot as usize].place));
         let (line, at) = (pending.line, pending.timestamp_ms);
         let report = &mut self.report;
         let reason = match refusal {
@@ -227,7 +228,7 @@ impl EngineIntake {
     #[cold]
     pub(super) fn refuse_time(&mut self, slot: Slot, at: Moment, line: u32) {
         let place = self.series.get(slot.0 as usize).map(|series| &series.place);
-        let key = String::from_utf8_lossy(place.map_or(&[], key_of)).into_owned();
+        let key = shown(place.map_or(&[], key_of));
         let at = at.ms;
         if at < 0 {
             let text = format_args!("{key} at {at}: the timestamp is negative");

@@ -215,10 +215,9 @@ impl EngineIntake {
             if !std::mem::replace(&mut self.report.has_denied, true) {
                 log.note_sender(self.sender, Some(Denied::Key), name.key(), &user.name);
             }
-            let key = String::from_utf8_lossy(name.key());
             return Err(Refused {
                 reason: Reason::Permission,
-                text: format!("no permission to write to {key}"),
+                text: format!("no permission to write to {}", report::shown(name.key())),
             });
         }
         match self.shared.db.resolve(name.key()) {

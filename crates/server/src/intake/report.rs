@@ -7,6 +7,10 @@ use std::fmt::{self, Arguments};
 
 /// Lines whose reason is kept; the others are counted.
 const LINES_MAX: usize = 1000;
+/// Bytes of a reason that are kept: with what is sent it may be of any length.
+const TEXT_BYTES_MAX: usize = 1024;
+/// Bytes of a key that a reason shows, so that there is room for why.
+const KEY_BYTES_MAX: usize = 200;
 
 /// The outcome of what an intake was given.
 #[derive(Debug, Default)]
@@ -75,7 +79,7 @@ impl Report {
     pub(super) fn refuse(&mut self, number: u32, reason: Reason, text: Arguments<'_>) {
         self.refused[reason as usize] += 1;
         if self.lines.len() < LINES_MAX {
-            let text = text.to_string();
+            let text = cut(text.to_string(), TEXT_BYTES_MAX);
             self.lines.push(Line {
                 number,
                 reason,
@@ -99,4 +103,21 @@ impl Report {
         self.failed += samples as u64;
         self.fail(failure);
     }
+}
+
+/// A key for a sentence, and not too much of it.
+pub(super) fn shown(key: &[u8]) -> String {
+    // What is cut off of a last character is more than is shown.
+    let some = key.get(..KEY_BYTES_MAX + 4).unwrap_or(key);
+    cut(String::from_utf8_lossy(some).into_owned(), KEY_BYTES_MAX)
+}
+
+/// A text of no more than so many bytes, and dots where there was more.
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
+        text.push_str("...");
+        text.shrink_to_fit();
+    }
+    text
 }

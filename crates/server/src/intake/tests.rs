@@ -303,6 +303,42 @@ fn learn_field(
 }
 
 #[test]
+fn refusals_show_the_begin_of_a_long_key_and_all_of_the_reason() {
+    let shared = shared();
+    let mut intake = intake(&shared);
+    let later = at(now_ms() + 10 * 86_400_000);
+    let keys = [
+        "m".repeat(60_000),
+        "\u{20ac}".repeat(20_000),
+        "short".to_owned(),
+    ];
+    for (line, metric) in (1..).zip(&keys) {
+        bring(&mut intake, metric, later, 1.0, line);
+        intake.refuse(line, Reason::Syntax, format_args!("{metric} is no number"));
+    }
+    let report = intake.finish();
+    let texts: Vec<_> = report.lines.iter().map(|line| &*line.text).collect();
+    let begins = ["m".repeat(200), "\u{20ac}".repeat(66)];
+    for (at, begin) in [0, 2].into_iter().zip(begins) {
+        let told = texts[at].strip_prefix(&format!("{begin}... at "));
+        assert!(
+            told.is_some_and(|told| told.ends_with("the request names?")),
+            "{}",
+            texts[at]
+        );
+        assert!(texts[at + 1].len() < 1100 && texts[at + 1].ends_with("..."));
+    }
+    assert!(
+        texts[4].starts_with("short{host=\"a\"} at "),
+        "{}",
+        texts[4]
+    );
+    assert_eq!(texts[5], "short is no number");
+    let bytes: usize = report.lines.iter().map(|line| line.text.capacity()).sum();
+    assert!(bytes < 4096, "{bytes}");
+}
+
+#[test]
 fn a_row_that_shows_more_and_more_fields_is_forgotten_in_time() {
     let shared = shared();
     let budget = 64 << 20;

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// What is read at a time, at most: a batch of some thousand samples.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// Memory for answers that a connection keeps from one batch to the next.
+const OUT_BYTES_KEPT: usize = 16 * 1024;
 /// How long a peer may leave its errors unread before it is given up.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -54,6 +56,7 @@ pub(super) fn serve(
         held = held + got - taken;
         stream.write_all(&out)?;
         out.clear();
+        out.shrink_to(OUT_BYTES_KEPT);
         if next == Next::Close {
             return Ok(());
         }

@@ -71,6 +71,24 @@ fn thousands_of_errors_are_answered_without_a_line_for_each() {
 }
 
 #[test]
+fn a_long_key_is_cut_in_the_answers() {
+    let server = serve();
+    let mut sender = Lines::connect(server.address_of("akumuli"));
+    let tag = "k".repeat(60_000);
+    sender.send(&format!("*2\r\n+m h={tag}\r\n:1\r\n"));
+    sender.send(&":1\r\n:9000000000000000000\r\n:1\r\n".repeat(1000));
+    let answers = sender.finish();
+    assert_eq!(answers.lines().count(), 1000);
+    for line in answers.lines() {
+        assert!(
+            line.starts_with("-DB m{h=\"kkk") && line.len() < 500,
+            "{line}"
+        );
+        assert!(line.contains("kkk... at 9000000000000: "), "{line}");
+    }
+}
+
+#[test]
 fn a_dictionary_is_bounded_by_the_memory_budget() {
     let server = super::serve_with(&["--memory", "16mb"]);
     let mut sender = Lines::connect(server.address_of("akumuli"));
