@@ -14,8 +14,8 @@ TIME ?= 600
 FUZZ_SECONDS ?= 5
 VENV := target/venv
 RELEASE := target/release
-# Where Go's own installer puts it, not always on the path.
-export PATH := $(PATH):/usr/local/go/bin
+# Where Go's own installer puts it, and collectd and netdata lie: not on every user's path.
+export PATH := $(PATH):/usr/local/go/bin:/usr/local/sbin:/usr/sbin
 
 # The target of a static build. With musl installed, `make static STATIC=x86_64-unknown-linux-musl`.
 STATIC := $(shell uname -m)-unknown-linux-gnu

@@ -29,26 +29,36 @@ fn main() -> ExitCode {
     }
 }
 
+/// The Rust files that git knows or would take, one a line.
+///
+/// # Errors
+/// What git says, or why it does not run.
+fn list_files() -> Result<String, String> {
+    let mut git = Command::new("git");
+    git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
+    let output = git.arg("*.rs").output();
+    let output = output.map_err(|error| format!("git does not run: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim();
+    Err(format!(
+        "git does not list the files of this folder: {said}"
+    ))
+}
+
 fn check_files() -> ExitCode {
-    let listed = Command::new("git")
-        .args([
-            "ls-files",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "*.rs",
-        ])
-        .output();
-    let files = match listed {
-        Ok(output) if output.status.success() => output.stdout,
-        _ => {
-            eprintln!("xtask: git does not list the files of this folder");
+    let files = match list_files() {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln!("xtask: {error}");
             return ExitCode::FAILURE;
         }
     };
     let mut breaches = 0;
     let mut checked = 0;
-    for file in String::from_utf8_lossy(&files).lines() {
+    for file in files.lines() {
         // A file deleted but not yet committed is still listed.
         let Ok(text) = std::fs::read_to_string(Path::new(file)) else {
             continue;
