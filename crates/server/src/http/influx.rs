@@ -133,7 +133,7 @@ async fn take(
     let (user, received) = receive(&context, &headers, given, body).await?;
     let worker = context.clone();
     let (report, whole) = context
-        .block(move || decode(&worker, user, write, &received))
+        .write(move || decode(&worker, user, write, &received))
         .await?;
     match whole {
         // What came before the damage is kept, as far as it is whole lines.

@@ -36,7 +36,7 @@ pub(super) async fn put(
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     context
-        .block(move || decode(&worker, user, &parameters, &received))
+        .write(move || decode(&worker, user, &parameters, &received))
         .await?
 }
 

@@ -67,7 +67,7 @@ async fn take(
     let (user, received) = receive(&context, headers, (None, None), body).await?;
     let worker = context.clone();
     context
-        .block(move || decode(&worker, user, encoding, &received))
+        .write(move || decode(&worker, user, encoding, &received))
         .await?
 }
 

@@ -1,9 +1,9 @@
-//! Places and memory for requests of one side: those that write, or those that
-//! read.
+//! Places, memory and threads for requests of one side: those that write, or
+//! those that read.
 //!
 //! Each side has a room of its own, so that readers who take their time keep no
-//! writer out, nor writers a reader. Nobody waits: who finds no room is told to
-//! come again.
+//! writer out, nor writers a reader. Who finds no place or memory is told to
+//! come again; who has a place waits for a thread.
 
 use super::answer::Answer;
 use std::sync::Arc;
@@ -20,16 +20,25 @@ pub(crate) struct Room {
     verb: &'static str,
     places: Arc<Semaphore>,
     memory: Arc<Semaphore>,
+    threads: Arc<Semaphore>,
 }
 
 impl Room {
-    /// Room for so many requests, which are there to `verb`.
-    pub(super) fn new(verb: &'static str, places: usize) -> Self {
+    /// Room for so many requests, which are there to `verb`, of which so many
+    /// are worked on at a time.
+    pub(super) fn new(verb: &'static str, places: usize, threads: usize) -> Self {
         Self {
             verb,
             places: Arc::new(Semaphore::new(places)),
             memory: Arc::new(Semaphore::new(MEMORY_PIECES)),
+            threads: Arc::new(Semaphore::new(threads)),
         }
+    }
+
+    /// One of the threads, once it is free; given back with what is returned.
+    pub(super) async fn thread(&self) -> impl Send + use<> {
+        // Nobody closes the semaphore, so it is always there.
+        Arc::clone(&self.threads).acquire_owned().await.ok()
     }
 
     /// A place among the requests that are worked on or wait for it.

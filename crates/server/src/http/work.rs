@@ -42,16 +42,16 @@ impl Work {
         let threads = threads.max(2);
         Self {
             threads,
-            writers: Room::new("write", threads * (1 + WAITING_PER_THREAD)),
-            readers: Room::new("read", threads * (1 + WAITING_PER_THREAD)),
+            writers: Room::new("write", threads * (1 + WAITING_PER_THREAD), threads),
+            readers: Room::new("read", threads * (1 + WAITING_PER_THREAD), threads),
             kept: Mutex::default(),
             memory_by_part: MemoryByPart::default(),
         }
     }
 
-    /// Threads that work at a time.
+    /// Threads that work at a time: those of each side, and one for `/metrics`.
     pub(crate) fn threads(&self) -> usize {
-        self.threads
+        2 * self.threads + 1
     }
 
     /// An intake for a request of `user`. Those who may write everywhere share
@@ -114,7 +114,31 @@ impl Context {
         }
     }
 
-    /// Runs `work` on a thread that may block.
+    /// Runs `work`, which writes, on a thread that may block.
+    ///
+    /// # Errors
+    /// Those of [`Context::block`].
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Answer> {
+        let thread = self.work.writers.thread().await;
+        self.block(|| (work(), drop(thread)).0).await
+    }
+
+    /// The same for `work` that reads.
+    ///
+    /// # Errors
+    /// Those of [`Context::block`].
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Answer> {
+        let thread = self.work.readers.thread().await;
+        self.block(|| (work(), drop(thread)).0).await
+    }
+
+    /// Runs `work` on a thread that may block, without waiting for one.
     ///
     /// # Errors
     /// 500 where it panics.

@@ -4,6 +4,7 @@ use crate::client::Http;
 use crate::harness::PATIENCE;
 use crate::server;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -40,6 +41,45 @@ fn bombs_are_refused_and_the_server_goes_on() {
     );
     http.send(too_long.as_bytes());
     assert_eq!(http.answer().status, 413);
+}
+
+#[test]
+fn long_writes_keep_no_reader_waiting() {
+    const LOOKS: usize = 5;
+    let server = server(&[]);
+    let mut body = zstd::Encoder::new(Vec::new(), 1).unwrap();
+    for _ in 0..300 {
+        body.write_all(&[b'\n'; 1 << 20]).unwrap();
+    }
+    let (body, answered) = (body.finish().unwrap(), AtomicUsize::new(0));
+    let address = server.http();
+    let write = || {
+        let mut http = Http::to(address);
+        let answer = http.post_with("/write", "Content-Encoding: zstd\r\n", &body);
+        answered.fetch_add(1, Ordering::AcqRel);
+        assert_eq!(answer.status, 204, "{}", answer.text());
+    };
+    std::thread::scope(|scope| {
+        // One for each thread that writes.
+        for _ in 0..std::thread::available_parallelism()
+            .map_or(2, usize::from)
+            .max(2)
+        {
+            scope.spawn(write);
+        }
+        let mut http = Http::to(server.http());
+        for _ in 0..LOOKS {
+            for path in ["/metrics", "/api/v1/labels"] {
+                assert_eq!(http.get(path).status, 200);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(
+            answered.load(Ordering::Acquire),
+            0,
+            "the readers were first"
+        );
+    });
 }
 
 #[test]

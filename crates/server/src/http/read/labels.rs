@@ -57,7 +57,7 @@ async fn answer(
         let texts = texts(&mut asked, &parameters, label.as_deref())?;
         Ok((asked, texts))
     };
-    let (asked, texts) = context.block(work).await??;
+    let (asked, texts) = context.read(work).await??;
     let list = List::new(texts, limit, |text: &String, out| put_text(text, out));
     stream::respond(asked, "application/json", list).await
 }
