@@ -25,7 +25,7 @@ const SHARD_BITS: u32 = SHARDS.trailing_zeros();
 const PARTS: usize = 64;
 /// Keys whose memory is fetched together.
 const TOGETHER: usize = 32;
-/// Keys worth locking all shards for.
+/// Keys worth locking several shards at a time for.
 const MANY: usize = SHARDS / 2;
 /// Bytes of a key that a message shows.
 const SHOWN_MAX: usize = 64;

@@ -11,13 +11,16 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A database whose threads run.
+/// A database whose threads run, with a source of a second and its destination.
 fn running(disk: &SimDisk) -> Db {
     let options = Options {
         background: true,
         ..options(2)
     };
-    Db::open(&disk.env(1), Path::new(DIR), options, last_wins()).unwrap()
+    let db = Db::open(&disk.env(1), Path::new(DIR), options, last_wins()).unwrap();
+    tie(&db);
+    keep(&db, 1_000);
+    db
 }
 
 fn keep(db: &Db, retention_ms: u64) {
@@ -48,8 +51,6 @@ fn reopened(disk: &SimDisk, db: Db) -> Db {
 fn a_bucket_whose_samples_went_since_is_not_computed_again() {
     let disk = SimDisk::new();
     let db = running(&disk);
-    tie(&db);
-    keep(&db, 1_000);
     add(&db, &[(100, 1.0), (106, 1.0), (200, 1.0)]);
     db.flush().unwrap();
     db.delete_range(SOURCE, 100, 103).unwrap();
@@ -67,8 +68,6 @@ fn a_bucket_whose_samples_went_since_is_not_computed_again() {
 fn a_bucket_that_a_deletion_emptied_follows_its_source_behind_a_restart() {
     let disk = SimDisk::new();
     let db = running(&disk);
-    tie(&db);
-    keep(&db, 1_000);
     add(&db, &[(500, 1.0), (510, 1.0), (600, 1.0), (503, 5.0)]);
     worked_off(&db, db.position().0);
     db.delete_range(SOURCE, 500, 509).unwrap();

@@ -133,7 +133,9 @@ async fn take(
     let (user, received) = receive(&context, &headers, given, body).await?;
     let worker = context.clone();
     let (report, whole) = context
-        .write(move || decode(&worker, user, write, &received))
+        .block_in(&context.work.writers, move || {
+            decode(&worker, user, write, &received)
+        })
         .await?;
     match whole {
         // What came before the damage is kept, as far as it is whole lines.

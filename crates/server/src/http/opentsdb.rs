@@ -36,7 +36,9 @@ pub(super) async fn put(
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     context
-        .write(move || decode(&worker, user, &parameters, &received))
+        .block_in(&context.work.writers, move || {
+            decode(&worker, user, &parameters, &received)
+        })
         .await?
 }
 

@@ -67,7 +67,9 @@ async fn take(
     let (user, received) = receive(&context, headers, (None, None), body).await?;
     let worker = context.clone();
     context
-        .write(move || decode(&worker, user, encoding, &received))
+        .block_in(&context.work.writers, move || {
+            decode(&worker, user, encoding, &received)
+        })
         .await?
 }
 

@@ -61,7 +61,9 @@ pub(super) async fn import(
     let (user, received) = receive(&context, &headers, (None, None), body).await?;
     let worker = context.clone();
     let (report, whole) = context
-        .write(move || read_text(&worker, user, &received))
+        .block_in(&context.work.writers, move || {
+            read_text(&worker, user, &received)
+        })
         .await?;
     whole.map_err(|broken| broken.behind(&report))?;
     Ok(answer(&report, "line"))
@@ -80,7 +82,7 @@ async fn take(
     let (user, received) = receive(&context, headers, (None, None), body).await?;
     let worker = context.clone();
     let work = move || read_message(&worker, user, version, &received);
-    let (report, whole) = context.write(work).await??;
+    let (report, whole) = context.block_in(&context.work.writers, work).await??;
     let response = match whole {
         Ok(()) => answer(&report, "series"),
         Err(why) => Answer::bad(why).behind(&report).into_response(),

@@ -114,27 +114,16 @@ impl Context {
         }
     }
 
-    /// Runs `work`, which writes, on a thread that may block.
+    /// Runs `work` on a thread that may block, one of those of `room`.
     ///
     /// # Errors
     /// Those of [`Context::block`].
-    pub(crate) async fn write<T: Send + 'static>(
+    pub(crate) async fn block_in<T: Send + 'static>(
         &self,
+        room: &Room,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Answer> {
-        let thread = self.work.writers.thread().await;
-        self.block(|| (work(), drop(thread)).0).await
-    }
-
-    /// The same for `work` that reads.
-    ///
-    /// # Errors
-    /// Those of [`Context::block`].
-    pub(crate) async fn read<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Answer> {
-        let thread = self.work.readers.thread().await;
+        let thread = room.thread().await;
         self.block(|| (work(), drop(thread)).0).await
     }
 

@@ -5,9 +5,7 @@ use crate::harness::{Server, encoded, text};
 use crate::memory::{anonymous_bytes, insist};
 
 const BUDGET: u64 = 64 << 20;
-/// What the process may hold at most. Where others take the cores, the
-/// allocator gives memory back late.
-const MOST: u64 = BUDGET + BUDGET / 3;
+const MOST: u64 = BUDGET + BUDGET / 5;
 /// Two samples, so far apart that the empty seconds between are a billion rows.
 const FAR: i64 = 1_000_000_000_000;
 

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 const OOM: &str = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
 const BUDGET: u64 = 64 << 20;
 
-/// What the process may hold at most while it is being filled. Where others
-/// take the cores, the allocator gives memory back late.
-const MOST: u64 = BUDGET + BUDGET / 3;
+/// What the process may hold at most while it is being filled.
+const MOST: u64 = BUDGET + BUDGET / 5;
 
 /// The answers to a pipeline.
 pub(crate) fn pipeline(client: &mut Client, lines: &[String]) -> Vec<String> {

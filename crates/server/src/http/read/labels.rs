@@ -57,7 +57,7 @@ async fn answer(
         let texts = texts(&mut asked, &parameters, label.as_deref())?;
         Ok((asked, texts))
     };
-    let (asked, texts) = context.read(work).await??;
+    let (asked, texts) = context.block_in(&context.work.readers, work).await??;
     let list = List::new(texts, limit, |text: &String, out| put_text(text, out));
     stream::respond(asked, "application/json", list).await
 }

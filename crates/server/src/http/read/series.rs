@@ -29,7 +29,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
         }
         Ok((asked, named))
     };
-    let (asked, named) = context.read(work).await??;
+    let (asked, named) = context.block_in(&context.work.readers, work).await??;
     let list = List::new(named, limit, |one: &Named, out| {
         put_labels(&one.labels, out)
     });

@@ -111,7 +111,7 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
 
 async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer> {
     let context = work.asked.context.clone();
-    let made = context.read(move || {
+    let made = context.block_in(&context.work.readers, move || {
         let mut out = Vec::with_capacity(PIECE_BYTES);
         let follows = work.pieces.more(&work.asked, &mut out)?;
         add(&work.asked.counters().bytes, out.len());

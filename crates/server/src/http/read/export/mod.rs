@@ -86,7 +86,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
         };
         Ok((asked, export))
     };
-    let (asked, export) = context.read(work).await??;
+    let (asked, export) = context.block_in(&context.work.readers, work).await??;
     stream::respond(asked, kind.content_type(), export).await
 }
 

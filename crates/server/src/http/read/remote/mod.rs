@@ -50,7 +50,7 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
         // The patterns of the request are not kept while the answer goes out.
         Ok((asked, request.form, request.queries.len(), jobs))
     };
-    let (asked, form, queries, jobs) = context.read(work).await??;
+    let (asked, form, queries, jobs) = context.block_in(&context.work.readers, work).await??;
     let walk = Walk::new(jobs, PART_SAMPLES);
     match form {
         Form::StreamedXorChunks => {
@@ -64,7 +64,7 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
                 let message = sampled::message(&asked, walk, queries, &left)?;
                 Ok((asked, message))
             };
-            let (asked, message) = context.read(work).await??;
+            let (asked, message) = context.block_in(&context.work.readers, work).await??;
             let head = [
                 (header::CONTENT_ENCODING, HeaderValue::from_static("snappy")),
                 (header::CONTENT_LENGTH, message.len_bytes().into()),
