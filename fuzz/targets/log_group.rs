@@ -2,7 +2,7 @@
 //! can be written and read again.
 #![no_main]
 
-use latewood_engine::wal::{GroupBuilder, Record, RecordIter};
+use latewood_engine::log::{GroupBuilder, Record, RecordIter};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -25,71 +25,59 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod append;
-mod block;
-mod copy;
-mod core;
-mod creation;
+mod background;
+mod base;
 mod db;
-mod error;
-mod expiry;
-pub mod histogram;
-mod increment;
+mod format;
 mod index;
 pub mod io;
-mod keys;
-mod limits;
-mod log_group;
-mod maintain;
-mod memory;
-pub mod names;
-mod notices;
+mod keyspace;
+pub mod log;
 mod observe;
-mod options;
-mod quarantine;
 pub mod query;
-mod random_key;
-mod refusal;
-mod removal;
-mod rename;
-mod replay;
-mod resolved;
-mod room;
+mod read;
+mod recovery;
 mod rules;
 mod series;
-mod shard;
-mod slab;
-mod stages;
-mod stats;
-mod store;
-mod table;
+mod storage;
 pub mod tools;
-pub mod wal;
+mod write;
 
-pub use append::{Append, Create, Outcome, Scratch};
-pub use copy::{Dump, DumpFault, Restored};
+pub use base::names;
+pub use observe::histogram;
+
+pub use background::{FlushStats, MergeStats};
+pub use base::detail::Detail;
+pub use base::error::{Error, ErrorKind, Result};
+pub use base::options::{
+    Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook,
+};
+pub use base::refusal::{Excess, Refusal};
+pub use base::text::shown_key;
 pub use db::Db;
-pub use error::{Error, ErrorKind, Result};
-pub use expiry::{ExpireIf, Expiry};
-pub use index::{Listed, MaySee, SeriesRef, Values};
-pub use keys::shown_key;
+pub use db::stats::{ChunkInfo, SeriesInfo, Stats};
+pub use format::rule::{RuleInfo, RuleSpec};
+pub use index::SeriesRef;
+pub use keyspace::disk_budget::DiskBudgetStats;
+pub use keyspace::expiry::{ExpireIf, Expiry};
+pub use keyspace::limits::LimitStats;
+pub use keyspace::memory::DbMemory;
+pub use keyspace::memory_budget::BudgetStats;
 pub use latewood_codec::prefetch;
-pub use limits::LimitStats;
-pub use maintain::{CompactionStats, FlushStats};
-pub use memory::{BudgetStats, DbMemory};
-pub use observe::Work;
-pub use options::{Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook};
+pub use log::{LogHole, LogStats, Position};
+pub use observe::observer::Work;
+pub use observe::stages::{Stage, StageFigures, Stages, Timed};
 pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
-pub use refusal::{Excess, Refusal};
-pub use replay::RecoverySummary;
-pub use resolved::AppendTo;
-pub use room::RoomStats;
-pub use rules::{RuleInfo, RuleSpec};
+pub use read::listing::{Listed, MaySee, Values};
+pub use read::many::{Latest, SeriesView, View};
+pub use read::spread::Spread;
+pub use recovery::RecoverySummary;
+pub use recovery::quarantine::LostBlock;
 pub use series::Memory;
-pub use stages::{Stage, StageFigures, Stages, Timed};
-pub use stats::{ChunkInfo, SeriesInfo, Stats};
-pub use store::LostBlock;
-pub use wal::{LogHole, Position, WalStats};
+pub use write::append::{Append, Create, Outcome};
+pub use write::copy::{Dump, DumpFault, Restored};
+pub use write::resolved::AppendTo;
+pub use write::scratch::Scratch;
 
 /// Reads any bytes as a block, in every way there is; for the fuzz target.
 ///
@@ -97,7 +85,7 @@ pub use wal::{LogHole, Position, WalStats};
 /// What reading a damaged block answers.
 #[cfg(fuzzing)]
 pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
-    block::fuzz::read_any(bytes)
+    storage::block::fuzz::read_any(bytes)
 }
 
 /// Reads any bytes as a manifest; for the fuzz target.
@@ -106,7 +94,7 @@ pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
 /// What reading a damaged manifest answers.
 #[cfg(fuzzing)]
 pub fn fuzz_manifest(bytes: &[u8]) -> Result<()> {
-    store::fuzz::read_manifest(bytes)
+    storage::files::fuzz::read_manifest(bytes)
 }
 
 /// Reads any bytes as a series file; for the fuzz target.
@@ -115,5 +103,5 @@ pub fn fuzz_manifest(bytes: &[u8]) -> Result<()> {
 /// What reading a damaged series file answers.
 #[cfg(fuzzing)]
 pub fn fuzz_series_file(bytes: &[u8]) -> Result<()> {
-    store::fuzz::read_series(bytes)
+    storage::files::fuzz::read_series(bytes)
 }

@@ -6,7 +6,7 @@ mod db_support;
 
 use db_support::{DIR, open, options, read, sample};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::wal::{GroupBuilder, Position, RecordIter, Replay, Wal, WalOptions};
+use latewood_engine::log::{GroupBuilder, Log, LogOptions, Position, RecordIter, Replay};
 use latewood_engine::{Db, Defaults, ErrorKind, Result};
 use latewood_model::{DuplicatePolicy, SeriesId};
 use std::path::Path;
@@ -25,12 +25,12 @@ impl Replay for PassOver {
 
 /// Adds a sample to the log behind the back of its database.
 fn add_to_log(disk: &SimDisk, timestamp: i64) {
-    let options = WalOptions {
+    let options = LogOptions {
         segment_bytes: 64 * 1024,
-        ..WalOptions::default()
+        ..LogOptions::default()
     };
     let dir = Path::new(DIR).join("wal");
-    let (wal, _) = Wal::open(&disk.env(1), &dir, &options, &PassOver).unwrap();
+    let (wal, _) = Log::open(&disk.env(1), &dir, &options, &PassOver).unwrap();
     let mut group = GroupBuilder::new();
     group.begin(0);
     group.sample(SeriesId(0), timestamp, 1.0, DuplicatePolicy::Last);

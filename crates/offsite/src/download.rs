@@ -11,7 +11,7 @@ use crate::place::Place;
 use crate::{FILES_AT_ONCE, Moved, STEP_BYTES, run};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use latewood_engine::io::Env;
-use latewood_engine::tools::{Checked, Finding, adopt, make_room, place_of};
+use latewood_engine::tools::{Checked, Finding, adopt, place_of, prepare_target};
 use object_store::ObjectStoreExt;
 use std::fs::File;
 use std::io::Write;
@@ -40,7 +40,7 @@ pub fn download(
 
 async fn download_all(env: &Env, place: &Place, dir: &Path) -> Result<Moved> {
     let listing = listing(place).await?;
-    make_room(env, dir)?;
+    prepare_target(env, dir)?;
     let moved = Moved {
         files: listing.files.len() as u64,
         bytes: listing.files.iter().map(|file| file.bytes).sum(),

@@ -17,7 +17,7 @@ mod enter;
 use super::packed::Packed;
 use super::posting::{Posting, bitmap_bytes};
 use super::symbols::Symbols;
-use crate::slab::Slab;
+use crate::base::slab::Slab;
 use latewood_model::Labels;
 use roaring::RoaringBitmap;
 

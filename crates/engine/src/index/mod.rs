@@ -22,9 +22,7 @@
 //!
 //! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
-mod grouping;
-mod inverted;
-mod listing;
+pub(crate) mod inverted;
 mod order;
 mod packed;
 mod posting;
@@ -32,12 +30,11 @@ mod queue;
 mod select;
 mod symbols;
 
-use crate::core::Core;
 use crate::db::Db;
-use crate::stages::{Stage, Stages};
+use crate::keyspace::core::Core;
+use crate::observe::stages::{Stage, Stages};
 use inverted::Inverted;
 use latewood_model::{Labels, Matcher, SeriesId};
-pub use listing::{Listed, MaySee, Values};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use queue::Queue;
 use roaring::RoaringBitmap;
@@ -62,7 +59,7 @@ pub(crate) struct Index {
     overfull: AtomicBool,
     /// Held by whoever brings changes into the index.
     indexer: Mutex<()>,
-    inverted: RwLock<Inverted>,
+    pub(crate) inverted: RwLock<Inverted>,
     seed: u64,
     stages: Stages,
 }
@@ -153,7 +150,7 @@ impl Index {
     }
 
     /// The index as of now.
-    fn current(&self) -> RwLockReadGuard<'_, Inverted> {
+    pub(crate) fn current(&self) -> RwLockReadGuard<'_, Inverted> {
         self.apply();
         self.inverted.read()
     }
@@ -186,7 +183,7 @@ impl Core {
     }
 
     /// Those of `ids` that still exist, with their keys.
-    fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
+    pub(crate) fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
         let mut by_shard = vec![Vec::new(); self.shards.len()];
         for id in ids {
             by_shard[self.shard_of(SeriesId(id))].push(SeriesId(id));

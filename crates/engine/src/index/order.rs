@@ -14,7 +14,7 @@ pub(super) fn sort_by_key(series: &mut Vec<SeriesRef>) {
         .map(|one| (mark(&one.key[common..]), one))
         .collect();
     marked.sort_unstable_by(|(a_mark, a), (b_mark, b)| {
-        // Marks alike say nothing: one key may go on where the other ends.
+        // DirtyBuckets alike say nothing: one key may go on where the other ends.
         a_mark.cmp(b_mark).then_with(|| a.key.cmp(&b.key))
     });
     series.extend(marked.into_iter().map(|(_, one)| one));

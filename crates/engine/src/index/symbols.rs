@@ -4,7 +4,7 @@
 //! kept by number stays dense while labels come and go.
 
 use super::packed::Packed;
-use crate::table::{Table, Tagged, tag_of};
+use crate::base::table::{Table, Tagged, tag_of};
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 

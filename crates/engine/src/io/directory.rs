@@ -5,8 +5,8 @@
 //! without it is new. Tested by unit tests on the simulated disk.
 
 use super::{DirectoryLock, Env};
-use crate::error::{Error, ErrorKind, Result};
-use crate::names;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::names;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -191,8 +191,8 @@ fn write_format(env: &Env, dir: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::disk::Unlocked;
     use super::*;
+    use crate::io::disk::Unlocked;
 
     #[test]
     fn a_server_that_started_where_there_was_no_lock_is_noticed() {

@@ -18,6 +18,8 @@
 //! - A write may tear at any byte when power fails, but does not harm bytes
 //!   that it left as they were.
 
+pub(crate) mod quarantine;
+
 pub mod clock;
 pub mod directory;
 pub mod disk;

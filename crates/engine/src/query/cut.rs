@@ -1,6 +1,6 @@
 //! Where a bucket cuts timestamps that ascend.
 
-use super::window::Bucket;
+use crate::base::window::Bucket;
 
 /// Samples looked at one by one before a boundary is searched by halving.
 const PROBES: usize = 8;

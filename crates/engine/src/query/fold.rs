@@ -8,7 +8,7 @@
 use super::range::{Aggregation, BatchStats};
 use super::sums::{self, Moments, Sum};
 use super::twa::Twa;
-use super::window::Bucket;
+use crate::base::window::Bucket;
 use latewood_model::{Aggregator, Sample};
 
 /// Which parts a query reads.

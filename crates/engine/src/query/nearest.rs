@@ -10,7 +10,7 @@
 use super::filter::Filter;
 use super::merge::MergeSource;
 use super::{RangeQuery, Source};
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::series::Snapshot;
 use latewood_model::Sample;
 

@@ -8,8 +8,8 @@
 //! read one by one.
 
 use super::BatchStats;
-use crate::error::Result;
-use crate::series::chunk::damaged;
+use crate::base::error::Result;
+use crate::format::chunk::damaged;
 use latewood_codec::{Frame, Stats};
 use latewood_model::Timestamp;
 

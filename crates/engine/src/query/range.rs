@@ -167,7 +167,7 @@ impl RangeQuery {
     }
 
     /// The same of a series that has nothing outside of `from..=to`.
-    pub(super) fn filled_rows_max_of(&self, from: Timestamp, to: Timestamp) -> u64 {
+    pub(crate) fn filled_rows_max_of(&self, from: Timestamp, to: Timestamp) -> u64 {
         let filled = self.aggregation.as_ref().filter(|by| by.empty);
         let rows = filled.map_or(0, |by| {
             let span_ms = to.abs_diff(from.min(to));

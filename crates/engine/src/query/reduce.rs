@@ -16,7 +16,7 @@ use latewood_model::Aggregator;
 use std::ops::ControlFlow;
 
 /// What a reducer remembers of the values at one timestamp.
-pub(super) trait State: Copy + Default + Send {
+pub(crate) trait State: Copy + Default + Send {
     /// Adds a value, which may be NaN.
     fn add(&mut self, value: f64);
 
@@ -29,28 +29,28 @@ pub(super) trait State: Copy + Default + Send {
 
 /// For count, countnan and countall.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     numbers: u64,
     nans: u64,
 }
 
 /// For min, max and range.
 #[derive(Clone, Copy)]
-pub(super) struct Extremes {
+pub(crate) struct Extremes {
     min: f64,
     max: f64,
 }
 
 /// For sum and avg.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Total {
+pub(crate) struct Total {
     count: u64,
     sum: Sum,
 }
 
 /// For std.p, std.s, var.p and var.s.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     moments: Moments,
 }
 
@@ -155,7 +155,7 @@ impl State for Spread {
 }
 
 /// Adds rows of one series to a reduction, as they come.
-pub(super) struct Adding<'a, S: State> {
+pub(crate) struct Adding<'a, S: State> {
     reduction: &'a mut Reduction<S>,
     /// Where the next row belongs, or further back.
     place: usize,
@@ -168,7 +168,7 @@ pub(super) struct Adding<'a, S: State> {
 impl<S: State> Adding<'_, S> {
     /// Ends it; whether all of it was taken. Before that the reduction is in no
     /// state to be read.
-    pub(super) fn finish(self) -> bool {
+    pub(crate) fn finish(self) -> bool {
         if !self.strangers.timestamps.is_empty() {
             *self.reduction = std::mem::take(self.reduction).merge(self.strangers);
         }
@@ -223,7 +223,7 @@ impl<S: State> Sink for Adding<'_, S> {
 
 /// A state for each timestamp, ascending.
 #[derive(Default)]
-pub(super) struct Reduction<S> {
+pub(crate) struct Reduction<S> {
     timestamps: Vec<i64>,
     states: Vec<S>,
 }
@@ -234,7 +234,7 @@ impl<S: State> Reduction<S> {
 
     /// Begins to add the rows of a series, ascending in time. All of it is
     /// linear in them and in what is there. It ends once both take `bytes_max`.
-    pub(super) fn adding(&mut self, bytes_max: usize) -> Adding<'_, S> {
+    pub(crate) fn adding(&mut self, bytes_max: usize) -> Adding<'_, S> {
         Adding {
             reduction: self,
             place: 0,
@@ -250,12 +250,12 @@ impl<S: State> Reduction<S> {
     }
 
     /// Memory of all of it.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.len() * Self::ROW_BYTES
     }
 
     /// One reduction of both. Linear in them.
-    pub(super) fn merge(mut self, other: Self) -> Self {
+    pub(crate) fn merge(mut self, other: Self) -> Self {
         if self.timestamps == other.timestamps {
             for (state, other) in self.states.iter_mut().zip(&other.states) {
                 state.merge(other);
@@ -298,7 +298,7 @@ impl<S: State> Reduction<S> {
     }
 
     /// The first `count` rows, or the last ones newest first if `reverse`.
-    pub(super) fn rows(self, reducer: Aggregator, reverse: bool, count: Option<u64>) -> Columns {
+    pub(crate) fn rows(self, reducer: Aggregator, reverse: bool, count: Option<u64>) -> Columns {
         let mut timestamps = self.timestamps;
         let values = self.states.iter().map(|state| state.value(reducer));
         let mut values: Vec<f64> = values.collect();

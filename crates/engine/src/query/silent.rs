@@ -3,7 +3,7 @@
 //! They are rows, but with a line through them that only the next number ends.
 //! Of those past the rows that are wanted none is kept.
 
-use super::window::Bucket;
+use crate::base::window::Bucket;
 
 #[derive(Debug, Default)]
 pub(super) struct Silent {

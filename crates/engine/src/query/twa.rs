@@ -8,7 +8,7 @@
 //! Tested by transcripts of a RedisTimeSeries server (`tests/query_*.rs`).
 
 use super::sums::Compensated;
-use super::window::Bucket;
+use crate::base::window::Bucket;
 use latewood_model::Sample;
 
 /// Areas summed at once.

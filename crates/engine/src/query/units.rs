@@ -10,11 +10,11 @@
 //!
 //! Tested by the series' tests and the model test, forwards and backwards.
 
-use crate::block::StoredChunk;
-use crate::error::Result;
-use crate::series::chunk::Chunk;
+use crate::base::error::Result;
+use crate::format::chunk::Chunk;
 use crate::series::late::LateOp;
 use crate::series::over::Over;
+use crate::storage::block::StoredChunk;
 use latewood_model::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;

@@ -10,16 +10,17 @@
 //!
 //! Pure; tested by `tests/db_rules.rs` and the model test.
 
-use super::Rule;
-use super::marks::join;
-use super::past::{holds, subtract};
-use super::picked::{Damage, Picked};
-use crate::error::Result;
+use super::picked::Picked;
+use crate::base::error::Result;
+use crate::base::window::{Bucket, Window};
 use crate::query::merge::MergeSource;
 use crate::query::nearest;
-use crate::query::window::{Bucket, Window};
 use crate::query::{self, Aggregation, BucketStamp, Neighbours, RangeQuery, Sink};
 use crate::series::Snapshot;
+use crate::series::rules::Rule;
+use crate::series::rules::dirty::join;
+use crate::series::rules::expired::{holds, subtract};
+use crate::series::rules::failed::Damage;
 use latewood_model::{Sample, Timestamp};
 use std::ops::ControlFlow;
 
@@ -77,19 +78,19 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Output 
     } else {
         output.read(rule, dirty, part);
     }
-    let mut unread: &[Bucket] = &[];
+    let mut failed: &[Bucket] = &[];
     if let Some(damage) = &mut output.damage {
         join(&mut damage.spans);
-        unread = &damage.spans;
+        failed = &damage.spans;
     }
     output.rows.retain(|row| {
         let first = window.containing(row.timestamp).first;
         // A line also reaches buckets beside the marked ones.
-        let is_kept = rule.past.is_lost(row.timestamp) || holds(unread, row.timestamp);
+        let is_kept = rule.expired.is_lost(row.timestamp) || holds(failed, row.timestamp);
         first < part.open_from && !is_kept
     });
     let mut read = dirty.to_vec();
-    subtract(&mut read, unread);
+    subtract(&mut read, failed);
     output.gaps = gaps(window, &read, &output.rows);
     output
 }

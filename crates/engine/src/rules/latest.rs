@@ -1,12 +1,12 @@
 //! LATEST: a destination with the bucket that is still open.
 
 use super::compute::{Part, rows_of};
-use super::{Links, Rule};
-use crate::core::Core;
+use crate::base::error::Result;
+use crate::base::window::Bucket;
 use crate::db::Db;
-use crate::error::Result;
-use crate::query::window::Bucket;
+use crate::keyspace::core::Core;
 use crate::series::late::LateOp;
+use crate::series::rules::{Links, Rule};
 use crate::series::{Series, Snapshot};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 
@@ -47,7 +47,7 @@ impl Core {
                 None => return Ok(None),
             }
         };
-        self.freshen_for_reader(source);
+        self.recompute_for_reader(source);
         let floor = self.blocks.floor();
         let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(None);

@@ -5,14 +5,16 @@
 //! end along; the other end then names a number that no series has, nor will
 //! have, and counts for nothing.
 
-use super::{Link, Links, Rule, RuleInfo, RuleSpec, Source, Take};
-use crate::core::Core;
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
-use crate::error::{Error, ErrorKind, Result};
+use crate::format::rule::{RuleInfo, RuleSpec};
+use crate::keyspace::core::Core;
+use crate::log::Position;
 use crate::series::Series;
-use crate::shard::ShardState;
-use crate::wal::Position;
-use latewood_model::{SeriesId, Timestamp};
+use crate::series::rules::Take;
+use crate::series::rules::{Link, Links, Rule};
+use crate::series::shard::ShardState;
+use latewood_model::SeriesId;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -73,7 +75,7 @@ impl Db {
         core.purge(destination)?;
         let id = core.find_key(source)?;
         // Buckets that closed before the rule ends belong to it.
-        core.freshen(id, Take::All)?;
+        core.recompute(id, Take::All)?;
         let mut states = core.lock_all();
         let source = core.find_key(source)?;
         let none = || Error::new(ErrorKind::NoSuchRule, "compaction rule does not exist");
@@ -270,50 +272,6 @@ impl Core {
         let state = &mut states[self.shard_of(source)];
         if let Some(series) = state.slab.get_mut(self.place_of(source)) {
             gone.into_iter().for_each(|id| series.remove_rule(id));
-        }
-    }
-}
-
-impl Series {
-    /// Refuses to delete from `from` on where a bucket of a rule then would
-    /// lack samples that the retention has taken.
-    pub(crate) fn check_rules_keep(&self, from: Timestamp) -> Result<()> {
-        let floor = self.retention_floor();
-        let Some(Links::Source(source)) = self.links() else {
-            return Ok(());
-        };
-        let begins = |rule: &Rule| rule.window().containing(from).first;
-        // Time begins at 0: before that nothing was taken.
-        if floor > 0 && source.rules().iter().any(|rule| begins(rule) < floor) {
-            return Err(invalid(
-                "When a series has compactions, deleting samples or compaction buckets \
-                 beyond the series retention period is not possible",
-            ));
-        }
-        Ok(())
-    }
-
-    /// The source of the rule this is the destination of.
-    pub(crate) fn source(&self) -> Option<SeriesId> {
-        match self.links() {
-            Some(Links::Destination(link)) => Some(link.source),
-            _ => None,
-        }
-    }
-
-    pub(super) fn source_mut_or_new(&mut self) -> &mut Source {
-        if self.source_mut().is_none() {
-            self.set_links(Some(Links::Source(Box::default())));
-        }
-        self.source_mut().expect("it was just set")
-    }
-
-    pub(super) fn remove_rule(&mut self, destination: SeriesId) {
-        if let Some(source) = self.source_mut() {
-            source.remove(destination);
-            if source.rules().is_empty() {
-                self.set_links(None);
-            }
         }
     }
 }

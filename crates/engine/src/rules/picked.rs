@@ -4,34 +4,12 @@
 //! Damage costs the buckets it lies in: the walk notes where a batch could not
 //! be read, and goes on with the next one. Tested by `tests/db_rules/damage.rs`.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::window::Bucket;
 use crate::query::merge::MergeSource;
-use crate::query::window::Bucket;
 use crate::query::{self, BatchStats};
 use crate::series::Snapshot;
-
-/// Spans whose samples cannot be read.
-#[derive(Debug)]
-pub(super) struct Damage {
-    pub(super) spans: Vec<Bucket>,
-    /// What the first of them met.
-    pub(super) error: Error,
-}
-
-impl Damage {
-    /// Adds spans to what is noted already.
-    pub(super) fn add(
-        noted: &mut Option<Self>,
-        spans: impl IntoIterator<Item = Bucket>,
-        error: Error,
-    ) {
-        let begun = || Self {
-            spans: Vec::new(),
-            error,
-        };
-        noted.get_or_insert_with(begun).spans.extend(spans);
-    }
-}
+use crate::series::rules::failed::Damage;
 
 /// The batches of a source that reach into marked buckets.
 pub(super) struct Picked<'a> {

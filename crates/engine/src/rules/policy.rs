@@ -9,15 +9,15 @@
 //!
 //! Tested by `tests/db_rules/policy.rs`.
 
-use super::RuleSpec;
 use super::link::AllShards;
-use crate::append::Create;
-use crate::core::Core;
-use crate::error::Result;
-use crate::options::Defaults;
-use crate::refusal::Refusal;
-use crate::stages::Untimed;
-use crate::wal::Position;
+use crate::base::error::Result;
+use crate::base::options::Defaults;
+use crate::base::refusal::Refusal;
+use crate::format::rule::RuleSpec;
+use crate::keyspace::core::Core;
+use crate::log::Position;
+use crate::observe::stages::Untimed;
+use crate::write::append::Create;
 use latewood_model::{Compaction, SeriesId, SeriesOptions};
 
 /// A compaction on its way to become a rule.

@@ -12,8 +12,8 @@
 //! pay for it.
 
 use super::Series;
-use super::chunk::Chunk;
-use crate::shard::ShardState;
+use crate::format::chunk::Chunk;
+use crate::series::shard::ShardState;
 use latewood_model::Timestamp;
 use std::hint::black_box;
 

@@ -7,11 +7,11 @@
 //! counted afterwards, without the lock. So the answer is the exact number of
 //! samples a reader would have seen.
 
-use super::chunk::{Chunk, damaged};
 use super::rewrite::Rewriter;
 use super::stored::StoredSpan;
 use super::{Sealer, Series, Snapshot};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::format::chunk::{Chunk, damaged};
 use crate::query::merge::MergeSource;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What maintenance must know of a live series to handle its stored samples.
 
 use super::Series;
-use super::chunk::Shape;
+use crate::format::chunk::Shape;
 use latewood_model::Timestamp;
 
 /// How samples of a series are cut, and which of them are still of use.

@@ -3,8 +3,8 @@
 //! The database counts by it, replies by it, and tells rules and listeners
 //! by it. Tested with the series.
 
-use crate::refusal::Refusal;
-use crate::stages::Stage;
+use crate::base::refusal::Refusal;
+use crate::observe::stages::Stage;
 use latewood_model::Timestamp;
 
 /// What became of a sample.

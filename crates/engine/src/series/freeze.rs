@@ -3,13 +3,13 @@
 //! What a reader sees stays the same at every step; see [`super::stored`].
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
-use super::chunk::Chunk;
 use super::late::LateOp;
 use super::sort::sort_ops;
 use super::stored::{Frozen, Persisted, Stored};
 use super::{Sealer, Series};
-use crate::block::CurrentBlocks;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::Chunk;
+use crate::storage::block::CurrentBlocks;
 use latewood_model::SeriesId;
 use latewood_model::limits::FRAME_SAMPLES_MIN;
 use std::sync::Arc;

@@ -24,9 +24,9 @@ mod shared;
 pub(crate) use merge::{Merge, merged};
 pub(crate) use shared::SharedLate;
 
-use super::chunk::Held;
 use super::sort::{sort_ops, sorted};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::Held;
 use known::Known;
 use latewood_codec::prefetch;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};

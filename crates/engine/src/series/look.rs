@@ -8,8 +8,8 @@
 //! show, retention aside. Tested by `series/tests.rs` and the model test.
 
 use super::Series;
-use super::chunk::Chunk;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::Chunk;
 use latewood_model::{Sample, Timestamp};
 
 impl Series {

@@ -1,7 +1,7 @@
 //! How much memory a series holds, by what it holds.
 
 use super::Series;
-use super::chunk::{Chunk, Held};
+use crate::format::chunk::{Chunk, Held};
 use latewood_model::Sample;
 use std::ops::Range;
 use std::sync::Arc;

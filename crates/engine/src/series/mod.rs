@@ -19,8 +19,12 @@
 //!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
+pub(crate) mod expiries;
+pub(crate) mod heads;
+pub(crate) mod rules;
+pub(crate) mod shard;
+
 mod ahead;
-pub(crate) mod chunk;
 mod delete;
 mod facts;
 mod fate;
@@ -53,9 +57,9 @@ pub(crate) use seal::Sealer;
 pub(crate) use settle::{Pressure, SettleWork};
 pub(crate) use snapshot::{Snapshot, Tail};
 
-use crate::error::Result;
-use crate::rules::{Links, Source};
-use chunk::{Held, Shape};
+use crate::base::error::Result;
+use crate::format::chunk::{Held, Shape};
+use crate::series::rules::{Links, Source};
 use late::Late;
 use latewood_codec::{Hint, prefetch};
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, Sample, SeriesOptions, Timestamp};
@@ -193,7 +197,7 @@ impl Series {
         Ok(())
     }
 
-    /// Reads what taking a sample reads: see [`crate::shard::ShardState::touch`].
+    /// Reads what taking a sample reads: see [`crate::series::shard::ShardState::touch`].
     #[inline]
     pub(crate) fn touch(&self) -> usize {
         let small = usize::from(self.frame_samples) ^ usize::from(self.holds_nan);

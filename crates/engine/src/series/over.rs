@@ -10,14 +10,14 @@
 //! one after the other, those of the span. Tested by `series/tests.rs` and the
 //! model test.
 
-use super::chunk::Chunk;
 use super::late::{LateOp, SharedLate};
 use super::overlay::Overlays;
 use super::sort::sort_ops;
 use super::spans::Spans;
 use super::stored::Frozen;
-use crate::block::{Kind, Overlay, StoredChunk};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::Chunk;
+use crate::storage::block::{Kind, Overlay, StoredChunk};
 use latewood_model::Timestamp;
 use std::sync::Arc;
 

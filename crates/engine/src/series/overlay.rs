@@ -9,12 +9,12 @@
 //! Invariant: chunks in the order they were cut apply as the operations did
 //! one by one. Tested below against doing just that.
 
-use super::chunk::{Chunk, Shape, damaged};
 use super::late::LateOp;
 use super::rewrite::Rewriter;
 use super::sort::sort_ops;
 use super::spans::Spans;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::{Chunk, Shape, damaged};
 use latewood_codec::{Encoder, Hint};
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::collections::BTreeMap;

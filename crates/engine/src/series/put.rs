@@ -7,9 +7,9 @@
 
 use super::late::LateOp;
 use super::{Fate, Sealer, Series};
-use crate::error::Result;
-use crate::refusal::Refusal;
-use crate::rules::Links;
+use crate::base::error::Result;
+use crate::base::refusal::Refusal;
+use crate::series::rules::Links;
 use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};
 
 impl Series {
@@ -92,7 +92,7 @@ impl Series {
             self.put(sample, policy, sealer)?
         };
         if let Some(source) = self.source_mut() {
-            source.keep_marks();
+            source.keep_dirty();
         }
         Ok(fate)
     }

@@ -6,7 +6,7 @@
 //! Tested by `tests/db_rules.rs`.
 
 use super::Series;
-use super::chunk::Chunk;
+use crate::format::chunk::Chunk;
 use latewood_codec::Frame;
 use latewood_model::{Sample, Timestamp};
 

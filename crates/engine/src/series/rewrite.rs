@@ -7,9 +7,9 @@
 //!
 //! Tested through settles and deletes.
 
-use super::chunk::{Chunk, Shape, damaged};
 use super::late::LateOp;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::{Chunk, Shape, damaged};
 use latewood_codec::{Encoder, Hint};
 use latewood_model::Timestamp;
 use std::sync::Arc;

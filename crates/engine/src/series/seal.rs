@@ -8,10 +8,10 @@
 //! copy. Tested by `series/tests.rs`.
 
 use super::Series;
-use super::chunk::Held;
 use super::rewrite::is_full;
-use crate::error::Result;
-use crate::stages::Inner;
+use crate::base::error::Result;
+use crate::format::chunk::Held;
+use crate::observe::stages::Inner;
 use latewood_codec::Encoder;
 use latewood_model::Timestamp;
 use std::sync::Arc;

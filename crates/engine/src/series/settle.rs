@@ -14,10 +14,10 @@
 
 use super::Sealer;
 use super::Series;
-use super::chunk::{Chunk, Shape, shared};
 use super::late::{Merge, Run};
 use super::rewrite::{Rewriter, is_full};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::{Chunk, Shape, shared};
 use latewood_codec::{Encoder, Hint};
 use latewood_model::Timestamp;
 use std::ops::Range;

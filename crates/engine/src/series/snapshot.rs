@@ -4,9 +4,9 @@
 //! span are copied. A snapshot never changes, so a long read sees one moment.
 
 use super::Series;
-use super::chunk::{Chunk, shared};
 use super::late::SharedLate;
 use super::stored::StoredSpan;
+use crate::format::chunk::{Chunk, shared};
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 

@@ -18,12 +18,12 @@
 //!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 
-use super::chunk::{Chunk, Shape};
 use super::late::{Late, LateOp, SharedLate};
 use super::over::Over;
 use super::spans::Spans;
-use crate::block::{BlockSet, CurrentBlocks, Overlay, StoredChunk};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::{Chunk, Shape};
+use crate::storage::block::{BlockSet, CurrentBlocks, Overlay, StoredChunk};
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
 

@@ -14,8 +14,8 @@
 //! Tested below, by `series/tests.rs` and by the model test.
 
 use super::{Fate, Sealer, Series};
-use crate::error::Result;
-use crate::refusal::Refusal;
+use crate::base::error::Result;
+use crate::base::refusal::Refusal;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 
 /// A late sample that so few newer ones follow is inserted before them: the

@@ -6,13 +6,13 @@ use super::overlay::overlay_chunks;
 use super::settle::{SettleJob, Settled};
 use super::stored::Frozen;
 use super::*;
-use crate::block::{
-    Block, BlockSet, BlockWriter, Cache, CurrentBlocks, Family, Kind, PartitionBlocks,
-};
 use crate::io::Env;
 use crate::io::sim::SimDisk;
 use crate::query::Source;
 use crate::query::merge::MergeSource;
+use crate::storage::block::{
+    Block, BlockSet, BlockWriter, Cache, CurrentBlocks, Family, Kind, PartitionBlocks,
+};
 use latewood_codec::Encoder;
 use latewood_model::{Encoding, SeriesId};
 use naive::Naive;

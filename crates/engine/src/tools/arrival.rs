@@ -11,10 +11,10 @@ use super::check::{Checked, Finding, check_held};
 use super::copying::empty_folder;
 use super::list;
 use super::restore::require_whole;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::open_existing;
-use crate::names;
 use std::path::{Path, PathBuf};
 
 /// The file without which a directory is no database.
@@ -61,7 +61,7 @@ pub fn staging_dir(dir: &Path) -> PathBuf {
 ///
 /// # Errors
 /// `Invalid` where there is something in it, `Io`.
-pub fn make_room(env: &Env, dir: &Path) -> Result<()> {
+pub fn prepare_target(env: &Env, dir: &Path) -> Result<()> {
     empty_folder(env, dir, &FOLDERS)
 }
 

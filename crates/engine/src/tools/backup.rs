@@ -8,12 +8,13 @@
 //! `tests/tools.rs` and `tests/backup`.
 
 use super::copying::{copy, empty_folder, link_or_copy, write};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::names;
 use crate::db::Db;
-use crate::error::{Error, ErrorKind, Result};
 use crate::io::Env;
-use crate::names;
-use crate::store::{FilesPin, Manifest};
-use crate::wal::LogPin;
+use crate::keyspace::pin::FilesPin;
+use crate::log::LogPin;
+use crate::storage::files::Manifest;
 use std::path::Path;
 
 /// The folders of a database.

@@ -2,13 +2,15 @@
 
 use super::log::Judge;
 use super::{list, manifest_bytes};
-use crate::block::{Block, BlockMeta, Cache};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::open_existing;
-use crate::names;
-use crate::store::{Directory, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader};
-use crate::wal::{self, LogHole, Position, RecoveryReport};
+use crate::log::{self, LogHole, Position, RecoveryReport};
+use crate::storage::block::{Block, BlockMeta, Cache};
+use crate::storage::files::{
+    Directory, Manifest, PartitionFiles, SeriesFileMeta, SeriesFileReader,
+};
 use latewood_model::{SeriesId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -244,7 +246,7 @@ impl Checker<'_> {
     fn log(&mut self, directory: &Directory) -> Result<()> {
         let durable = Position(directory.contents.log_next_min() - 1);
         let judge = Judge::new(directory, std::mem::take(&mut self.stored));
-        let read = wal::look(self.env, &names::wal_dir(self.dir), durable, &judge);
+        let read = log::look(self.env, &names::wal_dir(self.dir), durable, &judge);
         let Some(report) = self.found(read)? else {
             self.checked.is_refused = true;
             return Ok(());

@@ -1,6 +1,6 @@
 //! Copying files of a database into another folder, durably.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::io::Env;
 use std::io::{self, ErrorKind as IoKind};
 use std::path::Path;

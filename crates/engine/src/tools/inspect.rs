@@ -1,12 +1,13 @@
 //! What one file says of itself.
 
-use super::{Detail, read_whole};
-use crate::block::{Block, BlockMeta, Cache, Family, Kind};
-use crate::error::{Error, ErrorKind, Result};
+use super::read_whole;
+use crate::base::detail::Detail;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::names;
 use crate::io::Env;
-use crate::names;
-use crate::store::{Manifest, SeriesFileMeta, SeriesFileReader, SeriesRow};
-use crate::wal;
+use crate::log;
+use crate::storage::block::{Block, BlockMeta, Cache, Family, Kind};
+use crate::storage::files::{Manifest, SeriesFileMeta, SeriesFileReader, SeriesRow};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ pub fn inspect(env: &Env, path: &Path) -> Result<Detail> {
         if let Some(offset) = stretch_offset(&name) {
             return stretch_facts(env, path, number, offset);
         }
-        return wal::segment_facts(env, path, number);
+        return log::segment_facts(env, path, number);
     }
     if original(".blk").is_some_and(|name| names::parse_block(&name).is_some()) {
         return block_facts(env, path);

@@ -1,8 +1,10 @@
 //! Reading a log to know that it can be read.
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::store::Directory;
-use crate::wal::{LogStart, Position, Record, RecordIter, Replay};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::log::record::Record;
+use crate::log::record::RecordIter;
+use crate::log::{LogStart, Position, Replay};
+use crate::storage::files::Directory;
 use latewood_model::SeriesId;
 use parking_lot::Mutex;
 use std::collections::HashMap;

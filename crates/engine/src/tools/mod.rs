@@ -10,24 +10,22 @@ mod arrival;
 mod backup;
 mod check;
 mod copying;
-mod detail;
 mod inspect;
 mod log;
 mod restore;
 mod totals;
 
-pub use arrival::{FORMAT, adopt, files_of, make_room, place_of, staging_dir};
+pub use arrival::{FORMAT, adopt, files_of, place_of, prepare_target, staging_dir};
 pub use backup::Backup;
 pub use check::{Checked, Finding, check};
-pub use detail::Detail;
 pub use inspect::inspect;
 pub use restore::{require_whole, restore};
 pub use totals::totals;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::names;
 use crate::io::Env;
-use crate::names;
-use crate::store::Manifest;
+use crate::storage::files::Manifest;
 use std::io::ErrorKind as IoKind;
 use std::path::Path;
 

@@ -1,14 +1,15 @@
 //! What a database holds, counted from its manifest, series files and log.
 
 use super::log::Counter;
-use super::{Detail, list, manifest_of};
-use crate::block::BlockMeta;
-use crate::error::Result;
+use super::{list, manifest_of};
+use crate::base::detail::Detail;
+use crate::base::error::Result;
+use crate::base::names;
 use crate::io::Env;
 use crate::io::directory::open_existing;
-use crate::names;
-use crate::store::PartitionFiles;
-use crate::wal::{self, Position};
+use crate::log::{self, Position};
+use crate::storage::block::BlockMeta;
+use crate::storage::files::PartitionFiles;
 use std::path::Path;
 
 /// Counts the files, bytes, series and samples of the database in `dir`. The
@@ -38,7 +39,7 @@ fn count(env: &Env, dir: &Path) -> Result<Detail> {
     });
     let counter = Counter::default();
     let durable = Position(manifest.log_next_min() - 1);
-    let log = wal::look(env, &names::wal_dir(dir), durable, &counter)?;
+    let log = log::look(env, &names::wal_dir(dir), durable, &counter)?;
     let stored = base[2] + late[2];
     let bytes_each = (base[1] + late[1]) as f64 / stored.max(1) as f64;
     let first = manifest.blocks().map(|block| block.first).min();

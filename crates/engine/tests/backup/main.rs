@@ -128,7 +128,7 @@ fn a_copy_to_another_file_system_keeps_up_with_a_flush_for_every_file() {
     disturbance.plan(move |_| {
         append(&writer, &[sample(b"one", next, 1.0)]).unwrap();
         writer.flush().unwrap();
-        writer.compact().unwrap();
+        writer.merge().unwrap();
         next += 1;
     });
     let made = db.backup(Path::new(COPY)).unwrap();

@@ -37,7 +37,7 @@ fn tied(aggregator: Aggregator) -> (Db, Arc<SimClock>, i64) {
 fn expire(db: &Db, clock: &SimClock, floor: i64) {
     let wanted = floor + RETENTION_MS as i64;
     clock.advance_ms((wanted - clock.now_ms()) as u32);
-    while db.compact_step().unwrap() {}
+    while db.merge_step().unwrap() {}
 }
 
 #[test]

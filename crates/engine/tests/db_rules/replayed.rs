@@ -58,7 +58,7 @@ fn a_bucket_whose_samples_went_since_is_not_computed_again() {
     worked_off(&db, db.position().0);
     add(&db, &[(100_000, 1.0)]);
     worked_off(&db, db.position().0);
-    db.compact().unwrap();
+    db.merge().unwrap();
     let db = reopened(&disk, db);
     assert_eq!(kept(&db), [(100, 1.0), (200, 1.0), (210, 1.0)]);
     assert_eq!(db.info(DESTINATION).unwrap().total_samples, 3);

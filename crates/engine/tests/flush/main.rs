@@ -4,7 +4,7 @@
 #[path = "../db_support/mod.rs"]
 mod db_support;
 mod faults;
-#[path = "../compact/hooked.rs"]
+#[path = "../merge/hooked.rs"]
 mod hooked;
 mod meanwhile;
 mod story;

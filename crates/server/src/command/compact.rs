@@ -7,7 +7,7 @@
 use super::fault::SYNTAX;
 use super::registry::{Action, Keys, Spec};
 use super::{Call, Outcome};
-use latewood_engine::CompactionStats;
+use latewood_engine::MergeStats;
 
 pub(super) const SPEC: Spec = Spec {
     name: "compact",
@@ -23,12 +23,12 @@ pub(super) const SPEC: Spec = Spec {
 fn apply(call: &mut Call<'_>) -> Outcome {
     let db = &call.shared.db;
     if call.args.is(2, "NOW") {
-        db.compact_soon()?;
+        db.merge_soon()?;
         call.reply().simple("Compaction started");
         return Ok(());
     }
     if call.args.is(2, "STATUS") {
-        let fields = fields(&db.compaction());
+        let fields = fields(&db.merge_stats());
         let mut reply = call.reply();
         reply.map(fields.len());
         for (name, value) in fields {
@@ -38,9 +38,9 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         return Ok(());
     }
     if call.args.is(2, "PAUSE") {
-        db.pause_compaction();
+        db.pause_merging();
     } else if call.args.is(2, "RESUME") {
-        db.resume_compaction();
+        db.resume_merging();
     } else {
         return Err(SYNTAX);
     }
@@ -49,7 +49,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
 }
 
 /// The figures of compaction by name, as STATUS and INFO give them.
-pub(super) fn fields(stats: &CompactionStats) -> Vec<(&'static str, u64)> {
+pub(super) fn fields(stats: &MergeStats) -> Vec<(&'static str, u64)> {
     vec![
         ("paused", u64::from(stats.paused)),
         ("busy", u64::from(stats.busy)),

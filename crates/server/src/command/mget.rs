@@ -11,7 +11,7 @@ use super::{Call, Fault, Outcome, filter};
 use crate::shared::Shared;
 use crate::stream::{self, Stream};
 use latewood_engine::ErrorKind;
-use latewood_engine::query::Latest;
+use latewood_engine::Latest;
 use latewood_wire::resp::{Protocol, Reply};
 use std::hint::black_box;
 

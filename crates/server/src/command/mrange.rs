@@ -18,7 +18,7 @@ use super::rows::{self, Shape};
 use super::{Call, Fault, Outcome, mget};
 use crate::shared::Shared;
 use crate::stream::{self, Stream};
-use latewood_engine::query::Found;
+use latewood_engine::SeriesView;
 use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
 use std::iter::Peekable;
@@ -99,7 +99,7 @@ enum Answer {
     /// what they are made of.
     Written(Vec<u8>),
     /// One that is written when it is sent: a long one, or one of very many.
-    Later(Box<Found>),
+    Later(Box<SeriesView>),
 }
 
 impl Question {
@@ -147,7 +147,7 @@ impl Question {
         let count = found.len();
         let mut found = found.into_iter().peekable();
         let written_max = WRITTEN_BYTES_MAX.min(ReplyLimit::of(shared).bytes);
-        let fits = |series: &Found| {
+        let fits = |series: &SeriesView| {
             series.view.samples() <= WRITTEN_SAMPLES_MAX
                 && series.view.filled_rows_max(&self.query) <= WRITTEN_SAMPLES_MAX
                 && written.load(Ordering::Relaxed) < written_max
@@ -193,7 +193,7 @@ impl Stream for Ranges {
 impl Ranges {
     /// The series that are written together next, and about how many samples
     /// they have.
-    fn part(&mut self) -> (Vec<Found>, u64) {
+    fn part(&mut self) -> (Vec<SeriesView>, u64) {
         let (mut part, mut samples, mut work) = (Vec::new(), 0, 0u64);
         while part.len() < PART_SERIES && work < PART_SAMPLES {
             let later = |answer: &Answer| matches!(answer, Answer::Later(_));
@@ -218,7 +218,7 @@ impl Question {
         shared: &Shared,
         protocol: Protocol,
         out: &mut Vec<u8>,
-        part: Vec<Found>,
+        part: Vec<SeriesView>,
         samples: u64,
     ) {
         shared.db.spread(samples, |spread| {
@@ -232,10 +232,10 @@ impl Question {
             let each = (part.len() / PART_PIECES).clamp(1, PIECE_SERIES);
             let mut part = part.into_iter();
             let pieces = std::iter::from_fn(|| {
-                let piece: Vec<Found> = part.by_ref().take(each).collect();
+                let piece: Vec<SeriesView> = part.by_ref().take(each).collect();
                 (!piece.is_empty()).then_some(piece)
             });
-            let replies = spread.map(pieces.collect(), |piece: Vec<Found>| {
+            let replies = spread.map(pieces.collect(), |piece: Vec<SeriesView>| {
                 let mut reply = Vec::new();
                 for series in piece {
                     self.append(&mut reply, shared, protocol, series);
@@ -250,7 +250,7 @@ impl Question {
 
     /// Appends one series. The reply's header is written: an error stands where
     /// the rows would.
-    fn append(&self, out: &mut Vec<u8>, shared: &Shared, protocol: Protocol, series: Found) {
+    fn append(&self, out: &mut Vec<u8>, shared: &Shared, protocol: Protocol, series: SeriesView) {
         let mut reply = Reply::new(out, protocol);
         let resp3 = protocol == Protocol::Resp3;
         mget::entry(&mut reply, &series.key, if resp3 { 3 } else { 2 });

@@ -39,6 +39,6 @@ fn compact_all(dir: &Path) -> Result<()> {
     };
     let db = Db::open(&env, dir, options, Defaults::default())?;
     db.flush()?;
-    db.compact()?;
+    db.merge()?;
     db.close()
 }

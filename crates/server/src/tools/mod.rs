@@ -16,7 +16,7 @@ pub(crate) use compact::{Compact, compact};
 
 use clap::Args;
 use latewood_engine::io::Env;
-use latewood_engine::tools::{self, Detail};
+use latewood_engine::{Detail, tools};
 use latewood_engine::{ErrorKind, Result};
 use serde_json::Value;
 use std::io::Write;

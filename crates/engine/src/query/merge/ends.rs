@@ -4,7 +4,7 @@
 //! Tested by the series' tests and the model test.
 
 use super::MergeSource;
-use crate::error::Result;
+use crate::base::error::Result;
 use crate::query::Source;
 use crate::query::units::Piece;
 use latewood_model::{Sample, Timestamp};

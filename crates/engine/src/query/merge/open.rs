@@ -4,7 +4,7 @@
 //! starts at or before it; those before the first frame go with that. Tested
 //! through the walk ([`super`]).
 
-use crate::series::chunk::Chunk;
+use crate::format::chunk::Chunk;
 use crate::series::late::LateOp;
 use latewood_model::Timestamp;
 use std::ops::Range;

@@ -19,11 +19,11 @@
 //! Tested by `late/tests.rs` and, under random batches, by
 //! `tests/db_duplicates.rs`.
 
-use super::super::chunk::{Held, damaged};
 use super::bitmap::Bitmap;
 use super::filter::Filter;
 use super::{LateOp, Run};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::format::chunk::{Held, damaged};
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use latewood_model::Timestamp;

@@ -1,7 +1,7 @@
 //! Tests of [`super`].
 
-use super::super::chunk::{Chunk, Shape};
 use super::*;
+use crate::format::chunk::{Chunk, Shape};
 use DuplicatePolicy::{Last, Max, Sum};
 use latewood_codec::{Encoder, Hint};
 use latewood_model::Encoding;

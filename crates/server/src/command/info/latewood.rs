@@ -47,7 +47,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_stalls", budget.stalls);
     field(text, "memory_stalled_ms", budget.stalled_ns / 1_000_000);
     field(text, "memory_refused", budget.refused);
-    let room = shared.db.room();
+    let room = shared.db.disk_budget_stats();
     field(text, "disk_budget_bytes", room.budget_bytes);
     field(text, "disk_used_bytes", room.used_bytes);
     field(text, "disk_stalls", room.stalls);
@@ -147,7 +147,7 @@ fn flushes(text: &mut String, stats: &Stats) {
 }
 
 fn compaction(text: &mut String, shared: &Shared) {
-    let stats = shared.db.compaction();
+    let stats = shared.db.merge_stats();
     for (name, value) in fields(&stats) {
         field(text, &format!("compaction_{name}"), value);
     }

@@ -15,7 +15,7 @@ use crate::command::rows::{self, Shape};
 use crate::command::{Call, Outcome, mget};
 use crate::shared::Shared;
 use crate::stream::{self, Stream};
-use latewood_engine::query::Spread;
+use latewood_engine::Spread;
 use latewood_engine::{ErrorKind, RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
 

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::text::{Kind, Text};
-use latewood_engine::{CompactionStats, DbMemory, Stats};
+use latewood_engine::{DbMemory, MergeStats, Stats};
 
 /// Nanoseconds as seconds.
 fn seconds(ns: u64) -> f64 {
@@ -234,7 +234,7 @@ pub(super) fn flush(text: &mut Text, stats: &Stats) {
     );
 }
 
-pub(super) fn compaction(text: &mut Text, stats: &CompactionStats) {
+pub(super) fn compaction(text: &mut Text, stats: &MergeStats) {
     use Kind::{Counter, Gauge};
     text.family("compactions_total", Counter, "Merges of blocks.");
     text.labelled(&[("kind", "base")], stats.base_merges);
@@ -279,7 +279,7 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
         "Unix time from which on samples are kept; 0 where retention and disk budget dropped none.",
         shared.db.floor() as f64 / 1e3,
     );
-    let room = shared.db.room();
+    let room = shared.db.disk_budget_stats();
     text.single(
         "disk_budget_bytes",
         Kind::Gauge,

@@ -1,0 +1,196 @@
+//! One flush: the heads of one partition into its files, and the publication.
+//!
+//! The walk goes through the partition's ids in order, a few of each shard
+//! under one hold of its lock: freeze, make the row, let go, write. So memory
+//! for a few series is enough, and the rows of the series file come in order.
+//! Nothing is part of the database before the publication.
+
+use crate::background::flush::files::{Files, Written};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::keyspace::core::Core;
+use crate::series::heads::Head;
+use crate::series::shard::ShardState;
+use crate::series::stored::Frozen;
+use crate::storage::block::PARTITION_BITS;
+use crate::storage::files::{Manifest, SeriesRow};
+use latewood_model::SeriesId;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Ids that are frozen between two writes to the files: few of them under one
+/// hold of each shard's lock.
+const STEP: usize = 64;
+/// Places looked at under one hold where there is little to do.
+const LOOKS: usize = 512;
+/// Late operations that make it worth folding them into chunks first.
+const SETTLE_MIN: usize = 64;
+
+/// A series as the files will hold it.
+pub(crate) struct Cut {
+    pub(crate) row: SeriesRow,
+    pub(crate) frozen: Option<Arc<Frozen>>,
+}
+
+impl Core {
+    /// What all shards together hold of each partition.
+    pub(crate) fn heads(&self) -> Vec<Head> {
+        let mut sums = Vec::<Head>::new();
+        for shard in &self.shards {
+            let state = shard.lock();
+            let heads = state.heads.partitions();
+            if sums.len() < heads.len() {
+                sums.resize_with(heads.len(), Head::default);
+            }
+            for (sum, head) in sums.iter_mut().zip(heads) {
+                sum.add(head);
+            }
+        }
+        sums
+    }
+
+    /// Flushes one partition as flush `number`.
+    pub(crate) fn flush_partition(&self, partition: u32, number: u64) -> Result<Written> {
+        let epoch = self.epoch();
+        for shard in &self.shards {
+            shard.lock().heads.begin_flush(partition);
+        }
+        let mut files = Files::new(self, partition);
+        let written = self
+            .write_partition(&mut files, partition, number)
+            .and_then(|()| files.finish())
+            .and_then(|written| {
+                self.publish_flush(&written, partition, number, epoch)?;
+                Ok(written)
+            });
+        for shard in &self.shards {
+            shard.lock().heads.end_flush(partition, written.is_ok());
+        }
+        if written.is_err() {
+            // Where it is not known whether the manifest names them, they stay.
+            if self.check_writable().is_ok() {
+                files.remove();
+            }
+            return written;
+        }
+        self.thaw(partition, number);
+        self.trim_log()?;
+        written
+    }
+
+    /// Freezes the series of a partition and writes them, in order.
+    fn write_partition(&self, files: &mut Files<'_>, partition: u32, number: u64) -> Result<()> {
+        let places = self.places_of(partition);
+        let step = (STEP / self.shards.len()).max(1);
+        let mut cuts = Vec::new();
+        for start in places.clone().step_by(step) {
+            let some = start..(start + step).min(places.end);
+            for shard in 0..self.shards.len() {
+                self.settle_before(shard, some.clone());
+                let mut state = self.shards[shard].lock();
+                for place in some.clone() {
+                    let id = self.id_of(shard, place);
+                    cuts.extend(self.cut(&mut state, id, number)?);
+                }
+            }
+            cuts.sort_unstable_by_key(|cut: &Cut| cut.row.id);
+            for cut in cuts.drain(..) {
+                files.add(&cut)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The places of a partition's series in any shard, as far as there are any.
+    fn places_of(&self, partition: u32) -> Range<usize> {
+        let log2 = PARTITION_BITS - u32::from(self.stride_log2());
+        let first = (partition as usize) << log2;
+        let shards = self.shards.iter();
+        let places = shards.map(|shard| shard.lock().slab.places()).max();
+        let end = (first + (1 << log2)).min(places.unwrap_or(0));
+        first..end.max(first)
+    }
+
+    /// Folds late operations into the chunks in memory where that pays: what a
+    /// block holds in order costs later readers nothing.
+    fn settle_before(&self, shard: usize, places: Range<usize>) {
+        let worth: Vec<usize> = {
+            let state = self.shards[shard].lock();
+            let is_worth = |place: &usize| {
+                let series = state.slab.get(*place);
+                series.is_some_and(|series| series.late_pending() >= SETTLE_MIN)
+            };
+            places.filter(is_worth).collect()
+        };
+        for place in worth {
+            // Where it fails the operations stay, and become overlays.
+            let _ = self.settle_one(self.id_of(shard, place));
+        }
+    }
+
+    /// Freezes one series under its shard's lock; `None` where there is none.
+    fn cut(&self, state: &mut ShardState, id: SeriesId, number: u64) -> Result<Option<Cut>> {
+        let place = self.place_of(id);
+        let Some(series) = state.slab.get_mut(place) else {
+            return Ok(None);
+        };
+        let frozen = series.freeze(id, number, &mut state.sealer, &self.blocks)?;
+        if frozen.is_some() {
+            self.recount(state, place);
+            self.note_rules(state, place);
+        }
+        let row = self.row_of(state, id, self.log_end());
+        Ok(row.map(|row| Cut { row, frozen }))
+    }
+
+    fn publish_flush(
+        &self,
+        written: &Written,
+        partition: u32,
+        number: u64,
+        epoch: u64,
+    ) -> Result<()> {
+        // A series that is in no row may have gone meanwhile: what took it must
+        // be on disk before its absence is.
+        self.sync_to(self.log_end())?;
+        self.publish(&mut |manifest: &mut Manifest| {
+            if manifest.epoch != epoch {
+                let message = "everything was removed while a flush was under way";
+                return Err(Error::new(ErrorKind::Invalid, message));
+            }
+            manifest.flush = number;
+            manifest.log_start = manifest.log_start.max(self.log_needed(partition));
+            let files = manifest.partition(partition);
+            files.series = Some(written.series);
+            files.base.extend(written.base.clone());
+            files.late.extend(written.late.clone());
+            if written.series.rows == 0 && files.base.is_empty() && files.late.is_empty() {
+                manifest.partitions.remove(&partition);
+            }
+            Ok(())
+        })
+    }
+
+    /// The first group of the log that is needed once `flushed` is on disk.
+    fn log_needed(&self, flushed: u32) -> u64 {
+        // What is written from here on has a later position.
+        let end = self.log_end().0 + 1;
+        let shards = self.shards.iter();
+        let needed = shards.filter_map(|shard| shard.lock().heads.needed(flushed));
+        needed.min().unwrap_or(end).min(end)
+    }
+
+    /// Lets the frozen heads go that the blocks now hold.
+    fn thaw(&self, partition: u32, number: u64) {
+        let places = self.places_of(partition);
+        for shard in &self.shards {
+            for start in places.clone().step_by(LOOKS) {
+                let mut state = shard.lock();
+                for place in start..(start + LOOKS).min(places.end) {
+                    if let Some(series) = state.slab.get_mut(place) {
+                        series.thaw(number);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! What the flusher has done, for whoever asks.
+
+use crate::background::flush::files::Written;
+use crate::base::error::Result;
+use crate::keyspace::core::Core;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// What flushes did since the database was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlushStats {
+    /// Flushes of a partition that are on disk.
+    pub flushes: u64,
+    /// Flushes that failed.
+    pub failed: u64,
+    /// Why the last one failed, until one succeeds.
+    pub last_error: Option<String>,
+    /// Bytes of blocks and series files written.
+    pub bytes_written: u64,
+    /// Samples and late operations written.
+    pub samples: u64,
+    /// How long the flushes took, all together.
+    pub total_ns: u64,
+    /// How long the last one took.
+    pub last_ns: u64,
+    /// Whether one is asked for or under way.
+    pub in_progress: bool,
+    /// When everything that was asked for last was on disk, milliseconds since
+    /// the Unix epoch; 0 where nobody asked.
+    pub saved_at_ms: i64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    flushes: AtomicU64,
+    failed: AtomicU64,
+    bytes_written: AtomicU64,
+    samples: AtomicU64,
+    total_ns: AtomicU64,
+    last_ns: AtomicU64,
+    last_error: Mutex<Option<String>>,
+    /// Requests whose flushes are done.
+    answered: AtomicU64,
+    saved_at_ms: AtomicI64,
+}
+
+impl Counters {
+    pub(crate) fn note(&self, flushed: &Result<Written>, took_ns: u64) {
+        let add = |counter: &AtomicU64, by| counter.fetch_add(by, Ordering::Relaxed);
+        add(&self.total_ns, took_ns);
+        self.last_ns.store(took_ns, Ordering::Relaxed);
+        match flushed {
+            Ok(written) => {
+                add(&self.flushes, 1);
+                add(&self.bytes_written, written.len_bytes());
+                add(&self.samples, written.samples());
+                *self.last_error.lock() = None;
+            }
+            Err(error) => {
+                add(&self.failed, 1);
+                *self.last_error.lock() = Some(error.to_string());
+            }
+        }
+    }
+}
+
+impl Counters {
+    /// Everything is on disk that had been asked for when there were so many
+    /// requests.
+    pub(crate) fn answer(&self, requests: u64, now_ms: impl FnOnce() -> i64) {
+        if self.answered.swap(requests, Ordering::Relaxed) < requests {
+            self.saved(now_ms());
+        }
+    }
+
+    /// Everything is on disk.
+    pub(crate) fn saved(&self, now_ms: i64) {
+        self.saved_at_ms.store(now_ms, Ordering::Relaxed);
+    }
+}
+
+impl Core {
+    pub(crate) fn flush_stats(&self) -> FlushStats {
+        let counters = &self.flusher.counters;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        FlushStats {
+            flushes: load(&counters.flushes),
+            failed: load(&counters.failed),
+            last_error: counters.last_error.lock().clone(),
+            bytes_written: load(&counters.bytes_written),
+            samples: load(&counters.samples),
+            total_ns: load(&counters.total_ns),
+            last_ns: load(&counters.last_ns),
+            in_progress: self.is_flushing()
+                || load(&counters.answered) < load(&self.flusher.requests),
+            saved_at_ms: counters.saved_at_ms.load(Ordering::Relaxed),
+        }
+    }
+}

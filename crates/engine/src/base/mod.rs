@@ -1,0 +1,12 @@
+//! What every floor above may use: errors, options, file names, limits of time
+//! windows, slabs and hash tables. No lock is held across a call, no I/O.
+
+pub(crate) mod detail;
+pub(crate) mod error;
+pub mod names;
+pub(crate) mod options;
+pub(crate) mod refusal;
+pub(crate) mod slab;
+pub(crate) mod table;
+pub(crate) mod text;
+pub(crate) mod window;

@@ -1,0 +1,179 @@
+//! What a database says about itself and about one series.
+
+use crate::background::FlushStats;
+use crate::base::error::Result;
+use crate::db::Db;
+use crate::keyspace::core::Core;
+use crate::keyspace::memory_budget::BudgetStats;
+use crate::log::LogStats;
+use crate::query::merge::MergeSource;
+use crate::series::{Memory, Snapshot};
+use latewood_model::{SeriesOptions, Timestamp};
+use std::sync::atomic::Ordering;
+
+/// Figures of a whole database. Counters begin at zero when it is opened;
+/// what recovery replayed is in [`crate::RecoverySummary`].
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Series there are.
+    pub series: u64,
+    /// Samples newer than all before in their series.
+    pub samples_in_order: u64,
+    /// Samples kept though older than the newest of their series.
+    pub samples_late: u64,
+    /// Samples that found another in the raw tail and were resolved by policy;
+    /// late ones under LAST may replace one without a look for it.
+    pub samples_duplicate: u64,
+    /// Samples dropped by an IGNORE rule.
+    pub samples_ignored: u64,
+    /// Samples refused.
+    pub samples_refused: u64,
+    /// Series created.
+    pub series_created: u64,
+    /// Series that expired.
+    pub series_expired: u64,
+    /// Series with an expiry time.
+    pub series_expiring: u64,
+    /// Milliseconds that those have left, on average.
+    pub average_ttl_ms: u64,
+    /// Late samples that wait to be folded into the chunks in memory.
+    pub late_samples_pending: u64,
+    /// Settles done.
+    pub settles: u64,
+    /// Settles that failed because stored samples do not decode.
+    pub settles_failed: u64,
+    /// Late samples folded into chunks.
+    pub samples_settled: u64,
+    /// Samples encoded by settles.
+    pub samples_rewritten: u64,
+    /// Rules made since the start, those of the log included.
+    pub rules_made: u64,
+    /// Times that what rules come to could not be brought into destinations.
+    pub rules_failed: u64,
+    /// Label pairs, each counted once.
+    pub label_pairs: u64,
+    /// Reads of one series whose key was there.
+    pub reads_found: u64,
+    /// Reads of one series whose key was not.
+    pub reads_missed: u64,
+    /// What flushes did.
+    pub flush: FlushStats,
+    /// The memory budget.
+    pub budget: BudgetStats,
+    /// The log, if there is one.
+    pub wal: Option<LogStats>,
+}
+
+/// Figures of one series.
+#[derive(Clone, Debug)]
+pub struct SeriesInfo {
+    /// Samples a full read returns.
+    pub total_samples: u64,
+    /// Bytes of memory it holds.
+    pub memory: Memory,
+    /// Timestamp of the oldest sample a read returns.
+    pub first_timestamp: Option<Timestamp>,
+    /// Timestamp of the newest sample.
+    pub last_timestamp: Option<Timestamp>,
+    /// Its options.
+    pub options: SeriesOptions,
+    /// Its chunks, oldest first; raw samples not yet sealed are the last one.
+    pub chunks: Vec<ChunkInfo>,
+}
+
+/// Figures of one chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkInfo {
+    /// Timestamp of its oldest sample.
+    pub start: Timestamp,
+    /// Timestamp of its newest sample.
+    pub end: Timestamp,
+    /// Samples in it.
+    pub samples: u64,
+    /// Bytes they take.
+    pub size_bytes: u64,
+}
+
+impl Db {
+    /// Figures of the series under `key`, of one moment. Cheap, unless late
+    /// samples wait in it: then all of it is read to count exactly.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
+        let (whole, mut info) = self.core.read_numbered(key, |series, id| {
+            let floor = self.core.blocks.floor();
+            let info = SeriesInfo {
+                total_samples: 0,
+                memory: series.memory(),
+                first_timestamp: None,
+                last_timestamp: series.newest().filter(|&newest| newest >= floor),
+                options: series.options(self.core.labels_of(id)),
+                chunks: Vec::new(),
+            };
+            (series.snapshot(floor, Timestamp::MAX), info)
+        })?;
+        info.chunks = chunks_of(&whole);
+        (info.total_samples, info.first_timestamp) = MergeSource::new(whole, false)?.count()?;
+        Ok(info)
+    }
+
+    /// Figures of the whole database but its memory, for which see
+    /// [`Db::memory`]. Linear in the number of shards.
+    pub fn stats(&self) -> Stats {
+        let core = &self.core;
+        let mut stats = Stats {
+            series: self.len() as u64,
+            label_pairs: core.index.pair_count() as u64,
+            rules_made: core.rules_made.load(Ordering::Relaxed),
+            rules_failed: core.rules_failed.load(Ordering::Relaxed),
+            reads_found: core.reads_found.load(Ordering::Relaxed),
+            reads_missed: core.reads_missed.load(Ordering::Relaxed),
+            flush: core.flush_stats(),
+            budget: core.budget.stats(),
+            wal: core.wal.as_ref().map(|wal| wal.stats()),
+            ..Stats::default()
+        };
+        for shard in 0..core.shards.len() {
+            core.add_shard_stats(shard, &mut stats);
+        }
+        (stats.series_expiring, stats.average_ttl_ms) = core.expiry_stats();
+        stats
+    }
+}
+
+impl Core {
+    fn add_shard_stats(&self, shard: usize, stats: &mut Stats) {
+        let state = self.shards[shard].lock();
+        let counters = &state.counters;
+        stats.samples_in_order += counters.in_order;
+        stats.samples_late += counters.late;
+        stats.samples_duplicate += counters.duplicate;
+        stats.samples_ignored += counters.ignored;
+        stats.samples_refused += counters.refused;
+        stats.series_created += counters.created;
+        stats.series_expired += counters.expired;
+        stats.settles += counters.settles;
+        stats.settles_failed += counters.settles_failed;
+        stats.samples_settled += counters.settled;
+        stats.samples_rewritten += counters.rewritten;
+        stats.late_samples_pending += state.queue.held as u64;
+    }
+}
+
+fn chunks_of(whole: &Snapshot) -> Vec<ChunkInfo> {
+    let sealed = whole.chunks.iter().map(|chunk| ChunkInfo {
+        start: chunk.first(),
+        end: chunk.last(),
+        samples: chunk.count() as u64,
+        size_bytes: chunk.size_bytes() as u64,
+    });
+    let ends = whole.tail.first().zip(whole.tail.last());
+    let tail = ends.map(|(first, last)| ChunkInfo {
+        start: first,
+        end: last,
+        samples: whole.tail.len() as u64,
+        size_bytes: (whole.tail.len() * size_of::<latewood_model::Sample>()) as u64,
+    });
+    sealed.chain(tail).collect()
+}

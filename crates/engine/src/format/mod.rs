@@ -1,0 +1,6 @@
+//! Bytes that stand alone: chunks, integers, values, and what a rule does. Pure.
+
+pub(crate) mod chunk;
+pub(crate) mod rule;
+pub(crate) mod value;
+pub(crate) mod varint;

@@ -1,0 +1,101 @@
+//! Removing everything, by FLUSHALL and where a start meets it in the log.
+//!
+//! The log says it first and durably, then a manifest without files. The same
+//! manifest tells the log to begin behind that group: replayed once more, it
+//! would take away a floor that came later. Tested by `tests/db_store` and
+//! `tests/merge`.
+
+use crate::base::error::Result;
+use crate::keyspace::core::Core;
+use crate::keyspace::publish::{Published, Store};
+use crate::log::Position;
+use crate::series::shard::ShardState;
+use crate::storage::block::BlockSet;
+use crate::storage::files::directory::paths;
+use latewood_model::Timestamp;
+use parking_lot::MutexGuard;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Published {
+    /// Names nothing any more: the group at `position` removed it. Until the
+    /// next publication the files stay; nobody may name them again.
+    pub(crate) fn forget(&mut self, dir: &Path, position: Position, floor: Timestamp) {
+        self.unremoved.extend(paths(dir, &self.manifest));
+        self.manifest.epoch += 1;
+        self.manifest.partitions.clear();
+        self.manifest.floor = floor;
+        self.log_start = position.0 + 1;
+    }
+}
+
+impl Store {
+    /// Whether everything was removed and no manifest says so yet.
+    pub(crate) fn owes_removal(&self) -> bool {
+        self.published.lock().owes_removal()
+    }
+}
+
+impl Core {
+    /// Removes everything: series, samples, blocks. The files go with the
+    /// manifest that no longer names them.
+    ///
+    /// # Errors
+    /// Those of the log and of [`Core::publish`].
+    pub(crate) fn clear(&self) -> Result<Position> {
+        let mut published = self.store.published.lock();
+        let floor = self.floor_by_clock();
+        let mut states: Vec<MutexGuard<'_, ShardState>> = self.lock_all();
+        self.keys.clear();
+        states.iter_mut().for_each(|state| state.clear_series());
+        self.set_no_blocks(floor);
+        self.index.clear();
+        self.kept_memory.forget();
+        self.expiring.store(0, Ordering::Relaxed);
+        if self.wal.is_some() {
+            states[0].group.flush_all();
+        }
+        let position = self.log_group(&mut states[0])?;
+        drop(states);
+        // Before the log may forget what it holds, it must not lose this.
+        self.sync_to(position)?;
+        published.forget(self.store.dir(), position, floor);
+        // Where this fails, a restart finds the old manifest and that group.
+        self.publish_locked(&mut published, &mut |_| Ok(()))?;
+        if let Some(wal) = &self.wal {
+            wal.trim(position)?;
+        }
+        Ok(position)
+    }
+
+    /// Removes all that files hold when a start meets the group at `position`,
+    /// which removed it and which no manifest knows of yet. No floor is left:
+    /// samples behind that group may be of any age. No shard may be locked.
+    pub(crate) fn clear_files(&self, position: Position) {
+        let mut published = self.store.published.lock();
+        published.forget(self.store.dir(), position, Timestamp::MIN);
+        self.set_no_blocks(Timestamp::MIN);
+    }
+
+    /// Takes only the floor away, where some files hold what came later.
+    pub(crate) fn drop_floor(&self) {
+        let mut published = self.store.published.lock();
+        published.manifest.floor = Timestamp::MIN;
+        let held = self.blocks.get();
+        self.blocks.set(Arc::new(BlockSet {
+            flush: held.flush,
+            floor: Timestamp::MIN,
+            partitions: held.partitions.clone(),
+        }));
+    }
+
+    fn set_no_blocks(&self, floor: Timestamp) {
+        self.blocks.set(Arc::new(BlockSet {
+            flush: self.blocks.get().flush,
+            floor,
+            partitions: BTreeMap::new(),
+        }));
+    }
+}

@@ -1,0 +1,298 @@
+//! What the threads of a database share: shards, key map, log, defaults.
+//!
+//! [`crate::Db`] is the face of this; the write path, the replay, maintenance
+//! and the statistics each add their own methods where they stand. Here are
+//! the ways every one of them takes: from a key to its series under its lock,
+//! and from an id to its shard and place. See [`crate::series::shard`] for the order
+//! of locks.
+
+use crate::background::{Compaction, Flusher, Signals};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::options::{Defaults, Options};
+use crate::index::Index;
+use crate::io::Env;
+use crate::keyspace::disk_budget::{self, DiskBudget};
+use crate::keyspace::keys::Keys;
+use crate::keyspace::limits::Limits;
+use crate::keyspace::memory::KeptMemory;
+use crate::keyspace::memory_budget::Budget;
+use crate::keyspace::publish::Store;
+use crate::log::{Log, Position};
+use crate::observe::notices::Notices;
+use crate::observe::observer::Observer;
+use crate::observe::stages::Stages;
+use crate::read::spread::Readers;
+use crate::series::Series;
+use crate::series::rules::failed::FailedBuckets;
+use crate::series::shard::{Shard, ShardState};
+use crate::storage::block::{Cache, CurrentBlocks, partition_of};
+use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+/// Sources that can be worked on at a time.
+const TURNS: usize = 64;
+
+/// What the threads of a database share.
+pub(crate) struct Core {
+    pub(crate) env: Env,
+    pub(crate) options: Options,
+    /// See [`crate::series::shard`] for the order of locks.
+    pub(crate) shards: Box<[Shard]>,
+    pub(crate) keys: Keys,
+    pub(crate) index: Index,
+    /// The blocks as they stand now.
+    pub(crate) blocks: Arc<CurrentBlocks>,
+    pub(crate) wal: Option<Log>,
+    /// Until there is `wal`: the last group that the replay has applied.
+    pub(crate) replayed: AtomicU64,
+    pub(crate) compaction: Compaction,
+    pub(crate) store: Store,
+    pub(crate) signals: Signals,
+    pub(crate) readers: Readers,
+    pub(crate) observer: Observer,
+    pub(crate) notices: Notices,
+    pub(crate) stages: Stages,
+    pub(crate) kept_memory: KeptMemory,
+    pub(crate) budget: Budget,
+    pub(crate) limits: Limits,
+    pub(crate) disk_budget: DiskBudget,
+    /// Reads of one series whose key was there.
+    pub(crate) reads_found: AtomicU64,
+    /// Reads of one series whose key was not.
+    pub(crate) reads_missed: AtomicU64,
+    /// Held by whoever settles outside a shard's lock: one at a time.
+    pub(crate) settler: Mutex<()>,
+    pub(crate) flusher: Flusher,
+    /// Renames so far; see [`crate::keyspace::rename`].
+    pub(crate) renames: AtomicU64,
+    /// Series with an expiry time.
+    pub(crate) expiring: AtomicUsize,
+    /// Held by whoever works on a source, by its number; never asked for while
+    /// a shard is locked.
+    pub(crate) turns: Box<[Mutex<()>]>,
+    /// Rules ever made.
+    pub(crate) rules_made: AtomicU64,
+    /// Times the marks of a rule could not be worked off.
+    pub(crate) rules_failed: AtomicU64,
+    defaults: RwLock<Arc<Defaults>>,
+    /// `defaults.duplicate_policy` again, for the write path.
+    default_policy: AtomicU8,
+    /// Whether `defaults.compactions` has any, for the write path.
+    compacts: AtomicBool,
+}
+
+/// With one shard a core, two writers meet at the same lock every other time.
+/// With eight, two writers of 32 series each are a sixth faster, but a batch
+/// over a million series takes twice as long: so few of its samples are in one
+/// shard that waits for their memory do not overlap.
+const SHARDS_PER_CORE: usize = 2;
+/// A batch of single samples is a group of the log for each shard it meets:
+/// beyond so many, that costs more than another lock gives.
+const SHARDS_MAX: usize = 32;
+
+impl Core {
+    pub(crate) fn new(
+        env: Env,
+        dir: &Path,
+        mut options: Options,
+        defaults: Defaults,
+    ) -> Result<Self> {
+        if options.shards == 0 {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            options.shards = (SHARDS_PER_CORE * cores).min(SHARDS_MAX);
+        }
+        options.shards = options.shards.next_power_of_two().min(256);
+        options.segment_bytes = disk_budget::segment_bytes(&options);
+        let stride_log2 = options.shards.trailing_zeros() as u8;
+        let shards = (0..options.shards).map(|_| {
+            let mut state = ShardState::default();
+            state.group.begin(stride_log2);
+            Shard::new(state)
+        });
+        let budget = Budget::new(options.memory_bytes);
+        let stages = Stages::default();
+        let notices = Notices::new(options.on_notice.as_ref(), &env.clock);
+        let core = Self {
+            shards: shards.collect(),
+            keys: Keys::new(env.random.next_u64()),
+            index: Index::new(options.shards, env.random.next_u64(), stages.clone()),
+            blocks: Arc::default(),
+            wal: None,
+            replayed: AtomicU64::new(0),
+            compaction: Compaction::new(&options),
+            store: Store::new(dir, Cache::telling(budget.cache_bytes(), &notices)),
+            signals: Signals::default(),
+            readers: Readers::new(options.query_threads),
+            observer: Observer::new(stages.clone()),
+            notices,
+            stages,
+            kept_memory: KeptMemory::default(),
+            budget,
+            limits: Limits::new(&options),
+            disk_budget: DiskBudget::new(options.disk_budget_bytes),
+            reads_found: AtomicU64::new(0),
+            reads_missed: AtomicU64::new(0),
+            settler: Mutex::new(()),
+            flusher: Flusher::new(&options),
+            renames: AtomicU64::new(0),
+            expiring: AtomicUsize::new(0),
+            turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
+            rules_made: AtomicU64::new(0),
+            rules_failed: AtomicU64::new(0),
+            default_policy: AtomicU8::new(0),
+            compacts: AtomicBool::new(false),
+            defaults: RwLock::default(),
+            options,
+            env,
+        };
+        core.change_defaults(|held| *held = defaults)?;
+        Ok(core)
+    }
+
+    pub(crate) fn defaults(&self) -> Arc<Defaults> {
+        self.defaults.read().clone()
+    }
+
+    /// Changes the defaults, one caller after the other: none undoes what
+    /// another does meanwhile.
+    pub(crate) fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
+        let mut held = self.defaults.write();
+        let mut defaults = (**held).clone();
+        change(&mut defaults);
+        check_options(&defaults.series)?;
+        let policy = defaults.duplicate_policy as u8;
+        let compacts = !defaults.compactions.compactions().is_empty();
+        *held = Arc::new(defaults);
+        // Under the lock, so that they are of the same call.
+        self.default_policy.store(policy, Ordering::Release);
+        self.compacts.store(compacts, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether a series that a write creates brings compactions along.
+    pub(crate) fn compacts(&self) -> bool {
+        self.compacts.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn default_policy(&self) -> DuplicatePolicy {
+        let number = self.default_policy.load(Ordering::Acquire);
+        DuplicatePolicy::from_number(number).unwrap_or(DuplicatePolicy::Block)
+    }
+
+    /// Waits until everything up to `position` of the log is on disk.
+    pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
+        match &self.wal {
+            Some(wal) => wal.sync_to(position),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses writes once the log or the manifest has failed.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.store.check_halted()?;
+        match &self.wal {
+            Some(wal) => wal.check_halted(),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn stride_log2(&self) -> u8 {
+        self.shards.len().trailing_zeros() as u8
+    }
+
+    pub(crate) fn shard_of(&self, id: SeriesId) -> usize {
+        id.0 as usize & (self.shards.len() - 1)
+    }
+
+    pub(crate) fn shard_of_hash(&self, hash: u64) -> usize {
+        hash as usize & (self.shards.len() - 1)
+    }
+
+    pub(crate) fn place_of(&self, id: SeriesId) -> usize {
+        id.0 as usize >> self.stride_log2()
+    }
+
+    /// The partition of the series at `place` of any shard.
+    pub(crate) fn partition_at(&self, place: usize) -> u32 {
+        partition_of(self.id_of(0, place))
+    }
+
+    /// The id of the series at `place` of a shard; places that are in use fit.
+    pub(crate) fn id_of(&self, shard: usize, place: usize) -> SeriesId {
+        SeriesId((place << self.stride_log2() | shard) as u32)
+    }
+
+    /// Locks the shard of the series under `key`.
+    pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(MutexGuard<'_, ShardState>, SeriesId)> {
+        match self.lock_slot(key) {
+            Some((state, id)) if !self.is_expired(&state, self.place_of(id)) => Ok((state, id)),
+            _ => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
+        }
+    }
+
+    /// The same, be it expired or not.
+    pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(MutexGuard<'_, ShardState>, SeriesId)> {
+        let hash = self.keys.hash(key);
+        loop {
+            let id = self.keys.find(hash, key)?;
+            let state = self.shards[self.shard_of(id)].lock();
+            // Between the look and the lock the key may have gone elsewhere.
+            if self.keys.find(hash, key) == Some(id) {
+                return Some((state, id));
+            }
+        }
+    }
+
+    /// Reads the series under `key` under its shard's lock. What rules write to
+    /// it is there.
+    pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&mut Series) -> T) -> Result<T> {
+        self.read_numbered(key, |series, _| read(series))
+    }
+
+    /// The same, for who needs its number too.
+    pub(crate) fn read_numbered<T>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&mut Series, SeriesId) -> T,
+    ) -> Result<T> {
+        self.read_rows(key, |series, id, _| read(series, id))
+    }
+
+    /// The same for who reads samples: some may be unread rows of a rule.
+    pub(crate) fn read_rows<T>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&mut Series, SeriesId, &FailedBuckets) -> T,
+    ) -> Result<T> {
+        let found = self.lock_series(key);
+        let counter = if found.is_ok() {
+            &self.reads_found
+        } else {
+            &self.reads_missed
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let (mut state, mut id) = found?;
+        let mut failed = FailedBuckets::default();
+        let series = state.slab.get(self.place_of(id));
+        if let Some(source) = series.and_then(Series::source) {
+            drop(state);
+            self.recompute_for_reader(source);
+            failed = self.failed_buckets_of(source, id);
+            (state, id) = self.lock_series(key)?;
+        }
+        match state.slab.get_mut(self.place_of(id)) {
+            Some(series) => Ok(read(series, id, &failed)),
+            None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
+        }
+    }
+}
+
+/// Refuses options out of their ranges.
+pub(crate) fn check_options(options: &SeriesOptions) -> Result<()> {
+    options
+        .check()
+        .map_err(|error| Error::new(ErrorKind::Invalid, error.to_string()))
+}

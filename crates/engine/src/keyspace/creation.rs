@@ -1,0 +1,96 @@
+//! The coming of a series: its number, its place, its record in the log.
+//!
+//! A new series lives in the shard its key's hash names, and only who holds
+//! that shard's lock may create it; so no key is created twice. Tested by
+//! the database's tests and the model test.
+
+use crate::base::refusal::{Excess, Refusal};
+use crate::keyspace::core::Core;
+use crate::observe::stages::{Laps, Stage};
+use crate::series::Series;
+use crate::series::shard::ShardState;
+use crate::storage::block::partition_of;
+use latewood_model::limits::SERIES_MAX;
+use latewood_model::{SeriesId, SeriesOptions};
+use std::result::Result;
+use std::sync::Arc;
+
+/// About what a series takes beside its key and labels: its place, its entry
+/// in the map of keys, its share of the index, and what its flush needs.
+const SERIES_BYTES: usize = 700;
+
+/// About what a new series takes.
+pub(crate) fn series_bytes(key: &[u8], options: &SeriesOptions) -> usize {
+    SERIES_BYTES + 2 * key.len() + options.labels.as_bytes().len()
+}
+
+impl Core {
+    /// Creates a series in the shard its hash names, whose lock is held, and
+    /// puts the record of it into the shard's group.
+    pub(crate) fn create_in(
+        &self,
+        state: &mut ShardState,
+        key: &[u8],
+        hash: u64,
+        options: &SeriesOptions,
+        laps: &mut impl Laps,
+    ) -> Result<SeriesId, Refusal> {
+        let id = self.enter_in(state, key, hash, options, laps)?;
+        if self.wal.is_some() {
+            state.group.create(id, key, options);
+            laps.end(Stage::LogEncode);
+        }
+        Ok(id)
+    }
+
+    /// The same without the record, which must come into the log before the
+    /// lock is given back.
+    pub(crate) fn enter_in(
+        &self,
+        state: &mut ShardState,
+        key: &[u8],
+        hash: u64,
+        options: &SeriesOptions,
+        laps: &mut impl Laps,
+    ) -> Result<SeriesId, Refusal> {
+        self.check_key(key)?;
+        self.check_fits_log(key, options)?;
+        let id = self.next_id(state, self.shard_of_hash(hash))?;
+        state.heads.grew(series_bytes(key, options));
+        let key = Arc::<[u8]>::from(key);
+        state.next_place += 1;
+        state.counters.created += 1;
+        state.heads.know(partition_of(id));
+        let series = Series::new(key.clone(), options);
+        state.slab.insert(self.place_of(id), series);
+        laps.end(Stage::SeriesCreation);
+        self.keys.add(hash, key, id);
+        laps.end(Stage::TableInsert);
+        self.index_labels(id, Some(&options.labels));
+        laps.end(Stage::IndexInsert);
+        Ok(id)
+    }
+
+    /// The number of the next new series of a shard, if there may be one more.
+    pub(crate) fn next_id(&self, state: &ShardState, shard: usize) -> Result<SeriesId, Refusal> {
+        self.check_series_max()?;
+        self.check_crowd()?;
+        match u32::try_from(state.next_place * self.shards.len() + shard) {
+            Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
+            _ => Err(self.limits.refuse_series(Excess::SeriesIds)),
+        }
+    }
+
+    /// Refuses a series whose record might not fit behind a group that is
+    /// not long enough yet to be handed over. Only tiny segments refuse any.
+    pub(crate) fn check_fits_log(
+        &self,
+        key: &[u8],
+        options: &SeriesOptions,
+    ) -> Result<(), Refusal> {
+        if key.len() + options.labels.as_bytes().len() > self.group_bytes_max() / 2 {
+            return Err(self.limits.refuse_key(Excess::LogBytes));
+        }
+        Ok(())
+    }
+}

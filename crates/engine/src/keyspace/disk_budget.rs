@@ -1,0 +1,356 @@
+//! The room on disk: how much all files take, who waits for it, who is refused.
+//!
+//! A disk budget makes the directory a ring ([`crate::background`] drops the
+//! oldest samples). What the ring cannot do in time shows here: the log grows
+//! while its flush is under way, blocks come faster than old ones go. Then
+//! writers wait, a bounded time, and where that makes no room they are refused
+//! rather than let the files outgrow what they were given.
+//!
+//! Everything in the directory counts, the log's prepared and kept segments
+//! too, in whole pages of the disk. Segments and the length of the log are
+//! sized by the budget when the database is opened.
+//!
+//! Tested by `tests/disk_budget.rs` on a real directory, by `tests/merge` and below.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::options::Options;
+use crate::db::Db;
+use crate::keyspace::core::Core;
+use crate::observe::notices::About;
+use crate::storage::files::Manifest;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A segment of the log takes this part of the budget.
+const SEGMENT_SHARE: u64 = 32;
+/// But not less, so that nearly any key with its labels fits.
+const SEGMENT_BYTES_MIN: u64 = 512 << 10;
+/// The log is flushed once it has grown by this part of the budget.
+const LOG_SHARE: u64 = 8;
+/// Between two looks the writers take this part of the budget.
+const LOOK_SHARE: u64 = 256;
+/// Segments of the running log that a budget holds at least.
+const SEGMENTS_MIN: u64 = 16;
+/// What a file takes on disk is whole pages.
+const PAGE_BYTES: u64 = 4096;
+/// How long a batch waits for room.
+const WAIT_NS: u64 = 3_000_000_000;
+/// How long between two looks of somebody who waits.
+const TURN: Duration = Duration::from_millis(5);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct DiskBudget {
+    /// 0 is no limit.
+    budget_bytes: AtomicU64,
+    /// Series files and the manifest.
+    catalogue_bytes: AtomicU64,
+    /// Files in quarantine.
+    quarantine_bytes: AtomicU64,
+    /// What writers took since the last look.
+    grown_bytes: AtomicU64,
+    is_spent: AtomicBool,
+    /// Since it is spent somebody waited and found no room.
+    waited_in_vain: AtomicBool,
+    stalls: AtomicU64,
+    stalled_ns: AtomicU64,
+    refused: AtomicU64,
+    turn: Mutex<()>,
+    eased: Condvar,
+}
+
+/// What the disk budget has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskBudgetStats {
+    /// The budget; 0 is none.
+    pub budget_bytes: u64,
+    /// Bytes of all files of the directory.
+    pub used_bytes: u64,
+    /// Writes that waited for room.
+    pub stalls: u64,
+    /// How long they waited, all together.
+    pub stalled_ns: u64,
+    /// Writes refused because there was none.
+    pub refused: u64,
+}
+
+/// Where the bytes are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    blocks: u64,
+    /// Segments of the log, prepared and kept ones included.
+    log: u64,
+    /// Of those, what goes only once more is written.
+    log_given_up: u64,
+    /// In memory and, without a log, on disk only once it is flushed.
+    unflushed: u64,
+    others: u64,
+}
+
+impl Usage {
+    /// All of it.
+    pub(crate) fn total(&self) -> u64 {
+        self.blocks + self.log + self.others
+    }
+
+    /// What the ring counts: not what goes with the next write. What is no block
+    /// counts for half of the budget at most: dropping samples makes nothing else
+    /// shorter.
+    pub(crate) fn of_ring(&self, budget_bytes: u64) -> u64 {
+        self.blocks + (self.log_needed() + self.others).min(budget_bytes / 2)
+    }
+
+    fn log_needed(&self) -> u64 {
+        self.log.saturating_sub(self.log_given_up)
+    }
+
+    fn is_over(&self, budget_bytes: u64) -> bool {
+        let log = self.log_needed();
+        let total = self.blocks + self.others + log;
+        // A flush writes about half of what the log took for the same samples.
+        log.max(2 * self.unflushed) > budget_bytes / 8 * 3
+            || total > budget_bytes - budget_bytes / 16
+    }
+}
+
+/// What a file of so many bytes takes on disk.
+fn on_disk(len_bytes: u64) -> u64 {
+    len_bytes.next_multiple_of(PAGE_BYTES)
+}
+
+/// Bytes of one segment of the log where the files have so much room.
+pub(crate) fn segment_bytes(options: &Options) -> u64 {
+    match options.disk_budget_bytes {
+        0 => options.segment_bytes,
+        budget => {
+            let share = (budget / SEGMENT_SHARE).max(SEGMENT_BYTES_MIN);
+            options
+                .segment_bytes
+                .min(share.next_multiple_of(PAGE_BYTES))
+        }
+    }
+}
+
+impl DiskBudget {
+    pub(crate) fn new(budget_bytes: u64) -> Self {
+        Self {
+            budget_bytes: budget_bytes.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The budget; 0 is none.
+    pub(crate) fn budget_bytes(&self) -> u64 {
+        self.budget_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How long the log may get before it is flushed, where `wanted` is asked for.
+    pub(crate) fn log_bytes_max(&self, wanted: u64) -> u64 {
+        match self.budget_bytes() {
+            0 => wanted,
+            budget => wanted.min(budget / LOG_SHARE),
+        }
+    }
+
+    /// Whether a log of so many bytes should be made shorter.
+    pub(crate) fn is_log_long(&self, len_bytes: u64) -> bool {
+        let budget = self.budget_bytes();
+        budget > 0 && len_bytes > budget / 4
+    }
+
+    /// What the ring keeps to: room is left for what is being written.
+    pub(crate) fn ring_bytes(&self) -> u64 {
+        let budget = self.budget_bytes();
+        budget - budget / 8
+    }
+
+    /// Whether writers wait.
+    fn is_spent(&self) -> bool {
+        self.is_spent.load(Ordering::Relaxed)
+    }
+
+    /// Hears which files a publication put in force.
+    pub(crate) fn note_catalogue(&self, manifest: &Manifest) {
+        let files = manifest.series_files();
+        let bytes: u64 = files.map(|file| on_disk(file.len_bytes)).sum();
+        self.catalogue_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Hears what is in quarantine.
+    pub(crate) fn note_quarantine(&self, bytes: u64) {
+        self.quarantine_bytes.store(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Db {
+    /// Sets the disk budget; 0 is no limit. See [`Options::disk_budget_bytes`].
+    ///
+    /// # Errors
+    /// `Invalid` for a budget of less than sixteen segments of the log, whose
+    /// length was settled when the database was opened.
+    pub fn set_disk_budget(&self, budget_bytes: u64) -> Result<()> {
+        let min = SEGMENTS_MIN * self.core.options.segment_bytes;
+        if (1..min).contains(&budget_bytes) {
+            return Err(Error::new(
+                ErrorKind::Invalid,
+                format!(
+                    "{budget_bytes} bytes are less than {min}, which the log as it was opened \
+                     needs; a start with that budget makes its segments smaller"
+                ),
+            ));
+        }
+        let cell = &self.core.disk_budget.budget_bytes;
+        cell.store(budget_bytes, Ordering::Relaxed);
+        self.core.look_at_disk();
+        Ok(())
+    }
+
+    /// The disk budget; 0 is no limit.
+    pub fn disk_budget(&self) -> u64 {
+        self.core.disk_budget.budget_bytes()
+    }
+
+    /// What the disk budget has seen.
+    pub fn disk_budget_stats(&self) -> DiskBudgetStats {
+        let room = &self.core.disk_budget;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        DiskBudgetStats {
+            budget_bytes: room.budget_bytes(),
+            used_bytes: self.core.disk_usage().total(),
+            stalls: load(&room.stalls),
+            stalled_ns: load(&room.stalled_ns),
+            refused: load(&room.refused),
+        }
+    }
+}
+
+impl Core {
+    /// What all files take now.
+    pub(crate) fn disk_usage(&self) -> Usage {
+        let set = self.blocks.get();
+        let blocks = set.partitions.values();
+        let blocks = blocks.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        let wal = self.wal.as_ref().map(|wal| wal.stats()).unwrap_or_default();
+        let room = &self.disk_budget;
+        Usage {
+            blocks: blocks.map(|block| on_disk(block.meta().len_bytes)).sum(),
+            log: wal.bytes_on_disk,
+            log_given_up: wal.bytes_given_up,
+            unflushed: match self.wal {
+                Some(_) => 0,
+                None => self.budget.stats().head_bytes,
+            },
+            others: room.catalogue_bytes.load(Ordering::Relaxed)
+                + room.quarantine_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Hears of bytes that a writer takes, and looks once they are many.
+    #[inline]
+    pub(crate) fn note_growth(&self, bytes: usize) {
+        let budget = self.disk_budget.budget_bytes();
+        if budget > 0 {
+            let grown = &self.disk_budget.grown_bytes;
+            let before = grown.fetch_add(bytes as u64, Ordering::Relaxed);
+            if before + bytes as u64 > budget / LOOK_SHARE {
+                self.look_at_disk();
+            }
+        }
+    }
+
+    /// Looks how much the files take.
+    pub(crate) fn look_at_disk(&self) {
+        let (room, budget) = (&self.disk_budget, self.disk_budget.budget_bytes());
+        room.grown_bytes.store(0, Ordering::Relaxed);
+        let is_spent = budget > 0 && self.disk_usage().is_over(budget);
+        if room.is_spent.swap(is_spent, Ordering::Relaxed) && !is_spent {
+            room.waited_in_vain.store(false, Ordering::Relaxed);
+            room.eased.notify_all();
+        }
+    }
+
+    /// Lets a write pass that takes room on disk, perhaps after a wait.
+    ///
+    /// # Errors
+    /// `DiskBudget`. The caller holds no lock.
+    #[inline]
+    pub(crate) fn check_disk_budget(&self) -> Result<()> {
+        match self.disk_budget.is_spent() {
+            false => Ok(()),
+            true => self.wait_for_disk(),
+        }
+    }
+
+    #[cold]
+    fn wait_for_disk(&self) -> Result<()> {
+        if !self.options.background {
+            // Whoever drives the database makes room.
+            return Ok(());
+        }
+        let room = &self.disk_budget;
+        let begun_ns = self.env.clock.monotonic_ns();
+        let mut waited_ns = 0;
+        let outcome = loop {
+            self.look_at_disk();
+            if !room.is_spent() {
+                break Ok(());
+            }
+            if waited_ns >= WAIT_NS || room.waited_in_vain.load(Ordering::Relaxed) {
+                room.waited_in_vain.store(true, Ordering::Relaxed);
+                break Err(self.refuse_for_disk());
+            }
+            self.wake_flusher();
+            self.wake_merger();
+            let mut turn = room.turn.lock();
+            room.eased.wait_for(&mut turn, TURN);
+            drop(turn);
+            waited_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        };
+        if waited_ns > 0 {
+            room.stalls.fetch_add(1, Ordering::Relaxed);
+            room.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    fn refuse_for_disk(&self) -> Error {
+        self.disk_budget.refused.fetch_add(1, Ordering::Relaxed);
+        let budget = self.disk_budget.budget_bytes();
+        let usage = self.disk_usage();
+        let (blocks, log, others) = (usage.blocks, usage.log, usage.others);
+        let paused = match self.merge_stats().paused {
+            true => "; compaction is paused, so nothing goes",
+            false => "",
+        };
+        let message = format!(
+            "the disk budget of {budget} bytes is spent: blocks take {blocks}, the log {log}, \
+             series files and quarantine {others}{paused}"
+        );
+        let text = format_args!("writes are refused: {message}");
+        self.notices.tell(About::Disk, text);
+        Error::new(ErrorKind::DiskBudget, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_goes_with_the_next_write_takes_no_room() {
+        let usage = Usage {
+            blocks: 500,
+            log: 600,
+            ..Usage::default()
+        };
+        assert_eq!(usage.of_ring(1_000), 1_000, "half of the budget at most");
+        assert!(usage.is_over(1_000));
+        let after_a_flush = Usage {
+            log_given_up: 550,
+            ..usage
+        };
+        assert_eq!(after_a_flush.of_ring(1_000), 550);
+        assert!(!after_a_flush.is_over(1_000));
+    }
+}

@@ -1,0 +1,62 @@
+//! From a shard to the log: what its writes gathered becomes one group.
+//!
+//! Every write puts its records into the group of its shard and hands the group
+//! over before it gives the shard's lock back, so the log holds each series'
+//! records in the order they were applied. Handing over is also where the
+//! memory budget hears what grew and each block partition which log it needs.
+//!
+//! Tested by the log's tests, the crash tests and the model test.
+
+use crate::base::error::Result;
+use crate::keyspace::core::Core;
+use crate::log::{Log, Position};
+use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::series::shard::ShardState;
+
+impl Core {
+    /// Hands the shard's group to the log once it is long.
+    pub(crate) fn log_long_group(&self, state: &mut ShardState) -> Result<()> {
+        if state.group.len_bytes() > self.group_bytes_max() / 4 {
+            self.log_group(state)?;
+        }
+        Ok(())
+    }
+
+    /// The longest group the log takes.
+    pub(crate) fn group_bytes_max(&self) -> usize {
+        self.wal.as_ref().map_or(usize::MAX, Log::group_bytes_max)
+    }
+
+    /// Hands the shard's group to the log and begins the next.
+    pub(crate) fn log_group(&self, state: &mut ShardState) -> Result<Position> {
+        self.log_group_timed(state, &mut Untimed)
+    }
+
+    /// The same for a batch that may be timed.
+    pub(crate) fn log_group_timed(
+        &self,
+        state: &mut ShardState,
+        laps: &mut impl Laps,
+    ) -> Result<Position> {
+        self.tell_budget(state);
+        laps.end_for(Stage::CacheUpkeep, 0);
+        let Some(wal) = &self.wal else {
+            return Ok(Position::default());
+        };
+        if state.group.is_empty() {
+            return Ok(Position::default());
+        }
+        self.note_growth(state.group.len_bytes());
+        let position = wal.append_timed(&mut state.group, laps);
+        if let Ok(position) = position {
+            for partition in state.group.touched() {
+                let now_ns = || self.env.clock.monotonic_ns();
+                state.heads.owe(partition, position.0, now_ns);
+            }
+        }
+        state.group.clear();
+        state.group.begin(self.stride_log2());
+        laps.end_for(Stage::CacheUpkeep, 0);
+        position
+    }
+}

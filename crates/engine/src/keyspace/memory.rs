@@ -1,0 +1,128 @@
+//! How much memory the database and one of its series hold.
+//!
+//! The figures are sums over what is there, not estimates: capacities of
+//! vectors and tables, lengths of keys and labels. Summing over all series is
+//! linear in their number, so the sum is kept and made anew only when it is a
+//! hundred times as old as it took to make: asking often costs at most one
+//! hundredth of a core. The memory budget ([`budget`]) counts for itself.
+
+use crate::base::error::Result;
+use crate::db::Db;
+use crate::keyspace::core::Core;
+use crate::series::Memory;
+use parking_lot::Mutex;
+
+/// A sum may be so many times as old as it took to make.
+const AGE_PER_COST: u64 = 100;
+
+/// Bytes of memory of a database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DbMemory {
+    /// All series.
+    pub series: Memory,
+    /// The map of keys, the keys themselves aside.
+    pub key_map_bytes: usize,
+    /// The label index.
+    pub index_bytes: usize,
+    /// Buffers of groups on their way to the log.
+    pub log_buffer_bytes: usize,
+    /// Roots of open blocks, and what was read from blocks lately.
+    pub block_bytes: usize,
+}
+
+impl DbMemory {
+    /// All parts together.
+    pub fn total_bytes(&self) -> usize {
+        self.series.total_bytes()
+            + self.key_map_bytes
+            + self.index_bytes
+            + self.log_buffer_bytes
+            + self.block_bytes
+    }
+}
+
+/// The last sums over all series and the index.
+#[derive(Debug, Default)]
+pub(crate) struct KeptMemory(Mutex<Option<Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    sums: (Memory, usize),
+    made_ns: u64,
+    cost_ns: u64,
+}
+
+impl Db {
+    /// Bytes of memory of the whole database. The parts of the series and of
+    /// the label index are at most a hundred times as old as their sums take
+    /// to make, some tenths of a second for a million series; no writer waits
+    /// for a sum.
+    pub fn memory(&self) -> DbMemory {
+        let core = &self.core;
+        let shards = core.shards.iter();
+        let (series, index_bytes) = core.summed_memory();
+        DbMemory {
+            series,
+            key_map_bytes: core.keys.memory_bytes(),
+            index_bytes,
+            log_buffer_bytes: shards.map(|shard| shard.lock().group.memory_bytes()).sum(),
+            block_bytes: core.blocks.get().memory_bytes() + core.store.cache.held_bytes() as usize,
+        }
+    }
+
+    /// Bytes of memory that the series under `key` accounts for: all it holds
+    /// and an equal share of the map of keys and of the label index.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn memory_of(&self, key: &[u8]) -> Result<usize> {
+        let own = self.core.read(key, |series| series.memory())?;
+        let keys = &self.core.keys;
+        let (_, index_bytes) = self.core.summed_memory();
+        let shared = keys.memory_bytes() + index_bytes;
+        Ok(own.total_bytes() + shared / keys.len().max(1))
+    }
+}
+
+impl KeptMemory {
+    /// Forgets the last sum: the next question makes it anew.
+    pub(crate) fn forget(&self) {
+        *self.0.lock() = None;
+    }
+}
+
+impl Core {
+    /// Bytes of all series, and of the label index.
+    fn summed_memory(&self) -> (Memory, usize) {
+        // Who finds the lock taken waits for the sum that is being made.
+        let mut kept = self.kept_memory.0.lock();
+        let begun_ns = self.env.clock.monotonic_ns();
+        if let Some(kept) = &*kept
+            && begun_ns.saturating_sub(kept.made_ns) < kept.cost_ns.saturating_mul(AGE_PER_COST)
+        {
+            return kept.sums;
+        }
+        let sums = (self.sum_series(), self.index.memory_bytes());
+        let made_ns = self.env.clock.monotonic_ns();
+        *kept = Some(Kept {
+            sums,
+            made_ns,
+            cost_ns: made_ns.saturating_sub(begun_ns),
+        });
+        sums
+    }
+
+    /// A few series at a time, so that no writer waits long for their shard.
+    fn sum_series(&self) -> Memory {
+        let mut sum = Memory::default();
+        for shard in &self.shards {
+            let pages = shard.lock().slab.pages();
+            for page in 0..pages {
+                for series in shard.lock().slab.page(page) {
+                    sum += series.memory();
+                }
+            }
+        }
+        sum
+    }
+}

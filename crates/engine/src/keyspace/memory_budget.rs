@@ -1,0 +1,365 @@
+//! The memory budget: how much the process holds, who waits, who is refused.
+//!
+//! The truth is what the operating system says of the process' anonymous
+//! memory, asked about every tenth of a second. Between two looks the writers
+//! add what they know to have taken, in steps, so that a burst of new series
+//! is seen before the next look. From [`SLOW_PERCENT`] of the budget on writers
+//! wait for the flusher, a bounded time; at the budget they are refused, unless
+//! a flush makes room while they wait. Reads and deletes always go on.
+//!
+//! A flush takes memory before it gives any, so its share is kept free: so much
+//! for each series that has something to flush. New series are refused sooner
+//! than samples, or they would leave no room that a flush could free.
+//!
+//! Tested by `tests/memory_budget.rs` with simulated memory and by the server's tests
+//! with real memory.
+
+use crate::keyspace::core::Core;
+use crate::series::shard::ShardState;
+use crate::storage::block::PARTITION_BITS;
+use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+/// The share of the budget from which on writers wait for the flusher.
+const SLOW_PERCENT: u64 = 90;
+/// The share of what heads may take from which on the flusher writes them.
+const FLUSH_PERCENT: u64 = 60;
+/// Heads of less than this share of the budget are not worth a flush.
+const FLUSH_WORTH: u64 = 32;
+/// Bytes of what was read from blocks that are kept at hand, without a budget;
+/// with one no more than this share of it.
+const CACHE_BYTES: u64 = 32 << 20;
+const CACHE_SHARE: u64 = 8;
+/// The share of the budget that one reply may take.
+const REPLY_SHARE: u64 = 8;
+/// What a flush takes for each series it finds something of, until that is on
+/// disk; and the least that such a series holds.
+const FROZEN_BYTES: u64 = 320;
+const HEAD_BYTES_MIN: u64 = 64;
+/// What stays of a series' first flush in memory.
+const STORED_BYTES: u64 = 160;
+/// The share of the budget that what no flush frees, above all the series
+/// themselves, may fill before new ones are refused: the rest is for samples of
+/// those there are.
+const SERIES_PERCENT: u64 = 85;
+/// How long what is held after a replay may still be the replay's.
+const DOUBT_NS: u64 = 1_000_000_000;
+/// About what a series takes, for as long.
+const SERIES_BYTES: u64 = 500;
+/// How old a look at the memory gets.
+const LOOK_NS: u64 = 100_000_000;
+
+/// How near the budget is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Open,
+    Slow,
+    Full,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Budget {
+    /// 0 is no limit.
+    pub(crate) limit_bytes: AtomicU64,
+    measured_bytes: AtomicU64,
+    /// What writers took since.
+    grown_bytes: AtomicI64,
+    measured_ns: AtomicU64,
+    head_bytes: AtomicI64,
+    /// The most series that one flush may find something of. One that is under
+    /// way has frozen some: what they take is measured, and they have no heads.
+    flushable: AtomicU64,
+    /// What the first flush of those that had none will leave in memory.
+    unstored_bytes: AtomicU64,
+    /// No flush has moved memory about lately: what is no head is there to stay.
+    is_steady: AtomicBool,
+    /// Right after a replay, what is held may go by itself: then what stays is
+    /// told from how many series there are.
+    is_doubted: AtomicBool,
+    started_ns: AtomicU64,
+    /// About what the series take, by the last look, and those that came since.
+    series_bytes: AtomicU64,
+    new_bytes: AtomicI64,
+    /// What is there to stay leaves no room for new series.
+    pub(crate) is_crowded: AtomicBool,
+    level: AtomicU8,
+    /// Since the budget is spent somebody waited and found no room.
+    pub(crate) waited_in_vain: AtomicBool,
+    peak_bytes: AtomicU64,
+    pub(crate) stalls: AtomicU64,
+    pub(crate) stalled_ns: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) turn: Mutex<()>,
+    pub(crate) eased: Condvar,
+}
+
+/// What the memory budget has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetStats {
+    /// The budget; 0 is none.
+    pub limit_bytes: u64,
+    /// Anonymous memory of the process.
+    pub used_bytes: u64,
+    /// The most of it seen so far.
+    pub peak_bytes: u64,
+    /// Bytes of samples in memory and in no block.
+    pub head_bytes: u64,
+    /// Writes that waited because memory was short.
+    pub stalls: u64,
+    /// How long they waited, all together.
+    pub stalled_ns: u64,
+    /// Writes refused because memory was out.
+    pub refused: u64,
+}
+
+impl Budget {
+    /// A budget of so many bytes; 0 is no limit.
+    pub(crate) fn new(limit_bytes: u64) -> Self {
+        Self {
+            limit_bytes: limit_bytes.into(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn limit_bytes(&self) -> u64 {
+        self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What the process holds, by the last look and what is known to have come
+    /// since.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let grown = self.grown_bytes.load(Ordering::Relaxed);
+        let measured = self.measured_bytes.load(Ordering::Relaxed);
+        measured.saturating_add_signed(grown)
+    }
+
+    fn head_bytes(&self) -> u64 {
+        // Shards tell in steps, so for a moment it may be below zero.
+        u64::try_from(self.head_bytes.load(Ordering::Relaxed)).unwrap_or(0)
+    }
+
+    /// What a flush would take on top.
+    fn reserved_bytes(&self) -> u64 {
+        let flushable = self.flushable.load(Ordering::Relaxed);
+        flushable.min(self.head_bytes() / HEAD_BYTES_MIN) * FROZEN_BYTES
+    }
+
+    /// Whether the heads together are worth a flush.
+    pub(crate) fn can_free(&self) -> bool {
+        let freed = match self.level() {
+            // Sooner than nothing is written, little is flushed.
+            Level::Full => self.head_bytes() + self.reserved_bytes(),
+            _ => self.head_bytes(),
+        };
+        freed > self.limit_bytes() / FLUSH_WORTH
+    }
+
+    /// A flush begins. From now on what is measured is not all there to stay.
+    pub(crate) fn begin_flush(&self) {
+        self.look_at_crowd();
+        self.is_steady.store(false, Ordering::Relaxed);
+    }
+
+    /// A replay is over that left so many series.
+    pub(crate) fn note_replayed(&self, now_ns: u64, series: usize) {
+        self.note_series(series);
+        self.started_ns.store(now_ns, Ordering::Relaxed);
+        self.is_doubted.store(true, Ordering::Relaxed);
+        self.look_at_crowd();
+    }
+
+    fn note_series(&self, series: usize) {
+        let bytes = series as u64 * SERIES_BYTES;
+        self.series_bytes.store(bytes, Ordering::Relaxed);
+        self.new_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// New series are taken until a look that no flush disturbs says otherwise.
+    pub(crate) fn forget_crowd(&self) {
+        self.is_crowded.store(false, Ordering::Relaxed);
+    }
+
+    fn look_at_crowd(&self) {
+        let limit = self.limit_bytes();
+        let flushed = match self.is_doubted.load(Ordering::Relaxed) {
+            true => {
+                let new = self.new_bytes.load(Ordering::Relaxed);
+                let series = self.series_bytes.load(Ordering::Relaxed);
+                series.saturating_add_signed(new)
+            }
+            false => self.used_bytes().saturating_sub(self.head_bytes()),
+        };
+        let stays = flushed + self.unstored_bytes.load(Ordering::Relaxed);
+        let is_crowded = limit > 0 && stays >= limit / 100 * SERIES_PERCENT;
+        self.is_crowded.store(is_crowded, Ordering::Relaxed);
+    }
+
+    /// Whether heads fill so much of what is left for them that they should go,
+    /// or writers wait for it.
+    pub(crate) fn wants_flush(&self) -> bool {
+        let (limit, used, heads) = (self.limit_bytes(), self.used_bytes(), self.head_bytes());
+        let others = used.saturating_sub(heads);
+        let share = limit.saturating_sub(others);
+        let is_due = heads > share / 100 * FLUSH_PERCENT || self.level() > Level::Open;
+        limit > 0 && self.can_free() && is_due
+    }
+
+    /// Late operations that all series together may hold.
+    pub(crate) fn late_held_max(&self) -> usize {
+        match self.limit_bytes() {
+            0 => LATE_HELD_MAX,
+            // An eighth of the budget, at 24 bytes each and as many again
+            // while a flush brings them together.
+            limit => LATE_HELD_MAX.min((limit / 8 / 48) as usize),
+        }
+    }
+
+    /// How much of what was read from blocks may be kept at hand.
+    pub(crate) fn cache_bytes(&self) -> u64 {
+        match self.limit_bytes() {
+            0 => CACHE_BYTES,
+            limit => CACHE_BYTES.min(limit / CACHE_SHARE),
+        }
+    }
+
+    /// How long one reply may be, and what is held while it is made.
+    pub(crate) fn reply_bytes(&self) -> usize {
+        match self.limit_bytes() {
+            0 => REPLY_BYTES_MAX,
+            limit => REPLY_BYTES_MAX.min((limit / REPLY_SHARE) as usize),
+        }
+    }
+
+    /// How many bytes a shard takes before it tells.
+    fn step(&self) -> i64 {
+        match self.limit_bytes() {
+            0 => 1 << 20,
+            limit => (limit / 4096).clamp(4 << 10, 1 << 20) as i64,
+        }
+    }
+
+    /// Whether writers wait for memory, or soon will.
+    pub(crate) fn is_short(&self) -> bool {
+        self.level() != Level::Open
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        match self.level.load(Ordering::Relaxed) {
+            0 => Level::Open,
+            1 => Level::Slow,
+            _ => Level::Full,
+        }
+    }
+
+    fn set_level(&self) -> Level {
+        let (limit, used) = (self.limit_bytes(), self.used_bytes());
+        self.peak_bytes.fetch_max(used, Ordering::Relaxed);
+        if self.is_steady.load(Ordering::Relaxed) || self.is_doubted.load(Ordering::Relaxed) {
+            self.look_at_crowd();
+        }
+        let used = used + self.reserved_bytes();
+        let level = match limit {
+            0 => Level::Open,
+            _ if used >= limit => Level::Full,
+            _ if used >= limit / 100 * SLOW_PERCENT => Level::Slow,
+            _ => Level::Open,
+        };
+        let before = self.level.swap(level as u8, Ordering::Relaxed);
+        if before > level as u8 {
+            self.waited_in_vain.store(false, Ordering::Relaxed);
+            self.eased.notify_all();
+        }
+        level
+    }
+
+    #[cold]
+    fn add(&self, (heads, all): (i64, i64)) {
+        self.head_bytes.fetch_add(heads, Ordering::Relaxed);
+        self.grown_bytes.fetch_add(all, Ordering::Relaxed);
+        self.new_bytes.fetch_add(all - heads, Ordering::Relaxed);
+        self.set_level();
+    }
+
+    pub(crate) fn stats(&self) -> BudgetStats {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        BudgetStats {
+            limit_bytes: self.limit_bytes(),
+            used_bytes: self.used_bytes(),
+            peak_bytes: load(&self.peak_bytes),
+            head_bytes: self.head_bytes(),
+            stalls: load(&self.stalls),
+            stalled_ns: load(&self.stalled_ns),
+            refused: load(&self.refused),
+        }
+    }
+}
+
+impl Core {
+    /// Tells the budget what a shard took, once that is worth it.
+    #[inline]
+    pub(crate) fn tell_budget(&self, state: &mut ShardState) {
+        if let Some(bytes) = state.heads.tell(self.budget.step()) {
+            self.budget.add(bytes);
+            if self.wal.is_none() {
+                self.note_growth(self.budget.step() as usize);
+            }
+            if self.budget.wants_flush() {
+                self.wake_flusher();
+            }
+        }
+    }
+
+    /// Asks what the process holds now.
+    pub(crate) fn look_at_memory(&self) {
+        let (mut series, mut stored) = (self.keys.len(), 0);
+        for shard in &self.shards {
+            let mut state = shard.lock();
+            let untold = state.heads.take_untold();
+            if self.keys.len() == 0 {
+                // A replay makes the map of keys last.
+                series += state.slab.len();
+            }
+            stored += state.heads.stored();
+            drop(state);
+            self.budget.add(untold);
+        }
+        let budget = &self.budget;
+        // Whatever comes while the system answers is counted twice until the
+        // next look.
+        budget.grown_bytes.store(0, Ordering::Relaxed);
+        let measured = self.env.process.anonymous_bytes();
+        let measured = measured.unwrap_or_else(|| budget.head_bytes());
+        budget.measured_bytes.store(measured, Ordering::Relaxed);
+        let unstored = series.saturating_sub(stored) as u64;
+        let unstored_bytes = unstored * STORED_BYTES;
+        budget
+            .unstored_bytes
+            .store(unstored_bytes, Ordering::Relaxed);
+        budget.note_series(series);
+        let flushable = series.min(1 << PARTITION_BITS) as u64;
+        budget.flushable.store(flushable, Ordering::Relaxed);
+        let is_steady = !self.is_flushing() && !self.has_just_flushed();
+        budget.is_steady.store(is_steady, Ordering::Relaxed);
+        let now_ns = self.env.clock.monotonic_ns();
+        let started_ns = budget.started_ns.load(Ordering::Relaxed);
+        if now_ns.saturating_sub(started_ns) >= DOUBT_NS {
+            budget.is_doubted.store(false, Ordering::Relaxed);
+        }
+        budget.measured_ns.store(now_ns, Ordering::Relaxed);
+        if budget.set_level() == Level::Full {
+            // Sooner than a write is refused, reads have to go to the disk.
+            self.store.cache.clear();
+        }
+    }
+
+    /// The same where the last look is a while ago.
+    pub(crate) fn look_if_stale(&self) {
+        let now_ns = self.env.clock.monotonic_ns();
+        let measured_ns = self.budget.measured_ns.load(Ordering::Relaxed);
+        if now_ns.saturating_sub(measured_ns) >= LOOK_NS {
+            self.look_at_memory();
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! From keys to series under their locks, and what all threads share: creation,
+//! removal, renaming, expiry, memory and disk budgets, publication of files.
+
+pub(crate) mod admission;
+pub(crate) mod clear;
+pub(crate) mod core;
+pub(crate) mod creation;
+pub(crate) mod disk_budget;
+pub(crate) mod expiry;
+pub(crate) mod keys;
+pub(crate) mod limits;
+pub(crate) mod log_group;
+pub(crate) mod memory;
+pub(crate) mod memory_budget;
+pub(crate) mod pin;
+pub(crate) mod publish;
+pub(crate) mod removal;
+pub(crate) mod rename;

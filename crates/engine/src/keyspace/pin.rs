@@ -1,0 +1,77 @@
+//! Keeping a database still while it is copied.
+//!
+//! Pinned are the files that the manifest names at one moment and the log as
+//! it is then. The database goes on being used: what replaces those files is
+//! published as ever, but they keep their names until the last pin of them is
+//! gone. After a crash the next start removes them like all that no manifest
+//! names.
+//!
+//! Invariant: the log is as long as the files of the manifest need it, and
+//! begins no later than the manifest says. Both are taken under the manifest's
+//! lock, and a log is only trimmed by what a manifest in force says.
+//!
+//! Tested by `tests/backup`.
+
+use crate::base::error::Result;
+use crate::base::names;
+use crate::keyspace::core::Core;
+use crate::log::{Log, LogPin};
+use crate::storage::files::directory::{paths, read_manifest};
+use crate::storage::files::manifest::Manifest;
+use std::path::PathBuf;
+
+/// While it lives, the files that a manifest names stay.
+pub(crate) struct FilesPin<'a> {
+    core: &'a Core,
+    /// The manifest as it is on disk, if there is one.
+    pub(crate) manifest: Option<Manifest>,
+    paths: Vec<PathBuf>,
+}
+
+impl Core {
+    /// Pins the files of the manifest on disk and the log at the same moment.
+    /// No shard may be locked.
+    ///
+    /// # Errors
+    /// `Io`, `Corrupt` where the manifest cannot be read.
+    pub(crate) fn pin<'a>(&'a self, wal: &'a Log) -> Result<(FilesPin<'a>, LogPin<'a>)> {
+        let dir = self.store.dir();
+        let mut published = self.store.published.lock();
+        // Not the one in memory: that may know of a removal of everything
+        // already, whose manifest could not be written.
+        let manifest = read_manifest(&self.env, dir)?.transpose();
+        let manifest = manifest.map_err(|error| error.at(&dir.join(names::MANIFEST)))?;
+        let paths = manifest.as_ref().map_or_else(Vec::new, |m| paths(dir, m));
+        for path in &paths {
+            *published.pinned.entry(path.clone()).or_insert(0) += 1;
+        }
+        let files = FilesPin {
+            core: self,
+            manifest,
+            paths,
+        };
+        Ok((files, wal.pin()))
+    }
+}
+
+impl FilesPin<'_> {
+    /// Where the files are.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+}
+
+impl Drop for FilesPin<'_> {
+    fn drop(&mut self) {
+        let mut published = self.core.store.published.lock();
+        for path in &self.paths {
+            if let Some(pins) = published.pinned.get_mut(path) {
+                *pins -= 1;
+                if *pins == 0 {
+                    published.pinned.remove(path);
+                }
+            }
+        }
+        published.remove_unnamed(&self.core.env);
+    }
+}

@@ -1,0 +1,118 @@
+//! Giving a series another key.
+//!
+//! The series stays where it is; only the map of keys changes. A series that
+//! stood under the new key goes in the same group of the log, so a crash shows
+//! both changes or neither. All shards that could see the change half done are
+//! locked: those of both series, and those that would create either key.
+//!
+//! A writer that looked a key up before its lock must look again if a rename
+//! came between. [`Core::renames`] tells it so, at the price of a load per
+//! batch. Tested by `tests/db_rename.rs`, `tests/db_races.rs` and the model test.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
+use crate::keyspace::core::Core;
+use crate::log::Position;
+use crate::series::shard::ShardState;
+use latewood_model::SeriesId;
+use parking_lot::MutexGuard;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Db {
+    /// Moves the series under `from` to `to`, with all it has. With `replace`
+    /// a series under `to` goes; without, nothing happens then. Whether the
+    /// series is under `to` now because of this.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Limit` for a key too long, and those of the log.
+    pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+        let core = &self.core;
+        core.check_writable()?;
+        core.check_key(to)?;
+        core.purge(from)?;
+        core.purge(to)?;
+        // What closed before a source goes is in its destinations.
+        let _ = core.recompute_key(to);
+        loop {
+            let (source, target) = (core.keys.find(core.keys.hash(from), from), core.find(to));
+            let Some(source) = source else {
+                return Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist"));
+            };
+            if from == to || (target.is_some() && !replace) {
+                return Ok((replace, Position::default()));
+            }
+            let mut locked = Locked::new(core, [Some(source), target], [from, to]);
+            if core.find(from) == Some(source) && core.find(to) == target {
+                let position = core.rename_in(&mut locked, [from, to], source, target)?;
+                return Ok((true, position));
+            }
+        }
+    }
+}
+
+impl Core {
+    /// The series under `key`, expired or not.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<SeriesId> {
+        self.keys.find(self.keys.hash(key), key)
+    }
+
+    fn rename_in(
+        &self,
+        locked: &mut Locked<'_>,
+        [from, to]: [&[u8]; 2],
+        source: SeriesId,
+        target: Option<SeriesId>,
+    ) -> Result<Position> {
+        let shard = self.shard_of(source);
+        let place = self.place_of(source);
+        let key = Arc::<[u8]>::from(to);
+        if let Some(series) = locked.state(shard).slab.get_mut(place) {
+            self.check_fits_log(to, &series.options(self.labels_of(source)))
+                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
+            series.key = key.clone();
+        }
+        if let Some(target) = target {
+            self.take_out(locked.state(self.shard_of(target)), target);
+        }
+        let state = locked.state(shard);
+        if self.wal.is_some() {
+            if let Some(target) = target {
+                state.group.delete_series(target);
+            }
+            state.group.rename(source, to);
+        }
+        let logged = self.log_group(state);
+        self.keys.remove(self.keys.hash(from), from, source);
+        self.keys.insert(self.keys.hash(to), key, source);
+        // After the change: who reads the new count finds the new keys.
+        self.renames.fetch_add(1, Ordering::Release);
+        logged
+    }
+}
+
+/// Several shards, locked in ascending order.
+pub(crate) struct Locked<'a>(Vec<(usize, MutexGuard<'a, ShardState>)>);
+
+impl<'a> Locked<'a> {
+    /// Locks the shards of `ids` and those in which `keys` would be created.
+    pub(crate) fn new<const I: usize, const K: usize>(
+        core: &'a Core,
+        ids: [Option<SeriesId>; I],
+        keys: [&[u8]; K],
+    ) -> Self {
+        let of_ids = ids.into_iter().flatten().map(|id| core.shard_of(id));
+        let of_keys = keys.map(|key| core.shard_of_hash(core.keys.hash(key)));
+        let mut numbers: Vec<usize> = of_ids.chain(of_keys).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let lock = |number: usize| (number, core.shards[number].lock());
+        Self(numbers.into_iter().map(lock).collect())
+    }
+
+    /// One of the locked shards.
+    pub(crate) fn state(&mut self, number: usize) -> &mut ShardState {
+        let held = self.0.iter_mut().find(|(held, _)| *held == number);
+        &mut held.expect("locked when this was made").1
+    }
+}

@@ -1,0 +1,123 @@
+//! The segment files of a log as a start finds them, before any is read.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::names;
+use crate::io::{Env, File};
+use crate::log::reader::{Claims, SegmentReader};
+use crate::log::segment::{DATA_OFFSET, HeaderState, SegmentHeader, read_header};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A segment file as found.
+#[derive(Debug)]
+pub(crate) struct FoundSegment {
+    pub(crate) number: u64,
+    pub(crate) path: PathBuf,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) header: HeaderState,
+    /// Where a later segment takes over.
+    pub(crate) limit: u64,
+}
+
+pub(crate) fn find(env: &Env, dir: &Path) -> Result<Vec<FoundSegment>> {
+    let listed = match env.disk.list(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        listed => listed.map_err(|error| Error::io("cannot list the log", dir, error))?,
+    };
+    let mut found = Vec::new();
+    for name in listed {
+        let Some(number) = names::parse_segment(&name) else {
+            continue;
+        };
+        let path = dir.join(&name);
+        let failed = |error| Error::io("cannot read a log segment", &path, error);
+        let file = env.disk.open(&path).map_err(failed)?;
+        let header = read_header(&*file, number).map_err(failed)?;
+        found.push(FoundSegment {
+            number,
+            path,
+            file,
+            header,
+            limit: u64::MAX,
+        });
+    }
+    // Names sort by number. Each segment ends where the first later one that
+    // was started begins, wherever that is.
+    let mut limit = u64::MAX;
+    for segment in found.iter_mut().rev() {
+        segment.limit = limit;
+        if let Some(header) = segment.started() {
+            limit = limit.min(header.first_sequence);
+        }
+    }
+    Ok(found)
+}
+
+pub(crate) fn total_bytes(found: &[FoundSegment]) -> Result<u64> {
+    found.iter().try_fold(0, |total, segment| {
+        let len = segment.file.len_bytes();
+        Ok(total + len.map_err(|error| segment.failed(error))?)
+    })
+}
+
+impl FoundSegment {
+    pub(crate) fn started(&self) -> Option<&SegmentHeader> {
+        match &self.header {
+            HeaderState::Started(header) => Some(header),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn failed(&self, error: std::io::Error) -> Error {
+        Error::io("cannot read a log segment", &self.path, error)
+    }
+
+    pub(crate) fn reader(&self) -> Result<SegmentReader> {
+        SegmentReader::new(Arc::clone(&self.file)).map_err(|error| self.failed(error))
+    }
+
+    /// Whether there is anything in it that is not zero, or a header that
+    /// cannot be read. Linear in the zeros of the file.
+    pub(crate) fn holds_anything(&self) -> Result<bool> {
+        match self.header {
+            HeaderState::Blank => {
+                let holds = self.reader()?.holds_anything();
+                holds.map_err(|error| self.failed(error))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// What all groups of this segment and its header say.
+    pub(crate) fn claims(&self) -> Result<Claims> {
+        let mut reader = self.reader()?;
+        let known = match &self.header {
+            HeaderState::Started(header) => Some((header.salt, header.first_sequence)),
+            HeaderState::Blank | HeaderState::Broken | HeaderState::Garbage => {
+                reader.implied_salt().map_err(|error| self.failed(error))?
+            }
+            // The header of this number was never written, nor was a group.
+            HeaderState::Other | HeaderState::Unknown(_) => None,
+        };
+        let mut claims = match known {
+            Some((salt, first)) => reader
+                .claims_behind(DATA_OFFSET, salt, first)
+                .map_err(|error| self.failed(error))?,
+            None => Claims::default(),
+        };
+        if let Some(header) = self.started() {
+            claims.synced = claims.synced.max(header.synced);
+        }
+        Ok(claims)
+    }
+}
+
+pub(crate) fn unsupported(segment: &FoundSegment) -> Error {
+    let version = match segment.header {
+        HeaderState::Unknown(version) => version,
+        _ => 0,
+    };
+    let message =
+        format!("the log segment has format version {version}, which this build does not know");
+    Error::new(ErrorKind::Unsupported, message).at(&segment.path)
+}

@@ -1,0 +1,152 @@
+//! The records of a group that are no samples, but for the coming of a series
+//! with a key, which [`crate::log::group::alike`] writes.
+//!
+//! They are rare beside samples, so they are written part by part, each part
+//! making the room it needs. `record.rs` says what each holds.
+//!
+//! Invariant: what concerns more than one series, or takes the key of one,
+//! makes the group a barrier. Tested by `tests/log_group.rs`.
+
+use crate::format::rule::RuleSpec;
+use crate::format::varint::{VARINT_BYTES_MAX, put, zigzag};
+use crate::log::group::GroupBuilder;
+use crate::log::record::{CONTROL, CONTROL_SHIFT, kind};
+use latewood_model::{SeriesId, SeriesOptions, Timestamp};
+
+impl GroupBuilder {
+    /// Adds a series' new options, all of them.
+    pub fn alter(&mut self, id: SeriesId, options: &SeriesOptions) {
+        self.control(kind::ALTER, id);
+        self.put_options(options);
+        self.note_id(id);
+    }
+
+    /// Adds the deletion of the samples from `from` to `to`, both included.
+    pub fn delete_range(&mut self, id: SeriesId, from: Timestamp, to: Timestamp) {
+        self.control(kind::DELETE_RANGE, id);
+        self.put_varint(zigzag(from));
+        self.put_varint(zigzag(to));
+        self.note_id(id);
+    }
+
+    /// Adds the deletion of a series; the group becomes a barrier.
+    pub fn delete_series(&mut self, id: SeriesId) {
+        self.control(kind::DELETE_SERIES, id);
+        self.note_id(id);
+        self.barrier = true;
+    }
+
+    /// Adds a series' new key; the group becomes a barrier.
+    pub fn rename(&mut self, id: SeriesId, key: &[u8]) {
+        self.control(kind::RENAME, id);
+        self.put_bytes(key);
+        self.note_id(id);
+        self.barrier = true;
+    }
+
+    /// Adds a series' new expiry time, milliseconds since the Unix epoch and
+    /// above 0; `None` takes it away.
+    pub fn expire(&mut self, id: SeriesId, at_ms: Option<i64>) {
+        self.control(kind::EXPIRE, id);
+        self.put_varint(at_ms.map_or(0, i64::unsigned_abs));
+        self.note_id(id);
+    }
+
+    /// Adds a compaction rule; the group becomes a barrier.
+    pub fn create_rule(&mut self, id: SeriesId, destination: SeriesId, spec: RuleSpec) {
+        self.control(kind::CREATE_RULE, id);
+        self.put_varint(u64::from(destination.0));
+        self.put_varint(spec.aggregator as u64);
+        self.put_varint(zigzag(spec.bucket_ms));
+        self.put_varint(zigzag(spec.align));
+        self.note_id(id);
+        self.barrier = true;
+    }
+
+    /// Adds the end of a compaction rule; the group becomes a barrier.
+    pub fn delete_rule(&mut self, id: SeriesId, destination: SeriesId) {
+        self.control(kind::DELETE_RULE, id);
+        self.put_varint(u64::from(destination.0));
+        self.note_id(id);
+        self.barrier = true;
+    }
+
+    /// Adds that the marks of a source are being worked off.
+    pub fn rule_take(&mut self, id: SeriesId, all: bool) {
+        self.control(kind::RULE_TAKE, id);
+        self.put_varint(u64::from(all));
+        self.note_id(id);
+    }
+
+    /// Adds that they have been.
+    pub fn rule_done(&mut self, id: SeriesId) {
+        self.control(kind::RULE_DONE, id);
+        self.note_id(id);
+    }
+
+    /// Adds a span of buckets that could not be read for the rule of a source
+    /// and a destination; behind [`Self::rule_done`].
+    pub fn rule_left(
+        &mut self,
+        id: SeriesId,
+        destination: SeriesId,
+        (first, last): (Timestamp, Timestamp),
+    ) {
+        self.control(kind::RULE_LEFT, id);
+        self.put_varint(u64::from(destination.0));
+        self.put_varint(zigzag(first));
+        self.put_varint(zigzag(last));
+        self.note_id(id);
+    }
+
+    /// Adds the coming of a series that has no key yet.
+    pub fn build(&mut self, id: SeriesId, options: &SeriesOptions) {
+        self.control(kind::BUILD, id);
+        self.put_options(options);
+        self.note_id(id);
+    }
+
+    /// Adds the deletion of everything; the group becomes a barrier.
+    pub fn flush_all(&mut self) {
+        self.reserve(1);
+        self.buffer[self.end] = CONTROL | (kind::FLUSH_ALL << CONTROL_SHIFT);
+        self.end += 1;
+        self.barrier = true;
+    }
+
+    /// The tag of a record and the series it is about.
+    pub(crate) fn control(&mut self, kind: u8, id: SeriesId) {
+        self.reserve(1);
+        self.buffer[self.end] = CONTROL | (kind << CONTROL_SHIFT);
+        self.end += 1;
+        self.put_varint(u64::from(id.0));
+    }
+
+    fn put_varint(&mut self, value: u64) {
+        self.reserve(VARINT_BYTES_MAX);
+        self.end = put(&mut self.buffer, self.end, value);
+    }
+
+    fn put_raw(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
+        self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
+        self.end += bytes.len();
+    }
+
+    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
+        self.put_varint(bytes.len() as u64);
+        self.put_raw(bytes);
+    }
+
+    pub(crate) fn put_options(&mut self, options: &SeriesOptions) {
+        self.put_varint(options.retention_ms);
+        self.put_varint(u64::from(options.chunk_size_bytes));
+        let policy = options
+            .duplicate_policy
+            .map_or(0, |policy| policy as u8 + 1);
+        self.put_raw(&[options.encoding as u8, policy]);
+        self.put_varint(options.ignore.max_time_diff_ms);
+        self.put_raw(&options.ignore.max_value_diff.to_le_bytes());
+        self.put_bytes(options.labels.as_bytes());
+    }
+}

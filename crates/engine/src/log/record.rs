@@ -1,0 +1,191 @@
+//! One record of the log.
+//!
+//! A record begins with a tag byte. Bit 0 clear is a sample: bit 1 says that
+//! its timestamp equals the one before, bits 2-3 how its series follows (the
+//! same; as far away as last time; a step given), bits 4-7 the value's form
+//! ([`crate::format::value`]). Bit 0 set is a control record of the kind in bits 1-7;
+//! one kind sets the duplicate policy of the samples that follow. Every group
+//! starts from series 0, step 0, timestamp 0 and policy BLOCK, so it can be
+//! read on its own. The bytes are described in `docs/format/wal.md`; writing
+//! is in [`crate::log::group`], reading in [`read`], and both are tested together in
+//! `tests/log_group.rs`.
+
+mod read;
+
+pub use read::RecordIter;
+pub(crate) use read::take_bytes;
+
+use crate::format::rule::RuleSpec;
+use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions, Timestamp};
+use std::borrow::Cow;
+
+/// The tag bit of control records; their kind stands above it.
+pub(crate) const CONTROL: u8 = 1;
+/// Where a control record's kind stands in its tag.
+pub(crate) const CONTROL_SHIFT: u32 = 1;
+/// The tag bit of a sample at the timestamp of the one before.
+pub(crate) const SAME_TIMESTAMP: u8 = 1 << 1;
+/// The two tag bits that say how a sample's series follows.
+pub(crate) const SERIES_BITS: u8 = 3 << 2;
+/// The series of the sample before.
+pub(crate) const SERIES_SAME: u8 = 0;
+/// As far from the series before as that was from its own.
+pub(crate) const SERIES_STEP: u8 = 1 << 2;
+/// A new step follows.
+pub(crate) const SERIES_NEW_STEP: u8 = 2 << 2;
+/// Where a sample's value form stands in its tag.
+pub(crate) const FORM_SHIFT: u32 = 4;
+
+/// What the records of a group refer back to.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub(crate) id: u32,
+    /// The newest step between two series; wraps.
+    pub(crate) step: u32,
+    pub(crate) timestamp: i64,
+    pub(crate) policy: DuplicatePolicy,
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self {
+            id: 0,
+            step: 0,
+            timestamp: 0,
+            policy: DuplicatePolicy::Block,
+        }
+    }
+}
+
+/// The kinds of control records, as stored.
+pub(crate) mod kind {
+    pub(crate) const CREATE: u8 = 0;
+    pub(crate) const ALTER: u8 = 1;
+    pub(crate) const DELETE_RANGE: u8 = 2;
+    pub(crate) const DELETE_SERIES: u8 = 3;
+    pub(crate) const RENAME: u8 = 4;
+    pub(crate) const FLUSH_ALL: u8 = 5;
+    /// The duplicate policy of the samples that follow.
+    pub(crate) const POLICY: u8 = 6;
+    pub(crate) const CREATE_RULE: u8 = 7;
+    pub(crate) const DELETE_RULE: u8 = 8;
+    pub(crate) const RULE_TAKE: u8 = 9;
+    pub(crate) const RULE_DONE: u8 = 10;
+    pub(crate) const EXPIRE: u8 = 11;
+    pub(crate) const BUILD: u8 = 12;
+    /// A creation as its difference from the one before.
+    pub(crate) const CREATE_ALIKE: u8 = 13;
+    pub(crate) const RULE_LEFT: u8 = 14;
+}
+
+/// The tag of a record that sets the policy.
+pub(crate) const POLICY_TAG: u8 = CONTROL | kind::POLICY << CONTROL_SHIFT;
+
+/// One thing that happened, as the log tells it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Record<'a> {
+    /// A sample arrived and was to be resolved under `policy`.
+    Sample {
+        /// Its series.
+        id: SeriesId,
+        /// When it was measured, milliseconds.
+        timestamp: Timestamp,
+        /// What was measured, bit for bit.
+        value: f64,
+        /// The rule for a second sample at this timestamp.
+        policy: DuplicatePolicy,
+    },
+    /// A series came to be; before its first sample.
+    Create {
+        /// Its number from now on.
+        id: SeriesId,
+        /// Its key.
+        key: Cow<'a, [u8]>,
+        /// Its options and labels.
+        options: Box<SeriesOptions>,
+    },
+    /// A series got new options.
+    Alter {
+        /// The series.
+        id: SeriesId,
+        /// All its options from now on.
+        options: Box<SeriesOptions>,
+    },
+    /// The samples of a span of time are gone.
+    DeleteRange {
+        /// The series.
+        id: SeriesId,
+        /// The first timestamp of the span.
+        from: Timestamp,
+        /// The last timestamp of the span.
+        to: Timestamp,
+    },
+    /// A series is gone.
+    DeleteSeries {
+        /// The series.
+        id: SeriesId,
+    },
+    /// A series has another key.
+    Rename {
+        /// The series.
+        id: SeriesId,
+        /// Its key from now on.
+        key: &'a [u8],
+    },
+    /// A series expires at another time than before, or not at all.
+    Expire {
+        /// The series.
+        id: SeriesId,
+        /// Milliseconds since the Unix epoch, above 0; `None` for never.
+        at_ms: Option<i64>,
+    },
+    /// A compaction rule came to be.
+    CreateRule {
+        /// The series it reads.
+        id: SeriesId,
+        /// The series it writes.
+        destination: SeriesId,
+        /// What it does.
+        spec: RuleSpec,
+    },
+    /// A compaction rule ended.
+    DeleteRule {
+        /// The series it read.
+        id: SeriesId,
+        /// The series it wrote.
+        destination: SeriesId,
+    },
+    /// Somebody began to work off the marks of a source.
+    RuleTake {
+        /// The source.
+        id: SeriesId,
+        /// Late marks, too.
+        all: bool,
+    },
+    /// What was taken last is in the destinations.
+    RuleDone {
+        /// The source.
+        id: SeriesId,
+    },
+    /// But for the buckets of a span, whose samples cannot be read.
+    RuleLeft {
+        /// The source.
+        id: SeriesId,
+        /// The destination of the rule.
+        destination: SeriesId,
+        /// Where the first of them begins.
+        first: Timestamp,
+        /// Where the last of them ends.
+        last: Timestamp,
+    },
+    /// A series without a key came to be. It takes samples, and is there for
+    /// readers once a rename gives it a key; one that never gets one is dropped.
+    Build {
+        /// Its number from now on.
+        id: SeriesId,
+        /// Its options and labels.
+        options: Box<SeriesOptions>,
+    },
+    /// Every series is gone.
+    FlushAll,
+}

@@ -1,0 +1,142 @@
+//! Opening a log that was written before: what of it counts.
+//!
+//! [`crate::log::table`] says what every state of the log means after a crash, in
+//! two decision tables; a [`Walk`] along the segments carries it out.
+//!
+//! A crash may lose, keep or tear anything that no sync covered, so a missing
+//! group means one of two things. If anything valid in the log says that this
+//! group was durable once (every group and every segment header carries the
+//! newest durable sequence its writer knew), the disk lost what it had
+//! promised: **damage**, which is reported and kept in quarantine while the
+//! rest is read ([`crate::log::holes`]), or refused where the options say so.
+//! Otherwise the group was never acknowledged as durable: a **torn tail**, and
+//! the log ends there, even where later groups survived.
+//!
+//! The log goes on in a fresh segment whose first sequence is where the old
+//! one was cut. A segment ends where a later one begins, so groups behind a
+//! cut can never come back. Tested by the exhaustive tests beside the tables
+//! and by `tests/log_crash.rs`.
+
+use crate::base::error::Result;
+use crate::io::Env;
+use crate::log::found::{FoundSegment, find, unsupported};
+use crate::log::holes::LogHole;
+use crate::log::options::Position;
+use crate::log::replay::{LogStart, Replay, with_workers};
+use crate::log::segment::HeaderState;
+use crate::log::tail::Started;
+use crate::log::walk::{Begin, Walk};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+/// What an open found in the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Groups replayed.
+    pub groups: u64,
+    /// Bytes of the groups replayed.
+    pub bytes: u64,
+    /// Segments they stood in.
+    pub segments: u64,
+    /// Where the next group goes: everything before it was replayed or
+    /// trimmed.
+    pub next: Position,
+    /// Whether the log was closed in order.
+    pub clean: bool,
+    /// Whole groups found behind the end of the log. They were never
+    /// acknowledged as durable and are dropped, since something before them
+    /// is missing.
+    pub groups_dropped: u64,
+    /// What was durable once and is lost.
+    pub holes: Vec<LogHole>,
+    /// Segments without a readable header of which nothing says that they held
+    /// anything durable. They are out of use: in quarantine, or, where the
+    /// options are strict, where they were.
+    pub set_aside: Vec<PathBuf>,
+    /// Segments with one damaged copy of their header; the other one was read.
+    pub damaged_copies: Vec<PathBuf>,
+    /// How long it took, nanoseconds.
+    pub elapsed_ns: u64,
+}
+
+/// A log read to its end.
+#[derive(Debug)]
+pub(crate) struct Recovered {
+    pub(crate) report: RecoveryReport,
+    /// Segments that hold groups, trimmed ones included, oldest first.
+    pub(crate) segments: VecDeque<Started>,
+    /// Segments that hold nothing needed.
+    pub(crate) unneeded: Vec<u64>,
+    /// The number for the next file.
+    pub(crate) next_number: u64,
+    /// The oldest group still needed.
+    pub(crate) start: u64,
+}
+
+/// What a reader of a log does about damage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OnDamage<'a> {
+    /// Refuse the log.
+    Refuse,
+    /// Keep it in this folder and go on.
+    Keep(&'a Path),
+    /// Report it and go on; change nothing, be it damaged or not.
+    Look,
+}
+
+/// Replays the log in `dir` into `sink` and makes what it found durable,
+/// unless it only looks. Groups up to `durable` were durable once, as the
+/// manifest knows.
+pub(crate) fn recover(
+    env: &Env,
+    dir: &Path,
+    on_damage: OnDamage<'_>,
+    durable: Position,
+    sink: &dyn Replay,
+) -> Result<Recovered> {
+    let started_ns = env.clock.monotonic_ns();
+    let found = find(env, dir)?;
+    let is_later = |segment: &&FoundSegment| matches!(segment.header, HeaderState::Unknown(_));
+    if let Some(segment) = found.iter().find(is_later) {
+        return Err(unsupported(segment));
+    }
+    let headers = || found.iter().filter_map(FoundSegment::started);
+    let needed = headers().map(|header| header.start.max(1)).max();
+    let begins = match needed {
+        Some(start) => LogStart::At(Position(start)),
+        None if durable.0 > 0 && any_holds(&found)? => LogStart::Damaged,
+        None => LogStart::None,
+    };
+    sink.begins(begins)?;
+    let start = needed.unwrap_or(durable.0.saturating_add(1));
+    // The oldest segment that is needed begins at or before `start`.
+    let expected = found
+        .iter()
+        .filter_map(|segment| Some((segment.started()?.first_sequence, segment.limit)))
+        .filter(|&(first, limit)| first <= start && first < limit)
+        .map(|(first, _)| first)
+        .max()
+        .unwrap_or(start);
+    let begin = Begin {
+        start,
+        expected,
+        durable: durable.0,
+        is_headless: begins == LogStart::Damaged,
+    };
+    let mut recovered = with_workers(sink, |dispatcher| {
+        Walk::along(env, on_damage, dispatcher, &found, begin)
+    })?;
+    recovered.report.elapsed_ns = env.clock.monotonic_ns() - started_ns;
+    Ok(recovered)
+}
+
+/// Whether one of the segments, none of which has a header, holds anything.
+fn any_holds(found: &[FoundSegment]) -> Result<bool> {
+    for segment in found {
+        let is_headless = !matches!(segment.header, HeaderState::Other);
+        if is_headless && segment.holds_anything()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

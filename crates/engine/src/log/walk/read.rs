@@ -1,0 +1,128 @@
+//! Reading the groups of one segment.
+//!
+//! Groups go to the workers as they are found. Now and then the sink is asked
+//! whether it wants room in memory, and told how far the reading is.
+//!
+//! Invariant: the sink makes room only where everything it was given so far is
+//! durable, since what it writes says so. Tested by `tests/log_write.rs`,
+//! `tests/log_quarantine.rs` and the tests of the replay.
+
+use crate::base::error::{Error, Result};
+use crate::io::File;
+use crate::log::found::FoundSegment;
+use crate::log::group::{FLAG_CLOSED, HEADER_BYTES};
+use crate::log::options::Position;
+use crate::log::recover::OnDamage;
+use crate::log::segment::DATA_OFFSET;
+use crate::log::table::{EndDecision, EndState};
+use crate::log::walk::{Walk, damage};
+use std::path::Path;
+
+/// Progress is told every so many bytes.
+const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
+/// The sink is asked whether it wants to make room every so many bytes.
+const LOOK_BYTES: u64 = 32 * 1024;
+
+impl Walk<'_, '_> {
+    /// Reads the groups of a started segment that continues the log.
+    pub(crate) fn read(&mut self, found: &[FoundSegment], at: usize) -> Result<()> {
+        let segment = &found[at];
+        let Some(header) = segment.started() else {
+            return Ok(());
+        };
+        let mut reader = segment.reader()?;
+        self.synced = self.synced.max(header.synced);
+        let mut offset = DATA_OFFSET;
+        let mut reported = 0;
+        loop {
+            let at_limit = self.expected == segment.limit;
+            let group = match at_limit {
+                true => None,
+                false => reader
+                    .group(offset, header.salt, self.expected)
+                    .map_err(|error| segment.failed(error))?,
+            };
+            if let Some((group, payload)) = group {
+                self.synced = self.synced.max(group.synced());
+                self.report.clean = group.flags & FLAG_CLOSED != 0;
+                if self.expected >= self.start {
+                    self.report.groups += 1;
+                    self.report.bytes += (HEADER_BYTES + payload.len()) as u64;
+                    self.dispatcher.group(&group, payload)?;
+                }
+                let payload_bytes = payload.len() as u64;
+                offset += HEADER_BYTES as u64 + payload_bytes;
+                self.expected += 1;
+                self.unlooked_bytes += payload_bytes;
+                if self.unlooked_bytes >= LOOK_BYTES {
+                    self.unlooked_bytes = 0;
+                    self.free_memory(segment)?;
+                }
+                if offset - reported >= PROGRESS_BYTES {
+                    reported = offset;
+                    self.dispatcher
+                        .progress(self.bytes_done + offset, self.bytes_total);
+                }
+                continue;
+            }
+            let state = EndState {
+                at_limit,
+                claimed: !at_limit && self.hole_is_claimed(found, at, &mut reader, offset)?,
+                strict: matches!(self.on_damage, OnDamage::Refuse),
+            };
+            match state.decide() {
+                EndDecision::NextSegment => {}
+                EndDecision::EndHere => self.ended = true,
+                EndDecision::SkipHole => {
+                    if let Some(next) = self.skip_hole(segment, header, &mut reader, offset)? {
+                        offset = next;
+                        continue;
+                    }
+                }
+                EndDecision::Refuse => {
+                    return Err(damage(
+                        &segment.path,
+                        &format!(
+                            "group {} of the log was durable and is missing or damaged at offset {offset}",
+                            self.expected
+                        ),
+                    ));
+                }
+            }
+            break;
+        }
+        self.bytes_done += reader.len_bytes();
+        self.dispatcher.progress(self.bytes_done, self.bytes_total);
+        self.keep(segment, header, offset, reader.len_bytes())
+    }
+
+    /// Lets the sink move to disk what was applied so far, if it wants to.
+    fn free_memory(&mut self, segment: &FoundSegment) -> Result<()> {
+        if !self.dispatcher.wants_memory() || self.expected <= self.start {
+            return Ok(());
+        }
+        // What the sink writes says that these groups are durable.
+        self.sync_read()?;
+        let last = self.expected - 1;
+        if last > self.synced {
+            sync(&*segment.file, &segment.path)?;
+            self.synced = last;
+        }
+        self.dispatcher.free_memory(Position(last))
+    }
+
+    /// Makes the segments read to their ends durable: a process that was killed
+    /// may have left them in the kernel only.
+    pub(crate) fn sync_read(&self) -> Result<()> {
+        let unsynced = self.read.iter().filter(|(last, ..)| *last > self.synced);
+        for (_, path, file) in unsynced {
+            sync(&**file, path)?;
+        }
+        Ok(())
+    }
+}
+
+fn sync(file: &dyn File, path: &Path) -> Result<()> {
+    let synced = file.sync();
+    synced.map_err(|error| Error::io("cannot sync the recovered log", path, error))
+}

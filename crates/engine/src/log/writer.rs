@@ -1,0 +1,277 @@
+//! The running log: its state, its appends, and the fail-stop latch.
+//!
+//! What follows an append is in [`commit`]: syncs, trimming, and the end. Lock
+//! order: `commit` (who syncs), then `tail` (where the next group goes), then
+//! the store's shelf. A sync runs under none of them, so appends go on while
+//! the disk works. The latch: the first failed write, sync, create or
+//! rename is remembered, and every later append or sync answers `Halted` with
+//! its words. The pages of a failed sync are never synced again: the kernel
+//! may have dropped them and would call the next sync a success.
+//!
+//! Tested by `tests/log_write.rs` and `tests/log_fault.rs`.
+
+mod commit;
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::io::Env;
+use crate::log::group::{GroupBuilder, HEADER_BYTES};
+use crate::log::options::{LogOptions, LogStats, Position};
+use crate::log::recover::{self, OnDamage, Recovered, RecoveryReport};
+use crate::log::replay::Replay;
+use crate::log::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, payload_bytes_max};
+use crate::log::store::{Store, new_header};
+use crate::log::tail::Tail;
+use crate::observe::notices::{About, Notices, Stopped};
+use crate::observe::observer::Observer;
+use crate::observe::stages::{Laps, Stage, Untimed};
+use parking_lot::{Condvar, Mutex};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A log, open for appending. Dropping it makes nothing durable: see
+/// [`Log::close`].
+#[derive(Debug)]
+pub struct Log {
+    env: Env,
+    pub(crate) store: Store,
+    payload_bytes_max: usize,
+    /// Whether a thread is syncing now; its followers wait for `committed`.
+    commit: Mutex<bool>,
+    committed: Condvar,
+    pub(crate) tail: Mutex<Tail>,
+    written: AtomicU64,
+    durable: AtomicU64,
+    halted: OnceLock<String>,
+    syncs: AtomicU64,
+    last_sync_us: AtomicU64,
+    observer: Observer,
+    notices: Notices,
+}
+
+impl Log {
+    /// Opens the log in `dir`, making the directory if needed, and replays
+    /// everything it holds into `sink` before it returns. What was replayed is
+    /// durable at return. The caller holds the directory's lock.
+    ///
+    /// # Errors
+    /// `Corrupt` for damage that no crash explains where there is no quarantine,
+    /// naming file and offset;
+    /// `Unsupported` for a later format version; `Invalid` for options out of
+    /// range; `Io`; and whatever `sink` answers.
+    pub fn open(
+        env: &Env,
+        dir: &Path,
+        options: &LogOptions,
+        sink: &dyn Replay,
+    ) -> Result<(Self, RecoveryReport)> {
+        if options.segment_bytes < SEGMENT_BYTES_MIN {
+            let message = format!("log segments have at least {SEGMENT_BYTES_MIN} bytes");
+            return Err(Error::new(ErrorKind::Invalid, message));
+        }
+        env.disk
+            .create_dir_all(dir)
+            .map_err(|error| Error::io("cannot create the log directory", dir, error))?;
+        let on_damage = match &options.quarantine {
+            Some(dir) => OnDamage::Keep(dir),
+            None => OnDamage::Refuse,
+        };
+        let recovered = recover::recover(env, dir, on_damage, options.known_durable, sink)?;
+        let store = Store::new(env, dir, options, recovered.next_number);
+        for number in &recovered.unneeded {
+            store.give_back(*number)?;
+        }
+        Self::start(env, store, options, recovered)
+    }
+
+    fn start(
+        env: &Env,
+        store: Store,
+        options: &LogOptions,
+        recovered: Recovered,
+    ) -> Result<(Self, RecoveryReport)> {
+        let next_sequence = recovered.report.next.0;
+        let durable = next_sequence - 1;
+        let prepared = store.take()?;
+        let header = new_header(env, &prepared, next_sequence, durable, recovered.start);
+        header.write_to(&*prepared.file).map_err(|error| {
+            Error::io(
+                "cannot start a log segment",
+                &store.path(prepared.number),
+                error,
+            )
+        })?;
+        let mut tail = Tail {
+            file: prepared.file,
+            header,
+            len_bytes: prepared.len_bytes,
+            offset: DATA_OFFSET,
+            next_sequence,
+            unsynced: Vec::new(),
+            segments: recovered.segments,
+            start: recovered.start,
+            roll_wanted: false,
+            bytes_written: 0,
+            groups: 0,
+            rolls: 0,
+            pins: 0,
+        };
+        tail.segments.push_back(tail.current());
+        let wal = Self {
+            env: env.clone(),
+            store,
+            payload_bytes_max: payload_bytes_max(options.segment_bytes),
+            commit: Mutex::new(false),
+            committed: Condvar::new(),
+            tail: Mutex::new(tail),
+            written: AtomicU64::new(durable),
+            durable: AtomicU64::new(durable),
+            halted: OnceLock::new(),
+            syncs: AtomicU64::new(0),
+            last_sync_us: AtomicU64::new(0),
+            observer: Observer::default(),
+            notices: Notices::default(),
+        };
+        Ok((wal, recovered.report))
+    }
+
+    /// Tells `observer` how long syncs take, and `notices` what stops it.
+    pub(crate) fn observed_by(mut self, observer: Observer, notices: Notices) -> Self {
+        self.observer = observer;
+        self.notices = notices;
+        self
+    }
+
+    /// The longest group this log takes, in bytes of records.
+    pub fn group_bytes_max(&self) -> usize {
+        self.payload_bytes_max
+    }
+
+    /// Appends a group and returns its position; the group is in the kernel
+    /// then and survives a killed process. The builder keeps its records:
+    /// `begin` or `clear` it before the next batch. An empty group is no group
+    /// and answers [`Log::written`].
+    ///
+    /// # Errors
+    /// `Limit` for a group longer than [`Log::group_bytes_max`]; `Halted`
+    /// after an earlier failure; `Io` for the failure itself.
+    pub fn append(&self, group: &mut GroupBuilder) -> Result<Position> {
+        self.append_timed(group, &mut Untimed)
+    }
+
+    /// The same for a batch that may be timed.
+    pub(crate) fn append_timed(
+        &self,
+        group: &mut GroupBuilder,
+        laps: &mut impl Laps,
+    ) -> Result<Position> {
+        if group.is_empty() {
+            return Ok(self.written());
+        }
+        let (len, most) = (group.len_bytes(), self.payload_bytes_max);
+        if len > most {
+            let message = format!("a log group of {len} bytes is longer than {most}");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let checksum = group.payload_checksum();
+        laps.end_for(Stage::LogEncode, 0);
+        let mut tail = self.tail.lock();
+        laps.end(Stage::LockWait);
+        self.check_halted()?;
+        self.reserve(&mut tail, HEADER_BYTES + len)?;
+        let sequence = tail.next_sequence;
+        let synced = self.durable.load(Ordering::Acquire);
+        let bytes = group.seal(sequence, synced, tail.header.salt, checksum);
+        let position = self.put(&mut tail, bytes);
+        laps.end(Stage::LogWrite);
+        position
+    }
+
+    /// The newest group in the kernel.
+    pub fn written(&self) -> Position {
+        Position(self.written.load(Ordering::Acquire))
+    }
+
+    /// The newest group on disk.
+    pub fn durable(&self) -> Position {
+        Position(self.durable.load(Ordering::Acquire))
+    }
+
+    /// What the log has done and holds.
+    pub fn stats(&self) -> LogStats {
+        let tail = self.tail.lock();
+        let started: u64 = tail.segments.iter().map(|segment| segment.len_bytes).sum();
+        LogStats {
+            bytes_written: tail.bytes_written,
+            groups: tail.groups,
+            syncs: self.syncs.load(Ordering::Relaxed),
+            last_sync_us: self.last_sync_us.load(Ordering::Relaxed),
+            segments: tail.segments.len() as u64,
+            rolls: tail.rolls,
+            bytes_on_disk: started + self.store.len_bytes(),
+            bytes_given_up: tail.given_up_bytes(),
+            halted: self.halted.get().cloned(),
+        }
+    }
+
+    fn put(&self, tail: &mut Tail, bytes: &[u8]) -> Result<Position> {
+        tail.file.write_at(bytes, tail.offset).map_err(|error| {
+            let path = self.store.path(tail.header.number);
+            self.halt(Error::io("cannot write to the log", &path, error))
+        })?;
+        let sequence = tail.next_sequence;
+        tail.offset += bytes.len() as u64;
+        tail.bytes_written += bytes.len() as u64;
+        tail.groups += 1;
+        tail.next_sequence += 1;
+        self.written.store(sequence, Ordering::Release);
+        Ok(Position(sequence))
+    }
+
+    /// Begins a new segment where the current one has too little room.
+    fn reserve(&self, tail: &mut Tail, needed: usize) -> Result<()> {
+        if tail.offset + needed as u64 <= tail.len_bytes && !tail.roll_wanted {
+            return Ok(());
+        }
+        let prepared = self.store.take().map_err(|error| self.halt(error))?;
+        let synced = self.durable.load(Ordering::Acquire);
+        let header = new_header(&self.env, &prepared, tail.next_sequence, synced, tail.start);
+        header.write_to(&*prepared.file).map_err(|error| {
+            let path = self.store.path(prepared.number);
+            self.halt(Error::io("cannot start a log segment", &path, error))
+        })?;
+        let full = std::mem::replace(&mut tail.file, prepared.file);
+        tail.unsynced.push((tail.header.number, full));
+        tail.header = header;
+        tail.len_bytes = prepared.len_bytes;
+        tail.offset = DATA_OFFSET;
+        tail.roll_wanted = false;
+        tail.rolls += 1;
+        tail.segments.push_back(tail.current());
+        Ok(())
+    }
+
+    /// Remembers the first failure and passes `error` on.
+    pub(crate) fn halt(&self, error: Error) -> Error {
+        let mut is_first = false;
+        self.halted.get_or_init(|| {
+            is_first = true;
+            error.to_string()
+        });
+        // Writers are stopped before anybody takes time to hear of it.
+        if is_first {
+            self.notices.tell(About::Halt, Stopped(&error));
+        }
+        error
+    }
+
+    pub(crate) fn check_halted(&self) -> Result<()> {
+        match self.halted.get() {
+            None => Ok(()),
+            Some(reason) => Err(Error::new(
+                ErrorKind::Halted,
+                format!("writes are stopped since the log failed: {reason}"),
+            )),
+        }
+    }
+}

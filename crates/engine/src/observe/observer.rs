@@ -1,0 +1,132 @@
+//! Telling the program that embeds the database how long its work behind the
+//! writers took.
+//!
+//! The engine measures and says; what is worth keeping is for the observer to
+//! decide. Without an observer nothing is called.
+
+use crate::db::Db;
+use crate::observe::stages::{Stage, Stages};
+use std::sync::{Arc, OnceLock};
+
+/// Work of the engine that others may have to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Bringing the log to disk.
+    WalSync,
+    /// Folding the late samples of one series into its chunks.
+    Settle,
+    /// Bringing what rules come to into the destinations of one source.
+    Rules,
+    /// Removing the series whose time has come, once over all shards.
+    ExpireCycle,
+    /// Writing one partition into blocks.
+    Flush,
+}
+
+impl Work {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::WalSync,
+        Self::Settle,
+        Self::Rules,
+        Self::ExpireCycle,
+        Self::Flush,
+    ];
+
+    /// The name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::WalSync => "wal-sync",
+            Self::Settle => "settle",
+            Self::Rules => "rules",
+            Self::ExpireCycle => "expire-cycle",
+            Self::Flush => "flush",
+        }
+    }
+
+    /// The stage of a write it is, if it is one.
+    const fn stage(self) -> Option<Stage> {
+        match self {
+            Self::WalSync => Some(Stage::LogSync),
+            Self::Settle => Some(Stage::Settle),
+            Self::Rules => Some(Stage::RuleCompute),
+            Self::ExpireCycle => None,
+            Self::Flush => Some(Stage::BlockFlush),
+        }
+    }
+}
+
+type Notice = Box<dyn Fn(Work, u64) + Send + Sync>;
+
+/// Who is told; shared by the database and its log.
+#[derive(Clone, Default)]
+pub(crate) struct Observer {
+    notice: Arc<OnceLock<Notice>>,
+    stages: Stages,
+}
+
+impl Observer {
+    /// Tells `stages`, and whoever asks to be told later.
+    pub(crate) fn new(stages: Stages) -> Self {
+        Self {
+            notice: Arc::default(),
+            stages,
+        }
+    }
+
+    /// Says that `work` took `duration_ns`.
+    pub(crate) fn note(&self, work: Work, duration_ns: u64) {
+        if let Some(stage) = work.stage() {
+            self.stages.note_ns(stage, duration_ns);
+        }
+        if let Some(notice) = self.notice.get() {
+            notice(work, duration_ns);
+        }
+    }
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").finish_non_exhaustive()
+    }
+}
+
+impl Db {
+    /// From now on calls `notice` with each piece of [`Work`] and the
+    /// nanoseconds it took, on the thread that did it. It must be quick and
+    /// not call the database. Only the first call has an effect; the answer
+    /// is whether this was it.
+    pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
+        self.core.observer.notice.set(Box::new(notice)).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::sim::SimDisk;
+    use crate::{Defaults, ExpireIf, Options};
+    use latewood_model::SeriesOptions;
+    use std::path::Path;
+    use std::sync::Mutex;
+
+    #[test]
+    fn a_round_of_expiry_is_told_where_something_may_expire() {
+        let options = Options {
+            background: false,
+            ..Options::default()
+        };
+        let env = SimDisk::new().env(1);
+        let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let notes = heard.clone();
+        assert!(db.observe(move |work, _| notes.lock().unwrap().push(work)));
+        db.create(b"k", &SeriesOptions::default()).unwrap();
+        db.core.sweep_expired().unwrap();
+        assert!(heard.lock().unwrap().is_empty());
+        let later_ms = env.clock.now_ms() + 1000;
+        db.expire(b"k", later_ms, ExpireIf::default()).unwrap();
+        db.core.sweep_expired().unwrap();
+        assert_eq!(*heard.lock().unwrap(), [Work::ExpireCycle]);
+    }
+}

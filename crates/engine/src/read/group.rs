@@ -1,0 +1,117 @@
+//! GROUPBY .. REDUCE: the rows of many series reduced to those of one.
+//!
+//! The series are halved until a few are left; those are read one after the
+//! other, and the halves' reductions are merged. That bounds the work where
+//! the series have no timestamp in common, gives threads their parts, and the
+//! same result whoever did them. Memory is a few reductions for each
+//! thread, none of which is longer than a reply may be.
+//!
+//! Tested by `tests/query_many.rs`.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
+use crate::index::SeriesRef;
+use crate::query::reduce::{Counts, Extremes, Reduction, State, Total};
+use crate::query::{Columns, RangeQuery, reduce};
+use crate::read::spread::Spread;
+use latewood_model::Aggregator;
+
+/// Series that are read one after the other.
+const LEAF_SERIES: usize = 16;
+
+impl Db {
+    /// Evaluates `query` over each of `series` and reduces their rows to one
+    /// row for each timestamp, in the order of the query. Series that are gone
+    /// are passed over.
+    ///
+    /// # Errors
+    /// `Corrupt`; `Invalid` for a query out of its ranges or with several
+    /// aggregators, and for a reducer that does not reduce; `Limit` where the
+    /// rows are more than fit in a reply.
+    pub fn reduce(
+        &self,
+        series: &[SeriesRef],
+        query: &RangeQuery,
+        reducer: Aggregator,
+        spread: Spread,
+    ) -> Result<Columns> {
+        let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
+        if !reducer.reduces() {
+            return invalid("a group is not reduced by first, last or twa");
+        }
+        let aggregation = query.aggregation.as_ref();
+        if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
+            return invalid("a group is reduced from one aggregator");
+        }
+        // As in RedisTimeSeries FIRST and LAST go by time here, not by the
+        // direction of the query. The newest rows are the last of all.
+        let forward = RangeQuery {
+            reverse: false,
+            count: query.count.filter(|_| !query.reverse),
+            ..query.clone()
+        };
+        let group = Group {
+            db: self,
+            query,
+            forward: &forward,
+            spread,
+        };
+        match reducer {
+            Aggregator::Count | Aggregator::CountNan | Aggregator::CountAll => {
+                group.rows::<Counts>(series, reducer)
+            }
+            Aggregator::Min | Aggregator::Max | Aggregator::Range => {
+                group.rows::<Extremes>(series, reducer)
+            }
+            Aggregator::Sum | Aggregator::Avg => group.rows::<Total>(series, reducer),
+            _ => group.rows::<reduce::Spread>(series, reducer),
+        }
+    }
+}
+
+struct Group<'a> {
+    db: &'a Db,
+    query: &'a RangeQuery,
+    /// What each series is asked.
+    forward: &'a RangeQuery,
+    spread: Spread,
+}
+
+impl Group<'_> {
+    fn rows<S: State>(&self, series: &[SeriesRef], reducer: Aggregator) -> Result<Columns> {
+        let RangeQuery { reverse, count, .. } = *self.query;
+        Ok(self.fold::<S>(series)?.rows(reducer, reverse, count))
+    }
+
+    fn fold<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
+        if series.len() <= LEAF_SERIES {
+            return self.leaf(series);
+        }
+        let (left, right) = series.split_at(series.len() / 2);
+        let (left, right) = self
+            .spread
+            .both(|| self.fold::<S>(left), || self.fold::<S>(right));
+        let merged = left?.merge(right?);
+        match merged.bytes() > self.db.reply_bytes_max() {
+            true => Err(too_many_rows()),
+            false => Ok(merged),
+        }
+    }
+
+    fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
+        let mut reduction = Reduction::default();
+        for view in self.db.views_of(series, self.forward).into_iter().flatten() {
+            let mut adding = reduction.adding(self.db.reply_bytes_max());
+            view.run(self.forward, &mut adding)?;
+            if !adding.finish() {
+                return Err(too_many_rows());
+            }
+        }
+        Ok(reduction)
+    }
+}
+
+#[cold]
+fn too_many_rows() -> Error {
+    Error::new(ErrorKind::Limit, "the rows are more than fit in a reply")
+}

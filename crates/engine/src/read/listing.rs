@@ -1,0 +1,208 @@
+//! Which label names and values there are.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
+use crate::index::inverted::Inverted;
+use latewood_model::Matcher;
+use roaring::RoaringBitmap;
+use std::collections::BTreeSet;
+
+/// Values that are looked at before writers of the index get their turn.
+const VALUES_MAX: usize = 4096;
+
+/// Which values of a label pass a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// All there are, or there are none.
+    All,
+    /// These, in no order.
+    Some(Vec<Box<[u8]>>),
+}
+
+/// Whether the caller may see the series under a key.
+pub type MaySee<'a> = &'a dyn Fn(&[u8]) -> bool;
+
+/// Keys, names or values, one behind the other in memory.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    bytes: Vec<u8>,
+    /// Where each begins, and its length.
+    places: Vec<(usize, usize)>,
+}
+
+impl Listed {
+    /// Bytes that each takes beside its own.
+    pub const EACH_BYTES: usize = 16;
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let bytes = &self.bytes;
+        self.places
+            .iter()
+            .map(|&(start, len)| &bytes[start..start + len])
+    }
+
+    /// Adds one behind the others if all take no more than `bytes_max` bytes
+    /// then, [`Listed::EACH_BYTES`] for each and its own; whether they do.
+    #[must_use]
+    pub fn push(&mut self, text: &[u8], bytes_max: usize) -> bool {
+        let (start, count) = (self.bytes.len(), self.places.len() + 1);
+        let fits = start + text.len() + count * Self::EACH_BYTES <= bytes_max;
+        if fits {
+            self.bytes.extend_from_slice(text);
+            self.places.push((start, text.len()));
+        }
+        fits
+    }
+
+    /// Those of `texts`, each of which comes once, in the order they come.
+    fn collect<'a>(mut texts: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Result<Self> {
+        let mut listed = Self::default();
+        if texts.all(|text| listed.push(text, bytes_max)) {
+            return Ok(listed);
+        }
+        let text = format!("the list has more than {bytes_max} bytes");
+        Err(Error::new(ErrorKind::Limit, text))
+    }
+
+    fn sorted(mut self) -> Self {
+        let bytes = &self.bytes;
+        let text = |&(start, len): &(usize, usize)| &bytes[start..start + len];
+        self.places
+            .sort_unstable_by(|one, other| text(one).cmp(text(other)));
+        self
+    }
+}
+
+impl Db {
+    /// The label names of the series that pass all `matchers` and whose keys
+    /// pass `may_see`, in the order of their bytes, each once. Without either,
+    /// looks at no series.
+    ///
+    /// # Errors
+    /// `Limit` where they take more than `bytes_max` bytes,
+    /// [`Listed::EACH_BYTES`] for each and its own.
+    pub fn label_names(
+        &self,
+        matchers: &[Matcher],
+        may_see: Option<MaySee<'_>>,
+        bytes_max: usize,
+    ) -> Result<Listed> {
+        let among = self.among(matchers, may_see);
+        let index = self.core.index.current();
+        let listed = index.names_among(among.as_ref(), bytes_max)?;
+        // Writers of the index wait for no sorting.
+        drop(index);
+        Ok(listed.sorted())
+    }
+
+    /// The values of the label `name` of the same series, in that order, too.
+    ///
+    /// # Errors
+    /// Those of [`Db::label_names`].
+    pub fn label_values(
+        &self,
+        name: &[u8],
+        matchers: &[Matcher],
+        may_see: Option<MaySee<'_>>,
+        bytes_max: usize,
+    ) -> Result<Listed> {
+        let among = self.among(matchers, may_see);
+        let index = self.core.index.current();
+        let listed = index.values_among(name, among.as_ref(), bytes_max)?;
+        drop(index);
+        Ok(listed.sorted())
+    }
+
+    /// Which values of the label `name` pass `test`. Each is looked at once,
+    /// however many series carry it.
+    pub fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
+        let index = &self.core.index;
+        let pairs: Vec<u32> = match index.current().name(name) {
+            Some(name) => name.pairs.iter().collect(),
+            None => return Values::All,
+        };
+        let (mut passed, mut is_all) = (Vec::new(), true);
+        for some in pairs.chunks(VALUES_MAX) {
+            let inverted = index.inverted.read();
+            for &pair in some {
+                let (held, value) = inverted.pair(pair);
+                // A number may mean another pair by now.
+                if held != name {
+                    continue;
+                }
+                match test(value) {
+                    true => passed.push(value.into()),
+                    false => is_all = false,
+                }
+            }
+        }
+        match is_all {
+            true => Values::All,
+            false => Values::Some(passed),
+        }
+    }
+
+    /// The series that count; `None` if all do.
+    fn among(&self, matchers: &[Matcher], may_see: Option<MaySee<'_>>) -> Option<RoaringBitmap> {
+        // What has expired has no labels. A failure halts the log, which tells
+        // every writer.
+        let _ = self.core.sweep_expired();
+        if matchers.is_empty() && may_see.is_none() {
+            return None;
+        }
+        let found = self.core.index.current().select(matchers);
+        let Some(may_see) = may_see else {
+            return Some(found);
+        };
+        let seen = self.core.resolve(&found).into_iter();
+        let seen = seen.filter(|series| may_see(&series.key));
+        Some(seen.map(|series| series.id.0).collect())
+    }
+}
+
+impl Inverted {
+    fn names_among(&self, among: Option<&RoaringBitmap>, bytes_max: usize) -> Result<Listed> {
+        let names = self.names().filter(|(_, name)| match among {
+            Some(among) => !name.series.is_disjoint(among),
+            None => true,
+        });
+        Listed::collect(names.map(|(name, _)| name), bytes_max)
+    }
+
+    fn values_among(
+        &self,
+        name: &[u8],
+        among: Option<&RoaringBitmap>,
+        bytes_max: usize,
+    ) -> Result<Listed> {
+        let Some(pairs) = self.name(name).map(|name| &name.pairs) else {
+            return Ok(Listed::default());
+        };
+        let value = |pair| self.pair(pair).1;
+        match among {
+            // Fewer series than values: ask each for its own.
+            Some(among) if among.len() < pairs.len() => {
+                let theirs = among.iter().flat_map(|id| self.pairs_of(id));
+                let named: BTreeSet<u32> = theirs.filter(|&pair| pairs.contains(pair)).collect();
+                Listed::collect(named.into_iter().map(value), bytes_max)
+            }
+            Some(among) => {
+                let carried =
+                    |&pair: &u32| self.posting_of(pair).is_some_and(|list| list.meets(among));
+                Listed::collect(pairs.iter().filter(carried).map(value), bytes_max)
+            }
+            None => Listed::collect(pairs.iter().map(value), bytes_max),
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! What the records of a log do to the series in memory.
+//!
+//! They are applied a few at a time: their series are read first, so that the
+//! waits for memory overlap. Nothing but speed depends on that.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::keyspace::core::Core;
+use crate::keyspace::creation::series_bytes;
+use crate::log::Position;
+use crate::log::record::Record;
+use crate::log::record::RecordIter;
+use crate::recovery::Replayer;
+use crate::series::shard::ShardState;
+use crate::series::{Fate, Series};
+use crate::storage::block::partition_of;
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
+use parking_lot::MutexGuard;
+use std::sync::atomic::Ordering;
+
+/// Records whose series are fetched before the first of them is applied: few
+/// enough for the first-level cache.
+const AHEAD: usize = 32;
+
+impl Replayer<'_> {
+    /// Applies the records of the group at `at`, in their order.
+    pub(crate) fn apply_group(&self, at: Position, mut records: RecordIter<'_>) -> Result<()> {
+        let mut ahead = Vec::with_capacity(AHEAD);
+        loop {
+            for record in records.by_ref().take(AHEAD) {
+                ahead.push(record?);
+            }
+            if ahead.is_empty() {
+                return Ok(());
+            }
+            self.touch(&ahead);
+            self.apply_some(at, &mut ahead)?;
+        }
+    }
+
+    /// Applies records of the group at `at`, in their order; leaves none.
+    fn apply_some(&self, at: Position, records: &mut Vec<Record<'_>>) -> Result<()> {
+        let mut held: Option<(usize, MutexGuard<'_, ShardState>)> = None;
+        let mut samples = 0;
+        for record in records.drain(..) {
+            samples += u64::from(matches!(record, Record::Sample { .. }));
+            let Some(id) = id_of(&record) else {
+                held = None;
+                self.flush_all(at);
+                continue;
+            };
+            let shard = self.core.shard_of(id);
+            if held.as_ref().is_some_and(|(number, _)| *number != shard) {
+                held = None;
+            }
+            let (_, mut state) = match held.take() {
+                Some(same) => same,
+                None => (shard, self.core.shards[shard].lock()),
+            };
+            if state.restored_position(self.core.place_of(id)) < at.0 {
+                let clock = &self.core.env.clock;
+                state
+                    .heads
+                    .owe(partition_of(id), at.0, || clock.monotonic_ns());
+                self.apply_one(&mut state, record)?;
+            }
+            held = Some((shard, state));
+        }
+        if let Some((_, mut state)) = held {
+            self.core.tell_budget(&mut state);
+        }
+        self.samples.fetch_add(samples, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Fetches the series of records that come next; those of a group nearly
+    /// always lie in one shard.
+    fn touch(&self, records: &[Record<'_>]) {
+        let Some(first) = records.first().and_then(id_of) else {
+            return;
+        };
+        let shard = self.core.shard_of(first);
+        let ids = records.iter().filter_map(id_of);
+        let here = ids.filter(|&id| self.core.shard_of(id) == shard);
+        let state = self.core.shards[shard].lock();
+        state.touch(here.map(|id| self.core.place_of(id)));
+    }
+
+    fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
+        let core = self.core;
+        match record {
+            Record::Sample {
+                id,
+                timestamp,
+                value,
+                policy,
+            } => {
+                if timestamp < 0 {
+                    let text = format!(
+                        "the log makes no sense: series {} has a sample at {timestamp}",
+                        id.0
+                    );
+                    return Err(Error::new(ErrorKind::Corrupt, text));
+                }
+                let sample = Sample::new(timestamp, value);
+                if !core.replay_sample(state, id, sample, policy)? {
+                    self.note_orphan(state, id);
+                }
+            }
+            Record::Create { id, key, options } => self.create(state, id, &key, &options),
+            Record::Alter { id, options } => {
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    series.set_options(&options, &mut state.sealer)?;
+                    core.recount(state, core.place_of(id));
+                    core.index_labels(id, Some(&options.labels));
+                    core.note_rules(state, core.place_of(id));
+                }
+            }
+            Record::DeleteRange { id, from, to } => {
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    self.note_damage(series.delete_logged(from, to, &mut state.sealer)?)?;
+                    core.recount(state, core.place_of(id));
+                    core.note_rules(state, core.place_of(id));
+                }
+            }
+            Record::DeleteSeries { id } => {
+                core.take_out(state, id);
+            }
+            Record::Build { id, options } => {
+                state.next_place = state.next_place.max(core.place_of(id) + 1);
+                core.insert_unnamed(state, id, &options);
+            }
+            Record::Rename { id, key } => {
+                state.unnamed.retain(|&unnamed| unnamed != id);
+                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                    self.note_named(id);
+                    series.key = key.into();
+                }
+            }
+            Record::Expire { id, at_ms } if state.slab.get(core.place_of(id)).is_some() => {
+                core.note_expiry(state, id, at_ms);
+            }
+            // Times of series that are gone count for nothing; the other one
+            // concerns all shards, and the caller sees to it.
+            Record::Expire { .. } | Record::FlushAll => {}
+            rule => core.replay_rule(state, rule),
+        }
+        Ok(())
+    }
+
+    /// Damage of a block that a record of the log led to.
+    fn note_damage(&self, met: Option<Error>) -> Result<()> {
+        match met {
+            Some(error) if self.core.options.strict => Err(error),
+            met => {
+                self.damage
+                    .lock()
+                    .extend(met.map(|error| error.to_string()));
+                Ok(())
+            }
+        }
+    }
+
+    fn create(&self, state: &mut ShardState, id: SeriesId, key: &[u8], options: &SeriesOptions) {
+        let place = self.core.place_of(id);
+        state.next_place = state.next_place.max(place + 1);
+        self.note_named(id);
+        state.heads.grew(series_bytes(key, options));
+        state.slab.insert(place, Series::new(key.into(), options));
+        self.core.index_labels(id, Some(&options.labels));
+        self.core.index.relieve();
+    }
+
+    /// A series got a key. Behind a hole another one may have it, whose end is
+    /// lost.
+    fn note_named(&self, id: SeriesId) {
+        if self.behind_hole.load(Ordering::Relaxed) {
+            self.named.lock().push(id);
+        }
+    }
+
+    /// A sample whose series is not there. Behind a hole that means that its
+    /// creation is lost; its number stays taken, or a new series would get
+    /// what is still in the log.
+    #[cold]
+    fn note_orphan(&self, state: &mut ShardState, id: SeriesId) {
+        if !self.behind_hole.load(Ordering::Relaxed) {
+            return;
+        }
+        self.orphaned.fetch_add(1, Ordering::Relaxed);
+        state.next_place = state.next_place.max(self.core.place_of(id) + 1);
+    }
+
+    /// Removes every series that was there at `position`.
+    fn flush_all(&self, position: Position) {
+        let came_later = |state: &ShardState| {
+            let mut restored = state.restored.iter();
+            restored.any(|(_, at)| at.get() > position.0)
+        };
+        let mut shards = self.core.shards.iter();
+        if shards.any(|shard| came_later(&shard.lock())) {
+            self.remove_older(position);
+            return;
+        }
+        for shard in &self.core.shards {
+            shard.lock().clear_series();
+        }
+        self.core.index.clear();
+        self.core.expiring.store(0, Ordering::Relaxed);
+        self.core.clear_files(position);
+    }
+
+    /// The same where files hold what came later and their manifest asks for
+    /// the group all the same. No such manifest is written any more.
+    fn remove_older(&self, position: Position) {
+        for (number, shard) in self.core.shards.iter().enumerate() {
+            let mut state = shard.lock();
+            let is_older = |place: &usize| state.restored_position(*place) <= position.0;
+            let places = state.slab.iter().map(|(place, _)| place);
+            for place in places.filter(is_older).collect::<Vec<_>>() {
+                let id = self.core.id_of(number, place);
+                self.core.take_out(&mut state, id);
+            }
+        }
+        self.core.drop_floor();
+        // Until they are written anew, the files of these partitions still name
+        // the series: the log must not forget that they are gone.
+        let now_ns = self.core.env.clock.monotonic_ns();
+        let manifest = self.core.manifest();
+        let mut state = self.core.shards[0].lock();
+        for &partition in manifest.partitions.keys() {
+            state.heads.owe(partition, position.0, || now_ns);
+        }
+    }
+}
+
+impl Core {
+    /// Applies a sample; whether its series is there. What the log holds was
+    /// accepted: no IGNORE rule is asked, and one accepted under BLOCK had no
+    /// sample in its place.
+    #[inline]
+    fn replay_sample(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        sample: Sample,
+        policy: DuplicatePolicy,
+    ) -> Result<bool> {
+        let place = self.place_of(id);
+        let Some(series) = state.slab.get_mut(place) else {
+            return Ok(false);
+        };
+        let policy = match policy {
+            // So that nobody looks for a sample among what is on disk.
+            DuplicatePolicy::Block => DuplicatePolicy::Last,
+            other => other,
+        };
+        let linked = series.links().is_some();
+        if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Staged {
+            self.after_late(state, place);
+        } else if series.memory_moved() {
+            state.heads.note(series, partition_of(id));
+        }
+        if linked {
+            self.note_rules(state, place);
+        }
+        Ok(true)
+    }
+}
+
+fn id_of(record: &Record<'_>) -> Option<SeriesId> {
+    match *record {
+        Record::Sample { id, .. }
+        | Record::Create { id, .. }
+        | Record::Alter { id, .. }
+        | Record::DeleteRange { id, .. }
+        | Record::DeleteSeries { id }
+        | Record::CreateRule { id, .. }
+        | Record::DeleteRule { id, .. }
+        | Record::RuleTake { id, .. }
+        | Record::RuleDone { id }
+        | Record::RuleLeft { id, .. }
+        | Record::Rename { id, .. }
+        | Record::Build { id, .. }
+        | Record::Expire { id, .. } => Some(id),
+        Record::FlushAll => None,
+    }
+}

@@ -1,0 +1,183 @@
+//! Bringing series back from their files, before the log is replayed.
+//!
+//! Partitions are read side by side, a section at a time, and the labels of
+//! one section go into the index while the next is read. Samples stay where
+//! they are: this takes time and memory by series, not by samples.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::options::LoadProgress;
+use crate::keyspace::core::Core;
+use crate::log::Position;
+use crate::series::Series;
+use crate::series::rules::{Links, Source};
+use crate::series::shard::ShardState;
+use crate::series::stored::Persisted;
+use crate::storage::block::partition_of;
+use crate::storage::files::SeriesFileMeta;
+use crate::storage::files::directory::Directory;
+use crate::storage::files::row::SeriesRow;
+use crate::storage::files::series_file::SeriesFileReader;
+use crate::storage::files::verdict::{Begins, LogFound};
+use latewood_model::SeriesId;
+use parking_lot::Mutex;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+impl Core {
+    /// Decides what the directory is and loads its files. Nothing on disk is
+    /// changed.
+    ///
+    /// # Errors
+    /// As `Db::open`.
+    pub(crate) fn load(&self, directory: &Directory, log: LogFound) -> Result<()> {
+        let begins = directory.decide(log)?;
+        self.adopt(directory.contents.clone(), directory.next_file)?;
+        match begins {
+            Begins::New => Ok(()),
+            Begins::Loaded => self.load_series(),
+        }
+    }
+
+    /// Makes the series of all series files.
+    fn load_series(&self) -> Result<()> {
+        let manifest = self.manifest();
+        let shards = self.shards.len() as u64;
+        for (shard, number) in self.shards.iter().zip(0..) {
+            // Those of its own ids that were given, and so no more than ids.
+            let places = manifest.next_id.saturating_sub(number).div_ceil(shards);
+            shard.lock().next_place = places as usize;
+        }
+        let files: Vec<&SeriesFileMeta> = manifest.series_files().collect();
+        let total = files.iter().map(|file| file.len_bytes).sum();
+        let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
+        let failure = Mutex::new(None);
+        let work = || {
+            while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if let Err(error) = self.load_file(file) {
+                    failure.lock().get_or_insert(error);
+                    return;
+                }
+                let done = done.fetch_add(file.len_bytes, Ordering::Relaxed) + file.len_bytes;
+                self.tell_progress(done, total);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.shards.len().min(files.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        failure.into_inner().map_or(Ok(()), Err)
+    }
+
+    fn tell_progress(&self, bytes_done: u64, bytes_total: u64) {
+        if let Some(hook) = &self.options.on_progress {
+            hook.tell(LoadProgress {
+                bytes_done,
+                bytes_total,
+                samples: 0,
+            });
+        }
+    }
+
+    /// Makes the series of one series file.
+    fn load_file(&self, file: &SeriesFileMeta) -> Result<()> {
+        let path = self.store.series_file_path(file.number);
+        let mut reader = SeriesFileReader::open(&self.env, &path, file)?;
+        let (mut rows, mut by_shard) = (Vec::new(), Vec::new());
+        by_shard.resize_with(self.shards.len(), Vec::new);
+        while reader.next(&mut rows)? {
+            for row in rows.drain(..) {
+                check(&row).map_err(|error| error.at(&path))?;
+                by_shard[self.shard_of(row.id)].push(row);
+            }
+            for (shard, rows) in self.shards.iter().zip(&mut by_shard) {
+                let mut state = shard.lock();
+                for row in rows.drain(..) {
+                    self.restore(&mut state, row);
+                }
+            }
+            self.index.relieve();
+        }
+        Ok(())
+    }
+
+    /// What a series file keeps of a series, right after its head was frozen.
+    pub(crate) fn row_of(
+        &self,
+        state: &ShardState,
+        id: SeriesId,
+        position: Position,
+    ) -> Option<SeriesRow> {
+        let place = self.place_of(id);
+        let series = state.slab.get(place)?;
+        let persisted = series.persisted();
+        let source = match series.links() {
+            Some(Links::Source(source)) => Some(Box::new(source.row())),
+            _ => None,
+        };
+        Some(SeriesRow {
+            id,
+            key: series.key.clone(),
+            unnamed: state.unnamed.contains(&id),
+            options: series.options(self.labels_of(id)),
+            // During a replay the files may be ahead of it.
+            position: position.0.max(state.restored_position(place)),
+            newest: persisted.newest,
+            last_value: persisted.newest_value,
+            flushed_last: persisted.flushed_last,
+            holds_nan: persisted.holds_nan,
+            expires_at_ms: state.expiries.get(place),
+            source,
+        })
+    }
+
+    /// Makes the series of a row.
+    fn restore(&self, state: &mut ShardState, row: SeriesRow) {
+        let (id, place) = (row.id, self.place_of(row.id));
+        state.next_place = state.next_place.max(place + 1);
+        if let Some(position) = NonZeroU64::new(row.position) {
+            state.restored.insert(place, position);
+        }
+        if row.expires_at_ms.is_some() {
+            self.note_expiry(state, id, row.expires_at_ms);
+        }
+        if row.unnamed {
+            state.unnamed.push(id);
+        } else {
+            self.index_labels(id, Some(&row.options.labels));
+        }
+        let mut series = Series::new(row.key, &row.options);
+        let persisted = Persisted {
+            newest: row.newest,
+            newest_value: row.last_value,
+            flushed_last: row.flushed_last,
+            holds_nan: row.holds_nan,
+        };
+        series.restore(id, persisted, &self.blocks);
+        if let Some(source) = row.source {
+            let number = || self.rules_made.fetch_add(1, Ordering::Relaxed);
+            let source = Source::restore(*source, number);
+            series.set_links(Some(Links::Source(Box::new(source))));
+        }
+        state.heads.know(partition_of(id));
+        state.heads.note(&mut series, partition_of(id));
+        state.slab.insert(place, series);
+        self.note_rules(state, place);
+    }
+}
+
+/// Refuses times that no series has, whatever the checksums say.
+fn check(row: &SeriesRow) -> Result<()> {
+    let times = [row.newest, row.flushed_last];
+    match times.into_iter().flatten().find(|&at| at < 0) {
+        None => Ok(()),
+        Some(at) => Err(Error::new(
+            ErrorKind::Corrupt,
+            format!(
+                "the series file makes no sense: series {} has a sample at {at}",
+                row.id.0
+            ),
+        )),
+    }
+}

@@ -1,0 +1,183 @@
+//! Bringing a database back from its log.
+//!
+//! Records are applied as they were the first time: the log holds what was
+//! accepted, with the policy that was in force, so replay asks no default and
+//! refuses nothing. Workers apply groups of different shards side by side; a
+//! group that concerns several is applied alone (see [`crate::log::Replay`]).
+//!
+//! A series that came out of a series file has a position: what groups up to
+//! there say of it, the files hold already, and it is passed over. So each
+//! series goes on from a moment of its own, and until the end of the replay two
+//! series may seem to have one key, or one destination. That is why the key map
+//! and the back links of rules are made after it ([`crate::storage::files`]).
+//!
+//! Tested by the restarts and crashes of the model test and by
+//! `tests/db_store`.
+
+pub(crate) mod load;
+pub(crate) mod memory;
+pub(crate) mod quarantine;
+pub(crate) mod rebuild;
+pub(crate) mod rules;
+
+mod apply;
+
+use crate::base::error::{Error, Result};
+use crate::base::names;
+use crate::base::options::{Durability, LoadProgress};
+use crate::io::Env;
+use crate::io::directory::DirectoryGuard;
+use crate::io::quarantine::Quarantine;
+use crate::keyspace::core::Core;
+use crate::log::record::RecordIter;
+use crate::log::{Log, LogOptions, LogStart, Position, RecoveryReport, Replay};
+use crate::recovery::quarantine::LostBlock;
+use crate::storage::files::{Directory, LogFound};
+use latewood_model::SeriesId;
+use parking_lot::Mutex;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What opening a database found in its log.
+#[derive(Clone, Debug, Default)]
+pub struct RecoverySummary {
+    /// Samples applied.
+    pub samples: u64,
+    /// Series there are after it.
+    pub series: u64,
+    /// Samples left out because the creation of their series is lost.
+    pub samples_orphaned: u64,
+    /// Keys of series left out because another one took their key after what
+    /// became of them was lost.
+    pub series_displaced: Vec<Arc<[u8]>>,
+    /// Blocks left out because they are damaged.
+    pub blocks_lost: Vec<LostBlock>,
+    /// What is wrong with blocks that are served but for a damaged part, which
+    /// a deletion in the log led to. Queries of that part fail.
+    pub blocks_damaged: Vec<String>,
+    /// Files in the quarantine folder, from this start or an earlier one.
+    pub quarantined: Vec<String>,
+    /// Nanoseconds it took.
+    pub duration_ns: u64,
+    /// What the log itself reports.
+    pub log: RecoveryReport,
+}
+
+/// Brings back what the directory of `core` holds, files and log.
+///
+/// # Errors
+/// As `Db::open`.
+pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<RecoverySummary> {
+    let env = core.env.clone();
+    let begun_ns = env.clock.monotonic_ns();
+    let directory = Directory::find(&env, guard.path())?;
+    let mut summary = RecoverySummary::default();
+    let mut named = Vec::new();
+    let quarantine = guard.quarantine_dir();
+    if core.options.wal {
+        let wal_options = LogOptions {
+            segment_bytes: core.options.segment_bytes,
+            synced_often: core.options.durability == Durability::Sync,
+            quarantine: (!core.options.strict).then(|| quarantine.clone()),
+            known_durable: Position(directory.contents.log_next_min() - 1),
+        };
+        let replayer = Replayer {
+            core,
+            directory: &directory,
+            samples: AtomicU64::new(0),
+            behind_hole: AtomicBool::new(false),
+            orphaned: AtomicU64::new(0),
+            named: Mutex::default(),
+            damage: Mutex::default(),
+            retry_ns: AtomicU64::new(0),
+        };
+        let (wal, report) = Log::open(&env, &guard.wal_dir(), &wal_options, &replayer)?;
+        summary.samples = replayer.samples.into_inner();
+        summary.samples_orphaned = replayer.orphaned.into_inner();
+        named = replayer.named.into_inner();
+        summary.blocks_damaged = replayer.damage.into_inner();
+        core.flusher.note_replayed(report.bytes);
+        summary.log = report;
+        core.wal = Some(wal.observed_by(core.observer.clone(), core.notices.clone()));
+    } else {
+        core.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
+    }
+    summary.series_displaced = core.rebuild(&named);
+    core.tidy(directory.manifest)?;
+    summary.blocks_lost = core.store.lost.lock().clone();
+    summary.series = core.keys.len() as u64;
+    let quarantine = Quarantine::new(&env, &quarantine);
+    summary.quarantined = quarantine.held()?;
+    core.disk_budget.note_quarantine(quarantine.len_bytes()?);
+    summary.duration_ns = env.clock.monotonic_ns() - begun_ns;
+    Ok(summary)
+}
+
+/// Whether there is a log that an opening without one would pass over.
+fn log_beside(env: &Env, dir: &Path) -> Result<LogFound> {
+    let listed = env.disk.list(dir);
+    let names = listed.map_err(|error| Error::io("cannot list the log", dir, error))?;
+    let mut segments = names.iter().filter_map(|name| names::parse_segment(name));
+    Ok(match segments.next() {
+        Some(_) => LogFound::Unwanted,
+        None => LogFound::None,
+    })
+}
+
+struct Replayer<'a> {
+    core: &'a Core,
+    directory: &'a Directory,
+    samples: AtomicU64,
+    /// Something before what is applied now is lost.
+    behind_hole: AtomicBool,
+    orphaned: AtomicU64,
+    /// The series that got a key behind it, in order.
+    named: Mutex<Vec<SeriesId>>,
+    /// What is wrong with blocks that had to be read.
+    damage: Mutex<Vec<String>>,
+    /// No flush before this, by the monotonic clock.
+    retry_ns: AtomicU64,
+}
+
+impl Replay for Replayer<'_> {
+    fn workers(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        self.core.shards.len().min(cores)
+    }
+
+    fn begins(&self, start: LogStart) -> Result<()> {
+        self.core.load(self.directory, start.into())
+    }
+
+    fn apply(&self, _worker: usize, at: Position, records: RecordIter<'_>) -> Result<()> {
+        if at.0 < self.directory.contents.log_start {
+            // The files hold all of it; the log had no time to forget it.
+            return Ok(());
+        }
+        self.apply_group(at, records)
+    }
+
+    fn hole(&self, _first: u64, _groups: u64) -> Result<()> {
+        self.behind_hole.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn wants_memory(&self) -> bool {
+        self.is_short()
+    }
+
+    fn free_memory(&self, applied: Position) -> Result<()> {
+        self.flush_heads(applied)
+    }
+
+    fn progress(&self, bytes_done: u64, bytes_total: u64) {
+        if let Some(hook) = &self.core.options.on_progress {
+            hook.tell(LoadProgress {
+                bytes_done,
+                bytes_total,
+                samples: self.samples.load(Ordering::Relaxed),
+            });
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Blocks that cannot be opened, out of the way at a start.
+//!
+//! A block whose header, footer or root is damaged is left out of the set and
+//! kept in quarantine: first it gets a name there, then a manifest without it
+//! is published, then its old name goes. A crash in between finds it damaged
+//! again. What is in other blocks is served; `docs/durability.md` says what a
+//! missing block means. Damage further inside shows when it is read, as the
+//! error of that query.
+
+use crate::base::error::{ErrorKind, Result};
+use crate::base::names;
+use crate::io::quarantine::Quarantine;
+use crate::keyspace::core::Core;
+use crate::storage::block::{Block, BlockMeta, BlockSet, Family, PartitionBlocks};
+use crate::storage::files::directory::block_path;
+use crate::storage::files::manifest::Manifest;
+use latewood_model::Timestamp;
+use std::sync::Arc;
+
+/// A block that a start had to leave out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostBlock {
+    /// Its name in the quarantine folder.
+    pub kept_as: String,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Whether it held late samples and deletions, not the base.
+    pub is_late: bool,
+    /// Series it had something of.
+    pub series: u64,
+    /// Samples in it.
+    pub samples: u64,
+    /// The oldest timestamp in it.
+    pub first: Timestamp,
+    /// The newest timestamp in it.
+    pub last: Timestamp,
+}
+
+impl Core {
+    /// Opens the blocks of `manifest` and takes those out of it that are
+    /// damaged.
+    ///
+    /// # Errors
+    /// `Corrupt` for the first damaged one where the options are strict,
+    /// `Unsupported`, `Io`.
+    pub(crate) fn open_sound_blocks(&self, manifest: &mut Manifest) -> Result<BlockSet> {
+        let mut sound = BlockSet::default();
+        for (&partition, files) in &mut manifest.partitions {
+            let mut blocks = PartitionBlocks::default();
+            self.open_list(&mut files.base, &mut blocks.base)?;
+            self.open_list(&mut files.late, &mut blocks.late)?;
+            sound.partitions.insert(partition, blocks);
+        }
+        self.open_blocks(manifest, &sound)
+    }
+
+    fn open_list(&self, list: &mut Vec<BlockMeta>, opened: &mut Vec<Arc<Block>>) -> Result<()> {
+        let mut kept = Vec::with_capacity(list.len());
+        for meta in list.drain(..) {
+            let path = block_path(self.store.dir(), meta.number);
+            match Block::open(&self.env, &path, &meta, &self.store.cache) {
+                Ok(block) => {
+                    opened.push(Arc::new(block));
+                    kept.push(meta);
+                }
+                Err(error) if error.kind() == ErrorKind::Corrupt && !self.options.strict => {
+                    let dir = names::quarantine_dir(self.store.dir());
+                    let lost = LostBlock {
+                        kept_as: Quarantine::new(&self.env, &dir).keep(&path)?,
+                        reason: error.to_string(),
+                        is_late: meta.family == Family::Late,
+                        series: meta.series,
+                        samples: meta.samples,
+                        first: meta.first,
+                        last: meta.last,
+                    };
+                    self.store.lost.lock().push(lost);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        *list = kept;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

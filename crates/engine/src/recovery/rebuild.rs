@@ -1,0 +1,129 @@
+//! What only all of the files and the log together tell: keys, the back links
+//! of rules, and which partitions still have series.
+
+use crate::base::error::Result;
+use crate::keyspace::core::Core;
+use crate::series::shard::ShardState;
+use crate::storage::block::partition_of;
+use crate::storage::files::manifest::Manifest;
+use crate::storage::files::table::ManifestFound;
+use latewood_model::SeriesId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+impl Core {
+    /// Ends a recovery: drops what got no key, makes the key map and the back
+    /// links of rules. The keys of series that had to go because another one
+    /// has their key: none, unless files or log lost something.
+    /// `named` are the series that got their keys behind what is lost, in order.
+    pub(crate) fn rebuild(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
+        self.drop_unnamed();
+        let displaced = self.map_keys(named);
+        self.tie_rules();
+        for shard in &self.shards {
+            shard.lock().restored.clear();
+        }
+        displaced
+    }
+
+    /// Puts the manifest of a new directory in force, and otherwise one without
+    /// what the log says was removed: everything, or all series of a partition;
+    /// then removes the files
+    /// that no manifest names.
+    ///
+    /// # Errors
+    /// Those of [`Core::publish`].
+    pub(crate) fn tidy(&self, found: ManifestFound) -> Result<()> {
+        let manifest = self.manifest();
+        let live = self.live_partitions();
+        let is_dead = |partition: &u32| !live.contains(partition);
+        let lost_blocks = !self.store.lost.lock().is_empty();
+        if found == ManifestFound::Absent
+            || lost_blocks
+            || self.store.owes_removal()
+            || manifest.partitions.keys().any(is_dead)
+        {
+            self.publish(&mut |manifest: &mut Manifest| {
+                manifest
+                    .partitions
+                    .retain(|partition, _| !is_dead(partition));
+                Ok(())
+            })?;
+        }
+        self.sweep_files()?;
+        self.trim_log()
+    }
+
+    fn live_partitions(&self) -> BTreeSet<u32> {
+        let mut live = BTreeSet::new();
+        for (number, shard) in self.shards.iter().enumerate() {
+            let state = shard.lock();
+            let places = state.slab.iter().map(|(place, _)| place);
+            live.extend(places.map(|place| partition_of(self.id_of(number, place))));
+        }
+        live
+    }
+
+    /// Enters every series under its key; the keys of those in another's way.
+    fn map_keys(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
+        let count = |state: &ShardState| state.slab.len();
+        let series: usize = self.shards.iter().map(|shard| count(&shard.lock())).sum();
+        self.keys.reserve(series);
+        let doubled = std::thread::scope(|scope| {
+            let shards =
+                (0..self.shards.len()).map(|shard| scope.spawn(move || self.map_shard(shard)));
+            let workers: Vec<_> = shards.collect();
+            let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| match worker.join() {
+                Ok(doubled) => doubled,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            workers.into_iter().flat_map(join).collect::<Vec<_>>()
+        });
+        let mut rivals = BTreeMap::<Arc<[u8]>, BTreeSet<SeriesId>>::new();
+        for (key, pair) in doubled {
+            rivals.entry(key).or_default().extend(pair);
+        }
+        rivals
+            .iter()
+            .flat_map(|(key, ids)| self.displace(key, ids, named))
+            .collect()
+    }
+
+    /// The same for one shard: pairs of series with one key.
+    fn map_shard(&self, shard: usize) -> Vec<(Arc<[u8]>, [SeriesId; 2])> {
+        let state = self.shards[shard].lock();
+        let mut doubled = Vec::new();
+        for (place, series) in state.slab.iter() {
+            let (id, key) = (self.id_of(shard, place), &series.key);
+            let other = self.keys.insert(self.keys.hash(key), key.clone(), id);
+            doubled.extend(other.map(|other| (key.clone(), [other, id])));
+        }
+        doubled
+    }
+
+    /// Leaves the one of several series with one key that got it last, as far
+    /// as can be told; the key, once for each that had to go.
+    fn displace(
+        &self,
+        key: &Arc<[u8]>,
+        rivals: &BTreeSet<SeriesId>,
+        named: &[SeriesId],
+    ) -> Vec<Arc<[u8]>> {
+        let rank = |id: &SeriesId| {
+            let state = self.shards[self.shard_of(*id)].lock();
+            let restored = state.restored_position(self.place_of(*id));
+            (named.iter().rposition(|named| named == id), restored, *id)
+        };
+        let Some(&winner) = rivals.iter().max_by_key(|id| rank(id)) else {
+            return Vec::new();
+        };
+        let losers = rivals.iter().filter(|&&id| id != winner);
+        let gone = losers.filter_map(|&id| {
+            let mut state = self.shards[self.shard_of(id)].lock();
+            Some(self.take_out(&mut state, id)?.key)
+        });
+        let gone = gone.collect();
+        self.keys.insert(self.keys.hash(key), key.clone(), winner);
+        gone
+    }
+}

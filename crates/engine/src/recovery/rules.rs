@@ -1,0 +1,137 @@
+//! Rules coming back from the log.
+
+use crate::format::rule::RuleSpec;
+use crate::keyspace::core::Core;
+use crate::log::record::Record;
+use crate::rules::link::AllShards;
+use crate::series::Series;
+use crate::series::rules::Take;
+use crate::series::rules::{Link, Links, Rule};
+use crate::series::shard::ShardState;
+use latewood_model::{SeriesId, Timestamp};
+use std::sync::atomic::Ordering;
+
+impl Core {
+    /// Does again what a record says of rules; others say nothing of them.
+    pub(crate) fn replay_rule(&self, state: &mut ShardState, record: Record<'_>) {
+        match record {
+            Record::CreateRule {
+                id,
+                destination,
+                spec,
+            } => self.replay_create_rule(state, id, destination, spec),
+            Record::DeleteRule { id, destination } => {
+                self.replay_delete_rule(state, id, destination);
+            }
+            Record::RuleTake { id, all } => self.replay_take(state, id, all),
+            Record::RuleDone { id } => self.replay_done(state, id),
+            Record::RuleLeft {
+                id,
+                destination,
+                first,
+                last,
+            } => self.replay_left(state, id, destination, (first, last)),
+            _ => {}
+        }
+    }
+
+    /// Makes a rule again, at its source. What the destination is by then is
+    /// not known: it may be further on in its history. See [`Core::tie_rules`].
+    fn replay_create_rule(
+        &self,
+        state: &mut ShardState,
+        source: SeriesId,
+        destination: SeriesId,
+        spec: RuleSpec,
+    ) {
+        let number = self.rules_made.fetch_add(1, Ordering::Relaxed);
+        if let Some(series) = state.slab.get_mut(self.place_of(source)) {
+            let rule = Rule::new(destination, number, spec, series.retention_floor());
+            series.source_mut_or_new().add(rule);
+        }
+    }
+
+    /// Ends a rule again, at its source.
+    fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
+        if let Some(series) = state.slab.get_mut(self.place_of(source)) {
+            series.remove_rule(destination);
+        }
+    }
+
+    /// Gives each destination its end of the rule, once every series is what it
+    /// was, and drops the rules whose destination is gone.
+    pub(crate) fn tie_rules(&self) {
+        let mut states = self.lock_all();
+        let (gone, there): (Vec<_>, Vec<_>) =
+            self.all_rules(&states)
+                .into_iter()
+                .partition(|&(_, destination, _)| {
+                    let slab = &states[self.shard_of(destination)].slab;
+                    slab.get(self.place_of(destination)).is_none()
+                });
+        // First, so that a series that was the source of one of these is free.
+        for (source, destination, _) in gone {
+            self.replay_delete_rule(&mut states[self.shard_of(source)], source, destination);
+        }
+        for (source, destination, number) in there {
+            let state = &mut states[self.shard_of(destination)];
+            let series = state.slab.get_mut(self.place_of(destination));
+            if let Some(series) = series.filter(|series| series.links().is_none()) {
+                series.set_links(Some(Links::Destination(Link { source, number })));
+                state.destinations += 1;
+            } else {
+                self.replay_delete_rule(&mut states[self.shard_of(source)], source, destination);
+            }
+        }
+    }
+
+    /// Source, destination and number of every rule.
+    fn all_rules(&self, states: &AllShards<'_>) -> Vec<(SeriesId, SeriesId, u64)> {
+        let mut found = Vec::new();
+        for (shard, state) in states.iter().enumerate() {
+            for (place, series) in state.slab.iter() {
+                if let Some(Links::Source(source)) = series.links() {
+                    let id = self.id_of(shard, place);
+                    let rules = source.rules().iter();
+                    found.extend(rules.map(|rule| (id, rule.destination, rule.number)));
+                }
+            }
+        }
+        found
+    }
+
+    /// Moves the marks of a source to those in flight again.
+    fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            return;
+        };
+        let newest = series.newest();
+        if let Some(source) = series.source_mut() {
+            source.take(if all { Take::All } else { Take::Prompt }, newest);
+        }
+    }
+
+    /// Forgets those in flight again.
+    fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
+        let series = state.slab.get_mut(self.place_of(id));
+        if let Some(source) = series.and_then(Series::source_mut) {
+            source.done();
+            source.forget_failed();
+        }
+    }
+
+    /// Notes again what a rule could not read.
+    fn replay_left(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        destination: SeriesId,
+        (first, last): (Timestamp, Timestamp),
+    ) {
+        let series = state.slab.get_mut(self.place_of(id));
+        if let Some(source) = series.and_then(Series::source_mut) {
+            source.left(destination, first, last);
+        }
+        self.note_rules(state, self.place_of(id));
+    }
+}

@@ -1,0 +1,381 @@
+//! Working off marks: take them, compute, write the destinations, forget them.
+//!
+//! One thread at a time works on a source, which its *turn* says: a lock that
+//! is never asked for while a shard is locked. A crash in between leaves the
+//! marks in flight, so the work is done again; doing it twice is no harm.
+//!
+//! What damage keeps from being brought up to date is told, noted
+//! ([`super::failed`]) and stops nothing: the errors here are those of the log.
+
+use super::compute::{Output, Part, rows_of};
+use crate::base::error::Result;
+use crate::keyspace::core::Core;
+use crate::observe::observer::Work as WorkKind;
+use crate::query::merge::MergeSource;
+use crate::series::rules::Take;
+use crate::series::rules::failed::Damage;
+use crate::series::rules::failed::FailedBuckets;
+use crate::series::rules::work::Work;
+use crate::series::rules::{Link, Links, Rule};
+use crate::series::shard::ShardState;
+use crate::series::{Fate, Series};
+use crate::storage::block::partition_of;
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Rows written before the lock of a destination's shard is given back.
+const ROWS_MAX: usize = 4096;
+/// Series looked at before the lock of their shard is given back.
+const LOOKS_MAX: usize = 256;
+/// Late samples that are settled before marks among them are worked off.
+const SETTLE_FIRST: usize = 4096;
+
+impl Core {
+    /// Works off the marks of a source; afterwards its destinations hold
+    /// whatever samples acknowledged before the call come to, but for rows that
+    /// are unread.
+    ///
+    /// # Errors
+    /// Those of the log; the marks stay.
+    pub(crate) fn recompute(&self, source: SeriesId, take: Take) -> Result<()> {
+        let written = self.work_off(source, take)?;
+        if let Some(tell) = &self.options.on_rule_write {
+            for key in written {
+                tell.tell(&key);
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys of the destinations written.
+    fn work_off(&self, source: SeriesId, take: Take) -> Result<Vec<Arc<[u8]>>> {
+        let mut written = Vec::new();
+        let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
+        let settles = {
+            let state = self.shards[self.shard_of(source)].lock();
+            match state.slab.get(self.place_of(source)) {
+                Some(series) if series.has_rule_work(take) => {
+                    take == Take::All && series.late_pending() >= SETTLE_FIRST
+                }
+                _ => return Ok(written),
+            }
+        };
+        if settles {
+            // Chunks are cheaper to read; where another thread settles, late
+            // samples are merged as they are read; so they are where it fails,
+            // which is told.
+            let _ = self.settle_one(source);
+        }
+        let Some(work) = self.take_dirty(source, take)? else {
+            return Ok(written);
+        };
+        let begun_ns = self.env.clock.monotonic_ns();
+        let mut met = Vec::with_capacity(work.rules.len());
+        for (rule, dirty) in &work.rules {
+            let mut output = rows_of(rule, dirty, &work.part(rule));
+            match self.write_rows(source, rule, &output) {
+                Ok(key) => written.extend(key),
+                Err(error) => {
+                    // Where it was not the log, the destination is damaged.
+                    self.check_writable()?;
+                    let spans = dirty.clone();
+                    output.damage = Some(Damage { spans, error });
+                }
+            }
+            if let Some(damage) = &output.damage {
+                self.tell_failed(source, rule, damage);
+            }
+            met.push(output.damage);
+        }
+        let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        self.observer.note(WorkKind::Rules, took_ns);
+        self.forget_dirty(source, &work, &met)?;
+        Ok(written)
+    }
+
+    /// The same for somebody who reads: once the log has failed nothing can be
+    /// written any more, and what destinations hold is read as it is.
+    pub(crate) fn recompute_for_reader(&self, source: SeriesId) {
+        if self.check_writable().is_ok() {
+            // A log that fails on the way tells its writers.
+            let _ = self.recompute(source, Take::All);
+        }
+    }
+
+    /// Works off what concerns the series under `key`: its own marks, or those
+    /// of its source. Nothing where there is no such series.
+    pub(crate) fn recompute_key(&self, key: &[u8]) -> Result<()> {
+        let Ok((state, id)) = self.lock_series(key) else {
+            return Ok(());
+        };
+        let series = state.slab.get(self.place_of(id));
+        let source = match series.and_then(Series::links) {
+            Some(Links::Source(_)) => id,
+            Some(Links::Destination(link)) => link.source,
+            None => return Ok(()),
+        };
+        drop(state);
+        if source == id {
+            self.prune_rules(id);
+        }
+        self.recompute(source, Take::All)
+    }
+
+    /// Works off what rules have yet to write to the series under `key`; what
+    /// they could not.
+    pub(crate) fn recompute_destination(&self, key: &[u8]) -> Result<FailedBuckets> {
+        let Ok((state, id)) = self.lock_series(key) else {
+            return Ok(FailedBuckets::default());
+        };
+        let series = state.slab.get(self.place_of(id));
+        let Some(source) = series.and_then(Series::source) else {
+            return Ok(FailedBuckets::default());
+        };
+        drop(state);
+        self.recompute(source, Take::All)?;
+        Ok(self.failed_buckets_of(source, id))
+    }
+
+    /// Works off what is marked in any source.
+    ///
+    /// # Errors
+    /// Those of the log. `Corrupt`, once all is done, where some rows could not
+    /// be computed.
+    pub(crate) fn recompute_all(&self) -> Result<()> {
+        let mut read = Ok(());
+        for shard in 0..self.shards.len() {
+            let mut from = 0;
+            while let Some((works, next)) = self.working(shard, from) {
+                for place in works {
+                    let source = self.id_of(shard, place);
+                    self.recompute(source, Take::All)?;
+                    read = read.and(self.check_read(source));
+                }
+                from = next;
+            }
+        }
+        read
+    }
+
+    /// The places of those of the next series of a shard that have work, or had
+    /// in vain, and where to go on; `None` behind the last.
+    fn working(&self, shard: usize, from: usize) -> Option<(Vec<usize>, usize)> {
+        let state = self.shards[shard].lock();
+        let (mut works, mut next) = (Vec::new(), None);
+        for (place, series) in state.slab.iter_from(from).take(LOOKS_MAX) {
+            next = Some(place + 1);
+            if series.has_rule_work(Take::All) || series.has_failed() {
+                works.push(place);
+            }
+        }
+        next.map(|next| (works, next))
+    }
+
+    /// Works off what was noted since the last call, of each shard.
+    pub(crate) fn recompute_noted(&self) {
+        for shard in 0..self.shards.len() {
+            let noted = std::mem::take(&mut self.shards[shard].lock().sources);
+            for place in noted {
+                let take = {
+                    let mut state = self.shards[shard].lock();
+                    let series = state.slab.get_mut(place as usize);
+                    let Some(source) = series.and_then(Series::source_mut) else {
+                        continue;
+                    };
+                    source.queued = false;
+                    if source.late_due {
+                        Take::All
+                    } else {
+                        Take::Prompt
+                    }
+                };
+                if self
+                    .recompute(self.id_of(shard, place as usize), take)
+                    .is_err()
+                {
+                    self.rules_failed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Notes that a series has work for the thread behind the writers.
+    #[inline]
+    pub(crate) fn note_rules(&self, state: &mut ShardState, place: usize) {
+        let Some(series) = state.slab.get_mut(place) else {
+            return;
+        };
+        if let Some(source) = series.source_mut()
+            && !source.queued
+            && source.has_prompt_work()
+        {
+            source.queued = true;
+            state.sources.push(place as u32);
+        }
+    }
+
+    fn take_dirty(&self, id: SeriesId, take: Take) -> Result<Option<Work>> {
+        let mut guard = self.shards[self.shard_of(id)].lock();
+        let state = &mut *guard;
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            return Ok(None);
+        };
+        let newest = series.newest();
+        let Some(source) = series.source_mut() else {
+            return Ok(None);
+        };
+        let taken = source.take(take, newest);
+        let work = series.rule_work(self.blocks.floor());
+        if self.wal.is_some() {
+            state.group.rule_take(id, taken == Take::All);
+        }
+        self.log_group(state)?;
+        drop(guard);
+        Ok(work)
+    }
+
+    /// Forgets the marks in flight, which were `work`; `damage` is what each of
+    /// its rules met.
+    fn forget_dirty(&self, id: SeriesId, work: &Work, damage: &[Option<Damage>]) -> Result<()> {
+        let mut guard = self.shards[self.shard_of(id)].lock();
+        let state = &mut *guard;
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            return Ok(());
+        };
+        let floor = series.retention_floor().max(self.blocks.floor());
+        if let Some(source) = series.source_mut() {
+            source.done();
+            source.note_failed(&work.rules, damage, floor);
+            if self.wal.is_some() {
+                state.group.rule_done(id);
+                source.log_failed(id, &mut state.group);
+            }
+        }
+        self.log_group(state).map(drop)
+    }
+
+    /// Writes what a rule came to; the destination's key, if anything changed.
+    fn write_rows(
+        &self,
+        source: SeriesId,
+        rule: &Rule,
+        output: &Output,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let link = Link {
+            source,
+            number: rule.number,
+        };
+        let mut changed = None;
+        for &(from, to) in &output.gaps {
+            let deleted = self.with_destination(rule.destination, link, |core, state| {
+                core.delete_rows(state, rule.destination, from, to)
+            })?;
+            changed = deleted.flatten().or(changed);
+        }
+        for rows in output.rows.chunks(ROWS_MAX) {
+            let put = self.with_destination(rule.destination, link, |core, state| {
+                core.put_rows(state, rule.destination, rows)
+            })?;
+            changed = put.or(changed);
+        }
+        Ok(changed)
+    }
+
+    /// Runs `write` under the lock of a destination that is still one; what it
+    /// logged is handed over.
+    fn with_destination<T>(
+        &self,
+        id: SeriesId,
+        link: Link,
+        write: impl FnOnce(&Self, &mut ShardState) -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut state = self.shards[self.shard_of(id)].lock();
+        let series = state.slab.get(self.place_of(id));
+        match series.and_then(Series::links) {
+            Some(Links::Destination(held)) if *held == link => {}
+            _ => return Ok(None),
+        }
+        let written = write(self, &mut state);
+        // What was applied before a failure is logged as well.
+        self.log_group(&mut state)?;
+        written.map(Some)
+    }
+
+    fn put_rows(&self, state: &mut ShardState, id: SeriesId, rows: &[Sample]) -> Result<Arc<[u8]>> {
+        let place = self.place_of(id);
+        for row in rows {
+            if row.value.is_nan() {
+                // LAST prefers a number to NaN; this is to be NaN all the same.
+                self.delete_rows(state, id, row.timestamp, row.timestamp)?;
+            }
+            let Some(series) = state.slab.get_mut(place) else {
+                break;
+            };
+            let fate = series.put(*row, DuplicatePolicy::Last, &mut state.sealer)?;
+            if let Fate::Refused(_) = fate {
+                // Past the destination's retention: nobody could see it.
+                continue;
+            }
+            if self.wal.is_some() {
+                let (at, value) = (row.timestamp, row.value);
+                state.group.sample(id, at, value, DuplicatePolicy::Last);
+            }
+            if fate == Fate::Staged {
+                self.after_late(state, place);
+            } else if series.memory_moved() {
+                state.heads.note(series, partition_of(id));
+            }
+            self.log_long_group(state)?;
+        }
+        let series = state.slab.get(place);
+        Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
+    }
+
+    /// Removes the rows from `from` to `to`; the key, if there were any.
+    fn delete_rows(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            return Ok(None);
+        };
+        // Where that cannot be read, a deletion does no harm.
+        if !holds_any(series, from, to).unwrap_or(true) {
+            return Ok(None);
+        }
+        // Damage does not keep them; who reads what is left meets it.
+        let _ = series.delete_logged(from, to, &mut state.sealer)?;
+        let key = series.key.clone();
+        self.recount(state, self.place_of(id));
+        if self.wal.is_some() {
+            state.group.delete_range(id, from, to);
+        }
+        Ok(Some(key))
+    }
+}
+
+impl Work {
+    fn part(&self, rule: &Rule) -> Part<'_> {
+        let window = rule.window();
+        let first_of = |at: Timestamp| window.containing(at).first;
+        Part {
+            snapshot: &self.snapshot,
+            since: rule.since,
+            complete_from: match self.floor {
+                Timestamp::MIN => Timestamp::MIN,
+                floor => first_of(floor),
+            },
+            open_from: self.newest.map_or(Timestamp::MAX, first_of),
+        }
+    }
+}
+
+/// Whether a reader finds a sample in `from..=to`.
+fn holds_any(series: &mut Series, from: Timestamp, to: Timestamp) -> Result<bool> {
+    let source = MergeSource::new(series.snapshot(from, to), false)?;
+    Ok(source.first_sample()?.is_some())
+}

@@ -1,0 +1,173 @@
+//! Which parts of a source its rules have yet to look at again.
+//!
+//! A late sample leaves 8 bytes here and nothing else; whose bucket it fell
+//! into is worked out when the marks are taken. DirtyBuckets of one bucket are one
+//! after a compaction, which happens each time their number has doubled.
+
+use crate::base::window::{Bucket, Window};
+use crate::series::rules::Rule;
+use latewood_model::Timestamp;
+
+/// Dirty buckets below which none are compacted.
+const COMPACT_MIN: usize = 4096;
+
+/// Timestamps and spans whose buckets are to be computed anew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DirtyBuckets {
+    pub(crate) timestamps: Vec<Timestamp>,
+    /// Spans something was deleted from, ends included.
+    pub(crate) spans: Vec<(Timestamp, Timestamp)>,
+    /// Timestamps left by the last compaction.
+    pub(crate) compacted: usize,
+    /// The oldest marked timestamp.
+    pub(crate) oldest: Option<Timestamp>,
+}
+
+impl DirtyBuckets {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.timestamps.is_empty() && self.spans.is_empty()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.timestamps.len() + self.spans.len()
+    }
+
+    pub(crate) fn push(&mut self, timestamp: Timestamp) {
+        self.timestamps.push(timestamp);
+        self.note_oldest(timestamp);
+    }
+
+    pub(crate) fn push_span(&mut self, from: Timestamp, to: Timestamp) {
+        self.spans.push((from, to));
+        self.note_oldest(from);
+    }
+
+    #[inline]
+    fn note_oldest(&mut self, timestamp: Timestamp) {
+        if self.oldest.is_none_or(|oldest| timestamp < oldest) {
+            self.oldest = Some(timestamp);
+        }
+    }
+
+    /// The oldest marked timestamp.
+    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+        self.oldest
+    }
+
+    /// Takes all of `other`.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.timestamps.append(&mut other.timestamps);
+        self.spans.append(&mut other.spans);
+        if let Some(oldest) = other.oldest {
+            self.note_oldest(oldest);
+        }
+        *other = Self::default();
+    }
+
+    /// Copies all of `other`.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        self.timestamps.extend_from_slice(&other.timestamps);
+        self.spans.extend_from_slice(&other.spans);
+        if let Some(oldest) = other.oldest {
+            self.note_oldest(oldest);
+        }
+    }
+
+    /// Whether it is time to compact.
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        self.timestamps.len() >= (2 * self.compacted).max(COMPACT_MIN)
+    }
+
+    /// Leaves one timestamp of those that fall into one bucket of every rule.
+    pub(crate) fn compact(&mut self, rules: &[Rule]) {
+        self.timestamps.sort_unstable();
+        self.timestamps.dedup_by(|later, kept| {
+            let same = |rule: &Rule| rule.window().containing(*kept).contains(*later);
+            rules.iter().all(same)
+        });
+        self.compacted = self.timestamps.len();
+    }
+
+    /// Bytes of memory behind it.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Timestamp>() * (self.timestamps.capacity() + 2 * self.spans.capacity())
+    }
+
+    /// The buckets of `window` that are marked. Timestamps from `open` on mark
+    /// nothing: their bucket is marked when it closes.
+    pub(crate) fn spans(&self, window: Window, open: Timestamp, out: &mut Vec<Bucket>) {
+        let closed = self.timestamps.iter().filter(|&&at| at < open);
+        out.extend(closed.map(|&at| window.containing(at)));
+        out.extend(self.spans.iter().map(|&(from, to)| Bucket {
+            first: window.containing(from).first,
+            last: window.containing(to).last,
+        }));
+    }
+
+    /// Whether a timestamp in `bucket` is marked.
+    pub(crate) fn touches(&self, bucket: Bucket) -> bool {
+        let spans = self.spans.iter();
+        self.timestamps.iter().any(|&at| bucket.contains(at))
+            || spans
+                .into_iter()
+                .any(|&(from, to)| from <= bucket.last && to >= bucket.first)
+    }
+}
+
+/// Sorts spans and joins those that overlap or meet.
+pub(crate) fn join(spans: &mut Vec<Bucket>) {
+    spans.sort_unstable_by_key(|span| span.first);
+    spans.dedup_by(|later, kept| {
+        let meets = later.first <= kept.end();
+        if meets {
+            kept.last = kept.last.max(later.last);
+        }
+        meets
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_of_one_bucket_become_one() {
+        let rules = [Rule::sample(10, 0), Rule::sample(15, 0)];
+        let mut marks = DirtyBuckets::default();
+        for at in [31, 3, 7, 11, 12, 16, 30, 29, 31] {
+            marks.push(at);
+        }
+        marks.compact(&rules);
+        assert_eq!(marks.timestamps, [3, 11, 16, 29, 30]);
+        let mut spans = Vec::new();
+        marks.spans(rules[0].window(), 30, &mut spans);
+        join(&mut spans);
+        assert_eq!(spans, [Bucket { first: 0, last: 29 }]);
+    }
+
+    #[test]
+    fn marks_that_are_never_worked_off_stay_few() {
+        let mut source = crate::series::rules::Source::default();
+        source.add(Rule::sample(10, 0));
+        for round in 0..1_000 {
+            for at in 0..200 {
+                source.touched(at + round % 7, false);
+            }
+            source.take(crate::series::rules::Take::Prompt, Some(1_000));
+        }
+        assert!(source.has_work() && source.memory_bytes() < 256 * 1024);
+    }
+
+    #[test]
+    fn spans_join_where_they_meet() {
+        let of = |first, last| Bucket { first, last };
+        let mut spans = vec![of(20, 29), of(0, 9), of(30, 39), of(60, 69), of(5, 6)];
+        join(&mut spans);
+        assert_eq!(spans, [of(0, 9), of(20, 39), of(60, 69)]);
+        let mut ends = vec![of(i64::MIN, i64::MAX), of(i64::MAX, i64::MAX)];
+        join(&mut ends);
+        assert_eq!(ends.len(), 1);
+    }
+}

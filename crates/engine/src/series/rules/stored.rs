@@ -1,0 +1,117 @@
+//! The rules of a source on their way into a series file and back.
+//!
+//! A row holds all marks, so that a database opened from files and from the
+//! log behind them knows which buckets are still to be computed.
+
+use crate::base::window::{Bucket, Window};
+use crate::series::rules::dirty::DirtyBuckets;
+use crate::series::rules::expired::ExpiredBuckets;
+use crate::series::rules::{Rule, Source};
+use crate::storage::files::{DirtyRow, RuleRow, SourceRow};
+use latewood_model::Timestamp;
+
+impl Source {
+    /// What a series file keeps of it.
+    pub(crate) fn row(&self) -> SourceRow {
+        SourceRow {
+            rules: self.rules.iter().map(Rule::row).collect(),
+            prompt: self.prompt.row(),
+            late: self.late.row(),
+            in_flight: self.in_flight.row(),
+            lost_to: self.lost_to,
+            kept: self.kept,
+        }
+    }
+
+    /// The source of a row. `number` gives each rule its own.
+    pub(crate) fn restore(row: SourceRow, mut number: impl FnMut() -> u64) -> Self {
+        let rules = row.rules.into_iter();
+        let mut source = Self {
+            rules: rules
+                .map(|rule| Rule::restore(rule, number(), row.lost_to))
+                .collect(),
+            prompt: DirtyBuckets::restore(row.prompt),
+            late: DirtyBuckets::restore(row.late),
+            in_flight: DirtyBuckets::restore(row.in_flight),
+            lost_to: row.lost_to,
+            kept: row.kept,
+            ..Self::default()
+        };
+        source.note_open();
+        source.tries_again = source.has_failed();
+        // Nothing of it stands among late operations in memory.
+        source.settled();
+        source
+    }
+}
+
+impl Rule {
+    fn row(&self) -> RuleRow {
+        RuleRow {
+            destination: self.destination,
+            spec: self.spec,
+            since: self.since,
+            open: self.open,
+            own: self.own.row(),
+            own_in_flight: self.own_in_flight.row(),
+            expired: Some(self.expired.clone()),
+            failed: self.failed.clone(),
+        }
+    }
+
+    fn restore(row: RuleRow, number: u64, lost_to: Timestamp) -> Self {
+        let expired = row
+            .expired
+            .clone()
+            .unwrap_or_else(|| row.unknown_past(lost_to));
+        Self {
+            expired,
+            destination: row.destination,
+            number,
+            spec: row.spec,
+            since: row.since,
+            open: row.open,
+            own: DirtyBuckets::restore(row.own),
+            own_in_flight: DirtyBuckets::restore(row.own_in_flight),
+            failed: row.failed,
+        }
+    }
+}
+
+impl RuleRow {
+    /// The past of a rule that says nothing of it: anything may have been.
+    fn unknown_past(&self, lost_to: Timestamp) -> ExpiredBuckets {
+        let to = |last| {
+            let first = Timestamp::MIN;
+            vec![Bucket { first, last }]
+        };
+        let window = Window::grid(self.spec.bucket_ms, self.spec.align);
+        ExpiredBuckets {
+            touched: self.open.map_or_else(Vec::new, |open| to(open.last)),
+            lost: match lost_to > 0 {
+                true => to(window.containing(lost_to - 1).last),
+                false => Vec::new(),
+            },
+        }
+    }
+}
+
+impl DirtyBuckets {
+    fn row(&self) -> DirtyRow {
+        DirtyRow {
+            timestamps: self.timestamps.clone(),
+            spans: self.spans.clone(),
+        }
+    }
+
+    fn restore(row: DirtyRow) -> Self {
+        let spans = row.spans.iter().map(|&(from, _)| from);
+        let oldest: Option<Timestamp> = row.timestamps.iter().copied().chain(spans).min();
+        Self {
+            compacted: 0,
+            timestamps: row.timestamps,
+            spans: row.spans,
+            oldest,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What a source's marks ask for: the marked buckets of each rule and the samples
+//! they are made of, detached from the series so that no lock is held meanwhile.
+
+use crate::base::window::Bucket;
+use crate::series::rules::dirty::{DirtyBuckets, join};
+use crate::series::rules::{Links, Rule, Source, Take};
+use crate::series::{Series, Snapshot};
+use latewood_model::Timestamp;
+
+/// What is to be done for a source, detached from it.
+pub(crate) struct Work {
+    pub(crate) rules: Vec<(Rule, Vec<Bucket>)>,
+    pub(crate) snapshot: Snapshot,
+    pub(crate) newest: Option<Timestamp>,
+    pub(crate) floor: Timestamp,
+}
+
+impl Series {
+    pub(crate) fn has_rule_work(&self, take: Take) -> bool {
+        match (self.links(), take) {
+            (Some(Links::Source(source)), Take::All) => source.has_work(),
+            (Some(Links::Source(source)), Take::Prompt) => source.has_prompt_work(),
+            _ => false,
+        }
+    }
+
+    /// The marks in flight, and the samples they are about. Nothing before
+    /// `floor` is there, in memory neither.
+    pub(crate) fn rule_work(&mut self, floor: Timestamp) -> Option<Work> {
+        let newest = self.newest();
+        let kept_from = self.retention_floor().max(floor);
+        let rules = self.source_mut()?.work(newest, kept_from);
+        let starts = rules.iter().filter_map(|(_, dirty)| dirty.first());
+        let ends = rules.iter().filter_map(|(_, dirty)| dirty.last());
+        let span = starts
+            .map(|span| span.first)
+            .min()
+            .zip(ends.map(|span| span.last).max());
+        let (mut from, mut to) = span.unwrap_or((Timestamp::MAX, Timestamp::MIN));
+        for (rule, dirty) in &rules {
+            if let (true, Some(first), Some(last)) =
+                (rule.interpolates(), dirty.first(), dirty.last())
+            {
+                let window = rule.window();
+                let first = window.containing(self.reach_before(first.first)).first;
+                from = from.min(self.reach_before(first));
+                let last = window.containing(self.reach_after(last.last)).last;
+                to = to.max(self.reach_after(last));
+            }
+        }
+        let from = from.max(floor);
+        let mut snapshot = self.snapshot_held(from, to.max(from));
+        let late = std::mem::take(&mut snapshot.late);
+        snapshot.late = late.gathered(snapshot.from, snapshot.to);
+        Some(Work {
+            rules,
+            snapshot,
+            newest,
+            floor: kept_from,
+        })
+    }
+}
+
+impl Source {
+    /// Each rule with the marked spans of its time. Nothing before `kept_from`
+    /// is sure to be there.
+    fn work(
+        &mut self,
+        newest: Option<Timestamp>,
+        kept_from: Timestamp,
+    ) -> Vec<(Rule, Vec<Bucket>)> {
+        let mut work = Vec::with_capacity(self.rules.len());
+        let tries_again = std::mem::take(&mut self.tries_again);
+        for rule in &self.rules {
+            let window = rule.window();
+            let mut dirty = Vec::new();
+            // What happened in the open bucket concerns the one before, if a line
+            // leads from one to the other.
+            let open = newest
+                .filter(|_| !rule.interpolates())
+                .map_or(Timestamp::MAX, |newest| window.containing(newest).first);
+            self.in_flight.spans(window, open, &mut dirty);
+            rule.own_in_flight.spans(window, open, &mut dirty);
+            if tries_again {
+                dirty.extend(rule.whole_failed(kept_from));
+            }
+            join(&mut dirty);
+            self.kept += u64::from(rule.expired.leave_alone(&mut dirty));
+            let light = Rule {
+                own: DirtyBuckets::default(),
+                own_in_flight: DirtyBuckets::default(),
+                expired: rule.expired.clone(),
+                failed: Vec::new(),
+                ..*rule
+            };
+            work.push((light, dirty));
+        }
+        work
+    }
+}

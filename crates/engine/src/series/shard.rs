@@ -1,0 +1,276 @@
+//! What one lock guards: the series of a shard and what writing them needs.
+//!
+//! Lock order: a source's turn, shards ascending, then one shard of the key map,
+//! then the index ([`crate::index`]), then the log.
+//! A thread that holds several shards took them in ascending order.
+
+use crate::base::slab::Slab;
+use crate::keyspace::core::Core;
+use crate::log::GroupBuilder;
+use crate::series::expiries::Times;
+use crate::series::heads::Heads;
+use crate::series::{Sealer, Series, SettleWork};
+use latewood_model::SeriesId;
+use parking_lot::{Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::hint::{black_box, spin_loop};
+use std::num::NonZeroU64;
+
+/// So many series of each shard are in the processor's cache anyway.
+const CACHED_PLACES: usize = 512;
+
+/// How far ahead of the sample that is taken the series of others are asked for:
+/// what comes from memory meanwhile stays in the first-level cache.
+const SERIES_AHEAD: usize = 32;
+/// The same for the ends of their tails, which only the series know.
+const TAILS_AHEAD: usize = 16;
+
+/// Looks at a lock that is held before the thread sleeps: ten microseconds or
+/// so, what a sleep and being woken cost.
+const LOOKS: usize = 1000;
+
+/// A shard behind its lock, on cache lines of its own.
+#[repr(align(128))]
+pub(crate) struct Shard(Mutex<ShardState>);
+
+impl Shard {
+    pub(crate) fn new(state: ShardState) -> Self {
+        Self(Mutex::new(state))
+    }
+
+    /// The shard, once nobody else holds it.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ShardState> {
+        self.0.try_lock().unwrap_or_else(|| self.wait())
+    }
+
+    #[cold]
+    fn wait(&self) -> MutexGuard<'_, ShardState> {
+        for _ in 0..LOOKS {
+            spin_loop();
+            if let Some(state) = self.0.try_lock() {
+                return state;
+            }
+        }
+        self.0.lock()
+    }
+}
+
+/// The state of one shard.
+#[derive(Default)]
+pub(crate) struct ShardState {
+    pub(crate) slab: Slab<Series>,
+    pub(crate) sealer: Sealer,
+    /// Records of the batch under way.
+    pub(crate) group: GroupBuilder,
+    /// Where the next new series goes.
+    pub(crate) next_place: usize,
+    pub(crate) queue: SettleQueue,
+    /// What is in memory and in no block.
+    pub(crate) heads: Heads,
+    /// When series expire, those that do.
+    pub(crate) expiries: Times,
+    /// Places of series with marks for the thread behind the writers.
+    pub(crate) sources: Vec<u32>,
+    /// How many series of the shard are a rule's destination.
+    pub(crate) destinations: usize,
+    /// Series that are being built and have no key yet; see [`crate::write::copy`].
+    pub(crate) unnamed: Vec<SeriesId>,
+    /// The positions of series that came out of series files, where they have
+    /// one; empty once the log is replayed. In pages, since places are not used
+    /// again: most of those ever given may be empty.
+    pub(crate) restored: Slab<NonZeroU64>,
+    pub(crate) counters: Counters,
+}
+
+impl ShardState {
+    /// What the log says of the series at `place` up to here is in files.
+    #[inline]
+    pub(crate) fn restored_position(&self, place: usize) -> u64 {
+        self.restored
+            .get(place)
+            .map_or(0, |position| position.get())
+    }
+
+    /// Fetches the memory of series that are about to be written to: looks
+    /// that do not wait for each other overlap, writes do not.
+    #[inline]
+    pub(crate) fn touch(&self, places: impl Iterator<Item = usize> + Clone) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        let series = || places.clone().filter_map(|place| self.slab.get(place));
+        black_box(series().fold(0, |all, series| all ^ series.touch()));
+        black_box(series().fold(0, |all, series| all ^ series.touch_tail()));
+    }
+
+    /// Asks for the memory of series that a batch writes to soon, so that the
+    /// waits for it overlap with work; to be called before each of its samples.
+    /// `place_of` is the place of the series of the n-th, while there is one.
+    #[inline]
+    pub(crate) fn prefetch(&self, n: usize, place_of: impl Fn(usize) -> Option<usize> + Copy) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        if n == 0 {
+            self.touch((0..SERIES_AHEAD).map_while(place_of));
+        }
+        if let Some(place) = place_of(n + SERIES_AHEAD) {
+            self.slab.prefetch(place);
+        }
+        if let Some(series) = place_of(n + TAILS_AHEAD).and_then(|place| self.slab.get(place)) {
+            series.prefetch_tail();
+        }
+    }
+
+    /// Fetches where the samples of series begin that are about to be read;
+    /// [`ShardState::touch`] comes first.
+    pub(crate) fn touch_samples(&self, places: &[usize]) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        let series = || places.iter().filter_map(|&place| self.slab.get(place));
+        black_box(series().fold(0, |all, series| all ^ series.touch_chunk()));
+        black_box(series().fold(0, |all, series| all ^ series.touch_frames()));
+    }
+
+    /// Fetches the keys of series that are about to be handed out, in the same way.
+    pub(crate) fn touch_keys(&self, places: impl Iterator<Item = usize> + Clone) {
+        if self.slab.places() <= CACHED_PLACES {
+            return;
+        }
+        let series = || places.clone().filter_map(|place| self.slab.get(place));
+        black_box(series().fold(0, |all, series| all ^ series.key.len()));
+        let first = |series: &Series| series.key.first().copied().unwrap_or(0);
+        black_box(series().fold(0, |all, series| all ^ first(series)));
+    }
+
+    /// Forgets all series.
+    pub(crate) fn clear_series(&mut self) {
+        self.slab.clear();
+        self.queue.clear();
+        self.heads.clear();
+        self.expiries.clear();
+        self.unnamed.clear();
+        self.restored.clear();
+        self.sources.clear();
+        self.destinations = 0;
+    }
+}
+
+impl Core {
+    /// Counts anew what the series at `place` holds; call it where that changed
+    /// in any way.
+    pub(crate) fn recount(&self, state: &mut ShardState, place: usize) {
+        if let Some(series) = state.slab.get_mut(place) {
+            state.queue.note(series);
+            state.heads.note(series, self.partition_at(place));
+        }
+    }
+}
+
+/// What happened in a shard since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) in_order: u64,
+    pub(crate) late: u64,
+    pub(crate) duplicate: u64,
+    pub(crate) ignored: u64,
+    pub(crate) refused: u64,
+    pub(crate) created: u64,
+    pub(crate) expired: u64,
+    pub(crate) settles: u64,
+    pub(crate) settles_failed: u64,
+    pub(crate) settled: u64,
+    pub(crate) rewritten: u64,
+}
+
+impl Counters {
+    pub(crate) fn note_settle(&mut self, work: SettleWork) {
+        if work.operations > 0 {
+            self.settles += 1;
+            self.settled += work.operations as u64;
+            self.rewritten += work.rewritten as u64;
+        }
+    }
+}
+
+/// The series of a shard that have late operations waiting.
+///
+/// Invariant: a series with late operations stands in at least one of the
+/// lists, or is in the hands of whoever holds the settler's lock. A place that
+/// has nothing to settle when its turn comes is passed over.
+#[derive(Default)]
+pub(crate) struct SettleQueue {
+    ready: VecDeque<u32>,
+    waiting: Vec<Waiting>,
+    /// Operations held by all series of the shard.
+    pub(crate) held: usize,
+}
+
+/// A series whose late operations wait for more, or for it to be left alone.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) place: u32,
+    /// Turns it has waited.
+    pub(crate) turns: u32,
+    /// Its count of late operations at the last turn.
+    pub(crate) pushed: u64,
+}
+
+impl SettleQueue {
+    /// Notes how much a series holds now; call it whenever that changed.
+    pub(crate) fn note(&mut self, series: &mut Series) {
+        // All series of a database hold far fewer: LATE_HELD_MAX and a batch.
+        let held = series.late_pending() as u32;
+        let noted = std::mem::replace(&mut series.late_noted, held);
+        self.held = self.held + held as usize - noted as usize;
+    }
+
+    /// Stops counting what a removed series held.
+    pub(crate) fn forget(&mut self, series: &Series) {
+        self.held -= series.late_noted as usize;
+    }
+
+    /// Notes a series with little to settle.
+    pub(crate) fn wait(&mut self, series: &mut Series, place: usize) {
+        if !series.queued {
+            series.queued = true;
+            self.waiting.push(Waiting {
+                place: place as u32,
+                turns: 0,
+                pushed: 0,
+            });
+        }
+    }
+
+    /// Puts a series back that still gets late samples.
+    pub(crate) fn wait_on(&mut self, waiting: Waiting) {
+        self.waiting.push(waiting);
+    }
+
+    /// Notes a series worth settling; true when that is news. The caller
+    /// clears the mark when the series' turn has come.
+    pub(crate) fn ready(&mut self, series: &mut Series, place: usize) -> bool {
+        if series.ready {
+            return false;
+        }
+        series.ready = true;
+        self.ready.push_back(place as u32);
+        true
+    }
+
+    /// The next series worth settling.
+    pub(crate) fn pop(&mut self) -> Option<usize> {
+        self.ready.pop_front().map(|place| place as usize)
+    }
+
+    /// All series that wait, to be looked at one by one.
+    pub(crate) fn take_waiting(&mut self) -> Vec<Waiting> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}

@@ -1,0 +1,90 @@
+//! Reading the chunks of one series along time, neighbours in one read.
+//!
+//! The first read takes little more than the chunk that was asked for, since a
+//! query may be content with the statistics of all the others; each read that
+//! goes on where the one before ended takes twice as much.
+
+use crate::base::error::Result;
+use crate::format::chunk::Chunk;
+use crate::storage::block::reader::Block;
+use crate::storage::block::set::StoredChunk;
+use crate::storage::block::window::Window;
+use std::sync::Arc;
+
+/// What the first read takes along, at most.
+const AHEAD_BYTES_MIN: u64 = 8 * 1024;
+/// What any read takes along, at most.
+const AHEAD_BYTES_MAX: u64 = 256 * 1024;
+/// Bytes between two chunks that are rather read than skipped.
+const GAP_BYTES: u64 = 4 * 1024;
+
+/// The bytes around the last chunk read.
+#[derive(Debug, Default)]
+pub(crate) struct ReadAhead {
+    block: Option<Arc<Block>>,
+    window: Window,
+    ahead_bytes: u64,
+}
+
+impl ReadAhead {
+    /// Reads chunk `index` of `chunks`, which ascend. Where it must go to the
+    /// file it takes along the neighbours that come next: those behind, or
+    /// before where `reverse`.
+    ///
+    /// # Errors
+    /// As [`Block::read`].
+    pub(crate) fn load(
+        &mut self,
+        chunks: &[StoredChunk],
+        index: usize,
+        reverse: bool,
+    ) -> Result<Arc<Chunk>> {
+        let StoredChunk { block, entry } = &chunks[index];
+        let held = self.block.as_ref();
+        if held.is_none_or(|held| !Arc::ptr_eq(held, block)) {
+            self.window.clear();
+            self.block = Some(block.clone());
+            self.ahead_bytes = 0;
+        }
+        if !self.window.holds(entry) {
+            self.ahead_bytes = match self.window.is_near(entry, GAP_BYTES) {
+                true => (self.ahead_bytes * 2).min(AHEAD_BYTES_MAX),
+                false => AHEAD_BYTES_MIN,
+            };
+            let next = match reverse {
+                true => &chunks[..index],
+                false => &chunks[index + 1..],
+            };
+            let (from, to) = stretch(&chunks[index], next, reverse, self.ahead_bytes);
+            self.window.load(block, from, to)?;
+        }
+        self.window.chunk(block, entry)
+    }
+}
+
+/// Where to read for a chunk and those of `next` that are near it.
+fn stretch(
+    chunk: &StoredChunk,
+    next: &[StoredChunk],
+    reverse: bool,
+    ahead_bytes: u64,
+) -> (u64, u64) {
+    let (mut from, mut to) = chunk.entry.bytes_span();
+    let mut take = |other: &StoredChunk| {
+        let (start, end) = other.entry.bytes_span();
+        let near = Arc::ptr_eq(&other.block, &chunk.block)
+            && start <= to.saturating_add(GAP_BYTES)
+            && from <= end.saturating_add(GAP_BYTES)
+            && end.max(to) - start.min(from) <= ahead_bytes;
+        if near {
+            (from, to) = (from.min(start), to.max(end));
+        }
+        near
+    };
+    // It ends at the first that is not near.
+    let _ = match reverse {
+        true => next.iter().rev().all(&mut take),
+        false => next.iter().all(&mut take),
+    };
+    (from, to)
+}

@@ -1,0 +1,168 @@
+//! What was read from blocks lately: index pages, stretches of short chunks,
+//! chunks where asked, and which timestamps chunks have.
+//!
+//! Bounded by bytes; shared by all blocks of a database. The system's page
+//! cache holds the files themselves: what this saves is checking, parsing and
+//! system calls.
+
+use crate::format::chunk::Chunk;
+use crate::observe::notices::Notices;
+use crate::storage::block::overlap::Overlap;
+use crate::storage::block::page::Page;
+use quick_cache::{OptionsBuilder, Weighter, sync};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// About what a page or chunk weighs; only the cache's first size depends on it.
+const ITEM_BYTES_ABOUT: u64 = 8 * 1024;
+
+/// Marks the place of a stretch, which may begin where a chunk does.
+const STRETCH: u64 = 1 << 63;
+
+/// Marks the place of a chunk without its values.
+const BARE: u64 = 1 << 62;
+
+/// Which opened block, and where in it.
+type Place = (u64, u64);
+
+#[derive(Clone, Debug)]
+enum Item {
+    Page(Arc<Page>),
+    Chunk(Arc<Chunk>),
+    Stretch(Arc<[u8]>),
+}
+
+#[derive(Clone, Debug)]
+struct Bytes;
+
+impl Weighter<Place, Item> for Bytes {
+    fn weight(&self, _: &Place, item: &Item) -> u64 {
+        let held = match item {
+            Item::Page(page) => page.memory_bytes(),
+            Item::Chunk(chunk) => chunk.memory_bytes(),
+            Item::Stretch(bytes) => bytes.len(),
+        };
+        // The table's own share.
+        held as u64 + 64
+    }
+}
+
+/// A bounded cache; clones are the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    items: sync::Cache<Place, Item, Bytes>,
+    opened: AtomicU64,
+    /// These two are here because all blocks of a database share the cache.
+    overlap: Overlap,
+    notices: Notices,
+}
+
+impl Cache {
+    /// A cache of at most about `capacity_bytes` of memory.
+    pub(crate) fn new(capacity_bytes: u64) -> Self {
+        Self::telling(capacity_bytes, &Notices::default())
+    }
+
+    /// The same; `notices` hear of damage in its blocks.
+    pub(crate) fn telling(capacity_bytes: u64, notices: &Notices) -> Self {
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity((capacity_bytes / ITEM_BYTES_ABOUT).max(16) as usize)
+            .weight_capacity(capacity_bytes)
+            .build()
+            .expect("both capacities are given");
+        let items = sync::Cache::with_options(
+            options,
+            Bytes,
+            quick_cache::DefaultHashBuilder::default(),
+            sync::DefaultLifecycle::default(),
+        );
+        Self {
+            shared: Arc::new(Shared {
+                items,
+                opened: AtomicU64::new(0),
+                overlap: Overlap::default(),
+                notices: notices.clone(),
+            }),
+        }
+    }
+
+    /// Changes how many bytes of memory it may hold; what is over goes.
+    pub(crate) fn set_capacity(&self, capacity_bytes: u64) {
+        self.shared.items.set_capacity(capacity_bytes);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&self) {
+        self.shared.items.clear();
+    }
+
+    /// What its blocks' readers met.
+    pub(crate) fn overlap(&self) -> &Overlap {
+        &self.shared.overlap
+    }
+
+    /// Who hears of damage in its blocks.
+    pub(crate) fn notices(&self) -> &Notices {
+        &self.shared.notices
+    }
+
+    /// Bytes of memory it holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.shared.items.weight()
+    }
+
+    /// A number for a block that is being opened, never given twice.
+    pub(crate) fn next_owner(&self) -> u64 {
+        self.shared.opened.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn page(&self, owner: u64, offset: u64) -> Option<Arc<Page>> {
+        match self.shared.items.get(&(owner, offset)) {
+            Some(Item::Page(page)) => Some(page),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn put_page(&self, owner: u64, offset: u64, page: &Arc<Page>) {
+        let item = Item::Page(page.clone());
+        self.shared.items.insert((owner, offset), item);
+    }
+
+    pub(crate) fn chunk(&self, owner: u64, offset: u64) -> Option<Arc<Chunk>> {
+        match self.shared.items.get(&(owner, offset)) {
+            Some(Item::Chunk(chunk)) => Some(chunk),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn put_chunk(&self, owner: u64, offset: u64, chunk: &Arc<Chunk>) {
+        let item = Item::Chunk(chunk.clone());
+        self.shared.items.insert((owner, offset), item);
+    }
+
+    /// A chunk without its values, from [`Cache::put_bare`].
+    pub(crate) fn bare(&self, owner: u64, offset: u64) -> Option<Arc<Chunk>> {
+        self.chunk(owner, offset | BARE)
+    }
+
+    pub(crate) fn put_bare(&self, owner: u64, offset: u64, chunk: &Arc<Chunk>) {
+        self.put_chunk(owner, offset | BARE, chunk);
+    }
+
+    pub(crate) fn stretch(&self, owner: u64, start: u64) -> Option<Arc<[u8]>> {
+        match self.shared.items.get(&(owner, start | STRETCH)) {
+            Some(Item::Stretch(stretch)) => Some(stretch),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn put_stretch(&self, owner: u64, start: u64, stretch: &Arc<[u8]>) {
+        let item = Item::Stretch(stretch.clone());
+        self.shared.items.insert((owner, start | STRETCH), item);
+    }
+}

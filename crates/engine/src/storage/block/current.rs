@@ -1,0 +1,80 @@
+//! The blocks as they stand now: one cell that publications change.
+//!
+//! A reader takes the set once and keeps it: files that a later set no longer
+//! names stay readable through open handles. What a flush has frozen carries
+//! that flush's number, so a reader that holds a set with this flush inside
+//! passes over the frozen copy, and changing the cell needs no other lock.
+
+use crate::storage::block::{BlockSet, partition_of};
+use latewood_model::{SeriesId, Timestamp};
+use parking_lot::RwLock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The current set of blocks of a database.
+#[derive(Debug)]
+pub(crate) struct CurrentBlocks {
+    set: RwLock<Arc<BlockSet>>,
+    /// That of the set, for writers: they look at it for each sample.
+    floor: AtomicI64,
+}
+
+impl Default for CurrentBlocks {
+    fn default() -> Self {
+        let set = Arc::<BlockSet>::default();
+        Self {
+            floor: set.floor.into(),
+            set: RwLock::new(set),
+        }
+    }
+}
+
+impl CurrentBlocks {
+    /// The set as it is now.
+    pub(crate) fn get(&self) -> Arc<BlockSet> {
+        self.set.read().clone()
+    }
+
+    /// The oldest timestamp there is for anyone.
+    #[inline]
+    pub(crate) fn floor(&self) -> Timestamp {
+        self.floor.load(Ordering::Relaxed)
+    }
+
+    /// Puts another in its place.
+    pub(crate) fn set(&self, blocks: Arc<BlockSet>) {
+        self.floor.store(blocks.floor, Ordering::Relaxed);
+        *self.set.write() = blocks;
+    }
+}
+
+impl BlockSet {
+    /// Bytes of memory that open blocks hold, the cache aside.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let partitions = self.partitions.values();
+        let blocks = partitions.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        blocks.map(|block| block.memory_bytes()).sum()
+    }
+
+    /// About how many samples a series has in `from..=to`, were all series of
+    /// a block alike. Reads no file.
+    pub(crate) fn samples_about(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> u64 {
+        let Some(partition) = self.partitions.get(&partition_of(id)) else {
+            return 0;
+        };
+        let blocks = partition.base.iter().chain(&partition.late);
+        let metas = blocks.map(|block| block.meta());
+        let reached = metas.filter(|meta| meta.first <= to && meta.last >= from);
+        reached
+            .map(|meta| meta.samples.div_ceil(meta.series.max(1)))
+            .sum()
+    }
+
+    /// The oldest and the newest timestamp of each block that may have samples
+    /// of a series. Reads no file.
+    pub(crate) fn ends(&self, id: SeriesId) -> impl Iterator<Item = Timestamp> {
+        let partition = self.partitions.get(&partition_of(id)).into_iter();
+        let blocks = partition.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
+        blocks.flat_map(|block| [block.meta().first, block.meta().last])
+    }
+}

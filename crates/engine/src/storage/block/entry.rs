@@ -1,0 +1,132 @@
+//! What blocks and their entries are called, and what is known of each.
+
+use crate::query::BatchStats;
+use latewood_codec::Stats;
+use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
+
+/// Series ids of one partition differ in this many low bits.
+pub(crate) const PARTITION_BITS: u32 = 16;
+
+/// The partition a series belongs to.
+pub(crate) fn partition_of(id: SeriesId) -> u32 {
+    id.0 >> PARTITION_BITS
+}
+
+/// Which of its partition's two lists a block stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Family {
+    /// Resolved samples.
+    Base,
+    /// Operations and tombstones in arrival order.
+    Late,
+}
+
+impl Family {
+    /// Its number in files.
+    pub(crate) fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The family of a number in a file.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        [Self::Base, Self::Late].get(usize::from(number)).copied()
+    }
+}
+
+/// What an entry of a block stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A chunk of resolved samples; in base blocks.
+    Base,
+    /// A chunk of operations that all have this policy; in late blocks.
+    Overlay(DuplicatePolicy),
+    /// Everything older in arrival is deleted from `first..=last`; in late
+    /// blocks. It has no bytes and no samples.
+    Tombstone,
+}
+
+impl Kind {
+    /// The family its entries stand in.
+    pub(crate) fn family(self) -> Family {
+        match self {
+            Self::Base => Family::Base,
+            Self::Overlay(_) | Self::Tombstone => Family::Late,
+        }
+    }
+}
+
+/// A chunk or tombstone of a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The series.
+    pub(crate) id: SeriesId,
+    /// What it stands for.
+    pub(crate) kind: Kind,
+    /// Oldest timestamp, in milliseconds.
+    pub(crate) first: Timestamp,
+    /// Newest timestamp, in milliseconds, itself included.
+    pub(crate) last: Timestamp,
+    /// Samples; 0 for a tombstone.
+    pub(crate) count: u32,
+    /// Where its chunk stands in the file, in bytes.
+    pub(crate) offset: u64,
+    /// Length of its chunk; 0 for a tombstone.
+    pub(crate) len_bytes: u32,
+    /// crc32c of its chunk; 0 for a tombstone.
+    pub(crate) checksum: u32,
+    /// Of all its values; only for larger base chunks, see [`Entry::stats`].
+    pub(crate) values: Option<Stats>,
+}
+
+impl Entry {
+    /// What is known of the samples without reading them. Only base chunks of
+    /// at least 256 samples whose sum is finite know it.
+    pub(crate) fn stats(&self) -> Option<BatchStats> {
+        self.values.map(|values| BatchStats {
+            first: self.first,
+            last: self.last,
+            count: u64::from(self.count),
+            nan_count: values.nan_count as u64,
+            min: values.min,
+            max: values.max,
+            sum: values.sum,
+            lost: 0.0,
+        })
+    }
+
+    /// Where its chunk begins and ends in the file, in bytes.
+    pub(crate) fn bytes_span(&self) -> (u64, u64) {
+        let end = self.offset.saturating_add(u64::from(self.len_bytes));
+        (self.offset, end)
+    }
+
+    /// Whether it has something in `from..=to`.
+    pub(crate) fn touches(&self, from: Timestamp, to: Timestamp) -> bool {
+        self.first <= to && from <= self.last
+    }
+}
+
+/// What the manifest says of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlockMeta {
+    /// The number in its file name.
+    pub(crate) number: u64,
+    /// The partition of all its series.
+    pub(crate) partition: u32,
+    /// Its list.
+    pub(crate) family: Family,
+    /// Length of the file.
+    pub(crate) len_bytes: u64,
+    /// Oldest timestamp of an entry, in milliseconds.
+    pub(crate) first: Timestamp,
+    /// Newest timestamp of an entry, in milliseconds.
+    pub(crate) last: Timestamp,
+    /// Samples of all entries.
+    pub(crate) samples: u64,
+    /// Entries.
+    pub(crate) entries: u64,
+    /// Series with entries.
+    pub(crate) series: u64,
+    /// crc32c of the footer, and through it of every byte of the file.
+    pub(crate) checksum: u32,
+}

@@ -1,0 +1,76 @@
+//! Whether a series has a sample at a timestamp, as far as blocks know.
+//!
+//! BLOCK asks this for each late sample, anywhere in the past. Which timestamps
+//! a chunk has is kept at hand without its values: for chunks with an even step
+//! that is a few bytes, so that there is room for a long history.
+//!
+//! Tested through blocks and the database.
+
+use crate::base::error::Result;
+use crate::format::chunk::Chunk;
+use crate::storage::block::entry::{Entry, Kind, partition_of};
+use crate::storage::block::reader::Block;
+use crate::storage::block::set::BlockSet;
+use latewood_model::{SeriesId, Timestamp};
+use std::sync::Arc;
+
+impl BlockSet {
+    /// Whether a series has a sample at `timestamp`: what the newest of the
+    /// blocks that know says. What chunks have is kept at hand without their
+    /// values.
+    ///
+    /// # Errors
+    /// `Io` and `Corrupt` where an index page or a chunk cannot be read.
+    pub(crate) fn exists(&self, id: SeriesId, timestamp: Timestamp) -> Result<bool> {
+        let blocks = self.partitions.get(&partition_of(id));
+        let Some(blocks) = blocks.filter(|_| timestamp >= self.floor) else {
+            return Ok(false);
+        };
+        for block in blocks.late.iter().rev().chain(blocks.base.iter().rev()) {
+            if let Some(says) = block.says(id, timestamp)? {
+                return Ok(says);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Block {
+    /// Whether a series has a sample at `timestamp`, where that does not depend
+    /// on older blocks.
+    ///
+    /// # Errors
+    /// `Io` and `Corrupt` where a page or a chunk cannot be read.
+    fn says(&self, id: SeriesId, timestamp: Timestamp) -> Result<Option<bool>> {
+        let (mut says, mut failed) = (None, Ok(()));
+        self.find(id, timestamp, timestamp, |entry| match entry.kind {
+            // In arrival order: the last that knows is right.
+            Kind::Tombstone => says = Some(false),
+            _ if says == Some(true) => {}
+            Kind::Base | Kind::Overlay(_) => {
+                let chunk = self.timestamps_cached(&entry);
+                match chunk.and_then(|chunk| chunk.exists(timestamp)) {
+                    Ok(true) => says = Some(true),
+                    Ok(false) => {}
+                    Err(error) => failed = Err(error),
+                }
+            }
+        })?;
+        failed.map(|()| says)
+    }
+
+    /// The chunk without its values, through the cache: there is room for those
+    /// of many more chunks.
+    fn timestamps_cached(&self, entry: &Entry) -> Result<Arc<Chunk>> {
+        if let Some(chunk) = self.cache().bare(self.owner(), entry.offset) {
+            return Ok(chunk);
+        }
+        let chunk = match self.cache().chunk(self.owner(), entry.offset) {
+            Some(chunk) => chunk,
+            None => self.read(entry)?,
+        };
+        let bare = chunk.without_values()?;
+        self.cache().put_bare(self.owner(), entry.offset, &bare);
+        Ok(bare)
+    }
+}

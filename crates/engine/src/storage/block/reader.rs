@@ -1,0 +1,311 @@
+//! Reading a block: entries of a series, chunks.
+//!
+//! Open, a block holds its footer and root, 40 bytes for each 16 KiB of index;
+//! pages come through the cache. A reader trusts nothing that it has not
+//! checked: a page or chunk whose checksum is wrong, or that contradicts its
+//! entry, is an error that names file, series and span.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::format::chunk::Chunk;
+use crate::io::{Env, File};
+use crate::observe::notices::About;
+use crate::storage::block::cache::Cache;
+use crate::storage::block::entry::{BlockMeta, Entry, partition_of};
+use crate::storage::block::format::{
+    FOOTER_BYTES, Footer, HEADER_BYTES, Header, PAGE_REF_BYTES, PageRef, corrupt, is_whole,
+    parse_root,
+};
+use crate::storage::block::page::Page;
+use crate::storage::block::scan::Scan;
+use crate::storage::block::stretch::Stretches;
+use latewood_model::{SeriesId, Timestamp};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// An open block. It goes on to be read when its file loses its name.
+#[derive(Debug)]
+pub(crate) struct Block {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    meta: BlockMeta,
+    footer: Footer,
+    root: Box<[PageRef]>,
+    cache: Cache,
+    owner: u64,
+    stretches: Stretches,
+}
+
+impl Block {
+    /// Opens the block that the manifest describes: reads header, footer and
+    /// root.
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be read, `Unsupported` for a later version,
+    /// `Corrupt` where a part is damaged or it is another block.
+    pub(crate) fn open(env: &Env, path: &Path, meta: &BlockMeta, cache: &Cache) -> Result<Self> {
+        let block = Self::open_any(env, path, cache)?;
+        match block.meta == *meta {
+            true => Ok(block),
+            false => Err(corrupt("it is not the one that the manifest names").at(path)),
+        }
+    }
+
+    /// Opens a block by what its file says.
+    ///
+    /// # Errors
+    /// As [`Block::open`].
+    pub(crate) fn open_any(env: &Env, path: &Path, cache: &Cache) -> Result<Self> {
+        let failed = |error| Error::io("cannot open a block", path, error);
+        let file = env.disk.open(path).map_err(failed)?;
+        let len_bytes = file.len_bytes().map_err(failed)?;
+        if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
+            return Err(corrupt("it ends early").at(path));
+        }
+        let mut header_bytes = [0; HEADER_BYTES];
+        file.read_at(&mut header_bytes, 0).map_err(failed)?;
+        let header = Header::parse(&header_bytes).map_err(|error| error.at(path))?;
+        let mut footer_bytes = [0; FOOTER_BYTES];
+        file.read_at(&mut footer_bytes, len_bytes - FOOTER_BYTES as u64)
+            .map_err(failed)?;
+        let (footer, checksum) =
+            Footer::parse(&footer_bytes, len_bytes).map_err(|error| error.at(path))?;
+        if !is_whole(&header_bytes, footer.header_checksum) {
+            return Err(corrupt("its footer belongs to another header").at(path));
+        }
+        let ids = [footer.first_id, footer.last_id];
+        if ids.map(partition_of) != [header.partition; 2] {
+            return Err(corrupt("its series are of another partition").at(path));
+        }
+        // It lies inside the file: the footer was checked.
+        let mut root_bytes = vec![0; footer.pages as usize * PAGE_REF_BYTES];
+        file.read_at(&mut root_bytes, footer.root_offset)
+            .map_err(failed)?;
+        let root = parse_root(&root_bytes, &footer).map_err(|error| error.at(path))?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            meta: footer.meta(header, checksum),
+            footer,
+            root: root.into(),
+            cache: cache.clone(),
+            owner: cache.next_owner(),
+            stretches: Stretches::default(),
+        })
+    }
+
+    /// What the manifest says of it.
+    pub(crate) fn meta(&self) -> &BlockMeta {
+        &self.meta
+    }
+
+    /// The cache it shares with all blocks of the database.
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
+    }
+
+    /// Its number in that cache.
+    pub(crate) fn owner(&self) -> u64 {
+        self.owner
+    }
+
+    /// Its file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of memory it holds, the cache aside.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.root.len() * size_of::<PageRef>()
+    }
+
+    /// All entries of a series, in order. Reads the index pages it stands in,
+    /// nearly always one.
+    ///
+    /// # Errors
+    /// `Io` and `Corrupt` where a page cannot be read.
+    #[cfg(test)]
+    pub(crate) fn entries(&self, id: SeriesId) -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        self.find(id, Timestamp::MIN, Timestamp::MAX, |entry| {
+            entries.push(entry);
+        })?;
+        Ok(entries)
+    }
+
+    /// Visits the entries of a series that touch `from..=to`, in order. Costs
+    /// a few comparisons where the block has none by id or time.
+    ///
+    /// # Errors
+    /// `Io` and `Corrupt` where a page cannot be read.
+    pub(crate) fn find(
+        &self,
+        id: SeriesId,
+        from: Timestamp,
+        to: Timestamp,
+        mut visit: impl FnMut(Entry),
+    ) -> Result<()> {
+        if !self.may_hold(id, from, to) {
+            return Ok(());
+        }
+        // A series may begin at the end of the page before its own.
+        let start = self.root.partition_point(|page| page.first_id < id);
+        for index in start.saturating_sub(1)..self.root.len() {
+            let page = &self.root[index];
+            if page.first_id > id {
+                break;
+            }
+            if page.first <= to && from <= page.last {
+                self.page(index)?.find(id, from, to).for_each(&mut visit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether series and span lie inside those of the block.
+    pub(crate) fn may_hold(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> bool {
+        self.footer.first <= to
+            && from <= self.footer.last
+            && (self.footer.first_id..=self.footer.last_id).contains(&id)
+    }
+
+    /// Reads the chunk of one of its entries.
+    ///
+    /// # Errors
+    /// `Io`; `Corrupt` where it is not what was written; `Invalid` for a
+    /// tombstone, which has none.
+    pub(crate) fn read(&self, entry: &Entry) -> Result<Arc<Chunk>> {
+        self.check_place(entry)?;
+        let mut bytes = vec![0; entry.len_bytes as usize];
+        self.read_chunks(&mut bytes, entry.offset)?;
+        self.chunk(entry, bytes)
+    }
+
+    /// The same through the cache, for lookups that come back to a place.
+    ///
+    /// # Errors
+    /// As [`Block::read`].
+    pub(crate) fn read_cached(&self, entry: &Entry) -> Result<Arc<Chunk>> {
+        if let Some(chunk) = self.cache.chunk(self.owner, entry.offset) {
+            return Ok(chunk);
+        }
+        let chunk = self.read(entry)?;
+        self.cache.put_chunk(self.owner, entry.offset, &chunk);
+        Ok(chunk)
+    }
+
+    /// A walk over all entries and their chunks with large reads, past the
+    /// cache.
+    pub(crate) fn scan(self: &Arc<Self>) -> Scan {
+        Scan::new(self.clone())
+    }
+
+    pub(crate) fn stretches(&self) -> &Stretches {
+        &self.stretches
+    }
+
+    pub(crate) fn cached_stretch(&self, start: u64) -> Option<Arc<[u8]>> {
+        self.cache.stretch(self.owner, start)
+    }
+
+    pub(crate) fn keep_stretch(&self, start: u64, stretch: &Arc<[u8]>) {
+        self.cache.put_stretch(self.owner, start, stretch);
+    }
+
+    pub(crate) fn last_id(&self) -> SeriesId {
+        self.footer.last_id
+    }
+
+    pub(crate) fn pages(&self) -> usize {
+        self.root.len()
+    }
+
+    /// Where the chunks end.
+    pub(crate) fn chunks_end(&self) -> u64 {
+        self.footer.index_offset
+    }
+
+    fn page(&self, index: usize) -> Result<Arc<Page>> {
+        let offset = self.root[index].offset;
+        if let Some(page) = self.cache.page(self.owner, offset) {
+            return Ok(page);
+        }
+        let page = Arc::new(self.read_page(index)?);
+        self.cache.put_page(self.owner, offset, &page);
+        Ok(page)
+    }
+
+    pub(crate) fn read_page(&self, index: usize) -> Result<Page> {
+        let page = &self.root[index];
+        let mut bytes = vec![0; page.len_bytes as usize];
+        self.read_into(&mut bytes, page.offset)?;
+        if !is_whole(&bytes, page.checksum) {
+            return Err(self.damaged_page(index, "fails its checksum"));
+        }
+        let next = self.root.get(index + 1);
+        let end = next.map_or(self.footer.index_offset, |next| next.chunks_offset);
+        Page::parse(bytes, page, self.meta.family, end)
+            .map_err(|_| self.damaged_page(index, "makes no sense"))
+    }
+
+    pub(crate) fn read_into(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
+        self.file
+            .read_at(bytes, offset)
+            .map_err(|error| Error::io("cannot read a block", &self.path, error))
+    }
+
+    /// Entries of other blocks, and tombstones, have no chunk here.
+    pub(crate) fn check_place(&self, entry: &Entry) -> Result<()> {
+        let end = entry.offset.checked_add(u64::from(entry.len_bytes));
+        if entry.len_bytes == 0 || end.is_none_or(|end| end > self.footer.index_offset) {
+            let message = "the entry has no chunk in this block";
+            return Err(Error::new(ErrorKind::Invalid, message).at(&self.path));
+        }
+        Ok(())
+    }
+
+    /// The chunk of an entry from its bytes, checked.
+    pub(crate) fn chunk(&self, entry: &Entry, bytes: Vec<u8>) -> Result<Arc<Chunk>> {
+        if !is_whole(&bytes, entry.checksum) {
+            return Err(self.damaged(entry, "fails its checksum"));
+        }
+        let Ok(chunk) = Chunk::from_bytes(bytes) else {
+            return Err(self.damaged(entry, "makes no sense"));
+        };
+        let span = (chunk.first(), chunk.last(), chunk.count());
+        if span != (entry.first, entry.last, entry.count as usize) {
+            return Err(self.damaged(entry, "is not what the index says"));
+        }
+        Ok(Arc::new(chunk))
+    }
+
+    #[cold]
+    pub(crate) fn damaged(&self, entry: &Entry, what: &str) -> Error {
+        let message = format!(
+            "the block is damaged: the chunk of series {} from {} to {} {what}",
+            entry.id.0, entry.first, entry.last
+        );
+        self.met(Error::new(ErrorKind::Corrupt, message))
+    }
+
+    /// Names the file in an error about damage, and tells the operator.
+    fn met(&self, error: Error) -> Error {
+        let error = error.at(&self.path);
+        let text = format_args!("{error}; the rest of it is served");
+        self.cache.notices().tell(About::Damage, text);
+        error
+    }
+
+    #[cold]
+    fn damaged_page(&self, index: usize, what: &str) -> Error {
+        let page = &self.root[index];
+        let last_id = match self.root.get(index + 1) {
+            Some(next) => next.first_id,
+            None => self.footer.last_id,
+        };
+        let message = format!(
+            "the block is damaged: the index of series {} to {} from {} to {} {what}",
+            page.first_id.0, last_id.0, page.first, page.last
+        );
+        self.met(Error::new(ErrorKind::Corrupt, message))
+    }
+}

@@ -1,0 +1,252 @@
+//! Writing a block: front to back, once.
+//!
+//! Chunks go to the file as they come, through one buffer; the index grows in
+//! memory, about 15 bytes an entry, and follows at the end with root and
+//! footer. One sync makes the bytes durable; the name is the caller's to make
+//! durable. What was never finished is no block and is the caller's to remove.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::format::chunk::Chunk;
+use crate::io::{Env, File};
+use crate::storage::block::entry::{BlockMeta, Entry, Family, Kind, partition_of};
+use crate::storage::block::format::{Footer, Header};
+use crate::storage::block::page::PageBuilder;
+use crate::storage::block::stats;
+use crc_fast::crc32_iscsi;
+use latewood_model::{SeriesId, Timestamp};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes gathered before they are written.
+const BUFFER_BYTES: usize = 1024 * 1024;
+/// Base chunks of fewer samples are stored without statistics: these would be
+/// a tenth of their size, and reading the samples costs little more.
+pub(crate) const STATS_SAMPLES_MIN: usize = 256;
+
+/// A block that is being written.
+#[derive(Debug)]
+pub(crate) struct BlockWriter {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    header: Header,
+    /// Bytes that stand in the file.
+    flushed: u64,
+    buffer: Vec<u8>,
+    page: PageBuilder,
+    /// Finished pages, end to end, and their rows.
+    index: Vec<u8>,
+    root: Vec<u8>,
+    pages: u32,
+    previous: Option<(SeriesId, Timestamp)>,
+    footer: Footer,
+}
+
+impl BlockWriter {
+    /// Creates the file of block `number`.
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be made, or exists.
+    pub(crate) fn create(
+        env: &Env,
+        path: &Path,
+        number: u64,
+        partition: u32,
+        family: Family,
+    ) -> Result<Self> {
+        let file = env
+            .disk
+            .create(path, 0)
+            .map_err(|error| Error::io("cannot create a block", path, error))?;
+        let header = Header {
+            family,
+            partition,
+            number,
+        };
+        let bytes = header.encode();
+        let mut buffer = Vec::with_capacity(BUFFER_BYTES + BUFFER_BYTES / 16);
+        buffer.extend_from_slice(&bytes);
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            header,
+            flushed: 0,
+            buffer,
+            page: PageBuilder::default(),
+            index: Vec::new(),
+            root: Vec::new(),
+            pages: 0,
+            previous: None,
+            footer: Footer {
+                index_offset: 0,
+                root_offset: 0,
+                root_checksum: 0,
+                pages: 0,
+                entries: 0,
+                series: 0,
+                samples: 0,
+                first: Timestamp::MAX,
+                last: Timestamp::MIN,
+                first_id: SeriesId(0),
+                last_id: SeriesId(0),
+                header_checksum: crc32_iscsi(&bytes),
+            },
+        })
+    }
+
+    /// Adds a chunk of a series: ids ascend; chunks of one series come in
+    /// arrival order, in base blocks that is the order of time.
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be written: the block is then lost.
+    /// `Invalid` for a chunk out of its place or of another family.
+    pub(crate) fn chunk(&mut self, id: SeriesId, kind: Kind, chunk: &Chunk) -> Result<()> {
+        let sizes = (
+            u32::try_from(chunk.count()),
+            u32::try_from(chunk.size_bytes()),
+        );
+        let (Ok(count), Ok(len_bytes)) = sizes else {
+            return Err(self.misplaced("a chunk is too long"));
+        };
+        if kind == Kind::Tombstone || chunk.is_empty() {
+            return Err(self.misplaced("it is no chunk"));
+        }
+        let values = match kind {
+            Kind::Base if chunk.count() >= STATS_SAMPLES_MIN => stats::of(chunk)?,
+            _ => None,
+        };
+        self.add(Entry {
+            id,
+            kind,
+            first: chunk.first(),
+            last: chunk.last(),
+            count,
+            offset: self.written_bytes(),
+            len_bytes,
+            checksum: crc32_iscsi(chunk.bytes()),
+            values,
+        })?;
+        self.buffer.extend_from_slice(chunk.bytes());
+        match self.buffer.len() >= BUFFER_BYTES {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds a tombstone: what arrived before it in `from..=to` is deleted.
+    ///
+    /// # Errors
+    /// As [`BlockWriter::chunk`]; `Invalid` for an empty span too.
+    pub(crate) fn tombstone(&mut self, id: SeriesId, from: Timestamp, to: Timestamp) -> Result<()> {
+        if from > to {
+            return Err(self.misplaced("a tombstone spans nothing"));
+        }
+        self.add(Entry {
+            id,
+            kind: Kind::Tombstone,
+            first: from,
+            last: to,
+            count: 0,
+            offset: self.written_bytes(),
+            len_bytes: 0,
+            checksum: 0,
+            values: None,
+        })
+    }
+
+    /// Whether nothing was added: such a block cannot be finished.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.previous.is_none()
+    }
+
+    /// Bytes of header and chunks so far; the index is not among them.
+    pub(crate) fn written_bytes(&self) -> u64 {
+        self.flushed + self.buffer.len() as u64
+    }
+
+    /// Writes index, root and footer and syncs the file.
+    ///
+    /// # Errors
+    /// `Io` where that fails: the block is then lost. `Invalid` where it is
+    /// empty.
+    pub(crate) fn finish(mut self) -> Result<BlockMeta> {
+        let Some((last_id, _)) = self.previous else {
+            return Err(self.misplaced("it would be empty"));
+        };
+        self.end_page();
+        self.footer.index_offset = self.written_bytes();
+        self.footer.root_offset = self.footer.index_offset + self.index.len() as u64;
+        self.footer.root_checksum = crc32_iscsi(&self.root);
+        self.footer.pages = self.pages;
+        self.footer.last_id = last_id;
+        let (footer, checksum) = self.footer.encode();
+        self.flush()?;
+        self.buffer = std::mem::take(&mut self.index);
+        self.buffer.append(&mut self.root);
+        self.buffer.extend_from_slice(&footer);
+        self.flush()?;
+        self.file
+            .sync()
+            .map_err(|error| Error::io("cannot sync a block", &self.path, error))?;
+        Ok(self.footer.meta(self.header, checksum))
+    }
+
+    fn add(&mut self, entry: Entry) -> Result<()> {
+        let in_place = match self.previous {
+            Some((id, last)) if id == entry.id => entry.kind != Kind::Base || entry.first > last,
+            Some((id, _)) => entry.id > id,
+            None => true,
+        };
+        if !in_place || partition_of(entry.id) != self.header.partition {
+            return Err(self.misplaced("an entry is out of order"));
+        }
+        if entry.kind.family() != self.header.family {
+            return Err(self.misplaced("an entry is of another family"));
+        }
+        if !self.page.push(&entry) {
+            self.end_page();
+            self.page.push(&entry);
+        }
+        let footer = &mut self.footer;
+        if self.previous.is_none() {
+            footer.first_id = entry.id;
+        }
+        if self.previous.is_none_or(|(id, _)| id != entry.id) {
+            footer.series += 1;
+        }
+        footer.entries += 1;
+        footer.samples += u64::from(entry.count);
+        footer.first = footer.first.min(entry.first);
+        footer.last = footer.last.max(entry.last);
+        self.previous = Some((entry.id, entry.last));
+        Ok(())
+    }
+
+    fn end_page(&mut self) {
+        let Some(mut page) = self.page.finish() else {
+            return;
+        };
+        let bytes = &mut self.page.bytes;
+        // A page is at most 16 KiB.
+        page.len_bytes = bytes.len() as u32;
+        page.checksum = crc32_iscsi(bytes);
+        page.put(&mut self.root);
+        self.index.append(bytes);
+        self.pages += 1;
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.file
+            .write_at(&self.buffer, self.flushed)
+            .map_err(|error| Error::io("cannot write a block", &self.path, error))?;
+        self.flushed += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    #[cold]
+    fn misplaced(&self, why: &str) -> Error {
+        let message = format!("a block cannot be written like this: {why}");
+        Error::new(ErrorKind::Invalid, message).at(&self.path)
+    }
+}

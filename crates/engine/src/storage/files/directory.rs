@@ -1,0 +1,197 @@
+//! What stands in a database directory beside the log: found at open, written
+//! at each publication, swept of what no manifest names.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::names;
+use crate::io::{Env, File};
+use crate::storage::files::manifest::Manifest;
+use crate::storage::files::table::{FilesFound, ManifestFound};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// No manifest is longer: a few dozen bytes for each file of a database.
+const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+
+/// The manifest and the files beside it, as found.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    pub(crate) path: PathBuf,
+    pub(crate) manifest: ManifestFound,
+    pub(crate) files: FilesFound,
+    /// The manifest that was found, or that of a new directory.
+    pub(crate) contents: Manifest,
+    /// Why the manifest cannot be read.
+    pub(crate) fault: Option<(ErrorKind, String)>,
+    /// The first file that is named and not there.
+    pub(crate) missing: Option<PathBuf>,
+    /// Above the number of every file there is.
+    pub(crate) next_file: u64,
+}
+
+/// Where the file of block `number` stands.
+pub(crate) fn block_path(dir: &Path, number: u64) -> PathBuf {
+    names::blocks_dir(dir).join(names::block(number))
+}
+
+/// Where series file `number` stands.
+pub(crate) fn series_file_path(dir: &Path, number: u64) -> PathBuf {
+    names::series_dir(dir).join(names::series_file(number))
+}
+
+impl Directory {
+    /// Looks what is in `dir`; makes its folders where they are missing and
+    /// changes nothing else.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn find(env: &Env, dir: &Path) -> Result<Self> {
+        for folder in [names::blocks_dir(dir), names::series_dir(dir)] {
+            let made = env.disk.create_dir_all(&folder);
+            made.map_err(|error| Error::io("cannot create a data directory", &folder, error))?;
+        }
+        Self::look(env, dir)
+    }
+
+    /// The same without making anything.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn look(env: &Env, dir: &Path) -> Result<Self> {
+        let found = list(env, dir)?;
+        let mut directory = Self {
+            path: dir.to_owned(),
+            manifest: ManifestFound::Absent,
+            files: FilesFound::Named,
+            contents: Manifest::default(),
+            fault: None,
+            missing: None,
+            next_file: found
+                .iter()
+                .map(|(number, _)| number + 1)
+                .max()
+                .unwrap_or(1),
+        };
+        match read_manifest(env, dir)? {
+            None if found.is_empty() => {}
+            None => directory.files = FilesFound::Unnamed,
+            Some(Ok(manifest)) => {
+                directory.manifest = ManifestFound::Whole;
+                let there: BTreeSet<&PathBuf> = found.iter().map(|(_, path)| path).collect();
+                let mut named = paths(dir, &manifest).into_iter();
+                directory.missing = named.find(|path| !there.contains(path));
+                if directory.missing.is_some() {
+                    directory.files = FilesFound::Missing;
+                }
+                directory.contents = manifest;
+            }
+            Some(Err(error)) => {
+                directory.manifest = match error.kind() {
+                    ErrorKind::Unsupported => ManifestFound::Unknown,
+                    _ => ManifestFound::Damaged,
+                };
+                directory.fault = Some((error.kind(), error.to_string()));
+            }
+        }
+        Ok(directory)
+    }
+}
+
+/// The paths of all files that a manifest names.
+pub(crate) fn paths(dir: &Path, manifest: &Manifest) -> Vec<PathBuf> {
+    let blocks = manifest.blocks().map(|block| block_path(dir, block.number));
+    let files = manifest.series_files();
+    blocks
+        .chain(files.map(|file| series_file_path(dir, file.number)))
+        .collect()
+}
+
+/// All blocks and series files, named or not, with their numbers.
+fn list(env: &Env, dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let mut found = list_folder(env, &names::blocks_dir(dir), names::parse_block)?;
+    let files = list_folder(env, &names::series_dir(dir), names::parse_series_file)?;
+    found.extend(files);
+    Ok(found)
+}
+
+fn list_folder(
+    env: &Env,
+    folder: &Path,
+    parse: impl Fn(&str) -> Option<u64>,
+) -> Result<Vec<(u64, PathBuf)>> {
+    let listed = match env.disk.list(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        listed => listed.map_err(|error| Error::io("cannot list the files", folder, error))?,
+    };
+    let numbered = listed.into_iter().filter_map(|name| {
+        let number = parse(&name).filter(|&number| number < u64::MAX)?;
+        Some((number, folder.join(name)))
+    });
+    Ok(numbered.collect())
+}
+
+/// The manifest in `dir`, if there is one.
+pub(crate) fn read_manifest(env: &Env, dir: &Path) -> Result<Option<Result<Manifest>>> {
+    let path = dir.join(names::MANIFEST);
+    let failed = |error| Error::io("cannot read the manifest", &path, error);
+    let file = match env.disk.open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let len_bytes = file.len_bytes().map_err(failed)?;
+    if len_bytes > MANIFEST_BYTES_MAX {
+        let error = Error::new(
+            ErrorKind::Corrupt,
+            "the manifest is damaged: it is too long",
+        );
+        return Ok(Some(Err(error)));
+    }
+    let mut bytes = vec![0; len_bytes as usize];
+    file.read_at(&mut bytes, 0).map_err(failed)?;
+    Ok(Some(Manifest::decode(&bytes)))
+}
+
+/// Writes the manifest that shall be next under its other name, durably.
+pub(crate) fn write_new(env: &Env, dir: &Path, manifest: &Manifest) -> Result<()> {
+    let path = dir.join(names::MANIFEST_NEW);
+    let failed = |error| Error::io("cannot write the manifest", &path, error);
+    remove_if_there(env, &path)?;
+    let file: Arc<dyn File> = env.disk.create(&path, 0).map_err(failed)?;
+    file.write_at(&manifest.encode(), 0).map_err(failed)?;
+    // Before the rename: a name that is durable must not outlive its bytes.
+    file.sync().map_err(failed)
+}
+
+/// Puts the manifest that was written last in force, durably.
+pub(crate) fn put_in_force(env: &Env, dir: &Path) -> Result<()> {
+    let path = dir.join(names::MANIFEST);
+    let renamed = env.disk.rename(&dir.join(names::MANIFEST_NEW), &path);
+    renamed
+        .and_then(|()| env.disk.sync_dir(dir))
+        .map_err(|error| Error::io("cannot put the manifest in force", &path, error))
+}
+
+/// Removes what `manifest` does not name. Names that come back after a crash
+/// are found and removed again.
+///
+/// # Errors
+/// `Io`.
+pub(crate) fn sweep(env: &Env, dir: &Path, manifest: &Manifest) -> Result<()> {
+    remove_if_there(env, &dir.join(names::MANIFEST_NEW))?;
+    let named: BTreeSet<PathBuf> = paths(dir, manifest).into_iter().collect();
+    let found = list(env, dir)?.into_iter();
+    found
+        .filter(|(_, path)| !named.contains(path))
+        .try_for_each(|(_, path)| remove_if_there(env, &path))
+}
+
+/// Removes a file; none is fine, too.
+pub(crate) fn remove_if_there(env: &Env, path: &Path) -> Result<()> {
+    match env.disk.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("cannot remove a file", path, error))
+        }
+        _ => Ok(()),
+    }
+}

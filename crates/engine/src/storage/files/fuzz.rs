@@ -1,0 +1,56 @@
+//! Any bytes as a manifest or a series file: what the fuzz targets run.
+
+use crate::base::error::Result;
+use crate::io::Disk;
+use crate::io::sim::SimDisk;
+use crate::storage::files::bytes::{Put, Take};
+use crate::storage::files::manifest::{Manifest, SeriesFileMeta};
+use crate::storage::files::row_code::Before;
+use crate::storage::files::series_file::SeriesFileReader;
+use std::path::Path;
+
+/// Reads `bytes` as a manifest; one that is taken is written and read again.
+pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
+    // Without a checksum, so that a fuzzer gets to the fields.
+    if let Some(manifest) = Manifest::take(&mut Take(bytes)) {
+        let again = Manifest::decode(&manifest.encode())?;
+        assert_eq!(again, manifest);
+    }
+    Manifest::decode(bytes).map(|_| ())
+}
+
+/// Reads `bytes` as a series file and as the rows of a section; rows that are
+/// taken are written and read again.
+pub(crate) fn read_series(bytes: &[u8]) -> Result<()> {
+    let (mut take, mut before) = (Take(bytes), Before::default());
+    let (mut put, mut behind) = (Put::default(), Before::default());
+    let mut rows = Vec::new();
+    while !take.is_empty()
+        && let Some(row) = before.take(&mut take)
+    {
+        behind.put(&mut put, &row);
+        rows.push(row);
+    }
+    let (mut take, mut before) = (Take(&put.0), Before::default());
+    for row in &rows {
+        let again = before.take(&mut take);
+        assert_eq!(format!("{again:?}"), format!("{:?}", Some(row)));
+    }
+    read_file(bytes)
+}
+
+fn read_file(bytes: &[u8]) -> Result<()> {
+    let disk = SimDisk::new();
+    let path = Path::new("/series");
+    let written = disk
+        .create_dir_all(Path::new("/"))
+        .and_then(|()| disk.create(path, 0))
+        .and_then(|file| file.write_at(bytes, 0));
+    assert!(written.is_ok(), "a disk without faults");
+    let env = disk.env(0);
+    let meta = SeriesFileMeta::of_file(&env, path)?;
+    let mut reader = SeriesFileReader::open(&env, path, &meta)?;
+    let mut rows = Vec::new();
+    while reader.next(&mut rows)? {}
+    Ok(())
+}

@@ -1,0 +1,303 @@
+//! The manifest: which files are the database.
+//!
+//! It is small and is written anew for each change, under another name that is
+//! then renamed, so a crash shows the old one or the new one, whole. It holds
+//! its bytes twice: one damaged page does not take the database with it.
+//! A file that it does not name is garbage. The bytes are described in
+//! `docs/format/manifest.md`; tested below, by the golden file and by the fuzz
+//! target `manifest`.
+
+#[cfg(test)]
+mod tests;
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::storage::block::{BlockMeta, Family};
+use crate::storage::files::bytes::{Put, Take};
+use crc_fast::crc32_iscsi;
+use latewood_model::Timestamp;
+use latewood_model::limits::SERIES_MAX;
+use std::collections::{BTreeMap, BTreeSet};
+
+const MAGIC: [u8; 8] = *b"LWOODMAN";
+const VERSION: u16 = 1;
+/// Magic, version, two bytes of zeros, checksum.
+const HEADER_BYTES: usize = 16;
+/// Partitions have numbers below this: ids are 32 bits wide.
+const PARTITIONS_MAX: u64 = 1 << (u32::BITS - crate::storage::block::PARTITION_BITS);
+
+/// Which files are the database, and how far they go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    /// How often everything was removed.
+    pub(crate) epoch: u64,
+    /// The newest flush that is in it.
+    pub(crate) flush: u64,
+    /// Files get numbers from here on.
+    pub(crate) next_file: u64,
+    /// Series get ids from here on: none below it is ever given again.
+    pub(crate) next_id: u64,
+    /// No group of the log before this sequence is needed.
+    pub(crate) log_start: u64,
+    /// Nothing older than this is there for anyone.
+    pub(crate) floor: Timestamp,
+    /// The partitions that have files.
+    pub(crate) partitions: BTreeMap<u32, PartitionFiles>,
+}
+
+/// The files of one partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PartitionFiles {
+    /// All its series.
+    pub(crate) series: Option<SeriesFileMeta>,
+    /// Over all of them in this order the chunks of a series ascend.
+    pub(crate) base: Vec<BlockMeta>,
+    /// In arrival order.
+    pub(crate) late: Vec<BlockMeta>,
+}
+
+/// What the manifest says of a series file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SeriesFileMeta {
+    /// The number in its file name.
+    pub(crate) number: u64,
+    /// The partition of all its series.
+    pub(crate) partition: u32,
+    /// Length of the file.
+    pub(crate) len_bytes: u64,
+    /// Series in it.
+    pub(crate) rows: u64,
+    /// The newest position of a row.
+    pub(crate) position: u64,
+    /// Of the last bytes of the file, and through them of every byte.
+    pub(crate) checksum: u32,
+}
+
+impl Default for Manifest {
+    fn default() -> Self {
+        Self {
+            epoch: 0,
+            flush: 0,
+            next_file: 1,
+            next_id: 0,
+            log_start: 1,
+            floor: Timestamp::MIN,
+            partitions: BTreeMap::new(),
+        }
+    }
+}
+
+impl Manifest {
+    /// The files of `partition`, made where there are none.
+    pub(crate) fn partition(&mut self, partition: u32) -> &mut PartitionFiles {
+        self.partitions.entry(partition).or_default()
+    }
+
+    /// All blocks.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = &BlockMeta> {
+        let partitions = self.partitions.values();
+        partitions.flat_map(|files| files.base.iter().chain(&files.late))
+    }
+
+    /// All series files.
+    pub(crate) fn series_files(&self) -> impl Iterator<Item = &SeriesFileMeta> {
+        self.partitions
+            .values()
+            .filter_map(|files| files.series.as_ref())
+    }
+
+    /// The sequence of the log that comes next at the earliest: files hold
+    /// everything that series had got up to there.
+    pub(crate) fn log_next_min(&self) -> u64 {
+        let positions = self.series_files().map(|file| file.position);
+        let newest = positions.max().unwrap_or(0);
+        newest.saturating_add(1).max(self.log_start)
+    }
+
+    /// The bytes of a manifest file.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut body = Put::default();
+        for number in [
+            self.epoch,
+            self.flush,
+            self.next_file,
+            self.next_id,
+            self.log_start,
+        ] {
+            body.number(number);
+        }
+        body.signed(self.floor);
+        body.number(self.partitions.len() as u64);
+        for (partition, files) in &self.partitions {
+            body.number(u64::from(*partition));
+            files.put(&mut body);
+        }
+        let mut header = Put::default();
+        header.raw(&MAGIC);
+        header.raw(&VERSION.to_le_bytes());
+        header.raw(&[0; 2]);
+        let checksum = checksum_of(&header.0, &body.0);
+        header.word(checksum);
+        header.raw(&body.0);
+        header.0.repeat(2)
+    }
+
+    /// The manifest of a file's bytes: the first of its copies that is whole.
+    ///
+    /// # Errors
+    /// `Unsupported` for a later version, `Corrupt` where neither copy is whole.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        decode_copy(first).or_else(|error| decode_copy(second).map_err(|_| error))
+    }
+
+    /// As [`Manifest::decode`], for who wants both copies whole.
+    ///
+    /// # Errors
+    /// Those of [`Manifest::decode`], and `Corrupt` where one copy is damaged.
+    pub(crate) fn verify(bytes: &[u8]) -> Result<Self> {
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        let manifest = decode_copy(first)?;
+        match first == second {
+            true => Ok(manifest),
+            false => Err(damaged("its second copy differs")),
+        }
+    }
+
+    /// The manifest of a copy's fields.
+    pub(crate) fn take(bytes: &mut Take<'_>) -> Option<Self> {
+        let mut manifest = Self {
+            epoch: bytes.number()?,
+            flush: bytes.number()?,
+            next_file: bytes.number()?,
+            next_id: bytes.number()?,
+            log_start: bytes.number()?,
+            floor: bytes.signed()?,
+            partitions: BTreeMap::new(),
+        };
+        for _ in 0..bytes.count()? {
+            let partition = bytes.number().filter(|&number| number < PARTITIONS_MAX)? as u32;
+            let last = manifest.partitions.last_key_value();
+            if last.is_some_and(|(&last, _)| last >= partition) {
+                return None;
+            }
+            let files = PartitionFiles::take(bytes, partition)?;
+            manifest.partitions.insert(partition, files);
+        }
+        (bytes.is_empty() && manifest.is_sound()).then_some(manifest)
+    }
+
+    /// Whether every file has a number of its own that was given already.
+    fn is_sound(&self) -> bool {
+        let blocks = self.blocks().map(|block| block.number);
+        let files = self.series_files().map(|file| file.number);
+        let mut seen = BTreeSet::new();
+        self.log_start > 0
+            && self.next_id <= u64::from(SERIES_MAX)
+            && blocks
+                .chain(files)
+                .all(|number| number < self.next_file && seen.insert(number))
+    }
+}
+
+impl PartitionFiles {
+    fn put(&self, out: &mut Put) {
+        out.byte(u8::from(self.series.is_some()));
+        if let Some(file) = &self.series {
+            for number in [file.number, file.len_bytes, file.rows, file.position] {
+                out.number(number);
+            }
+            out.word(file.checksum);
+        }
+        for list in [&self.base, &self.late] {
+            out.number(list.len() as u64);
+            list.iter().for_each(|block| put_block(out, block));
+        }
+    }
+
+    fn take(bytes: &mut Take<'_>, partition: u32) -> Option<Self> {
+        let series = match bytes.byte()? {
+            0 => None,
+            1 => Some(SeriesFileMeta {
+                number: bytes.number()?,
+                partition,
+                len_bytes: bytes.number()?,
+                rows: bytes.number()?,
+                position: bytes.number()?,
+                checksum: bytes.word()?,
+            }),
+            _ => return None,
+        };
+        let mut list = |family| {
+            let count = bytes.count()?;
+            let mut take = |_| take_block(bytes, partition, family);
+            (0..count).map(&mut take).collect::<Option<Vec<_>>>()
+        };
+        Some(Self {
+            series,
+            base: list(Family::Base)?,
+            late: list(Family::Late)?,
+        })
+    }
+}
+
+fn put_block(out: &mut Put, block: &BlockMeta) {
+    out.number(block.number);
+    out.number(block.len_bytes);
+    out.signed(block.first);
+    out.step(block.first, block.last);
+    for number in [block.samples, block.entries, block.series] {
+        out.number(number);
+    }
+    out.word(block.checksum);
+}
+
+fn take_block(bytes: &mut Take<'_>, partition: u32, family: Family) -> Option<BlockMeta> {
+    let number = bytes.number()?;
+    let len_bytes = bytes.number()?;
+    let first = bytes.signed()?;
+    Some(BlockMeta {
+        number,
+        partition,
+        family,
+        len_bytes,
+        first,
+        last: bytes.step(first)?,
+        samples: bytes.number()?,
+        entries: bytes.number()?,
+        series: bytes.number()?,
+        checksum: bytes.word()?,
+    })
+}
+
+fn decode_copy(copy: &[u8]) -> Result<Manifest> {
+    let Some((header, body)) = copy.split_at_checked(HEADER_BYTES) else {
+        return Err(damaged("it is too short"));
+    };
+    if header[..8] != MAGIC {
+        return Err(damaged("it does not begin as one"));
+    }
+    let version = u16::from_le_bytes([header[8], header[9]]);
+    if version > VERSION {
+        let message = format!(
+            "the manifest has format version {version}, this build knows version {VERSION}"
+        );
+        return Err(Error::new(ErrorKind::Unsupported, message));
+    }
+    let checksum = u32::from_le_bytes([12, 13, 14, 15].map(|at| header[at]));
+    if version != VERSION || checksum != checksum_of(&header[..12], body) {
+        return Err(damaged("its checksum does not match"));
+    }
+    Manifest::take(&mut Take(body)).ok_or_else(|| damaged("its fields make no sense"))
+}
+
+fn checksum_of(header: &[u8], body: &[u8]) -> u32 {
+    crc32_iscsi(&[header, body].concat())
+}
+
+#[cold]
+fn damaged(what: &str) -> Error {
+    Error::new(
+        ErrorKind::Corrupt,
+        format!("the manifest is damaged: {what}"),
+    )
+}

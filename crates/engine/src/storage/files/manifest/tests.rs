@@ -1,0 +1,106 @@
+//! Round trips, damage and the golden file of the manifest.
+
+use super::*;
+use crate::io::sim::SimRandom;
+use crate::storage::files::chance::random_manifest;
+
+const GOLDEN_SEED: u64 = 7;
+const GOLDEN: &[u8] = include_bytes!("../../../../tests/golden/manifest-v1.bin");
+
+#[test]
+fn random_manifests_come_back() {
+    for seed in 0..500 {
+        let manifest = random_manifest(&SimRandom::new(seed));
+        let bytes = manifest.encode();
+        assert_eq!(Manifest::decode(&bytes).unwrap(), manifest, "seed {seed}");
+        assert_eq!(Manifest::verify(&bytes).unwrap(), manifest, "seed {seed}");
+    }
+    let fresh = Manifest::default();
+    assert_eq!(Manifest::decode(&fresh.encode()).unwrap(), fresh);
+}
+
+#[test]
+fn one_flipped_bit_is_found_and_does_no_harm() {
+    let manifest = random_manifest(&SimRandom::new(GOLDEN_SEED));
+    let whole = manifest.encode();
+    for bit in 0..whole.len() * 8 {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(Manifest::decode(&bytes).unwrap(), manifest, "bit {bit}");
+        assert!(Manifest::verify(&bytes).is_err(), "bit {bit}");
+    }
+}
+
+#[test]
+fn damage_in_both_copies_is_refused() {
+    let whole = random_manifest(&SimRandom::new(GOLDEN_SEED)).encode();
+    let half = whole.len() / 2;
+    for bit in 0..half * 8 {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        bytes[half + bit / 8] ^= 1 << (bit % 8);
+        let error = Manifest::decode(&bytes).expect_err("both copies are damaged");
+        let version = bit / 16 == 4;
+        assert!(version || error.kind() == ErrorKind::Corrupt, "bit {bit}");
+    }
+    for cut in 0..whole.len() {
+        assert!(Manifest::decode(&whole[..cut]).is_err(), "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_later_version_is_refused_in_words() {
+    let mut bytes = Manifest::default().encode();
+    let half = bytes.len() / 2;
+    (bytes[8], bytes[half + 8]) = (7, 7);
+    let error = Manifest::decode(&bytes).expect_err("version 7");
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert!(error.to_string().contains("version 7"), "{error}");
+}
+
+#[test]
+fn a_file_named_twice_or_not_given_yet_is_refused() {
+    let mut manifest = Manifest::default();
+    let file = SeriesFileMeta {
+        number: 1,
+        partition: 0,
+        len_bytes: 60,
+        rows: 0,
+        position: 0,
+        checksum: 0,
+    };
+    manifest.partition(0).series = Some(file);
+    assert!(Manifest::decode(&manifest.encode()).is_err());
+    manifest.next_file = 2;
+    assert!(Manifest::decode(&manifest.encode()).is_ok());
+    manifest.partition(1).series = Some(file);
+    assert!(Manifest::decode(&manifest.encode()).is_err());
+}
+
+#[test]
+fn the_log_goes_on_behind_what_files_hold() {
+    let mut manifest = Manifest::default();
+    assert_eq!(manifest.log_next_min(), 1);
+    manifest.log_start = 40;
+    assert_eq!(manifest.log_next_min(), 40);
+    manifest.partition(2).series = Some(SeriesFileMeta {
+        number: 1,
+        partition: 2,
+        len_bytes: 60,
+        rows: 1,
+        position: 77,
+        checksum: 0,
+    });
+    assert_eq!(manifest.log_next_min(), 78);
+}
+
+#[test]
+fn the_golden_manifest_of_version_1_is_read_and_written() {
+    let manifest = random_manifest(&SimRandom::new(GOLDEN_SEED));
+    assert!(manifest.blocks().count() > 2 && manifest.series_files().count() > 0);
+    assert_eq!(Manifest::decode(GOLDEN).unwrap(), manifest);
+    assert!(
+        GOLDEN == manifest.encode(),
+        "version 1 is written otherwise"
+    );
+}

@@ -1,0 +1,83 @@
+//! What a series file holds of one series: everything but its samples.
+
+use crate::base::window::Bucket;
+use crate::format::rule::RuleSpec;
+use crate::series::rules::expired::ExpiredBuckets;
+use latewood_model::{SeriesId, SeriesOptions, Timestamp};
+use std::sync::Arc;
+
+/// One series as a series file keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SeriesRow {
+    /// Its number.
+    pub(crate) id: SeriesId,
+    /// Its key; empty while `unnamed`.
+    pub(crate) key: Arc<[u8]>,
+    /// It is being built and has no key yet; see [`crate::write::copy`].
+    pub(crate) unnamed: bool,
+    /// Its options, labels among them.
+    pub(crate) options: SeriesOptions,
+    /// Everything of this series in groups of the log up to this sequence is
+    /// in the row or in blocks.
+    pub(crate) position: u64,
+    /// The timestamp of its newest sample, expired or not.
+    pub(crate) newest: Option<Timestamp>,
+    /// The value there.
+    pub(crate) last_value: Option<f64>,
+    /// The newest timestamp of a base sample in blocks, deleted or not.
+    pub(crate) flushed_last: Option<Timestamp>,
+    /// Some value may be NaN.
+    pub(crate) holds_nan: bool,
+    /// When it expires, milliseconds since the Unix epoch; above 0.
+    pub(crate) expires_at_ms: Option<i64>,
+    /// The rules it is the source of.
+    pub(crate) source: Option<Box<SourceRow>>,
+}
+
+/// The rules of a source, and what they have yet to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SourceRow {
+    /// In the order they were made.
+    pub(crate) rules: Vec<RuleRow>,
+    /// Dirty buckets near the newest samples.
+    pub(crate) prompt: DirtyRow,
+    /// Dirty buckets among what is sealed.
+    pub(crate) late: DirtyRow,
+    /// Dirty buckets somebody was working off.
+    pub(crate) in_flight: DirtyRow,
+    /// Samples older than this may be gone, deleted as expired.
+    pub(crate) lost_to: Timestamp,
+    /// How often marked buckets were left alone, because samples of them are gone.
+    pub(crate) kept: u64,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RuleRow {
+    /// The series it writes to.
+    pub(crate) destination: SeriesId,
+    /// What it does.
+    pub(crate) spec: RuleSpec,
+    /// Nothing older counts.
+    pub(crate) since: Timestamp,
+    /// The bucket of the newest sample.
+    pub(crate) open: Option<Bucket>,
+    /// Dirty buckets of this rule alone.
+    pub(crate) own: DirtyRow,
+    /// Those somebody was working off.
+    pub(crate) own_in_flight: DirtyRow,
+    /// Which buckets were touched, and which are lost; a row may say nothing
+    /// of it.
+    pub(crate) expired: Option<ExpiredBuckets>,
+    /// Spans of buckets whose samples could not be read, both ends included.
+    pub(crate) failed: Vec<Bucket>,
+}
+
+/// Timestamps and spans whose buckets are to be computed anew.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DirtyRow {
+    /// Single timestamps, in any order.
+    pub(crate) timestamps: Vec<Timestamp>,
+    /// Spans, both ends included.
+    pub(crate) spans: Vec<(Timestamp, Timestamp)>,
+}

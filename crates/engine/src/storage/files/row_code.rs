@@ -1,0 +1,389 @@
+//! Rows of a series file as bytes: each by what differs from the row before.
+//!
+//! Series of one partition were created about the same time and are alike:
+//! their keys begin alike, their labels have the same names and often the
+//! same values, their options are the same. What repeats is said in a byte,
+//! so that a row takes a few dozen bytes even before it is compressed. The
+//! bytes are described in `docs/format/series.md`. Tested with the files that
+//! hold them ([`crate::storage::files::series_file`]).
+
+use crate::base::window::Bucket;
+use crate::format::rule::RuleSpec;
+use crate::series::rules::expired::ExpiredBuckets;
+use crate::storage::files::bytes::{Put, Take};
+use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
+use latewood_model::limits::KEY_BYTES_MAX;
+use latewood_model::{
+    Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
+};
+
+/// What is true of a row, one bit each.
+mod flag {
+    pub(crate) const UNNAMED: u8 = 1;
+    pub(crate) const SAME_OPTIONS: u8 = 1 << 1;
+    pub(crate) const NEWEST: u8 = 1 << 2;
+    pub(crate) const LAST_VALUE: u8 = 1 << 3;
+    pub(crate) const FLUSHED: u8 = 1 << 4;
+    pub(crate) const HOLDS_NAN: u8 = 1 << 5;
+    pub(crate) const EXPIRES: u8 = 1 << 6;
+    pub(crate) const SOURCE: u8 = 1 << 7;
+}
+
+/// What is true of a rule.
+mod rule_flag {
+    pub(crate) const OPEN: u8 = 1;
+    pub(crate) const PAST: u8 = 1 << 1;
+    pub(crate) const UNREAD: u8 = 1 << 2;
+}
+
+/// The policy byte of a series without one of its own.
+const NO_POLICY: u8 = u8::MAX;
+
+/// What the next row refers back to. Begins anew with each section.
+#[derive(Default)]
+pub(crate) struct Before {
+    id: Option<SeriesId>,
+    key: Vec<u8>,
+    /// Without labels.
+    options: SeriesOptions,
+    /// As [`Labels::as_bytes`] has them.
+    labels: Vec<u8>,
+    position: u64,
+    newest: Timestamp,
+    scratch: Vec<u8>,
+}
+
+impl Before {
+    /// Writes a row.
+    pub(crate) fn put(&mut self, out: &mut Put, row: &SeriesRow) {
+        let plain = SeriesOptions {
+            labels: Labels::default(),
+            ..row.options
+        };
+        let same_options = plain == self.options;
+        let bits = [
+            (row.unnamed, flag::UNNAMED),
+            (same_options, flag::SAME_OPTIONS),
+            (row.newest.is_some(), flag::NEWEST),
+            (row.last_value.is_some(), flag::LAST_VALUE),
+            (row.flushed_last.is_some(), flag::FLUSHED),
+            (row.holds_nan, flag::HOLDS_NAN),
+            (row.expires_at_ms.is_some(), flag::EXPIRES),
+            (row.source.is_some(), flag::SOURCE),
+        ];
+        out.byte(
+            bits.iter()
+                .fold(0, |byte, &(set, bit)| if set { byte | bit } else { byte }),
+        );
+        out.number(match self.id {
+            Some(before) => u64::from(row.id.0.wrapping_sub(before.0)),
+            None => u64::from(row.id.0),
+        });
+        let shared = shared_bytes(&self.key, &row.key);
+        out.number(shared as u64);
+        out.string(&row.key[shared..]);
+        if !same_options {
+            put_options(out, &plain);
+        }
+        self.put_labels(out, &row.options.labels);
+        out.signed(row.position.wrapping_sub(self.position) as i64);
+        self.put_times(out, row);
+        if let Some(source) = &row.source {
+            put_source(out, source);
+        }
+        self.note(row, plain);
+    }
+
+    fn put_times(&mut self, out: &mut Put, row: &SeriesRow) {
+        let newest = row.newest.unwrap_or(self.newest);
+        if row.newest.is_some() {
+            out.step(self.newest, newest);
+        }
+        if let Some(value) = row.last_value {
+            out.value(value);
+        }
+        if let Some(flushed_last) = row.flushed_last {
+            out.step(flushed_last, newest);
+        }
+        if let Some(at_ms) = row.expires_at_ms {
+            out.signed(at_ms);
+        }
+    }
+
+    fn put_labels(&self, out: &mut Put, labels: &Labels) {
+        out.number(labels.len() as u64);
+        let mut before = Labels::pairs_in(&self.labels);
+        for (name, value) in labels.iter() {
+            let (old_name, old_value) = before.next().unwrap_or_default();
+            // No part is empty: a length of 0 stands for "as before".
+            for (part, old) in [(name, old_name), (value, old_value)] {
+                out.string(if part == old { &[] } else { part });
+            }
+        }
+    }
+
+    /// Reads a row.
+    pub(crate) fn take(&mut self, bytes: &mut Take<'_>) -> Option<SeriesRow> {
+        let bits = bytes.byte()?;
+        let has = |bit: u8| bits & bit != 0;
+        let step = u32::try_from(bytes.number()?).ok()?;
+        let id = match self.id {
+            Some(before) => before.0.checked_add(step).filter(|_| step > 0)?,
+            None => step,
+        };
+        let shared = bytes.number()?;
+        let rest = bytes.string()?;
+        let shared = self.key.get(..usize::try_from(shared).ok()?)?;
+        if shared.len() + rest.len() > KEY_BYTES_MAX {
+            return None;
+        }
+        let key = [shared, rest].concat().into();
+        let plain = match has(flag::SAME_OPTIONS) {
+            true => self.options.clone(),
+            false => take_options(bytes)?,
+        };
+        let labels = self.take_labels(bytes)?;
+        let position = self.position.wrapping_add(bytes.signed()? as u64);
+        let mut row = SeriesRow {
+            id: SeriesId(id),
+            key,
+            unnamed: has(flag::UNNAMED),
+            options: SeriesOptions {
+                labels,
+                ..plain.clone()
+            },
+            position,
+            newest: None,
+            last_value: None,
+            flushed_last: None,
+            holds_nan: has(flag::HOLDS_NAN),
+            expires_at_ms: None,
+            source: None,
+        };
+        if has(flag::NEWEST) {
+            row.newest = Some(bytes.step(self.newest)?);
+        }
+        if has(flag::LAST_VALUE) {
+            row.last_value = Some(bytes.value()?);
+        }
+        if has(flag::FLUSHED) {
+            let newest = row.newest.unwrap_or(self.newest);
+            row.flushed_last = Some(newest.wrapping_sub(bytes.signed()?));
+        }
+        if has(flag::EXPIRES) {
+            row.expires_at_ms = Some(bytes.signed().filter(|&at_ms| at_ms > 0)?);
+        }
+        if has(flag::SOURCE) {
+            row.source = Some(Box::new(take_source(bytes)?));
+        }
+        self.note(&row, plain);
+        Some(row)
+    }
+
+    fn take_labels(&mut self, bytes: &mut Take<'_>) -> Option<Labels> {
+        let mut before = Labels::pairs_in(&self.labels);
+        self.scratch.clear();
+        for _ in 0..bytes.count()? {
+            let (old_name, old_value) = before.next().unwrap_or_default();
+            for old in [old_name, old_value] {
+                let part = bytes.string()?;
+                let part = if part.is_empty() { old } else { part };
+                // Longer than 32 bits cannot come out of a section.
+                let len = u32::try_from(part.len()).ok()?;
+                self.scratch.extend_from_slice(&len.to_le_bytes());
+                self.scratch.extend_from_slice(part);
+            }
+        }
+        Labels::from_bytes(&self.scratch).ok()
+    }
+
+    fn note(&mut self, row: &SeriesRow, plain: SeriesOptions) {
+        self.id = Some(row.id);
+        self.key.clear();
+        self.key.extend_from_slice(&row.key);
+        self.options = plain;
+        self.labels.clear();
+        self.labels.extend_from_slice(row.options.labels.as_bytes());
+        self.position = row.position;
+        self.newest = row.newest.unwrap_or(self.newest);
+    }
+}
+
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+fn put_options(out: &mut Put, options: &SeriesOptions) {
+    out.number(options.retention_ms);
+    out.number(u64::from(options.chunk_size_bytes));
+    out.byte(options.encoding as u8);
+    let policy = options.duplicate_policy;
+    out.byte(policy.map_or(NO_POLICY, |policy| policy as u8));
+    out.number(options.ignore.max_time_diff_ms);
+    out.value(options.ignore.max_value_diff);
+}
+
+fn take_options(bytes: &mut Take<'_>) -> Option<SeriesOptions> {
+    let options = SeriesOptions {
+        retention_ms: bytes.number()?,
+        chunk_size_bytes: u32::try_from(bytes.number()?).ok()?,
+        encoding: match bytes.byte()? {
+            0 => Encoding::Compressed,
+            1 => Encoding::Uncompressed,
+            _ => return None,
+        },
+        duplicate_policy: match bytes.byte()? {
+            NO_POLICY => None,
+            number => Some(DuplicatePolicy::from_number(number)?),
+        },
+        ignore: Ignore {
+            max_time_diff_ms: bytes.number()?,
+            max_value_diff: bytes.value()?,
+        },
+        labels: Labels::default(),
+    };
+    options.check().is_ok().then_some(options)
+}
+
+fn put_source(out: &mut Put, source: &SourceRow) {
+    out.signed(source.lost_to);
+    out.number(source.kept);
+    for marks in [&source.prompt, &source.late, &source.in_flight] {
+        put_marks(out, marks);
+    }
+    out.number(source.rules.len() as u64);
+    for rule in &source.rules {
+        out.number(u64::from(rule.destination.0));
+        out.byte(rule.spec.aggregator as u8);
+        out.signed(rule.spec.bucket_ms);
+        out.signed(rule.spec.align);
+        out.signed(rule.since);
+        let open = u8::from(rule.open.is_some()) * rule_flag::OPEN;
+        let expired = u8::from(rule.expired.is_some()) * rule_flag::PAST;
+        let failed = u8::from(!rule.failed.is_empty()) * rule_flag::UNREAD;
+        out.byte(open | expired | failed);
+        if let Some(open) = rule.open {
+            put_bucket(out, 0, open);
+        }
+        put_marks(out, &rule.own);
+        put_marks(out, &rule.own_in_flight);
+        if let Some(expired) = &rule.expired {
+            put_spans(out, &expired.touched);
+            put_spans(out, &expired.lost);
+        }
+        if !rule.failed.is_empty() {
+            put_spans(out, &rule.failed);
+        }
+    }
+}
+
+fn put_bucket(out: &mut Put, before: Timestamp, bucket: Bucket) {
+    out.step(before, bucket.first);
+    out.step(bucket.first, bucket.last);
+}
+
+fn take_bucket(bytes: &mut Take<'_>, before: Timestamp) -> Option<Bucket> {
+    let first = bytes.step(before)?;
+    let last = bytes.step(first).filter(|&last| last >= first)?;
+    Some(Bucket { first, last })
+}
+
+fn put_spans(out: &mut Put, spans: &[Bucket]) {
+    out.number(spans.len() as u64);
+    let mut before = 0;
+    for &span in spans {
+        put_bucket(out, before, span);
+        before = span.last;
+    }
+}
+
+/// Spans that ascend without meeting.
+fn take_spans(bytes: &mut Take<'_>) -> Option<Vec<Bucket>> {
+    let mut spans: Vec<Bucket> = Vec::new();
+    for _ in 0..bytes.count()? {
+        let before = spans.last().map(|span| span.last);
+        let span = take_bucket(bytes, before.unwrap_or(0))?;
+        spans.push(Some(span).filter(|span| before.is_none_or(|last| span.first > last))?);
+    }
+    Some(spans)
+}
+
+fn take_source(bytes: &mut Take<'_>) -> Option<SourceRow> {
+    let mut source = SourceRow {
+        lost_to: bytes.signed()?,
+        kept: bytes.number()?,
+        prompt: take_dirty(bytes)?,
+        late: take_dirty(bytes)?,
+        in_flight: take_dirty(bytes)?,
+        rules: Vec::new(),
+    };
+    for _ in 0..bytes.count()? {
+        source.rules.push(take_rule(bytes)?);
+    }
+    Some(source)
+}
+
+fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
+    let mut rule = RuleRow {
+        destination: SeriesId(u32::try_from(bytes.number()?).ok()?),
+        spec: RuleSpec {
+            aggregator: Aggregator::from_number(bytes.byte()?)?,
+            bucket_ms: bytes.signed().filter(|&width| width > 0)?,
+            align: bytes.signed()?,
+        },
+        since: bytes.signed()?,
+        open: None,
+        own: DirtyRow::default(),
+        own_in_flight: DirtyRow::default(),
+        expired: None,
+        failed: Vec::new(),
+    };
+    let bits = bytes.byte()?;
+    if bits & !(rule_flag::OPEN | rule_flag::PAST | rule_flag::UNREAD) != 0 {
+        return None;
+    }
+    if bits & rule_flag::OPEN != 0 {
+        rule.open = Some(take_bucket(bytes, 0)?);
+    }
+    rule.own = take_dirty(bytes)?;
+    rule.own_in_flight = take_dirty(bytes)?;
+    if bits & rule_flag::PAST != 0 {
+        rule.expired = Some(ExpiredBuckets {
+            touched: take_spans(bytes)?,
+            lost: take_spans(bytes)?,
+        });
+    }
+    if bits & rule_flag::UNREAD != 0 {
+        rule.failed = take_spans(bytes).filter(|spans| !spans.is_empty())?;
+    }
+    Some(rule)
+}
+
+fn put_marks(out: &mut Put, marks: &DirtyRow) {
+    out.number(marks.timestamps.len() as u64);
+    let mut before = 0;
+    for &timestamp in &marks.timestamps {
+        out.step(before, timestamp);
+        before = timestamp;
+    }
+    out.number(marks.spans.len() as u64);
+    for &(from, to) in &marks.spans {
+        out.step(before, from);
+        out.step(from, to);
+        before = from;
+    }
+}
+
+fn take_dirty(bytes: &mut Take<'_>) -> Option<DirtyRow> {
+    let mut marks = DirtyRow::default();
+    let mut before = 0;
+    for _ in 0..bytes.count()? {
+        before = bytes.step(before)?;
+        marks.timestamps.push(before);
+    }
+    for _ in 0..bytes.count()? {
+        before = bytes.step(before)?;
+        marks.spans.push((before, bytes.step(before)?));
+    }
+    Some(marks)
+}

@@ -1,0 +1,91 @@
+//! What the fuzz targets run, on bytes of golden files with a byte changed, and
+//! starts that no file of a young database brings about.
+
+use crate::io::sim::{SimDisk, SimRandom};
+use crate::observe::stages::Untimed;
+use crate::storage::files::fuzz::{read_manifest, read_series};
+use crate::{Db, Defaults, Options};
+use latewood_model::limits::SERIES_MAX;
+use latewood_model::{SeriesId, SeriesOptions};
+use std::path::Path;
+
+const MANIFEST: &[u8] = include_bytes!("../../../tests/golden/manifest-v1.bin");
+const SERIES: &[u8] = include_bytes!("../../../tests/golden/series-v1.cat");
+
+#[test]
+fn changed_bytes_make_no_reader_panic() {
+    let random = SimRandom::new(3);
+    read_manifest(MANIFEST).unwrap();
+    read_series(SERIES).unwrap();
+    for _ in 0..3_000 {
+        // The fields of the second copy stand alone, without their checksum.
+        let fields = &MANIFEST[MANIFEST.len() / 2 + 16..];
+        let mut bytes = [fields, SERIES][random.below(2) as usize].to_vec();
+        let at = random.below(bytes.len() as u64) as usize;
+        bytes[at] = random.below(256) as u8;
+        let cut = random.below(2 * bytes.len() as u64) as usize;
+        bytes.truncate(cut.max(1));
+        let _ = read_manifest(&bytes);
+        let _ = read_series(&bytes);
+    }
+}
+
+const SHARDS: usize = 4;
+
+fn open(disk: &SimDisk) -> Db {
+    let options = Options {
+        background: false,
+        segment_bytes: 64 * 1024,
+        shards: SHARDS,
+        ..Options::default()
+    };
+    Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap()
+}
+
+#[test]
+fn a_database_whose_ids_are_nearly_spent_starts_again() {
+    let disk = SimDisk::new();
+    for left in (0..SHARDS as u64).rev() {
+        let next_id = u64::from(SERIES_MAX) - left;
+        let db = open(&disk);
+        let published = db.core.publish(&mut |manifest| {
+            manifest.next_id = next_id;
+            Ok(())
+        });
+        published.unwrap();
+        db.close().unwrap();
+        // A start and a publication change nothing of it.
+        let db = open(&disk);
+        db.core.publish(&mut |_| Ok(())).unwrap();
+        assert_eq!(db.core.manifest().next_id, next_id);
+        db.close().unwrap();
+    }
+    open(&disk);
+}
+
+#[test]
+fn of_several_series_with_one_key_the_one_that_got_it_last_stays() {
+    let key = b"a";
+    for last in 0..SHARDS as u32 {
+        let db = open(&SimDisk::new());
+        let core = &db.core;
+        for (number, shard) in core.shards.iter().enumerate() {
+            let (state, options) = (&mut shard.lock(), SeriesOptions::default());
+            // Any hash of the shard: a start makes the map of keys anew.
+            let hash = number as u64;
+            let id = core.enter_in(state, key, hash, &options, &mut Untimed);
+            assert_eq!(id, Ok(SeriesId(number as u32)));
+        }
+        let others = (0..SHARDS as u32).filter(|&id| id != last);
+        let named: Vec<_> = others.chain([last]).map(SeriesId).collect();
+        let displaced = core.rebuild(&named);
+        assert_eq!(displaced.len(), SHARDS - 1);
+        assert_eq!(
+            core.keys.find(core.keys.hash(key), key),
+            Some(SeriesId(last))
+        );
+        assert_eq!(db.last_sample(key).unwrap(), None);
+        let left = core.shards.iter().map(|shard| shard.lock().slab.len());
+        assert_eq!(left.sum::<usize>(), 1);
+    }
+}

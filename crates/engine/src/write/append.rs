@@ -1,0 +1,303 @@
+//! The write path: a batch of samples in, an outcome for each out.
+//!
+//! A batch is hashed and looked up whole, before any series is touched, then
+//! grouped by shard. Each shard is locked once: its samples are applied in the
+//! order of the batch, series that are missing are created, and what was
+//! accepted is one group in the log before the lock is given back. So the log
+//! holds each series' samples in the order they were applied, and nothing is
+//! acknowledged that is not in the log.
+//!
+//! Outcomes are the same as if each sample had been appended alone. Once
+//! warmed up, nothing is allocated on the way of a known series.
+//!
+//! Tested by the database's tests and the model test.
+
+use crate::base::error::Result;
+use crate::base::refusal::Refusal;
+use crate::keyspace::core::Core;
+use crate::log::Position;
+use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::series::shard::ShardState;
+use crate::series::{Fate, Pressure};
+use crate::storage::block::partition_of;
+use crate::write::find::SeriesLookup;
+use crate::write::scratch::Scratch;
+use latewood_model::{DuplicatePolicy, Labels, Sample, SeriesId, SeriesOptions, Timestamp};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// What to do when a sample's key holds no series.
+#[derive(Clone, Copy, Debug)]
+pub enum Create<'a> {
+    /// Refuse the sample.
+    Never,
+    /// Create the series with the database's defaults.
+    Defaults,
+    /// Create the series with these options.
+    With(&'a SeriesOptions),
+    /// Create the series with the database's defaults and the labels that the
+    /// function reads out of the bytes: asked only where a series is made.
+    Labelled(&'a [u8], fn(&[u8]) -> Labels),
+}
+
+impl Create<'_> {
+    /// The options of a series that is made, if it may be.
+    pub(crate) fn options<'a>(
+        &'a self,
+        defaults: &'a SeriesOptions,
+    ) -> Option<Cow<'a, SeriesOptions>> {
+        match self {
+            Self::Never => None,
+            Self::Defaults => Some(Cow::Borrowed(defaults)),
+            Self::With(options) => Some(Cow::Borrowed(options)),
+            Self::Labelled(bytes, read) => Some(Cow::Owned(SeriesOptions {
+                labels: read(bytes),
+                ..defaults.clone()
+            })),
+        }
+    }
+}
+
+/// One sample to append.
+#[derive(Clone, Copy, Debug)]
+pub struct Append<'a> {
+    /// The key of its series.
+    pub key: &'a [u8],
+    /// Milliseconds since the Unix epoch, not negative.
+    pub timestamp: Timestamp,
+    /// Any value; NaN is kept bit for bit.
+    pub value: f64,
+    /// The policy for this sample alone.
+    pub on_duplicate: Option<DuplicatePolicy>,
+    /// What to do when there is no such series.
+    pub create: Create<'a>,
+}
+
+/// The timestamp a sample now has, or why it was not kept.
+pub type Outcome = std::result::Result<Timestamp, Refusal>;
+
+impl Core {
+    /// See [`crate::Db::append`].
+    pub(crate) fn append<L: Laps>(
+        &self,
+        batch: &[Append<'_>],
+        scratch: &mut Scratch,
+        laps: &mut L,
+    ) -> Result<Position> {
+        self.admit_write()?;
+        let renames = self.renames.load(Ordering::Acquire);
+        scratch.locate(batch, &self.keys, self.shards.len(), laps);
+        let default_policy = self.default_policy();
+        let mut position = Position::default();
+        for shard in 0..self.shards.len() {
+            let (start, end) = (scratch.starts[shard], scratch.starts[shard + 1]);
+            if start == end {
+                continue;
+            }
+            let mut state = self.shards[shard].lock();
+            laps.end(Stage::LockWait);
+            laps.enter(&mut state.sealer);
+            let is_stale = self.renames.load(Ordering::Acquire) != renames;
+            self.pass_over_expired(&state, scratch, start..end);
+            let order = &scratch.order[start as usize..end as usize];
+            let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
+            state.touch(found.map(|id| self.place_of(id)));
+            state.touch_checked(order.iter().filter_map(|&at| {
+                let id = scratch.ids[at as usize]?;
+                Some((self.place_of(id), batch[at as usize].timestamp))
+            }));
+            for place in start..end {
+                let index = scratch.order[place as usize] as usize;
+                let found = scratch.ids[index].filter(|_| !is_stale);
+                let hash = scratch.hashes[index];
+                let append = &batch[index];
+                let outcome = match self.find_in(&mut state, shard, append, found, hash, laps) {
+                    SeriesLookup::Here(id) => {
+                        self.append_to(&mut state, append, id, default_policy, laps)
+                    }
+                    // A sample before it may bring the series along.
+                    SeriesLookup::Refused(Refusal::NoSuchKey) if self.compacts() => {
+                        scratch.moved.push(index as u32);
+                        continue;
+                    }
+                    SeriesLookup::Refused(refusal) => Err(refusal),
+                    SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => {
+                        scratch.moved.push(index as u32);
+                        continue;
+                    }
+                };
+                scratch.outcomes[index] = outcome;
+                if state.group.len_bytes() > self.group_bytes_max() / 4 {
+                    position = position.max(self.log_group_timed(&mut state, laps)?);
+                }
+            }
+            position = position.max(self.log_group_timed(&mut state, laps)?);
+            laps.leave(&mut state.sealer);
+        }
+        // One may create what the next is for.
+        scratch.moved.sort_unstable();
+        for moved in 0..scratch.moved.len() {
+            let index = scratch.moved[moved] as usize;
+            let (outcome, end) =
+                self.append_moved(&batch[index], scratch.hashes[index], default_policy)?;
+            scratch.outcomes[index] = outcome;
+            position = position.max(end);
+        }
+        self.index.relieve();
+        Ok(position)
+    }
+
+    /// Appends a sample for which the lock of one shard was not enough, or the
+    /// wrong one: its series went or came while the batch was under way, is a
+    /// destination, or brings compactions along.
+    #[cold]
+    fn append_moved(
+        &self,
+        append: &Append<'_>,
+        hash: u64,
+        default_policy: DuplicatePolicy,
+    ) -> Result<(Outcome, Position)> {
+        let mut position = Position::default();
+        loop {
+            self.purge(append.key)?;
+            if append.timestamp >= self.blocks.floor().max(0) {
+                match self.create_compacted(append.key, hash, append.create)? {
+                    Ok(end) => position = position.max(end),
+                    Err(refusal) => return Ok((Err(refusal), position)),
+                }
+            }
+            let found = self.keys.find(hash, append.key);
+            let unread = self.recompute_destination(append.key)?;
+            let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
+            let mut state = self.shards[shard].lock();
+            let outcome = match self.find_in(&mut state, shard, append, None, hash, &mut Untimed) {
+                // What its rule has yet to write there would follow.
+                SeriesLookup::Here(_) | SeriesLookup::Destination(_)
+                    if unread.check(append.timestamp, append.timestamp).is_err() =>
+                {
+                    Err(Refusal::Damaged)
+                }
+                SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
+                    self.append_to(&mut state, append, id, default_policy, &mut Untimed)
+                }
+                SeriesLookup::Refused(refusal) => Err(refusal),
+                SeriesLookup::Elsewhere => continue,
+            };
+            return Ok((outcome, position.max(self.log_group(&mut state)?)));
+        }
+    }
+
+    /// Forgets those of the series a batch found in a shard whose time has come:
+    /// their samples take the way of those whose series moved, on which they
+    /// are removed under no lock of a batch.
+    #[inline]
+    fn pass_over_expired(&self, state: &ShardState, scratch: &mut Scratch, places: Range<u32>) {
+        if let Some(now_ms) = self.overdue_ms(state) {
+            for place in places {
+                let index = scratch.order[place as usize] as usize;
+                let is_due = |id| state.expiries.is_due(self.place_of(id), now_ms);
+                scratch.ids[index] = scratch.ids[index].filter(|&id| !is_due(id));
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn append_to(
+        &self,
+        state: &mut ShardState,
+        append: &Append<'_>,
+        id: SeriesId,
+        default_policy: DuplicatePolicy,
+        laps: &mut impl Laps,
+    ) -> Outcome {
+        let place = self.place_of(id);
+        let Some(series) = state.slab.get_mut(place) else {
+            return Err(Refusal::NoSuchKey);
+        };
+        let policy = match append.on_duplicate {
+            Some(policy) => policy,
+            None => series.policy_or(default_policy),
+        };
+        let sample = Sample::new(append.timestamp, append.value);
+        let counters = &mut state.counters;
+        if append.timestamp < self.blocks.floor() {
+            counters.refused += 1;
+            return Err(Refusal::OlderThanFloor);
+        }
+        let fate = match series.append(sample, policy, &mut state.sealer) {
+            Ok(fate) => fate,
+            Err(_) => return Err(Refusal::Damaged),
+        };
+        laps.end_around(fate.stage(), &mut state.sealer);
+        let linked = series.links().is_some();
+        match fate {
+            Fate::InOrder => counters.in_order += 1,
+            Fate::Late | Fate::Staged => counters.late += 1,
+            Fate::Duplicate => counters.duplicate += 1,
+            Fate::Ignored(newest) => {
+                counters.ignored += 1;
+                return Ok(newest);
+            }
+            Fate::Refused(refusal) => {
+                counters.refused += 1;
+                return Err(refusal);
+            }
+        }
+        if self.wal.is_some() {
+            state
+                .group
+                .sample(id, append.timestamp, append.value, policy);
+            laps.end(Stage::LogEncode);
+        }
+        if fate == Fate::Staged {
+            self.after_late(state, place);
+            laps.end(Stage::CacheUpkeep);
+        } else if series.memory_moved() {
+            if self.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
+                return Err(Refusal::Damaged);
+            }
+            state.heads.note(series, partition_of(id));
+            laps.end(Stage::CacheUpkeep);
+        }
+        if linked {
+            self.note_rules(state, place);
+            laps.end(Stage::RuleUpdate);
+        }
+        Ok(append.timestamp)
+    }
+
+    /// Queues or settles a series that just staged a late sample.
+    pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
+        let Some(series) = state.slab.get_mut(place) else {
+            return;
+        };
+        state.queue.note(series);
+        state.queue.wait(series, place);
+        if !series.late_upkeep_due() {
+            return;
+        }
+        state.heads.note(series, self.partition_at(place));
+        let held_max = self.budget.late_held_max() / self.shards.len();
+        match series.pressure(state.queue.held, held_max) {
+            Pressure::None => {}
+            Pressure::Ready => {
+                if state.queue.ready(series, place) {
+                    self.wake_settler();
+                }
+            }
+            Pressure::Overdue => {
+                match series.settle_now(&mut state.sealer) {
+                    Ok(work) => state.counters.note_settle(work),
+                    // The operations stay where they are; reads report the damage.
+                    Err(error) => {
+                        self.tell_unsettled(&series.key, &error);
+                        state.counters.settles_failed += 1;
+                    }
+                }
+                self.recount(state, place);
+                self.note_rules(state, place);
+            }
+        }
+    }
+}

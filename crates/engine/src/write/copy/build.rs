@@ -1,0 +1,196 @@
+//! A series on its way: it has a number and samples, but no key.
+//!
+//! Its shard lists it as unnamed, the log holds its samples, and no reader
+//! can find it. [`Build::publish`] gives it its key, options, labels and expiry
+//! in one group of the log, with the removal of what stood under the key. A
+//! build that is dropped before takes its series with it; one that a crash cut
+//! short is dropped by the replay.
+
+use crate::base::error::Result;
+use crate::keyspace::core::Core;
+use crate::keyspace::rename::Locked;
+use crate::log::Position;
+use crate::series::Series;
+use crate::series::shard::ShardState;
+use crate::storage::block::partition_of;
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
+use std::sync::Arc;
+
+/// See the module.
+pub(crate) struct Build<'a> {
+    core: &'a Core,
+    id: SeriesId,
+    is_published: bool,
+}
+
+impl<'a> Build<'a> {
+    /// Begins a series that will be under `to` and have `options`.
+    pub(crate) fn begin(core: &'a Core, to: &[u8], options: &SeriesOptions) -> Result<Self> {
+        core.check_fits_log(to, options)?;
+        // Neither retention nor IGNORE may drop what the original holds, and
+        // labels would make the series known to the index.
+        let plain = SeriesOptions {
+            encoding: options.encoding,
+            chunk_size_bytes: options.chunk_size_bytes,
+            ..SeriesOptions::default()
+        };
+        let shard = core.shard_of_hash(core.keys.hash(to));
+        let mut guard = core.shards[shard].lock();
+        let state = &mut *guard;
+        let id = core.next_id(state, shard)?;
+        state.next_place += 1;
+        core.insert_unnamed(state, id, &plain);
+        let build = Self {
+            core,
+            id,
+            is_published: false,
+        };
+        if core.wal.is_some() {
+            state.group.build(id, &plain);
+        }
+        let logged = core.log_group(state);
+        drop(guard);
+        logged.map(|_| build)
+    }
+
+    /// Adds samples, newer than all before and ascending.
+    pub(crate) fn push(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
+        let core = self.core;
+        core.admit_write()?;
+        let mut guard = core.shards[core.shard_of(self.id)].lock();
+        let state = &mut *guard;
+        // A FLUSHALL may have taken it away.
+        let Some(series) = state.slab.get_mut(core.place_of(self.id)) else {
+            return Ok(());
+        };
+        for (&timestamp, &value) in timestamps.iter().zip(values) {
+            let sample = Sample::new(timestamp, value);
+            series.append(sample, DuplicatePolicy::Block, &mut state.sealer)?;
+            if series.memory_moved() {
+                state.heads.note(series, partition_of(self.id));
+            }
+            if core.wal.is_some() {
+                let group = &mut state.group;
+                group.sample(self.id, timestamp, value, DuplicatePolicy::Block);
+            }
+        }
+        core.log_group(state).map(|_| ())
+    }
+
+    /// Puts the series under `to`. Whether it is there now: without `replace`
+    /// not where another is.
+    pub(crate) fn publish(
+        mut self,
+        to: &[u8],
+        options: SeriesOptions,
+        expires_at_ms: Option<i64>,
+        replace: bool,
+    ) -> Result<(bool, Position)> {
+        let core = self.core;
+        // What closed before a source goes is in its destinations.
+        let _ = core.recompute_key(to);
+        loop {
+            core.purge(to)?;
+            let target = core.find(to);
+            if target.is_some() && !replace {
+                return Ok((false, Position::default()));
+            }
+            let mut locked = Locked::new(core, [Some(self.id), target], [to]);
+            if core.find(to) != target {
+                continue;
+            }
+            let named = Named {
+                key: to,
+                options: &options,
+                expires_at_ms,
+            };
+            let position = core.name_in(&mut locked, self.id, target, &named)?;
+            self.is_published = true;
+            return Ok((true, position));
+        }
+    }
+}
+
+impl Drop for Build<'_> {
+    fn drop(&mut self) {
+        if self.is_published {
+            return;
+        }
+        let core = self.core;
+        let mut state = core.shards[core.shard_of(self.id)].lock();
+        if core.take_out(&mut state, self.id).is_some() && core.wal.is_some() {
+            state.group.delete_series(self.id);
+            // A log that failed has told the builder; a replay drops the series.
+            let _ = core.log_group(&mut state);
+        }
+    }
+}
+
+/// What an unnamed series gets.
+struct Named<'a> {
+    key: &'a [u8],
+    options: &'a SeriesOptions,
+    expires_at_ms: Option<i64>,
+}
+
+impl Core {
+    /// Puts an empty series without a key into its shard.
+    pub(crate) fn insert_unnamed(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        options: &SeriesOptions,
+    ) {
+        let series = Series::new(Arc::default(), options);
+        state.heads.know(partition_of(id));
+        state.slab.insert(self.place_of(id), series);
+        state.unnamed.push(id);
+    }
+
+    /// Drops the series that a crash kept from getting a key.
+    pub(crate) fn drop_unnamed(&self) {
+        for shard in &self.shards {
+            let mut state = shard.lock();
+            for id in std::mem::take(&mut state.unnamed) {
+                self.take_out(&mut state, id);
+            }
+        }
+    }
+
+    fn name_in(
+        &self,
+        locked: &mut Locked<'_>,
+        id: SeriesId,
+        target: Option<SeriesId>,
+        named: &Named<'_>,
+    ) -> Result<Position> {
+        let state = locked.state(self.shard_of(id));
+        let key = Arc::<[u8]>::from(named.key);
+        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+            // A FLUSHALL took it: the copy came before that.
+            return Ok(Position::default());
+        };
+        series.set_options(named.options, &mut state.sealer)?;
+        series.key = key.clone();
+        state.unnamed.retain(|&unnamed| unnamed != id);
+        if let Some(target) = target {
+            self.take_out(locked.state(self.shard_of(target)), target);
+        }
+        let state = locked.state(self.shard_of(id));
+        state.counters.created += 1;
+        self.index_labels(id, Some(&named.options.labels));
+        if self.wal.is_some() {
+            if let Some(target) = target {
+                state.group.delete_series(target);
+            }
+            state.group.rename(id, named.key);
+            state.group.alter(id, named.options);
+        }
+        if named.expires_at_ms.is_some() {
+            self.set_expiry(state, id, named.expires_at_ms);
+        }
+        let logged = self.log_group(state);
+        self.keys.insert(self.keys.hash(named.key), key, id);
+        logged
+    }
+}

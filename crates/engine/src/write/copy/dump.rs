@@ -1,0 +1,189 @@
+//! A series as bytes: what DUMP gives and RESTORE takes.
+//!
+//! ```text
+//! "LWD"  version, u8  record bytes, varint  a BUILD record of series 0
+//! frames, end to end                        checksum, u32: crc32c of all before
+//! ```
+//! The record holds options and labels as in the log, the frames are those of
+//! chunks, both described in `docs/format`. No bytes make the reader panic or
+//! hold more than a frame: nothing is as long as a number in them says.
+//!
+//! Tested by `tests/dump.rs` and the fuzz target `dump`.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::format::chunk::damaged;
+use crate::format::varint::{VARINT_BYTES_MAX, put, take};
+use crate::log::GroupBuilder;
+use crate::log::record::Record;
+use crate::log::record::RecordIter;
+use crc_fast::{CrcAlgorithm, checksum, crc32_iscsi};
+use latewood_codec::{Encoder, Frame, Hint};
+use latewood_model::{SeriesId, SeriesOptions, Timestamp};
+
+const MAGIC: &[u8; 3] = b"LWD";
+/// The version that is written, and the only one that is read.
+const VERSION: u8 = 1;
+/// Bytes of the checksum at the end.
+const CHECKSUM_BYTES: usize = 4;
+
+/// Why bytes are no series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DumpFault {
+    /// They are something else, or damaged on their way.
+    #[error("DUMP payload version or checksum are wrong")]
+    Unknown,
+    /// A server of Redis made them.
+    #[error("the payload is a DUMP of Redis; Latewood restores its own only")]
+    Redis,
+    /// A later version of this database made them.
+    #[error("the payload has version {0} of Latewood's DUMP format, this server reads {VERSION}")]
+    Version(u8),
+    /// They are whole, but make no series.
+    #[error("Bad data format")]
+    Malformed,
+}
+
+/// Bytes of DUMP that passed their checksum.
+#[derive(Clone, Debug)]
+pub struct Dump<'a> {
+    options: Box<SeriesOptions>,
+    frames: &'a [u8],
+    newest: Option<Timestamp>,
+}
+
+impl<'a> Dump<'a> {
+    /// Reads all but the samples. Linear in the bytes, for their checksum.
+    ///
+    /// # Errors
+    /// All kinds of [`DumpFault`].
+    pub fn parse(bytes: &'a [u8]) -> std::result::Result<Self, DumpFault> {
+        let ours = bytes
+            .strip_prefix(MAGIC)
+            .and_then(|rest| rest.split_last_chunk::<CHECKSUM_BYTES>());
+        let Some((rest, sum)) = ours else {
+            return Err(foreign(bytes));
+        };
+        if crc32_iscsi(&bytes[..bytes.len() - CHECKSUM_BYTES]) != u32::from_le_bytes(*sum) {
+            return Err(foreign(bytes));
+        }
+        let (&version, mut rest) = rest.split_first().ok_or(DumpFault::Malformed)?;
+        if version != VERSION {
+            return Err(DumpFault::Version(version));
+        }
+        let record = take(&mut rest)
+            .and_then(|len| usize::try_from(len).ok())
+            .and_then(|len| rest.split_at_checked(len));
+        let (record, frames) = record.ok_or(DumpFault::Malformed)?;
+        let mut records = RecordIter::new(record);
+        match (records.next(), records.next()) {
+            (Some(Ok(Record::Build { options, .. })), None) => Ok(Self {
+                options,
+                frames,
+                newest: None,
+            }),
+            _ => Err(DumpFault::Malformed),
+        }
+    }
+
+    /// The options and labels of the series.
+    pub fn options(&self) -> &SeriesOptions {
+        &self.options
+    }
+
+    /// Reads the next samples, at most a frame's worth, ascending and newer
+    /// than those before; false at the end.
+    ///
+    /// # Errors
+    /// `Malformed`.
+    pub fn next(
+        &mut self,
+        timestamps: &mut Vec<Timestamp>,
+        values: &mut Vec<f64>,
+    ) -> std::result::Result<bool, DumpFault> {
+        timestamps.clear();
+        values.clear();
+        if self.frames.is_empty() {
+            return Ok(false);
+        }
+        let (frame, len) = Frame::parse(self.frames).map_err(|_| DumpFault::Malformed)?;
+        frame
+            .decode(timestamps, values)
+            .map_err(|_| DumpFault::Malformed)?;
+        self.frames = &self.frames[len..];
+        let follows = timestamps
+            .first()
+            .is_some_and(|&first| first >= 0 && self.newest.is_none_or(|newest| first > newest));
+        if !follows || !timestamps.is_sorted_by(|a, b| a < b) {
+            return Err(DumpFault::Malformed);
+        }
+        self.newest = timestamps.last().copied();
+        Ok(true)
+    }
+}
+
+/// Bytes that are not ours: Redis ends its own with two bytes of version and a
+/// CRC-64 of all before.
+fn foreign(bytes: &[u8]) -> DumpFault {
+    let is_redis = bytes.split_last_chunk::<8>().is_some_and(|(body, sum)| {
+        // Its versions count from 1; zeros would pass any checksum of zeros.
+        body.last_chunk::<2>()
+            .is_some_and(|version| *version != [0, 0])
+            && checksum(CrcAlgorithm::Crc64Redis, body) == u64::from_le_bytes(*sum)
+    });
+    match is_redis {
+        true => DumpFault::Redis,
+        false => DumpFault::Unknown,
+    }
+}
+
+/// Makes the bytes of a series, no more than `bytes_max`.
+pub(crate) struct Writer {
+    bytes: Vec<u8>,
+    bytes_max: usize,
+    encoder: Encoder,
+    hint: Hint,
+}
+
+impl Writer {
+    pub(crate) fn new(options: &SeriesOptions, bytes_max: usize) -> Result<Self> {
+        let mut record = GroupBuilder::new();
+        record.build(SeriesId(0), options);
+        let record = record.payload();
+        let mut len = [0; VARINT_BYTES_MAX];
+        let len_bytes = put(&mut len, 0, record.len() as u64);
+        let mut bytes = MAGIC.to_vec();
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&len[..len_bytes]);
+        bytes.extend_from_slice(record);
+        let writer = Self {
+            bytes,
+            bytes_max,
+            encoder: Encoder::new(),
+            hint: Hint::default(),
+        };
+        writer.check_len().map(|()| writer)
+    }
+
+    /// Adds a frame of samples, newer than all before.
+    pub(crate) fn samples(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
+        self.encoder
+            .encode(timestamps, values, &mut self.hint, &mut self.bytes)
+            .map_err(damaged)?;
+        self.check_len()
+    }
+
+    fn check_len(&self) -> Result<()> {
+        let bytes_max = self.bytes_max;
+        if self.bytes.len() + CHECKSUM_BYTES <= bytes_max {
+            return Ok(());
+        }
+        let text = format!("the dump has more than {bytes_max} bytes");
+        Err(Error::new(ErrorKind::Limit, text))
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        let sum = crc32_iscsi(&self.bytes);
+        self.bytes.extend_from_slice(&sum.to_le_bytes());
+        self.bytes
+    }
+}

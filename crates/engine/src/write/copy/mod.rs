@@ -1,0 +1,186 @@
+//! A series made whole from another one or from bytes: COPY, DUMP, RESTORE.
+//!
+//! The new series is built without a key ([`build`]), a few hundred samples
+//! under each lock, and gets its key when it is complete, in one group of the
+//! log. So nobody sees half of it, before a crash or after, and no writer
+//! waits for a long copy. Samples come from a snapshot of the source: writes
+//! that arrive meanwhile are not in the copy.
+//!
+//! The bytes of DUMP are this database's own ([`dump`]).
+//!
+//! Tested by `tests/db_copy.rs`, `tests/dump.rs` and the model test.
+
+mod build;
+mod dump;
+
+pub use dump::{Dump, DumpFault};
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::db::Db;
+use crate::keyspace::core::check_options;
+use crate::log::Position;
+use crate::query::{MergeSource, Source};
+use crate::series::Snapshot;
+use build::Build;
+use latewood_model::limits::FRAME_SAMPLES_MAX;
+use latewood_model::{SeriesOptions, Timestamp};
+
+/// What [`Db::restore`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// The series is there.
+    Made,
+    /// Its time had passed already: nothing is there, nor was anything.
+    Past,
+    /// Its time had passed already: what was there is removed.
+    Removed,
+    /// Another series is there and stays.
+    Taken,
+}
+
+/// A series as a copy takes it.
+struct Original {
+    options: SeriesOptions,
+    snapshot: Snapshot,
+    expires_at_ms: Option<i64>,
+}
+
+impl Db {
+    /// Copies the series under `from` to `to`: its samples, options, labels and
+    /// expiry. With `replace` a series under `to` goes; without, nothing
+    /// happens then. Whether there is a copy now. Linear in the samples.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Limit`, `Corrupt`, and those of the log. There is no copy
+    /// then, and `to` is as it was.
+    pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+        self.core.admit_write()?;
+        self.core.check_key(to)?;
+        let original = self.original(from)?;
+        if !replace && self.contains(to) {
+            return Ok((false, Position::default()));
+        }
+        let mut build = Build::begin(&self.core, to, &original.options)?;
+        each_batch(original.snapshot, |timestamps, values| {
+            build.push(timestamps, values)
+        })?;
+        build.publish(to, original.options, original.expires_at_ms, replace)
+    }
+
+    /// The series under `key` as bytes that [`Db::restore`] takes: its samples,
+    /// options and labels, not its expiry. Linear in the samples.
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
+        self.dump_within(key, usize::MAX)
+    }
+
+    /// The same, in at most `bytes_max` bytes: no more of the series is read
+    /// than what fits.
+    ///
+    /// # Errors
+    /// `Limit` where it is longer, and those of [`Db::dump`].
+    pub fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
+        let original = self.original(key)?;
+        let mut writer = dump::Writer::new(&original.options, bytes_max)?;
+        each_batch(original.snapshot, |timestamps, values| {
+            writer.samples(timestamps, values)
+        })?;
+        Ok(writer.finish())
+    }
+
+    /// Makes `dump` a series under `to` that expires at `expires_at_ms`,
+    /// milliseconds since the Unix epoch. One whose time has passed is not
+    /// made; with `replace` what was there goes all the same.
+    ///
+    /// # Errors
+    /// `Corrupt` where the samples do not decode, `Limit`, and those of the
+    /// log. There is no new series then, and `to` is as it was.
+    pub fn restore(
+        &self,
+        to: &[u8],
+        mut dump: Dump<'_>,
+        expires_at_ms: Option<i64>,
+        replace: bool,
+    ) -> Result<(Restored, Position)> {
+        self.core.admit_write()?;
+        self.core.check_key(to)?;
+        let options = dump.options().clone();
+        check_options(&options)?;
+        if !replace && self.contains(to) {
+            return Ok((Restored::Taken, Position::default()));
+        }
+        let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.env.clock.now_ms());
+        let mut build = match is_past {
+            true => None,
+            false => Some(Build::begin(&self.core, to, &options)?),
+        };
+        let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+        while dump.next(&mut timestamps, &mut values).map_err(damaged)? {
+            if let Some(build) = &mut build {
+                build.push(&timestamps, &values)?;
+            }
+        }
+        let Some(build) = build else {
+            // Without `replace`, whoever is under `to` came meanwhile and stays.
+            let removed: &[&[u8]] = if replace { &[to] } else { &[] };
+            let (count, position) = self.remove(removed)?;
+            let restored = match count {
+                0 => Restored::Past,
+                _ => Restored::Removed,
+            };
+            return Ok((restored, position));
+        };
+        let (is_made, position) = build.publish(to, options, expires_at_ms, replace)?;
+        match is_made {
+            true => Ok((Restored::Made, position)),
+            false => Ok((Restored::Taken, position)),
+        }
+    }
+
+    fn original(&self, key: &[u8]) -> Result<Original> {
+        let core = &self.core;
+        loop {
+            let (id, read, snapshot, options) = core.read_rows(key, |series, id, unread| {
+                let read = unread.check(Timestamp::MIN, Timestamp::MAX);
+                let snapshot = series.snapshot(core.blocks.floor(), Timestamp::MAX);
+                (id, read, snapshot, series.options(core.labels_of(id)))
+            })?;
+            read?;
+            let state = core.shards[core.shard_of(id)].lock();
+            let place = core.place_of(id);
+            // Gone already: whether it would have expired is not known any more.
+            if state.slab.get(place).is_some() {
+                return Ok(Original {
+                    options,
+                    snapshot,
+                    expires_at_ms: state.expiries.get(place),
+                });
+            }
+        }
+    }
+}
+
+/// Gives the samples of a snapshot to `take`, ascending, at most a frame's
+/// worth at a time.
+fn each_batch(
+    snapshot: Snapshot,
+    mut take: impl FnMut(&[Timestamp], &[f64]) -> Result<()>,
+) -> Result<()> {
+    let from = snapshot.from;
+    let mut source = MergeSource::new(snapshot, false)?;
+    let (mut timestamps, mut values) = (Vec::new(), Vec::new());
+    while source.next(&mut timestamps, &mut values)? {
+        let start = timestamps.partition_point(|&at| at < from);
+        let timestamps = timestamps[start..].chunks(FRAME_SAMPLES_MAX);
+        for (timestamps, values) in timestamps.zip(values[start..].chunks(FRAME_SAMPLES_MAX)) {
+            take(timestamps, values)?;
+        }
+    }
+    Ok(())
+}
+
+fn damaged(fault: DumpFault) -> Error {
+    Error::new(ErrorKind::Corrupt, fault.to_string())
+}

@@ -1,0 +1,104 @@
+//! The series of a sample, looked for under the lock of one shard.
+//!
+//! What a batch found before the lock may be gone by now, or may have come; and
+//! some series must not be written to under this lock alone. Each case has its
+//! answer in [`SeriesLookup`].
+//!
+//! Invariants: what is [`SeriesLookup::Here`] is in this shard, and no rule writes to
+//! it; a sample too old to be kept creates nothing. Tested by
+//! `tests/db_append.rs`, `tests/db_races.rs` and the model test.
+
+use crate::base::refusal::Refusal;
+use crate::keyspace::core::Core;
+use crate::observe::stages::{Laps, Stage};
+use crate::series::shard::ShardState;
+use crate::write::append::{Append, Create};
+use latewood_model::SeriesId;
+
+/// Where the series of a sample is, seen from one shard.
+pub(crate) enum SeriesLookup {
+    Here(SeriesId),
+    /// In this shard, and rules write to it: they must not have work left.
+    Destination(SeriesId),
+    /// In another shard, or to be created there.
+    Elsewhere,
+    Refused(Refusal),
+}
+
+impl Core {
+    /// The series for a sample in the shard whose lock is held. `found` is
+    /// what the look before the lock saw, if nothing was renamed since; it may
+    /// be gone.
+    #[inline]
+    pub(crate) fn find_in(
+        &self,
+        state: &mut ShardState,
+        shard: usize,
+        append: &Append<'_>,
+        found: Option<SeriesId>,
+        hash: u64,
+        laps: &mut impl Laps,
+    ) -> SeriesLookup {
+        if append.timestamp < 0 {
+            return SeriesLookup::Refused(Refusal::InvalidTimestamp);
+        }
+        match found {
+            Some(id) if state.destinations > 0 && self.is_destination(state, id) => {
+                SeriesLookup::Destination(id)
+            }
+            Some(id) if state.slab.get(self.place_of(id)).is_some() => SeriesLookup::Here(id),
+            _ => self.find_or_create(state, shard, append, hash, laps),
+        }
+    }
+
+    /// Finds a key under the lock of `shard`, or creates its series there.
+    #[cold]
+    fn find_or_create(
+        &self,
+        state: &mut ShardState,
+        shard: usize,
+        append: &Append<'_>,
+        hash: u64,
+        laps: &mut impl Laps,
+    ) -> SeriesLookup {
+        let found = self.keys.find(hash, append.key);
+        laps.end_for(Stage::SeriesLookup, 0);
+        match found {
+            Some(id) if self.shard_of(id) != shard => return SeriesLookup::Elsewhere,
+            // Whoever comes back for it removes it first.
+            Some(id) if self.is_expired(state, self.place_of(id)) => {
+                return SeriesLookup::Elsewhere;
+            }
+            Some(id) if self.is_destination(state, id) => return SeriesLookup::Destination(id),
+            Some(id) => return SeriesLookup::Here(id),
+            None => {}
+        }
+        // What will be refused makes no series.
+        if append.timestamp < self.blocks.floor() && !matches!(append.create, Create::Never) {
+            state.counters.refused += 1;
+            return SeriesLookup::Refused(Refusal::OlderThanFloor);
+        }
+        let created = match append.create {
+            Create::Never => return SeriesLookup::Refused(Refusal::NoSuchKey),
+            // Only this shard's lock keeps others from creating it too.
+            _ if self.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
+            // What comes along with it lives in other shards, too.
+            _ if self.compacts() => return SeriesLookup::Elsewhere,
+            Create::With(options) => self.create_in(state, append.key, hash, options, laps),
+            _ => match append.create.options(&self.defaults().series) {
+                Some(options) => self.create_in(state, append.key, hash, &options, laps),
+                None => Err(Refusal::NoSuchKey),
+            },
+        };
+        match created {
+            Ok(id) => SeriesLookup::Here(id),
+            Err(refusal) => SeriesLookup::Refused(refusal),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
+        let series = state.slab.get(self.place_of(id));
+        series.is_some_and(|series| series.source().is_some())
+    }
+}

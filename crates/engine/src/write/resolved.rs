@@ -1,0 +1,199 @@
+//! Writing to series that were looked up before: no key is hashed or compared.
+//!
+//! A program that writes to the same series again and again asks for each once
+//! ([`Db::resolve`], [`Db::select`]) and keeps what it got. Such a reference
+//! holds the very allocation of the key that the series has. A series that is
+//! gone, or has another key by now, does not have it any more, and no other
+//! series can have it while the reference lives: one comparison of pointers
+//! tells. So a stale reference is refused and never meets another series, be
+//! it one that got the same key later.
+//!
+//! Tested by `tests/db_resolved.rs`.
+
+use crate::base::error::Result;
+use crate::base::refusal::Refusal;
+use crate::db::Db;
+use crate::index::SeriesRef;
+use crate::keyspace::core::Core;
+use crate::log::Position;
+use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::series::shard::ShardState;
+use crate::write::append::{Append, Create, Outcome};
+use crate::write::scratch::Scratch;
+use latewood_model::{DuplicatePolicy, Timestamp};
+use std::sync::Arc;
+
+/// One sample for a series that was resolved before.
+#[derive(Clone, Copy, Debug)]
+pub struct AppendTo<'a> {
+    /// Its series.
+    pub series: &'a SeriesRef,
+    /// Milliseconds since the Unix epoch, not negative.
+    pub timestamp: Timestamp,
+    /// Any value; NaN is kept bit for bit.
+    pub value: f64,
+    /// The policy for this sample alone.
+    pub on_duplicate: Option<DuplicatePolicy>,
+}
+
+impl<'a> AppendTo<'a> {
+    /// The same by key.
+    fn by_key(&self) -> Append<'a> {
+        Append {
+            key: &self.series.key,
+            timestamp: self.timestamp,
+            value: self.value,
+            on_duplicate: self.on_duplicate,
+            create: Create::Never,
+        }
+    }
+}
+
+impl Db {
+    /// The series under `key`, to be written to by [`Db::append_resolved`]
+    /// until it is removed, renamed or expires.
+    ///
+    /// # Errors
+    /// `NoSuchKey`.
+    pub fn resolve(&self, key: &[u8]) -> Result<SeriesRef> {
+        let (state, id) = self.core.lock_series(key)?;
+        let series = state.slab.get(self.core.place_of(id));
+        // A series that a key leads to is in its place while its shard is locked.
+        let key = series.map_or_else(|| key.into(), |series| series.key.clone());
+        Ok(SeriesRef { id, key })
+    }
+
+    /// Appends a batch to series that were resolved before: as [`Db::append`],
+    /// without a look for any key. A series that was removed or renamed since,
+    /// or has expired, refuses its samples as [`Refusal::StaleSeries`], also
+    /// where another one has its key now.
+    ///
+    /// # Errors
+    /// Those of [`Db::append`].
+    pub fn append_resolved(
+        &self,
+        batch: &[AppendTo<'_>],
+        scratch: &mut Scratch,
+    ) -> Result<Position> {
+        match self.core.stages.due() {
+            Some(mut timed) => self.core.append_resolved(batch, scratch, &mut timed),
+            None => self.core.append_resolved(batch, scratch, &mut Untimed),
+        }
+    }
+}
+
+impl Core {
+    fn append_resolved<L: Laps>(
+        &self,
+        batch: &[AppendTo<'_>],
+        scratch: &mut Scratch,
+        laps: &mut L,
+    ) -> Result<Position> {
+        self.admit_write()?;
+        let shards = batch.iter().map(|append| self.shard_of(append.series.id));
+        scratch.place(shards, self.shards.len());
+        laps.end_for(Stage::SeriesLookup, batch.len());
+        let default_policy = self.default_policy();
+        let mut position = Position::default();
+        for shard in 0..self.shards.len() {
+            let places = scratch.of_shard(shard);
+            if places.is_empty() {
+                continue;
+            }
+            let mut state = self.shards[shard].lock();
+            laps.end(Stage::LockWait);
+            laps.enter(&mut state.sealer);
+            let overdue_ms = self.overdue_ms(&state);
+            let order = &scratch.order[places.clone()];
+            state.touch_checked(order.iter().map(|&at| {
+                let append = &batch[at as usize];
+                (self.place_of(append.series.id), append.timestamp)
+            }));
+            for place in places.clone() {
+                let order = &scratch.order[places.clone()];
+                state.prefetch(place - places.start, |n| {
+                    let append = &batch[*order.get(n)? as usize];
+                    Some(self.place_of(append.series.id))
+                });
+                let index = scratch.order[place] as usize;
+                let append = &batch[index];
+                let slab_place = self.place_of(append.series.id);
+                let is_due = |now_ms| state.expiries.is_due(slab_place, now_ms);
+                let is_destination =
+                    || state.destinations > 0 && self.is_destination(&state, append.series.id);
+                if overdue_ms.is_some_and(is_due) || is_destination() {
+                    scratch.moved.push(index as u32);
+                    continue;
+                }
+                scratch.outcomes[index] =
+                    self.append_here(&mut state, append, default_policy, laps);
+                if state.group.len_bytes() > self.group_bytes_max() / 4 {
+                    position = position.max(self.log_group_timed(&mut state, laps)?);
+                }
+            }
+            position = position.max(self.log_group_timed(&mut state, laps)?);
+            laps.leave(&mut state.sealer);
+        }
+        for moved in 0..scratch.moved.len() {
+            let index = scratch.moved[moved] as usize;
+            let (outcome, end) = self.append_with_rules(&batch[index], default_policy)?;
+            scratch.outcomes[index] = outcome;
+            position = position.max(end);
+        }
+        Ok(position)
+    }
+
+    /// Appends to a series in the shard whose lock is held.
+    #[inline]
+    fn append_here(
+        &self,
+        state: &mut ShardState,
+        append: &AppendTo<'_>,
+        default_policy: DuplicatePolicy,
+        laps: &mut impl Laps,
+    ) -> Outcome {
+        if !self.is_current(state, append.series) {
+            return Err(Refusal::StaleSeries);
+        }
+        if append.timestamp < 0 {
+            return Err(Refusal::InvalidTimestamp);
+        }
+        let (append, id) = (append.by_key(), append.series.id);
+        self.append_to(state, &append, id, default_policy, laps)
+    }
+
+    /// Whether the series is there and has the key it had when it was resolved.
+    #[inline]
+    fn is_current(&self, state: &ShardState, series: &SeriesRef) -> bool {
+        let held = state.slab.get(self.place_of(series.id));
+        held.is_some_and(|held| Arc::ptr_eq(&held.key, &series.key))
+    }
+
+    /// Appends a sample to a series that may have expired, or that rules write
+    /// to: what is to be done first takes other locks.
+    #[cold]
+    fn append_with_rules(
+        &self,
+        append: &AppendTo<'_>,
+        default_policy: DuplicatePolicy,
+    ) -> Result<(Outcome, Position)> {
+        let SeriesRef { id, key } = append.series;
+        loop {
+            self.purge(key)?;
+            let unread = self.recompute_destination(key)?;
+            let mut state = self.shards[self.shard_of(*id)].lock();
+            // Its time came while this was on its way here.
+            if self.is_current(&state, append.series) && self.is_expired(&state, self.place_of(*id))
+            {
+                continue;
+            }
+            let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
+            let outcome = match is_current && unread.check(at, at).is_err() {
+                // What its rule has yet to write there would follow.
+                true => Err(Refusal::Damaged),
+                false => self.append_here(&mut state, append, default_policy, &mut Untimed),
+            };
+            return Ok((outcome, self.log_group(&mut state)?));
+        }
+    }
+}

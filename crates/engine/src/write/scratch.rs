@@ -1,0 +1,109 @@
+//! The memory of one batch on its way: keys as hashes and ids, and the samples
+//! of each shard together.
+//!
+//! Everything is found out for the whole batch before the first lock, so that a
+//! shard's lock is held for its own samples only. The samples are put in order
+//! by counting: one pass to count those of each shard, one to place them.
+//!
+//! Invariants: `order` holds each index of the batch once; the places of a
+//! shard lie together, in the order of the batch. Once grown, nothing is
+//! allocated. Tested by the database's tests.
+
+use crate::base::refusal::Refusal;
+use crate::keyspace::keys::Keys;
+use crate::observe::stages::{Laps, Stage};
+use crate::write::append::{Append, Outcome};
+use latewood_model::SeriesId;
+use std::ops::Range;
+
+/// Reusable memory of the write path; keep one per thread.
+#[derive(Default)]
+pub struct Scratch {
+    pub(crate) hashes: Vec<u64>,
+    pub(crate) ids: Vec<Option<SeriesId>>,
+    shards: Vec<u32>,
+    /// Batch indexes, those of one shard together, each in batch order.
+    pub(crate) order: Vec<u32>,
+    pub(crate) starts: Vec<u32>,
+    /// Batch indexes whose series was not in the shard it was looked for in.
+    pub(crate) moved: Vec<u32>,
+    pub(crate) outcomes: Vec<Outcome>,
+}
+
+impl Scratch {
+    /// Empty memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The outcomes of the last batch, in its order.
+    pub fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    /// Finds out where the samples of a batch belong.
+    pub(crate) fn locate(
+        &mut self,
+        batch: &[Append<'_>],
+        keys: &Keys,
+        shard_count: usize,
+        laps: &mut impl Laps,
+    ) {
+        self.hashes.clear();
+        self.hashes
+            .extend(batch.iter().map(|append| keys.hash(append.key)));
+        laps.end_for(Stage::SeriesId, batch.len());
+        self.ids.clear();
+        let all = batch.iter().map(|append| append.key);
+        keys.find_all(&self.hashes, all, &mut self.ids);
+        self.shards.clear();
+        let mask = shard_count - 1;
+        self.shards.extend(self.ids.iter().zip(&self.hashes).map(
+            // A new series lives in the shard its hash names.
+            |(id, &hash)| id.map_or(hash as usize, |id| id.0 as usize) as u32 & mask as u32,
+        ));
+        self.begin(shard_count);
+        laps.end_for(Stage::SeriesLookup, batch.len());
+    }
+
+    /// Begins a batch whose samples are for `shards`, each below `shard_count`.
+    pub(crate) fn place(&mut self, shards: impl Iterator<Item = usize>, shard_count: usize) {
+        self.shards.clear();
+        self.shards.extend(shards.map(|shard| shard as u32));
+        self.begin(shard_count);
+    }
+
+    /// Where in `order` the samples for `shard` stand.
+    pub(crate) fn of_shard(&self, shard: usize) -> Range<usize> {
+        self.starts[shard] as usize..self.starts[shard + 1] as usize
+    }
+
+    fn begin(&mut self, shard_count: usize) {
+        self.group_by_shard(shard_count);
+        self.moved.clear();
+        self.outcomes.clear();
+        self.outcomes
+            .resize(self.shards.len(), Err(Refusal::NoSuchKey));
+    }
+
+    fn group_by_shard(&mut self, shard_count: usize) {
+        self.starts.clear();
+        self.starts.resize(shard_count + 1, 0);
+        for &shard in &self.shards {
+            self.starts[shard as usize + 1] += 1;
+        }
+        for shard in 0..shard_count {
+            self.starts[shard + 1] += self.starts[shard];
+        }
+        self.order.clear();
+        self.order.resize(self.shards.len(), 0);
+        for (index, &shard) in self.shards.iter().enumerate() {
+            let place = &mut self.starts[shard as usize];
+            self.order[*place as usize] = index as u32;
+            *place += 1;
+        }
+        // Each start has moved to the next shard's: shift them back.
+        self.starts.copy_within(0..shard_count, 1);
+        self.starts[0] = 0;
+    }
+}

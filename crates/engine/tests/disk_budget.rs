@@ -1,0 +1,164 @@
+//! The disk budget of a real directory, seen from outside.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+use latewood_engine::io::Env;
+use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, Options, Scratch};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+const BUDGET: u64 = 16 << 20;
+/// What blocks being written may take on top.
+const SLACK: u64 = BUDGET / 4;
+const SERIES: i64 = 64;
+
+/// What `du` says: bytes of all pages of all files below `dir`.
+fn du(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    entries
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            // A file may go while one looks.
+            match std::fs::symlink_metadata(&path) {
+                Ok(found) if found.is_dir() => found.blocks() * 512 + du(&path),
+                Ok(found) => found.blocks() * 512,
+                Err(_) => 0,
+            }
+        })
+        .sum()
+}
+
+fn open(dir: &Path, wal: bool) -> Db {
+    let options = Options {
+        wal,
+        disk_budget_bytes: BUDGET,
+        shards: 2,
+        ..Options::default()
+    };
+    Db::open(&Env::real(), dir, options, Defaults::default()).unwrap()
+}
+
+/// Values that no coding makes small.
+fn noise(at: i64) -> f64 {
+    f64::from_bits((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12 | 0x3ff0 << 48)
+}
+
+/// One sample for each series at each time; refused ones are sent again.
+fn ingest(db: &Db, dir: &Path, times: std::ops::Range<i64>) -> u64 {
+    let keys: Vec<String> = (0..SERIES).map(|n| format!("series:{n}")).collect();
+    let (mut scratch, mut most) = (Scratch::new(), 0);
+    for start in times.clone().step_by(16) {
+        let rows = (start..times.end.min(start + 16)).flat_map(|at| {
+            keys.iter().zip(0..).map(move |(key, n)| Append {
+                key: key.as_bytes(),
+                timestamp: at,
+                value: noise(at * SERIES + n),
+                on_duplicate: None,
+                create: Create::Defaults,
+            })
+        });
+        let batch: Vec<Append<'_>> = rows.collect();
+        while let Err(error) = db.append(&batch, &mut scratch) {
+            assert_eq!(error.kind(), ErrorKind::DiskBudget, "{error}");
+        }
+        assert!(scratch.outcomes().iter().all(Result::is_ok));
+        if start % 512 == 0 {
+            most = most.max(du(dir));
+        }
+    }
+    most
+}
+
+fn a_ring(wal: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), wal);
+    assert!(!wal || du(dir.path()) < BUDGET / 4, "{}", du(dir.path()));
+    // Ten times the budget as a log, five as blocks.
+    let times = 10 * BUDGET as i64 / 16 / SERIES;
+    let most = ingest(&db, dir.path(), 0..times);
+    let room = db.disk_budget_stats();
+    assert!(most <= BUDGET + SLACK, "{most} bytes, {room:?}");
+    assert_eq!(room.budget_bytes, BUDGET);
+    let newest = db.last_sample(b"series:7").unwrap().unwrap();
+    assert_eq!(newest.timestamp, times - 1);
+    assert!(db.merge_stats().floor_raised_by_budget > 0);
+    db.close().unwrap();
+
+    let db = open(dir.path(), wal);
+    let most = ingest(&db, dir.path(), times..times + times / 8);
+    assert!(most <= BUDGET + SLACK, "{most} bytes after a restart");
+    // What is counted is what is there.
+    db.flush().unwrap();
+    let looks = (0..500).map(|_| {
+        // The log may be removing segments just now.
+        std::thread::sleep(Duration::from_millis(10));
+        (db.disk_budget_stats().used_bytes, du(dir.path()))
+    });
+    let is_same = |&(counted, there): &(u64, u64)| counted.abs_diff(there) < BUDGET / 8;
+    let mut looks = looks.skip_while(|look| !is_same(look));
+    assert!(
+        looks.next().is_some(),
+        "{:?}, {}",
+        db.disk_budget_stats(),
+        du(dir.path())
+    );
+}
+
+#[test]
+fn the_directory_stays_within_its_budget() {
+    a_ring(true);
+}
+
+#[test]
+fn the_directory_stays_within_its_budget_without_a_log() {
+    a_ring(false);
+}
+
+/// A log of long segments from a time without a budget.
+#[test]
+fn a_budget_that_comes_later_shortens_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        shards: 2,
+        ..Options::default()
+    };
+    let db = Db::open(&Env::real(), dir.path(), options, Defaults::default()).unwrap();
+    let refused = db.set_disk_budget(BUDGET).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(refused.to_string().contains("1073741824"), "{refused}");
+    db.set_disk_budget(1 << 30).unwrap();
+    assert_eq!(db.disk_budget(), 1 << 30);
+    ingest(&db, dir.path(), 0..1000);
+    assert!(du(dir.path()) > 2 * BUDGET);
+    db.close().unwrap();
+    let db = open(dir.path(), true);
+    ingest(&db, dir.path(), 1000..4000);
+    db.flush().unwrap();
+    // What was flushed goes with the next write.
+    ingest(&db, dir.path(), 4000..8000);
+    assert!(du(dir.path()) <= BUDGET + SLACK, "{}", du(dir.path()));
+}
+
+#[test]
+fn old_samples_are_refused_from_the_first_write_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options {
+        retention_ms: 3_600_000,
+        ..Options::default()
+    };
+    let db = Db::open(&Env::real(), dir.path(), options, Defaults::default()).unwrap();
+    let old = Append {
+        key: b"k",
+        timestamp: 1,
+        value: 1.0,
+        on_duplicate: None,
+        create: Create::Defaults,
+    };
+    let mut scratch = Scratch::new();
+    db.append(&[old], &mut scratch).unwrap();
+    let refusal = latewood_engine::Refusal::OlderThanFloor;
+    assert_eq!(scratch.outcomes(), [Err(refusal)]);
+    assert_eq!(db.retention_ms(), 3_600_000);
+}

@@ -1,0 +1,152 @@
+//! Failing writes, syncs, creates and renames: the first one stops the log.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+mod log_support;
+
+use latewood_engine::ErrorKind;
+use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
+use latewood_engine::log::{Log, Position};
+use log_support::{Ledger, append, open};
+use std::io;
+use std::sync::Barrier;
+use std::thread;
+
+/// Appends, syncs and rolls until something fails; what failed.
+fn until_failure(wal: &Log, ledger: &mut Ledger) -> latewood_engine::Error {
+    for n in 1..200 {
+        ledger.appended.push(n);
+        match append(wal, n) {
+            Ok(position) => ledger.positions.push(position),
+            Err(error) => return error,
+        }
+        if n == 50 {
+            ledger.trimmed = Position(48);
+            wal.trim(ledger.trimmed).unwrap();
+        }
+        if let Err(error) = wal
+            .background_tick()
+            .and_then(|()| wal.sync_to(wal.written()))
+        {
+            return error;
+        }
+        ledger.durable = wal.durable();
+    }
+    panic!("nothing failed");
+}
+
+#[test]
+fn the_first_failure_stops_the_log_for_good() {
+    for op in [
+        Op::Write,
+        Op::Sync,
+        Op::Create,
+        Op::Rename,
+        Op::SyncDir,
+        Op::Remove,
+    ] {
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
+            let disk = SimDisk::new();
+            let (wal, ..) = open(&disk.env(1)).unwrap();
+            let already = if op == Op::Rename || op == Op::Remove {
+                0
+            } else {
+                2
+            };
+            disk.plan(Fault {
+                op: Some(op),
+                after: already,
+                trouble: Trouble::Fail(kind),
+            });
+            let mut ledger = Ledger::default();
+            let first = until_failure(&wal, &mut ledger);
+            assert_eq!(first.kind(), ErrorKind::Io, "{op:?}: {first}");
+            let operations = disk.count_all();
+            let durable = wal.durable();
+            for _ in 0..3 {
+                let later = append(&wal, 999).unwrap_err();
+                assert_eq!(later.kind(), ErrorKind::Halted, "{op:?}");
+                assert!(later.to_string().contains(&first.to_string()), "{later}");
+                for refused in [wal.background_tick(), wal.trim(Position(1)), wal.close()] {
+                    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Halted);
+                }
+                if wal.written() > durable {
+                    let refused = wal.sync_to(wal.written()).unwrap_err();
+                    assert_eq!(refused.kind(), ErrorKind::Halted);
+                }
+            }
+            assert_eq!(
+                disk.count_all(),
+                operations,
+                "a halted log leaves the disk alone"
+            );
+            assert_eq!(wal.durable(), durable);
+            assert!(wal.stats().halted.is_some());
+            for seed in 0..20 {
+                let (_, seen, _) = open(&disk.crash(seed).env(seed)).unwrap();
+                ledger.verdict(&seen, false).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_was_durable_before_a_failure_still_answers_so() {
+    let disk = SimDisk::new();
+    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let position = append(&wal, 1).unwrap();
+    wal.sync_to(position).unwrap();
+    disk.plan(Fault {
+        op: Some(Op::Write),
+        after: 0,
+        trouble: Trouble::Fail(io::ErrorKind::Other),
+    });
+    append(&wal, 2).unwrap_err();
+    wal.sync_to(position).unwrap();
+}
+
+#[test]
+fn a_failed_open_says_what_failed() {
+    for op in [Op::Create, Op::Write, Op::SyncDir] {
+        let disk = SimDisk::new();
+        disk.plan(Fault {
+            op: Some(op),
+            after: 0,
+            trouble: Trouble::Fail(io::ErrorKind::StorageFull),
+        });
+        let error = open(&disk.env(1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io);
+        assert!(error.to_string().contains("segment"), "{error}");
+        let (_, seen, _) = open(&disk.env(2)).unwrap();
+        assert!(seen.is_empty());
+    }
+}
+
+#[test]
+fn everyone_who_waits_for_a_failed_sync_hears_of_it() {
+    const THREADS: u64 = 8;
+    let disk = SimDisk::new();
+    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let syncs = disk.count(Op::Sync);
+    disk.plan(Fault {
+        op: Some(Op::Sync),
+        after: 0,
+        trouble: Trouble::Fail(io::ErrorKind::Other),
+    });
+    let all_written = Barrier::new(THREADS as usize);
+    let answers = thread::scope(|scope| {
+        let waiters = [(); THREADS as usize].map(|()| {
+            scope.spawn(|| {
+                let position = append(&wal, 5).unwrap();
+                all_written.wait();
+                wal.sync_to(position).unwrap_err().kind()
+            })
+        });
+        waiters.map(|waiter| waiter.join().unwrap())
+    });
+    let leaders = answers.iter().filter(|&&kind| kind == ErrorKind::Io);
+    assert_eq!(leaders.count(), 1, "{answers:?}");
+    let followers = answers.iter().filter(|&&kind| kind == ErrorKind::Halted);
+    assert_eq!(followers.count() as u64, THREADS - 1, "{answers:?}");
+    assert_eq!(wal.durable(), Position(0));
+    assert_eq!(disk.count(Op::Sync), syncs + 1, "nobody syncs again");
+}

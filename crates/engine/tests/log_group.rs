@@ -1,0 +1,339 @@
+//! Groups and records: what is put in comes out bit for bit, and bytes that
+//! no writer made are refused without a panic.
+#![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
+
+use latewood_engine::ErrorKind;
+use latewood_engine::log::{GroupBuilder, Record, RecordIter};
+use latewood_model::limits::CHUNK_SIZE_BYTES_MAX;
+use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions};
+use proptest::prelude::*;
+
+/// A record that owns its key.
+#[derive(Clone, Debug)]
+enum Entry {
+    Sample(u32, i64, f64, DuplicatePolicy),
+    Create(u32, Vec<u8>, SeriesOptions),
+    Alter(u32, SeriesOptions),
+    DeleteRange(u32, i64, i64),
+    DeleteSeries(u32),
+    Rename(u32, Vec<u8>),
+    Expire(u32, Option<i64>),
+    Build(u32, SeriesOptions),
+    RuleLeft(u32, u32, i64, i64),
+    FlushAll,
+}
+
+impl Entry {
+    fn put(&self, group: &mut GroupBuilder) {
+        match self {
+            Self::Sample(id, at, value, policy) => {
+                group.sample(SeriesId(*id), *at, *value, *policy);
+            }
+            Self::Create(id, key, options) => group.create(SeriesId(*id), key, options),
+            Self::Alter(id, options) => group.alter(SeriesId(*id), options),
+            Self::DeleteRange(id, from, to) => group.delete_range(SeriesId(*id), *from, *to),
+            Self::DeleteSeries(id) => group.delete_series(SeriesId(*id)),
+            Self::Rename(id, key) => group.rename(SeriesId(*id), key),
+            Self::Expire(id, at_ms) => group.expire(SeriesId(*id), *at_ms),
+            Self::Build(id, options) => group.build(SeriesId(*id), options),
+            Self::RuleLeft(id, to, first, last) => {
+                group.rule_left(SeriesId(*id), SeriesId(*to), (*first, *last));
+            }
+            Self::FlushAll => group.flush_all(),
+        }
+    }
+
+    fn record(&self) -> Record<'_> {
+        match self.clone() {
+            Self::Sample(id, timestamp, value, policy) => Record::Sample {
+                id: SeriesId(id),
+                timestamp,
+                value,
+                policy,
+            },
+            Self::Create(id, _, options) => Record::Create {
+                id: SeriesId(id),
+                key: self.key().into(),
+                options: Box::new(options),
+            },
+            Self::Alter(id, options) => Record::Alter {
+                id: SeriesId(id),
+                options: Box::new(options),
+            },
+            Self::DeleteRange(id, from, to) => Record::DeleteRange {
+                id: SeriesId(id),
+                from,
+                to,
+            },
+            Self::DeleteSeries(id) => Record::DeleteSeries { id: SeriesId(id) },
+            Self::Rename(id, _) => Record::Rename {
+                id: SeriesId(id),
+                key: self.key(),
+            },
+            Self::Expire(id, at_ms) => Record::Expire {
+                id: SeriesId(id),
+                at_ms,
+            },
+            Self::Build(id, options) => Record::Build {
+                id: SeriesId(id),
+                options: Box::new(options),
+            },
+            Self::RuleLeft(id, destination, first, last) => Record::RuleLeft {
+                id: SeriesId(id),
+                destination: SeriesId(destination),
+                first,
+                last,
+            },
+            Self::FlushAll => Record::FlushAll,
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        match self {
+            Self::Create(_, key, _) | Self::Rename(_, key) => key,
+            _ => &[],
+        }
+    }
+}
+
+fn policies() -> impl Strategy<Value = DuplicatePolicy> {
+    proptest::sample::select(DuplicatePolicy::ALL.to_vec())
+}
+
+fn options() -> impl Strategy<Value = SeriesOptions> {
+    let label = || "[a-z]{1,9}";
+    (
+        any::<u64>(),
+        6..=CHUNK_SIZE_BYTES_MAX / 8,
+        any::<bool>(),
+        proptest::option::of(policies()),
+        (any::<u64>(), 0.0..1e9_f64),
+        proptest::collection::vec((label(), label()), 0..5),
+    )
+        .prop_map(|(retention_ms, eighths, plain, policy, ignore, labels)| {
+            let pairs = labels.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+            SeriesOptions {
+                retention_ms,
+                chunk_size_bytes: eighths * 8,
+                encoding: match plain {
+                    true => Encoding::Uncompressed,
+                    false => Encoding::Compressed,
+                },
+                duplicate_policy: policy,
+                ignore: Ignore {
+                    max_time_diff_ms: ignore.0,
+                    max_value_diff: ignore.1,
+                },
+                labels: Labels::new(pairs).unwrap(),
+            }
+        })
+}
+
+/// Decimals, integers and any bits but NaN, which equals nothing.
+fn values() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        (-1_000_000_i64..1_000_000, 0..5_u32).prop_map(|(m, e)| m as f64 / 10_f64.powi(e as i32)),
+        any::<i32>().prop_map(f64::from),
+        any::<u64>()
+            .prop_map(f64::from_bits)
+            .prop_filter("comparable", |value| !value.is_nan()),
+    ]
+}
+
+fn entries() -> impl Strategy<Value = Entry> {
+    let ids = || prop_oneof![0..9_u32, any::<u32>()];
+    let keys = || proptest::collection::vec(any::<u8>(), 0..40);
+    prop_oneof![
+        9 => (ids(), prop_oneof![0..2000_i64, any::<i64>()], values(), policies())
+            .prop_map(|(id, at, value, policy)| Entry::Sample(id, at, value, policy)),
+        1 => (ids(), keys(), options()).prop_map(|(id, key, o)| Entry::Create(id, key, o)),
+        2 => (0..3_000_u32).prop_map(fleet),
+        1 => (ids(), options()).prop_map(|(id, options)| Entry::Alter(id, options)),
+        1 => (ids(), any::<i64>(), any::<i64>()).prop_map(|(i, f, t)| Entry::DeleteRange(i, f, t)),
+        1 => ids().prop_map(Entry::DeleteSeries),
+        1 => (ids(), keys()).prop_map(|(id, key)| Entry::Rename(id, key)),
+        1 => (ids(), proptest::option::of(1..=i64::MAX))
+            .prop_map(|(id, at_ms)| Entry::Expire(id, at_ms)),
+        1 => (ids(), options()).prop_map(|(id, options)| Entry::Build(id, options)),
+        1 => (ids(), ids(), any::<i64>(), any::<i64>())
+            .prop_map(|(i, d, f, l)| Entry::RuleLeft(i, d, f, l)),
+        1 => Just(Entry::FlushAll),
+    ]
+}
+
+fn group_of(entries: &[Entry]) -> GroupBuilder {
+    let mut group = GroupBuilder::new();
+    group.begin(0);
+    entries.iter().for_each(|entry| entry.put(&mut group));
+    group
+}
+
+proptest! {
+    #[test]
+    fn records_come_back_as_they_went_in(entries in proptest::collection::vec(entries(), 0..60)) {
+        let group = group_of(&entries);
+        prop_assert_eq!(group.is_empty(), entries.is_empty());
+        prop_assert_eq!(group.len_bytes(), group.payload().len());
+        let records: Vec<_> = RecordIter::new(group.payload()).map(|r| r.unwrap()).collect();
+        let expected: Vec<_> = entries.iter().map(Entry::record).collect();
+        prop_assert_eq!(records, expected);
+    }
+
+    #[test]
+    fn a_cut_payload_gives_the_records_before_the_cut(entries in proptest::collection::vec(entries(), 1..12)) {
+        let group = group_of(&entries);
+        let expected: Vec<_> = entries.iter().map(Entry::record).collect();
+        for cut in 0..group.len_bytes() {
+            let mut whole = 0;
+            for record in RecordIter::new(&group.payload()[..cut]) {
+                match record {
+                    Ok(record) => prop_assert_eq!(&record, &expected[whole]),
+                    Err(error) => {
+                        prop_assert_eq!(error.kind(), ErrorKind::Corrupt);
+                        break;
+                    }
+                }
+                whole += 1;
+            }
+            prop_assert!(whole < entries.len());
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes: Vec<u8>) {
+        let records = RecordIter::new(&bytes);
+        let read = records.take_while(Result::is_ok).count();
+        prop_assert!(read <= bytes.len());
+    }
+
+    #[test]
+    fn nan_payloads_survive(payload in 1..1_u64 << 51, negative: bool) {
+        let bits = 0x7ff0_0000_0000_0000 | payload | u64::from(negative) << 63;
+        let group = group_of(&[Entry::Sample(1, 1, f64::from_bits(bits), DuplicatePolicy::Last)]);
+        let record = RecordIter::new(group.payload()).next().unwrap().unwrap();
+        let Record::Sample { value, .. } = record else { panic!("a sample") };
+        prop_assert_eq!(value.to_bits(), bits);
+    }
+}
+
+fn fleet(number: u32) -> Entry {
+    let (host, rack) = (format!("host_{number}"), format!("{}", number % 7));
+    let labels = [
+        ("hostname", &*host),
+        ("region", "eu-west-1"),
+        ("rack", &rack),
+    ];
+    let labels = labels.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    let options = SeriesOptions {
+        labels: Labels::new(labels).unwrap(),
+        ..SeriesOptions::default()
+    };
+    let key = format!("cpu:usage_user:{number:07}").into_bytes();
+    Entry::Create(number, key, options)
+}
+
+#[test]
+fn series_of_a_fleet_take_what_tells_them_apart() {
+    let all: Vec<Entry> = (0..50).map(|number| fleet(1_000 + 2 * number)).collect();
+    let group = group_of(&all);
+    assert!(group.len_bytes() <= 50 * 14 + 120, "{}", group.len_bytes());
+    let records = RecordIter::new(group.payload()).map(|record| record.unwrap());
+    assert!(records.eq(all.iter().map(Entry::record)));
+    // The first stands alone; of the next: the tag, the step of the id, the
+    // key's first 18 bytes and 4 more, and a head before each value's rest.
+    let bytes = group_of(&[fleet(98), fleet(1_000)]).payload().to_vec();
+    let alone = group_of(&[fleet(98)]).len_bytes();
+    let expected = b"\x1b\x32\x1c\x25\x091000\x541000\x90\x016";
+    let expected = &expected[..];
+    assert_eq!(&bytes[alone..], expected, "needs a new format version");
+}
+
+#[test]
+fn other_names_and_options_stand_in_full() {
+    let Entry::Create(id, key, options) = fleet(7) else {
+        panic!("a creation")
+    };
+    let labels = |names: &[&str]| {
+        let pairs = names
+            .iter()
+            .map(|name| (name.as_bytes(), &b"eu-west-1"[..]));
+        Labels::new(pairs).unwrap()
+    };
+    let mut all = vec![fleet(7)];
+    for names in [
+        &["hostname", "region"][..],
+        &["a", "b", "c"],
+        &[],
+        &["a", "b", "c", "d"],
+    ] {
+        let labels = labels(names);
+        all.push(Entry::Create(
+            id,
+            key.clone(),
+            SeriesOptions {
+                labels,
+                ..options.clone()
+            },
+        ));
+    }
+    for retention_ms in [1, 0] {
+        let options = SeriesOptions {
+            retention_ms,
+            ..options.clone()
+        };
+        all.push(Entry::Create(id, Vec::new(), options));
+    }
+    let long = "x".repeat(300);
+    for value in ["", "y", "yz"].map(|end| format!("{long}{end}")) {
+        let labels = Labels::new([(&b"a"[..], value.as_bytes())]).unwrap();
+        all.push(Entry::Create(
+            u32::MAX,
+            key.clone(),
+            SeriesOptions {
+                labels,
+                ..options.clone()
+            },
+        ));
+    }
+    let group = group_of(&all);
+    let records = RecordIter::new(group.payload()).map(|record| record.unwrap());
+    assert!(records.eq(all.iter().map(Entry::record)));
+}
+
+#[test]
+fn a_difference_from_nothing_is_damage() {
+    let whole = group_of(&[fleet(1), fleet(2)]);
+    let alone = group_of(&[fleet(1)]).len_bytes();
+    let mut records = RecordIter::new(&whole.payload()[alone..]);
+    let error = records.next().unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn a_round_of_fifty_devices_takes_about_three_bytes_each() {
+    let mut group = GroupBuilder::new();
+    group.begin(0);
+    for id in 0..50 {
+        let value = 20.0 + f64::from(id) / 10.0;
+        group.sample(
+            SeriesId(id),
+            1_700_000_000_000,
+            value,
+            DuplicatePolicy::Block,
+        );
+    }
+    assert!(group.len_bytes() <= 160, "{} bytes", group.len_bytes());
+}
+
+#[test]
+fn a_reused_builder_starts_over() {
+    let entry = Entry::Sample(7, 1000, 2.5, DuplicatePolicy::Last);
+    let fresh = group_of(std::slice::from_ref(&entry));
+    let mut used = group_of(&[
+        Entry::FlushAll,
+        Entry::Sample(9, 5, 1.25, DuplicatePolicy::Max),
+    ]);
+    used.begin(0);
+    entry.put(&mut used);
+    assert_eq!(used.payload(), fresh.payload());
+}
