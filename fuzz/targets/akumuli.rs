@@ -3,7 +3,7 @@
 #![no_main]
 
 use latewood_wire::akumuli::Writer;
-use latewood_wire::intake::testing::Collected;
+use latewood_wire::testing::Collected;
 use latewood_wire::lines::{Lines, Step};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 //! pieces gives what it gives whole.
 #![no_main]
 
-use latewood_wire::intake::testing::Collected;
+use latewood_wire::testing::Collected;
 use latewood_wire::prometheus::exposition::Decoder;
 use libfuzzer_sys::fuzz_target;
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use latewood_wire::influx::{Decoder, Precision};
-use latewood_wire::intake::testing::Collected;
+use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -2,7 +2,7 @@
 //! either a sample or a refusal.
 #![no_main]
 
-use latewood_wire::intake::testing::Collected;
+use latewood_wire::testing::Collected;
 use latewood_wire::opentsdb::{Writer, json};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 //! a time and a value that OpenTSDB's range allows.
 #![no_main]
 
-use latewood_wire::intake::testing::Collected;
+use latewood_wire::testing::Collected;
 use latewood_wire::lines::{Lines, Step};
 use latewood_wire::opentsdb::telnet::{self, Request};
 use latewood_wire::opentsdb::{Writer, refuse};

@@ -2,7 +2,7 @@
 //! was read gives the same samples a second time.
 #![no_main]
 
-use latewood_wire::intake::testing::Collected;
+use latewood_wire::testing::Collected;
 use latewood_wire::otlp::{Decoder, Encoding, read, weight};
 use libfuzzer_sys::fuzz_target;
 

@@ -2,7 +2,7 @@
 //! sample that is taken has a key that can be read back.
 #![no_main]
 
-use latewood_wire::intake::testing::Collected;
+use latewood_wire::testing::Collected;
 use latewood_wire::prometheus::write::{Decoder, Version};
 use latewood_wire::series_name::SeriesName;
 use libfuzzer_sys::fuzz_target;

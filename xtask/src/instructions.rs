@@ -25,7 +25,8 @@ const TOLERANCE_PERCENT: f64 = 5.0;
 /// The function that callgrind looks at.
 const MEASURED: &str = "paths::measured*";
 
-type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
+/// What a task of this program comes to.
+pub(crate) type Anything<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Instructions of a path.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,9 +8,9 @@
 use std::hint::black_box;
 
 use clap::Args;
-use latewood_wire::intake::testing::Summed;
 use latewood_wire::lines::{Lines, Step};
 use latewood_wire::opentsdb::telnet::{self, Request};
+use latewood_wire::testing::Summed;
 use latewood_wire::{akumuli, influx, opentsdb, otlp, prometheus};
 
 use crate::error::{Error, Result};

@@ -27,8 +27,10 @@ mod bitpack;
 mod bits;
 mod encoder;
 mod error;
+mod format;
 mod frame;
 mod pfor;
+mod powers;
 mod scalar;
 mod simd;
 mod stats;
@@ -39,20 +41,9 @@ mod varint;
 
 pub use encoder::{Encoder, Hint};
 pub use error::Error;
+pub use format::{FORMAT_VERSION, FRAME_SAMPLES_MAX};
 pub use frame::Frame;
-pub use simd::prefetch;
+pub use simd::{portable_only, prefetch};
 pub use stats::Stats;
 pub use timestamps::TimestampCoding;
 pub use values::ValueCoding;
-
-/// Most samples a frame holds.
-pub const FRAME_SAMPLES_MAX: usize = 512;
-
-/// The frame format that [`Encoder`] writes.
-pub const FORMAT_VERSION: u8 = 1;
-
-/// Has this process run the loops that every processor can run, whatever its own can do: for
-/// counts of instructions that are to be the same everywhere. Frames are the same bytes.
-pub fn portable_only() {
-    simd::portable_only();
-}

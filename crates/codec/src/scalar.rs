@@ -5,7 +5,7 @@
 //! constants and dictionaries. Bit-exact, NaN payloads and -0.0 included.
 
 use crate::Error;
-use crate::values::decimal::{EXPONENT_MAX, mantissa_of, power_of_ten};
+use crate::powers::{EXPONENT_MAX, mantissa_of, power_of_ten};
 use crate::varint::{Reader, put_varint, varint_len, zigzag};
 
 const RAW: u8 = 255;

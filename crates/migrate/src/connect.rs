@@ -6,7 +6,7 @@
 use crate::args::Login;
 use crate::error::{Error, Result};
 use crate::other_port;
-use crate::samples::says_no_such_key;
+use crate::value::parse_value;
 use redis::{Client, Cmd, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, Value};
 use std::time::Duration;
 
@@ -200,6 +200,11 @@ impl Link {
     }
 }
 
+/// Whether the server's words say that a key is not there.
+pub(crate) fn says_no_such_key(text: &str) -> bool {
+    text.contains("the key does not exist")
+}
+
 /// Whether an error is about the key of a command that may be sent: there is none, or this
 /// user may not touch it.
 pub(crate) fn is_about_the_key(text: &str) -> bool {
@@ -244,7 +249,7 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
 pub(crate) fn float(value: &Value) -> Option<f64> {
     match value {
         Value::Double(number) => Some(*number),
-        other => crate::samples::parse_value(bytes(other)?),
+        other => parse_value(bytes(other)?),
     }
 }
 

@@ -19,27 +19,21 @@ mod error;
 mod influx_file;
 mod keys;
 mod other_port;
+mod outcome;
 mod progress;
 mod rate;
 mod redis_import;
 mod samples;
 mod series;
+mod value;
 
 pub use args::{CsvExport, CsvImport, Export, Import, InfluxImport, Login, RedisImport, Target};
 
+use outcome::Outcome;
 use std::process::ExitCode;
 
 /// Exit status of a run that ended in order but left something behind.
 const INCOMPLETE: u8 = 3;
-
-/// Whether everything asked for was carried over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    /// Both sides agree.
-    Complete,
-    /// The summary names what is missing or differs.
-    Incomplete,
-}
 
 /// Runs `latewood import`: 0 when everything was carried over, 1 when it stopped with an
 /// error, 3 when it ended and named what it left behind.

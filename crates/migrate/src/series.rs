@@ -4,9 +4,11 @@
 //! version does not have take the value that version behaved by. Written with TS.CREATE and
 //! TS.ALTER. IGNORE is held back until the samples are in, because it would drop some of them.
 
-use crate::connect::{Answer, Link, bytes, float, integer, items, series_command};
+use crate::connect::{
+    Answer, Link, bytes, float, integer, items, says_no_such_key, series_command,
+};
 use crate::error::{Result, shown};
-use crate::samples::{Cursor, Sample, Stop, says_no_such_key};
+use crate::samples::{Cursor, Sample, Stop};
 use redis::{Cmd, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::listing::{Entry, LISTING, Listing};
 use crate::place::Place;
-use crate::{FILES_AT_ONCE, Moved, STEP_BYTES, run};
+use crate::transfer::{FILES_AT_ONCE, Moved, STEP_BYTES, run};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use latewood_engine::io::Env;
 use latewood_engine::tools::{FORMAT, files_of};

@@ -5,7 +5,7 @@
 //! `cargo bench -p latewood-wire --bench influx`
 
 use latewood_wire::influx::{Decoder, Precision};
-use latewood_wire::intake::testing::Summed;
+use latewood_wire::testing::Summed;
 use std::hint::black_box;
 use std::time::Instant;
 

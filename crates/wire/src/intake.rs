@@ -14,10 +14,8 @@
 //! ```
 //!
 //! The samples are applied in batches, later; whoever drives the decoder ends
-//! that and learns what became of each line. [`testing::Collected`] is an
+//! that and learns what became of each line. [`crate::testing::Collected`] is an
 //! intake for tests and fuzz targets.
-
-pub mod testing;
 
 use crate::series_name::{NameError, SeriesName};
 use std::fmt::Arguments;

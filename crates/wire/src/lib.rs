@@ -21,3 +21,4 @@ pub mod resp;
 pub mod selector;
 pub mod series_cache;
 pub mod series_name;
+pub mod testing;

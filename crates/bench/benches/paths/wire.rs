@@ -1,8 +1,8 @@
 //! Commands and lines in, replies out.
 
 use latewood_wire::influx::{Decoder, Precision};
-use latewood_wire::intake::testing::Summed;
 use latewood_wire::resp::{Limits, Parsed, Parser, Protocol, Reply, encode_command, number};
+use latewood_wire::testing::Summed;
 
 use super::{Anything, Path};
 

@@ -81,7 +81,7 @@ fn line(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use latewood_wire::akumuli::Writer;
-    use latewood_wire::intake::testing::Collected;
+    use latewood_wire::testing::Collected;
 
     use super::*;
     use crate::fleet::Plan;

@@ -1,7 +1,7 @@
 //! Every form, read by the decoders of the server.
 
-use latewood_wire::intake::testing::Collected;
 use latewood_wire::opentsdb::telnet::{self, Request};
+use latewood_wire::testing::Collected;
 use latewood_wire::{akumuli, influx, opentsdb, otlp, prometheus};
 
 use super::*;

@@ -41,8 +41,9 @@ pub(crate) fn run<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<false>()
 }
 
-/// See [`crate::portable_only`].
-pub(crate) fn portable_only() {
+/// Restricts this process to the loops that every processor can run, so that instruction counts
+/// are the same everywhere. The frames are the same bytes.
+pub fn portable_only() {
     #[cfg(target_arch = "x86_64")]
     x86::portable_only();
 }

@@ -14,15 +14,13 @@
 //! if the nearest such decimal is less than half a unit in the last place off.
 
 use super::Scratch;
-use super::decimal::{CHUNK, EXPONENT_MAX, power_of_ten};
+use super::decimal::extent::CHUNK;
 use crate::pfor::{self, BLOCK};
+use crate::powers::{EXPONENT_MAX, MANTISSA_LIMIT, ROUNDER, power_of_ten};
 use crate::simd::{self, Kernel};
 use crate::varint::{Reader, put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX};
 
-/// Adding and subtracting 1.5 * 2^52 rounds anything below 2^51 to an integer.
-const ROUNDER: f64 = 6755399441055744.0;
-const LIMIT: f64 = (1u64 << 51) as f64;
 /// What an exponent of zero is written as, and the bits that it takes.
 const BIAS: i64 = 1023;
 const EXPONENT_BITS: i64 = 0x7ff;
@@ -148,7 +146,7 @@ impl Kernel for Scaling<'_> {
         let (mut min, mut too_large) = (i64::MAX, false);
         for (narrow, int) in self.narrowed.iter().zip(self.ints) {
             let scaled = narrow * self.scale;
-            too_large |= scaled.abs() >= LIMIT;
+            too_large |= scaled.abs() >= MANTISSA_LIMIT;
             *int = (scaled + ROUNDER).to_bits().wrapping_sub(ROUNDER.to_bits()) as i64;
             min = min.min(*int);
         }

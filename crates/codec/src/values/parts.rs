@@ -7,8 +7,8 @@
 //!
 //! Tested against the decoded values, at every level of the processor.
 
-use super::decimal::Head;
-use super::{Section, ValueCoding, constant, decimal_delta, decimal_for, flag};
+use super::decimal::{Head, delta, reference};
+use super::{Section, ValueCoding, constant, flag};
 use crate::simd::{self, Kernel};
 use crate::{Error, FRAME_SAMPLES_MAX, Stats};
 
@@ -43,8 +43,8 @@ impl Section<'_> {
         let mut words = [0u64; FRAME_SAMPLES_MAX];
         let offsets = &mut words[..self.count];
         let head = match self.coding {
-            ValueCoding::DecimalFor => decimal_for::offsets(&mut reader, self.flags, offsets)?,
-            _ => decimal_delta::offsets(&mut reader, self.flags, offsets)?,
+            ValueCoding::DecimalFor => reference::offsets(&mut reader, self.flags, offsets)?,
+            _ => delta::offsets(&mut reader, self.flags, offsets)?,
         };
         simd::run(Parts {
             head,

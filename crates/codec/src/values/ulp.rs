@@ -8,13 +8,12 @@
 //! Layout: exponent byte; mantissas (`stream`); zigzag residuals (`pfor`).
 
 use super::Scratch;
-use super::decimal::{EXPONENT_MAX, power_of_ten};
+use crate::powers::{EXPONENT_MAX, MANTISSA_LIMIT, power_of_ten};
 use crate::varint::{Reader, unzigzag, zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX, pfor, stream};
 
 /// Residuals up to this many ULPs count as arithmetic noise.
 const NOISE_ULPS: u64 = 64;
-const MANTISSA_LIMIT: f64 = (1u64 << 51) as f64;
 
 /// The smallest exponent at which most of a small sample is a few ULPs off a decimal.
 pub(crate) fn guess_exponent(values: &[f64]) -> Option<u8> {

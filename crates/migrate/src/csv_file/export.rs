@@ -1,11 +1,11 @@
 //! A server's series as lines.
 
 use super::format::{Described, HEADING, Line};
-use crate::Outcome;
 use crate::args::CsvExport;
 use crate::connect::Link;
 use crate::error::{Doing, Error, Result, shown};
 use crate::keys::Keys;
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use crate::samples::{Cursor, Stop};

@@ -6,8 +6,9 @@
 //! `key,timestamp,value` is a heading and says nothing. Fields are bytes: keys and labels need
 //! not be text. Quoting is CSV's own.
 
-use crate::samples::{Sample, parse_value, value_text};
+use crate::samples::Sample;
 use crate::series::{Ignore, Rule, Shape};
+use crate::value::{parse_value, value_text};
 use csv::ByteRecord;
 
 /// The heading export writes and import passes over.

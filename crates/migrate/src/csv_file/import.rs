@@ -5,10 +5,10 @@
 //! them would act on the samples still to come.
 
 use super::format::{Described, Line};
-use crate::Outcome;
 use crate::args::CsvImport;
 use crate::connect::{Answer, Link, integer};
 use crate::error::{Doing, Error, Result, shown};
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use crate::series::{expire, touch};

@@ -12,9 +12,9 @@
 mod scan;
 mod send;
 
-use crate::Outcome;
 use crate::args::InfluxImport;
 use crate::error::{Doing, Error, Result};
+use crate::outcome::Outcome;
 use flate2::bufread::MultiGzDecoder;
 use latewood_wire::influx::Precision;
 use scan::{Piece, Scan};

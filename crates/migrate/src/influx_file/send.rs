@@ -1,10 +1,10 @@
 //! Pieces to a server, and what became of them.
 
 use super::scan::Piece;
-use crate::Outcome;
 use crate::args::InfluxImport;
 use crate::error::{Error, Result};
 use crate::other_port;
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use serde_json::Value;

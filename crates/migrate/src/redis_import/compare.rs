@@ -11,7 +11,8 @@
 use super::Import;
 use crate::connect::Link;
 use crate::error::Result;
-use crate::samples::{Cursor, Sample, Stop, Tally, value_text};
+use crate::samples::{Cursor, Sample, Stop, Tally};
+use crate::value::value_text;
 use redis::Pipeline;
 use std::cmp::Ordering;
 

@@ -17,11 +17,11 @@ mod finish;
 mod report;
 mod state;
 
-use crate::Outcome;
 use crate::args::RedisImport;
 use crate::connect::{Link, integer, is_about_the_key, items};
 use crate::error::{Error, Result, shown};
 use crate::keys::Keys;
+use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
 use crate::samples::Stop;

@@ -2,8 +2,8 @@
 
 use super::finish::Finished;
 use super::{Entry, Verdict};
-use crate::Outcome;
 use crate::error::shown;
+use crate::outcome::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names listed of each kind; the rest is counted.

@@ -127,7 +127,7 @@ fn reason(error: MessageError) -> Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intake::testing::Collected;
+    use crate::testing::Collected;
 
     fn read(input: &str) -> Collected {
         let (mut writer, mut intake) = (Writer::new(), Collected::default());

@@ -1,8 +1,8 @@
 //! Lines in, samples and refusals out; whole, in pieces and through a cache.
 
 use super::*;
-use crate::intake::testing::Collected;
 use crate::intake::{Moment, Reason};
+use crate::testing::Collected;
 use proptest::prelude::*;
 
 fn decode_with(decoder: &mut Decoder, text: &str) -> Collected {

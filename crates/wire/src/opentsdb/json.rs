@@ -148,7 +148,7 @@ fn in_details(error: &PointError) -> Cow<'static, str> {
 mod tests {
     use super::*;
     use crate::intake::Reason;
-    use crate::intake::testing::Collected;
+    use crate::testing::Collected;
 
     fn read(body: &str) -> Collected {
         let (mut writer, mut intake) = (Writer::new(), Collected::default());

@@ -119,8 +119,8 @@ pub fn refuse(intake: &mut impl Intake, line: u32, error: &PointError) {
 mod tests {
     use super::*;
     use crate::intake::Reason;
-    use crate::intake::testing::Collected;
     use crate::opentsdb::telnet::{self, Request};
+    use crate::testing::Collected;
 
     fn read(input: &str) -> Collected {
         let (mut writer, mut intake) = (Writer::new(), Collected::default());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::intake::Reason;
-use crate::intake::testing::Collected;
+use crate::testing::Collected;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value;

@@ -283,7 +283,7 @@ fn part<'a>(rest: &'a [u8], text: &mut Vec<u8>, ends: &[u8]) -> Result<&'a [u8],
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intake::testing::Collected;
+    use crate::testing::Collected;
 
     /// What `text` gives, however it arrives.
     fn read(text: &str) -> Collected {

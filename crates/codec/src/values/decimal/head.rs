@@ -5,12 +5,15 @@
 //! divisor: varint divisor; with exceptions: varint count, then for each a
 //! varint distance to the one before, then their raw bits.
 
-use super::divide::Divider;
-use super::{EXPONENT_MAX, LOW_52, TWO_52};
+use crate::powers::{Divider, EXPONENT_MAX};
 use crate::simd::{self, Kernel};
 use crate::values::flag;
 use crate::varint::Reader;
 use crate::{Error, FRAME_SAMPLES_MAX, Stats};
+
+/// Adding 2^52 to an integer below it leaves the integer in the low bits.
+pub(super) const TWO_52: f64 = (1u64 << 52) as f64;
+pub(super) const LOW_52: u64 = (1 << 52) - 1;
 
 /// The parsed head of a decimal section.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Messages made by prost's derived types, in; samples out.
 
 use super::*;
-use crate::intake::testing::Collected;
+use crate::testing::Collected;
 use latewood_model::limits::LABEL_BYTES_MAX;
 use prost::Message;
 

@@ -5,12 +5,13 @@
 //! in `decimal::head`; then come a varint with the first offset, unless zigzag a
 //! zigzag varint with the smallest delta, and the blocks of `pfor`.
 
-use super::decimal::{CHUNK, Extent, Head, Lanes};
-use super::flag;
+use super::Head;
+use super::extent::{CHUNK, Extent, Lanes};
 use crate::Error;
 use crate::bitpack::width_of;
 use crate::pfor::{self, BLOCK};
 use crate::simd::{self, Kernel};
+use crate::values::flag;
 use crate::varint::{Reader, put_varint, put_zigzag, unzigzag, zigzag};
 
 /// Appends the offsets that `decimal::Offsets::find` left as floats and as
@@ -171,8 +172,7 @@ pub(crate) fn offsets<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::decimal::naive_values;
-    use crate::values::decimal::twin::encoded;
+    use crate::values::decimal::twin::{encoded, naive_values};
     use crate::values::samples::{any_values, bits};
     use proptest::prelude::*;
 

@@ -3,7 +3,7 @@
 //! For values that scatter in a range. One value can be fetched alone. The
 //! head is described in `decimal::head`; the blocks in `pfor` follow it.
 
-use super::decimal::Head;
+use super::Head;
 use crate::Error;
 use crate::pfor::{self, BLOCK};
 use crate::varint::Reader;
@@ -50,8 +50,7 @@ pub(crate) fn at(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::decimal::naive_values;
-    use crate::values::decimal::twin::encoded;
+    use crate::values::decimal::twin::{encoded, naive_values};
     use crate::values::samples::{any_values, bits};
     use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Dividing by a power of ten without a division.
+//! Powers of ten: mantissas of decimals, and dividing without a division.
 //!
 //! With `high` the f64 nearest to 1 / 10^d and `low` what it lacks, the fused
 //! `x * high + (x * low)` is the correctly rounded quotient: the same bits as
@@ -13,15 +13,33 @@
 //! at most three roundings of `low`: `ERRORS_FIT` checks at compile time that
 //! this is less, for every d. Tested against the division.
 
-use super::EXPONENT_MAX;
-
+/// The largest power of ten that f64 holds exactly.
+pub(crate) const EXPONENT_MAX: u8 = 22;
+/// Adding and subtracting 1.5 * 2^52 rounds anything below 2^51 to an integer.
+pub(crate) const ROUNDER: f64 = 6755399441055744.0;
+/// Mantissas stay below it.
+pub(crate) const MANTISSA_LIMIT: f64 = (1u64 << 51) as f64;
 const COUNT: usize = EXPONENT_MAX as usize + 1;
 
 /// Powers of ten that f64 holds exactly.
-pub(super) const POWERS: [f64; COUNT] = [
+const POWERS: [f64; COUNT] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
+
+/// `10^exponent`; the caller has checked that it is at most [`EXPONENT_MAX`].
+#[inline]
+pub(crate) fn power_of_ten(exponent: u8) -> f64 {
+    POWERS[usize::from(exponent)]
+}
+
+/// The integer `m` with `m / scale == value` to the bit, if there is one below 2^51.
+#[inline]
+pub(crate) fn mantissa_of(value: f64, scale: f64) -> Option<i64> {
+    let mantissa = (value * scale + ROUNDER) - ROUNDER;
+    let exact = (mantissa / scale).to_bits() == value.to_bits() && mantissa.abs() < MANTISSA_LIMIT;
+    exact.then_some(mantissa as i64)
+}
 
 const DIVIDERS: [Divider; COUNT] = {
     let mut dividers = [Divider::of(0); COUNT];
@@ -50,7 +68,7 @@ const ERRORS_FIT: () = {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Divider {
     /// The power itself.
-    pub(super) scale: f64,
+    pub(crate) scale: f64,
     high: f64,
     low: f64,
 }
@@ -125,5 +143,23 @@ mod tests {
                 same(exponent, x);
             }
         }
+    }
+
+    #[test]
+    fn mantissas_are_exact_or_refused() {
+        assert_eq!(mantissa_of(46.83, 100.0), Some(4683));
+        assert_eq!(mantissa_of(-0.5, 10.0), Some(-5));
+        assert_eq!(mantissa_of(46.833999999999996, 1000.0), None);
+        for odd in [
+            -0.0,
+            f64::NAN,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            MANTISSA_LIMIT,
+            f64::MAX,
+        ] {
+            assert_eq!(mantissa_of(odd, 1.0), None, "{odd}");
+        }
+        assert_eq!(mantissa_of(MANTISSA_LIMIT - 1.0, 1.0), Some((1 << 51) - 1));
     }
 }

@@ -1,7 +1,7 @@
 //! Intakes that need no engine: one that keeps what it is given, for tests and
 //! fuzz targets, and one that only adds it up, for benchmarks of decoders.
 
-use super::{Intake, Moment, Reason, Refused, Row, Slot};
+use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::series_cache::SeriesCache;
 use crate::series_name::SeriesName;
 use std::fmt::Arguments;

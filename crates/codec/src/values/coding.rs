@@ -1,0 +1,61 @@
+//! The codings of values, by their numbers in the format.
+
+use crate::Error;
+
+/// How the values of a frame are written. The numbers are part of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ValueCoding {
+    /// Eight bytes each.
+    Raw = 0,
+    /// One value, repeated.
+    Constant = 1,
+    /// Decimal mantissas, offsets from the smallest.
+    DecimalFor = 2,
+    /// Decimal mantissas, deltas.
+    DecimalDelta = 3,
+    /// Decimal mantissas and, apart, how many units in the last place the value is off.
+    Ulp = 4,
+    /// Few distinct values.
+    Dictionary = 5,
+    /// XOR with the value before, as in the Gorilla paper. The reference.
+    Xor = 6,
+    /// The bits as an ordered integer, less common trailing zeros.
+    Ordered = 7,
+    /// f32 values printed as short as possible.
+    Narrow = 8,
+}
+
+impl ValueCoding {
+    /// Every coding, in the order of their numbers.
+    pub const ALL: [Self; 9] = [
+        Self::Raw,
+        Self::Constant,
+        Self::DecimalFor,
+        Self::DecimalDelta,
+        Self::Ulp,
+        Self::Dictionary,
+        Self::Xor,
+        Self::Ordered,
+        Self::Narrow,
+    ];
+
+    pub(crate) fn from_id(id: u8) -> Result<Self, Error> {
+        Self::ALL
+            .get(usize::from(id))
+            .copied()
+            .ok_or(Error::Corrupt("unknown value coding"))
+    }
+}
+
+/// What a coding notes beside its number, in the high bits of the same byte.
+pub(crate) mod flag {
+    /// Decimals: mantissas were divided by a common divisor.
+    pub(crate) const DIVISOR: u8 = 0x10;
+    /// Decimals: some values are stored raw; the general statistics are present.
+    pub(crate) const EXCEPTIONS: u8 = 0x20;
+    /// The general statistics carry a NaN count.
+    pub(crate) const HAS_NAN: u8 = 0x40;
+    /// Decimal deltas: zigzag instead of offsets from the smallest delta.
+    pub(crate) const ZIGZAG: u8 = 0x80;
+}
