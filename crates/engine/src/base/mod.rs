@@ -5,6 +5,7 @@ pub(crate) mod detail;
 pub(crate) mod error;
 pub mod names;
 pub(crate) mod options;
+pub(crate) mod partition;
 pub(crate) mod refusal;
 pub(crate) mod slab;
 pub(crate) mod table;

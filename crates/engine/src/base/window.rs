@@ -5,7 +5,17 @@
 //! that nothing overflows whatever the sizes. Pure arithmetic; tested at the
 //! ends of `i64` against 128-bit numbers.
 
-use crate::query::{Aggregation, BucketStamp};
+/// Which moment of a bucket stands in its row.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BucketStamp {
+    /// Its first millisecond.
+    #[default]
+    Start,
+    /// The middle, rounded down.
+    Mid,
+    /// The first millisecond after it.
+    End,
+}
 
 /// The milliseconds from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +46,13 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Buckets of `aggregation`, whose `bucket_ms` must be above 0.
-    pub(crate) fn new(aggregation: &Aggregation, reverse: bool) -> Self {
+    /// Buckets of `bucket_ms` (above 0) with a boundary at `align`, walked in the
+    /// direction of the query.
+    pub(crate) fn new(bucket_ms: i64, align: i64, stamp: BucketStamp, reverse: bool) -> Self {
         Self {
-            bucket_ms: aggregation.bucket_ms,
-            offset_ms: aggregation.align.rem_euclid(aggregation.bucket_ms),
-            stamp: aggregation.stamp,
+            bucket_ms,
+            offset_ms: align.rem_euclid(bucket_ms),
+            stamp,
             reverse,
         }
     }
@@ -49,12 +60,7 @@ impl Window {
     /// Buckets of `bucket_ms` (above 0) with a boundary at `align`, stamped
     /// with their beginnings and walked forwards.
     pub(crate) fn grid(bucket_ms: i64, align: i64) -> Self {
-        Self {
-            bucket_ms,
-            offset_ms: align.rem_euclid(bucket_ms),
-            stamp: BucketStamp::Start,
-            reverse: false,
-        }
+        Self::new(bucket_ms, align, BucketStamp::Start, false)
     }
 
     /// The bucket that holds `timestamp`.
@@ -115,20 +121,24 @@ impl Window {
     }
 }
 
+/// Sorts spans and joins those that overlap or meet.
+pub(crate) fn join_spans(spans: &mut Vec<Bucket>) {
+    spans.sort_unstable_by_key(|span| span.first);
+    spans.dedup_by(|later, kept| {
+        let meets = later.first <= kept.end();
+        if meets {
+            kept.last = kept.last.max(later.last);
+        }
+        meets
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latewood_model::Aggregator;
 
     fn window(bucket_ms: i64, align: i64, reverse: bool) -> Window {
-        let aggregation = Aggregation {
-            aggregators: vec![Aggregator::Sum],
-            bucket_ms,
-            align,
-            stamp: BucketStamp::Start,
-            empty: false,
-        };
-        Window::new(&aggregation, reverse)
+        Window::new(bucket_ms, align, BucketStamp::Start, reverse)
     }
 
     const TIMES: [i64; 9] = [

@@ -6,7 +6,7 @@ use crate::db::Db;
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::BudgetStats;
 use crate::log::LogStats;
-use crate::query::merge::MergeSource;
+use crate::series::merge::MergeSource;
 use crate::series::{Memory, Snapshot};
 use latewood_model::{SeriesOptions, Timestamp};
 use std::sync::atomic::Ordering;

@@ -9,6 +9,7 @@
 use crate::background::{Compaction, Flusher, Signals};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::{Defaults, Options};
+use crate::base::partition::partition_of;
 use crate::index::Index;
 use crate::io::Env;
 use crate::keyspace::disk_budget::{self, DiskBudget};
@@ -25,7 +26,7 @@ use crate::read::spread::Readers;
 use crate::series::Series;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::{Shard, ShardState};
-use crate::storage::block::{Cache, CurrentBlocks, partition_of};
+use crate::storage::block::{Cache, CurrentBlocks};
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::path::Path;

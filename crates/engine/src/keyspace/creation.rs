@@ -4,12 +4,12 @@
 //! that shard's lock may create it; so no key is created twice. Tested by
 //! the database's tests and the model test.
 
+use crate::base::partition::partition_of;
 use crate::base::refusal::{Excess, Refusal};
 use crate::keyspace::core::Core;
 use crate::observe::stages::{Laps, Stage};
 use crate::series::Series;
 use crate::series::shard::ShardState;
-use crate::storage::block::partition_of;
 use latewood_model::limits::SERIES_MAX;
 use latewood_model::{SeriesId, SeriesOptions};
 use std::result::Result;

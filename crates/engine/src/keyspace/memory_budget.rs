@@ -14,9 +14,9 @@
 //! Tested by `tests/memory_budget.rs` with simulated memory and by the server's tests
 //! with real memory.
 
+use crate::base::partition::PARTITION_BITS;
 use crate::keyspace::core::Core;
 use crate::series::shard::ShardState;
-use crate::storage::block::PARTITION_BITS;
 use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};

@@ -2,11 +2,11 @@
 //! expiry.
 
 use crate::base::error::Result;
+use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::series::Series;
 use crate::series::shard::ShardState;
-use crate::storage::block::partition_of;
 use latewood_model::SeriesId;
 
 impl Core {

@@ -12,12 +12,12 @@ pub(crate) mod alike;
 mod control;
 mod header;
 
+use crate::base::partition::partition_of;
 use crate::format::value::{FORM_RAW, put_value};
 use crate::format::varint::{put, zigzag};
 use crate::log::record::{
     Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP,
 };
-use crate::storage::block::partition_of;
 use alike::Created;
 use crc_fast::crc32_iscsi;
 use header::NO_CLAIM;

@@ -15,9 +15,10 @@ use super::fold::Fold;
 use super::rows::Rows;
 use super::silent::Silent;
 use super::twa::Twa;
-use super::{Aggregation, BatchStats, Neighbours, RangeQuery, Source};
+use super::{Aggregation, Neighbours, RangeQuery, Source};
 use crate::base::error::Result;
 use crate::base::window::{Bucket, Window};
+use crate::format::batches::BatchStats;
 use latewood_codec::Stats;
 use latewood_model::Sample;
 use std::mem;
@@ -66,7 +67,12 @@ impl<'a> Buckets<'a> {
         } else {
             (before, after, query.from, query.to)
         };
-        let window = Window::new(aggregation, query.reverse);
+        let window = Window::new(
+            aggregation.bucket_ms,
+            aggregation.align,
+            aggregation.stamp,
+            query.reverse,
+        );
         let twa = query
             .needs_neighbours()
             .then(|| Twa::new(query.from, query.to, entry));

@@ -4,7 +4,8 @@
 //! samples that pass together in place. Decides from statistics alone which
 //! batches need no decoding. NaN never lies between two values.
 
-use super::{BatchStats, RangeQuery};
+use super::RangeQuery;
+use crate::format::batches::BatchStats;
 use latewood_model::Sample;
 use std::ops::Range;
 

@@ -5,10 +5,11 @@
 //! get here. FIRST and LAST go by the direction of the query, as in
 //! RedisTimeSeries: in a reversed query FIRST is the newest sample.
 
-use super::range::{Aggregation, BatchStats};
+use super::range::Aggregation;
 use super::sums::{self, Moments, Sum};
 use super::twa::Twa;
 use crate::base::window::Bucket;
+use crate::format::batches::BatchStats;
 use latewood_model::{Aggregator, Sample};
 
 /// Which parts a query reads.

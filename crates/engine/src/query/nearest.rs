@@ -8,10 +8,10 @@
 //! Tested by `tests/query_outside.rs` and `tests/db_rules.rs`.
 
 use super::filter::Filter;
-use super::merge::MergeSource;
 use super::{RangeQuery, Source};
 use crate::base::error::Result;
 use crate::series::Snapshot;
+use crate::series::merge::MergeSource;
 use latewood_model::Sample;
 
 /// Samples that are decoded for one whose value passes: where next to none do,

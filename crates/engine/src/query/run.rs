@@ -7,7 +7,8 @@
 use super::buckets::Buckets;
 use super::filter::Filter;
 use super::rows::Rows;
-use super::{BatchStats, Neighbours, RangeQuery, Sink, Source};
+use super::{Neighbours, RangeQuery, Sink, Source};
+use crate::format::batches::BatchStats;
 use crate::{Error, ErrorKind, Result};
 use latewood_model::limits::{AGGREGATORS_MAX, FILTER_BY_TS_MAX};
 use std::ops::ControlFlow;

@@ -10,8 +10,8 @@
 use crate::base::error::{Error, Result};
 use crate::db::Db;
 use crate::index::SeriesRef;
-use crate::query::merge::MergeSource;
 use crate::query::{Neighbours, RangeQuery, Sink, nearest, run};
+use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::series::{Series, Snapshot};

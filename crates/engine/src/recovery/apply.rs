@@ -4,6 +4,7 @@
 //! waits for memory overlap. Nothing but speed depends on that.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::keyspace::creation::series_bytes;
 use crate::log::Position;
@@ -12,7 +13,6 @@ use crate::log::record::RecordIter;
 use crate::recovery::Replayer;
 use crate::series::shard::ShardState;
 use crate::series::{Fate, Series};
-use crate::storage::block::partition_of;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;

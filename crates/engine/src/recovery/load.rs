@@ -6,13 +6,13 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::LoadProgress;
+use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::series::Series;
 use crate::series::rules::{Links, Source};
 use crate::series::shard::ShardState;
 use crate::series::stored::Persisted;
-use crate::storage::block::partition_of;
 use crate::storage::files::SeriesFileMeta;
 use crate::storage::files::directory::Directory;
 use crate::storage::files::row::SeriesRow;

@@ -2,9 +2,9 @@
 //! of rules, and which partitions still have series.
 
 use crate::base::error::Result;
+use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::series::shard::ShardState;
-use crate::storage::block::partition_of;
 use crate::storage::files::manifest::Manifest;
 use crate::storage::files::table::ManifestFound;
 use latewood_model::SeriesId;

@@ -12,14 +12,14 @@
 
 use super::picked::Picked;
 use crate::base::error::Result;
+use crate::base::window::join_spans;
 use crate::base::window::{Bucket, Window};
-use crate::query::merge::MergeSource;
+use crate::format::expired_buckets::{holds, subtract};
 use crate::query::nearest;
 use crate::query::{self, Aggregation, BucketStamp, Neighbours, RangeQuery, Sink};
 use crate::series::Snapshot;
+use crate::series::merge::MergeSource;
 use crate::series::rules::Rule;
-use crate::series::rules::dirty::join;
-use crate::series::rules::expired::{holds, subtract};
 use crate::series::rules::failed::Damage;
 use latewood_model::{Sample, Timestamp};
 use std::ops::ControlFlow;
@@ -80,7 +80,7 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Output 
     }
     let mut failed: &[Bucket] = &[];
     if let Some(damage) = &mut output.damage {
-        join(&mut damage.spans);
+        join_spans(&mut damage.spans);
         failed = &damage.spans;
     }
     output.rows.retain(|row| {
@@ -128,7 +128,7 @@ impl Output {
         self.rows
             .extend(marked.filter(|row| holds(dirty, row.timestamp)));
         if let Some(Damage { mut spans, error }) = picked.damage {
-            join(&mut spans);
+            join_spans(&mut spans);
             let met = buckets_in(rule.window(), dirty, &spans);
             Damage::add(&mut self.damage, met, error);
         }

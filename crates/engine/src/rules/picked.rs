@@ -6,9 +6,10 @@
 
 use crate::base::error::{Error, Result};
 use crate::base::window::Bucket;
-use crate::query::merge::MergeSource;
-use crate::query::{self, BatchStats};
+use crate::format::batches::BatchStats;
+use crate::query::{self};
 use crate::series::Snapshot;
+use crate::series::merge::MergeSource;
 use crate::series::rules::failed::Damage;
 
 /// The batches of a source that reach into marked buckets.

@@ -9,9 +9,10 @@
 
 use super::compute::{Output, Part, rows_of};
 use crate::base::error::Result;
+use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::observe::observer::Work as WorkKind;
-use crate::query::merge::MergeSource;
+use crate::series::merge::MergeSource;
 use crate::series::rules::Take;
 use crate::series::rules::failed::Damage;
 use crate::series::rules::failed::FailedBuckets;
@@ -19,7 +20,6 @@ use crate::series::rules::work::Work;
 use crate::series::rules::{Link, Links, Rule};
 use crate::series::shard::ShardState;
 use crate::series::{Fate, Series};
-use crate::storage::block::partition_of;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -12,7 +12,7 @@ use super::stored::StoredSpan;
 use super::{Sealer, Series, Snapshot};
 use crate::base::error::{Error, Result};
 use crate::format::chunk::{Chunk, damaged};
-use crate::query::merge::MergeSource;
+use crate::series::merge::MergeSource;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 

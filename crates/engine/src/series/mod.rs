@@ -32,6 +32,7 @@ mod freeze;
 pub(crate) mod late;
 mod look;
 mod memory;
+pub(crate) mod merge;
 mod moment;
 pub(crate) mod over;
 pub(crate) mod overlay;
@@ -47,6 +48,7 @@ pub(crate) mod stored;
 mod tail;
 #[cfg(test)]
 mod tests;
+pub(crate) mod units;
 
 pub(crate) use delete::Deleted;
 pub(crate) use facts::Facts;

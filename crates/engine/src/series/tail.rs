@@ -129,7 +129,7 @@ impl Series {
 mod tests {
     use super::*;
     use crate::query::Source;
-    use crate::query::merge::MergeSource;
+    use crate::series::merge::MergeSource;
     use DuplicatePolicy::{Block, First, Last, Sum};
     use latewood_model::SeriesOptions;
 

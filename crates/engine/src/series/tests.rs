@@ -9,7 +9,7 @@ use super::*;
 use crate::io::Env;
 use crate::io::sim::SimDisk;
 use crate::query::Source;
-use crate::query::merge::MergeSource;
+use crate::series::merge::MergeSource;
 use crate::storage::block::{
     Block, BlockSet, BlockWriter, Cache, CurrentBlocks, Family, Kind, PartitionBlocks,
 };

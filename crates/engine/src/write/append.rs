@@ -13,13 +13,13 @@
 //! Tested by the database's tests and the model test.
 
 use crate::base::error::Result;
+use crate::base::partition::partition_of;
 use crate::base::refusal::Refusal;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::observe::stages::{Laps, Stage, Untimed};
 use crate::series::shard::ShardState;
 use crate::series::{Fate, Pressure};
-use crate::storage::block::partition_of;
 use crate::write::find::SeriesLookup;
 use crate::write::scratch::Scratch;
 use latewood_model::{DuplicatePolicy, Labels, Sample, SeriesId, SeriesOptions, Timestamp};
@@ -97,7 +97,7 @@ impl Core {
             }
             let mut state = self.shards[shard].lock();
             laps.end(Stage::LockWait);
-            laps.enter(&mut state.sealer);
+            laps.enter(&mut state.sealer.inner);
             let is_stale = self.renames.load(Ordering::Acquire) != renames;
             self.pass_over_expired(&state, scratch, start..end);
             let order = &scratch.order[start as usize..end as usize];
@@ -133,7 +133,7 @@ impl Core {
                 }
             }
             position = position.max(self.log_group_timed(&mut state, laps)?);
-            laps.leave(&mut state.sealer);
+            laps.leave(&mut state.sealer.inner);
         }
         // One may create what the next is for.
         scratch.moved.sort_unstable();
@@ -229,7 +229,7 @@ impl Core {
             Ok(fate) => fate,
             Err(_) => return Err(Refusal::Damaged),
         };
-        laps.end_around(fate.stage(), &mut state.sealer);
+        laps.end_around(fate.stage(), &mut state.sealer.inner);
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,

@@ -102,7 +102,7 @@ impl Core {
             }
             let mut state = self.shards[shard].lock();
             laps.end(Stage::LockWait);
-            laps.enter(&mut state.sealer);
+            laps.enter(&mut state.sealer.inner);
             let overdue_ms = self.overdue_ms(&state);
             let order = &scratch.order[places.clone()];
             state.touch_checked(order.iter().map(|&at| {
@@ -132,7 +132,7 @@ impl Core {
                 }
             }
             position = position.max(self.log_group_timed(&mut state, laps)?);
-            laps.leave(&mut state.sealer);
+            laps.leave(&mut state.sealer.inner);
         }
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;

@@ -7,11 +7,11 @@
 
 use crate::background::flush::files::{Files, Written};
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::PARTITION_BITS;
 use crate::keyspace::core::Core;
 use crate::series::heads::Head;
 use crate::series::shard::ShardState;
 use crate::series::stored::Frozen;
-use crate::storage::block::PARTITION_BITS;
 use crate::storage::files::{Manifest, SeriesRow};
 use latewood_model::SeriesId;
 use std::ops::Range;

@@ -8,10 +8,10 @@
 //! before anything is dropped for it: a power cut must not bring the series
 //! back and leave its samples gone.
 
+use crate::base::partition::PARTITION_BITS;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::series::Facts;
-use crate::storage::block::PARTITION_BITS;
 use latewood_model::{SeriesId, Timestamp};
 
 /// Series looked at before a shard's lock is given back.

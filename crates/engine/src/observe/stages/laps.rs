@@ -3,7 +3,6 @@
 use crate::observe::stages::Stage;
 use crate::observe::stages::registry::Stages;
 use crate::observe::stages::ticker::Ticker;
-use crate::series::Sealer;
 
 /// Hears where stages of a batch end.
 pub(crate) trait Laps {
@@ -18,15 +17,15 @@ pub(crate) trait Laps {
         self.end_for(stage, 1);
     }
 
-    /// Has the deeper steps of a sample's way timed in `sealer`, until
+    /// Has the deeper steps of a sample's way timed in `inner`, until
     /// [`Laps::leave`].
-    fn enter(&mut self, sealer: &mut Sealer);
+    fn enter(&mut self, inner: &mut Inner);
 
     /// The end of that.
-    fn leave(&mut self, sealer: &mut Sealer);
+    fn leave(&mut self, inner: &mut Inner);
 
     /// A stage ended within which deeper steps may have been timed.
-    fn end_around(&mut self, stage: Stage, sealer: &mut Sealer);
+    fn end_around(&mut self, stage: Stage, inner: &mut Inner);
 }
 
 /// Of a batch that is not timed: does nothing, at no cost.
@@ -37,13 +36,13 @@ impl Laps for Untimed {
     fn end_for(&mut self, _: Stage, _: usize) {}
 
     #[inline(always)]
-    fn enter(&mut self, _: &mut Sealer) {}
+    fn enter(&mut self, _: &mut Inner) {}
 
     #[inline(always)]
-    fn leave(&mut self, _: &mut Sealer) {}
+    fn leave(&mut self, _: &mut Inner) {}
 
     #[inline(always)]
-    fn end_around(&mut self, _: Stage, _: &mut Sealer) {}
+    fn end_around(&mut self, _: Stage, _: &mut Inner) {}
 }
 
 /// Of a batch that is timed.
@@ -95,26 +94,26 @@ impl Laps for Timed {
         Self::end_for(self, stage, events);
     }
 
-    fn enter(&mut self, sealer: &mut Sealer) {
-        sealer.inner = Inner {
+    fn enter(&mut self, inner: &mut Inner) {
+        *inner = Inner {
             ticker: Some(self.ticker),
             ..Inner::default()
         };
     }
 
-    fn leave(&mut self, sealer: &mut Sealer) {
-        sealer.inner = Inner::default();
+    fn leave(&mut self, inner: &mut Inner) {
+        *inner = Inner::default();
     }
 
-    fn end_around(&mut self, stage: Stage, sealer: &mut Sealer) {
+    fn end_around(&mut self, stage: Stage, inner: &mut Inner) {
         let mut ticks = self.ticker.since(self.last);
-        for (inner, spent) in [
-            (Stage::FrameSeal, &mut sealer.inner.seal),
-            (Stage::DuplicateCheck, &mut sealer.inner.check),
+        for (step, spent) in [
+            (Stage::FrameSeal, &mut inner.seal),
+            (Stage::DuplicateCheck, &mut inner.check),
         ] {
             if let Some(spent) = spent.take() {
                 ticks = ticks.saturating_sub(spent);
-                self.add(inner, 1, spent);
+                self.add(step, 1, spent);
             }
         }
         self.add(stage, 1, ticks);

@@ -116,18 +116,6 @@ impl DirtyBuckets {
     }
 }
 
-/// Sorts spans and joins those that overlap or meet.
-pub(crate) fn join(spans: &mut Vec<Bucket>) {
-    spans.sort_unstable_by_key(|span| span.first);
-    spans.dedup_by(|later, kept| {
-        let meets = later.first <= kept.end();
-        if meets {
-            kept.last = kept.last.max(later.last);
-        }
-        meets
-    });
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

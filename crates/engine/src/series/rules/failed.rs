@@ -10,9 +10,9 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::text::shown_key;
 use crate::base::window::{Bucket, Window};
+use crate::format::expired_buckets::{subtract, tidy};
 use crate::log::GroupBuilder;
 use crate::series::Series;
-use crate::series::rules::expired::{subtract, tidy};
 use crate::series::rules::{Links, Rule, Source};
 use latewood_model::{Sample, SeriesId, Timestamp};
 use std::sync::Arc;

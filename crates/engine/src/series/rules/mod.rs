@@ -27,16 +27,15 @@
 //! Tested by `tests/db_rules.rs` and the model test.
 
 pub(crate) mod dirty;
-pub(crate) mod expired;
 pub(crate) mod failed;
 mod links;
 mod stored;
 pub(crate) mod work;
 
 use crate::base::window::{Bucket, Window};
+use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
 use dirty::DirtyBuckets;
-use expired::ExpiredBuckets;
 use latewood_model::{Aggregator, SeriesId, Timestamp};
 
 /// Late marks that are worked off though their source still gets late samples.

@@ -4,8 +4,8 @@
 //! log behind them knows which buckets are still to be computed.
 
 use crate::base::window::{Bucket, Window};
+use crate::format::expired_buckets::ExpiredBuckets;
 use crate::series::rules::dirty::DirtyBuckets;
-use crate::series::rules::expired::ExpiredBuckets;
 use crate::series::rules::{Rule, Source};
 use crate::storage::files::{DirtyRow, RuleRow, SourceRow};
 use latewood_model::Timestamp;

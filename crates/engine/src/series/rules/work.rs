@@ -2,7 +2,8 @@
 //! they are made of, detached from the series so that no lock is held meanwhile.
 
 use crate::base::window::Bucket;
-use crate::series::rules::dirty::{DirtyBuckets, join};
+use crate::base::window::join_spans;
+use crate::series::rules::dirty::DirtyBuckets;
 use crate::series::rules::{Links, Rule, Source, Take};
 use crate::series::{Series, Snapshot};
 use latewood_model::Timestamp;
@@ -84,7 +85,7 @@ impl Source {
             if tries_again {
                 dirty.extend(rule.whole_failed(kept_from));
             }
-            join(&mut dirty);
+            join_spans(&mut dirty);
             self.kept += u64::from(rule.expired.leave_alone(&mut dirty));
             let light = Rule {
                 own: DirtyBuckets::default(),

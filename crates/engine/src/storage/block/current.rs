@@ -5,7 +5,8 @@
 //! that flush's number, so a reader that holds a set with this flush inside
 //! passes over the frozen copy, and changing the cell needs no other lock.
 
-use crate::storage::block::{BlockSet, partition_of};
+use crate::base::partition::partition_of;
+use crate::storage::block::BlockSet;
 use latewood_model::{SeriesId, Timestamp};
 use parking_lot::RwLock;
 use std::sync::Arc;

@@ -1,16 +1,8 @@
 //! What blocks and their entries are called, and what is known of each.
 
-use crate::query::BatchStats;
+use crate::format::batches::BatchStats;
 use latewood_codec::Stats;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
-
-/// Series ids of one partition differ in this many low bits.
-pub(crate) const PARTITION_BITS: u32 = 16;
-
-/// The partition a series belongs to.
-pub(crate) fn partition_of(id: SeriesId) -> u32 {
-    id.0 >> PARTITION_BITS
-}
 
 /// Which of its partition's two lists a block stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

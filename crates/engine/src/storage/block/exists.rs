@@ -7,8 +7,9 @@
 //! Tested through blocks and the database.
 
 use crate::base::error::Result;
+use crate::base::partition::partition_of;
 use crate::format::chunk::Chunk;
-use crate::storage::block::entry::{Entry, Kind, partition_of};
+use crate::storage::block::entry::{Entry, Kind};
 use crate::storage::block::reader::Block;
 use crate::storage::block::set::BlockSet;
 use latewood_model::{SeriesId, Timestamp};

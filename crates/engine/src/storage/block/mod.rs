@@ -33,7 +33,7 @@ mod writer;
 pub(crate) use ahead::ReadAhead;
 pub(crate) use cache::Cache;
 pub(crate) use current::CurrentBlocks;
-pub(crate) use entry::{BlockMeta, Entry, Family, Kind, PARTITION_BITS, partition_of};
+pub(crate) use entry::{BlockMeta, Entry, Family, Kind};
 pub(crate) use reader::Block;
 pub(crate) use scan::Scan;
 pub(crate) use set::{BlockSet, Overlay, PartitionBlocks, StoredChunk};

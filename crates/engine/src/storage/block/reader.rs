@@ -6,11 +6,12 @@
 //! entry, is an error that names file, series and span.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::partition_of;
 use crate::format::chunk::Chunk;
 use crate::io::{Env, File};
 use crate::observe::notices::About;
 use crate::storage::block::cache::Cache;
-use crate::storage::block::entry::{BlockMeta, Entry, partition_of};
+use crate::storage::block::entry::{BlockMeta, Entry};
 use crate::storage::block::format::{
     FOOTER_BYTES, Footer, HEADER_BYTES, Header, PAGE_REF_BYTES, PageRef, corrupt, is_whole,
     parse_root,

@@ -4,8 +4,9 @@
 //! holds one goes on reading its files, named or not.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::partition_of;
 use crate::format::chunk::Chunk;
-use crate::storage::block::entry::{Entry, Kind, partition_of};
+use crate::storage::block::entry::{Entry, Kind};
 use crate::storage::block::reader::Block;
 use latewood_model::{SeriesId, Timestamp};
 use std::collections::BTreeMap;

@@ -6,9 +6,10 @@
 //! durable. What was never finished is no block and is the caller's to remove.
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::partition_of;
 use crate::format::chunk::Chunk;
 use crate::io::{Env, File};
-use crate::storage::block::entry::{BlockMeta, Entry, Family, Kind, partition_of};
+use crate::storage::block::entry::{BlockMeta, Entry, Family, Kind};
 use crate::storage::block::format::{Footer, Header};
 use crate::storage::block::page::PageBuilder;
 use crate::storage::block::stats;

@@ -1,11 +1,12 @@
 //! Rows and manifests out of a seed, for the tests of this folder.
 
+use crate::base::partition::PARTITION_BITS;
 use crate::base::window::Bucket;
+use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
 use crate::io::Random;
 use crate::io::sim::SimRandom;
-use crate::series::rules::expired::ExpiredBuckets;
-use crate::storage::block::{BlockMeta, Family, PARTITION_BITS};
+use crate::storage::block::{BlockMeta, Family};
 use crate::storage::files::manifest::{Manifest, SeriesFileMeta};
 use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 use latewood_model::{

@@ -23,7 +23,7 @@ const VERSION: u16 = 1;
 /// Magic, version, two bytes of zeros, checksum.
 const HEADER_BYTES: usize = 16;
 /// Partitions have numbers below this: ids are 32 bits wide.
-const PARTITIONS_MAX: u64 = 1 << (u32::BITS - crate::storage::block::PARTITION_BITS);
+const PARTITIONS_MAX: u64 = 1 << (u32::BITS - crate::base::partition::PARTITION_BITS);
 
 /// Which files are the database, and how far they go.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What a series file holds of one series: everything but its samples.
 
 use crate::base::window::Bucket;
+use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
-use crate::series::rules::expired::ExpiredBuckets;
 use latewood_model::{SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 

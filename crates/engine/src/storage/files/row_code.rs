@@ -8,8 +8,8 @@
 //! hold them ([`crate::storage::files::series_file`]).
 
 use crate::base::window::Bucket;
+use crate::format::expired_buckets::ExpiredBuckets;
 use crate::format::rule::RuleSpec;
-use crate::series::rules::expired::ExpiredBuckets;
 use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 use latewood_model::limits::KEY_BYTES_MAX;

@@ -11,8 +11,8 @@
 mod tests;
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::partition::partition_of;
 use crate::io::{Env, File};
-use crate::storage::block::partition_of;
 use crate::storage::files::bytes::{Put, Take};
 use crate::storage::files::manifest::SeriesFileMeta;
 use crate::storage::files::row::SeriesRow;

@@ -7,12 +7,12 @@
 //! short is dropped by the replay.
 
 use crate::base::error::Result;
+use crate::base::partition::partition_of;
 use crate::keyspace::core::Core;
 use crate::keyspace::rename::Locked;
 use crate::log::Position;
 use crate::series::Series;
 use crate::series::shard::ShardState;
-use crate::storage::block::partition_of;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 

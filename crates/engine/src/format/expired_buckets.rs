@@ -16,8 +16,8 @@
 //! stayed while others were taken, a replay may take a bucket for touched that a
 //! deletion emptied after that.
 
+use crate::base::window::join_spans;
 use crate::base::window::{Bucket, Window};
-use crate::series::rules::dirty::join;
 use latewood_model::Timestamp;
 
 /// Spans of a kind that are kept apart.
@@ -128,7 +128,7 @@ pub(crate) fn holds(spans: &[Bucket], at: Timestamp) -> bool {
 
 /// Joins what meets, and the oldest spans where there are too many.
 pub(crate) fn tidy(spans: &mut Vec<Bucket>) {
-    join(spans);
+    join_spans(spans);
     if let Some(excess) = spans.len().checked_sub(SPANS_MAX) {
         spans[excess].first = spans[0].first;
         spans.drain(..excess);

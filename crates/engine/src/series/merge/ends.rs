@@ -5,8 +5,8 @@
 
 use super::MergeSource;
 use crate::base::error::Result;
-use crate::query::Source;
-use crate::query::units::Piece;
+use crate::format::batches::Source;
+use crate::series::units::Piece;
 use latewood_model::{Sample, Timestamp};
 
 impl MergeSource {

@@ -7,8 +7,8 @@
 //! Tested by `tests/query_range` and the model test, against samples that are
 //! read one by one.
 
-use super::BatchStats;
 use crate::base::error::Result;
+use crate::format::batches::BatchStats;
 use crate::format::chunk::damaged;
 use latewood_codec::{Frame, Stats};
 use latewood_model::Timestamp;
@@ -18,7 +18,7 @@ const ENDS_FEW: usize = 16;
 
 /// Cuts frames into parts; keeps its memory from one to the next.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(crate) struct Parts {
     /// Of frames whose samples are not regularly spaced.
     timestamps: Vec<Timestamp>,
     /// Where parts end, as indices of samples.
@@ -28,7 +28,7 @@ pub(super) struct Parts {
 
 impl Parts {
     /// Appends the parts of `frame` to `out`; see [`super::Source::parts`].
-    pub(super) fn of(
+    pub(crate) fn of(
         &mut self,
         frame: &Frame<'_>,
         last_of: &dyn Fn(Timestamp) -> Timestamp,
