@@ -22,7 +22,7 @@ pub use merge::MergeStats;
 use crate::base::error::{Error, Result};
 use crate::base::options::Durability;
 use crate::keyspace::core::Core;
-use parking_lot::{Condvar, Mutex};
+use crate::observe::signals::Signals;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -38,27 +38,6 @@ const RULES_TICK: Duration = Duration::from_millis(50);
 /// How often the log's background work is looked at.
 const LOG_TICK: Duration = Duration::from_millis(20);
 
-/// How the threads of a database wake each other: each waits for a signal of
-/// its own, or a burst of new series would wake them all again and again.
-#[derive(Default)]
-pub(crate) struct Signals {
-    state: Mutex<SignalState>,
-    settle: Condvar,
-    index: Condvar,
-    flush: Condvar,
-    compact: Condvar,
-    stopping: Condvar,
-}
-
-#[derive(Default)]
-struct SignalState {
-    stop: bool,
-    settle: bool,
-    index: bool,
-    flush: bool,
-    compact: bool,
-}
-
 /// The background threads of a database.
 #[derive(Default)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
@@ -72,7 +51,7 @@ impl Workers {
         workers.spawn("latewood-rules", core, run_rules)?;
         workers.spawn("latewood-flush", core, flush::run)?;
         workers.spawn("latewood-compact", core, merge::run)?;
-        if core.wal.is_some() {
+        if core.log().is_some() {
             workers.spawn("latewood-log", core, run_log)?;
             if core.options.durability == Durability::Interval {
                 workers.spawn("latewood-sync", core, run_sync)?;
@@ -93,120 +72,11 @@ impl Workers {
 
     /// Tells the threads to stop and waits for them.
     pub(crate) fn stop(&mut self, signals: &Signals) {
-        signals.state.lock().stop = true;
-        for signal in signals.all() {
-            signal.notify_all();
-        }
+        signals.stop();
         for handle in self.0.drain(..) {
             // A thread that panicked has nothing left to stop.
             let _ = handle.join();
         }
-    }
-}
-
-impl Signals {
-    fn all(&self) -> [&Condvar; 5] {
-        let Self {
-            settle,
-            index,
-            flush,
-            compact,
-            stopping,
-            ..
-        } = self;
-        [settle, index, flush, compact, stopping]
-    }
-
-    /// Whether the database closes.
-    fn stopped(&self) -> bool {
-        self.state.lock().stop
-    }
-
-    /// Waits until there is something to settle, `limit` passes or the
-    /// database closes; false then.
-    fn wait_settle(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.settle {
-            self.settle.wait_for(&mut state, limit);
-        }
-        state.settle = false;
-        !state.stop
-    }
-
-    /// Waits until there is much to index, `limit` passes or the database
-    /// closes; false then.
-    fn wait_index(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.index {
-            self.index.wait_for(&mut state, limit);
-        }
-        state.index = false;
-        !state.stop
-    }
-
-    /// Waits until there may be something to flush, `limit` passes or the
-    /// database closes; false then.
-    fn wait_flush(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.flush {
-            self.flush.wait_for(&mut state, limit);
-        }
-        state.flush = false;
-        !state.stop
-    }
-
-    /// Waits until the files may have outgrown their room, `limit` passes or
-    /// the database closes; false then.
-    fn wait_merge(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop && !state.compact {
-            let idle = |state: &mut SignalState| !state.stop && !state.compact;
-            self.compact.wait_while_for(&mut state, idle, limit);
-        }
-        state.compact = false;
-        !state.stop
-    }
-
-    /// Sleeps for `limit`, or until the database closes; false then.
-    fn sleep(&self, limit: Duration) -> bool {
-        let mut state = self.state.lock();
-        if !state.stop {
-            let goes_on = |state: &mut SignalState| !state.stop;
-            self.stopping.wait_while_for(&mut state, goes_on, limit);
-        }
-        !state.stop
-    }
-}
-
-impl Core {
-    /// Tells the settling thread that a series is worth settling.
-    pub(crate) fn wake_settler(&self) {
-        self.signals.state.lock().settle = true;
-        self.signals.settle.notify_one();
-    }
-
-    /// Tells the flushing thread that memory is short.
-    pub(crate) fn wake_flusher(&self) {
-        let mut state = self.signals.state.lock();
-        if !state.flush {
-            state.flush = true;
-            self.signals.flush.notify_one();
-        }
-    }
-
-    /// Tells the compacting thread that room is short.
-    pub(crate) fn wake_merger(&self) {
-        let mut state = self.signals.state.lock();
-        if !state.compact {
-            state.compact = true;
-            self.signals.compact.notify_one();
-        }
-    }
-
-    /// Tells the indexing thread that much waits for it.
-    pub(crate) fn wake_indexer(&self) {
-        self.signals.state.lock().index = true;
-        self.signals.index.notify_one();
     }
 }
 
@@ -233,7 +103,7 @@ fn run_rules(core: &Core) {
 
 /// Keeps the log ready: its next segment, its old ones, room for both.
 fn run_log(core: &Core) {
-    let Some(wal) = &core.wal else { return };
+    let Some(wal) = core.log() else { return };
     while core.signals.sleep(LOG_TICK) {
         // Errors halt the log, which tells every writer; there is nobody to
         // tell here.
@@ -249,7 +119,7 @@ fn run_log(core: &Core) {
 /// a sync takes as long as the disk likes, and writers fill a segment meanwhile
 /// and need the next.
 fn run_sync(core: &Core) {
-    let Some(wal) = &core.wal else { return };
+    let Some(wal) = core.log() else { return };
     let interval = Duration::from_millis(core.options.sync_interval_ms);
     let mut left = interval;
     while core.signals.sleep(left) {

@@ -92,7 +92,7 @@ impl Core {
         let Some(settler) = self.settler.try_lock() else {
             return Ok(());
         };
-        let (shard, place) = (self.shard_of(id), self.place_of(id));
+        let (shard, place) = (self.shards.shard_of(id), self.shards.place_of(id));
         self.settle_at(&settler, shard, place, &mut Encoder::new())
     }
 
@@ -154,8 +154,8 @@ impl Core {
         if series.finish_settle(settled) {
             state.counters.note_settle(work);
         }
-        self.recount(state, place);
-        self.note_rules(state, place);
+        state.recount(place);
+        state.note_rules(place);
         Ok(())
     }
 
@@ -179,7 +179,7 @@ impl Core {
         series.queued = false;
         if is_settled {
             series.rest_deep();
-            self.note_rules(state, place);
+            state.note_rules(place);
         } else {
             state.queue.ready(series, place);
         }

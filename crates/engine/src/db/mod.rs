@@ -165,13 +165,13 @@ impl Db {
 
     /// The end of the log.
     pub fn position(&self) -> Position {
-        let wal = self.core.wal.as_ref();
+        let wal = self.core.log();
         wal.map_or_else(Position::default, Log::written)
     }
 
     /// How far the log is on disk.
     pub fn durable_position(&self) -> Position {
-        let wal = self.core.wal.as_ref();
+        let wal = self.core.log();
         wal.map_or_else(Position::default, Log::durable)
     }
 
@@ -186,7 +186,7 @@ impl Db {
         core.admit_write()?;
         core.purge(key)?;
         let hash = core.keys.hash(key);
-        let mut state = core.shards[core.shard_of_hash(hash)].lock();
+        let mut state = core.shards[core.shards.shard_of_hash(hash)].lock();
         if core.keys.find(hash, key).is_some() {
             return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
         }
@@ -219,7 +219,7 @@ impl Db {
         self.core.recompute_key(key)?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
-        let place = self.core.place_of(id);
+        let place = self.core.shards.place_of(id);
         if let Some(series) = state.slab.get_mut(place) {
             let mut options = series.options(self.core.labels_of(id));
             change(&mut options);
@@ -228,13 +228,13 @@ impl Db {
                 .check_fits_log(key, &options)
                 .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
             series.set_options(&options, &mut state.sealer)?;
-            self.core.recount(state, place);
+            state.recount(place);
             self.core.index_labels(id, Some(&options.labels));
-            if self.core.wal.is_some() {
+            if self.core.log().is_some() {
                 state.group.alter(id, &options);
             }
         }
-        self.core.note_rules(state, place);
+        state.note_rules(place);
         self.core.log_group(state)
     }
 
@@ -255,22 +255,22 @@ impl Db {
         self.core.recompute_key(key)?;
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
-        let place = self.core.place_of(id);
+        let place = self.core.shards.place_of(id);
         // Nobody sees what is older.
         let from = from.max(self.core.blocks.floor());
         let deleted = match state.slab.get_mut(place) {
             Some(series) => {
                 series.check_rules_keep(from)?;
                 let deleted = series.delete_range(from, to, &mut state.sealer)?;
-                self.core.recount(state, place);
+                state.recount(place);
                 deleted
             }
             None => Deleted::default(),
         };
-        if self.core.wal.is_some() {
+        if self.core.log().is_some() {
             state.group.delete_range(id, from, to);
         }
-        self.core.note_rules(state, place);
+        state.note_rules(place);
         let position = self.core.log_group(state)?;
         drop(guard);
         let counted = deleted.count().map_err(|error| {
@@ -367,7 +367,7 @@ impl Db {
                 if left == 0 {
                     return (shard as u64) << 32 | place as u64;
                 }
-                let id = self.core.id_of(shard, place);
+                let id = self.core.shards.id_of(shard, place);
                 if !is_expired(place) && !state.unnamed.contains(&id) {
                     visit(&series.key);
                     left -= 1;
@@ -404,7 +404,7 @@ impl Db {
         self.core.index.apply();
         let settled = self.settle().and(self.core.sweep_expired());
         let kept_up = settled.and(self.core.flush_if_due().map(drop));
-        if let Some(wal) = &self.core.wal {
+        if let Some(wal) = self.core.log() {
             if self.core.options.durability == Durability::Interval {
                 wal.sync_to(wal.written())?;
             }
@@ -420,7 +420,7 @@ impl Db {
     /// Those of the log; the database is closed all the same.
     pub fn close(mut self) -> Result<()> {
         self.workers.stop(&self.core.signals);
-        match &self.core.wal {
+        match self.core.log() {
             Some(wal) => wal.close(),
             // What is in no block now is nowhere.
             None => self.core.flush_all_partitions(),

@@ -131,7 +131,7 @@ impl Db {
             reads_missed: core.reads_missed.load(Ordering::Relaxed),
             flush: core.flush_stats(),
             budget: core.budget.stats(),
-            wal: core.wal.as_ref().map(|wal| wal.stats()),
+            wal: core.log().map(|wal| wal.stats()),
             ..Stats::default()
         };
         for shard in 0..core.shards.len() {

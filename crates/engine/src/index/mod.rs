@@ -171,14 +171,14 @@ impl Core {
     /// Tells the index that a series has these labels now, or is gone. The
     /// lock of its shard is held.
     pub(crate) fn index_labels(&self, id: SeriesId, labels: Option<&Labels>) {
-        if self.index.note(self.shard_of(id), id, labels) {
-            self.wake_indexer();
+        if self.index.note(self.shards.shard_of(id), id, labels) {
+            self.signals.wake_indexer();
         }
     }
 
     /// The labels of a series; none of one that does not exist.
     pub(crate) fn labels_of(&self, id: SeriesId) -> Labels {
-        let labels = self.index.labels(self.shard_of(id), id);
+        let labels = self.index.labels(self.shards.shard_of(id), id);
         labels.unwrap_or_default()
     }
 
@@ -186,16 +186,16 @@ impl Core {
     pub(crate) fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
         let mut by_shard = vec![Vec::new(); self.shards.len()];
         for id in ids {
-            by_shard[self.shard_of(SeriesId(id))].push(SeriesId(id));
+            by_shard[self.shards.shard_of(SeriesId(id))].push(SeriesId(id));
         }
         let mut found = Vec::with_capacity(ids.len() as usize);
         for (shard, ids) in self.shards.iter().zip(by_shard) {
             for some in ids.chunks(LOOKS_MAX) {
                 let state = shard.lock();
                 let overdue_ms = self.overdue_ms(&state);
-                state.touch_keys(some.iter().map(|&id| self.place_of(id)));
+                state.touch_keys(some.iter().map(|&id| self.shards.place_of(id)));
                 found.extend(some.iter().filter_map(|&id| {
-                    let place = self.place_of(id);
+                    let place = self.shards.place_of(id);
                     if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
                         return None;
                     }
@@ -223,7 +223,7 @@ impl Db {
     /// The labels of a series, in the order the client gave them; `None` once
     /// it is gone.
     pub fn labels(&self, series: &SeriesRef) -> Option<Labels> {
-        let shard = self.core.shard_of(series.id);
+        let shard = self.core.shards.shard_of(series.id);
         self.core.index.labels(shard, series.id)
     }
 }

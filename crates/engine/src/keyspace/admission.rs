@@ -29,7 +29,7 @@ impl Db {
         let cache_bytes = self.core.budget.cache_bytes();
         self.core.store.cache.set_capacity(cache_bytes);
         self.core.look_at_memory();
-        self.core.wake_flusher();
+        self.core.signals.wake_flusher();
     }
 
     /// The memory budget; 0 is no limit.
@@ -112,7 +112,7 @@ impl Core {
                     _ => Ok(()),
                 };
             }
-            self.wake_flusher();
+            self.signals.wake_flusher();
             let mut turn = budget.turn.lock();
             budget.eased.wait_for(&mut turn, TURN);
             drop(turn);

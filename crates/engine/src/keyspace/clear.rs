@@ -47,14 +47,14 @@ impl Core {
     pub(crate) fn clear(&self) -> Result<Position> {
         let mut published = self.store.published.lock();
         let floor = self.floor_by_clock();
-        let mut states: Vec<MutexGuard<'_, ShardState>> = self.lock_all();
+        let mut states: Vec<MutexGuard<'_, ShardState>> = self.shards.lock_all();
         self.keys.clear();
         states.iter_mut().for_each(|state| state.clear_series());
         self.set_no_blocks(floor);
         self.index.clear();
         self.kept_memory.forget();
         self.expiring.store(0, Ordering::Relaxed);
-        if self.wal.is_some() {
+        if self.log().is_some() {
             states[0].group.flush_all();
         }
         let position = self.log_group(&mut states[0])?;
@@ -64,7 +64,7 @@ impl Core {
         published.forget(self.store.dir(), position, floor);
         // Where this fails, a restart finds the old manifest and that group.
         self.publish_locked(&mut published, &mut |_| Ok(()))?;
-        if let Some(wal) = &self.wal {
+        if let Some(wal) = self.log() {
             wal.trim(position)?;
         }
         Ok(position)

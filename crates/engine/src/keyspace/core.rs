@@ -6,10 +6,9 @@
 //! and from an id to its shard and place. See [`crate::series::shard`] for the order
 //! of locks.
 
-use crate::background::{Compaction, Flusher, Signals};
+use crate::background::{Compaction, Flusher};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::{Defaults, Options};
-use crate::base::partition::partition_of;
 use crate::index::Index;
 use crate::io::Env;
 use crate::keyspace::disk_budget::{self, DiskBudget};
@@ -21,17 +20,19 @@ use crate::keyspace::publish::Store;
 use crate::log::{Log, Position};
 use crate::observe::notices::Notices;
 use crate::observe::observer::Observer;
+use crate::observe::signals::Signals;
 use crate::observe::stages::Stages;
 use crate::read::spread::Readers;
 use crate::series::Series;
 use crate::series::rules::failed::FailedBuckets;
-use crate::series::shard::{Shard, ShardState};
+use crate::series::shard::ShardState;
+use crate::series::shards::Shards;
 use crate::storage::block::{Cache, CurrentBlocks};
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Sources that can be worked on at a time.
 const TURNS: usize = 64;
@@ -41,13 +42,13 @@ pub(crate) struct Core {
     pub(crate) env: Env,
     pub(crate) options: Options,
     /// See [`crate::series::shard`] for the order of locks.
-    pub(crate) shards: Box<[Shard]>,
+    pub(crate) shards: Shards,
     pub(crate) keys: Keys,
     pub(crate) index: Index,
     /// The blocks as they stand now.
     pub(crate) blocks: Arc<CurrentBlocks>,
-    pub(crate) wal: Option<Log>,
-    /// Until there is `wal`: the last group that the replay has applied.
+    log: OnceLock<Log>,
+    /// Until there is `log`: the last group that the replay has applied.
     pub(crate) replayed: AtomicU64,
     pub(crate) compaction: Compaction,
     pub(crate) store: Store,
@@ -107,21 +108,15 @@ impl Core {
         }
         options.shards = options.shards.next_power_of_two().min(256);
         options.segment_bytes = disk_budget::segment_bytes(&options);
-        let stride_log2 = options.shards.trailing_zeros() as u8;
-        let shards = (0..options.shards).map(|_| {
-            let mut state = ShardState::default();
-            state.group.begin(stride_log2);
-            Shard::new(state)
-        });
         let budget = Budget::new(options.memory_bytes);
         let stages = Stages::default();
         let notices = Notices::new(options.on_notice.as_ref(), &env.clock);
         let core = Self {
-            shards: shards.collect(),
+            shards: Shards::new(options.shards),
             keys: Keys::new(env.random.next_u64()),
             index: Index::new(options.shards, env.random.next_u64(), stages.clone()),
             blocks: Arc::default(),
-            wal: None,
+            log: OnceLock::new(),
             replayed: AtomicU64::new(0),
             compaction: Compaction::new(&options),
             store: Store::new(dir, Cache::telling(budget.cache_bytes(), &notices)),
@@ -183,9 +178,21 @@ impl Core {
         DuplicatePolicy::from_number(number).unwrap_or(DuplicatePolicy::Block)
     }
 
+    /// The log, where there is one and it is replayed.
+    #[inline]
+    pub(crate) fn log(&self) -> Option<&Log> {
+        self.log.get()
+    }
+
+    /// Writes go into `log` from now on.
+    pub(crate) fn begin_log(&self, log: Log) {
+        // It is set once, by the recovery.
+        let _ = self.log.set(log);
+    }
+
     /// Waits until everything up to `position` of the log is on disk.
     pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
-        match &self.wal {
+        match self.log() {
             Some(wal) => wal.sync_to(position),
             None => Ok(()),
         }
@@ -194,42 +201,18 @@ impl Core {
     /// Refuses writes once the log or the manifest has failed.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.store.check_halted()?;
-        match &self.wal {
+        match self.log() {
             Some(wal) => wal.check_halted(),
             None => Ok(()),
         }
     }
 
-    pub(crate) fn stride_log2(&self) -> u8 {
-        self.shards.len().trailing_zeros() as u8
-    }
-
-    pub(crate) fn shard_of(&self, id: SeriesId) -> usize {
-        id.0 as usize & (self.shards.len() - 1)
-    }
-
-    pub(crate) fn shard_of_hash(&self, hash: u64) -> usize {
-        hash as usize & (self.shards.len() - 1)
-    }
-
-    pub(crate) fn place_of(&self, id: SeriesId) -> usize {
-        id.0 as usize >> self.stride_log2()
-    }
-
-    /// The partition of the series at `place` of any shard.
-    pub(crate) fn partition_at(&self, place: usize) -> u32 {
-        partition_of(self.id_of(0, place))
-    }
-
-    /// The id of the series at `place` of a shard; places that are in use fit.
-    pub(crate) fn id_of(&self, shard: usize, place: usize) -> SeriesId {
-        SeriesId((place << self.stride_log2() | shard) as u32)
-    }
-
     /// Locks the shard of the series under `key`.
     pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(MutexGuard<'_, ShardState>, SeriesId)> {
         match self.lock_slot(key) {
-            Some((state, id)) if !self.is_expired(&state, self.place_of(id)) => Ok((state, id)),
+            Some((state, id)) if !self.is_expired(&state, self.shards.place_of(id)) => {
+                Ok((state, id))
+            }
             _ => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
         }
     }
@@ -239,7 +222,7 @@ impl Core {
         let hash = self.keys.hash(key);
         loop {
             let id = self.keys.find(hash, key)?;
-            let state = self.shards[self.shard_of(id)].lock();
+            let state = self.shards[self.shards.shard_of(id)].lock();
             // Between the look and the lock the key may have gone elsewhere.
             if self.keys.find(hash, key) == Some(id) {
                 return Some((state, id));
@@ -277,14 +260,14 @@ impl Core {
         counter.fetch_add(1, Ordering::Relaxed);
         let (mut state, mut id) = found?;
         let mut failed = FailedBuckets::default();
-        let series = state.slab.get(self.place_of(id));
+        let series = state.slab.get(self.shards.place_of(id));
         if let Some(source) = series.and_then(Series::source) {
             drop(state);
             self.recompute_for_reader(source);
             failed = self.failed_buckets_of(source, id);
             (state, id) = self.lock_series(key)?;
         }
-        match state.slab.get_mut(self.place_of(id)) {
+        match state.slab.get_mut(self.shards.place_of(id)) {
             Some(series) => Ok(read(series, id, &failed)),
             None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
         }

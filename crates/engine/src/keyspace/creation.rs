@@ -36,7 +36,7 @@ impl Core {
         laps: &mut impl Laps,
     ) -> Result<SeriesId, Refusal> {
         let id = self.enter_in(state, key, hash, options, laps)?;
-        if self.wal.is_some() {
+        if self.log().is_some() {
             state.group.create(id, key, options);
             laps.end(Stage::LogEncode);
         }
@@ -55,14 +55,14 @@ impl Core {
     ) -> Result<SeriesId, Refusal> {
         self.check_key(key)?;
         self.check_fits_log(key, options)?;
-        let id = self.next_id(state, self.shard_of_hash(hash))?;
+        let id = self.next_id(state, self.shards.shard_of_hash(hash))?;
         state.heads.grew(series_bytes(key, options));
         let key = Arc::<[u8]>::from(key);
         state.next_place += 1;
         state.counters.created += 1;
         state.heads.know(partition_of(id));
         let series = Series::new(key.clone(), options);
-        state.slab.insert(self.place_of(id), series);
+        state.slab.insert(self.shards.place_of(id), series);
         laps.end(Stage::SeriesCreation);
         self.keys.add(hash, key, id);
         laps.end(Stage::TableInsert);

@@ -231,13 +231,13 @@ impl Core {
         let set = self.blocks.get();
         let blocks = set.partitions.values();
         let blocks = blocks.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
-        let wal = self.wal.as_ref().map(|wal| wal.stats()).unwrap_or_default();
+        let wal = self.log().map(|wal| wal.stats()).unwrap_or_default();
         let room = &self.disk_budget;
         Usage {
             blocks: blocks.map(|block| on_disk(block.meta().len_bytes)).sum(),
             log: wal.bytes_on_disk,
             log_given_up: wal.bytes_given_up,
-            unflushed: match self.wal {
+            unflushed: match self.log() {
                 Some(_) => 0,
                 None => self.budget.stats().head_bytes,
             },
@@ -300,8 +300,8 @@ impl Core {
                 room.waited_in_vain.store(true, Ordering::Relaxed);
                 break Err(self.refuse_for_disk());
             }
-            self.wake_flusher();
-            self.wake_merger();
+            self.signals.wake_flusher();
+            self.signals.wake_merger();
             let mut turn = room.turn.lock();
             room.eased.wait_for(&mut turn, TURN);
             drop(turn);

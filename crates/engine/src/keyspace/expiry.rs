@@ -72,7 +72,7 @@ impl Db {
             let _ = core.recompute_key(key);
         }
         let (mut state, id) = core.lock_series(key)?;
-        let place = core.place_of(id);
+        let place = core.shards.place_of(id);
         if !only.allows(state.expiries.get(place), at_ms) {
             return Ok((Expiry::Kept, Position::default()));
         }
@@ -92,7 +92,7 @@ impl Db {
         let core = &self.core;
         core.check_writable()?;
         let (mut state, id) = core.lock_series(key)?;
-        if state.expiries.get(core.place_of(id)).is_none() {
+        if state.expiries.get(core.shards.place_of(id)).is_none() {
             return Ok((false, Position::default()));
         }
         core.set_expiry(&mut state, id, None);
@@ -116,7 +116,7 @@ impl Db {
     /// `NoSuchKey`.
     pub fn expires_at(&self, key: &[u8]) -> Result<Option<i64>> {
         let (state, id) = self.core.lock_series(key)?;
-        Ok(state.expiries.get(self.core.place_of(id)))
+        Ok(state.expiries.get(self.core.shards.place_of(id)))
     }
 }
 
@@ -125,14 +125,14 @@ impl Core {
     /// the shard's group.
     pub(crate) fn set_expiry(&self, state: &mut ShardState, id: SeriesId, at_ms: Option<i64>) {
         self.note_expiry(state, id, at_ms);
-        if self.wal.is_some() {
+        if self.log().is_some() {
             state.group.expire(id, at_ms);
         }
     }
 
     /// As [`Core::set_expiry`], for a replay.
     pub(crate) fn note_expiry(&self, state: &mut ShardState, id: SeriesId, at_ms: Option<i64>) {
-        let old_ms = state.expiries.set(self.place_of(id), at_ms);
+        let old_ms = state.expiries.set(self.shards.place_of(id), at_ms);
         let (had, has) = (usize::from(old_ms.is_some()), usize::from(at_ms.is_some()));
         self.expiring.fetch_add(has, Ordering::Relaxed);
         self.expiring.fetch_sub(had, Ordering::Relaxed);
@@ -174,7 +174,7 @@ impl Core {
         let Some((state, id)) = self.lock_slot(key) else {
             return Ok(());
         };
-        if !self.is_expired(&state, self.place_of(id)) {
+        if !self.is_expired(&state, self.shards.place_of(id)) {
             return Ok(());
         }
         drop(state);
@@ -183,7 +183,7 @@ impl Core {
         let Some((mut state, again)) = self.lock_slot(key) else {
             return Ok(());
         };
-        if again != id || !self.is_expired(&state, self.place_of(id)) {
+        if again != id || !self.is_expired(&state, self.shards.place_of(id)) {
             return Ok(());
         }
         let gone = self.expire_in(&mut state, id)?;
@@ -198,7 +198,7 @@ impl Core {
         state: &mut ShardState,
         id: SeriesId,
     ) -> Result<Option<Arc<[u8]>>> {
-        let Some(series) = state.slab.get(self.place_of(id)) else {
+        let Some(series) = state.slab.get(self.shards.place_of(id)) else {
             return Ok(None);
         };
         let key = series.key.clone();
@@ -256,12 +256,12 @@ impl Core {
         drop(state);
         for place in &places {
             // What closed before a source goes is in its destinations.
-            let _ = self.recompute(self.id_of(number, *place), Take::All);
+            let _ = self.recompute(self.shards.id_of(number, *place), Take::All);
         }
         let mut state = self.shards[number].lock();
         let mut gone = Vec::with_capacity(places.len());
         for place in &places {
-            let id = self.id_of(number, *place);
+            let id = self.shards.id_of(number, *place);
             if !state.expiries.is_due(*place, now_ms) {
                 continue;
             }

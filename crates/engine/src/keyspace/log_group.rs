@@ -24,7 +24,7 @@ impl Core {
 
     /// The longest group the log takes.
     pub(crate) fn group_bytes_max(&self) -> usize {
-        self.wal.as_ref().map_or(usize::MAX, Log::group_bytes_max)
+        self.log().map_or(usize::MAX, Log::group_bytes_max)
     }
 
     /// Hands the shard's group to the log and begins the next.
@@ -40,7 +40,7 @@ impl Core {
     ) -> Result<Position> {
         self.tell_budget(state);
         laps.end_for(Stage::CacheUpkeep, 0);
-        let Some(wal) = &self.wal else {
+        let Some(wal) = self.log() else {
             return Ok(Position::default());
         };
         if state.group.is_empty() {
@@ -55,7 +55,7 @@ impl Core {
             }
         }
         state.group.clear();
-        state.group.begin(self.stride_log2());
+        state.group.begin(self.shards.stride_log2());
         laps.end_for(Stage::CacheUpkeep, 0);
         position
     }

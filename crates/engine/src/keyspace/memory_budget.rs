@@ -302,11 +302,11 @@ impl Core {
     pub(crate) fn tell_budget(&self, state: &mut ShardState) {
         if let Some(bytes) = state.heads.tell(self.budget.step()) {
             self.budget.add(bytes);
-            if self.wal.is_none() {
+            if self.log().is_none() {
                 self.note_growth(self.budget.step() as usize);
             }
             if self.budget.wants_flush() {
-                self.wake_flusher();
+                self.signals.wake_flusher();
             }
         }
     }

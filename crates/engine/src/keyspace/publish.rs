@@ -143,7 +143,7 @@ impl Core {
     /// # Errors
     /// Those of [`crate::log::Log::trim`].
     pub(crate) fn trim_log(&self) -> Result<()> {
-        match &self.wal {
+        match self.log() {
             Some(wal) => wal.trim(Position(self.manifest().log_start)),
             None => Ok(()),
         }
@@ -239,7 +239,7 @@ impl Core {
         let next_ids = shards.map(|(number, shard)| match shard.lock().next_place {
             0 => 0,
             // Ids in use fit 32 bits.
-            next_place => u64::from(self.id_of(number, next_place - 1).0) + 1,
+            next_place => u64::from(self.shards.id_of(number, next_place - 1).0) + 1,
         });
         next_ids.max().unwrap_or(0)
     }
@@ -250,7 +250,7 @@ impl Core {
             self.notices.tell(About::Halt, Stopped(&error));
             error.to_string()
         });
-        match &self.wal {
+        match self.log() {
             Some(wal) => wal.halt(error),
             None => error,
         }

@@ -13,7 +13,7 @@ impl Core {
     /// Takes a series out of its shard, with all that is kept beside it. Its
     /// key still names it and nothing is logged: both are the caller's.
     pub(crate) fn take_out(&self, state: &mut ShardState, id: SeriesId) -> Option<Series> {
-        let series = state.slab.remove(self.place_of(id))?;
+        let series = state.slab.remove(self.shards.place_of(id))?;
         state.destinations -= usize::from(series.source().is_some());
         state.queue.forget(&series);
         state.heads.forget(&series, partition_of(id));
@@ -31,7 +31,7 @@ impl Core {
         id: SeriesId,
     ) -> Result<Position> {
         self.take_out(state, id);
-        if self.wal.is_some() {
+        if self.log().is_some() {
             state.group.delete_series(id);
         }
         let logged = self.log_group(state);

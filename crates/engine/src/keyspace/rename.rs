@@ -64,8 +64,8 @@ impl Core {
         source: SeriesId,
         target: Option<SeriesId>,
     ) -> Result<Position> {
-        let shard = self.shard_of(source);
-        let place = self.place_of(source);
+        let shard = self.shards.shard_of(source);
+        let place = self.shards.place_of(source);
         let key = Arc::<[u8]>::from(to);
         if let Some(series) = locked.state(shard).slab.get_mut(place) {
             self.check_fits_log(to, &series.options(self.labels_of(source)))
@@ -73,10 +73,10 @@ impl Core {
             series.key = key.clone();
         }
         if let Some(target) = target {
-            self.take_out(locked.state(self.shard_of(target)), target);
+            self.take_out(locked.state(self.shards.shard_of(target)), target);
         }
         let state = locked.state(shard);
-        if self.wal.is_some() {
+        if self.log().is_some() {
             if let Some(target) = target {
                 state.group.delete_series(target);
             }
@@ -101,8 +101,8 @@ impl<'a> Locked<'a> {
         ids: [Option<SeriesId>; I],
         keys: [&[u8]; K],
     ) -> Self {
-        let of_ids = ids.into_iter().flatten().map(|id| core.shard_of(id));
-        let of_keys = keys.map(|key| core.shard_of_hash(core.keys.hash(key)));
+        let of_ids = ids.into_iter().flatten().map(|id| core.shards.shard_of(id));
+        let of_keys = keys.map(|key| core.shards.shard_of_hash(core.keys.hash(key)));
         let mut numbers: Vec<usize> = of_ids.chain(of_keys).collect();
         numbers.sort_unstable();
         numbers.dedup();

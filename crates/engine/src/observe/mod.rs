@@ -4,4 +4,5 @@
 pub mod histogram;
 pub(crate) mod notices;
 pub(crate) mod observer;
+pub(crate) mod signals;
 pub(crate) mod stages;

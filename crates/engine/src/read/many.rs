@@ -272,12 +272,12 @@ impl Db {
         for (shard, lock) in core.shards.iter().enumerate() {
             let all = series.iter().enumerate();
             here.clear();
-            here.extend(all.filter(|(_, one)| core.shard_of(one.id) == shard));
+            here.extend(all.filter(|(_, one)| core.shards.shard_of(one.id) == shard));
             if here.is_empty() {
                 continue;
             }
             places.clear();
-            places.extend(here.iter().map(|(_, one)| core.place_of(one.id)));
+            places.extend(here.iter().map(|(_, one)| core.shards.place_of(one.id)));
             let mut state = lock.lock();
             state.touch(places.iter().copied());
             touch(&state, &places);
@@ -315,8 +315,8 @@ impl Db {
         series: &SeriesRef,
         read: impl FnOnce(&mut Series, &FailedBuckets) -> T,
     ) -> Option<T> {
-        let place = self.core.place_of(series.id);
-        let shard = &self.core.shards[self.core.shard_of(series.id)];
+        let place = self.core.shards.place_of(series.id);
+        let shard = &self.core.shards[self.core.shards.shard_of(series.id)];
         let mut state = shard.lock();
         let mut failed = FailedBuckets::default();
         if let Some(source) = state.slab.get(place)?.source() {

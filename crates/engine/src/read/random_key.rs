@@ -20,7 +20,9 @@ impl Db {
             cursor = (shard as u64) << 32 | place as u64;
             if let Some(series) = state.slab.get(place)
                 && !self.core.is_expired(&state, place)
-                && !state.unnamed.contains(&self.core.id_of(shard, place))
+                && !state
+                    .unnamed
+                    .contains(&self.core.shards.id_of(shard, place))
             {
                 return Some((*series.key).into());
             }

@@ -48,7 +48,7 @@ impl Replayer<'_> {
                 self.flush_all(at);
                 continue;
             };
-            let shard = self.core.shard_of(id);
+            let shard = self.core.shards.shard_of(id);
             if held.as_ref().is_some_and(|(number, _)| *number != shard) {
                 held = None;
             }
@@ -56,7 +56,7 @@ impl Replayer<'_> {
                 Some(same) => same,
                 None => (shard, self.core.shards[shard].lock()),
             };
-            if state.restored_position(self.core.place_of(id)) < at.0 {
+            if state.restored_position(self.core.shards.place_of(id)) < at.0 {
                 let clock = &self.core.env.clock;
                 state
                     .heads
@@ -78,11 +78,11 @@ impl Replayer<'_> {
         let Some(first) = records.first().and_then(id_of) else {
             return;
         };
-        let shard = self.core.shard_of(first);
+        let shard = self.core.shards.shard_of(first);
         let ids = records.iter().filter_map(id_of);
-        let here = ids.filter(|&id| self.core.shard_of(id) == shard);
+        let here = ids.filter(|&id| self.core.shards.shard_of(id) == shard);
         let state = self.core.shards[shard].lock();
-        state.touch(here.map(|id| self.core.place_of(id)));
+        state.touch(here.map(|id| self.core.shards.place_of(id)));
     }
 
     fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
@@ -108,35 +108,35 @@ impl Replayer<'_> {
             }
             Record::Create { id, key, options } => self.create(state, id, &key, &options),
             Record::Alter { id, options } => {
-                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
                     series.set_options(&options, &mut state.sealer)?;
-                    core.recount(state, core.place_of(id));
+                    state.recount(core.shards.place_of(id));
                     core.index_labels(id, Some(&options.labels));
-                    core.note_rules(state, core.place_of(id));
+                    state.note_rules(core.shards.place_of(id));
                 }
             }
             Record::DeleteRange { id, from, to } => {
-                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
                     self.note_damage(series.delete_logged(from, to, &mut state.sealer)?)?;
-                    core.recount(state, core.place_of(id));
-                    core.note_rules(state, core.place_of(id));
+                    state.recount(core.shards.place_of(id));
+                    state.note_rules(core.shards.place_of(id));
                 }
             }
             Record::DeleteSeries { id } => {
                 core.take_out(state, id);
             }
             Record::Build { id, options } => {
-                state.next_place = state.next_place.max(core.place_of(id) + 1);
+                state.next_place = state.next_place.max(core.shards.place_of(id) + 1);
                 core.insert_unnamed(state, id, &options);
             }
             Record::Rename { id, key } => {
                 state.unnamed.retain(|&unnamed| unnamed != id);
-                if let Some(series) = state.slab.get_mut(core.place_of(id)) {
+                if let Some(series) = state.slab.get_mut(core.shards.place_of(id)) {
                     self.note_named(id);
                     series.key = key.into();
                 }
             }
-            Record::Expire { id, at_ms } if state.slab.get(core.place_of(id)).is_some() => {
+            Record::Expire { id, at_ms } if state.slab.get(core.shards.place_of(id)).is_some() => {
                 core.note_expiry(state, id, at_ms);
             }
             // Times of series that are gone count for nothing; the other one
@@ -161,7 +161,7 @@ impl Replayer<'_> {
     }
 
     fn create(&self, state: &mut ShardState, id: SeriesId, key: &[u8], options: &SeriesOptions) {
-        let place = self.core.place_of(id);
+        let place = self.core.shards.place_of(id);
         state.next_place = state.next_place.max(place + 1);
         self.note_named(id);
         state.heads.grew(series_bytes(key, options));
@@ -187,7 +187,7 @@ impl Replayer<'_> {
             return;
         }
         self.orphaned.fetch_add(1, Ordering::Relaxed);
-        state.next_place = state.next_place.max(self.core.place_of(id) + 1);
+        state.next_place = state.next_place.max(self.core.shards.place_of(id) + 1);
     }
 
     /// Removes every series that was there at `position`.
@@ -217,7 +217,7 @@ impl Replayer<'_> {
             let is_older = |place: &usize| state.restored_position(*place) <= position.0;
             let places = state.slab.iter().map(|(place, _)| place);
             for place in places.filter(is_older).collect::<Vec<_>>() {
-                let id = self.core.id_of(number, place);
+                let id = self.core.shards.id_of(number, place);
                 self.core.take_out(&mut state, id);
             }
         }
@@ -245,7 +245,7 @@ impl Core {
         sample: Sample,
         policy: DuplicatePolicy,
     ) -> Result<bool> {
-        let place = self.place_of(id);
+        let place = self.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(false);
         };
@@ -261,7 +261,7 @@ impl Core {
             state.heads.note(series, partition_of(id));
         }
         if linked {
-            self.note_rules(state, place);
+            state.note_rules(place);
         }
         Ok(true)
     }

@@ -89,7 +89,7 @@ impl Core {
         while reader.next(&mut rows)? {
             for row in rows.drain(..) {
                 check(&row).map_err(|error| error.at(&path))?;
-                by_shard[self.shard_of(row.id)].push(row);
+                by_shard[self.shards.shard_of(row.id)].push(row);
             }
             for (shard, rows) in self.shards.iter().zip(&mut by_shard) {
                 let mut state = shard.lock();
@@ -109,7 +109,7 @@ impl Core {
         id: SeriesId,
         position: Position,
     ) -> Option<SeriesRow> {
-        let place = self.place_of(id);
+        let place = self.shards.place_of(id);
         let series = state.slab.get(place)?;
         let persisted = series.persisted();
         let source = match series.links() {
@@ -134,7 +134,7 @@ impl Core {
 
     /// Makes the series of a row.
     fn restore(&self, state: &mut ShardState, row: SeriesRow) {
-        let (id, place) = (row.id, self.place_of(row.id));
+        let (id, place) = (row.id, self.shards.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);
         if let Some(position) = NonZeroU64::new(row.position) {
             state.restored.insert(place, position);
@@ -163,7 +163,7 @@ impl Core {
         state.heads.know(partition_of(id));
         state.heads.note(&mut series, partition_of(id));
         state.slab.insert(place, series);
-        self.note_rules(state, place);
+        state.note_rules(place);
     }
 }
 

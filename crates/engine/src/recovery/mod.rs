@@ -99,7 +99,7 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
         summary.blocks_damaged = replayer.damage.into_inner();
         core.flusher.note_replayed(report.bytes);
         summary.log = report;
-        core.wal = Some(wal.observed_by(core.observer.clone(), core.notices.clone()));
+        core.begin_log(wal.observed_by(core.observer.clone(), core.notices.clone()));
     } else {
         core.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
     }

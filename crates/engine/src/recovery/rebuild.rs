@@ -59,7 +59,7 @@ impl Core {
         for (number, shard) in self.shards.iter().enumerate() {
             let state = shard.lock();
             let places = state.slab.iter().map(|(place, _)| place);
-            live.extend(places.map(|place| partition_of(self.id_of(number, place))));
+            live.extend(places.map(|place| partition_of(self.shards.id_of(number, place))));
         }
         live
     }
@@ -94,7 +94,7 @@ impl Core {
         let state = self.shards[shard].lock();
         let mut doubled = Vec::new();
         for (place, series) in state.slab.iter() {
-            let (id, key) = (self.id_of(shard, place), &series.key);
+            let (id, key) = (self.shards.id_of(shard, place), &series.key);
             let other = self.keys.insert(self.keys.hash(key), key.clone(), id);
             doubled.extend(other.map(|other| (key.clone(), [other, id])));
         }
@@ -110,8 +110,8 @@ impl Core {
         named: &[SeriesId],
     ) -> Vec<Arc<[u8]>> {
         let rank = |id: &SeriesId| {
-            let state = self.shards[self.shard_of(*id)].lock();
-            let restored = state.restored_position(self.place_of(*id));
+            let state = self.shards[self.shards.shard_of(*id)].lock();
+            let restored = state.restored_position(self.shards.place_of(*id));
             (named.iter().rposition(|named| named == id), restored, *id)
         };
         let Some(&winner) = rivals.iter().max_by_key(|id| rank(id)) else {
@@ -119,7 +119,7 @@ impl Core {
         };
         let losers = rivals.iter().filter(|&&id| id != winner);
         let gone = losers.filter_map(|&id| {
-            let mut state = self.shards[self.shard_of(id)].lock();
+            let mut state = self.shards[self.shards.shard_of(id)].lock();
             Some(self.take_out(&mut state, id)?.key)
         });
         let gone = gone.collect();

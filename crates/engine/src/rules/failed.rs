@@ -35,8 +35,8 @@ impl Core {
 
     /// The same of the first rule of `source` that is wanted and has some.
     fn failed_buckets_in(&self, source: SeriesId, wanted: impl Fn(&Rule) -> bool) -> FailedBuckets {
-        let state = self.shards[self.shard_of(source)].lock();
-        let Some(series) = state.slab.get(self.place_of(source)) else {
+        let state = self.shards[self.shards.shard_of(source)].lock();
+        let Some(series) = state.slab.get(self.shards.place_of(source)) else {
             return FailedBuckets::default();
         };
         let Some(Links::Source(links)) = series.links() else {

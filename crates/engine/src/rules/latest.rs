@@ -40,8 +40,8 @@ impl Core {
     /// See [`Db::open_bucket`].
     pub(crate) fn open_bucket(&self, destination: SeriesId) -> Result<Option<Sample>> {
         let source = {
-            let state = self.shards[self.shard_of(destination)].lock();
-            let series = state.slab.get(self.place_of(destination));
+            let state = self.shards[self.shards.shard_of(destination)].lock();
+            let series = state.slab.get(self.shards.place_of(destination));
             match series.and_then(Series::source) {
                 Some(source) => source,
                 None => return Ok(None),
@@ -72,8 +72,8 @@ impl Core {
         source: SeriesId,
         floor: Timestamp,
     ) -> Option<(Rule, Bucket, Snapshot)> {
-        let mut state = self.shards[self.shard_of(source)].lock();
-        let series = state.slab.get_mut(self.place_of(source))?;
+        let mut state = self.shards[self.shards.shard_of(source)].lock();
+        let series = state.slab.get_mut(self.shards.place_of(source))?;
         let Some(Links::Source(links)) = series.links() else {
             return None;
         };

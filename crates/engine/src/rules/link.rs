@@ -51,14 +51,14 @@ impl Db {
             core.prune_key(key);
         }
         core.purge_source(destination)?;
-        let mut states = core.lock_all();
+        let mut states = core.shards.lock_all();
         let source = core.find_key(source)?;
         core.check_source(&states, source)?;
         let destination = core.find_key(destination)?;
         core.check_destination(&states, destination)?;
         core.link(&mut states, source, destination, spec);
-        let state = &mut states[core.shard_of(source)];
-        if core.wal.is_some() {
+        let state = &mut states[core.shards.shard_of(source)];
+        if core.log().is_some() {
             state.group.create_rule(source, destination, spec);
         }
         core.log_group(state)
@@ -76,7 +76,7 @@ impl Db {
         let id = core.find_key(source)?;
         // Buckets that closed before the rule ends belong to it.
         core.recompute(id, Take::All)?;
-        let mut states = core.lock_all();
+        let mut states = core.shards.lock_all();
         let source = core.find_key(source)?;
         let none = || Error::new(ErrorKind::NoSuchRule, "compaction rule does not exist");
         let destination = core.find_key(destination).map_err(|_| none())?;
@@ -88,8 +88,8 @@ impl Db {
             return Err(none());
         }
         core.unlink_pair(&mut states, source, destination);
-        let state = &mut states[core.shard_of(source)];
-        if core.wal.is_some() {
+        let state = &mut states[core.shards.shard_of(source)];
+        if core.log().is_some() {
             state.group.delete_rule(source, destination);
         }
         core.log_group(state)
@@ -138,14 +138,16 @@ impl Core {
     }
 
     pub(super) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
-        let state = self.shards[self.shard_of(id)].lock();
-        let place = self.place_of(id);
+        let state = self.shards[self.shards.shard_of(id)].lock();
+        let place = self.shards.place_of(id);
         let series = state.slab.get(place)?;
         (!self.is_expired(&state, place)).then(|| series.key.clone())
     }
 
     fn links_in<'a>(&self, states: &'a AllShards<'_>, id: SeriesId) -> Option<&'a Links> {
-        let series = states[self.shard_of(id)].slab.get(self.place_of(id))?;
+        let series = states[self.shards.shard_of(id)]
+            .slab
+            .get(self.shards.place_of(id))?;
         series.links()
     }
 
@@ -170,14 +172,14 @@ impl Core {
     }
 
     fn is_there(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        let (state, place) = (&states[self.shard_of(id)], self.place_of(id));
+        let (state, place) = (&states[self.shards.shard_of(id)], self.shards.place_of(id));
         self.is_held(states, id) && !self.is_expired(state, place)
     }
 
     /// Whether the series is there or nothing has removed it yet.
     fn is_held(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        let slab = &states[self.shard_of(id)].slab;
-        slab.get(self.place_of(id)).is_some()
+        let slab = &states[self.shards.shard_of(id)].slab;
+        slab.get(self.shards.place_of(id)).is_some()
     }
 
     /// Removes the source of the series under `key` if its time has come, and
@@ -186,13 +188,13 @@ impl Core {
         let Ok((state, id)) = self.lock_series(key) else {
             return Ok(());
         };
-        let series = state.slab.get(self.place_of(id));
+        let series = state.slab.get(self.shards.place_of(id));
         let Some(source) = series.and_then(Series::source) else {
             return Ok(());
         };
         drop(state);
-        let state = self.shards[self.shard_of(source)].lock();
-        let series = state.slab.get(self.place_of(source));
+        let state = self.shards[self.shards.shard_of(source)].lock();
+        let series = state.slab.get(self.shards.place_of(source));
         let key = series.map(|series| series.key.clone());
         drop(state);
         key.map_or(Ok(()), |key| self.purge(&key))
@@ -207,18 +209,25 @@ impl Core {
         spec: RuleSpec,
     ) {
         let number = self.rules_made.fetch_add(1, Ordering::Relaxed);
-        let (from, to) = (self.shard_of(source), self.shard_of(destination));
-        if states[from].slab.get(self.place_of(source)).is_none() {
+        let (from, to) = (
+            self.shards.shard_of(source),
+            self.shards.shard_of(destination),
+        );
+        if states[from]
+            .slab
+            .get(self.shards.place_of(source))
+            .is_none()
+        {
             return;
         }
-        let Some(series) = states[to].slab.get_mut(self.place_of(destination)) else {
+        let Some(series) = states[to].slab.get_mut(self.shards.place_of(destination)) else {
             return;
         };
         // Either may have been a destination of a series that is gone.
         let was_destination = series.source().is_some();
         series.set_links(Some(Links::Destination(Link { source, number })));
         states[to].destinations += usize::from(!was_destination);
-        if let Some(series) = states[from].slab.get_mut(self.place_of(source)) {
+        if let Some(series) = states[from].slab.get_mut(self.shards.place_of(source)) {
             let was_destination = series.source().is_some();
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
@@ -233,12 +242,12 @@ impl Core {
         source: SeriesId,
         destination: SeriesId,
     ) {
-        let state = &mut states[self.shard_of(source)];
-        if let Some(series) = state.slab.get_mut(self.place_of(source)) {
+        let state = &mut states[self.shards.shard_of(source)];
+        if let Some(series) = state.slab.get_mut(self.shards.place_of(source)) {
             series.remove_rule(destination);
         }
-        let state = &mut states[self.shard_of(destination)];
-        if let Some(series) = state.slab.get_mut(self.place_of(destination))
+        let state = &mut states[self.shards.shard_of(destination)];
+        if let Some(series) = state.slab.get_mut(self.shards.place_of(destination))
             && series.source() == Some(source)
         {
             series.set_links(None);
@@ -249,7 +258,7 @@ impl Core {
     /// The same for the series under `key`.
     pub(crate) fn prune_key(&self, key: &[u8]) {
         if let Ok((state, id)) = self.lock_series(key)
-            && let Some(series) = state.slab.get(self.place_of(id))
+            && let Some(series) = state.slab.get(self.shards.place_of(id))
             && let Some(Links::Source(_)) = series.links()
         {
             drop(state);
@@ -259,18 +268,18 @@ impl Core {
 
     /// Takes away the rules of a source whose destinations are gone.
     pub(crate) fn prune_rules(&self, source: SeriesId) {
-        let mut states = self.lock_all();
+        let mut states = self.shards.lock_all();
         let Some(Links::Source(links)) = self.links_in(&states, source) else {
             return;
         };
         let gone = |id: &SeriesId| {
-            let slab = &states[self.shard_of(*id)].slab;
-            slab.get(self.place_of(*id)).is_none()
+            let slab = &states[self.shards.shard_of(*id)].slab;
+            slab.get(self.shards.place_of(*id)).is_none()
         };
         let rules = links.rules().iter().map(|rule| rule.destination);
         let gone: Vec<SeriesId> = rules.filter(gone).collect();
-        let state = &mut states[self.shard_of(source)];
-        if let Some(series) = state.slab.get_mut(self.place_of(source)) {
+        let state = &mut states[self.shards.shard_of(source)];
+        if let Some(series) = state.slab.get_mut(self.shards.place_of(source)) {
             gone.into_iter().for_each(|id| series.remove_rule(id));
         }
     }

@@ -51,17 +51,17 @@ impl Core {
         for planned in &plan {
             self.purge(&planned.key)?;
         }
-        let mut states = self.lock_all();
+        let mut states = self.shards.lock_all();
         // Somebody else was faster.
         if self.keys.find(hash, key).is_some() {
             return Ok(Ok(Position::default()));
         }
-        let shard = self.shard_of_hash(hash);
+        let shard = self.shards.shard_of_hash(hash);
         let source = match self.enter_in(&mut states[shard], key, hash, options, &mut Untimed) {
             Ok(source) => source,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        if self.wal.is_some() {
+        if self.log().is_some() {
             states[shard].group.create(source, key, options);
         }
         let mut made = vec![true; plan.len()];
@@ -89,15 +89,15 @@ impl Core {
         if self.keys.find(hash, &planned.key).is_some() {
             return false;
         }
-        let state = &mut states[self.shard_of_hash(hash)];
+        let state = &mut states[self.shards.shard_of_hash(hash)];
         let Ok(destination) = self.enter_in(state, &planned.key, hash, options, &mut Untimed)
         else {
             return false;
         };
         self.link(states, source, destination, planned.spec);
-        if self.wal.is_some() {
+        if self.log().is_some() {
             // All in the source's group, whichever shard the destination is in.
-            let group = &mut states[self.shard_of(source)].group;
+            let group = &mut states[self.shards.shard_of(source)].group;
             group.create(destination, &planned.key, options);
             group.create_rule(source, destination, planned.spec);
         }

@@ -53,8 +53,8 @@ impl Core {
         let mut written = Vec::new();
         let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
         let settles = {
-            let state = self.shards[self.shard_of(source)].lock();
-            match state.slab.get(self.place_of(source)) {
+            let state = self.shards[self.shards.shard_of(source)].lock();
+            match state.slab.get(self.shards.place_of(source)) {
                 Some(series) if series.has_rule_work(take) => {
                     take == Take::All && series.late_pending() >= SETTLE_FIRST
                 }
@@ -109,7 +109,7 @@ impl Core {
         let Ok((state, id)) = self.lock_series(key) else {
             return Ok(());
         };
-        let series = state.slab.get(self.place_of(id));
+        let series = state.slab.get(self.shards.place_of(id));
         let source = match series.and_then(Series::links) {
             Some(Links::Source(_)) => id,
             Some(Links::Destination(link)) => link.source,
@@ -128,7 +128,7 @@ impl Core {
         let Ok((state, id)) = self.lock_series(key) else {
             return Ok(FailedBuckets::default());
         };
-        let series = state.slab.get(self.place_of(id));
+        let series = state.slab.get(self.shards.place_of(id));
         let Some(source) = series.and_then(Series::source) else {
             return Ok(FailedBuckets::default());
         };
@@ -148,7 +148,7 @@ impl Core {
             let mut from = 0;
             while let Some((works, next)) = self.working(shard, from) {
                 for place in works {
-                    let source = self.id_of(shard, place);
+                    let source = self.shards.id_of(shard, place);
                     self.recompute(source, Take::All)?;
                     read = read.and(self.check_read(source));
                 }
@@ -191,7 +191,7 @@ impl Core {
                     }
                 };
                 if self
-                    .recompute(self.id_of(shard, place as usize), take)
+                    .recompute(self.shards.id_of(shard, place as usize), take)
                     .is_err()
                 {
                     self.rules_failed.fetch_add(1, Ordering::Relaxed);
@@ -200,25 +200,10 @@ impl Core {
         }
     }
 
-    /// Notes that a series has work for the thread behind the writers.
-    #[inline]
-    pub(crate) fn note_rules(&self, state: &mut ShardState, place: usize) {
-        let Some(series) = state.slab.get_mut(place) else {
-            return;
-        };
-        if let Some(source) = series.source_mut()
-            && !source.queued
-            && source.has_prompt_work()
-        {
-            source.queued = true;
-            state.sources.push(place as u32);
-        }
-    }
-
     fn take_dirty(&self, id: SeriesId, take: Take) -> Result<Option<Work>> {
-        let mut guard = self.shards[self.shard_of(id)].lock();
+        let mut guard = self.shards[self.shards.shard_of(id)].lock();
         let state = &mut *guard;
-        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
             return Ok(None);
         };
         let newest = series.newest();
@@ -227,7 +212,7 @@ impl Core {
         };
         let taken = source.take(take, newest);
         let work = series.rule_work(self.blocks.floor());
-        if self.wal.is_some() {
+        if self.log().is_some() {
             state.group.rule_take(id, taken == Take::All);
         }
         self.log_group(state)?;
@@ -238,16 +223,16 @@ impl Core {
     /// Forgets the marks in flight, which were `work`; `damage` is what each of
     /// its rules met.
     fn forget_dirty(&self, id: SeriesId, work: &Work, damage: &[Option<Damage>]) -> Result<()> {
-        let mut guard = self.shards[self.shard_of(id)].lock();
+        let mut guard = self.shards[self.shards.shard_of(id)].lock();
         let state = &mut *guard;
-        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
             return Ok(());
         };
         let floor = series.retention_floor().max(self.blocks.floor());
         if let Some(source) = series.source_mut() {
             source.done();
             source.note_failed(&work.rules, damage, floor);
-            if self.wal.is_some() {
+            if self.log().is_some() {
                 state.group.rule_done(id);
                 source.log_failed(id, &mut state.group);
             }
@@ -290,8 +275,8 @@ impl Core {
         link: Link,
         write: impl FnOnce(&Self, &mut ShardState) -> Result<T>,
     ) -> Result<Option<T>> {
-        let mut state = self.shards[self.shard_of(id)].lock();
-        let series = state.slab.get(self.place_of(id));
+        let mut state = self.shards[self.shards.shard_of(id)].lock();
+        let series = state.slab.get(self.shards.place_of(id));
         match series.and_then(Series::links) {
             Some(Links::Destination(held)) if *held == link => {}
             _ => return Ok(None),
@@ -303,7 +288,7 @@ impl Core {
     }
 
     fn put_rows(&self, state: &mut ShardState, id: SeriesId, rows: &[Sample]) -> Result<Arc<[u8]>> {
-        let place = self.place_of(id);
+        let place = self.shards.place_of(id);
         for row in rows {
             if row.value.is_nan() {
                 // LAST prefers a number to NaN; this is to be NaN all the same.
@@ -317,7 +302,7 @@ impl Core {
                 // Past the destination's retention: nobody could see it.
                 continue;
             }
-            if self.wal.is_some() {
+            if self.log().is_some() {
                 let (at, value) = (row.timestamp, row.value);
                 state.group.sample(id, at, value, DuplicatePolicy::Last);
             }
@@ -340,7 +325,7 @@ impl Core {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Option<Arc<[u8]>>> {
-        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
             return Ok(None);
         };
         // Where that cannot be read, a deletion does no harm.
@@ -350,8 +335,8 @@ impl Core {
         // Damage does not keep them; who reads what is left meets it.
         let _ = series.delete_logged(from, to, &mut state.sealer)?;
         let key = series.key.clone();
-        self.recount(state, self.place_of(id));
-        if self.wal.is_some() {
+        state.recount(self.shards.place_of(id));
+        if self.log().is_some() {
             state.group.delete_range(id, from, to);
         }
         Ok(Some(key))

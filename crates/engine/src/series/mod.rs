@@ -23,6 +23,7 @@ pub(crate) mod expiries;
 pub(crate) mod heads;
 pub(crate) mod rules;
 pub(crate) mod shard;
+pub(crate) mod shards;
 
 mod ahead;
 mod delete;

@@ -4,8 +4,8 @@
 //! then the index ([`crate::index`]), then the log.
 //! A thread that holds several shards took them in ascending order.
 
+use crate::base::partition::partition_of;
 use crate::base::slab::Slab;
-use crate::keyspace::core::Core;
 use crate::log::GroupBuilder;
 use crate::series::expiries::Times;
 use crate::series::heads::Heads;
@@ -59,6 +59,8 @@ impl Shard {
 /// The state of one shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
+    /// Neighbouring places hold ids this power of two apart.
+    pub(crate) stride_log2: u8,
     pub(crate) slab: Slab<Series>,
     pub(crate) sealer: Sealer,
     /// Records of the batch under way.
@@ -145,6 +147,36 @@ impl ShardState {
         black_box(series().fold(0, |all, series| all ^ first(series)));
     }
 
+    /// The partition of the series at `place`.
+    pub(crate) fn partition_at(&self, place: usize) -> u32 {
+        partition_of(SeriesId((place << self.stride_log2) as u32))
+    }
+
+    /// Counts anew what the series at `place` holds; call it where that changed
+    /// in any way.
+    pub(crate) fn recount(&mut self, place: usize) {
+        let partition = self.partition_at(place);
+        if let Some(series) = self.slab.get_mut(place) {
+            self.queue.note(series);
+            self.heads.note(series, partition);
+        }
+    }
+
+    /// Notes that a series has work for the thread behind the writers.
+    #[inline]
+    pub(crate) fn note_rules(&mut self, place: usize) {
+        let Some(series) = self.slab.get_mut(place) else {
+            return;
+        };
+        if let Some(source) = series.source_mut()
+            && !source.queued
+            && source.has_prompt_work()
+        {
+            source.queued = true;
+            self.sources.push(place as u32);
+        }
+    }
+
     /// Forgets all series.
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
@@ -155,17 +187,6 @@ impl ShardState {
         self.restored.clear();
         self.sources.clear();
         self.destinations = 0;
-    }
-}
-
-impl Core {
-    /// Counts anew what the series at `place` holds; call it where that changed
-    /// in any way.
-    pub(crate) fn recount(&self, state: &mut ShardState, place: usize) {
-        if let Some(series) = state.slab.get_mut(place) {
-            state.queue.note(series);
-            state.heads.note(series, self.partition_at(place));
-        }
     }
 }
 

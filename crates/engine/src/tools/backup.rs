@@ -45,7 +45,7 @@ impl Db {
     /// unfinished copy stays and is no database.
     pub fn backup(&self, to: &Path) -> Result<Backup> {
         let (env, dir) = (&self.core.env, self.directory());
-        let Some(wal) = &self.core.wal else {
+        let Some(wal) = self.core.log() else {
             let message = "a database without a log cannot be backed up";
             return Err(Error::new(ErrorKind::Invalid, message));
         };

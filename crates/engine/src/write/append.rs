@@ -102,10 +102,10 @@ impl Core {
             self.pass_over_expired(&state, scratch, start..end);
             let order = &scratch.order[start as usize..end as usize];
             let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
-            state.touch(found.map(|id| self.place_of(id)));
+            state.touch(found.map(|id| self.shards.place_of(id)));
             state.touch_checked(order.iter().filter_map(|&at| {
                 let id = scratch.ids[at as usize]?;
-                Some((self.place_of(id), batch[at as usize].timestamp))
+                Some((self.shards.place_of(id), batch[at as usize].timestamp))
             }));
             for place in start..end {
                 let index = scratch.order[place as usize] as usize;
@@ -169,7 +169,9 @@ impl Core {
             }
             let found = self.keys.find(hash, append.key);
             let unread = self.recompute_destination(append.key)?;
-            let shard = found.map_or(self.shard_of_hash(hash), |id| self.shard_of(id));
+            let shard = found.map_or(self.shards.shard_of_hash(hash), |id| {
+                self.shards.shard_of(id)
+            });
             let mut state = self.shards[shard].lock();
             let outcome = match self.find_in(&mut state, shard, append, None, hash, &mut Untimed) {
                 // What its rule has yet to write there would follow.
@@ -196,7 +198,7 @@ impl Core {
         if let Some(now_ms) = self.overdue_ms(state) {
             for place in places {
                 let index = scratch.order[place as usize] as usize;
-                let is_due = |id| state.expiries.is_due(self.place_of(id), now_ms);
+                let is_due = |id| state.expiries.is_due(self.shards.place_of(id), now_ms);
                 scratch.ids[index] = scratch.ids[index].filter(|&id| !is_due(id));
             }
         }
@@ -211,7 +213,7 @@ impl Core {
         default_policy: DuplicatePolicy,
         laps: &mut impl Laps,
     ) -> Outcome {
-        let place = self.place_of(id);
+        let place = self.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Err(Refusal::NoSuchKey);
         };
@@ -244,7 +246,7 @@ impl Core {
                 return Err(refusal);
             }
         }
-        if self.wal.is_some() {
+        if self.log().is_some() {
             state
                 .group
                 .sample(id, append.timestamp, append.value, policy);
@@ -261,7 +263,7 @@ impl Core {
             laps.end(Stage::CacheUpkeep);
         }
         if linked {
-            self.note_rules(state, place);
+            state.note_rules(place);
             laps.end(Stage::RuleUpdate);
         }
         Ok(append.timestamp)
@@ -269,6 +271,7 @@ impl Core {
 
     /// Queues or settles a series that just staged a late sample.
     pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
+        let partition = state.partition_at(place);
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };
@@ -277,13 +280,13 @@ impl Core {
         if !series.late_upkeep_due() {
             return;
         }
-        state.heads.note(series, self.partition_at(place));
+        state.heads.note(series, partition);
         let held_max = self.budget.late_held_max() / self.shards.len();
         match series.pressure(state.queue.held, held_max) {
             Pressure::None => {}
             Pressure::Ready => {
                 if state.queue.ready(series, place) {
-                    self.wake_settler();
+                    self.signals.wake_settler();
                 }
             }
             Pressure::Overdue => {
@@ -295,8 +298,8 @@ impl Core {
                         state.counters.settles_failed += 1;
                     }
                 }
-                self.recount(state, place);
-                self.note_rules(state, place);
+                state.recount(place);
+                state.note_rules(place);
             }
         }
     }

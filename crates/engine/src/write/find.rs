@@ -46,7 +46,9 @@ impl Core {
             Some(id) if state.destinations > 0 && self.is_destination(state, id) => {
                 SeriesLookup::Destination(id)
             }
-            Some(id) if state.slab.get(self.place_of(id)).is_some() => SeriesLookup::Here(id),
+            Some(id) if state.slab.get(self.shards.place_of(id)).is_some() => {
+                SeriesLookup::Here(id)
+            }
             _ => self.find_or_create(state, shard, append, hash, laps),
         }
     }
@@ -64,9 +66,9 @@ impl Core {
         let found = self.keys.find(hash, append.key);
         laps.end_for(Stage::SeriesLookup, 0);
         match found {
-            Some(id) if self.shard_of(id) != shard => return SeriesLookup::Elsewhere,
+            Some(id) if self.shards.shard_of(id) != shard => return SeriesLookup::Elsewhere,
             // Whoever comes back for it removes it first.
-            Some(id) if self.is_expired(state, self.place_of(id)) => {
+            Some(id) if self.is_expired(state, self.shards.place_of(id)) => {
                 return SeriesLookup::Elsewhere;
             }
             Some(id) if self.is_destination(state, id) => return SeriesLookup::Destination(id),
@@ -81,7 +83,7 @@ impl Core {
         let created = match append.create {
             Create::Never => return SeriesLookup::Refused(Refusal::NoSuchKey),
             // Only this shard's lock keeps others from creating it too.
-            _ if self.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
+            _ if self.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
             // What comes along with it lives in other shards, too.
             _ if self.compacts() => return SeriesLookup::Elsewhere,
             Create::With(options) => self.create_in(state, append.key, hash, options, laps),
@@ -98,7 +100,7 @@ impl Core {
 
     #[cold]
     pub(crate) fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
-        let series = state.slab.get(self.place_of(id));
+        let series = state.slab.get(self.shards.place_of(id));
         series.is_some_and(|series| series.source().is_some())
     }
 }

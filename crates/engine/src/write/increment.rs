@@ -52,7 +52,9 @@ impl Db {
             }
             let found = core.keys.find(hash, key);
             let failed = core.recompute_destination(key)?;
-            let shard = found.map_or(core.shard_of_hash(hash), |id| core.shard_of(id));
+            let shard = found.map_or(core.shards.shard_of_hash(hash), |id| {
+                core.shards.shard_of(id)
+            });
             let mut state = core.shards[shard].lock();
             let append = Append {
                 key,
@@ -84,7 +86,7 @@ impl Core {
         id: SeriesId,
         failed: &FailedBuckets,
     ) -> Outcome {
-        let newest = match state.slab.get(self.place_of(id)) {
+        let newest = match state.slab.get(self.shards.place_of(id)) {
             Some(series) => failed.newest_of(series).map_err(|_| Refusal::Damaged)?,
             None => return Err(Refusal::NoSuchKey),
         };

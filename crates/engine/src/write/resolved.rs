@@ -57,7 +57,7 @@ impl Db {
     /// `NoSuchKey`.
     pub fn resolve(&self, key: &[u8]) -> Result<SeriesRef> {
         let (state, id) = self.core.lock_series(key)?;
-        let series = state.slab.get(self.core.place_of(id));
+        let series = state.slab.get(self.core.shards.place_of(id));
         // A series that a key leads to is in its place while its shard is locked.
         let key = series.map_or_else(|| key.into(), |series| series.key.clone());
         Ok(SeriesRef { id, key })
@@ -90,7 +90,9 @@ impl Core {
         laps: &mut L,
     ) -> Result<Position> {
         self.admit_write()?;
-        let shards = batch.iter().map(|append| self.shard_of(append.series.id));
+        let shards = batch
+            .iter()
+            .map(|append| self.shards.shard_of(append.series.id));
         scratch.place(shards, self.shards.len());
         laps.end_for(Stage::SeriesLookup, batch.len());
         let default_policy = self.default_policy();
@@ -107,17 +109,17 @@ impl Core {
             let order = &scratch.order[places.clone()];
             state.touch_checked(order.iter().map(|&at| {
                 let append = &batch[at as usize];
-                (self.place_of(append.series.id), append.timestamp)
+                (self.shards.place_of(append.series.id), append.timestamp)
             }));
             for place in places.clone() {
                 let order = &scratch.order[places.clone()];
                 state.prefetch(place - places.start, |n| {
                     let append = &batch[*order.get(n)? as usize];
-                    Some(self.place_of(append.series.id))
+                    Some(self.shards.place_of(append.series.id))
                 });
                 let index = scratch.order[place] as usize;
                 let append = &batch[index];
-                let slab_place = self.place_of(append.series.id);
+                let slab_place = self.shards.place_of(append.series.id);
                 let is_due = |now_ms| state.expiries.is_due(slab_place, now_ms);
                 let is_destination =
                     || state.destinations > 0 && self.is_destination(&state, append.series.id);
@@ -165,7 +167,7 @@ impl Core {
     /// Whether the series is there and has the key it had when it was resolved.
     #[inline]
     fn is_current(&self, state: &ShardState, series: &SeriesRef) -> bool {
-        let held = state.slab.get(self.place_of(series.id));
+        let held = state.slab.get(self.shards.place_of(series.id));
         held.is_some_and(|held| Arc::ptr_eq(&held.key, &series.key))
     }
 
@@ -181,9 +183,10 @@ impl Core {
         loop {
             self.purge(key)?;
             let unread = self.recompute_destination(key)?;
-            let mut state = self.shards[self.shard_of(*id)].lock();
+            let mut state = self.shards[self.shards.shard_of(*id)].lock();
             // Its time came while this was on its way here.
-            if self.is_current(&state, append.series) && self.is_expired(&state, self.place_of(*id))
+            if self.is_current(&state, append.series)
+                && self.is_expired(&state, self.shards.place_of(*id))
             {
                 continue;
             }

@@ -107,7 +107,7 @@ impl Db {
         let end = core.log_end().0;
         core.flusher.asked.fetch_max(end, Ordering::Relaxed);
         core.flusher.requests.fetch_add(1, Ordering::Release);
-        core.wake_flusher();
+        core.signals.wake_flusher();
     }
 
     /// Sets how long samples may be in memory and in no block; see
@@ -199,7 +199,7 @@ impl Core {
         }
         for (head, partition) in self.heads().iter().zip(0..) {
             // Without a log nobody notes what a partition owes it.
-            if head.is_dirty() || self.wal.is_none() {
+            if head.is_dirty() || self.log().is_none() {
                 self.flush_in_turn(&mut turn, partition)?;
             }
         }
@@ -260,7 +260,7 @@ impl Core {
 
     /// Asks for a flush of everything once the log has grown long.
     fn look_at_log(&self, turn: &mut Turn) {
-        let Some(wal) = &self.wal else { return };
+        let Some(wal) = self.log() else { return };
         let stats = wal.stats();
         let since = match turn.checkpoint_bytes {
             Some(begun) => stats.bytes_written.saturating_sub(begun),
@@ -298,7 +298,7 @@ impl Core {
         }
         let bytes: u64 = heads.iter().map(|head| head.bytes as u64).sum();
         let fills_disk =
-            self.wal.is_none() && self.disk_budget.is_log_long(bytes.saturating_mul(2));
+            self.log().is_none() && self.disk_budget.is_log_long(bytes.saturating_mul(2));
         if !self.budget.wants_flush() && !fills_disk {
             return None;
         }
@@ -311,7 +311,7 @@ impl Core {
 
     /// The end of the log, or of what was replayed of it.
     fn log_end(&self) -> Position {
-        match &self.wal {
+        match self.log() {
             Some(wal) => wal.written(),
             None => Position(self.replayed.load(Ordering::Relaxed)),
         }

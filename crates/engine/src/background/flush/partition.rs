@@ -88,7 +88,7 @@ impl Core {
                 self.settle_before(shard, some.clone());
                 let mut state = self.shards[shard].lock();
                 for place in some.clone() {
-                    let id = self.id_of(shard, place);
+                    let id = self.shards.id_of(shard, place);
                     cuts.extend(self.cut(&mut state, id, number)?);
                 }
             }
@@ -102,7 +102,7 @@ impl Core {
 
     /// The places of a partition's series in any shard, as far as there are any.
     fn places_of(&self, partition: u32) -> Range<usize> {
-        let log2 = PARTITION_BITS - u32::from(self.stride_log2());
+        let log2 = PARTITION_BITS - u32::from(self.shards.stride_log2());
         let first = (partition as usize) << log2;
         let shards = self.shards.iter();
         let places = shards.map(|shard| shard.lock().slab.places()).max();
@@ -123,20 +123,20 @@ impl Core {
         };
         for place in worth {
             // Where it fails the operations stay, and become overlays.
-            let _ = self.settle_one(self.id_of(shard, place));
+            let _ = self.settle_one(self.shards.id_of(shard, place));
         }
     }
 
     /// Freezes one series under its shard's lock; `None` where there is none.
     fn cut(&self, state: &mut ShardState, id: SeriesId, number: u64) -> Result<Option<Cut>> {
-        let place = self.place_of(id);
+        let place = self.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(None);
         };
         let frozen = series.freeze(id, number, &mut state.sealer, &self.blocks)?;
         if frozen.is_some() {
-            self.recount(state, place);
-            self.note_rules(state, place);
+            state.recount(place);
+            state.note_rules(place);
         }
         let row = self.row_of(state, id, self.log_end());
         Ok(row.map(|row| Cut { row, frozen }))

@@ -145,7 +145,7 @@ impl Core {
     /// What is dropped for what the live series say must not come back to be
     /// missed: the log that says so has to be on disk before.
     fn sync_for(&self, living: &Living) -> Result<()> {
-        match &self.wal {
+        match self.log() {
             Some(wal) => wal.sync_to(living.position),
             None => Ok(()),
         }

@@ -42,8 +42,8 @@ impl Core {
         let mut series = vec![None; ids];
         for shard in 0..self.shards.len() {
             // Shards are a power of two and no more than ids of a partition.
-            let places = ids >> self.stride_log2();
-            let start = first_id as usize >> self.stride_log2();
+            let places = ids >> self.shards.stride_log2();
+            let start = first_id as usize >> self.shards.stride_log2();
             let mut place = start;
             while place < start + places {
                 let state = self.shards[shard].lock();
@@ -57,13 +57,13 @@ impl Core {
                     };
                     let mut facts = found.facts();
                     facts.floor = facts.floor.max(floor);
-                    let id = self.id_of(shard, place);
+                    let id = self.shards.id_of(shard, place);
                     series[(id.0 - first_id) as usize] = Some(facts);
                 }
                 place = end;
             }
         }
-        let wal = self.wal.as_ref();
+        let wal = self.log();
         Living {
             first_id,
             series,

@@ -34,7 +34,7 @@ impl<'a> Build<'a> {
             chunk_size_bytes: options.chunk_size_bytes,
             ..SeriesOptions::default()
         };
-        let shard = core.shard_of_hash(core.keys.hash(to));
+        let shard = core.shards.shard_of_hash(core.keys.hash(to));
         let mut guard = core.shards[shard].lock();
         let state = &mut *guard;
         let id = core.next_id(state, shard)?;
@@ -45,7 +45,7 @@ impl<'a> Build<'a> {
             id,
             is_published: false,
         };
-        if core.wal.is_some() {
+        if core.log().is_some() {
             state.group.build(id, &plain);
         }
         let logged = core.log_group(state);
@@ -57,10 +57,10 @@ impl<'a> Build<'a> {
     pub(crate) fn push(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
         let core = self.core;
         core.admit_write()?;
-        let mut guard = core.shards[core.shard_of(self.id)].lock();
+        let mut guard = core.shards[core.shards.shard_of(self.id)].lock();
         let state = &mut *guard;
         // A FLUSHALL may have taken it away.
-        let Some(series) = state.slab.get_mut(core.place_of(self.id)) else {
+        let Some(series) = state.slab.get_mut(core.shards.place_of(self.id)) else {
             return Ok(());
         };
         for (&timestamp, &value) in timestamps.iter().zip(values) {
@@ -69,7 +69,7 @@ impl<'a> Build<'a> {
             if series.memory_moved() {
                 state.heads.note(series, partition_of(self.id));
             }
-            if core.wal.is_some() {
+            if core.log().is_some() {
                 let group = &mut state.group;
                 group.sample(self.id, timestamp, value, DuplicatePolicy::Block);
             }
@@ -117,8 +117,8 @@ impl Drop for Build<'_> {
             return;
         }
         let core = self.core;
-        let mut state = core.shards[core.shard_of(self.id)].lock();
-        if core.take_out(&mut state, self.id).is_some() && core.wal.is_some() {
+        let mut state = core.shards[core.shards.shard_of(self.id)].lock();
+        if core.take_out(&mut state, self.id).is_some() && core.log().is_some() {
             state.group.delete_series(self.id);
             // A log that failed has told the builder; a replay drops the series.
             let _ = core.log_group(&mut state);
@@ -143,7 +143,7 @@ impl Core {
     ) {
         let series = Series::new(Arc::default(), options);
         state.heads.know(partition_of(id));
-        state.slab.insert(self.place_of(id), series);
+        state.slab.insert(self.shards.place_of(id), series);
         state.unnamed.push(id);
     }
 
@@ -164,9 +164,9 @@ impl Core {
         target: Option<SeriesId>,
         named: &Named<'_>,
     ) -> Result<Position> {
-        let state = locked.state(self.shard_of(id));
+        let state = locked.state(self.shards.shard_of(id));
         let key = Arc::<[u8]>::from(named.key);
-        let Some(series) = state.slab.get_mut(self.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
             // A FLUSHALL took it: the copy came before that.
             return Ok(Position::default());
         };
@@ -174,12 +174,12 @@ impl Core {
         series.key = key.clone();
         state.unnamed.retain(|&unnamed| unnamed != id);
         if let Some(target) = target {
-            self.take_out(locked.state(self.shard_of(target)), target);
+            self.take_out(locked.state(self.shards.shard_of(target)), target);
         }
-        let state = locked.state(self.shard_of(id));
+        let state = locked.state(self.shards.shard_of(id));
         state.counters.created += 1;
         self.index_labels(id, Some(&named.options.labels));
-        if self.wal.is_some() {
+        if self.log().is_some() {
             if let Some(target) = target {
                 state.group.delete_series(target);
             }

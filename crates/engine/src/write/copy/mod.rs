@@ -19,9 +19,9 @@ use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
 use crate::keyspace::core::check_options;
 use crate::log::Position;
-use crate::series::merge::MergeSource;
-use crate::query::{Source};
+use crate::query::Source;
 use crate::series::Snapshot;
+use crate::series::merge::MergeSource;
 use build::Build;
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{SeriesOptions, Timestamp};
@@ -149,8 +149,8 @@ impl Db {
                 (id, read, snapshot, series.options(core.labels_of(id)))
             })?;
             read?;
-            let state = core.shards[core.shard_of(id)].lock();
-            let place = core.place_of(id);
+            let state = core.shards[core.shards.shard_of(id)].lock();
+            let place = core.shards.place_of(id);
             // Gone already: whether it would have expired is not known any more.
             if state.slab.get(place).is_some() {
                 return Ok(Original {

@@ -1,0 +1,75 @@
+//! The shards of a database, and where a series lies: its id names the shard in
+//! the low bits and the place in it in the others.
+//!
+//! Lock order: shards in ascending order ([`super::shard`]).
+
+use super::shard::{Shard, ShardState};
+use latewood_model::SeriesId;
+use parking_lot::MutexGuard;
+use std::ops::Deref;
+
+/// All shards, locked.
+pub(crate) type AllShards<'a> = Vec<MutexGuard<'a, ShardState>>;
+
+/// The shards; a power of two of them.
+pub(crate) struct Shards(Box<[Shard]>);
+
+impl Deref for Shards {
+    type Target = [Shard];
+
+    #[inline]
+    fn deref(&self) -> &[Shard] {
+        &self.0
+    }
+}
+
+impl<'a> IntoIterator for &'a Shards {
+    type Item = &'a Shard;
+    type IntoIter = std::slice::Iter<'a, Shard>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl Shards {
+    /// `count` empty shards, which must be a power of two.
+    pub(crate) fn new(count: usize) -> Self {
+        let stride_log2 = count.trailing_zeros() as u8;
+        let shards = (0..count).map(|_| {
+            let mut state = ShardState {
+                stride_log2,
+                ..ShardState::default()
+            };
+            state.group.begin(stride_log2);
+            Shard::new(state)
+        });
+        Self(shards.collect())
+    }
+
+    /// Locks all of them.
+    pub(crate) fn lock_all(&self) -> AllShards<'_> {
+        self.0.iter().map(Shard::lock).collect()
+    }
+
+    pub(crate) fn stride_log2(&self) -> u8 {
+        self.0.len().trailing_zeros() as u8
+    }
+
+    pub(crate) fn shard_of(&self, id: SeriesId) -> usize {
+        id.0 as usize & (self.0.len() - 1)
+    }
+
+    pub(crate) fn shard_of_hash(&self, hash: u64) -> usize {
+        hash as usize & (self.0.len() - 1)
+    }
+
+    pub(crate) fn place_of(&self, id: SeriesId) -> usize {
+        id.0 as usize >> self.stride_log2()
+    }
+
+    /// The id of the series at `place` of a shard; places that are in use fit.
+    pub(crate) fn id_of(&self, shard: usize, place: usize) -> SeriesId {
+        SeriesId((place << self.stride_log2() | shard) as u32)
+    }
+}
