@@ -16,13 +16,15 @@ mod settle;
 pub use flush::FlushStats;
 pub(crate) use flush::Flusher;
 
-pub(crate) use merge::Compaction;
 pub use merge::MergeStats;
+pub(crate) use merge::Merger;
 
 use crate::base::error::{Error, Result};
 use crate::base::options::Durability;
 use crate::keyspace::core::Core;
+use crate::keyspace::settle::Settler;
 use crate::observe::signals::Signals;
+use crate::rules::Rules;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -42,29 +44,61 @@ const LOG_TICK: Duration = Duration::from_millis(20);
 #[derive(Default)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 
+/// The parts of an open database that threads behind the writers share, each
+/// with its own state.
+pub(crate) struct Parts {
+    pub(crate) core: Arc<Core>,
+    pub(crate) settler: Arc<Settler>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) flusher: Arc<Flusher>,
+    pub(crate) merger: Arc<Merger>,
+}
+
+impl Parts {
+    pub(crate) fn new(core: Core) -> Self {
+        let core = Arc::new(core);
+        let settler = Arc::new(Settler::new(&core));
+        Self {
+            rules: Arc::new(Rules::new(&core, &settler)),
+            flusher: Arc::new(Flusher::new(&core, &settler)),
+            merger: Arc::new(Merger::new(&core)),
+            settler,
+            core,
+        }
+    }
+}
+
 impl Workers {
-    pub(crate) fn start(core: &Arc<Core>) -> Result<Self> {
+    pub(crate) fn start(parts: &Parts) -> Result<Self> {
         let mut workers = Self::default();
-        workers.spawn("latewood-settle", core, settle::run)?;
-        workers.spawn("latewood-index", core, run_index)?;
-        workers.spawn("latewood-expire", core, run_expiry)?;
-        workers.spawn("latewood-rules", core, run_rules)?;
-        workers.spawn("latewood-flush", core, flush::run)?;
-        workers.spawn("latewood-compact", core, merge::run)?;
-        if core.log().is_some() {
-            workers.spawn("latewood-log", core, run_log)?;
-            if core.options.durability == Durability::Interval {
-                workers.spawn("latewood-sync", core, run_sync)?;
+        let core = || parts.core.clone();
+        let (settling, settler) = (core(), parts.settler.clone());
+        workers.spawn("latewood-settle", move || settle::run(&settling, &settler))?;
+        let indexed = core();
+        workers.spawn("latewood-index", move || run_index(&indexed))?;
+        let (expiring, rules) = (core(), parts.rules.clone());
+        workers.spawn("latewood-expire", move || run_expiry(&expiring, &rules))?;
+        let (computing, rules) = (core(), parts.rules.clone());
+        workers.spawn("latewood-rules", move || run_rules(&computing, &rules))?;
+        let flusher = parts.flusher.clone();
+        workers.spawn("latewood-flush", move || flush::run(&flusher))?;
+        let merger = parts.merger.clone();
+        workers.spawn("latewood-merge", move || merge::run(&merger))?;
+        if parts.core.log().is_some() {
+            let logged = core();
+            workers.spawn("latewood-log", move || run_log(&logged))?;
+            if parts.core.options.durability == Durability::Interval {
+                let synced = core();
+                workers.spawn("latewood-sync", move || run_sync(&synced))?;
             }
         }
         Ok(workers)
     }
 
-    fn spawn(&mut self, name: &str, core: &Arc<Core>, body: fn(&Core)) -> Result<()> {
-        let core = core.clone();
+    fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
         let thread = std::thread::Builder::new().name(name.to_owned());
         let handle = thread
-            .spawn(move || body(&core))
+            .spawn(body)
             .map_err(|error| Error::io("cannot start a thread", Path::new(name), error))?;
         self.0.push(handle);
         Ok(())
@@ -88,15 +122,15 @@ fn run_index(core: &Core) {
 }
 
 /// Removes what expired. An error halts the log, which tells every writer.
-fn run_expiry(core: &Core) {
-    while core.signals.sleep(EXPIRY_TICK) && core.sweep_expired().is_ok() {}
+fn run_expiry(core: &Core, rules: &Rules) {
+    while core.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {}
 }
 
 /// Brings destinations up to date that nobody reads meanwhile.
-fn run_rules(core: &Core) {
+fn run_rules(core: &Core, rules: &Rules) {
     while core.signals.sleep(RULES_TICK) {
         if core.check_writable().is_ok() {
-            core.recompute_noted();
+            rules.recompute_noted();
         }
     }
 }

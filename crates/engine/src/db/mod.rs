@@ -7,32 +7,41 @@
 //!
 //! Tested by `tests/db_*.rs` and `tests/model.rs`.
 
+mod background;
+mod limits;
+pub(crate) mod memory;
+mod observe;
+mod read;
+mod rules;
 pub(crate) mod stats;
+mod write;
 
-use crate::background::Workers;
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::background::{Parts, Workers};
+use crate::base::error::Result;
 use crate::base::options::{Defaults, Durability, Options};
 use crate::io::Env;
 use crate::io::directory::{DirectoryGuard, open_directory};
-use crate::keyspace::core::{Core, check_options};
+use crate::keyspace::core::Core;
 use crate::log::{Log, Position};
 use crate::observe::stages::{Stage, Timed, Untimed};
-use crate::query::{RangeQuery, Sink};
+use crate::read::Reader;
 use crate::recovery::{RecoverySummary, recover};
-use crate::series::rules::failed::FailedBuckets;
-use crate::series::{Deleted, Series};
+use crate::tools::{self, Backup};
+use crate::write::Writer;
 use crate::write::append::Append;
 use crate::write::scratch::Scratch;
-use latewood_model::{Sample, SeriesOptions, Timestamp};
+use memory::KeptMemory;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A database in a directory of its own.
 pub struct Db {
-    pub(crate) core: Arc<Core>,
+    parts: Parts,
+    reader: Arc<Reader>,
+    writer: Writer,
     workers: Workers,
     recovery: RecoverySummary,
+    kept_memory: KeptMemory,
     directory: DirectoryGuard,
 }
 
@@ -48,25 +57,29 @@ impl Db {
     /// [`Options::strict`] only.
     pub fn open(env: &Env, dir: &Path, options: Options, defaults: Defaults) -> Result<Self> {
         let guard = open_directory(env, dir)?;
-        let mut core = Core::new(env.clone(), dir, options, defaults)?;
-        let recovery = recover(&mut core, &guard)?;
+        let parts = Parts::new(Core::new(env.clone(), dir, options, defaults)?);
+        let recovery = recover(&parts, &guard)?;
+        let core = &parts.core;
         // From the first write on, not from the first look of a thread.
-        core.expire_by_clock()?;
+        parts.merger.expire_by_clock()?;
         core.look_at_disk();
         let series = core.keys.len();
         if series > 0 {
             core.budget.note_replayed(env.clock.monotonic_ns(), series);
         }
-        let core = Arc::new(core);
         let workers = if core.options.background {
-            Workers::start(&core)?
+            Workers::start(&parts)?
         } else {
             Workers::default()
         };
+        let reader = Arc::new(Reader::new(core, &parts.rules));
         let db = Self {
-            core,
+            writer: Writer::new(core, &parts.rules, &reader),
+            reader,
+            parts,
             workers,
             recovery,
+            kept_memory: KeptMemory::default(),
             directory: guard,
         };
         if !db.recovery.log.holes.is_empty() {
@@ -74,6 +87,12 @@ impl Db {
             db.flush_soon();
         }
         Ok(db)
+    }
+
+    /// What its parts share, for tests inside the crate.
+    #[cfg(test)]
+    pub(crate) fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Where it lies.
@@ -88,7 +107,7 @@ impl Db {
 
     /// What series get when their creator does not say.
     pub fn defaults(&self) -> Arc<Defaults> {
-        self.core.defaults()
+        self.parts.core.defaults()
     }
 
     /// Changes what new series get, and the policy of series without their own.
@@ -96,7 +115,7 @@ impl Db {
     /// # Errors
     /// `Invalid` where an option is out of its range.
     pub fn set_defaults(&self, defaults: Defaults) -> Result<()> {
-        self.core.change_defaults(|held| *held = defaults)
+        self.parts.core.change_defaults(|held| *held = defaults)
     }
 
     /// Changes some of what new series get and keeps the rest, whoever else
@@ -105,7 +124,7 @@ impl Db {
     /// # Errors
     /// `Invalid` where an option is out of its range; nothing changes then.
     pub fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
-        self.core.change_defaults(change)
+        self.parts.core.change_defaults(change)
     }
 
     /// Appends a batch. `scratch` then has an outcome for each sample, in
@@ -119,7 +138,7 @@ impl Db {
     /// batch may be acknowledged, though readers may see part of it until the
     /// database is opened again.
     pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
-        self.append_timed(batch, scratch, self.core.stages.due().as_mut())
+        self.append_timed(batch, scratch, self.parts.core.stages.due().as_mut())
     }
 
     /// The same for who decides himself whether the batch is timed, because he
@@ -134,8 +153,8 @@ impl Db {
         timed: Option<&mut Timed>,
     ) -> Result<Position> {
         match timed {
-            None => self.core.append(batch, scratch, &mut Untimed),
-            Some(timed) => self.core.append(batch, scratch, timed),
+            None => self.writer.append(batch, scratch, &mut Untimed),
+            Some(timed) => self.writer.append(batch, scratch, timed),
         }
     }
 
@@ -145,8 +164,8 @@ impl Db {
     /// # Errors
     /// `Halted` or `Io`: then it may not be on disk, and never will be.
     pub fn sync_to(&self, position: Position) -> Result<()> {
-        let timed = self.core.stages.watch();
-        let synced = self.core.sync_to(position);
+        let timed = self.parts.core.stages.watch();
+        let synced = self.parts.core.sync_to(position);
         if let Some(mut timed) = timed {
             timed.end_for(Stage::SyncWait, 1);
         }
@@ -165,140 +184,14 @@ impl Db {
 
     /// The end of the log.
     pub fn position(&self) -> Position {
-        let wal = self.core.log();
+        let wal = self.parts.core.log();
         wal.map_or_else(Position::default, Log::written)
     }
 
     /// How far the log is on disk.
     pub fn durable_position(&self) -> Position {
-        let wal = self.core.log();
+        let wal = self.parts.core.log();
         wal.map_or_else(Position::default, Log::durable)
-    }
-
-    /// Creates an empty series.
-    ///
-    /// # Errors
-    /// `KeyExists`, `Invalid` options, `Limit`, and those of the log.
-    pub fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
-        check_options(options)?;
-        let core = &self.core;
-        core.check_key(key)?;
-        core.admit_write()?;
-        core.purge(key)?;
-        let hash = core.keys.hash(key);
-        let mut state = core.shards[core.shards.shard_of_hash(hash)].lock();
-        if core.keys.find(hash, key).is_some() {
-            return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
-        }
-        match core.create_in(&mut state, key, hash, options, &mut Untimed) {
-            Ok(_) => core.log_group(&mut state),
-            Err(refusal) => Err(refusal.into()),
-        }
-    }
-
-    /// Sets all options of a series but its encoding of what is stored.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Invalid` options, and those of the log.
-    pub fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
-        check_options(options)?;
-        self.alter_with(key, |old| *old = options.clone())
-    }
-
-    /// As [`Db::alter`], with options that `change` makes of those in force;
-    /// nothing comes between. `change` is called under a lock.
-    ///
-    /// # Errors
-    /// Those of [`Db::alter`].
-    pub fn alter_with(
-        &self,
-        key: &[u8],
-        change: impl FnOnce(&mut SeriesOptions),
-    ) -> Result<Position> {
-        self.core.admit_write()?;
-        self.core.recompute_key(key)?;
-        let (mut guard, id) = self.core.lock_series(key)?;
-        let state = &mut *guard;
-        let place = self.core.shards.place_of(id);
-        if let Some(series) = state.slab.get_mut(place) {
-            let mut options = series.options(self.core.labels_of(id));
-            change(&mut options);
-            check_options(&options)?;
-            self.core
-                .check_fits_log(key, &options)
-                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
-            series.set_options(&options, &mut state.sealer)?;
-            state.recount(place);
-            self.core.index_labels(id, Some(&options.labels));
-            if self.core.log().is_some() {
-                state.group.alter(id, &options);
-            }
-        }
-        state.note_rules(place);
-        self.core.log_group(state)
-    }
-
-    /// Removes the samples of `from..=to`; how many of them a reader could see.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Invalid` where rules need what the retention has taken
-    /// already, and those of the log. Where a block is damaged so that they
-    /// cannot be counted, the samples are removed all the same and the error
-    /// says so.
-    pub fn delete_range(
-        &self,
-        key: &[u8],
-        from: Timestamp,
-        to: Timestamp,
-    ) -> Result<(u64, Position)> {
-        self.core.check_writable()?;
-        self.core.recompute_key(key)?;
-        let (mut guard, id) = self.core.lock_series(key)?;
-        let state = &mut *guard;
-        let place = self.core.shards.place_of(id);
-        // Nobody sees what is older.
-        let from = from.max(self.core.blocks.floor());
-        let deleted = match state.slab.get_mut(place) {
-            Some(series) => {
-                series.check_rules_keep(from)?;
-                let deleted = series.delete_range(from, to, &mut state.sealer)?;
-                state.recount(place);
-                deleted
-            }
-            None => Deleted::default(),
-        };
-        if self.core.log().is_some() {
-            state.group.delete_range(id, from, to);
-        }
-        state.note_rules(place);
-        let position = self.core.log_group(state)?;
-        drop(guard);
-        let counted = deleted.count().map_err(|error| {
-            let text = format!("the samples are deleted, but not counted: {error}");
-            Error::new(error.kind(), text)
-        })?;
-        Ok((counted, position))
-    }
-
-    /// Removes series; how many there were.
-    ///
-    /// # Errors
-    /// Those of the log.
-    pub fn remove(&self, keys: &[&[u8]]) -> Result<(u64, Position)> {
-        let core = &self.core;
-        core.check_writable()?;
-        let (mut removed, mut position) = (0, Position::default());
-        for &key in keys {
-            // What closed before its source goes is in the destination. Samples
-            // that cannot be read are no reason to keep a series.
-            let _ = core.recompute_key(key);
-            let Ok((mut state, id)) = core.lock_series(key) else {
-                continue;
-            };
-            position = position.max(core.remove_in(&mut state, key, id)?);
-            removed += 1;
-        }
-        Ok((removed, position))
     }
 
     /// Removes everything. The log's segments are free to be used again, the
@@ -308,75 +201,25 @@ impl Db {
     /// Those of the log, and `Io` where the manifest cannot be written: then
     /// everything is gone all the same, and the files go later.
     pub fn flush_all(&self) -> Result<Position> {
-        let core = &self.core;
+        let core = &self.parts.core;
         core.check_writable()?;
-        core.clear()
-    }
-
-    /// Whether `key` holds a series.
-    pub fn contains(&self, key: &[u8]) -> bool {
-        match self.core.expiring.load(Ordering::Relaxed) {
-            0 => self.core.find(key).is_some(),
-            _ => self.core.lock_series(key).is_ok(),
-        }
+        let cleared = core.clear();
+        self.kept_memory.forget();
+        cleared
     }
 
     /// The number of series.
     pub fn len(&self) -> usize {
-        self.core
+        self.parts
+            .core
             .keys
             .len()
-            .saturating_sub(self.core.overdue_count())
+            .saturating_sub(self.parts.core.overdue_count())
     }
 
     /// Whether there is no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// The newest sample of a series.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Corrupt`.
-    pub fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
-        let newest = |series: &mut Series, _, failed: &FailedBuckets| failed.newest_of(series);
-        let last = self.core.read_rows(key, newest)??;
-        Ok(last.filter(|last| last.timestamp >= self.core.blocks.floor()))
-    }
-
-    /// Evaluates a range query over one series; rows go to `sink`.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Corrupt`, `Invalid` for a query out of its ranges.
-    pub fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
-        self.view(key, query)?.run(query, sink)
-    }
-
-    /// Calls `visit` with the keys of about `count` series from `cursor` on.
-    /// The cursor to go on with, 0 at the end. A series that exists throughout
-    /// a scan is visited.
-    pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
-        let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
-        let mut left = count.max(1);
-        while let Some(state) = self.core.shards.get(shard) {
-            let state = state.lock();
-            let overdue_ms = self.core.overdue_ms(&state);
-            let is_expired =
-                |place| overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms));
-            for (place, series) in state.slab.iter_from(place) {
-                if left == 0 {
-                    return (shard as u64) << 32 | place as u64;
-                }
-                let id = self.core.shards.id_of(shard, place);
-                if !is_expired(place) && !state.unnamed.contains(&id) {
-                    visit(&series.key);
-                    left -= 1;
-                }
-            }
-            shard += 1;
-            place = 0;
-        }
-        0
     }
 
     /// Folds late samples into the chunks in memory, brings what rules write up
@@ -387,9 +230,13 @@ impl Db {
     /// `Corrupt` where stored samples do not decode, and those of the log; what
     /// they do not concern is done all the same.
     pub fn settle(&self) -> Result<()> {
-        let settled = self.core.settle_all().and(self.core.recompute_all());
+        let settled = self
+            .parts
+            .settler
+            .settle_all()
+            .and(self.parts.rules.recompute_all());
         // What rules wrote late.
-        settled.and(self.core.settle_all())
+        settled.and(self.parts.settler.settle_all())
     }
 
     /// One step of maintenance, for a database without background threads:
@@ -400,17 +247,32 @@ impl Db {
     /// Those of [`Db::settle`] and of the log: the first, once all that it does
     /// not concern is done.
     pub fn maintain(&self) -> Result<()> {
-        self.core.look_at_memory();
-        self.core.index.apply();
-        let settled = self.settle().and(self.core.sweep_expired());
-        let kept_up = settled.and(self.core.flush_if_due().map(drop));
-        if let Some(wal) = self.core.log() {
-            if self.core.options.durability == Durability::Interval {
+        self.parts.core.look_at_memory();
+        self.parts.core.index.apply();
+        let settled = self.settle().and(self.parts.rules.sweep_expired());
+        let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));
+        if let Some(wal) = self.parts.core.log() {
+            if self.parts.core.options.durability == Durability::Interval {
                 wal.sync_to(wal.written())?;
             }
             wal.background_tick()?;
         }
         kept_up
+    }
+
+    /// Copies the database into the folder `to`, made where missing, while it
+    /// goes on being used. The copy holds everything acknowledged before the
+    /// call, and of what is written meanwhile a part that ends somewhere. Blocks
+    /// and series files are hard links where `to` is on the same file system,
+    /// else copies; those that are replaced meanwhile stay until the end. It is
+    /// durable at return.
+    ///
+    /// # Errors
+    /// `Invalid` where `to` is not empty or the database has no log, `Corrupt`
+    /// where the manifest is damaged meanwhile in both its copies, `Io`. An
+    /// unfinished copy stays and is no database.
+    pub fn backup(&self, to: &Path) -> Result<Backup> {
+        tools::backup::backup(&self.parts.core, self.directory(), to)
     }
 
     /// Stops maintenance and brings the log to disk; without a log, everything
@@ -419,17 +281,17 @@ impl Db {
     /// # Errors
     /// Those of the log; the database is closed all the same.
     pub fn close(mut self) -> Result<()> {
-        self.workers.stop(&self.core.signals);
-        match self.core.log() {
+        self.workers.stop(&self.parts.core.signals);
+        match self.parts.core.log() {
             Some(wal) => wal.close(),
             // What is in no block now is nowhere.
-            None => self.core.flush_all_partitions(),
+            None => self.parts.flusher.flush_all_partitions(),
         }
     }
 }
 
 impl Drop for Db {
     fn drop(&mut self) {
-        self.workers.stop(&self.core.signals);
+        self.workers.stop(&self.parts.core.signals);
     }
 }

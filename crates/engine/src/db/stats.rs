@@ -101,14 +101,14 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
     pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
-        let (whole, mut info) = self.core.read_numbered(key, |series, id| {
-            let floor = self.core.blocks.floor();
+        let (whole, mut info) = self.reader.read_numbered(key, |series, id| {
+            let floor = self.parts.core.blocks.floor();
             let info = SeriesInfo {
                 total_samples: 0,
                 memory: series.memory(),
                 first_timestamp: None,
                 last_timestamp: series.newest().filter(|&newest| newest >= floor),
-                options: series.options(self.core.labels_of(id)),
+                options: series.options(self.parts.core.labels_of(id)),
                 chunks: Vec::new(),
             };
             (series.snapshot(floor, Timestamp::MAX), info)
@@ -121,15 +121,15 @@ impl Db {
     /// Figures of the whole database but its memory, for which see
     /// [`Db::memory`]. Linear in the number of shards.
     pub fn stats(&self) -> Stats {
-        let core = &self.core;
+        let core = &self.parts.core;
         let mut stats = Stats {
             series: self.len() as u64,
             label_pairs: core.index.pair_count() as u64,
-            rules_made: core.rules_made.load(Ordering::Relaxed),
-            rules_failed: core.rules_failed.load(Ordering::Relaxed),
-            reads_found: core.reads_found.load(Ordering::Relaxed),
-            reads_missed: core.reads_missed.load(Ordering::Relaxed),
-            flush: core.flush_stats(),
+            rules_made: self.parts.rules.made.load(Ordering::Relaxed),
+            rules_failed: self.parts.rules.failed.load(Ordering::Relaxed),
+            reads_found: self.reader.found.load(Ordering::Relaxed),
+            reads_missed: self.reader.missed.load(Ordering::Relaxed),
+            flush: self.parts.flusher.flush_stats(),
             budget: core.budget.stats(),
             wal: core.log().map(|wal| wal.stats()),
             ..Stats::default()

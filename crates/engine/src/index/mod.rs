@@ -23,21 +23,18 @@
 //! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
 pub(crate) mod inverted;
-mod order;
+pub(crate) mod order;
 mod packed;
 mod posting;
 mod queue;
 mod select;
 mod symbols;
 
-use crate::db::Db;
-use crate::keyspace::core::Core;
 use crate::observe::stages::{Stage, Stages};
 use inverted::Inverted;
-use latewood_model::{Labels, Matcher, SeriesId};
+use latewood_model::{Labels, SeriesId};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use queue::Queue;
-use roaring::RoaringBitmap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -48,8 +45,6 @@ const QUEUE_MAX: usize = 8 * 1024;
 const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Changes applied before readers of the index get their turn.
 const APPLY_MAX: usize = 256;
-/// Series looked up before the shard's lock is given back.
-const LOOKS_MAX: usize = 256;
 
 /// The label index of a database, with what waits to get into it.
 pub(crate) struct Index {
@@ -88,7 +83,7 @@ impl Index {
 
     /// Notes that a series has these labels now, or is gone. True when the
     /// background thread should hear of it. The shard's lock is held.
-    fn note(&self, shard: usize, id: SeriesId, labels: Option<&Labels>) -> bool {
+    pub(crate) fn note(&self, shard: usize, id: SeriesId, labels: Option<&Labels>) -> bool {
         let mut queue = self.queues[shard].lock();
         let waiting = &mut queue.waiting;
         waiting.push(id.0, labels);
@@ -164,66 +159,5 @@ impl Index {
     pub(crate) fn memory_bytes(&self) -> usize {
         let queued = self.queues.iter().map(|queue| queue.lock().memory_bytes());
         queued.sum::<usize>() + self.inverted.read().memory_bytes()
-    }
-}
-
-impl Core {
-    /// Tells the index that a series has these labels now, or is gone. The
-    /// lock of its shard is held.
-    pub(crate) fn index_labels(&self, id: SeriesId, labels: Option<&Labels>) {
-        if self.index.note(self.shards.shard_of(id), id, labels) {
-            self.signals.wake_indexer();
-        }
-    }
-
-    /// The labels of a series; none of one that does not exist.
-    pub(crate) fn labels_of(&self, id: SeriesId) -> Labels {
-        let labels = self.index.labels(self.shards.shard_of(id), id);
-        labels.unwrap_or_default()
-    }
-
-    /// Those of `ids` that still exist, with their keys.
-    pub(crate) fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
-        let mut by_shard = vec![Vec::new(); self.shards.len()];
-        for id in ids {
-            by_shard[self.shards.shard_of(SeriesId(id))].push(SeriesId(id));
-        }
-        let mut found = Vec::with_capacity(ids.len() as usize);
-        for (shard, ids) in self.shards.iter().zip(by_shard) {
-            for some in ids.chunks(LOOKS_MAX) {
-                let state = shard.lock();
-                let overdue_ms = self.overdue_ms(&state);
-                state.touch_keys(some.iter().map(|&id| self.shards.place_of(id)));
-                found.extend(some.iter().filter_map(|&id| {
-                    let place = self.shards.place_of(id);
-                    if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
-                        return None;
-                    }
-                    let series = state.slab.get(place)?;
-                    let key = series.key.clone();
-                    Some(SeriesRef { id, key })
-                }));
-            }
-        }
-        found
-    }
-}
-
-impl Db {
-    /// The series that pass all `matchers`, in the order of their keys' bytes.
-    /// Without a matcher, all series. Exact for everything acknowledged before
-    /// the call. Linear in the series found and the label values asked for.
-    pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
-        let ids = self.core.index.current().select(matchers);
-        let mut found = self.core.resolve(&ids);
-        order::sort_by_key(&mut found);
-        found
-    }
-
-    /// The labels of a series, in the order the client gave them; `None` once
-    /// it is gone.
-    pub fn labels(&self, series: &SeriesRef) -> Option<Labels> {
-        let shard = self.core.shards.shard_of(series.id);
-        self.core.index.labels(shard, series.id)
     }
 }

@@ -7,7 +7,7 @@
 use super::SeriesRef;
 
 /// Sorts by the bytes of the keys.
-pub(super) fn sort_by_key(series: &mut Vec<SeriesRef>) {
+pub(crate) fn sort_by_key(series: &mut Vec<SeriesRef>) {
     let common = common_prefix(series);
     let mut marked: Vec<(u64, SeriesRef)> = series
         .drain(..)

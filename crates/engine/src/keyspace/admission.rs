@@ -3,8 +3,6 @@
 //! A write asks before it takes any lock. Tested with [`crate::keyspace::memory_budget`].
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::base::refusal::Refusal;
-use crate::db::Db;
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::Level;
 use crate::observe::notices::About;
@@ -14,142 +12,147 @@ use std::time::Duration;
 /// How long a batch waits near the budget, and at it.
 const SLOW_WAIT_NS: u64 = 100_000_000;
 const FULL_WAIT_NS: u64 = 1_000_000_000;
+/// How long a batch waits for disk space.
+const DISK_WAIT_NS: u64 = 3_000_000_000;
 /// How long between two looks of somebody who waits.
 const TURN: Duration = Duration::from_millis(5);
 
-impl Db {
-    /// Sets the memory budget; 0 is no limit. See
-    /// [`crate::Options::memory_bytes`].
-    pub fn set_memory_limit(&self, limit_bytes: u64) {
-        self.core
-            .budget
-            .limit_bytes
-            .store(limit_bytes, Ordering::Relaxed);
-        self.core.budget.forget_crowd();
-        let cache_bytes = self.core.budget.cache_bytes();
-        self.core.store.cache.set_capacity(cache_bytes);
-        self.core.look_at_memory();
-        self.core.signals.wake_flusher();
-    }
+/// Lets a write that needs memory pass, perhaps after a wait.
+///
+/// # Errors
+/// `OutOfMemory` at the budget; `DiskBudget` where the files may not grow;
+/// `Halted` once the log has failed. The caller holds no lock.
+#[inline]
+pub(crate) fn admit_write(core: &Core) -> Result<()> {
+    core.check_writable()?;
+    check_memory(core)?;
+    check_disk_budget(core)
+}
 
-    /// The memory budget; 0 is no limit.
-    pub fn memory_limit(&self) -> u64 {
-        self.core.budget.limit_bytes()
-    }
-
-    /// Bytes that one reply may have: an eighth of the memory budget, and never
-    /// more than [`REPLY_BYTES_MAX`](latewood_model::limits::REPLY_BYTES_MAX).
-    pub fn reply_bytes_max(&self) -> usize {
-        self.core.budget.reply_bytes()
-    }
-
-    /// Lets somebody pass who is going to need memory, perhaps after a wait.
-    ///
-    /// # Errors
-    /// `OutOfMemory`: writes that need memory are refused now.
-    pub fn check_memory(&self) -> Result<()> {
-        self.core.check_memory()
-    }
-
-    /// Whether writes that need memory are refused now: the budget is spent
-    /// and no flush would help.
-    pub fn is_out_of_memory(&self) -> bool {
-        let core = &self.core;
-        core.budget.level() == Level::Full && {
-            core.look_if_stale();
-            core.budget.level() == Level::Full && !core.may_free_memory()
-        }
+#[inline]
+pub(crate) fn check_memory(core: &Core) -> Result<()> {
+    match core.budget.level() {
+        Level::Open => Ok(()),
+        _ => wait_for_memory(core),
     }
 }
 
-impl Core {
-    /// Lets a write that needs memory pass, perhaps after a wait.
-    ///
-    /// # Errors
-    /// `OutOfMemory` at the budget; `DiskBudget` where the files may not grow;
-    /// `Halted` once the log has failed. The caller holds no lock.
-    #[inline]
-    pub(crate) fn admit_write(&self) -> Result<()> {
-        self.check_writable()?;
-        self.check_memory()?;
-        self.check_disk_budget()
-    }
+/// Whether a flush is likely to make room.
+pub(crate) fn may_free_memory(core: &Core) -> bool {
+    let frees = core.budget.can_free()
+        || core.budget.flush.is_running()
+        || core
+            .budget
+            .flush
+            .has_just_ended(core.env.clock.monotonic_ns());
+    core.budget.flush.works() && frees
+}
 
-    #[inline]
-    fn check_memory(&self) -> Result<()> {
-        match self.budget.level() {
-            Level::Open => Ok(()),
-            _ => self.wait_for_memory(),
-        }
-    }
-
-    /// Whether a flush is likely to make room.
-    fn may_free_memory(&self) -> bool {
-        let frees = self.budget.can_free() || self.is_flushing() || self.has_just_flushed();
-        self.flusher_works() && frees
-    }
-
-    #[cold]
-    fn wait_for_memory(&self) -> Result<()> {
-        let budget = &self.budget;
-        let begun_ns = self.env.clock.monotonic_ns();
-        let mut waited_ns = 0;
-        let outcome = loop {
-            self.look_if_stale();
-            let level = budget.level();
-            let wait_max_ns = match level {
-                Level::Open => break Ok(()),
-                Level::Slow => SLOW_WAIT_NS,
-                Level::Full => FULL_WAIT_NS,
-            };
-            // Somebody waits before the first is refused; the next ones need not.
-            let is_new = level == Level::Full
-                && self.options.background
-                && !budget.waited_in_vain.load(Ordering::Relaxed);
-            if !(self.may_free_memory() || is_new) || waited_ns >= wait_max_ns {
-                break match level {
-                    Level::Full => Err(self.refuse_for_memory()),
-                    _ => Ok(()),
-                };
-            }
-            self.signals.wake_flusher();
-            let mut turn = budget.turn.lock();
-            budget.eased.wait_for(&mut turn, TURN);
-            drop(turn);
-            waited_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
+#[cold]
+fn wait_for_memory(core: &Core) -> Result<()> {
+    let budget = &core.budget;
+    let begun_ns = core.env.clock.monotonic_ns();
+    let mut waited_ns = 0;
+    let outcome = loop {
+        core.look_if_stale();
+        let level = budget.level();
+        let wait_max_ns = match level {
+            Level::Open => break Ok(()),
+            Level::Slow => SLOW_WAIT_NS,
+            Level::Full => FULL_WAIT_NS,
         };
-        if waited_ns > 0 {
-            budget.stalls.fetch_add(1, Ordering::Relaxed);
-            budget.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        // Somebody waits before the first is refused; the next ones need not.
+        let is_new = level == Level::Full
+            && core.options.background
+            && !budget.waited_in_vain.load(Ordering::Relaxed);
+        if !(may_free_memory(core) || is_new) || waited_ns >= wait_max_ns {
+            break match level {
+                Level::Full => Err(refuse_for_memory(core)),
+                _ => Ok(()),
+            };
         }
-        outcome
+        core.signals.wake_flusher();
+        let mut turn = budget.turn.lock();
+        budget.eased.wait_for(&mut turn, TURN);
+        drop(turn);
+        waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
+    };
+    if waited_ns > 0 {
+        budget.stalls.fetch_add(1, Ordering::Relaxed);
+        budget.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
     }
+    outcome
+}
 
-    /// Refuses a new series where what is there to stay leaves no room for it.
-    #[inline]
-    pub(crate) fn check_crowd(&self) -> std::result::Result<(), Refusal> {
-        match self.budget.is_crowded.load(Ordering::Relaxed) {
-            true => {
-                self.budget.refused.fetch_add(1, Ordering::Relaxed);
-                let limit = self.budget.limit_bytes();
-                let text = format_args!(
-                    "new series are refused: those there are fill the memory budget of {limit} bytes"
-                );
-                self.notices.tell(About::Memory, text);
-                Err(Refusal::OutOfMemory)
-            }
-            false => Ok(()),
+fn refuse_for_memory(core: &Core) -> Error {
+    core.budget.refused.fetch_add(1, Ordering::Relaxed);
+    core.budget.waited_in_vain.store(true, Ordering::Relaxed);
+    let used = core.budget.used_bytes();
+    let limit = core.budget.limit_bytes();
+    let message = format!("the process holds {used} bytes of memory, its budget is {limit}");
+    let text = format_args!("writes are refused: {message}");
+    core.notices.tell(About::Memory, text);
+    Error::new(ErrorKind::OutOfMemory, message)
+}
+
+/// Lets a write pass that takes room on disk, perhaps after a wait.
+///
+/// # Errors
+/// `DiskBudget`. The caller holds no lock.
+#[inline]
+pub(crate) fn check_disk_budget(core: &Core) -> Result<()> {
+    match core.disk_budget.is_spent() {
+        false => Ok(()),
+        true => wait_for_disk(core),
+    }
+}
+
+#[cold]
+fn wait_for_disk(core: &Core) -> Result<()> {
+    if !core.options.background {
+        // Whoever drives the database makes room.
+        return Ok(());
+    }
+    let room = &core.disk_budget;
+    let begun_ns = core.env.clock.monotonic_ns();
+    let mut waited_ns = 0;
+    let outcome = loop {
+        core.look_at_disk();
+        if !room.is_spent() {
+            break Ok(());
         }
+        if waited_ns >= DISK_WAIT_NS || room.waited_in_vain.load(Ordering::Relaxed) {
+            room.waited_in_vain.store(true, Ordering::Relaxed);
+            break Err(refuse_for_disk(core));
+        }
+        core.signals.wake_flusher();
+        core.signals.wake_merger();
+        let mut turn = room.turn.lock();
+        room.eased.wait_for(&mut turn, TURN);
+        drop(turn);
+        waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
+    };
+    if waited_ns > 0 {
+        room.stalls.fetch_add(1, Ordering::Relaxed);
+        room.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
     }
+    outcome
+}
 
-    fn refuse_for_memory(&self) -> Error {
-        self.budget.refused.fetch_add(1, Ordering::Relaxed);
-        self.budget.waited_in_vain.store(true, Ordering::Relaxed);
-        let used = self.budget.used_bytes();
-        let limit = self.budget.limit_bytes();
-        let message = format!("the process holds {used} bytes of memory, its budget is {limit}");
-        let text = format_args!("writes are refused: {message}");
-        self.notices.tell(About::Memory, text);
-        Error::new(ErrorKind::OutOfMemory, message)
-    }
+fn refuse_for_disk(core: &Core) -> Error {
+    core.disk_budget.refused.fetch_add(1, Ordering::Relaxed);
+    let budget = core.disk_budget.budget_bytes();
+    let usage = core.disk_usage();
+    let (blocks, log, others) = (usage.blocks, usage.log, usage.others);
+    let paused = match core.signals.is_merging_paused() {
+        true => "; compaction is paused, so nothing goes",
+        false => "",
+    };
+    let message = format!(
+        "the disk budget of {budget} bytes is spent: blocks take {blocks}, the log {log}, \
+         series files and quarantine {others}{paused}"
+    );
+    let text = format_args!("writes are refused: {message}");
+    core.notices.tell(About::Disk, text);
+    Error::new(ErrorKind::DiskBudget, message)
 }

@@ -52,7 +52,6 @@ impl Core {
         states.iter_mut().for_each(|state| state.clear_series());
         self.set_no_blocks(floor);
         self.index.clear();
-        self.kept_memory.forget();
         self.expiring.store(0, Ordering::Relaxed);
         if self.log().is_some() {
             states[0].group.flush_all();
@@ -97,5 +96,17 @@ impl Core {
             floor,
             partitions: BTreeMap::new(),
         }));
+    }
+
+    /// Where the floor of an empty database is: as far back as `retention_ms`
+    /// says, or nowhere.
+    pub(crate) fn floor_by_clock(&self) -> Timestamp {
+        match self.store.retention_ms.load(Ordering::Relaxed) {
+            0 => Timestamp::MIN,
+            retention_ms => {
+                let retention = i64::try_from(retention_ms).unwrap_or(i64::MAX);
+                self.env.clock.now_ms().saturating_sub(retention)
+            }
+        }
     }
 }

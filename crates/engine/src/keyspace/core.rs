@@ -6,7 +6,6 @@
 //! and from an id to its shard and place. See [`crate::series::shard`] for the order
 //! of locks.
 
-use crate::background::{Compaction, Flusher};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::{Defaults, Options};
 use crate::index::Index;
@@ -14,7 +13,6 @@ use crate::io::Env;
 use crate::keyspace::disk_budget::{self, DiskBudget};
 use crate::keyspace::keys::Keys;
 use crate::keyspace::limits::Limits;
-use crate::keyspace::memory::KeptMemory;
 use crate::keyspace::memory_budget::Budget;
 use crate::keyspace::publish::Store;
 use crate::log::{Log, Position};
@@ -22,20 +20,14 @@ use crate::observe::notices::Notices;
 use crate::observe::observer::Observer;
 use crate::observe::signals::Signals;
 use crate::observe::stages::Stages;
-use crate::read::spread::Readers;
-use crate::series::Series;
-use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::series::shards::Shards;
 use crate::storage::block::{Cache, CurrentBlocks};
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions};
-use parking_lot::{Mutex, MutexGuard, RwLock};
+use parking_lot::{MutexGuard, RwLock};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Sources that can be worked on at a time.
-const TURNS: usize = 64;
 
 /// What the threads of a database share.
 pub(crate) struct Core {
@@ -50,35 +42,18 @@ pub(crate) struct Core {
     log: OnceLock<Log>,
     /// Until there is `log`: the last group that the replay has applied.
     pub(crate) replayed: AtomicU64,
-    pub(crate) compaction: Compaction,
     pub(crate) store: Store,
     pub(crate) signals: Signals,
-    pub(crate) readers: Readers,
     pub(crate) observer: Observer,
     pub(crate) notices: Notices,
     pub(crate) stages: Stages,
-    pub(crate) kept_memory: KeptMemory,
     pub(crate) budget: Budget,
     pub(crate) limits: Limits,
     pub(crate) disk_budget: DiskBudget,
-    /// Reads of one series whose key was there.
-    pub(crate) reads_found: AtomicU64,
-    /// Reads of one series whose key was not.
-    pub(crate) reads_missed: AtomicU64,
-    /// Held by whoever settles outside a shard's lock: one at a time.
-    pub(crate) settler: Mutex<()>,
-    pub(crate) flusher: Flusher,
     /// Renames so far; see [`crate::keyspace::rename`].
     pub(crate) renames: AtomicU64,
     /// Series with an expiry time.
     pub(crate) expiring: AtomicUsize,
-    /// Held by whoever works on a source, by its number; never asked for while
-    /// a shard is locked.
-    pub(crate) turns: Box<[Mutex<()>]>,
-    /// Rules ever made.
-    pub(crate) rules_made: AtomicU64,
-    /// Times the marks of a rule could not be worked off.
-    pub(crate) rules_failed: AtomicU64,
     defaults: RwLock<Arc<Defaults>>,
     /// `defaults.duplicate_policy` again, for the write path.
     default_policy: AtomicU8,
@@ -118,26 +93,20 @@ impl Core {
             blocks: Arc::default(),
             log: OnceLock::new(),
             replayed: AtomicU64::new(0),
-            compaction: Compaction::new(&options),
-            store: Store::new(dir, Cache::telling(budget.cache_bytes(), &notices)),
+            store: Store::new(
+                dir,
+                Cache::telling(budget.cache_bytes(), &notices),
+                options.retention_ms,
+            ),
             signals: Signals::default(),
-            readers: Readers::new(options.query_threads),
             observer: Observer::new(stages.clone()),
             notices,
             stages,
-            kept_memory: KeptMemory::default(),
             budget,
             limits: Limits::new(&options),
             disk_budget: DiskBudget::new(options.disk_budget_bytes),
-            reads_found: AtomicU64::new(0),
-            reads_missed: AtomicU64::new(0),
-            settler: Mutex::new(()),
-            flusher: Flusher::new(&options),
             renames: AtomicU64::new(0),
             expiring: AtomicUsize::new(0),
-            turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
-            rules_made: AtomicU64::new(0),
-            rules_failed: AtomicU64::new(0),
             default_policy: AtomicU8::new(0),
             compacts: AtomicBool::new(false),
             defaults: RwLock::default(),
@@ -230,47 +199,9 @@ impl Core {
         }
     }
 
-    /// Reads the series under `key` under its shard's lock. What rules write to
-    /// it is there.
-    pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&mut Series) -> T) -> Result<T> {
-        self.read_numbered(key, |series, _| read(series))
-    }
-
-    /// The same, for who needs its number too.
-    pub(crate) fn read_numbered<T>(
-        &self,
-        key: &[u8],
-        read: impl FnOnce(&mut Series, SeriesId) -> T,
-    ) -> Result<T> {
-        self.read_rows(key, |series, id, _| read(series, id))
-    }
-
-    /// The same for who reads samples: some may be unread rows of a rule.
-    pub(crate) fn read_rows<T>(
-        &self,
-        key: &[u8],
-        read: impl FnOnce(&mut Series, SeriesId, &FailedBuckets) -> T,
-    ) -> Result<T> {
-        let found = self.lock_series(key);
-        let counter = if found.is_ok() {
-            &self.reads_found
-        } else {
-            &self.reads_missed
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-        let (mut state, mut id) = found?;
-        let mut failed = FailedBuckets::default();
-        let series = state.slab.get(self.shards.place_of(id));
-        if let Some(source) = series.and_then(Series::source) {
-            drop(state);
-            self.recompute_for_reader(source);
-            failed = self.failed_buckets_of(source, id);
-            (state, id) = self.lock_series(key)?;
-        }
-        match state.slab.get_mut(self.shards.place_of(id)) {
-            Some(series) => Ok(read(series, id, &failed)),
-            None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
-        }
+    /// The series under `key`, expired or not.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<SeriesId> {
+        self.keys.find(self.keys.hash(key), key)
     }
 }
 

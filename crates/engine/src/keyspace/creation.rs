@@ -11,7 +11,8 @@ use crate::observe::stages::{Laps, Stage};
 use crate::series::Series;
 use crate::series::shard::ShardState;
 use latewood_model::limits::SERIES_MAX;
-use latewood_model::{SeriesId, SeriesOptions};
+use latewood_model::{Labels, SeriesId, SeriesOptions};
+use std::borrow::Cow;
 use std::result::Result;
 use std::sync::Arc;
 
@@ -22,6 +23,38 @@ const SERIES_BYTES: usize = 700;
 /// About what a new series takes.
 pub(crate) fn series_bytes(key: &[u8], options: &SeriesOptions) -> usize {
     SERIES_BYTES + 2 * key.len() + options.labels.as_bytes().len()
+}
+
+/// What to do when a sample's key holds no series.
+#[derive(Clone, Copy, Debug)]
+pub enum Create<'a> {
+    /// Refuse the sample.
+    Never,
+    /// Create the series with the database's defaults.
+    Defaults,
+    /// Create the series with these options.
+    With(&'a SeriesOptions),
+    /// Create the series with the database's defaults and the labels that the
+    /// function reads out of the bytes: asked only where a series is made.
+    Labelled(&'a [u8], fn(&[u8]) -> Labels),
+}
+
+impl Create<'_> {
+    /// The options of a series that is made, if it may be.
+    pub(crate) fn options<'a>(
+        &'a self,
+        defaults: &'a SeriesOptions,
+    ) -> Option<Cow<'a, SeriesOptions>> {
+        match self {
+            Self::Never => None,
+            Self::Defaults => Some(Cow::Borrowed(defaults)),
+            Self::With(options) => Some(Cow::Borrowed(options)),
+            Self::Labelled(bytes, read) => Some(Cow::Owned(SeriesOptions {
+                labels: read(bytes),
+                ..defaults.clone()
+            })),
+        }
+    }
 }
 
 impl Core {
@@ -92,5 +125,18 @@ impl Core {
             return Err(self.limits.refuse_key(Excess::LogBytes));
         }
         Ok(())
+    }
+
+    /// Puts an empty series without a key into its shard.
+    pub(crate) fn insert_unnamed(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+        options: &SeriesOptions,
+    ) {
+        let series = Series::new(Arc::default(), options);
+        state.heads.know(partition_of(id));
+        state.slab.insert(self.shards.place_of(id), series);
+        state.unnamed.push(id);
     }
 }

@@ -12,15 +12,11 @@
 //!
 //! Tested by `tests/disk_budget.rs` on a real directory, by `tests/merge` and below.
 
-use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::Options;
-use crate::db::Db;
 use crate::keyspace::core::Core;
-use crate::observe::notices::About;
 use crate::storage::files::Manifest;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 /// A segment of the log takes this part of the budget.
 const SEGMENT_SHARE: u64 = 32;
@@ -31,19 +27,15 @@ const LOG_SHARE: u64 = 8;
 /// Between two looks the writers take this part of the budget.
 const LOOK_SHARE: u64 = 256;
 /// Segments of the running log that a budget holds at least.
-const SEGMENTS_MIN: u64 = 16;
+pub(crate) const SEGMENTS_MIN: u64 = 16;
 /// What a file takes on disk is whole pages.
 const PAGE_BYTES: u64 = 4096;
-/// How long a batch waits for room.
-const WAIT_NS: u64 = 3_000_000_000;
-/// How long between two looks of somebody who waits.
-const TURN: Duration = Duration::from_millis(5);
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct DiskBudget {
     /// 0 is no limit.
-    budget_bytes: AtomicU64,
+    pub(crate) budget_bytes: AtomicU64,
     /// Series files and the manifest.
     catalogue_bytes: AtomicU64,
     /// Files in quarantine.
@@ -52,12 +44,12 @@ pub(crate) struct DiskBudget {
     grown_bytes: AtomicU64,
     is_spent: AtomicBool,
     /// Since it is spent somebody waited and found no room.
-    waited_in_vain: AtomicBool,
-    stalls: AtomicU64,
-    stalled_ns: AtomicU64,
-    refused: AtomicU64,
-    turn: Mutex<()>,
-    eased: Condvar,
+    pub(crate) waited_in_vain: AtomicBool,
+    pub(crate) stalls: AtomicU64,
+    pub(crate) stalled_ns: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) turn: Mutex<()>,
+    pub(crate) eased: Condvar,
 }
 
 /// What the disk budget has seen.
@@ -78,14 +70,14 @@ pub struct DiskBudgetStats {
 /// Where the bytes are.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
-    blocks: u64,
+    pub(crate) blocks: u64,
     /// Segments of the log, prepared and kept ones included.
-    log: u64,
+    pub(crate) log: u64,
     /// Of those, what goes only once more is written.
     log_given_up: u64,
     /// In memory and, without a log, on disk only once it is flushed.
     unflushed: u64,
-    others: u64,
+    pub(crate) others: u64,
 }
 
 impl Usage {
@@ -166,7 +158,7 @@ impl DiskBudget {
     }
 
     /// Whether writers wait.
-    fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.is_spent.load(Ordering::Relaxed)
     }
 
@@ -180,48 +172,6 @@ impl DiskBudget {
     /// Hears what is in quarantine.
     pub(crate) fn note_quarantine(&self, bytes: u64) {
         self.quarantine_bytes.store(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Db {
-    /// Sets the disk budget; 0 is no limit. See [`Options::disk_budget_bytes`].
-    ///
-    /// # Errors
-    /// `Invalid` for a budget of less than sixteen segments of the log, whose
-    /// length was settled when the database was opened.
-    pub fn set_disk_budget(&self, budget_bytes: u64) -> Result<()> {
-        let min = SEGMENTS_MIN * self.core.options.segment_bytes;
-        if (1..min).contains(&budget_bytes) {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                format!(
-                    "{budget_bytes} bytes are less than {min}, which the log as it was opened \
-                     needs; a start with that budget makes its segments smaller"
-                ),
-            ));
-        }
-        let cell = &self.core.disk_budget.budget_bytes;
-        cell.store(budget_bytes, Ordering::Relaxed);
-        self.core.look_at_disk();
-        Ok(())
-    }
-
-    /// The disk budget; 0 is no limit.
-    pub fn disk_budget(&self) -> u64 {
-        self.core.disk_budget.budget_bytes()
-    }
-
-    /// What the disk budget has seen.
-    pub fn disk_budget_stats(&self) -> DiskBudgetStats {
-        let room = &self.core.disk_budget;
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        DiskBudgetStats {
-            budget_bytes: room.budget_bytes(),
-            used_bytes: self.core.disk_usage().total(),
-            stalls: load(&room.stalls),
-            stalled_ns: load(&room.stalled_ns),
-            refused: load(&room.refused),
-        }
     }
 }
 
@@ -268,68 +218,6 @@ impl Core {
             room.waited_in_vain.store(false, Ordering::Relaxed);
             room.eased.notify_all();
         }
-    }
-
-    /// Lets a write pass that takes room on disk, perhaps after a wait.
-    ///
-    /// # Errors
-    /// `DiskBudget`. The caller holds no lock.
-    #[inline]
-    pub(crate) fn check_disk_budget(&self) -> Result<()> {
-        match self.disk_budget.is_spent() {
-            false => Ok(()),
-            true => self.wait_for_disk(),
-        }
-    }
-
-    #[cold]
-    fn wait_for_disk(&self) -> Result<()> {
-        if !self.options.background {
-            // Whoever drives the database makes room.
-            return Ok(());
-        }
-        let room = &self.disk_budget;
-        let begun_ns = self.env.clock.monotonic_ns();
-        let mut waited_ns = 0;
-        let outcome = loop {
-            self.look_at_disk();
-            if !room.is_spent() {
-                break Ok(());
-            }
-            if waited_ns >= WAIT_NS || room.waited_in_vain.load(Ordering::Relaxed) {
-                room.waited_in_vain.store(true, Ordering::Relaxed);
-                break Err(self.refuse_for_disk());
-            }
-            self.signals.wake_flusher();
-            self.signals.wake_merger();
-            let mut turn = room.turn.lock();
-            room.eased.wait_for(&mut turn, TURN);
-            drop(turn);
-            waited_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        };
-        if waited_ns > 0 {
-            room.stalls.fetch_add(1, Ordering::Relaxed);
-            room.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
-        }
-        outcome
-    }
-
-    fn refuse_for_disk(&self) -> Error {
-        self.disk_budget.refused.fetch_add(1, Ordering::Relaxed);
-        let budget = self.disk_budget.budget_bytes();
-        let usage = self.disk_usage();
-        let (blocks, log, others) = (usage.blocks, usage.log, usage.others);
-        let paused = match self.merge_stats().paused {
-            true => "; compaction is paused, so nothing goes",
-            false => "",
-        };
-        let message = format!(
-            "the disk budget of {budget} bytes is spent: blocks take {blocks}, the log {log}, \
-             series files and quarantine {others}{paused}"
-        );
-        let text = format_args!("writes are refused: {message}");
-        self.notices.tell(About::Disk, text);
-        Error::new(ErrorKind::DiskBudget, message)
     }
 }
 

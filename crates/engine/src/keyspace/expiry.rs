@@ -10,19 +10,11 @@
 //!
 //! Tested by `tests/db_expiry.rs` and the model test.
 
-use crate::base::error::Result;
-use crate::db::Db;
 use crate::keyspace::core::Core;
-use crate::log::Position;
-use crate::observe::observer::Work;
-use crate::series::rules::Take;
 use crate::series::shard::ShardState;
 use latewood_model::SeriesId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// Series removed by the sweep before a shard's lock is given back.
-const SWEEP_MAX: usize = 64;
 
 /// What must be true of the old expiry time for a new one to be set; all that
 /// are named.
@@ -50,73 +42,11 @@ pub enum Expiry {
 }
 
 impl ExpireIf {
-    fn allows(self, old_ms: Option<i64>, new_ms: i64) -> bool {
+    pub(crate) fn allows(self, old_ms: Option<i64>, new_ms: i64) -> bool {
         !(self.unset && old_ms.is_some()
             || self.set && old_ms.is_none()
             || self.later && old_ms.is_none_or(|old_ms| new_ms <= old_ms)
             || self.sooner && old_ms.is_some_and(|old_ms| new_ms >= old_ms))
-    }
-}
-
-impl Db {
-    /// Lets the series under `key` expire at `at_ms`, milliseconds since the
-    /// Unix epoch; at once where that has passed.
-    ///
-    /// # Errors
-    /// `NoSuchKey` and those of the log.
-    pub fn expire(&self, key: &[u8], at_ms: i64, only: ExpireIf) -> Result<(Expiry, Position)> {
-        let core = &self.core;
-        core.check_writable()?;
-        if at_ms <= core.env.clock.now_ms() {
-            // What closed before a source goes is in its destinations.
-            let _ = core.recompute_key(key);
-        }
-        let (mut state, id) = core.lock_series(key)?;
-        let place = core.shards.place_of(id);
-        if !only.allows(state.expiries.get(place), at_ms) {
-            return Ok((Expiry::Kept, Position::default()));
-        }
-        if at_ms <= core.env.clock.now_ms() {
-            let position = core.remove_in(&mut state, key, id)?;
-            return Ok((Expiry::Removed, position));
-        }
-        core.set_expiry(&mut state, id, Some(at_ms));
-        Ok((Expiry::Set, core.log_group(&mut state)?))
-    }
-
-    /// Lets a series live for ever; whether it did not before.
-    ///
-    /// # Errors
-    /// `NoSuchKey` and those of the log.
-    pub fn persist(&self, key: &[u8]) -> Result<(bool, Position)> {
-        let core = &self.core;
-        core.check_writable()?;
-        let (mut state, id) = core.lock_series(key)?;
-        if state.expiries.get(core.shards.place_of(id)).is_none() {
-            return Ok((false, Position::default()));
-        }
-        core.set_expiry(&mut state, id, None);
-        Ok((true, core.log_group(&mut state)?))
-    }
-
-    /// Removes the series under `key` and tells of it, if its time has come and
-    /// nobody has removed it yet.
-    ///
-    /// # Errors
-    /// Those of the log.
-    pub fn remove_expired(&self, key: &[u8]) -> Result<()> {
-        self.core.check_writable()?;
-        self.core.purge(key)
-    }
-
-    /// When a series expires, milliseconds since the Unix epoch; `None` for one
-    /// that does not.
-    ///
-    /// # Errors
-    /// `NoSuchKey`.
-    pub fn expires_at(&self, key: &[u8]) -> Result<Option<i64>> {
-        let (state, id) = self.core.lock_series(key)?;
-        Ok(state.expiries.get(self.core.shards.place_of(id)))
     }
 }
 
@@ -165,48 +95,6 @@ impl Core {
         self.shards.iter().map(|shard| count(&shard.lock())).sum()
     }
 
-    /// Removes the series under `key` if its time has come, so that a writer
-    /// finds no key there.
-    pub(crate) fn purge(&self, key: &[u8]) -> Result<()> {
-        if self.expiring.load(Ordering::Relaxed) == 0 {
-            return Ok(());
-        }
-        let Some((state, id)) = self.lock_slot(key) else {
-            return Ok(());
-        };
-        if !self.is_expired(&state, self.shards.place_of(id)) {
-            return Ok(());
-        }
-        drop(state);
-        // What closed before a source goes is in its destinations.
-        let _ = self.recompute(id, Take::All);
-        let Some((mut state, again)) = self.lock_slot(key) else {
-            return Ok(());
-        };
-        if again != id || !self.is_expired(&state, self.shards.place_of(id)) {
-            return Ok(());
-        }
-        let gone = self.expire_in(&mut state, id)?;
-        drop(state);
-        self.tell_expired(gone);
-        Ok(())
-    }
-
-    /// Removes the series `id`, whose time has come; its key.
-    pub(crate) fn expire_in(
-        &self,
-        state: &mut ShardState,
-        id: SeriesId,
-    ) -> Result<Option<Arc<[u8]>>> {
-        let Some(series) = state.slab.get(self.shards.place_of(id)) else {
-            return Ok(None);
-        };
-        let key = series.key.clone();
-        self.remove_in(state, &key, id)?;
-        state.counters.expired += 1;
-        Ok(Some(key))
-    }
-
     /// Series with an expiry time, and the milliseconds they have left on
     /// average.
     pub(crate) fn expiry_stats(&self) -> (u64, u64) {
@@ -229,46 +117,5 @@ impl Core {
         if let Some(hook) = &self.options.on_expired {
             keys.into_iter().for_each(|key| hook.tell(&key));
         }
-    }
-
-    /// Removes every series whose time has come.
-    pub(crate) fn sweep_expired(&self) -> Result<()> {
-        if self.expiring.load(Ordering::Relaxed) == 0 {
-            return Ok(());
-        }
-        self.check_writable()?;
-        let begun_ns = self.env.clock.monotonic_ns();
-        for number in 0..self.shards.len() {
-            while self.sweep_shard(number)? {}
-        }
-        let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        self.observer.note(Work::ExpireCycle, took_ns);
-        Ok(())
-    }
-
-    /// Removes some series of a shard; whether there may be more.
-    fn sweep_shard(&self, number: usize) -> Result<bool> {
-        let state = self.shards[number].lock();
-        let Some(now_ms) = self.overdue_ms(&state) else {
-            return Ok(false);
-        };
-        let places: Vec<usize> = state.expiries.due(now_ms).take(SWEEP_MAX).collect();
-        drop(state);
-        for place in &places {
-            // What closed before a source goes is in its destinations.
-            let _ = self.recompute(self.shards.id_of(number, *place), Take::All);
-        }
-        let mut state = self.shards[number].lock();
-        let mut gone = Vec::with_capacity(places.len());
-        for place in &places {
-            let id = self.shards.id_of(number, *place);
-            if !state.expiries.is_due(*place, now_ms) {
-                continue;
-            }
-            gone.extend(self.expire_in(&mut state, id)?);
-        }
-        drop(state);
-        self.tell_expired(gone);
-        Ok(places.len() == SWEEP_MAX)
     }
 }

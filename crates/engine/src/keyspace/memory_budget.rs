@@ -15,7 +15,9 @@
 //! with real memory.
 
 use crate::base::partition::PARTITION_BITS;
+use crate::base::refusal::Refusal;
 use crate::keyspace::core::Core;
+use crate::observe::notices::About;
 use crate::series::shard::ShardState;
 use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
 use parking_lot::{Condvar, Mutex};
@@ -50,6 +52,9 @@ const SERIES_BYTES: u64 = 500;
 /// How old a look at the memory gets.
 const LOOK_NS: u64 = 100_000_000;
 
+/// How long the allocator takes to give back what a flush freed.
+const SETTLING_NS: u64 = 1_000_000_000;
+
 /// How near the budget is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
@@ -58,9 +63,55 @@ pub(crate) enum Level {
     Full,
 }
 
+/// What the flusher does at this moment, for those who wait for memory.
+#[derive(Debug, Default)]
+pub(crate) struct FlushState {
+    /// A thread flushes, and its last flush went well.
+    works: AtomicBool,
+    running: AtomicBool,
+    /// When the last flush ended, by the monotonic clock.
+    ended_ns: AtomicU64,
+}
+
+impl FlushState {
+    /// Whether a flush may be hoped for.
+    pub(crate) fn works(&self) -> bool {
+        self.works.load(Ordering::Relaxed)
+    }
+
+    /// Says whether a flush may be hoped for.
+    pub(crate) fn set_works(&self, works: bool) {
+        self.works.store(works, Ordering::Relaxed);
+    }
+
+    /// Whether somebody flushes at this moment.
+    pub(crate) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed)
+    }
+
+    /// Whether a flush ended so lately that the allocator may still hold what
+    /// it freed.
+    pub(crate) fn has_just_ended(&self, now_ns: u64) -> bool {
+        let ended_ns = self.ended_ns.load(Ordering::Relaxed);
+        ended_ns > 0 && now_ns.saturating_sub(ended_ns) < SETTLING_NS
+    }
+
+    /// A flush begins.
+    pub(crate) fn begin(&self) {
+        self.running.store(true, Ordering::Relaxed);
+    }
+
+    /// It ended.
+    pub(crate) fn end(&self, now_ns: u64) {
+        self.ended_ns.store(now_ns, Ordering::Relaxed);
+        self.running.store(false, Ordering::Relaxed);
+    }
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
+    pub(crate) flush: FlushState,
     /// 0 is no limit.
     pub(crate) limit_bytes: AtomicU64,
     measured_bytes: AtomicU64,
@@ -158,6 +209,7 @@ impl Budget {
 
     /// A flush begins. From now on what is measured is not all there to stay.
     pub(crate) fn begin_flush(&self) {
+        self.flush.begin();
         self.look_at_crowd();
         self.is_steady.store(false, Ordering::Relaxed);
     }
@@ -340,9 +392,9 @@ impl Core {
         budget.note_series(series);
         let flushable = series.min(1 << PARTITION_BITS) as u64;
         budget.flushable.store(flushable, Ordering::Relaxed);
-        let is_steady = !self.is_flushing() && !self.has_just_flushed();
-        budget.is_steady.store(is_steady, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();
+        let is_steady = !budget.flush.is_running() && !budget.flush.has_just_ended(now_ns);
+        budget.is_steady.store(is_steady, Ordering::Relaxed);
         let started_ns = budget.started_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(started_ns) >= DOUBT_NS {
             budget.is_doubted.store(false, Ordering::Relaxed);
@@ -360,6 +412,23 @@ impl Core {
         let measured_ns = self.budget.measured_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(measured_ns) >= LOOK_NS {
             self.look_at_memory();
+        }
+    }
+
+    /// Refuses a new series where what is there to stay leaves no room for it.
+    #[inline]
+    pub(crate) fn check_crowd(&self) -> std::result::Result<(), Refusal> {
+        match self.budget.is_crowded.load(Ordering::Relaxed) {
+            true => {
+                self.budget.refused.fetch_add(1, Ordering::Relaxed);
+                let limit = self.budget.limit_bytes();
+                let text = format_args!(
+                    "new series are refused: those there are fill the memory budget of {limit} bytes"
+                );
+                self.notices.tell(About::Memory, text);
+                Err(Refusal::OutOfMemory)
+            }
+            false => Ok(()),
         }
     }
 }

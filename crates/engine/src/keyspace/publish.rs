@@ -12,8 +12,8 @@ use crate::io::Env;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::observe::notices::{About, Stopped};
-use crate::recovery::quarantine::LostBlock;
 use crate::storage::block::{Block, BlockMeta, BlockSet, Cache, PartitionBlocks};
+use crate::storage::files::LostBlock;
 use crate::storage::files::directory::{
     block_path, paths, put_in_force, remove_if_there, series_file_path, sweep, write_new,
 };
@@ -28,8 +28,10 @@ use std::sync::{Arc, OnceLock};
 pub(crate) struct Store {
     dir: PathBuf,
     pub(crate) published: Mutex<Published>,
-    next_file: AtomicU64,
+    pub(crate) next_file: AtomicU64,
     halted: OnceLock<String>,
+    /// How long samples of any series are kept, by the wall clock; 0 is for ever.
+    pub(crate) retention_ms: AtomicU64,
     pub(crate) cache: Cache,
     /// Blocks that the start had to leave out.
     pub(crate) lost: Mutex<Vec<LostBlock>>,
@@ -71,12 +73,13 @@ impl Published {
 impl Store {
     /// That of an empty directory; `cache` keeps index pages and chunks of
     /// blocks at hand.
-    pub(crate) fn new(dir: &Path, cache: Cache) -> Self {
+    pub(crate) fn new(dir: &Path, cache: Cache, retention_ms: u64) -> Self {
         Self {
             dir: dir.to_owned(),
             published: Mutex::default(),
             next_file: AtomicU64::new(1),
             halted: OnceLock::new(),
+            retention_ms: retention_ms.into(),
             cache,
             lost: Mutex::default(),
         }
@@ -214,18 +217,6 @@ impl Core {
             floor: next.floor,
             partitions,
         })
-    }
-
-    /// Takes over the files of a directory as found, but for damaged blocks.
-    pub(crate) fn adopt(&self, mut manifest: Manifest, next_file: u64) -> Result<()> {
-        let mut published = self.store.published.lock();
-        let blocks = Arc::new(self.open_sound_blocks(&mut manifest)?);
-        let next_file = next_file.max(manifest.next_file);
-        self.store.next_file.store(next_file, Ordering::Relaxed);
-        self.blocks.set(blocks);
-        self.disk_budget.note_catalogue(&manifest);
-        published.manifest = manifest;
-        Ok(())
     }
 
     /// Removes every file that the manifest in force does not name.

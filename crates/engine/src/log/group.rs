@@ -8,17 +8,16 @@
 //! group; the header's residue is that of every series a record is about. Tested
 //! below and in `tests/log_group.rs`.
 
-pub(crate) mod alike;
 mod control;
 mod header;
 
 use crate::base::partition::partition_of;
 use crate::format::value::{FORM_RAW, put_value};
 use crate::format::varint::{put, zigzag};
+use crate::log::created::Created;
 use crate::log::record::{
     Context, FORM_SHIFT, POLICY_TAG, SAME_TIMESTAMP, SERIES_NEW_STEP, SERIES_SAME, SERIES_STEP,
 };
-use alike::Created;
 use crc_fast::crc32_iscsi;
 use header::NO_CLAIM;
 pub(crate) use header::{FLAG_BARRIER, FLAG_CLOSED, GroupHeader, HEADER_BYTES, STRIDE_LOG2_MAX};

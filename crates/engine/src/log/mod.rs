@@ -19,6 +19,7 @@
 //!
 //! Tested by `tests/log_*.rs`, mostly on the simulated disk.
 
+mod created;
 mod found;
 pub(crate) mod group;
 mod holes;
@@ -29,6 +30,7 @@ mod reader;
 pub(crate) mod record;
 mod recover;
 mod replay;
+mod report;
 mod segment;
 mod store;
 mod table;
@@ -38,7 +40,7 @@ mod writer;
 
 use crate::base::error::Result;
 use crate::io::Env;
-use recover::OnDamage;
+use report::OnDamage;
 use std::path::Path;
 
 pub use group::GroupBuilder;
@@ -47,8 +49,8 @@ pub(crate) use inspect::segment_facts;
 pub use options::{LogOptions, LogStats, Position};
 pub(crate) use pin::LogPin;
 pub use record::{Record, RecordIter};
-pub use recover::RecoveryReport;
 pub use replay::{LogStart, Replay};
+pub use report::RecoveryReport;
 pub use writer::Log;
 
 /// Reads the log in `dir` into `sink` as [`Log::open`] would, and changes

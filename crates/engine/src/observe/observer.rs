@@ -4,7 +4,6 @@
 //! The engine measures and says; what is worth keeping is for the observer to
 //! decide. Without an observer nothing is called.
 
-use crate::db::Db;
 use crate::observe::stages::{Stage, Stages};
 use std::sync::{Arc, OnceLock};
 
@@ -61,7 +60,7 @@ type Notice = Box<dyn Fn(Work, u64) + Send + Sync>;
 /// Who is told; shared by the database and its log.
 #[derive(Clone, Default)]
 pub(crate) struct Observer {
-    notice: Arc<OnceLock<Notice>>,
+    pub(crate) notice: Arc<OnceLock<Notice>>,
     stages: Stages,
 }
 
@@ -91,19 +90,10 @@ impl std::fmt::Debug for Observer {
     }
 }
 
-impl Db {
-    /// From now on calls `notice` with each piece of [`Work`] and the
-    /// nanoseconds it took, on the thread that did it. It must be quick and
-    /// not call the database. Only the first call has an effect; the answer
-    /// is whether this was it.
-    pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
-        self.core.observer.notice.set(Box::new(notice)).is_ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Db;
     use crate::io::sim::SimDisk;
     use crate::{Defaults, ExpireIf, Options};
     use latewood_model::SeriesOptions;
@@ -122,11 +112,11 @@ mod tests {
         let notes = heard.clone();
         assert!(db.observe(move |work, _| notes.lock().unwrap().push(work)));
         db.create(b"k", &SeriesOptions::default()).unwrap();
-        db.core.sweep_expired().unwrap();
+        db.parts().rules.sweep_expired().unwrap();
         assert!(heard.lock().unwrap().is_empty());
         let later_ms = env.clock.now_ms() + 1000;
         db.expire(b"k", later_ms, ExpireIf::default()).unwrap();
-        db.core.sweep_expired().unwrap();
+        db.parts().rules.sweep_expired().unwrap();
         assert_eq!(*heard.lock().unwrap(), [Work::ExpireCycle]);
     }
 }

@@ -4,6 +4,7 @@
 //! Tested through the database.
 
 use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// How the threads of a database wake each other: each waits for a signal of
@@ -16,6 +17,8 @@ pub(crate) struct Signals {
     flush: Condvar,
     merge: Condvar,
     stopping: Condvar,
+    /// No merge is begun in the background, and what is under way waits.
+    merging_paused: AtomicBool,
 }
 
 #[derive(Default)]
@@ -28,6 +31,16 @@ struct SignalState {
 }
 
 impl Signals {
+    /// Whether merging is paused.
+    pub(crate) fn is_merging_paused(&self) -> bool {
+        self.merging_paused.load(Ordering::Relaxed)
+    }
+
+    /// Pauses merging, or lets it go on.
+    pub(crate) fn pause_merging(&self, paused: bool) {
+        self.merging_paused.store(paused, Ordering::Relaxed);
+    }
+
     fn all(&self) -> [&Condvar; 5] {
         let Self {
             settle,

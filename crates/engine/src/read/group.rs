@@ -9,26 +9,19 @@
 //! Tested by `tests/query_many.rs`.
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::db::Db;
 use crate::index::SeriesRef;
 use crate::query::reduce::{Counts, Extremes, Reduction, State, Total};
 use crate::query::{Columns, RangeQuery, reduce};
+use crate::read::Reader;
 use crate::read::spread::Spread;
 use latewood_model::Aggregator;
 
 /// Series that are read one after the other.
 const LEAF_SERIES: usize = 16;
 
-impl Db {
-    /// Evaluates `query` over each of `series` and reduces their rows to one
-    /// row for each timestamp, in the order of the query. Series that are gone
-    /// are passed over.
-    ///
-    /// # Errors
-    /// `Corrupt`; `Invalid` for a query out of its ranges or with several
-    /// aggregators, and for a reducer that does not reduce; `Limit` where the
-    /// rows are more than fit in a reply.
-    pub fn reduce(
+impl Reader {
+    /// As [`crate::Db::reduce`].
+    pub(crate) fn reduce(
         &self,
         series: &[SeriesRef],
         query: &RangeQuery,
@@ -51,7 +44,7 @@ impl Db {
             ..query.clone()
         };
         let group = Group {
-            db: self,
+            reader: self,
             query,
             forward: &forward,
             spread,
@@ -70,7 +63,7 @@ impl Db {
 }
 
 struct Group<'a> {
-    db: &'a Db,
+    reader: &'a Reader,
     query: &'a RangeQuery,
     /// What each series is asked.
     forward: &'a RangeQuery,
@@ -92,7 +85,7 @@ impl Group<'_> {
             .spread
             .both(|| self.fold::<S>(left), || self.fold::<S>(right));
         let merged = left?.merge(right?);
-        match merged.bytes() > self.db.reply_bytes_max() {
+        match merged.bytes() > self.reader.core.budget.reply_bytes() {
             true => Err(too_many_rows()),
             false => Ok(merged),
         }
@@ -100,8 +93,13 @@ impl Group<'_> {
 
     fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
         let mut reduction = Reduction::default();
-        for view in self.db.views_of(series, self.forward).into_iter().flatten() {
-            let mut adding = reduction.adding(self.db.reply_bytes_max());
+        for view in self
+            .reader
+            .views_of(series, self.forward)
+            .into_iter()
+            .flatten()
+        {
+            let mut adding = reduction.adding(self.reader.core.budget.reply_bytes());
             view.run(self.forward, &mut adding)?;
             if !adding.finish() {
                 return Err(too_many_rows());

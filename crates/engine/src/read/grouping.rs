@@ -4,17 +4,14 @@
 //! number; each value is read once. Tested by `tests/query_many.rs` and over
 //! the wire.
 
-use crate::db::Db;
 use crate::index::SeriesRef;
+use crate::read::Reader;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-impl Db {
-    /// `series` by their value of the label `name`, in the order of the values'
-    /// bytes; inside a group they keep their order. A series that carries the
-    /// label several times goes by its first value; one without it, or gone
-    /// meanwhile, is in no group. Linear in the labels of the series.
-    pub fn group_by(
+impl Reader {
+    /// As [`crate::Db::group_by`].
+    pub(crate) fn group_by(
         &self,
         series: Vec<SeriesRef>,
         name: &[u8],

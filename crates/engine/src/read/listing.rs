@@ -1,8 +1,8 @@
 //! Which label names and values there are.
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::db::Db;
 use crate::index::inverted::Inverted;
+use crate::read::Reader;
 use latewood_model::Matcher;
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
@@ -84,15 +84,9 @@ impl Listed {
     }
 }
 
-impl Db {
-    /// The label names of the series that pass all `matchers` and whose keys
-    /// pass `may_see`, in the order of their bytes, each once. Without either,
-    /// looks at no series.
-    ///
-    /// # Errors
-    /// `Limit` where they take more than `bytes_max` bytes,
-    /// [`Listed::EACH_BYTES`] for each and its own.
-    pub fn label_names(
+impl Reader {
+    /// As [`crate::Db::label_names`].
+    pub(crate) fn label_names(
         &self,
         matchers: &[Matcher],
         may_see: Option<MaySee<'_>>,
@@ -106,11 +100,8 @@ impl Db {
         Ok(listed.sorted())
     }
 
-    /// The values of the label `name` of the same series, in that order, too.
-    ///
-    /// # Errors
-    /// Those of [`Db::label_names`].
-    pub fn label_values(
+    /// As [`crate::Db::label_values`].
+    pub(crate) fn label_values(
         &self,
         name: &[u8],
         matchers: &[Matcher],
@@ -124,9 +115,8 @@ impl Db {
         Ok(listed.sorted())
     }
 
-    /// Which values of the label `name` pass `test`. Each is looked at once,
-    /// however many series carry it.
-    pub fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
+    /// As [`crate::Db::label_values_where`].
+    pub(crate) fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
         let index = &self.core.index;
         let pairs: Vec<u32> = match index.current().name(name) {
             Some(name) => name.pairs.iter().collect(),
@@ -157,7 +147,7 @@ impl Db {
     fn among(&self, matchers: &[Matcher], may_see: Option<MaySee<'_>>) -> Option<RoaringBitmap> {
         // What has expired has no labels. A failure halts the log, which tells
         // every writer.
-        let _ = self.core.sweep_expired();
+        let _ = self.rules.sweep_expired();
         if matchers.is_empty() && may_see.is_none() {
             return None;
         }
@@ -165,7 +155,7 @@ impl Db {
         let Some(may_see) = may_see else {
             return Some(found);
         };
-        let seen = self.core.resolve(&found).into_iter();
+        let seen = self.resolve(&found).into_iter();
         let seen = seen.filter(|series| may_see(&series.key));
         Some(seen.map(|series| series.id.0).collect())
     }

@@ -8,9 +8,9 @@
 //! Tested by `tests/query_many.rs`.
 
 use crate::base::error::{Error, Result};
-use crate::db::Db;
 use crate::index::SeriesRef;
 use crate::query::{Neighbours, RangeQuery, Sink, nearest, run};
+use crate::read::Reader;
 use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
@@ -160,26 +160,22 @@ impl View {
     }
 }
 
-impl Db {
-    /// A view of the series under `key`.
-    ///
-    /// # Errors
-    /// `NoSuchKey`.
-    pub fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
+impl Reader {
+    /// As [`crate::Db::view`].
+    pub(crate) fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
         let open = match query.latest {
-            true => self.open_bucket(key)?,
+            true => self.rules.open_bucket_of(key)?,
             false => None,
         };
         let floor = self.core.blocks.floor();
-        let view = self.core.read_rows(key, |series, _, failed| {
+        let view = self.read_rows(key, |series, _, failed| {
             View::of(series, query, floor, failed)
         })?;
         Ok(view.with_open(Ok(open)))
     }
 
-    /// About how many samples `query` reads of all `series`. Of many series
-    /// some speak for all.
-    pub fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
+    /// As [`crate::Db::samples_about`].
+    pub(crate) fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
         let apart = series.len().div_ceil(ASKED_MAX).max(1);
         let asked = series.iter().step_by(apart);
         let samples = asked.filter_map(|series| {
@@ -188,8 +184,8 @@ impl Db {
         samples.sum::<u64>().saturating_mul(apart as u64)
     }
 
-    /// Views of those of `series` that are still there, in their order.
-    pub fn views(
+    /// As [`crate::Db::views`].
+    pub(crate) fn views(
         &self,
         series: &[SeriesRef],
         query: &RangeQuery,
@@ -209,12 +205,8 @@ impl Db {
         found
     }
 
-    /// The newest samples of those of `series` that are still there, in their
-    /// order.
-    ///
-    /// # Errors
-    /// `Corrupt`.
-    pub fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
+    /// As [`crate::Db::latest`].
+    pub(crate) fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
         let floor = self.core.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
         for some in series.chunks(LOOKS_MAX) {
@@ -248,7 +240,7 @@ impl Db {
     /// A view of one series; `None` where it is gone.
     fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
         let open = match query.latest {
-            true => self.core.open_bucket(series.id),
+            true => self.rules.open_bucket(series.id),
             false => Ok(None),
         };
         let floor = self.core.blocks.floor();
@@ -321,8 +313,8 @@ impl Db {
         let mut failed = FailedBuckets::default();
         if let Some(source) = state.slab.get(place)?.source() {
             drop(state);
-            self.core.recompute_for_reader(source);
-            failed = self.core.failed_buckets_of(source, series.id);
+            self.rules.recompute_for_reader(source);
+            failed = self.rules.failed_buckets_of(source, series.id);
             state = shard.lock();
         }
         match self.core.is_expired(&state, place) {

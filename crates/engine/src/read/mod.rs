@@ -5,4 +5,35 @@ pub(crate) mod grouping;
 pub(crate) mod listing;
 pub(crate) mod many;
 pub(crate) mod random_key;
+mod select;
+mod series;
 pub(crate) mod spread;
+
+use crate::keyspace::core::Core;
+use crate::rules::Rules;
+use spread::Readers;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Who reads series, through the rules that write to them.
+pub(crate) struct Reader {
+    core: Arc<Core>,
+    rules: Arc<Rules>,
+    threads: Readers,
+    /// Reads of one series whose key was there.
+    pub(crate) found: AtomicU64,
+    /// Reads of one series whose key was not.
+    pub(crate) missed: AtomicU64,
+}
+
+impl Reader {
+    pub(crate) fn new(core: &Arc<Core>, rules: &Arc<Rules>) -> Self {
+        Self {
+            core: core.clone(),
+            rules: rules.clone(),
+            threads: Readers::new(core.options.query_threads),
+            found: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
+        }
+    }
+}

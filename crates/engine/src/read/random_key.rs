@@ -1,15 +1,14 @@
 //! The key of some series, for RANDOMKEY.
 
-use crate::db::Db;
+use crate::read::Reader;
 
 /// Places looked at before the walk; with a quarter of them in use, all but
 /// one call in ten thousand end before it.
 const TRIES: usize = 32;
 
-impl Db {
-    /// The key of some series, every one about as likely; `None` where there
-    /// is none. Constant time unless most series ever created are gone.
-    pub fn random_key(&self) -> Option<Box<[u8]>> {
+impl Reader {
+    /// As [`crate::Db::random_key`].
+    pub(crate) fn random_key(&self) -> Option<Box<[u8]>> {
         let random = || self.core.env.random.next_u64() as usize;
         let shards = self.core.shards.len();
         let mut cursor = 0;

@@ -6,18 +6,17 @@
 //!
 //! Tested by `tests/query_many.rs`, with one thread and with several.
 
-use crate::db::Db;
+use crate::read::Reader;
 use std::sync::OnceLock;
 
 /// Samples that a thread should have before it is worth waking another.
 const SAMPLES_PER_THREAD: u64 = 16 * 1024;
 
-impl Db {
-    /// Runs `work`, which reads about `samples` samples, giving it threads to
-    /// share them with where that pays.
-    pub fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
+impl Reader {
+    /// As [`crate::Db::spread`].
+    pub(crate) fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
         let worth_it = samples / SAMPLES_PER_THREAD >= 2;
-        match worth_it.then(|| self.core.readers.pool()).flatten() {
+        match worth_it.then(|| self.threads.pool()).flatten() {
             Some(pool) => pool.install(|| work(Spread { parallel: true })),
             None => work(Spread { parallel: false }),
         }

@@ -5,11 +5,11 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
-use crate::keyspace::core::Core;
 use crate::keyspace::creation::series_bytes;
 use crate::log::Position;
 use crate::log::record::Record;
 use crate::log::record::RecordIter;
+use crate::recovery::Recovery;
 use crate::recovery::Replayer;
 use crate::series::shard::ShardState;
 use crate::series::{Fate, Series};
@@ -48,16 +48,16 @@ impl Replayer<'_> {
                 self.flush_all(at);
                 continue;
             };
-            let shard = self.core.shards.shard_of(id);
+            let shard = self.recovery.core.shards.shard_of(id);
             if held.as_ref().is_some_and(|(number, _)| *number != shard) {
                 held = None;
             }
             let (_, mut state) = match held.take() {
                 Some(same) => same,
-                None => (shard, self.core.shards[shard].lock()),
+                None => (shard, self.recovery.core.shards[shard].lock()),
             };
-            if state.restored_position(self.core.shards.place_of(id)) < at.0 {
-                let clock = &self.core.env.clock;
+            if state.restored_position(self.recovery.core.shards.place_of(id)) < at.0 {
+                let clock = &self.recovery.core.env.clock;
                 state
                     .heads
                     .owe(partition_of(id), at.0, || clock.monotonic_ns());
@@ -66,7 +66,7 @@ impl Replayer<'_> {
             held = Some((shard, state));
         }
         if let Some((_, mut state)) = held {
-            self.core.tell_budget(&mut state);
+            self.recovery.core.tell_budget(&mut state);
         }
         self.samples.fetch_add(samples, Ordering::Relaxed);
         Ok(())
@@ -78,15 +78,15 @@ impl Replayer<'_> {
         let Some(first) = records.first().and_then(id_of) else {
             return;
         };
-        let shard = self.core.shards.shard_of(first);
+        let shard = self.recovery.core.shards.shard_of(first);
         let ids = records.iter().filter_map(id_of);
-        let here = ids.filter(|&id| self.core.shards.shard_of(id) == shard);
-        let state = self.core.shards[shard].lock();
-        state.touch(here.map(|id| self.core.shards.place_of(id)));
+        let here = ids.filter(|&id| self.recovery.core.shards.shard_of(id) == shard);
+        let state = self.recovery.core.shards[shard].lock();
+        state.touch(here.map(|id| self.recovery.core.shards.place_of(id)));
     }
 
     fn apply_one(&self, state: &mut ShardState, record: Record<'_>) -> Result<()> {
-        let core = self.core;
+        let core = self.recovery.core;
         match record {
             Record::Sample {
                 id,
@@ -102,7 +102,7 @@ impl Replayer<'_> {
                     return Err(Error::new(ErrorKind::Corrupt, text));
                 }
                 let sample = Sample::new(timestamp, value);
-                if !core.replay_sample(state, id, sample, policy)? {
+                if !self.recovery.replay_sample(state, id, sample, policy)? {
                     self.note_orphan(state, id);
                 }
             }
@@ -142,7 +142,7 @@ impl Replayer<'_> {
             // Times of series that are gone count for nothing; the other one
             // concerns all shards, and the caller sees to it.
             Record::Expire { .. } | Record::FlushAll => {}
-            rule => core.replay_rule(state, rule),
+            rule => self.recovery.replay_rule(state, rule),
         }
         Ok(())
     }
@@ -150,7 +150,7 @@ impl Replayer<'_> {
     /// Damage of a block that a record of the log led to.
     fn note_damage(&self, met: Option<Error>) -> Result<()> {
         match met {
-            Some(error) if self.core.options.strict => Err(error),
+            Some(error) if self.recovery.core.options.strict => Err(error),
             met => {
                 self.damage
                     .lock()
@@ -161,13 +161,13 @@ impl Replayer<'_> {
     }
 
     fn create(&self, state: &mut ShardState, id: SeriesId, key: &[u8], options: &SeriesOptions) {
-        let place = self.core.shards.place_of(id);
+        let place = self.recovery.core.shards.place_of(id);
         state.next_place = state.next_place.max(place + 1);
         self.note_named(id);
         state.heads.grew(series_bytes(key, options));
         state.slab.insert(place, Series::new(key.into(), options));
-        self.core.index_labels(id, Some(&options.labels));
-        self.core.index.relieve();
+        self.recovery.core.index_labels(id, Some(&options.labels));
+        self.recovery.core.index.relieve();
     }
 
     /// A series got a key. Behind a hole another one may have it, whose end is
@@ -187,7 +187,9 @@ impl Replayer<'_> {
             return;
         }
         self.orphaned.fetch_add(1, Ordering::Relaxed);
-        state.next_place = state.next_place.max(self.core.shards.place_of(id) + 1);
+        state.next_place = state
+            .next_place
+            .max(self.recovery.core.shards.place_of(id) + 1);
     }
 
     /// Removes every series that was there at `position`.
@@ -196,44 +198,44 @@ impl Replayer<'_> {
             let mut restored = state.restored.iter();
             restored.any(|(_, at)| at.get() > position.0)
         };
-        let mut shards = self.core.shards.iter();
+        let mut shards = self.recovery.core.shards.iter();
         if shards.any(|shard| came_later(&shard.lock())) {
             self.remove_older(position);
             return;
         }
-        for shard in &self.core.shards {
+        for shard in &self.recovery.core.shards {
             shard.lock().clear_series();
         }
-        self.core.index.clear();
-        self.core.expiring.store(0, Ordering::Relaxed);
-        self.core.clear_files(position);
+        self.recovery.core.index.clear();
+        self.recovery.core.expiring.store(0, Ordering::Relaxed);
+        self.recovery.core.clear_files(position);
     }
 
     /// The same where files hold what came later and their manifest asks for
     /// the group all the same. No such manifest is written any more.
     fn remove_older(&self, position: Position) {
-        for (number, shard) in self.core.shards.iter().enumerate() {
+        for (number, shard) in self.recovery.core.shards.iter().enumerate() {
             let mut state = shard.lock();
             let is_older = |place: &usize| state.restored_position(*place) <= position.0;
             let places = state.slab.iter().map(|(place, _)| place);
             for place in places.filter(is_older).collect::<Vec<_>>() {
-                let id = self.core.shards.id_of(number, place);
-                self.core.take_out(&mut state, id);
+                let id = self.recovery.core.shards.id_of(number, place);
+                self.recovery.core.take_out(&mut state, id);
             }
         }
-        self.core.drop_floor();
+        self.recovery.core.drop_floor();
         // Until they are written anew, the files of these partitions still name
         // the series: the log must not forget that they are gone.
-        let now_ns = self.core.env.clock.monotonic_ns();
-        let manifest = self.core.manifest();
-        let mut state = self.core.shards[0].lock();
+        let now_ns = self.recovery.core.env.clock.monotonic_ns();
+        let manifest = self.recovery.core.manifest();
+        let mut state = self.recovery.core.shards[0].lock();
         for &partition in manifest.partitions.keys() {
             state.heads.owe(partition, position.0, || now_ns);
         }
     }
 }
 
-impl Core {
+impl Recovery<'_> {
     /// Applies a sample; whether its series is there. What the log holds was
     /// accepted: no IGNORE rule is asked, and one accepted under BLOCK had no
     /// sample in its place.
@@ -245,7 +247,7 @@ impl Core {
         sample: Sample,
         policy: DuplicatePolicy,
     ) -> Result<bool> {
-        let place = self.shards.place_of(id);
+        let place = self.core.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(false);
         };
@@ -256,7 +258,7 @@ impl Core {
         };
         let linked = series.links().is_some();
         if series.put_logged(sample, policy, &mut state.sealer)? == Fate::Staged {
-            self.after_late(state, place);
+            self.core.after_late(state, place);
         } else if series.memory_moved() {
             state.heads.note(series, partition_of(id));
         }

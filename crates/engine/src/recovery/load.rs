@@ -7,8 +7,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::LoadProgress;
 use crate::base::partition::partition_of;
-use crate::keyspace::core::Core;
-use crate::log::Position;
+use crate::recovery::Recovery;
 use crate::series::Series;
 use crate::series::rules::{Links, Source};
 use crate::series::shard::ShardState;
@@ -18,12 +17,11 @@ use crate::storage::files::directory::Directory;
 use crate::storage::files::row::SeriesRow;
 use crate::storage::files::series_file::SeriesFileReader;
 use crate::storage::files::verdict::{Begins, LogFound};
-use latewood_model::SeriesId;
 use parking_lot::Mutex;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-impl Core {
+impl Recovery<'_> {
     /// Decides what the directory is and loads its files. Nothing on disk is
     /// changed.
     ///
@@ -40,9 +38,9 @@ impl Core {
 
     /// Makes the series of all series files.
     fn load_series(&self) -> Result<()> {
-        let manifest = self.manifest();
-        let shards = self.shards.len() as u64;
-        for (shard, number) in self.shards.iter().zip(0..) {
+        let manifest = self.core.manifest();
+        let shards = self.core.shards.len() as u64;
+        for (shard, number) in self.core.shards.iter().zip(0..) {
             // Those of its own ids that were given, and so no more than ids.
             let places = manifest.next_id.saturating_sub(number).div_ceil(shards);
             shard.lock().next_place = places as usize;
@@ -62,7 +60,7 @@ impl Core {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..self.shards.len().min(files.len()) {
+            for _ in 1..self.core.shards.len().min(files.len()) {
                 scope.spawn(work);
             }
             work();
@@ -71,7 +69,7 @@ impl Core {
     }
 
     fn tell_progress(&self, bytes_done: u64, bytes_total: u64) {
-        if let Some(hook) = &self.options.on_progress {
+        if let Some(hook) = &self.core.options.on_progress {
             hook.tell(LoadProgress {
                 bytes_done,
                 bytes_total,
@@ -82,70 +80,40 @@ impl Core {
 
     /// Makes the series of one series file.
     fn load_file(&self, file: &SeriesFileMeta) -> Result<()> {
-        let path = self.store.series_file_path(file.number);
-        let mut reader = SeriesFileReader::open(&self.env, &path, file)?;
+        let path = self.core.store.series_file_path(file.number);
+        let mut reader = SeriesFileReader::open(&self.core.env, &path, file)?;
         let (mut rows, mut by_shard) = (Vec::new(), Vec::new());
-        by_shard.resize_with(self.shards.len(), Vec::new);
+        by_shard.resize_with(self.core.shards.len(), Vec::new);
         while reader.next(&mut rows)? {
             for row in rows.drain(..) {
                 check(&row).map_err(|error| error.at(&path))?;
-                by_shard[self.shards.shard_of(row.id)].push(row);
+                by_shard[self.core.shards.shard_of(row.id)].push(row);
             }
-            for (shard, rows) in self.shards.iter().zip(&mut by_shard) {
+            for (shard, rows) in self.core.shards.iter().zip(&mut by_shard) {
                 let mut state = shard.lock();
                 for row in rows.drain(..) {
                     self.restore(&mut state, row);
                 }
             }
-            self.index.relieve();
+            self.core.index.relieve();
         }
         Ok(())
     }
 
-    /// What a series file keeps of a series, right after its head was frozen.
-    pub(crate) fn row_of(
-        &self,
-        state: &ShardState,
-        id: SeriesId,
-        position: Position,
-    ) -> Option<SeriesRow> {
-        let place = self.shards.place_of(id);
-        let series = state.slab.get(place)?;
-        let persisted = series.persisted();
-        let source = match series.links() {
-            Some(Links::Source(source)) => Some(Box::new(source.row())),
-            _ => None,
-        };
-        Some(SeriesRow {
-            id,
-            key: series.key.clone(),
-            unnamed: state.unnamed.contains(&id),
-            options: series.options(self.labels_of(id)),
-            // During a replay the files may be ahead of it.
-            position: position.0.max(state.restored_position(place)),
-            newest: persisted.newest,
-            last_value: persisted.newest_value,
-            flushed_last: persisted.flushed_last,
-            holds_nan: persisted.holds_nan,
-            expires_at_ms: state.expiries.get(place),
-            source,
-        })
-    }
-
     /// Makes the series of a row.
     fn restore(&self, state: &mut ShardState, row: SeriesRow) {
-        let (id, place) = (row.id, self.shards.place_of(row.id));
+        let (id, place) = (row.id, self.core.shards.place_of(row.id));
         state.next_place = state.next_place.max(place + 1);
         if let Some(position) = NonZeroU64::new(row.position) {
             state.restored.insert(place, position);
         }
         if row.expires_at_ms.is_some() {
-            self.note_expiry(state, id, row.expires_at_ms);
+            self.core.note_expiry(state, id, row.expires_at_ms);
         }
         if row.unnamed {
             state.unnamed.push(id);
         } else {
-            self.index_labels(id, Some(&row.options.labels));
+            self.core.index_labels(id, Some(&row.options.labels));
         }
         let mut series = Series::new(row.key, &row.options);
         let persisted = Persisted {
@@ -154,9 +122,9 @@ impl Core {
             flushed_last: row.flushed_last,
             holds_nan: row.holds_nan,
         };
-        series.restore(id, persisted, &self.blocks);
+        series.restore(id, persisted, &self.core.blocks);
         if let Some(source) = row.source {
-            let number = || self.rules_made.fetch_add(1, Ordering::Relaxed);
+            let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
             let source = Source::restore(*source, number);
             series.set_links(Some(Links::Source(Box::new(source))));
         }

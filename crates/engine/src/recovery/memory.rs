@@ -24,7 +24,7 @@ const RETRY_NS: u64 = 1_000_000_000;
 impl Replayer<'_> {
     /// Whether heads should go to disk before more is applied.
     pub(crate) fn is_short(&self) -> bool {
-        let core = self.core;
+        let core = self.recovery.core;
         core.look_if_stale();
         core.budget.wants_flush()
             && !self.behind_hole.load(Ordering::Relaxed)
@@ -38,10 +38,10 @@ impl Replayer<'_> {
     /// # Errors
     /// `Halted` and its cause where it is not known which manifest is in force.
     pub(crate) fn flush_heads(&self, applied: Position) -> Result<()> {
-        let core = self.core;
+        let core = self.recovery.core;
         core.replayed.store(applied.0, Ordering::Relaxed);
         loop {
-            match core.flush_if_due() {
+            match self.recovery.flusher.flush_if_due() {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(error) if core.check_writable().is_err() => return Err(error),

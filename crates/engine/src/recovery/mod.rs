@@ -22,6 +22,7 @@ pub(crate) mod rules;
 
 mod apply;
 
+use crate::background::{Flusher, Parts};
 use crate::base::error::{Error, Result};
 use crate::base::names;
 use crate::base::options::{Durability, LoadProgress};
@@ -31,7 +32,8 @@ use crate::io::quarantine::Quarantine;
 use crate::keyspace::core::Core;
 use crate::log::record::RecordIter;
 use crate::log::{Log, LogOptions, LogStart, Position, RecoveryReport, Replay};
-use crate::recovery::quarantine::LostBlock;
+use crate::rules::Rules;
+use crate::storage::files::LostBlock;
 use crate::storage::files::{Directory, LogFound};
 use latewood_model::SeriesId;
 use parking_lot::Mutex;
@@ -68,7 +70,9 @@ pub struct RecoverySummary {
 ///
 /// # Errors
 /// As `Db::open`.
-pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<RecoverySummary> {
+pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoverySummary> {
+    let recovery = Recovery::of(parts);
+    let core = recovery.core;
     let env = core.env.clone();
     let begun_ns = env.clock.monotonic_ns();
     let directory = Directory::find(&env, guard.path())?;
@@ -83,7 +87,7 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
             known_durable: Position(directory.contents.log_next_min() - 1),
         };
         let replayer = Replayer {
-            core,
+            recovery,
             directory: &directory,
             samples: AtomicU64::new(0),
             behind_hole: AtomicBool::new(false),
@@ -97,14 +101,14 @@ pub(crate) fn recover(core: &mut Core, guard: &DirectoryGuard) -> Result<Recover
         summary.samples_orphaned = replayer.orphaned.into_inner();
         named = replayer.named.into_inner();
         summary.blocks_damaged = replayer.damage.into_inner();
-        core.flusher.note_replayed(report.bytes);
+        recovery.flusher.note_replayed(report.bytes);
         summary.log = report;
         core.begin_log(wal.observed_by(core.observer.clone(), core.notices.clone()));
     } else {
-        core.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
+        recovery.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
     }
-    summary.series_displaced = core.rebuild(&named);
-    core.tidy(directory.manifest)?;
+    summary.series_displaced = recovery.rebuild(&named);
+    recovery.tidy(directory.manifest)?;
     summary.blocks_lost = core.store.lost.lock().clone();
     summary.series = core.keys.len() as u64;
     let quarantine = Quarantine::new(&env, &quarantine);
@@ -125,8 +129,26 @@ fn log_beside(env: &Env, dir: &Path) -> Result<LogFound> {
     })
 }
 
-struct Replayer<'a> {
+/// The parts of a database that a start fills.
+#[derive(Clone, Copy)]
+struct Recovery<'a> {
     core: &'a Core,
+    rules: &'a Rules,
+    flusher: &'a Flusher,
+}
+
+impl<'a> Recovery<'a> {
+    fn of(parts: &'a Parts) -> Self {
+        Self {
+            core: &parts.core,
+            rules: &parts.rules,
+            flusher: &parts.flusher,
+        }
+    }
+}
+
+struct Replayer<'a> {
+    recovery: Recovery<'a>,
     directory: &'a Directory,
     samples: AtomicU64,
     /// Something before what is applied now is lost.
@@ -143,11 +165,11 @@ struct Replayer<'a> {
 impl Replay for Replayer<'_> {
     fn workers(&self) -> usize {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        self.core.shards.len().min(cores)
+        self.recovery.core.shards.len().min(cores)
     }
 
     fn begins(&self, start: LogStart) -> Result<()> {
-        self.core.load(self.directory, start.into())
+        self.recovery.load(self.directory, start.into())
     }
 
     fn apply(&self, _worker: usize, at: Position, records: RecordIter<'_>) -> Result<()> {
@@ -172,7 +194,7 @@ impl Replay for Replayer<'_> {
     }
 
     fn progress(&self, bytes_done: u64, bytes_total: u64) {
-        if let Some(hook) = &self.core.options.on_progress {
+        if let Some(hook) = &self.recovery.core.options.on_progress {
             hook.tell(LoadProgress {
                 bytes_done,
                 bytes_total,
@@ -181,3 +203,6 @@ impl Replay for Replayer<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

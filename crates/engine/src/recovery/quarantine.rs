@@ -10,33 +10,30 @@
 use crate::base::error::{ErrorKind, Result};
 use crate::base::names;
 use crate::io::quarantine::Quarantine;
-use crate::keyspace::core::Core;
+use crate::recovery::Recovery;
 use crate::storage::block::{Block, BlockMeta, BlockSet, Family, PartitionBlocks};
+use crate::storage::files::LostBlock;
 use crate::storage::files::directory::block_path;
 use crate::storage::files::manifest::Manifest;
-use latewood_model::Timestamp;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-/// A block that a start had to leave out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LostBlock {
-    /// Its name in the quarantine folder.
-    pub kept_as: String,
-    /// What is wrong with it.
-    pub reason: String,
-    /// Whether it held late samples and deletions, not the base.
-    pub is_late: bool,
-    /// Series it had something of.
-    pub series: u64,
-    /// Samples in it.
-    pub samples: u64,
-    /// The oldest timestamp in it.
-    pub first: Timestamp,
-    /// The newest timestamp in it.
-    pub last: Timestamp,
-}
+impl Recovery<'_> {
+    /// Takes over the files of a directory as found, but for damaged blocks.
+    pub(crate) fn adopt(&self, mut manifest: Manifest, next_file: u64) -> Result<()> {
+        let mut published = self.core.store.published.lock();
+        let blocks = Arc::new(self.open_sound_blocks(&mut manifest)?);
+        let next_file = next_file.max(manifest.next_file);
+        self.core
+            .store
+            .next_file
+            .store(next_file, Ordering::Relaxed);
+        self.core.blocks.set(blocks);
+        self.core.disk_budget.note_catalogue(&manifest);
+        published.manifest = manifest;
+        Ok(())
+    }
 
-impl Core {
     /// Opens the blocks of `manifest` and takes those out of it that are
     /// damaged.
     ///
@@ -51,22 +48,22 @@ impl Core {
             self.open_list(&mut files.late, &mut blocks.late)?;
             sound.partitions.insert(partition, blocks);
         }
-        self.open_blocks(manifest, &sound)
+        self.core.open_blocks(manifest, &sound)
     }
 
     fn open_list(&self, list: &mut Vec<BlockMeta>, opened: &mut Vec<Arc<Block>>) -> Result<()> {
         let mut kept = Vec::with_capacity(list.len());
         for meta in list.drain(..) {
-            let path = block_path(self.store.dir(), meta.number);
-            match Block::open(&self.env, &path, &meta, &self.store.cache) {
+            let path = block_path(self.core.store.dir(), meta.number);
+            match Block::open(&self.core.env, &path, &meta, &self.core.store.cache) {
                 Ok(block) => {
                     opened.push(Arc::new(block));
                     kept.push(meta);
                 }
-                Err(error) if error.kind() == ErrorKind::Corrupt && !self.options.strict => {
-                    let dir = names::quarantine_dir(self.store.dir());
+                Err(error) if error.kind() == ErrorKind::Corrupt && !self.core.options.strict => {
+                    let dir = names::quarantine_dir(self.core.store.dir());
                     let lost = LostBlock {
-                        kept_as: Quarantine::new(&self.env, &dir).keep(&path)?,
+                        kept_as: Quarantine::new(&self.core.env, &dir).keep(&path)?,
                         reason: error.to_string(),
                         is_late: meta.family == Family::Late,
                         series: meta.series,
@@ -74,7 +71,7 @@ impl Core {
                         first: meta.first,
                         last: meta.last,
                     };
-                    self.store.lost.lock().push(lost);
+                    self.core.store.lost.lock().push(lost);
                 }
                 Err(error) => return Err(error),
             }

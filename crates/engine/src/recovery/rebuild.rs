@@ -3,7 +3,7 @@
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
-use crate::keyspace::core::Core;
+use crate::recovery::Recovery;
 use crate::series::shard::ShardState;
 use crate::storage::files::manifest::Manifest;
 use crate::storage::files::table::ManifestFound;
@@ -11,7 +11,17 @@ use latewood_model::SeriesId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-impl Core {
+impl Recovery<'_> {
+    /// Drops the series that a crash kept from getting a key.
+    pub(crate) fn drop_unnamed(&self) {
+        for shard in &self.core.shards {
+            let mut state = shard.lock();
+            for id in std::mem::take(&mut state.unnamed) {
+                self.core.take_out(&mut state, id);
+            }
+        }
+    }
+
     /// Ends a recovery: drops what got no key, makes the key map and the back
     /// links of rules. The keys of series that had to go because another one
     /// has their key: none, unless files or log lost something.
@@ -20,7 +30,7 @@ impl Core {
         self.drop_unnamed();
         let displaced = self.map_keys(named);
         self.tie_rules();
-        for shard in &self.shards {
+        for shard in &self.core.shards {
             shard.lock().restored.clear();
         }
         displaced
@@ -34,32 +44,32 @@ impl Core {
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn tidy(&self, found: ManifestFound) -> Result<()> {
-        let manifest = self.manifest();
+        let manifest = self.core.manifest();
         let live = self.live_partitions();
         let is_dead = |partition: &u32| !live.contains(partition);
-        let lost_blocks = !self.store.lost.lock().is_empty();
+        let lost_blocks = !self.core.store.lost.lock().is_empty();
         if found == ManifestFound::Absent
             || lost_blocks
-            || self.store.owes_removal()
+            || self.core.store.owes_removal()
             || manifest.partitions.keys().any(is_dead)
         {
-            self.publish(&mut |manifest: &mut Manifest| {
+            self.core.publish(&mut |manifest: &mut Manifest| {
                 manifest
                     .partitions
                     .retain(|partition, _| !is_dead(partition));
                 Ok(())
             })?;
         }
-        self.sweep_files()?;
-        self.trim_log()
+        self.core.sweep_files()?;
+        self.core.trim_log()
     }
 
     fn live_partitions(&self) -> BTreeSet<u32> {
         let mut live = BTreeSet::new();
-        for (number, shard) in self.shards.iter().enumerate() {
+        for (number, shard) in self.core.shards.iter().enumerate() {
             let state = shard.lock();
             let places = state.slab.iter().map(|(place, _)| place);
-            live.extend(places.map(|place| partition_of(self.shards.id_of(number, place))));
+            live.extend(places.map(|place| partition_of(self.core.shards.id_of(number, place))));
         }
         live
     }
@@ -67,11 +77,16 @@ impl Core {
     /// Enters every series under its key; the keys of those in another's way.
     fn map_keys(&self, named: &[SeriesId]) -> Vec<Arc<[u8]>> {
         let count = |state: &ShardState| state.slab.len();
-        let series: usize = self.shards.iter().map(|shard| count(&shard.lock())).sum();
-        self.keys.reserve(series);
+        let series: usize = self
+            .core
+            .shards
+            .iter()
+            .map(|shard| count(&shard.lock()))
+            .sum();
+        self.core.keys.reserve(series);
         let doubled = std::thread::scope(|scope| {
             let shards =
-                (0..self.shards.len()).map(|shard| scope.spawn(move || self.map_shard(shard)));
+                (0..self.core.shards.len()).map(|shard| scope.spawn(move || self.map_shard(shard)));
             let workers: Vec<_> = shards.collect();
             let join = |worker: std::thread::ScopedJoinHandle<'_, Vec<_>>| match worker.join() {
                 Ok(doubled) => doubled,
@@ -91,11 +106,14 @@ impl Core {
 
     /// The same for one shard: pairs of series with one key.
     fn map_shard(&self, shard: usize) -> Vec<(Arc<[u8]>, [SeriesId; 2])> {
-        let state = self.shards[shard].lock();
+        let state = self.core.shards[shard].lock();
         let mut doubled = Vec::new();
         for (place, series) in state.slab.iter() {
-            let (id, key) = (self.shards.id_of(shard, place), &series.key);
-            let other = self.keys.insert(self.keys.hash(key), key.clone(), id);
+            let (id, key) = (self.core.shards.id_of(shard, place), &series.key);
+            let other = self
+                .core
+                .keys
+                .insert(self.core.keys.hash(key), key.clone(), id);
             doubled.extend(other.map(|other| (key.clone(), [other, id])));
         }
         doubled
@@ -110,8 +128,8 @@ impl Core {
         named: &[SeriesId],
     ) -> Vec<Arc<[u8]>> {
         let rank = |id: &SeriesId| {
-            let state = self.shards[self.shards.shard_of(*id)].lock();
-            let restored = state.restored_position(self.shards.place_of(*id));
+            let state = self.core.shards[self.core.shards.shard_of(*id)].lock();
+            let restored = state.restored_position(self.core.shards.place_of(*id));
             (named.iter().rposition(|named| named == id), restored, *id)
         };
         let Some(&winner) = rivals.iter().max_by_key(|id| rank(id)) else {
@@ -119,11 +137,13 @@ impl Core {
         };
         let losers = rivals.iter().filter(|&&id| id != winner);
         let gone = losers.filter_map(|&id| {
-            let mut state = self.shards[self.shards.shard_of(id)].lock();
-            Some(self.take_out(&mut state, id)?.key)
+            let mut state = self.core.shards[self.core.shards.shard_of(id)].lock();
+            Some(self.core.take_out(&mut state, id)?.key)
         });
         let gone = gone.collect();
-        self.keys.insert(self.keys.hash(key), key.clone(), winner);
+        self.core
+            .keys
+            .insert(self.core.keys.hash(key), key.clone(), winner);
         gone
     }
 }

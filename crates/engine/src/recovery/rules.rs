@@ -1,8 +1,8 @@
 //! Rules coming back from the log.
 
 use crate::format::rule::RuleSpec;
-use crate::keyspace::core::Core;
 use crate::log::record::Record;
+use crate::recovery::Recovery;
 use crate::series::Series;
 use crate::series::rules::Take;
 use crate::series::rules::{Link, Links, Rule};
@@ -11,7 +11,7 @@ use crate::series::shards::AllShards;
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::atomic::Ordering;
 
-impl Core {
+impl Recovery<'_> {
     /// Does again what a record says of rules; others say nothing of them.
     pub(crate) fn replay_rule(&self, state: &mut ShardState, record: Record<'_>) {
         match record {
@@ -44,8 +44,8 @@ impl Core {
         destination: SeriesId,
         spec: RuleSpec,
     ) {
-        let number = self.rules_made.fetch_add(1, Ordering::Relaxed);
-        if let Some(series) = state.slab.get_mut(self.shards.place_of(source)) {
+        let number = self.rules.made.fetch_add(1, Ordering::Relaxed);
+        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
         }
@@ -53,7 +53,7 @@ impl Core {
 
     /// Ends a rule again, at its source.
     fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
-        if let Some(series) = state.slab.get_mut(self.shards.place_of(source)) {
+        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
             series.remove_rule(destination);
         }
     }
@@ -61,31 +61,31 @@ impl Core {
     /// Gives each destination its end of the rule, once every series is what it
     /// was, and drops the rules whose destination is gone.
     pub(crate) fn tie_rules(&self) {
-        let mut states = self.shards.lock_all();
+        let mut states = self.core.shards.lock_all();
         let (gone, there): (Vec<_>, Vec<_>) =
             self.all_rules(&states)
                 .into_iter()
                 .partition(|&(_, destination, _)| {
-                    let slab = &states[self.shards.shard_of(destination)].slab;
-                    slab.get(self.shards.place_of(destination)).is_none()
+                    let slab = &states[self.core.shards.shard_of(destination)].slab;
+                    slab.get(self.core.shards.place_of(destination)).is_none()
                 });
         // First, so that a series that was the source of one of these is free.
         for (source, destination, _) in gone {
             self.replay_delete_rule(
-                &mut states[self.shards.shard_of(source)],
+                &mut states[self.core.shards.shard_of(source)],
                 source,
                 destination,
             );
         }
         for (source, destination, number) in there {
-            let state = &mut states[self.shards.shard_of(destination)];
-            let series = state.slab.get_mut(self.shards.place_of(destination));
+            let state = &mut states[self.core.shards.shard_of(destination)];
+            let series = state.slab.get_mut(self.core.shards.place_of(destination));
             if let Some(series) = series.filter(|series| series.links().is_none()) {
                 series.set_links(Some(Links::Destination(Link { source, number })));
                 state.destinations += 1;
             } else {
                 self.replay_delete_rule(
-                    &mut states[self.shards.shard_of(source)],
+                    &mut states[self.core.shards.shard_of(source)],
                     source,
                     destination,
                 );
@@ -99,7 +99,7 @@ impl Core {
         for (shard, state) in states.iter().enumerate() {
             for (place, series) in state.slab.iter() {
                 if let Some(Links::Source(source)) = series.links() {
-                    let id = self.shards.id_of(shard, place);
+                    let id = self.core.shards.id_of(shard, place);
                     let rules = source.rules().iter();
                     found.extend(rules.map(|rule| (id, rule.destination, rule.number)));
                 }
@@ -110,7 +110,7 @@ impl Core {
 
     /// Moves the marks of a source to those in flight again.
     fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
-        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return;
         };
         let newest = series.newest();
@@ -121,7 +121,7 @@ impl Core {
 
     /// Forgets those in flight again.
     fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
-        let series = state.slab.get_mut(self.shards.place_of(id));
+        let series = state.slab.get_mut(self.core.shards.place_of(id));
         if let Some(source) = series.and_then(Series::source_mut) {
             source.done();
             source.forget_failed();
@@ -136,10 +136,10 @@ impl Core {
         destination: SeriesId,
         (first, last): (Timestamp, Timestamp),
     ) {
-        let series = state.slab.get_mut(self.shards.place_of(id));
+        let series = state.slab.get_mut(self.core.shards.place_of(id));
         if let Some(source) = series.and_then(Series::source_mut) {
             source.left(destination, first, last);
         }
-        state.note_rules(self.shards.place_of(id));
+        state.note_rules(self.core.shards.place_of(id));
     }
 }

@@ -6,14 +6,14 @@
 
 use crate::base::error::Result;
 use crate::base::text::shown_key;
-use crate::keyspace::core::Core;
 use crate::observe::notices::About;
+use crate::rules::Rules;
 use crate::series::rules::failed::{Damage, FailedBuckets};
 use crate::series::rules::{Links, Rule};
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::atomic::Ordering;
 
-impl Core {
+impl Rules {
     /// What could not be brought up to date of the destination of a rule of
     /// `source`.
     pub(crate) fn failed_buckets_of(
@@ -35,14 +35,14 @@ impl Core {
 
     /// The same of the first rule of `source` that is wanted and has some.
     fn failed_buckets_in(&self, source: SeriesId, wanted: impl Fn(&Rule) -> bool) -> FailedBuckets {
-        let state = self.shards[self.shards.shard_of(source)].lock();
-        let Some(series) = state.slab.get(self.shards.place_of(source)) else {
+        let state = self.core.shards[self.core.shards.shard_of(source)].lock();
+        let Some(series) = state.slab.get(self.core.shards.place_of(source)) else {
             return FailedBuckets::default();
         };
         let Some(Links::Source(links)) = series.links() else {
             return FailedBuckets::default();
         };
-        let floor = series.retention_floor().max(self.blocks.floor());
+        let floor = series.retention_floor().max(self.core.blocks.floor());
         let damaged = |rule: &&Rule| !rule.failed.is_empty() && wanted(rule);
         let rules = links.rules().iter().filter(damaged);
         let mut failed = rules.map(|rule| FailedBuckets::of(series, rule, floor));
@@ -53,7 +53,7 @@ impl Core {
 
     /// Tells the operator of rows that stay as they are.
     pub(super) fn tell_failed(&self, source: SeriesId, rule: &Rule, damage: &Damage) {
-        self.rules_failed.fetch_add(1, Ordering::Relaxed);
+        self.failed.fetch_add(1, Ordering::Relaxed);
         let key_of = |id| shown_key(&self.key_of(id).unwrap_or_default());
         let (source, destination) = (key_of(source), key_of(rule.destination));
         let first = damage.spans.first().map_or(0, |span| span.first);
@@ -63,6 +63,6 @@ impl Core {
              their source {source}: {}",
             damage.error
         );
-        self.notices.tell(About::Rules, text);
+        self.core.notices.tell(About::Rules, text);
     }
 }

@@ -3,52 +3,34 @@
 use super::compute::{Part, rows_of};
 use crate::base::error::Result;
 use crate::base::window::Bucket;
-use crate::db::Db;
-use crate::keyspace::core::Core;
+use crate::rules::Rules;
 use crate::series::late::LateOp;
 use crate::series::rules::{Links, Rule};
 use crate::series::{Series, Snapshot};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 
-impl Db {
-    /// [`Db::last_sample`] as LATEST has it: of a rule's destination, the open
-    /// bucket.
-    ///
-    /// # Errors
-    /// As [`Db::last_sample`].
-    pub fn last_sample_latest(&self, key: &[u8]) -> Result<Option<Sample>> {
-        match self.open_bucket(key)? {
-            Some(open) => Ok(Some(open)),
-            None => self.last_sample(key),
-        }
-    }
-
-    /// The open bucket of the rule to the series under `key`, as the sample it
-    /// would be if it closed now. `None` where there is no such rule, or no
-    /// sample came in since it was made.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Corrupt`.
-    pub fn open_bucket(&self, key: &[u8]) -> Result<Option<Sample>> {
+impl Rules {
+    /// As [`crate::Db::open_bucket`].
+    pub(crate) fn open_bucket_of(&self, key: &[u8]) -> Result<Option<Sample>> {
         let (state, id) = self.core.lock_series(key)?;
         drop(state);
-        self.core.open_bucket(id)
+        self.open_bucket(id)
     }
 }
 
-impl Core {
-    /// See [`Db::open_bucket`].
+impl Rules {
+    /// The open bucket of the rule to `destination`, as a sample.
     pub(crate) fn open_bucket(&self, destination: SeriesId) -> Result<Option<Sample>> {
         let source = {
-            let state = self.shards[self.shards.shard_of(destination)].lock();
-            let series = state.slab.get(self.shards.place_of(destination));
+            let state = self.core.shards[self.core.shards.shard_of(destination)].lock();
+            let series = state.slab.get(self.core.shards.place_of(destination));
             match series.and_then(Series::source) {
                 Some(source) => source,
                 None => return Ok(None),
             }
         };
         self.recompute_for_reader(source);
-        let floor = self.blocks.floor();
+        let floor = self.core.blocks.floor();
         let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(None);
         };
@@ -72,8 +54,8 @@ impl Core {
         source: SeriesId,
         floor: Timestamp,
     ) -> Option<(Rule, Bucket, Snapshot)> {
-        let mut state = self.shards[self.shards.shard_of(source)].lock();
-        let series = state.slab.get_mut(self.shards.place_of(source))?;
+        let mut state = self.core.shards[self.core.shards.shard_of(source)].lock();
+        let series = state.slab.get_mut(self.core.shards.place_of(source))?;
         let Some(Links::Source(links)) = series.links() else {
             return None;
         };

@@ -6,10 +6,10 @@
 //! have, and counts for nothing.
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::db::Db;
-use crate::format::rule::{RuleInfo, RuleSpec};
-use crate::keyspace::core::Core;
+use crate::format::rule::RuleSpec;
+use crate::keyspace::admission::admit_write;
 use crate::log::Position;
+use crate::rules::Rules;
 use crate::series::Series;
 use crate::series::rules::Take;
 use crate::series::rules::{Link, Links, Rule};
@@ -22,22 +22,16 @@ use std::sync::atomic::Ordering;
 /// The states of all shards, locked.
 pub(crate) type AllShards<'a> = Vec<MutexGuard<'a, ShardState>>;
 
-impl Db {
-    /// Keeps buckets of `source` as samples of `destination` from now on.
-    /// Buckets that are full already, and those the next sample is past, are
-    /// not made up for.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Invalid` for a rule out of its ranges or between series
-    /// that cannot have one, and those of the log.
-    pub fn create_rule(
+impl Rules {
+    /// As [`crate::Db::create_rule`].
+    pub(crate) fn create_rule(
         &self,
         source: &[u8],
         destination: &[u8],
         spec: RuleSpec,
     ) -> Result<Position> {
         let core = &self.core;
-        core.admit_write()?;
+        admit_write(&self.core)?;
         if spec.bucket_ms <= 0 {
             return Err(invalid("bucketDuration must be greater than zero"));
         }
@@ -47,16 +41,16 @@ impl Db {
             ));
         }
         for key in [source, destination] {
-            core.purge(key)?;
-            core.prune_key(key);
+            self.purge(key)?;
+            self.prune_key(key);
         }
-        core.purge_source(destination)?;
+        self.purge_source(destination)?;
         let mut states = core.shards.lock_all();
-        let source = core.find_key(source)?;
-        core.check_source(&states, source)?;
-        let destination = core.find_key(destination)?;
-        core.check_destination(&states, destination)?;
-        core.link(&mut states, source, destination, spec);
+        let source = self.find_key(source)?;
+        self.check_source(&states, source)?;
+        let destination = self.find_key(destination)?;
+        self.check_destination(&states, destination)?;
+        self.link(&mut states, source, destination, spec);
         let state = &mut states[core.shards.shard_of(source)];
         if core.log().is_some() {
             state.group.create_rule(source, destination, spec);
@@ -64,90 +58,54 @@ impl Db {
         core.log_group(state)
     }
 
-    /// Ends a rule; what the destination holds stays.
-    ///
-    /// # Errors
-    /// `NoSuchKey` where there is no source, `NoSuchRule`, and those of the log.
-    pub fn delete_rule(&self, source: &[u8], destination: &[u8]) -> Result<Position> {
+    /// As [`crate::Db::delete_rule`].
+    pub(crate) fn delete_rule(&self, source: &[u8], destination: &[u8]) -> Result<Position> {
         let core = &self.core;
         core.check_writable()?;
-        core.purge(source)?;
-        core.purge(destination)?;
-        let id = core.find_key(source)?;
+        self.purge(source)?;
+        self.purge(destination)?;
+        let id = self.find_key(source)?;
         // Buckets that closed before the rule ends belong to it.
-        core.recompute(id, Take::All)?;
+        self.recompute(id, Take::All)?;
         let mut states = core.shards.lock_all();
-        let source = core.find_key(source)?;
+        let source = self.find_key(source)?;
         let none = || Error::new(ErrorKind::NoSuchRule, "compaction rule does not exist");
-        let destination = core.find_key(destination).map_err(|_| none())?;
-        let linked = match core.links_in(&states, destination) {
+        let destination = self.find_key(destination).map_err(|_| none())?;
+        let linked = match self.links_in(&states, destination) {
             Some(Links::Destination(link)) => link.source == source,
             _ => false,
         };
         if !linked {
             return Err(none());
         }
-        core.unlink_pair(&mut states, source, destination);
+        self.unlink_pair(&mut states, source, destination);
         let state = &mut states[core.shards.shard_of(source)];
         if core.log().is_some() {
             state.group.delete_rule(source, destination);
         }
         core.log_group(state)
     }
-
-    /// The rules of the series under `key`, in the order they were made.
-    ///
-    /// # Errors
-    /// `NoSuchKey`.
-    pub fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
-        let core = &self.core;
-        let rules = core.read(key, |series| match series.links() {
-            Some(Links::Source(source)) => source.rules().to_vec(),
-            _ => Vec::new(),
-        })?;
-        let named = rules.into_iter().filter_map(|rule| {
-            let destination = core.key_of(rule.destination)?;
-            Some(RuleInfo {
-                destination,
-                spec: rule.spec,
-            })
-        });
-        Ok(named.collect())
-    }
-
-    /// The key of the series that the one under `key` is a destination of.
-    ///
-    /// # Errors
-    /// `NoSuchKey`.
-    pub fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
-        let core = &self.core;
-        let source = core.read(key, |series| series.source())?;
-        Ok(source.and_then(|id| core.key_of(id)))
-    }
 }
 
-impl Core {
-    pub(crate) fn lock_all(&self) -> AllShards<'_> {
-        self.shards.iter().map(|shard| shard.lock()).collect()
-    }
-
+impl Rules {
     fn find_key(&self, key: &[u8]) -> Result<SeriesId> {
-        self.keys
-            .find(self.keys.hash(key), key)
+        self.core
+            .keys
+            .find(self.core.keys.hash(key), key)
             .ok_or_else(|| Error::new(ErrorKind::NoSuchKey, "the key does not exist"))
     }
 
-    pub(super) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
-        let state = self.shards[self.shards.shard_of(id)].lock();
-        let place = self.shards.place_of(id);
+    pub(crate) fn key_of(&self, id: SeriesId) -> Option<Arc<[u8]>> {
+        let state = self.core.shards[self.core.shards.shard_of(id)].lock();
+        let place = self.core.shards.place_of(id);
         let series = state.slab.get(place)?;
-        (!self.is_expired(&state, place)).then(|| series.key.clone())
+        (!self.core.is_expired(&state, place)).then(|| series.key.clone())
     }
 
     fn links_in<'a>(&self, states: &'a AllShards<'_>, id: SeriesId) -> Option<&'a Links> {
-        let series = states[self.shards.shard_of(id)]
+        let series = states[self.core.shards.shard_of(id)]
             .slab
-            .get(self.shards.place_of(id))?;
+            .get(self.core.shards.place_of(id))?;
         series.links()
     }
 
@@ -172,29 +130,32 @@ impl Core {
     }
 
     fn is_there(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        let (state, place) = (&states[self.shards.shard_of(id)], self.shards.place_of(id));
-        self.is_held(states, id) && !self.is_expired(state, place)
+        let (state, place) = (
+            &states[self.core.shards.shard_of(id)],
+            self.core.shards.place_of(id),
+        );
+        self.is_held(states, id) && !self.core.is_expired(state, place)
     }
 
     /// Whether the series is there or nothing has removed it yet.
     fn is_held(&self, states: &AllShards<'_>, id: SeriesId) -> bool {
-        let slab = &states[self.shards.shard_of(id)].slab;
-        slab.get(self.shards.place_of(id)).is_some()
+        let slab = &states[self.core.shards.shard_of(id)].slab;
+        slab.get(self.core.shards.place_of(id)).is_some()
     }
 
     /// Removes the source of the series under `key` if its time has come, and
     /// with it the rule to this one.
     fn purge_source(&self, key: &[u8]) -> Result<()> {
-        let Ok((state, id)) = self.lock_series(key) else {
+        let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(());
         };
-        let series = state.slab.get(self.shards.place_of(id));
+        let series = state.slab.get(self.core.shards.place_of(id));
         let Some(source) = series.and_then(Series::source) else {
             return Ok(());
         };
         drop(state);
-        let state = self.shards[self.shards.shard_of(source)].lock();
-        let series = state.slab.get(self.shards.place_of(source));
+        let state = self.core.shards[self.core.shards.shard_of(source)].lock();
+        let series = state.slab.get(self.core.shards.place_of(source));
         let key = series.map(|series| series.key.clone());
         drop(state);
         key.map_or(Ok(()), |key| self.purge(&key))
@@ -208,26 +169,29 @@ impl Core {
         destination: SeriesId,
         spec: RuleSpec,
     ) {
-        let number = self.rules_made.fetch_add(1, Ordering::Relaxed);
+        let number = self.made.fetch_add(1, Ordering::Relaxed);
         let (from, to) = (
-            self.shards.shard_of(source),
-            self.shards.shard_of(destination),
+            self.core.shards.shard_of(source),
+            self.core.shards.shard_of(destination),
         );
         if states[from]
             .slab
-            .get(self.shards.place_of(source))
+            .get(self.core.shards.place_of(source))
             .is_none()
         {
             return;
         }
-        let Some(series) = states[to].slab.get_mut(self.shards.place_of(destination)) else {
+        let Some(series) = states[to]
+            .slab
+            .get_mut(self.core.shards.place_of(destination))
+        else {
             return;
         };
         // Either may have been a destination of a series that is gone.
         let was_destination = series.source().is_some();
         series.set_links(Some(Links::Destination(Link { source, number })));
         states[to].destinations += usize::from(!was_destination);
-        if let Some(series) = states[from].slab.get_mut(self.shards.place_of(source)) {
+        if let Some(series) = states[from].slab.get_mut(self.core.shards.place_of(source)) {
             let was_destination = series.source().is_some();
             let rule = Rule::new(destination, number, spec, series.retention_floor());
             series.source_mut_or_new().add(rule);
@@ -242,12 +206,12 @@ impl Core {
         source: SeriesId,
         destination: SeriesId,
     ) {
-        let state = &mut states[self.shards.shard_of(source)];
-        if let Some(series) = state.slab.get_mut(self.shards.place_of(source)) {
+        let state = &mut states[self.core.shards.shard_of(source)];
+        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
             series.remove_rule(destination);
         }
-        let state = &mut states[self.shards.shard_of(destination)];
-        if let Some(series) = state.slab.get_mut(self.shards.place_of(destination))
+        let state = &mut states[self.core.shards.shard_of(destination)];
+        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(destination))
             && series.source() == Some(source)
         {
             series.set_links(None);
@@ -257,8 +221,8 @@ impl Core {
 
     /// The same for the series under `key`.
     pub(crate) fn prune_key(&self, key: &[u8]) {
-        if let Ok((state, id)) = self.lock_series(key)
-            && let Some(series) = state.slab.get(self.shards.place_of(id))
+        if let Ok((state, id)) = self.core.lock_series(key)
+            && let Some(series) = state.slab.get(self.core.shards.place_of(id))
             && let Some(Links::Source(_)) = series.links()
         {
             drop(state);
@@ -268,18 +232,18 @@ impl Core {
 
     /// Takes away the rules of a source whose destinations are gone.
     pub(crate) fn prune_rules(&self, source: SeriesId) {
-        let mut states = self.shards.lock_all();
+        let mut states = self.core.shards.lock_all();
         let Some(Links::Source(links)) = self.links_in(&states, source) else {
             return;
         };
         let gone = |id: &SeriesId| {
-            let slab = &states[self.shards.shard_of(*id)].slab;
-            slab.get(self.shards.place_of(*id)).is_none()
+            let slab = &states[self.core.shards.shard_of(*id)].slab;
+            slab.get(self.core.shards.place_of(*id)).is_none()
         };
         let rules = links.rules().iter().map(|rule| rule.destination);
         let gone: Vec<SeriesId> = rules.filter(gone).collect();
-        let state = &mut states[self.shards.shard_of(source)];
-        if let Some(series) = state.slab.get_mut(self.shards.place_of(source)) {
+        let state = &mut states[self.core.shards.shard_of(source)];
+        if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
             gone.into_iter().for_each(|id| series.remove_rule(id));
         }
     }

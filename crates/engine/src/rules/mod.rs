@@ -4,9 +4,44 @@
 //! Tested by `tests/db_rules` and the model test.
 
 pub(crate) mod compute;
+pub(crate) mod expiry;
 pub(crate) mod failed;
 pub(crate) mod latest;
 pub(crate) mod link;
 pub(crate) mod picked;
 pub(crate) mod policy;
 pub(crate) mod recompute;
+
+use crate::keyspace::core::Core;
+use crate::keyspace::settle::Settler;
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+/// Sources that can be worked on at a time.
+const TURNS: usize = 64;
+
+/// Who works for compaction rules, and what was counted.
+pub(crate) struct Rules {
+    core: Arc<Core>,
+    settler: Arc<Settler>,
+    /// Held by whoever works on a source, by its number; never asked for while
+    /// a shard is locked.
+    turns: Box<[Mutex<()>]>,
+    /// Rules ever made.
+    pub(crate) made: AtomicU64,
+    /// Times the dirty buckets of a rule could not be recomputed.
+    pub(crate) failed: AtomicU64,
+}
+
+impl Rules {
+    pub(crate) fn new(core: &Arc<Core>, settler: &Arc<Settler>) -> Self {
+        Self {
+            core: core.clone(),
+            settler: settler.clone(),
+            turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
+            made: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        }
+    }
+}

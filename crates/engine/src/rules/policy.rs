@@ -14,10 +14,10 @@ use crate::base::error::Result;
 use crate::base::options::Defaults;
 use crate::base::refusal::Refusal;
 use crate::format::rule::RuleSpec;
-use crate::keyspace::core::Core;
+use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Untimed;
-use crate::write::append::Create;
+use crate::rules::Rules;
 use latewood_model::{Compaction, SeriesId, SeriesOptions};
 
 /// A compaction on its way to become a rule.
@@ -28,7 +28,7 @@ struct Planned {
     options: Option<SeriesOptions>,
 }
 
-impl Core {
+impl Rules {
     /// Creates the series under `key` with its compactions, where it is
     /// missing, may be created, and there is a policy; otherwise nothing
     /// happens. A destination that cannot be made is left out: no reason to
@@ -39,10 +39,10 @@ impl Core {
         hash: u64,
         create: Create<'_>,
     ) -> Result<std::result::Result<Position, Refusal>> {
-        if !self.compacts() || self.keys.find(hash, key).is_some() {
+        if !self.core.compacts() || self.core.keys.find(hash, key).is_some() {
             return Ok(Ok(Position::default()));
         }
-        let defaults = self.defaults();
+        let defaults = self.core.defaults();
         let Some(options) = create.options(&defaults.series) else {
             return Ok(Ok(Position::default()));
         };
@@ -51,25 +51,28 @@ impl Core {
         for planned in &plan {
             self.purge(&planned.key)?;
         }
-        let mut states = self.shards.lock_all();
+        let mut states = self.core.shards.lock_all();
         // Somebody else was faster.
-        if self.keys.find(hash, key).is_some() {
+        if self.core.keys.find(hash, key).is_some() {
             return Ok(Ok(Position::default()));
         }
-        let shard = self.shards.shard_of_hash(hash);
-        let source = match self.enter_in(&mut states[shard], key, hash, options, &mut Untimed) {
+        let shard = self.core.shards.shard_of_hash(hash);
+        let source = match self
+            .core
+            .enter_in(&mut states[shard], key, hash, options, &mut Untimed)
+        {
             Ok(source) => source,
             Err(refusal) => return Ok(Err(refusal)),
         };
-        if self.log().is_some() {
+        if self.core.log().is_some() {
             states[shard].group.create(source, key, options);
         }
         let mut made = vec![true; plan.len()];
         for (planned, made) in plan.iter().zip(&mut made) {
-            self.log_long_group(&mut states[shard])?;
+            self.core.log_long_group(&mut states[shard])?;
             *made = self.add_compaction(&mut states, source, planned);
         }
-        let position = self.log_group(&mut states[shard])?;
+        let position = self.core.log_group(&mut states[shard])?;
         drop(states);
         self.tell_compacted(key, &plan, &made);
         Ok(Ok(position))
@@ -85,19 +88,21 @@ impl Core {
         let Some(options) = &planned.options else {
             return false;
         };
-        let hash = self.keys.hash(&planned.key);
-        if self.keys.find(hash, &planned.key).is_some() {
+        let hash = self.core.keys.hash(&planned.key);
+        if self.core.keys.find(hash, &planned.key).is_some() {
             return false;
         }
-        let state = &mut states[self.shards.shard_of_hash(hash)];
-        let Ok(destination) = self.enter_in(state, &planned.key, hash, options, &mut Untimed)
+        let state = &mut states[self.core.shards.shard_of_hash(hash)];
+        let Ok(destination) = self
+            .core
+            .enter_in(state, &planned.key, hash, options, &mut Untimed)
         else {
             return false;
         };
         self.link(states, source, destination, planned.spec);
-        if self.log().is_some() {
+        if self.core.log().is_some() {
             // All in the source's group, whichever shard the destination is in.
-            let group = &mut states[self.shards.shard_of(source)].group;
+            let group = &mut states[self.core.shards.shard_of(source)].group;
             group.create(destination, &planned.key, options);
             group.create_rule(source, destination, planned.spec);
         }
@@ -105,13 +110,13 @@ impl Core {
     }
 
     fn tell_compacted(&self, key: &[u8], plan: &[Planned], made: &[bool]) {
-        if let Some(hook) = &self.options.on_created {
+        if let Some(hook) = &self.core.options.on_created {
             hook.tell(key);
         }
         for (planned, &made) in plan.iter().zip(made) {
             let hook = match made {
-                true => &self.options.on_created,
-                false => &self.options.on_not_compacted,
+                true => &self.core.options.on_created,
+                false => &self.core.options.on_not_compacted,
             };
             if let Some(hook) = hook {
                 hook.tell(&planned.key);

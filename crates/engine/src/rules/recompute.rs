@@ -10,8 +10,8 @@
 use super::compute::{Output, Part, rows_of};
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
-use crate::keyspace::core::Core;
 use crate::observe::observer::Work as WorkKind;
+use crate::rules::Rules;
 use crate::series::merge::MergeSource;
 use crate::series::rules::Take;
 use crate::series::rules::failed::Damage;
@@ -31,7 +31,7 @@ const LOOKS_MAX: usize = 256;
 /// Late samples that are settled before marks among them are worked off.
 const SETTLE_FIRST: usize = 4096;
 
-impl Core {
+impl Rules {
     /// Works off the marks of a source; afterwards its destinations hold
     /// whatever samples acknowledged before the call come to, but for rows that
     /// are unread.
@@ -40,7 +40,7 @@ impl Core {
     /// Those of the log; the marks stay.
     pub(crate) fn recompute(&self, source: SeriesId, take: Take) -> Result<()> {
         let written = self.work_off(source, take)?;
-        if let Some(tell) = &self.options.on_rule_write {
+        if let Some(tell) = &self.core.options.on_rule_write {
             for key in written {
                 tell.tell(&key);
             }
@@ -53,8 +53,8 @@ impl Core {
         let mut written = Vec::new();
         let _turn = self.turns[source.0 as usize % self.turns.len()].lock();
         let settles = {
-            let state = self.shards[self.shards.shard_of(source)].lock();
-            match state.slab.get(self.shards.place_of(source)) {
+            let state = self.core.shards[self.core.shards.shard_of(source)].lock();
+            match state.slab.get(self.core.shards.place_of(source)) {
                 Some(series) if series.has_rule_work(take) => {
                     take == Take::All && series.late_pending() >= SETTLE_FIRST
                 }
@@ -65,12 +65,12 @@ impl Core {
             // Chunks are cheaper to read; where another thread settles, late
             // samples are merged as they are read; so they are where it fails,
             // which is told.
-            let _ = self.settle_one(source);
+            let _ = self.settler.settle_one(source);
         }
         let Some(work) = self.take_dirty(source, take)? else {
             return Ok(written);
         };
-        let begun_ns = self.env.clock.monotonic_ns();
+        let begun_ns = self.core.env.clock.monotonic_ns();
         let mut met = Vec::with_capacity(work.rules.len());
         for (rule, dirty) in &work.rules {
             let mut output = rows_of(rule, dirty, &work.part(rule));
@@ -78,7 +78,7 @@ impl Core {
                 Ok(key) => written.extend(key),
                 Err(error) => {
                     // Where it was not the log, the destination is damaged.
-                    self.check_writable()?;
+                    self.core.check_writable()?;
                     let spans = dirty.clone();
                     output.damage = Some(Damage { spans, error });
                 }
@@ -88,8 +88,8 @@ impl Core {
             }
             met.push(output.damage);
         }
-        let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        self.observer.note(WorkKind::Rules, took_ns);
+        let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        self.core.observer.note(WorkKind::Rules, took_ns);
         self.forget_dirty(source, &work, &met)?;
         Ok(written)
     }
@@ -97,7 +97,7 @@ impl Core {
     /// The same for somebody who reads: once the log has failed nothing can be
     /// written any more, and what destinations hold is read as it is.
     pub(crate) fn recompute_for_reader(&self, source: SeriesId) {
-        if self.check_writable().is_ok() {
+        if self.core.check_writable().is_ok() {
             // A log that fails on the way tells its writers.
             let _ = self.recompute(source, Take::All);
         }
@@ -106,10 +106,10 @@ impl Core {
     /// Works off what concerns the series under `key`: its own marks, or those
     /// of its source. Nothing where there is no such series.
     pub(crate) fn recompute_key(&self, key: &[u8]) -> Result<()> {
-        let Ok((state, id)) = self.lock_series(key) else {
+        let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(());
         };
-        let series = state.slab.get(self.shards.place_of(id));
+        let series = state.slab.get(self.core.shards.place_of(id));
         let source = match series.and_then(Series::links) {
             Some(Links::Source(_)) => id,
             Some(Links::Destination(link)) => link.source,
@@ -125,10 +125,10 @@ impl Core {
     /// Works off what rules have yet to write to the series under `key`; what
     /// they could not.
     pub(crate) fn recompute_destination(&self, key: &[u8]) -> Result<FailedBuckets> {
-        let Ok((state, id)) = self.lock_series(key) else {
+        let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(FailedBuckets::default());
         };
-        let series = state.slab.get(self.shards.place_of(id));
+        let series = state.slab.get(self.core.shards.place_of(id));
         let Some(source) = series.and_then(Series::source) else {
             return Ok(FailedBuckets::default());
         };
@@ -144,11 +144,11 @@ impl Core {
     /// be computed.
     pub(crate) fn recompute_all(&self) -> Result<()> {
         let mut read = Ok(());
-        for shard in 0..self.shards.len() {
+        for shard in 0..self.core.shards.len() {
             let mut from = 0;
             while let Some((works, next)) = self.working(shard, from) {
                 for place in works {
-                    let source = self.shards.id_of(shard, place);
+                    let source = self.core.shards.id_of(shard, place);
                     self.recompute(source, Take::All)?;
                     read = read.and(self.check_read(source));
                 }
@@ -161,7 +161,7 @@ impl Core {
     /// The places of those of the next series of a shard that have work, or had
     /// in vain, and where to go on; `None` behind the last.
     fn working(&self, shard: usize, from: usize) -> Option<(Vec<usize>, usize)> {
-        let state = self.shards[shard].lock();
+        let state = self.core.shards[shard].lock();
         let (mut works, mut next) = (Vec::new(), None);
         for (place, series) in state.slab.iter_from(from).take(LOOKS_MAX) {
             next = Some(place + 1);
@@ -174,11 +174,11 @@ impl Core {
 
     /// Works off what was noted since the last call, of each shard.
     pub(crate) fn recompute_noted(&self) {
-        for shard in 0..self.shards.len() {
-            let noted = std::mem::take(&mut self.shards[shard].lock().sources);
+        for shard in 0..self.core.shards.len() {
+            let noted = std::mem::take(&mut self.core.shards[shard].lock().sources);
             for place in noted {
                 let take = {
-                    let mut state = self.shards[shard].lock();
+                    let mut state = self.core.shards[shard].lock();
                     let series = state.slab.get_mut(place as usize);
                     let Some(source) = series.and_then(Series::source_mut) else {
                         continue;
@@ -191,19 +191,19 @@ impl Core {
                     }
                 };
                 if self
-                    .recompute(self.shards.id_of(shard, place as usize), take)
+                    .recompute(self.core.shards.id_of(shard, place as usize), take)
                     .is_err()
                 {
-                    self.rules_failed.fetch_add(1, Ordering::Relaxed);
+                    self.failed.fetch_add(1, Ordering::Relaxed);
                 }
             }
         }
     }
 
     fn take_dirty(&self, id: SeriesId, take: Take) -> Result<Option<Work>> {
-        let mut guard = self.shards[self.shards.shard_of(id)].lock();
+        let mut guard = self.core.shards[self.core.shards.shard_of(id)].lock();
         let state = &mut *guard;
-        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(None);
         };
         let newest = series.newest();
@@ -211,11 +211,11 @@ impl Core {
             return Ok(None);
         };
         let taken = source.take(take, newest);
-        let work = series.rule_work(self.blocks.floor());
-        if self.log().is_some() {
+        let work = series.rule_work(self.core.blocks.floor());
+        if self.core.log().is_some() {
             state.group.rule_take(id, taken == Take::All);
         }
-        self.log_group(state)?;
+        self.core.log_group(state)?;
         drop(guard);
         Ok(work)
     }
@@ -223,21 +223,21 @@ impl Core {
     /// Forgets the marks in flight, which were `work`; `damage` is what each of
     /// its rules met.
     fn forget_dirty(&self, id: SeriesId, work: &Work, damage: &[Option<Damage>]) -> Result<()> {
-        let mut guard = self.shards[self.shards.shard_of(id)].lock();
+        let mut guard = self.core.shards[self.core.shards.shard_of(id)].lock();
         let state = &mut *guard;
-        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(());
         };
-        let floor = series.retention_floor().max(self.blocks.floor());
+        let floor = series.retention_floor().max(self.core.blocks.floor());
         if let Some(source) = series.source_mut() {
             source.done();
             source.note_failed(&work.rules, damage, floor);
-            if self.log().is_some() {
+            if self.core.log().is_some() {
                 state.group.rule_done(id);
                 source.log_failed(id, &mut state.group);
             }
         }
-        self.log_group(state).map(drop)
+        self.core.log_group(state).map(drop)
     }
 
     /// Writes what a rule came to; the destination's key, if anything changed.
@@ -253,14 +253,14 @@ impl Core {
         };
         let mut changed = None;
         for &(from, to) in &output.gaps {
-            let deleted = self.with_destination(rule.destination, link, |core, state| {
-                core.delete_rows(state, rule.destination, from, to)
+            let deleted = self.with_destination(rule.destination, link, |_core, state| {
+                self.delete_rows(state, rule.destination, from, to)
             })?;
             changed = deleted.flatten().or(changed);
         }
         for rows in output.rows.chunks(ROWS_MAX) {
-            let put = self.with_destination(rule.destination, link, |core, state| {
-                core.put_rows(state, rule.destination, rows)
+            let put = self.with_destination(rule.destination, link, |_core, state| {
+                self.put_rows(state, rule.destination, rows)
             })?;
             changed = put.or(changed);
         }
@@ -275,20 +275,20 @@ impl Core {
         link: Link,
         write: impl FnOnce(&Self, &mut ShardState) -> Result<T>,
     ) -> Result<Option<T>> {
-        let mut state = self.shards[self.shards.shard_of(id)].lock();
-        let series = state.slab.get(self.shards.place_of(id));
+        let mut state = self.core.shards[self.core.shards.shard_of(id)].lock();
+        let series = state.slab.get(self.core.shards.place_of(id));
         match series.and_then(Series::links) {
             Some(Links::Destination(held)) if *held == link => {}
             _ => return Ok(None),
         }
         let written = write(self, &mut state);
         // What was applied before a failure is logged as well.
-        self.log_group(&mut state)?;
+        self.core.log_group(&mut state)?;
         written.map(Some)
     }
 
     fn put_rows(&self, state: &mut ShardState, id: SeriesId, rows: &[Sample]) -> Result<Arc<[u8]>> {
-        let place = self.shards.place_of(id);
+        let place = self.core.shards.place_of(id);
         for row in rows {
             if row.value.is_nan() {
                 // LAST prefers a number to NaN; this is to be NaN all the same.
@@ -302,16 +302,16 @@ impl Core {
                 // Past the destination's retention: nobody could see it.
                 continue;
             }
-            if self.log().is_some() {
+            if self.core.log().is_some() {
                 let (at, value) = (row.timestamp, row.value);
                 state.group.sample(id, at, value, DuplicatePolicy::Last);
             }
             if fate == Fate::Staged {
-                self.after_late(state, place);
+                self.core.after_late(state, place);
             } else if series.memory_moved() {
                 state.heads.note(series, partition_of(id));
             }
-            self.log_long_group(state)?;
+            self.core.log_long_group(state)?;
         }
         let series = state.slab.get(place);
         Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
@@ -325,7 +325,7 @@ impl Core {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<Option<Arc<[u8]>>> {
-        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(None);
         };
         // Where that cannot be read, a deletion does no harm.
@@ -335,8 +335,8 @@ impl Core {
         // Damage does not keep them; who reads what is left meets it.
         let _ = series.delete_logged(from, to, &mut state.sealer)?;
         let key = series.key.clone();
-        state.recount(self.shards.place_of(id));
-        if self.log().is_some() {
+        state.recount(self.core.shards.place_of(id));
+        if self.core.log().is_some() {
             state.group.delete_range(id, from, to);
         }
         Ok(Some(key))

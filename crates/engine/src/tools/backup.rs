@@ -10,8 +10,8 @@
 use super::copying::{copy, empty_folder, link_or_copy, write};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
-use crate::db::Db;
 use crate::io::Env;
+use crate::keyspace::core::Core;
 use crate::keyspace::pin::FilesPin;
 use crate::log::LogPin;
 use crate::storage::files::Manifest;
@@ -31,37 +31,25 @@ pub struct Backup {
     pub segments: u64,
 }
 
-impl Db {
-    /// Copies the database into the folder `to`, made where missing, while it
-    /// goes on being used. The copy holds everything acknowledged before the
-    /// call, and of what is written meanwhile a part that ends somewhere. Blocks
-    /// and series files are hard links where `to` is on the same file system,
-    /// else copies; those that are replaced meanwhile stay until the end. It is
-    /// durable at return.
-    ///
-    /// # Errors
-    /// `Invalid` where `to` is not empty or the database has no log, `Corrupt`
-    /// where the manifest is damaged meanwhile in both its copies, `Io`. An
-    /// unfinished copy stays and is no database.
-    pub fn backup(&self, to: &Path) -> Result<Backup> {
-        let (env, dir) = (&self.core.env, self.directory());
-        let Some(wal) = self.core.log() else {
-            let message = "a database without a log cannot be backed up";
-            return Err(Error::new(ErrorKind::Invalid, message));
-        };
-        empty_folder(env, to, &FOLDERS)?;
-        let (files, log) = self.core.pin(wal)?;
-        let mut backup = Backup::default();
-        // The log first and by itself: it goes on growing while it is pinned.
-        copy_log(env, &log, to, &mut backup)?;
-        drop(log);
-        copy_files(env, dir, &files, to, &mut backup)?;
-        let manifest = files.manifest.as_ref().map(Manifest::encode);
-        drop(files);
-        finish(env, dir, to, manifest.as_deref())
-            .map_err(|error| Error::io("cannot finish the backup", to, error))?;
-        Ok(backup)
-    }
+/// As [`crate::Db::backup`], of the database in `dir`.
+pub(crate) fn backup(core: &Core, dir: &Path, to: &Path) -> Result<Backup> {
+    let env = &core.env;
+    let Some(wal) = core.log() else {
+        let message = "a database without a log cannot be backed up";
+        return Err(Error::new(ErrorKind::Invalid, message));
+    };
+    empty_folder(env, to, &FOLDERS)?;
+    let (files, log) = core.pin(wal)?;
+    let mut backup = Backup::default();
+    // The log first and by itself: it goes on growing while it is pinned.
+    copy_log(env, &log, to, &mut backup)?;
+    drop(log);
+    copy_files(env, dir, &files, to, &mut backup)?;
+    let manifest = files.manifest.as_ref().map(Manifest::encode);
+    drop(files);
+    finish(env, dir, to, manifest.as_deref())
+        .map_err(|error| Error::io("cannot finish the backup", to, error))?;
+    Ok(backup)
 }
 
 /// Copies the log as it was pinned.

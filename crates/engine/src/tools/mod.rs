@@ -7,7 +7,7 @@
 //! tests on real directories.
 
 mod arrival;
-mod backup;
+pub(crate) mod backup;
 mod check;
 mod copying;
 mod inspect;

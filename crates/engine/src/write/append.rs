@@ -15,49 +15,18 @@
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
 use crate::base::refusal::Refusal;
-use crate::keyspace::core::Core;
+use crate::keyspace::admission::admit_write;
+use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::{Laps, Stage, Untimed};
+use crate::series::Fate;
 use crate::series::shard::ShardState;
-use crate::series::{Fate, Pressure};
+use crate::write::Writer;
 use crate::write::find::SeriesLookup;
 use crate::write::scratch::Scratch;
-use latewood_model::{DuplicatePolicy, Labels, Sample, SeriesId, SeriesOptions, Timestamp};
-use std::borrow::Cow;
+use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
-
-/// What to do when a sample's key holds no series.
-#[derive(Clone, Copy, Debug)]
-pub enum Create<'a> {
-    /// Refuse the sample.
-    Never,
-    /// Create the series with the database's defaults.
-    Defaults,
-    /// Create the series with these options.
-    With(&'a SeriesOptions),
-    /// Create the series with the database's defaults and the labels that the
-    /// function reads out of the bytes: asked only where a series is made.
-    Labelled(&'a [u8], fn(&[u8]) -> Labels),
-}
-
-impl Create<'_> {
-    /// The options of a series that is made, if it may be.
-    pub(crate) fn options<'a>(
-        &'a self,
-        defaults: &'a SeriesOptions,
-    ) -> Option<Cow<'a, SeriesOptions>> {
-        match self {
-            Self::Never => None,
-            Self::Defaults => Some(Cow::Borrowed(defaults)),
-            Self::With(options) => Some(Cow::Borrowed(options)),
-            Self::Labelled(bytes, read) => Some(Cow::Owned(SeriesOptions {
-                labels: read(bytes),
-                ..defaults.clone()
-            })),
-        }
-    }
-}
 
 /// One sample to append.
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +46,7 @@ pub struct Append<'a> {
 /// The timestamp a sample now has, or why it was not kept.
 pub type Outcome = std::result::Result<Timestamp, Refusal>;
 
-impl Core {
+impl Writer {
     /// See [`crate::Db::append`].
     pub(crate) fn append<L: Laps>(
         &self,
@@ -85,27 +54,27 @@ impl Core {
         scratch: &mut Scratch,
         laps: &mut L,
     ) -> Result<Position> {
-        self.admit_write()?;
-        let renames = self.renames.load(Ordering::Acquire);
-        scratch.locate(batch, &self.keys, self.shards.len(), laps);
-        let default_policy = self.default_policy();
+        admit_write(&self.core)?;
+        let renames = self.core.renames.load(Ordering::Acquire);
+        scratch.locate(batch, &self.core.keys, self.core.shards.len(), laps);
+        let default_policy = self.core.default_policy();
         let mut position = Position::default();
-        for shard in 0..self.shards.len() {
+        for shard in 0..self.core.shards.len() {
             let (start, end) = (scratch.starts[shard], scratch.starts[shard + 1]);
             if start == end {
                 continue;
             }
-            let mut state = self.shards[shard].lock();
+            let mut state = self.core.shards[shard].lock();
             laps.end(Stage::LockWait);
             laps.enter(&mut state.sealer.inner);
-            let is_stale = self.renames.load(Ordering::Acquire) != renames;
+            let is_stale = self.core.renames.load(Ordering::Acquire) != renames;
             self.pass_over_expired(&state, scratch, start..end);
             let order = &scratch.order[start as usize..end as usize];
             let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
-            state.touch(found.map(|id| self.shards.place_of(id)));
+            state.touch(found.map(|id| self.core.shards.place_of(id)));
             state.touch_checked(order.iter().filter_map(|&at| {
                 let id = scratch.ids[at as usize]?;
-                Some((self.shards.place_of(id), batch[at as usize].timestamp))
+                Some((self.core.shards.place_of(id), batch[at as usize].timestamp))
             }));
             for place in start..end {
                 let index = scratch.order[place as usize] as usize;
@@ -117,7 +86,7 @@ impl Core {
                         self.append_to(&mut state, append, id, default_policy, laps)
                     }
                     // A sample before it may bring the series along.
-                    SeriesLookup::Refused(Refusal::NoSuchKey) if self.compacts() => {
+                    SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.compacts() => {
                         scratch.moved.push(index as u32);
                         continue;
                     }
@@ -128,11 +97,11 @@ impl Core {
                     }
                 };
                 scratch.outcomes[index] = outcome;
-                if state.group.len_bytes() > self.group_bytes_max() / 4 {
-                    position = position.max(self.log_group_timed(&mut state, laps)?);
+                if state.group.len_bytes() > self.core.group_bytes_max() / 4 {
+                    position = position.max(self.core.log_group_timed(&mut state, laps)?);
                 }
             }
-            position = position.max(self.log_group_timed(&mut state, laps)?);
+            position = position.max(self.core.log_group_timed(&mut state, laps)?);
             laps.leave(&mut state.sealer.inner);
         }
         // One may create what the next is for.
@@ -144,7 +113,7 @@ impl Core {
             scratch.outcomes[index] = outcome;
             position = position.max(end);
         }
-        self.index.relieve();
+        self.core.index.relieve();
         Ok(position)
     }
 
@@ -160,19 +129,22 @@ impl Core {
     ) -> Result<(Outcome, Position)> {
         let mut position = Position::default();
         loop {
-            self.purge(append.key)?;
-            if append.timestamp >= self.blocks.floor().max(0) {
-                match self.create_compacted(append.key, hash, append.create)? {
+            self.rules.purge(append.key)?;
+            if append.timestamp >= self.core.blocks.floor().max(0) {
+                match self
+                    .rules
+                    .create_compacted(append.key, hash, append.create)?
+                {
                     Ok(end) => position = position.max(end),
                     Err(refusal) => return Ok((Err(refusal), position)),
                 }
             }
-            let found = self.keys.find(hash, append.key);
-            let unread = self.recompute_destination(append.key)?;
-            let shard = found.map_or(self.shards.shard_of_hash(hash), |id| {
-                self.shards.shard_of(id)
+            let found = self.core.keys.find(hash, append.key);
+            let unread = self.rules.recompute_destination(append.key)?;
+            let shard = found.map_or(self.core.shards.shard_of_hash(hash), |id| {
+                self.core.shards.shard_of(id)
             });
-            let mut state = self.shards[shard].lock();
+            let mut state = self.core.shards[shard].lock();
             let outcome = match self.find_in(&mut state, shard, append, None, hash, &mut Untimed) {
                 // What its rule has yet to write there would follow.
                 SeriesLookup::Here(_) | SeriesLookup::Destination(_)
@@ -186,7 +158,7 @@ impl Core {
                 SeriesLookup::Refused(refusal) => Err(refusal),
                 SeriesLookup::Elsewhere => continue,
             };
-            return Ok((outcome, position.max(self.log_group(&mut state)?)));
+            return Ok((outcome, position.max(self.core.log_group(&mut state)?)));
         }
     }
 
@@ -195,10 +167,10 @@ impl Core {
     /// are removed under no lock of a batch.
     #[inline]
     fn pass_over_expired(&self, state: &ShardState, scratch: &mut Scratch, places: Range<u32>) {
-        if let Some(now_ms) = self.overdue_ms(state) {
+        if let Some(now_ms) = self.core.overdue_ms(state) {
             for place in places {
                 let index = scratch.order[place as usize] as usize;
-                let is_due = |id| state.expiries.is_due(self.shards.place_of(id), now_ms);
+                let is_due = |id| state.expiries.is_due(self.core.shards.place_of(id), now_ms);
                 scratch.ids[index] = scratch.ids[index].filter(|&id| !is_due(id));
             }
         }
@@ -213,7 +185,7 @@ impl Core {
         default_policy: DuplicatePolicy,
         laps: &mut impl Laps,
     ) -> Outcome {
-        let place = self.shards.place_of(id);
+        let place = self.core.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Err(Refusal::NoSuchKey);
         };
@@ -223,7 +195,7 @@ impl Core {
         };
         let sample = Sample::new(append.timestamp, append.value);
         let counters = &mut state.counters;
-        if append.timestamp < self.blocks.floor() {
+        if append.timestamp < self.core.blocks.floor() {
             counters.refused += 1;
             return Err(Refusal::OlderThanFloor);
         }
@@ -246,17 +218,17 @@ impl Core {
                 return Err(refusal);
             }
         }
-        if self.log().is_some() {
+        if self.core.log().is_some() {
             state
                 .group
                 .sample(id, append.timestamp, append.value, policy);
             laps.end(Stage::LogEncode);
         }
         if fate == Fate::Staged {
-            self.after_late(state, place);
+            self.core.after_late(state, place);
             laps.end(Stage::CacheUpkeep);
         } else if series.memory_moved() {
-            if self.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
+            if self.core.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
                 return Err(Refusal::Damaged);
             }
             state.heads.note(series, partition_of(id));
@@ -267,40 +239,5 @@ impl Core {
             laps.end(Stage::RuleUpdate);
         }
         Ok(append.timestamp)
-    }
-
-    /// Queues or settles a series that just staged a late sample.
-    pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
-        let partition = state.partition_at(place);
-        let Some(series) = state.slab.get_mut(place) else {
-            return;
-        };
-        state.queue.note(series);
-        state.queue.wait(series, place);
-        if !series.late_upkeep_due() {
-            return;
-        }
-        state.heads.note(series, partition);
-        let held_max = self.budget.late_held_max() / self.shards.len();
-        match series.pressure(state.queue.held, held_max) {
-            Pressure::None => {}
-            Pressure::Ready => {
-                if state.queue.ready(series, place) {
-                    self.signals.wake_settler();
-                }
-            }
-            Pressure::Overdue => {
-                match series.settle_now(&mut state.sealer) {
-                    Ok(work) => state.counters.note_settle(work),
-                    // The operations stay where they are; reads report the damage.
-                    Err(error) => {
-                        self.tell_unsettled(&series.key, &error);
-                        state.counters.settles_failed += 1;
-                    }
-                }
-                state.recount(place);
-                state.note_rules(place);
-            }
-        }
     }
 }

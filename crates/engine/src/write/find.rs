@@ -9,10 +9,11 @@
 //! `tests/db_append.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::refusal::Refusal;
-use crate::keyspace::core::Core;
+use crate::keyspace::creation::Create;
 use crate::observe::stages::{Laps, Stage};
 use crate::series::shard::ShardState;
-use crate::write::append::{Append, Create};
+use crate::write::Writer;
+use crate::write::append::Append;
 use latewood_model::SeriesId;
 
 /// Where the series of a sample is, seen from one shard.
@@ -25,7 +26,7 @@ pub(crate) enum SeriesLookup {
     Refused(Refusal),
 }
 
-impl Core {
+impl Writer {
     /// The series for a sample in the shard whose lock is held. `found` is
     /// what the look before the lock saw, if nothing was renamed since; it may
     /// be gone.
@@ -46,7 +47,7 @@ impl Core {
             Some(id) if state.destinations > 0 && self.is_destination(state, id) => {
                 SeriesLookup::Destination(id)
             }
-            Some(id) if state.slab.get(self.shards.place_of(id)).is_some() => {
+            Some(id) if state.slab.get(self.core.shards.place_of(id)).is_some() => {
                 SeriesLookup::Here(id)
             }
             _ => self.find_or_create(state, shard, append, hash, laps),
@@ -63,12 +64,12 @@ impl Core {
         hash: u64,
         laps: &mut impl Laps,
     ) -> SeriesLookup {
-        let found = self.keys.find(hash, append.key);
+        let found = self.core.keys.find(hash, append.key);
         laps.end_for(Stage::SeriesLookup, 0);
         match found {
-            Some(id) if self.shards.shard_of(id) != shard => return SeriesLookup::Elsewhere,
+            Some(id) if self.core.shards.shard_of(id) != shard => return SeriesLookup::Elsewhere,
             // Whoever comes back for it removes it first.
-            Some(id) if self.is_expired(state, self.shards.place_of(id)) => {
+            Some(id) if self.core.is_expired(state, self.core.shards.place_of(id)) => {
                 return SeriesLookup::Elsewhere;
             }
             Some(id) if self.is_destination(state, id) => return SeriesLookup::Destination(id),
@@ -76,19 +77,19 @@ impl Core {
             None => {}
         }
         // What will be refused makes no series.
-        if append.timestamp < self.blocks.floor() && !matches!(append.create, Create::Never) {
+        if append.timestamp < self.core.blocks.floor() && !matches!(append.create, Create::Never) {
             state.counters.refused += 1;
             return SeriesLookup::Refused(Refusal::OlderThanFloor);
         }
         let created = match append.create {
             Create::Never => return SeriesLookup::Refused(Refusal::NoSuchKey),
             // Only this shard's lock keeps others from creating it too.
-            _ if self.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
+            _ if self.core.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
             // What comes along with it lives in other shards, too.
-            _ if self.compacts() => return SeriesLookup::Elsewhere,
-            Create::With(options) => self.create_in(state, append.key, hash, options, laps),
-            _ => match append.create.options(&self.defaults().series) {
-                Some(options) => self.create_in(state, append.key, hash, &options, laps),
+            _ if self.core.compacts() => return SeriesLookup::Elsewhere,
+            Create::With(options) => self.core.create_in(state, append.key, hash, options, laps),
+            _ => match append.create.options(&self.core.defaults().series) {
+                Some(options) => self.core.create_in(state, append.key, hash, &options, laps),
                 None => Err(Refusal::NoSuchKey),
             },
         };
@@ -100,7 +101,7 @@ impl Core {
 
     #[cold]
     pub(crate) fn is_destination(&self, state: &ShardState, id: SeriesId) -> bool {
-        let series = state.slab.get(self.shards.place_of(id));
+        let series = state.slab.get(self.core.shards.place_of(id));
         series.is_some_and(|series| series.source().is_some())
     }
 }

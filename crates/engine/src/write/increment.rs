@@ -9,29 +9,20 @@
 
 use crate::base::error::Result;
 use crate::base::refusal::Refusal;
-use crate::db::Db;
-use crate::keyspace::core::Core;
+use crate::keyspace::admission::admit_write;
+use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Untimed;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
-use crate::write::append::{Append, Create, Outcome};
+use crate::write::Writer;
+use crate::write::append::{Append, Outcome};
 use crate::write::find::SeriesLookup;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
-impl Db {
-    /// Appends the sum of the newest value of a series and `delta`, as of
-    /// `timestamp` or, where that is `None`, of the clock. At the newest
-    /// timestamp it takes the place of what was there. An empty or new series
-    /// counts from 0.
-    ///
-    /// The outcome is the timestamp of the newest sample; it is refused with
-    /// [`Refusal::OlderThanNewest`], [`Refusal::SumIsNan`] and where an append
-    /// is. Refused increments create nothing.
-    ///
-    /// # Errors
-    /// As [`Db::append`].
-    pub fn increment(
+impl Writer {
+    /// As [`crate::Db::increment`].
+    pub(crate) fn increment(
         &self,
         key: &[u8],
         delta: f64,
@@ -39,19 +30,19 @@ impl Db {
         create: Create<'_>,
     ) -> Result<(Outcome, Position)> {
         let core = &self.core;
-        core.admit_write()?;
+        admit_write(&self.core)?;
         let hash = core.keys.hash(key);
         let mut position = Position::default();
         loop {
-            core.purge(key)?;
+            self.rules.purge(key)?;
             if timestamp.is_none_or(|timestamp| timestamp >= core.blocks.floor().max(0)) {
-                match core.create_compacted(key, hash, create)? {
+                match self.rules.create_compacted(key, hash, create)? {
                     Ok(end) => position = position.max(end),
                     Err(refusal) => return Ok((Err(refusal), position)),
                 }
             }
             let found = core.keys.find(hash, key);
-            let failed = core.recompute_destination(key)?;
+            let failed = self.rules.recompute_destination(key)?;
             let shard = found.map_or(core.shards.shard_of_hash(hash), |id| {
                 core.shards.shard_of(id)
             });
@@ -65,9 +56,9 @@ impl Db {
                 on_duplicate: Some(DuplicatePolicy::Last),
                 create,
             };
-            let outcome = match core.find_in(&mut state, shard, &append, None, hash, &mut Untimed) {
+            let outcome = match self.find_in(&mut state, shard, &append, None, hash, &mut Untimed) {
                 SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
-                    core.increment_in(&mut state, append, id, &failed)
+                    self.increment_in(&mut state, append, id, &failed)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),
                 SeriesLookup::Elsewhere => continue,
@@ -77,7 +68,7 @@ impl Db {
     }
 }
 
-impl Core {
+impl Writer {
     /// Turns the delta in `append` into a sum and appends that.
     fn increment_in(
         &self,
@@ -86,12 +77,12 @@ impl Core {
         id: SeriesId,
         failed: &FailedBuckets,
     ) -> Outcome {
-        let newest = match state.slab.get(self.shards.place_of(id)) {
+        let newest = match state.slab.get(self.core.shards.place_of(id)) {
             Some(series) => failed.newest_of(series).map_err(|_| Refusal::Damaged)?,
             None => return Err(Refusal::NoSuchKey),
         };
         // What no reader sees counts for nothing.
-        let newest = newest.filter(|newest| newest.timestamp >= self.blocks.floor());
+        let newest = newest.filter(|newest| newest.timestamp >= self.core.blocks.floor());
         if newest.is_some_and(|newest| append.timestamp < newest.timestamp) {
             return Err(Refusal::OlderThanNewest);
         }

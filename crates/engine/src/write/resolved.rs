@@ -12,13 +12,14 @@
 
 use crate::base::error::Result;
 use crate::base::refusal::Refusal;
-use crate::db::Db;
 use crate::index::SeriesRef;
-use crate::keyspace::core::Core;
+use crate::keyspace::admission::admit_write;
+use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::{Laps, Stage, Untimed};
 use crate::series::shard::ShardState;
-use crate::write::append::{Append, Create, Outcome};
+use crate::write::Writer;
+use crate::write::append::{Append, Outcome};
 use crate::write::scratch::Scratch;
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
@@ -49,13 +50,9 @@ impl<'a> AppendTo<'a> {
     }
 }
 
-impl Db {
-    /// The series under `key`, to be written to by [`Db::append_resolved`]
-    /// until it is removed, renamed or expires.
-    ///
-    /// # Errors
-    /// `NoSuchKey`.
-    pub fn resolve(&self, key: &[u8]) -> Result<SeriesRef> {
+impl Writer {
+    /// As [`crate::Db::resolve`].
+    pub(crate) fn resolve(&self, key: &[u8]) -> Result<SeriesRef> {
         let (state, id) = self.core.lock_series(key)?;
         let series = state.slab.get(self.core.shards.place_of(id));
         // A series that a key leads to is in its place while its shard is locked.
@@ -63,63 +60,60 @@ impl Db {
         Ok(SeriesRef { id, key })
     }
 
-    /// Appends a batch to series that were resolved before: as [`Db::append`],
-    /// without a look for any key. A series that was removed or renamed since,
-    /// or has expired, refuses its samples as [`Refusal::StaleSeries`], also
-    /// where another one has its key now.
-    ///
-    /// # Errors
-    /// Those of [`Db::append`].
-    pub fn append_resolved(
+    /// As [`crate::Db::append_resolved`].
+    pub(crate) fn append_resolved(
         &self,
         batch: &[AppendTo<'_>],
         scratch: &mut Scratch,
     ) -> Result<Position> {
         match self.core.stages.due() {
-            Some(mut timed) => self.core.append_resolved(batch, scratch, &mut timed),
-            None => self.core.append_resolved(batch, scratch, &mut Untimed),
+            Some(mut timed) => self.append_timed(batch, scratch, &mut timed),
+            None => self.append_timed(batch, scratch, &mut Untimed),
         }
     }
 }
 
-impl Core {
-    fn append_resolved<L: Laps>(
+impl Writer {
+    fn append_timed<L: Laps>(
         &self,
         batch: &[AppendTo<'_>],
         scratch: &mut Scratch,
         laps: &mut L,
     ) -> Result<Position> {
-        self.admit_write()?;
+        admit_write(&self.core)?;
         let shards = batch
             .iter()
-            .map(|append| self.shards.shard_of(append.series.id));
-        scratch.place(shards, self.shards.len());
+            .map(|append| self.core.shards.shard_of(append.series.id));
+        scratch.place(shards, self.core.shards.len());
         laps.end_for(Stage::SeriesLookup, batch.len());
-        let default_policy = self.default_policy();
+        let default_policy = self.core.default_policy();
         let mut position = Position::default();
-        for shard in 0..self.shards.len() {
+        for shard in 0..self.core.shards.len() {
             let places = scratch.of_shard(shard);
             if places.is_empty() {
                 continue;
             }
-            let mut state = self.shards[shard].lock();
+            let mut state = self.core.shards[shard].lock();
             laps.end(Stage::LockWait);
             laps.enter(&mut state.sealer.inner);
-            let overdue_ms = self.overdue_ms(&state);
+            let overdue_ms = self.core.overdue_ms(&state);
             let order = &scratch.order[places.clone()];
             state.touch_checked(order.iter().map(|&at| {
                 let append = &batch[at as usize];
-                (self.shards.place_of(append.series.id), append.timestamp)
+                (
+                    self.core.shards.place_of(append.series.id),
+                    append.timestamp,
+                )
             }));
             for place in places.clone() {
                 let order = &scratch.order[places.clone()];
                 state.prefetch(place - places.start, |n| {
                     let append = &batch[*order.get(n)? as usize];
-                    Some(self.shards.place_of(append.series.id))
+                    Some(self.core.shards.place_of(append.series.id))
                 });
                 let index = scratch.order[place] as usize;
                 let append = &batch[index];
-                let slab_place = self.shards.place_of(append.series.id);
+                let slab_place = self.core.shards.place_of(append.series.id);
                 let is_due = |now_ms| state.expiries.is_due(slab_place, now_ms);
                 let is_destination =
                     || state.destinations > 0 && self.is_destination(&state, append.series.id);
@@ -129,11 +123,11 @@ impl Core {
                 }
                 scratch.outcomes[index] =
                     self.append_here(&mut state, append, default_policy, laps);
-                if state.group.len_bytes() > self.group_bytes_max() / 4 {
-                    position = position.max(self.log_group_timed(&mut state, laps)?);
+                if state.group.len_bytes() > self.core.group_bytes_max() / 4 {
+                    position = position.max(self.core.log_group_timed(&mut state, laps)?);
                 }
             }
-            position = position.max(self.log_group_timed(&mut state, laps)?);
+            position = position.max(self.core.log_group_timed(&mut state, laps)?);
             laps.leave(&mut state.sealer.inner);
         }
         for moved in 0..scratch.moved.len() {
@@ -167,7 +161,7 @@ impl Core {
     /// Whether the series is there and has the key it had when it was resolved.
     #[inline]
     fn is_current(&self, state: &ShardState, series: &SeriesRef) -> bool {
-        let held = state.slab.get(self.shards.place_of(series.id));
+        let held = state.slab.get(self.core.shards.place_of(series.id));
         held.is_some_and(|held| Arc::ptr_eq(&held.key, &series.key))
     }
 
@@ -181,12 +175,12 @@ impl Core {
     ) -> Result<(Outcome, Position)> {
         let SeriesRef { id, key } = append.series;
         loop {
-            self.purge(key)?;
-            let unread = self.recompute_destination(key)?;
-            let mut state = self.shards[self.shards.shard_of(*id)].lock();
+            self.rules.purge(key)?;
+            let unread = self.rules.recompute_destination(key)?;
+            let mut state = self.core.shards[self.core.shards.shard_of(*id)].lock();
             // Its time came while this was on its way here.
             if self.is_current(&state, append.series)
-                && self.is_expired(&state, self.shards.place_of(*id))
+                && self.core.is_expired(&state, self.core.shards.place_of(*id))
             {
                 continue;
             }
@@ -196,7 +190,7 @@ impl Core {
                 true => Err(Refusal::Damaged),
                 false => self.append_here(&mut state, append, default_policy, &mut Untimed),
             };
-            return Ok((outcome, self.log_group(&mut state)?));
+            return Ok((outcome, self.core.log_group(&mut state)?));
         }
     }
 }

@@ -23,41 +23,36 @@ mod stats;
 pub use stats::FlushStats;
 
 use crate::base::error::Result;
-use crate::base::options::Options;
-use crate::db::Db;
 use crate::keyspace::core::Core;
+use crate::keyspace::settle::Settler;
 use crate::log::Position;
 use crate::observe::notices::About;
 use crate::observe::observer::Work;
 use files::Written;
 use parking_lot::{Mutex, MutexGuard};
 use stats::Counters;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How often memory, log and ages are looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// How long the allocator takes to give back what a flush freed.
-const SETTLING_NS: u64 = 1_000_000_000;
 /// How long after a failure the flusher tries again, at first and at most.
 const RETRY_NS: u64 = 1_000_000_000;
 const RETRY_MAX_NS: u64 = 60_000_000_000;
 
 /// What the flusher is asked to keep to, and what it has done.
-#[derive(Debug, Default)]
 pub(crate) struct Flusher {
-    age_ms: AtomicU64,
-    log_bytes_max: AtomicU64,
+    core: Arc<Core>,
+    settler: Arc<Settler>,
+    pub(crate) age_ms: AtomicU64,
+    pub(crate) log_bytes_max: AtomicU64,
     /// Bytes of log that the start replayed: an earlier run left them.
     replayed_bytes: AtomicU64,
     /// Everything up to this position of the log is to be flushed.
-    asked: AtomicU64,
+    pub(crate) asked: AtomicU64,
     /// How often somebody asked for that.
-    requests: AtomicU64,
-    /// A thread flushes, and its last flush went well.
-    works: AtomicBool,
-    /// When the last flush ended, by the monotonic clock.
-    ended_ns: AtomicU64,
+    pub(crate) requests: AtomicU64,
     turn: Mutex<Turn>,
     counters: Counters,
 }
@@ -76,11 +71,17 @@ struct Turn {
 }
 
 impl Flusher {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(core: &Arc<Core>, settler: &Arc<Settler>) -> Self {
         Self {
-            age_ms: options.flush_age_ms.into(),
-            log_bytes_max: options.log_bytes_max.into(),
-            ..Self::default()
+            core: core.clone(),
+            settler: settler.clone(),
+            age_ms: core.options.flush_age_ms.into(),
+            log_bytes_max: core.options.log_bytes_max.into(),
+            replayed_bytes: AtomicU64::new(0),
+            asked: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            turn: Mutex::default(),
+            counters: Counters::default(),
         }
     }
 
@@ -90,91 +91,32 @@ impl Flusher {
     }
 }
 
-impl Db {
-    /// Writes everything that is in memory and in no block into blocks, and
-    /// waits for it. The log behind it is free to be used again.
-    ///
-    /// # Errors
-    /// `Io` where the files could not be written: everything stays readable,
-    /// and a later flush tries again. Those of the log.
-    pub fn flush(&self) -> Result<()> {
-        self.core.flush_all_partitions()
-    }
-
-    /// Asks for the same and does not wait.
-    pub fn flush_soon(&self) {
-        let core = &self.core;
-        let end = core.log_end().0;
-        core.flusher.asked.fetch_max(end, Ordering::Relaxed);
-        core.flusher.requests.fetch_add(1, Ordering::Release);
-        core.signals.wake_flusher();
-    }
-
-    /// Sets how long samples may be in memory and in no block; see
-    /// [`Options::flush_age_ms`].
-    pub fn set_flush_age_ms(&self, age_ms: u64) {
-        self.core.flusher.age_ms.store(age_ms, Ordering::Relaxed);
-    }
-
-    /// How long samples may be in memory and in no block.
-    pub fn flush_age_ms(&self) -> u64 {
-        self.core.flusher.age_ms.load(Ordering::Relaxed)
-    }
-
-    /// Sets how long the log gets; see [`Options::log_bytes_max`].
-    pub fn set_log_bytes_max(&self, bytes: u64) {
-        let cell = &self.core.flusher.log_bytes_max;
-        cell.store(bytes, Ordering::Relaxed);
-    }
-
-    /// How long the log gets before everything in it is flushed.
-    pub fn log_bytes_max(&self) -> u64 {
-        self.core.flusher.log_bytes_max.load(Ordering::Relaxed)
-    }
-}
-
 /// The flushing thread.
-pub(crate) fn run(core: &Core) {
-    core.flusher.works.store(true, Ordering::Relaxed);
+pub(crate) fn run(flusher: &Flusher) {
+    let core = &flusher.core;
+    core.budget.flush.set_works(true);
     while core.signals.wait_flush(TICK) {
         core.look_if_stale();
         // A failure is counted, kept for whoever asks, and tried again later.
-        while let Ok(true) = core.flush_if_due() {
+        while let Ok(true) = flusher.flush_if_due() {
             if core.signals.stopped() {
                 break;
             }
         }
     }
-    core.flusher.works.store(false, Ordering::Relaxed);
+    core.budget.flush.set_works(false);
 }
 
-impl Core {
-    pub(crate) fn flusher_works(&self) -> bool {
-        self.flusher.works.load(Ordering::Relaxed)
-    }
-
-    /// Whether somebody flushes at this moment.
-    pub(crate) fn is_flushing(&self) -> bool {
-        self.flusher.turn.is_locked()
-    }
-
-    /// Whether a flush ended so lately that the allocator may still hold what
-    /// it freed.
-    pub(crate) fn has_just_flushed(&self) -> bool {
-        let ended_ns = self.flusher.ended_ns.load(Ordering::Relaxed);
-        let now_ns = self.env.clock.monotonic_ns();
-        ended_ns > 0 && now_ns.saturating_sub(ended_ns) < SETTLING_NS
-    }
-
+impl Flusher {
     /// Flushes the partition whose turn it is, if one is due; whether it was.
     pub(crate) fn flush_if_due(&self) -> Result<bool> {
-        self.check_writable()?;
-        let mut turn = self.flusher.turn.lock();
-        let now_ns = self.env.clock.monotonic_ns();
+        self.core.check_writable()?;
+        let mut turn = self.turn.lock();
+        let now_ns = self.core.env.clock.monotonic_ns();
         if turn.failed.is_some() && now_ns < turn.retry_ns {
             return Ok(false);
         }
-        let requests = self.flusher.requests.load(Ordering::Acquire);
+        let requests = self.requests.load(Ordering::Acquire);
         self.look_at_log(&mut turn);
         let due = match turn.failed {
             Some((partition, _)) => Some(partition),
@@ -183,8 +125,8 @@ impl Core {
         match due {
             Some(partition) => self.flush_in_turn(&mut turn, partition).map(|()| true),
             None => {
-                let now_ms = || self.env.clock.now_ms();
-                self.flusher.counters.answer(requests, now_ms);
+                let now_ms = || self.core.env.clock.now_ms();
+                self.counters.answer(requests, now_ms);
                 Ok(false)
             }
         }
@@ -192,55 +134,55 @@ impl Core {
 
     /// Flushes every partition that something was written to.
     pub(crate) fn flush_all_partitions(&self) -> Result<()> {
-        self.check_writable()?;
-        let mut turn = self.flusher.turn.lock();
+        self.core.check_writable()?;
+        let mut turn = self.turn.lock();
         if let Some((partition, _)) = turn.failed {
             self.flush_in_turn(&mut turn, partition)?;
         }
         for (head, partition) in self.heads().iter().zip(0..) {
             // Without a log nobody notes what a partition owes it.
-            if head.is_dirty() || self.log().is_none() {
+            if head.is_dirty() || self.core.log().is_none() {
                 self.flush_in_turn(&mut turn, partition)?;
             }
         }
-        let now_ms = self.env.clock.now_ms();
-        self.flusher.counters.saved(now_ms);
+        let now_ms = self.core.env.clock.now_ms();
+        self.counters.saved(now_ms);
         Ok(())
     }
 
     fn flush_in_turn(&self, turn: &mut MutexGuard<'_, Turn>, partition: u32) -> Result<()> {
-        let begun_ns = self.env.clock.monotonic_ns();
+        let begun_ns = self.core.env.clock.monotonic_ns();
         let number = match turn.failed {
             Some((_, number)) => number,
-            None => self.manifest().flush + 1,
+            None => self.core.manifest().flush + 1,
         };
-        self.budget.begin_flush();
+        self.core.budget.begin_flush();
         let flushed = self.flush_what_is_left(partition, number);
-        let took_ns = self.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        self.flusher.counters.note(&flushed, took_ns);
-        self.observer.note(Work::Flush, took_ns);
-        let ended_ns = begun_ns + took_ns;
-        self.flusher.ended_ns.store(ended_ns, Ordering::Relaxed);
-        self.look_at_memory();
+        let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        self.counters.note(&flushed, took_ns);
+        self.core.observer.note(Work::Flush, took_ns);
+        self.core.budget.flush.end(begun_ns + took_ns);
+        self.core.look_at_memory();
         match flushed {
             Ok(_) => {
                 turn.failed = None;
                 turn.failures = 0;
-                self.flusher
-                    .works
-                    .store(self.options.background, Ordering::Relaxed);
+                self.core
+                    .budget
+                    .flush
+                    .set_works(self.core.options.background);
                 Ok(())
             }
             Err(error) => {
                 let text = format_args!(
                     "a flush failed and is tried again: {error}; what it was to write stays in memory and in the log"
                 );
-                self.notices.tell(About::Flush, text);
+                self.core.notices.tell(About::Flush, text);
                 turn.failed = Some((partition, number));
                 let wait_ns = RETRY_NS << turn.failures.min(6);
                 turn.failures += 1;
                 turn.retry_ns = begun_ns + took_ns + wait_ns.min(RETRY_MAX_NS);
-                self.flusher.works.store(false, Ordering::Relaxed);
+                self.core.budget.flush.set_works(false);
                 Err(error)
             }
         }
@@ -250,9 +192,9 @@ impl Core {
     /// that came since may be frozen under this number.
     fn flush_what_is_left(&self, partition: u32, number: u64) -> Result<Written> {
         loop {
-            let epoch = self.epoch();
+            let epoch = self.core.epoch();
             let flushed = self.flush_partition(partition, number);
-            if flushed.is_ok() || self.epoch() == epoch {
+            if flushed.is_ok() || self.core.epoch() == epoch {
                 return flushed;
             }
         }
@@ -260,21 +202,21 @@ impl Core {
 
     /// Asks for a flush of everything once the log has grown long.
     fn look_at_log(&self, turn: &mut Turn) {
-        let Some(wal) = self.log() else { return };
+        let Some(wal) = self.core.log() else { return };
         let stats = wal.stats();
         let since = match turn.checkpoint_bytes {
             Some(begun) => stats.bytes_written.saturating_sub(begun),
-            None => stats.bytes_written + self.flusher.replayed_bytes.load(Ordering::Relaxed),
+            None => stats.bytes_written + self.replayed_bytes.load(Ordering::Relaxed),
         };
-        let max = self.flusher.log_bytes_max.load(Ordering::Relaxed);
-        let max = self.disk_budget.log_bytes_max(max);
+        let max = self.log_bytes_max.load(Ordering::Relaxed);
+        let max = self.core.disk_budget.log_bytes_max(max);
         // What an earlier run left may be too long for the room there is.
-        let is_long =
-            turn.checkpoint_bytes.is_none() && self.disk_budget.is_log_long(stats.bytes_on_disk);
+        let is_long = turn.checkpoint_bytes.is_none()
+            && self.core.disk_budget.is_log_long(stats.bytes_on_disk);
         if since >= max || is_long {
             turn.checkpoint_bytes = Some(stats.bytes_written);
             let end = self.log_end().0;
-            self.flusher.asked.fetch_max(end, Ordering::Relaxed);
+            self.asked.fetch_max(end, Ordering::Relaxed);
         }
     }
 
@@ -282,9 +224,8 @@ impl Core {
     /// somebody asked or it is too old; else the largest, where memory is short.
     fn due_partition(&self, now_ns: u64) -> Option<u32> {
         let heads = self.heads();
-        let asked = self.flusher.asked.load(Ordering::Relaxed);
+        let asked = self.asked.load(Ordering::Relaxed);
         let age_ns = self
-            .flusher
             .age_ms
             .load(Ordering::Relaxed)
             .saturating_mul(1_000_000);
@@ -298,8 +239,8 @@ impl Core {
         }
         let bytes: u64 = heads.iter().map(|head| head.bytes as u64).sum();
         let fills_disk =
-            self.log().is_none() && self.disk_budget.is_log_long(bytes.saturating_mul(2));
-        if !self.budget.wants_flush() && !fills_disk {
+            self.core.log().is_none() && self.core.disk_budget.is_log_long(bytes.saturating_mul(2));
+        if !self.core.budget.wants_flush() && !fills_disk {
             return None;
         }
         let by_bytes = heads
@@ -310,10 +251,10 @@ impl Core {
     }
 
     /// The end of the log, or of what was replayed of it.
-    fn log_end(&self) -> Position {
-        match self.log() {
+    pub(crate) fn log_end(&self) -> Position {
+        match self.core.log() {
             Some(wal) => wal.written(),
-            None => Position(self.replayed.load(Ordering::Relaxed)),
+            None => Position(self.core.replayed.load(Ordering::Relaxed)),
         }
     }
 }

@@ -5,10 +5,10 @@
 //! for a few series is enough, and the rows of the series file come in order.
 //! Nothing is part of the database before the publication.
 
+use crate::background::flush::Flusher;
 use crate::background::flush::files::{Files, Written};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::PARTITION_BITS;
-use crate::keyspace::core::Core;
 use crate::series::heads::Head;
 use crate::series::shard::ShardState;
 use crate::series::stored::Frozen;
@@ -31,11 +31,11 @@ pub(crate) struct Cut {
     pub(crate) frozen: Option<Arc<Frozen>>,
 }
 
-impl Core {
+impl Flusher {
     /// What all shards together hold of each partition.
     pub(crate) fn heads(&self) -> Vec<Head> {
         let mut sums = Vec::<Head>::new();
-        for shard in &self.shards {
+        for shard in &self.core.shards {
             let state = shard.lock();
             let heads = state.heads.partitions();
             if sums.len() < heads.len() {
@@ -50,11 +50,11 @@ impl Core {
 
     /// Flushes one partition as flush `number`.
     pub(crate) fn flush_partition(&self, partition: u32, number: u64) -> Result<Written> {
-        let epoch = self.epoch();
-        for shard in &self.shards {
+        let epoch = self.core.epoch();
+        for shard in &self.core.shards {
             shard.lock().heads.begin_flush(partition);
         }
-        let mut files = Files::new(self, partition);
+        let mut files = Files::new(&self.core, partition);
         let written = self
             .write_partition(&mut files, partition, number)
             .and_then(|()| files.finish())
@@ -62,33 +62,33 @@ impl Core {
                 self.publish_flush(&written, partition, number, epoch)?;
                 Ok(written)
             });
-        for shard in &self.shards {
+        for shard in &self.core.shards {
             shard.lock().heads.end_flush(partition, written.is_ok());
         }
         if written.is_err() {
             // Where it is not known whether the manifest names them, they stay.
-            if self.check_writable().is_ok() {
+            if self.core.check_writable().is_ok() {
                 files.remove();
             }
             return written;
         }
         self.thaw(partition, number);
-        self.trim_log()?;
+        self.core.trim_log()?;
         written
     }
 
     /// Freezes the series of a partition and writes them, in order.
     fn write_partition(&self, files: &mut Files<'_>, partition: u32, number: u64) -> Result<()> {
         let places = self.places_of(partition);
-        let step = (STEP / self.shards.len()).max(1);
+        let step = (STEP / self.core.shards.len()).max(1);
         let mut cuts = Vec::new();
         for start in places.clone().step_by(step) {
             let some = start..(start + step).min(places.end);
-            for shard in 0..self.shards.len() {
+            for shard in 0..self.core.shards.len() {
                 self.settle_before(shard, some.clone());
-                let mut state = self.shards[shard].lock();
+                let mut state = self.core.shards[shard].lock();
                 for place in some.clone() {
-                    let id = self.shards.id_of(shard, place);
+                    let id = self.core.shards.id_of(shard, place);
                     cuts.extend(self.cut(&mut state, id, number)?);
                 }
             }
@@ -102,9 +102,9 @@ impl Core {
 
     /// The places of a partition's series in any shard, as far as there are any.
     fn places_of(&self, partition: u32) -> Range<usize> {
-        let log2 = PARTITION_BITS - u32::from(self.shards.stride_log2());
+        let log2 = PARTITION_BITS - u32::from(self.core.shards.stride_log2());
         let first = (partition as usize) << log2;
-        let shards = self.shards.iter();
+        let shards = self.core.shards.iter();
         let places = shards.map(|shard| shard.lock().slab.places()).max();
         let end = (first + (1 << log2)).min(places.unwrap_or(0));
         first..end.max(first)
@@ -114,7 +114,7 @@ impl Core {
     /// block holds in order costs later readers nothing.
     fn settle_before(&self, shard: usize, places: Range<usize>) {
         let worth: Vec<usize> = {
-            let state = self.shards[shard].lock();
+            let state = self.core.shards[shard].lock();
             let is_worth = |place: &usize| {
                 let series = state.slab.get(*place);
                 series.is_some_and(|series| series.late_pending() >= SETTLE_MIN)
@@ -123,22 +123,24 @@ impl Core {
         };
         for place in worth {
             // Where it fails the operations stay, and become overlays.
-            let _ = self.settle_one(self.shards.id_of(shard, place));
+            let _ = self
+                .settler
+                .settle_one(self.core.shards.id_of(shard, place));
         }
     }
 
     /// Freezes one series under its shard's lock; `None` where there is none.
     fn cut(&self, state: &mut ShardState, id: SeriesId, number: u64) -> Result<Option<Cut>> {
-        let place = self.shards.place_of(id);
+        let place = self.core.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(None);
         };
-        let frozen = series.freeze(id, number, &mut state.sealer, &self.blocks)?;
+        let frozen = series.freeze(id, number, &mut state.sealer, &self.core.blocks)?;
         if frozen.is_some() {
             state.recount(place);
             state.note_rules(place);
         }
-        let row = self.row_of(state, id, self.log_end());
+        let row = self.core.row_of(state, id, self.log_end());
         Ok(row.map(|row| Cut { row, frozen }))
     }
 
@@ -151,8 +153,8 @@ impl Core {
     ) -> Result<()> {
         // A series that is in no row may have gone meanwhile: what took it must
         // be on disk before its absence is.
-        self.sync_to(self.log_end())?;
-        self.publish(&mut |manifest: &mut Manifest| {
+        self.core.sync_to(self.log_end())?;
+        self.core.publish(&mut |manifest: &mut Manifest| {
             if manifest.epoch != epoch {
                 let message = "everything was removed while a flush was under way";
                 return Err(Error::new(ErrorKind::Invalid, message));
@@ -174,7 +176,7 @@ impl Core {
     fn log_needed(&self, flushed: u32) -> u64 {
         // What is written from here on has a later position.
         let end = self.log_end().0 + 1;
-        let shards = self.shards.iter();
+        let shards = self.core.shards.iter();
         let needed = shards.filter_map(|shard| shard.lock().heads.needed(flushed));
         needed.min().unwrap_or(end).min(end)
     }
@@ -182,7 +184,7 @@ impl Core {
     /// Lets the frozen heads go that the blocks now hold.
     fn thaw(&self, partition: u32, number: u64) {
         let places = self.places_of(partition);
-        for shard in &self.shards {
+        for shard in &self.core.shards {
             for start in places.clone().step_by(LOOKS) {
                 let mut state = shard.lock();
                 for place in start..(start + LOOKS).min(places.end) {

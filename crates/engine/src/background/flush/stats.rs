@@ -1,8 +1,8 @@
 //! What the flusher has done, for whoever asks.
 
+use crate::background::flush::Flusher;
 use crate::background::flush::files::Written;
 use crate::base::error::Result;
-use crate::keyspace::core::Core;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -79,9 +79,9 @@ impl Counters {
     }
 }
 
-impl Core {
+impl Flusher {
     pub(crate) fn flush_stats(&self) -> FlushStats {
-        let counters = &self.flusher.counters;
+        let counters = &self.counters;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         FlushStats {
             flushes: load(&counters.flushes),
@@ -91,8 +91,8 @@ impl Core {
             samples: load(&counters.samples),
             total_ns: load(&counters.total_ns),
             last_ns: load(&counters.last_ns),
-            in_progress: self.is_flushing()
-                || load(&counters.answered) < load(&self.flusher.requests),
+            in_progress: self.core.budget.flush.is_running()
+                || load(&counters.answered) < load(&self.requests),
             saved_at_ms: counters.saved_at_ms.load(Ordering::Relaxed),
         }
     }

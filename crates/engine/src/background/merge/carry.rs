@@ -9,11 +9,11 @@ use crate::background::merge::living::Living;
 use crate::background::merge::output::{Outputs, Target};
 use crate::background::merge::plan::{BlockUsage, Job};
 use crate::background::merge::rewrite::Stretch;
+use crate::background::merge::state::Merger;
 use crate::background::merge::state::{Counters, PartitionMemory, over_bytes};
 use crate::background::merge::step::{Chosen, PartitionState};
 use crate::background::merge::usage::borders;
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::keyspace::core::Core;
 use crate::storage::block::{BlockMeta, Family};
 use crate::storage::files::Manifest;
 use std::ops::Range;
@@ -25,7 +25,7 @@ struct Change {
     new: Vec<BlockMeta>,
 }
 
-impl Core {
+impl Merger {
     /// Does the job; false where the blocks changed meanwhile.
     pub(crate) fn carry_out(
         &self,
@@ -42,19 +42,19 @@ impl Core {
         }
         let living = living.unwrap_or_else(|| self.living(found.partition, found.floor));
         let new_file = || {
-            let number = self.new_file_number();
-            (number, self.store.block_path(number))
+            let number = self.core.new_file_number();
+            (number, self.core.store.block_path(number))
         };
         let on_written = |bytes| self.merge_goes_on(bytes);
         let mut outputs = Outputs::new(Target {
-            env: &self.env,
+            env: &self.core.env,
             new_file: &new_file,
             on_written: &on_written,
         });
         let changes = self.write(found, &living, usage.as_ref(), &job, &mut outputs)?;
         self.sync_for(&living)?;
         let published = self.replace(found, &changes);
-        if !matches!(published, Ok(true)) && self.check_writable().is_ok() {
+        if !matches!(published, Ok(true)) && self.core.check_writable().is_ok() {
             // For certain not in the manifest: the outputs go.
             return published;
         }
@@ -96,7 +96,7 @@ impl Core {
     }
 
     fn note_done(&self, job: &Job, changes: &[Change], known: &mut PartitionMemory) {
-        let counters = &self.compaction.counters;
+        let counters = &self.counters;
         let counter = match job {
             Job::MergeBase(_) => &counters.base_merges,
             Job::MergeLate(_) => &counters.late_merges,
@@ -145,7 +145,7 @@ impl Core {
     /// What is dropped for what the live series say must not come back to be
     /// missed: the log that says so has to be on disk before.
     fn sync_for(&self, living: &Living) -> Result<()> {
-        match self.log() {
+        match self.core.log() {
             Some(wal) => wal.sync_to(living.position),
             None => Ok(()),
         }
@@ -160,7 +160,7 @@ impl Core {
         let changes: Vec<Change> = gone.iter().map(change).collect();
         let done = self.replace(found, &changes)?;
         if done {
-            let counters = &self.compaction.counters;
+            let counters = &self.counters;
             let bytes = gone.iter().map(|meta| meta.len_bytes).sum();
             Counters::add(&counters.blocks_dropped, gone.len() as u64);
             Counters::add(&counters.bytes_dropped, bytes);
@@ -171,7 +171,7 @@ impl Core {
     /// Publishes the changes; false where they no longer fit.
     fn replace(&self, found: &PartitionState, changes: &[Change]) -> Result<bool> {
         let mut fits = true;
-        let published = self.publish(&mut |manifest| {
+        let published = self.core.publish(&mut |manifest| {
             fits = manifest.epoch == found.epoch
                 && changes
                     .iter()
@@ -184,7 +184,7 @@ impl Core {
                 )),
             }
         });
-        let counters = &self.compaction.counters;
+        let counters = &self.counters;
         if !fits {
             Counters::add(&counters.abandoned, 1);
             return Ok(false);

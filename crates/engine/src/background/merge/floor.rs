@@ -10,11 +10,10 @@
 //! end, not by its newest sample: a single series with timestamps far in the
 //! future must not take everyone's samples with it.
 
+use crate::background::merge::state::Merger;
 use crate::background::merge::state::{Counters, Memory};
 use crate::background::merge::step::Want;
 use crate::base::error::Result;
-use crate::db::Db;
-use crate::keyspace::core::Core;
 use crate::storage::block::Block;
 use latewood_model::Timestamp;
 use std::collections::BTreeSet;
@@ -36,65 +35,27 @@ struct Oldest {
     is_mixed: bool,
 }
 
-impl Db {
-    /// Sets how long samples of any series are kept, in milliseconds by the
-    /// wall clock; 0 is for ever. What is older goes at once; what is gone does
-    /// not come back when the time is made longer.
-    ///
-    /// # Errors
-    /// Those of a publication of the manifest.
-    pub fn set_retention_ms(&self, retention_ms: u64) -> Result<()> {
-        let cell = &self.core.compaction.retention_ms;
-        cell.store(retention_ms, Ordering::Relaxed);
-        self.core.expire_by_clock().map(|_| ())
-    }
-
-    /// How long samples of any series are kept; 0 is for ever.
-    pub fn retention_ms(&self) -> u64 {
-        let cell = &self.core.compaction.retention_ms;
-        cell.load(Ordering::Relaxed)
-    }
-
-    /// The timestamp from which on samples are kept: what is older went by age
-    /// or for the disk budget and is not taken any more. 0 where nothing went.
-    pub fn floor(&self) -> Timestamp {
-        self.core.blocks.floor().max(0)
-    }
-}
-
-impl Core {
+impl Merger {
     /// Raises the floor to what `retention_ms` before now says, where that is
     /// a step; whether it did.
     ///
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn expire_by_clock(&self) -> Result<bool> {
-        let (epoch, wanted) = (self.epoch(), self.floor_by_clock());
-        let retention_ms = self.compaction.retention_ms.load(Ordering::Relaxed);
+        let (epoch, wanted) = (self.core.epoch(), self.core.floor_by_clock());
+        let retention_ms = self.core.store.retention_ms.load(Ordering::Relaxed);
         let step_ms = (retention_ms / STEPS).clamp(1, STEP_MS_MAX) as i64;
-        if wanted < self.blocks.floor().saturating_add(step_ms) {
+        if wanted < self.core.blocks.floor().saturating_add(step_ms) {
             return Ok(false);
         }
         self.raise_floor(wanted, epoch)
-    }
-
-    /// Where the floor of an empty database is: as far back as `retention_ms`
-    /// says, or nowhere.
-    pub(crate) fn floor_by_clock(&self) -> Timestamp {
-        match self.compaction.retention_ms.load(Ordering::Relaxed) {
-            0 => Timestamp::MIN,
-            retention_ms => {
-                let retention = i64::try_from(retention_ms).unwrap_or(i64::MAX);
-                self.env.clock.now_ms().saturating_sub(retention)
-            }
-        }
     }
 
     /// Raises the floor, unless everything was removed since `epoch`; whether
     /// it did.
     fn raise_floor(&self, floor: Timestamp, epoch: u64) -> Result<bool> {
         let mut is_same = false;
-        self.publish(&mut |manifest| {
+        self.core.publish(&mut |manifest| {
             is_same = manifest.epoch == epoch;
             if is_same {
                 manifest.floor = manifest.floor.max(floor);
@@ -111,9 +72,9 @@ impl Core {
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn keep_disk_budget(&self) -> Result<bool> {
-        let budget_bytes = self.disk_budget.budget_bytes();
-        let target = self.disk_budget.ring_bytes();
-        let used = || self.disk_usage().of_ring(budget_bytes);
+        let budget_bytes = self.core.disk_budget.budget_bytes();
+        let target = self.core.disk_budget.ring_bytes();
+        let used = || self.core.disk_usage().of_ring(budget_bytes);
         if budget_bytes == 0 || used() <= target {
             return Ok(false);
         }
@@ -122,22 +83,22 @@ impl Core {
         if excess == 0 {
             return Ok(true);
         }
-        let epoch = self.epoch();
+        let epoch = self.core.epoch();
         let Some((floor, freed)) = self.floor_that_frees(excess) else {
             return Ok(false);
         };
         if !self.raise_floor(floor, epoch)? {
             return Ok(true);
         }
-        let counters = &self.compaction.counters;
+        let counters = &self.counters;
         Counters::add(&counters.floor_raised_by_budget, 1);
         Counters::add(&counters.bytes_dropped_by_budget, freed);
-        self.notices.say(format_args!(
+        self.core.notices.say(format_args!(
             "the disk budget of {budget_bytes} bytes is spent: \
              samples older than {floor} are dropped to free {freed} bytes"
         ));
         self.give_disk_back();
-        self.look_at_disk();
+        self.core.look_at_disk();
         Ok(true)
     }
 
@@ -149,7 +110,7 @@ impl Core {
             match self.merge_step(Want::Disk) {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(_) if failures < self.blocks.get().partitions.len() => failures += 1,
+                Err(_) if failures < self.core.blocks.get().partitions.len() => failures += 1,
                 Err(_) => return,
             }
         }
@@ -158,8 +119,8 @@ impl Core {
     /// The lowest floor above the one in force that frees about `excess` bytes,
     /// or as many as there are, and how many; `None` where there are none.
     fn floor_that_frees(&self, excess: u64) -> Option<(Timestamp, u64)> {
-        let mut memory = self.compaction.turn.lock();
-        let set = self.blocks.get();
+        let mut memory = self.turn.lock();
+        let set = self.core.blocks.get();
         let mut oldest = Vec::new();
         let mut there = BTreeSet::new();
         for (&partition, blocks) in &set.partitions {

@@ -8,8 +8,8 @@
 //! before anything is dropped for it: a power cut must not bring the series
 //! back and leave its samples gone.
 
+use crate::background::merge::state::Merger;
 use crate::base::partition::PARTITION_BITS;
-use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::series::Facts;
 use latewood_model::{SeriesId, Timestamp};
@@ -34,19 +34,19 @@ impl Living {
     }
 }
 
-impl Core {
+impl Merger {
     /// Looks at every series of a partition. `floor` is the database's.
     pub(crate) fn living(&self, partition: u32, floor: Timestamp) -> Living {
         let first_id = partition << PARTITION_BITS;
         let ids = 1usize << PARTITION_BITS;
         let mut series = vec![None; ids];
-        for shard in 0..self.shards.len() {
+        for shard in 0..self.core.shards.len() {
             // Shards are a power of two and no more than ids of a partition.
-            let places = ids >> self.shards.stride_log2();
-            let start = first_id as usize >> self.shards.stride_log2();
+            let places = ids >> self.core.shards.stride_log2();
+            let start = first_id as usize >> self.core.shards.stride_log2();
             let mut place = start;
             while place < start + places {
-                let state = self.shards[shard].lock();
+                let state = self.core.shards[shard].lock();
                 let end = (place + LOOKS_MAX).min(start + places);
                 if place >= state.slab.places() {
                     break;
@@ -57,13 +57,13 @@ impl Core {
                     };
                     let mut facts = found.facts();
                     facts.floor = facts.floor.max(floor);
-                    let id = self.shards.id_of(shard, place);
+                    let id = self.core.shards.id_of(shard, place);
                     series[(id.0 - first_id) as usize] = Some(facts);
                 }
                 place = end;
             }
         }
-        let wal = self.log();
+        let wal = self.core.log();
         Living {
             first_id,
             series,

@@ -30,14 +30,13 @@ mod plan;
 mod regions;
 mod rewrite;
 mod state;
-mod step;
+pub(crate) mod step;
 mod usage;
 
-pub(crate) use state::Compaction;
 pub use state::MergeStats;
+pub(crate) use state::Merger;
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::keyspace::core::Core;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use step::Want;
@@ -50,26 +49,27 @@ const PAUSE_TICK: Duration = Duration::from_millis(50);
 const BREATH_BYTES: u64 = 1 << 20;
 
 /// Compacts in the background until the database closes.
-pub(crate) fn run(core: &Core) {
+pub(crate) fn run(merger: &Merger) {
+    let core = &merger.core;
     while core.signals.wait_merge(TICK) {
         if core.check_writable().is_ok() {
             // Failures are counted and kept for who asks; the job comes again.
-            let _ = core.merge_tick();
+            let _ = merger.merge_tick();
         }
     }
 }
 
-impl Core {
+impl Merger {
     /// Does what is due, job by job.
     fn merge_tick(&self) -> Result<()> {
-        self.look_at_disk();
+        self.core.look_at_disk();
         self.expire_by_clock()?;
-        if self.compaction.paused.load(Ordering::Relaxed) {
+        if self.core.signals.is_merging_paused() {
             return Ok(());
         }
-        if self.compaction.asked.load(Ordering::Relaxed) {
+        if self.asked.load(Ordering::Relaxed) {
             let done = self.merge_all();
-            self.compaction.asked.store(false, Ordering::Relaxed);
+            self.asked.store(false, Ordering::Relaxed);
             done?;
         }
         while self.keep_disk_budget()? {}
@@ -78,9 +78,9 @@ impl Core {
     }
 
     fn merge_is_called_off(&self) -> bool {
-        let state = &self.compaction;
-        self.signals.stopped()
-            || state.paused.load(Ordering::Relaxed)
+        let state = &self;
+        self.core.signals.stopped()
+            || state.core.signals.is_merging_paused()
             || state.asked.load(Ordering::Relaxed)
     }
 
@@ -91,9 +91,9 @@ impl Core {
     pub(crate) fn merge_all(&self) -> Result<()> {
         self.expire_by_clock()?;
         // Flushes may go on meanwhile: that must not keep it going for ever.
-        let blocks = self.manifest().blocks().count();
+        let blocks = self.core.manifest().blocks().count();
         for _ in 0..2 * blocks + 8 {
-            if self.signals.stopped() || !self.merge_step(Want::All)? {
+            if self.core.signals.stopped() || !self.merge_step(Want::All)? {
                 break;
             }
         }
@@ -106,18 +106,18 @@ impl Core {
     /// # Errors
     /// `Halted` where the database closes: the job is given up.
     fn merge_goes_on(&self, bytes: u64) -> Result<()> {
-        let state = &self.compaction;
+        let state = &self;
         let since = state.since_breath.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if since < BREATH_BYTES {
             return Ok(());
         }
         state.since_breath.store(0, Ordering::Relaxed);
-        let mut goes_on = !self.signals.stopped();
-        if goes_on && self.options.background && self.budget.is_short() {
-            goes_on = self.signals.sleep(PAUSE_TICK);
+        let mut goes_on = !self.core.signals.stopped();
+        if goes_on && self.core.options.background && self.core.budget.is_short() {
+            goes_on = self.core.signals.sleep(PAUSE_TICK);
         }
-        while goes_on && state.paused.load(Ordering::Relaxed) {
-            goes_on = self.signals.sleep(PAUSE_TICK);
+        while goes_on && state.core.signals.is_merging_paused() {
+            goes_on = self.core.signals.sleep(PAUSE_TICK);
         }
         match goes_on {
             true => Ok(()),

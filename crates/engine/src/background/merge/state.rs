@@ -1,7 +1,6 @@
 //! What compaction remembers and counts.
 
 use crate::background::merge::plan::BlockUsage;
-use crate::base::options::Options;
 use crate::keyspace::core::Core;
 use crate::storage::block::Block;
 use latewood_model::Timestamp;
@@ -11,12 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Shared by whoever compacts and whoever asks how it goes.
-#[derive(Default)]
-pub(crate) struct Compaction {
+pub(crate) struct Merger {
+    pub(crate) core: Arc<Core>,
     /// Held by whoever compacts: one at a time.
     pub(crate) turn: Mutex<Memory>,
-    /// Nothing is begun in the background, and what is under way waits.
-    pub(crate) paused: AtomicBool,
     /// Somebody wants everything compacted.
     pub(crate) asked: AtomicBool,
     /// A job is under way.
@@ -26,8 +23,6 @@ pub(crate) struct Compaction {
     pub(crate) counters: Counters,
     /// What the last failure said.
     pub(crate) failure: Mutex<Option<String>>,
-    /// Milliseconds before now that samples are kept; 0 keeps them for ever.
-    pub(crate) retention_ms: AtomicU64,
 }
 
 /// What is known of partitions and blocks from one job to the next.
@@ -147,11 +142,16 @@ impl MergeStats {
     }
 }
 
-impl Compaction {
-    pub(crate) fn new(options: &Options) -> Self {
+impl Merger {
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
         Self {
-            retention_ms: options.retention_ms.into(),
-            ..Self::default()
+            core: core.clone(),
+            turn: Mutex::default(),
+            asked: AtomicBool::new(false),
+            busy: AtomicBool::new(false),
+            since_breath: AtomicU64::new(0),
+            counters: Counters::default(),
+            failure: Mutex::default(),
         }
     }
 
@@ -160,7 +160,7 @@ impl Compaction {
         let counters = &self.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         MergeStats {
-            paused: self.paused.load(Ordering::Relaxed),
+            paused: self.core.signals.is_merging_paused(),
             busy: self.busy.load(Ordering::Relaxed),
             asked: self.asked.load(Ordering::Relaxed),
             base_merges: count(&counters.base_merges),
@@ -181,12 +181,11 @@ impl Compaction {
     }
 }
 
-impl Core {
+impl Merger {
     /// How compaction goes, and what there is to compact.
     pub(crate) fn merge_stats(&self) -> MergeStats {
-        let mut stats = self.compaction.stats();
-        stats.bytes_flushed = self.flush_stats().bytes_written;
-        for blocks in self.blocks.get().partitions.values() {
+        let mut stats = self.stats();
+        for blocks in self.core.blocks.get().partitions.values() {
             let bytes = |blocks: &[Arc<Block>]| -> u64 {
                 blocks.iter().map(|block| block.meta().len_bytes).sum()
             };
@@ -195,7 +194,7 @@ impl Core {
             stats.late_blocks += blocks.late.len() as u64;
             stats.late_bytes += bytes(&blocks.late);
         }
-        let overlap = self.store.cache.overlap().counts();
+        let overlap = self.core.store.cache.overlap().counts();
         (
             stats.reads,
             stats.reads_late_blocks,

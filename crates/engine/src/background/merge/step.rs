@@ -6,10 +6,10 @@
 use crate::background::merge::living::Living;
 use crate::background::merge::plan::{self, BlockUsage, Bounds, Job, Lists};
 use crate::background::merge::rewrite::Rewrite;
+use crate::background::merge::state::Merger;
 use crate::background::merge::state::{Counters, Memory, PartitionMemory};
 use crate::background::merge::usage::usage;
 use crate::base::error::{Error, Result};
-use crate::keyspace::core::Core;
 use crate::observe::notices::About;
 use crate::storage::block::{Block, BlockMeta, PartitionBlocks};
 use latewood_model::Timestamp;
@@ -53,16 +53,16 @@ pub(crate) struct Chosen {
     pub(crate) usage: Option<BlockUsage>,
 }
 
-impl Core {
+impl Merger {
     /// Does one job of one partition; false where none is due.
     ///
     /// # Errors
     /// `Io` and `Corrupt` where blocks cannot be read or written: the partition
     /// is left alone for a while. Those of [`Core::publish`].
     pub(crate) fn merge_step(&self, want: Want) -> Result<bool> {
-        let mut memory = self.compaction.turn.lock();
-        let epoch = self.epoch();
-        let set = self.blocks.get();
+        let mut memory = self.turn.lock();
+        let epoch = self.core.epoch();
+        let set = self.core.blocks.get();
         let partitions: Vec<u32> = set.partitions.keys().copied().collect();
         let after = memory.last;
         let start = partitions.partition_point(|&partition| Some(partition) <= after);
@@ -71,7 +71,7 @@ impl Core {
         for &partition in in_turn {
             let blocks = set.partitions[&partition].clone();
             let found = PartitionState::new(partition, epoch, set.floor, blocks);
-            let now_ns = self.env.clock.monotonic_ns();
+            let now_ns = self.core.env.clock.monotonic_ns();
             let known = memory
                 .partitions
                 .entry(partition)
@@ -119,9 +119,9 @@ impl Core {
         let Some(chosen) = chosen else {
             return Ok(false);
         };
-        self.compaction.busy.store(true, Ordering::Relaxed);
+        self.busy.store(true, Ordering::Relaxed);
         let done = self.carry_out(found, chosen, known);
-        self.compaction.busy.store(false, Ordering::Relaxed);
+        self.busy.store(false, Ordering::Relaxed);
         done
     }
 
@@ -137,8 +137,8 @@ impl Core {
             let living = self.living(found.partition, found.floor);
             let blocks = &found.blocks;
             let usage = usage(&blocks.base, &blocks.late, &living)?;
-            Counters::add(&self.compaction.counters.surveys, 1);
-            known.surveyed_ns = Some(self.env.clock.monotonic_ns());
+            Counters::add(&self.counters.surveys, 1);
+            known.surveyed_ns = Some(self.core.env.clock.monotonic_ns());
             known.late_bytes_seen = lists.late_bytes();
             let job = match want {
                 Want::Disk => plan::garbage(lists, &usage, &bounds),
@@ -169,9 +169,9 @@ impl Core {
     /// No block grows longer by compaction. Under a disk budget the oldest of
     /// many is a small part of it.
     pub(crate) fn block_bytes_max(&self) -> u64 {
-        match self.disk_budget.budget_bytes() {
-            0 => self.options.block_bytes_max,
-            budget => self.options.block_bytes_max.min(budget / 16),
+        match self.core.disk_budget.budget_bytes() {
+            0 => self.core.options.block_bytes_max,
+            budget => self.core.options.block_bytes_max.min(budget / 16),
         }
     }
 
@@ -182,7 +182,7 @@ impl Core {
         };
         let index_bytes = (lists.base_bytes() + lists.late_bytes()) / 100;
         let interval = SURVEY_INTERVAL.max(Duration::from_secs(index_bytes / SURVEY_RATE));
-        let now_ns = self.env.clock.monotonic_ns();
+        let now_ns = self.core.env.clock.monotonic_ns();
         u128::from(now_ns.saturating_sub(surveyed_ns)) >= interval.as_nanos()
             || want != Want::Disk && plan::usage_due(lists, known.late_bytes_seen)
     }
@@ -236,13 +236,13 @@ fn forget_gone(memory: &mut Memory, partitions: &[u32]) {
     memory.partitions.retain(|partition, _| is_there(partition));
 }
 
-impl Core {
+impl Merger {
     /// Counts it, keeps it for who asks and tells the operator.
     pub(crate) fn note_merge_failure(&self, error: &Error) {
-        let compaction = &self.compaction;
+        let compaction = &self;
         Counters::add(&compaction.counters.failures, 1);
         *compaction.failure.lock() = Some(error.to_string());
         let text = format_args!("a compaction failed and is tried again later: {error}");
-        self.notices.tell(About::Compaction, text);
+        self.core.notices.tell(About::Compaction, text);
     }
 }

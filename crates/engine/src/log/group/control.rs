@@ -9,11 +9,36 @@
 
 use crate::format::rule::RuleSpec;
 use crate::format::varint::{VARINT_BYTES_MAX, put, zigzag};
+use crate::log::created::Created;
 use crate::log::group::GroupBuilder;
 use crate::log::record::{CONTROL, CONTROL_SHIFT, kind};
 use latewood_model::{SeriesId, SeriesOptions, Timestamp};
 
 impl GroupBuilder {
+    /// Adds the coming of a series.
+    pub fn create(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) {
+        if !self.put_difference(id, key, options) {
+            self.control(kind::CREATE, id);
+            self.put_bytes(key);
+            self.put_options(options);
+        }
+        self.created.note(id, key, options);
+        self.note_id(id);
+    }
+
+    /// Writes a creation as its difference from the one before; whether it could.
+    fn put_difference(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) -> bool {
+        if !self.created.has_options_of(options) {
+            return false;
+        }
+        self.reserve(Created::put_bytes_max(key, options));
+        let end = self
+            .created
+            .put(&mut self.buffer, self.end, id, key, options);
+        self.end = end.unwrap_or(self.end);
+        end.is_some()
+    }
+
     /// Adds a series' new options, all of them.
     pub fn alter(&mut self, id: SeriesId, options: &SeriesOptions) {
         self.control(kind::ALTER, id);

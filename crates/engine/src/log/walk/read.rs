@@ -12,7 +12,7 @@ use crate::io::File;
 use crate::log::found::FoundSegment;
 use crate::log::group::{FLAG_CLOSED, HEADER_BYTES};
 use crate::log::options::Position;
-use crate::log::recover::OnDamage;
+use crate::log::report::OnDamage;
 use crate::log::segment::DATA_OFFSET;
 use crate::log::table::{EndDecision, EndState};
 use crate::log::walk::{Walk, damage};

@@ -1,6 +1,5 @@
 //! What was measured of every stage, and which batches are to be measured.
 
-use crate::db::Db;
 use crate::observe::histogram::Histogram;
 use crate::observe::stages::Stage;
 use crate::observe::stages::laps::Timed;
@@ -182,12 +181,5 @@ impl Stages {
                 share: fractions as f64 / all.max(1) as f64,
             }
         })
-    }
-}
-
-impl Db {
-    /// How long the stages of its writes take.
-    pub fn stages(&self) -> &Stages {
-        &self.core.stages
     }
 }

@@ -1,8 +1,9 @@
 //! Each stage shows where its case occurs, and nowhere else.
 
 use crate::io::sim::SimDisk;
+use crate::keyspace::creation::Create;
 use crate::observe::stages::{Stage, Stages};
-use crate::{Append, AppendTo, Create, Db, Defaults, Options, RuleSpec, Scratch};
+use crate::{Append, AppendTo, Db, Defaults, Options, RuleSpec, Scratch};
 use latewood_model::{Aggregator, DuplicatePolicy, SeriesOptions};
 use std::path::Path;
 

@@ -43,7 +43,7 @@ fn filled(disk: &SimDisk) -> Vec<PathBuf> {
     for key in KEYS {
         db.create(key, &SeriesOptions::default()).unwrap();
     }
-    let (core, env) = (&db.core, &db.core.env);
+    let (core, env) = (&db.parts().core, &db.parts().core.env);
     let mut blocks = Vec::new();
     for first in FIRSTS {
         let number = core.new_file_number();

@@ -119,6 +119,7 @@ impl DirtyBuckets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::window::join_spans;
 
     #[test]
     fn marks_of_one_bucket_become_one() {
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(marks.timestamps, [3, 11, 16, 29, 30]);
         let mut spans = Vec::new();
         marks.spans(rules[0].window(), 30, &mut spans);
-        join(&mut spans);
+        join_spans(&mut spans);
         assert_eq!(spans, [Bucket { first: 0, last: 29 }]);
     }
 
@@ -152,10 +153,10 @@ mod tests {
     fn spans_join_where_they_meet() {
         let of = |first, last| Bucket { first, last };
         let mut spans = vec![of(20, 29), of(0, 9), of(30, 39), of(60, 69), of(5, 6)];
-        join(&mut spans);
+        join_spans(&mut spans);
         assert_eq!(spans, [of(0, 9), of(20, 39), of(60, 69)]);
         let mut ends = vec![of(i64::MIN, i64::MAX), of(i64::MAX, i64::MAX)];
-        join(&mut ends);
+        join_spans(&mut ends);
         assert_eq!(ends.len(), 1);
     }
 }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::base::error::{ErrorKind, Result};
+use crate::base::partition::PARTITION_BITS;
 use crate::format::chunk::{Chunk, Shape};
 use crate::io::sim::{Fault, Op, SimDisk, SimRandom, Trouble};
 use crate::io::{Disk, Env, Random};

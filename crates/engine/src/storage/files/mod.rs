@@ -20,6 +20,7 @@ mod chance;
 pub(crate) mod directory;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
+mod lost;
 pub(crate) mod manifest;
 pub(crate) mod row;
 mod row_code;
@@ -28,10 +29,8 @@ pub(crate) mod table;
 pub(crate) mod verdict;
 
 pub(crate) use directory::Directory;
+pub use lost::LostBlock;
 pub(crate) use manifest::{Manifest, PartitionFiles, SeriesFileMeta};
 pub(crate) use row::{DirtyRow, RuleRow, SeriesRow, SourceRow};
 pub(crate) use series_file::{SeriesFileReader, SeriesFileWriter};
 pub(crate) use verdict::LogFound;
-
-#[cfg(test)]
-mod tests;

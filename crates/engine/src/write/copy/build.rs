@@ -8,24 +8,24 @@
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
-use crate::keyspace::core::Core;
-use crate::keyspace::rename::Locked;
+use crate::keyspace::admission::admit_write;
 use crate::log::Position;
-use crate::series::Series;
-use crate::series::shard::ShardState;
+use crate::write::Writer;
+use crate::write::rename::Locked;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 
 /// See the module.
 pub(crate) struct Build<'a> {
-    core: &'a Core,
+    writer: &'a Writer,
     id: SeriesId,
     is_published: bool,
 }
 
 impl<'a> Build<'a> {
     /// Begins a series that will be under `to` and have `options`.
-    pub(crate) fn begin(core: &'a Core, to: &[u8], options: &SeriesOptions) -> Result<Self> {
+    pub(crate) fn begin(writer: &'a Writer, to: &[u8], options: &SeriesOptions) -> Result<Self> {
+        let core = &writer.core;
         core.check_fits_log(to, options)?;
         // Neither retention nor IGNORE may drop what the original holds, and
         // labels would make the series known to the index.
@@ -41,7 +41,7 @@ impl<'a> Build<'a> {
         state.next_place += 1;
         core.insert_unnamed(state, id, &plain);
         let build = Self {
-            core,
+            writer,
             id,
             is_published: false,
         };
@@ -55,8 +55,8 @@ impl<'a> Build<'a> {
 
     /// Adds samples, newer than all before and ascending.
     pub(crate) fn push(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
-        let core = self.core;
-        core.admit_write()?;
+        let core = &self.writer.core;
+        admit_write(core)?;
         let mut guard = core.shards[core.shards.shard_of(self.id)].lock();
         let state = &mut *guard;
         // A FLUSHALL may have taken it away.
@@ -86,11 +86,11 @@ impl<'a> Build<'a> {
         expires_at_ms: Option<i64>,
         replace: bool,
     ) -> Result<(bool, Position)> {
-        let core = self.core;
+        let core = &self.writer.core;
         // What closed before a source goes is in its destinations.
-        let _ = core.recompute_key(to);
+        let _ = self.writer.rules.recompute_key(to);
         loop {
-            core.purge(to)?;
+            self.writer.rules.purge(to)?;
             let target = core.find(to);
             if target.is_some() && !replace {
                 return Ok((false, Position::default()));
@@ -104,7 +104,7 @@ impl<'a> Build<'a> {
                 options: &options,
                 expires_at_ms,
             };
-            let position = core.name_in(&mut locked, self.id, target, &named)?;
+            let position = self.writer.name_in(&mut locked, self.id, target, &named)?;
             self.is_published = true;
             return Ok((true, position));
         }
@@ -116,7 +116,7 @@ impl Drop for Build<'_> {
         if self.is_published {
             return;
         }
-        let core = self.core;
+        let core = &self.writer.core;
         let mut state = core.shards[core.shards.shard_of(self.id)].lock();
         if core.take_out(&mut state, self.id).is_some() && core.log().is_some() {
             state.group.delete_series(self.id);
@@ -133,30 +133,7 @@ struct Named<'a> {
     expires_at_ms: Option<i64>,
 }
 
-impl Core {
-    /// Puts an empty series without a key into its shard.
-    pub(crate) fn insert_unnamed(
-        &self,
-        state: &mut ShardState,
-        id: SeriesId,
-        options: &SeriesOptions,
-    ) {
-        let series = Series::new(Arc::default(), options);
-        state.heads.know(partition_of(id));
-        state.slab.insert(self.shards.place_of(id), series);
-        state.unnamed.push(id);
-    }
-
-    /// Drops the series that a crash kept from getting a key.
-    pub(crate) fn drop_unnamed(&self) {
-        for shard in &self.shards {
-            let mut state = shard.lock();
-            for id in std::mem::take(&mut state.unnamed) {
-                self.take_out(&mut state, id);
-            }
-        }
-    }
-
+impl Writer {
     fn name_in(
         &self,
         locked: &mut Locked<'_>,
@@ -164,9 +141,9 @@ impl Core {
         target: Option<SeriesId>,
         named: &Named<'_>,
     ) -> Result<Position> {
-        let state = locked.state(self.shards.shard_of(id));
+        let state = locked.state(self.core.shards.shard_of(id));
         let key = Arc::<[u8]>::from(named.key);
-        let Some(series) = state.slab.get_mut(self.shards.place_of(id)) else {
+        let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             // A FLUSHALL took it: the copy came before that.
             return Ok(Position::default());
         };
@@ -174,12 +151,13 @@ impl Core {
         series.key = key.clone();
         state.unnamed.retain(|&unnamed| unnamed != id);
         if let Some(target) = target {
-            self.take_out(locked.state(self.shards.shard_of(target)), target);
+            self.core
+                .take_out(locked.state(self.core.shards.shard_of(target)), target);
         }
-        let state = locked.state(self.shards.shard_of(id));
+        let state = locked.state(self.core.shards.shard_of(id));
         state.counters.created += 1;
-        self.index_labels(id, Some(&named.options.labels));
-        if self.log().is_some() {
+        self.core.index_labels(id, Some(&named.options.labels));
+        if self.core.log().is_some() {
             if let Some(target) = target {
                 state.group.delete_series(target);
             }
@@ -187,10 +165,12 @@ impl Core {
             state.group.alter(id, named.options);
         }
         if named.expires_at_ms.is_some() {
-            self.set_expiry(state, id, named.expires_at_ms);
+            self.core.set_expiry(state, id, named.expires_at_ms);
         }
-        let logged = self.log_group(state);
-        self.keys.insert(self.keys.hash(named.key), key, id);
+        let logged = self.core.log_group(state);
+        self.core
+            .keys
+            .insert(self.core.keys.hash(named.key), key, id);
         logged
     }
 }

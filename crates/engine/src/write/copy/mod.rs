@@ -16,12 +16,13 @@ mod dump;
 pub use dump::{Dump, DumpFault};
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::db::Db;
+use crate::keyspace::admission::admit_write;
 use crate::keyspace::core::check_options;
 use crate::log::Position;
 use crate::query::Source;
 use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
+use crate::write::Writer;
 use build::Build;
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{SeriesOptions, Timestamp};
@@ -46,43 +47,29 @@ struct Original {
     expires_at_ms: Option<i64>,
 }
 
-impl Db {
-    /// Copies the series under `from` to `to`: its samples, options, labels and
-    /// expiry. With `replace` a series under `to` goes; without, nothing
-    /// happens then. Whether there is a copy now. Linear in the samples.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Limit`, `Corrupt`, and those of the log. There is no copy
-    /// then, and `to` is as it was.
-    pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
-        self.core.admit_write()?;
+impl Writer {
+    /// As [`crate::Db::copy`].
+    pub(crate) fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+        admit_write(&self.core)?;
         self.core.check_key(to)?;
         let original = self.original(from)?;
-        if !replace && self.contains(to) {
+        if !replace && self.reader.contains(to) {
             return Ok((false, Position::default()));
         }
-        let mut build = Build::begin(&self.core, to, &original.options)?;
+        let mut build = Build::begin(self, to, &original.options)?;
         each_batch(original.snapshot, |timestamps, values| {
             build.push(timestamps, values)
         })?;
         build.publish(to, original.options, original.expires_at_ms, replace)
     }
 
-    /// The series under `key` as bytes that [`Db::restore`] takes: its samples,
-    /// options and labels, not its expiry. Linear in the samples.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Corrupt`.
-    pub fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
+    /// As [`crate::Db::dump`].
+    pub(crate) fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
         self.dump_within(key, usize::MAX)
     }
 
-    /// The same, in at most `bytes_max` bytes: no more of the series is read
-    /// than what fits.
-    ///
-    /// # Errors
-    /// `Limit` where it is longer, and those of [`Db::dump`].
-    pub fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
+    /// As [`crate::Db::dump_within`].
+    pub(crate) fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
         let original = self.original(key)?;
         let mut writer = dump::Writer::new(&original.options, bytes_max)?;
         each_batch(original.snapshot, |timestamps, values| {
@@ -91,31 +78,25 @@ impl Db {
         Ok(writer.finish())
     }
 
-    /// Makes `dump` a series under `to` that expires at `expires_at_ms`,
-    /// milliseconds since the Unix epoch. One whose time has passed is not
-    /// made; with `replace` what was there goes all the same.
-    ///
-    /// # Errors
-    /// `Corrupt` where the samples do not decode, `Limit`, and those of the
-    /// log. There is no new series then, and `to` is as it was.
-    pub fn restore(
+    /// As [`crate::Db::restore`].
+    pub(crate) fn restore(
         &self,
         to: &[u8],
         mut dump: Dump<'_>,
         expires_at_ms: Option<i64>,
         replace: bool,
     ) -> Result<(Restored, Position)> {
-        self.core.admit_write()?;
+        admit_write(&self.core)?;
         self.core.check_key(to)?;
         let options = dump.options().clone();
         check_options(&options)?;
-        if !replace && self.contains(to) {
+        if !replace && self.reader.contains(to) {
             return Ok((Restored::Taken, Position::default()));
         }
         let is_past = expires_at_ms.is_some_and(|at_ms| at_ms <= self.core.env.clock.now_ms());
         let mut build = match is_past {
             true => None,
-            false => Some(Build::begin(&self.core, to, &options)?),
+            false => Some(Build::begin(self, to, &options)?),
         };
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
         while dump.next(&mut timestamps, &mut values).map_err(damaged)? {
@@ -143,11 +124,12 @@ impl Db {
     fn original(&self, key: &[u8]) -> Result<Original> {
         let core = &self.core;
         loop {
-            let (id, read, snapshot, options) = core.read_rows(key, |series, id, unread| {
-                let read = unread.check(Timestamp::MIN, Timestamp::MAX);
-                let snapshot = series.snapshot(core.blocks.floor(), Timestamp::MAX);
-                (id, read, snapshot, series.options(core.labels_of(id)))
-            })?;
+            let (id, read, snapshot, options) =
+                self.reader.read_rows(key, |series, id, unread| {
+                    let read = unread.check(Timestamp::MIN, Timestamp::MAX);
+                    let snapshot = series.snapshot(core.blocks.floor(), Timestamp::MAX);
+                    (id, read, snapshot, series.options(core.labels_of(id)))
+                })?;
             read?;
             let state = core.shards[core.shards.shard_of(id)].lock();
             let place = core.shards.place_of(id);

@@ -1,10 +1,9 @@
 //! Queries over a series that lies in blocks, against its samples in a map.
 
 use super::*;
-use crate::query::{
-    self, Aggregation, BucketStamp, MergeSource, Neighbours, RangeQuery, Sink, Source,
-};
+use crate::query::{self, Aggregation, BucketStamp, Neighbours, RangeQuery, Sink, Source};
 use crate::series::Series;
+use crate::series::merge::MergeSource;
 use crate::series::stored::Persisted;
 use latewood_model::{Aggregator, SeriesOptions};
 use proptest::prelude::*;

@@ -4,11 +4,10 @@
 //! vectors and tables, lengths of keys and labels. Summing over all series is
 //! linear in their number, so the sum is kept and made anew only when it is a
 //! hundred times as old as it took to make: asking often costs at most one
-//! hundredth of a core. The memory budget ([`budget`]) counts for itself.
+//! hundredth of a core. The memory budget ([`crate::keyspace::memory_budget`]) counts for itself.
 
 use crate::base::error::Result;
 use crate::db::Db;
-use crate::keyspace::core::Core;
 use crate::series::Memory;
 use parking_lot::Mutex;
 
@@ -58,9 +57,9 @@ impl Db {
     /// to make, some tenths of a second for a million series; no writer waits
     /// for a sum.
     pub fn memory(&self) -> DbMemory {
-        let core = &self.core;
+        let core = &self.parts.core;
         let shards = core.shards.iter();
-        let (series, index_bytes) = core.summed_memory();
+        let (series, index_bytes) = self.summed_memory();
         DbMemory {
             series,
             key_map_bytes: core.keys.memory_bytes(),
@@ -76,9 +75,9 @@ impl Db {
     /// # Errors
     /// `NoSuchKey`.
     pub fn memory_of(&self, key: &[u8]) -> Result<usize> {
-        let own = self.core.read(key, |series| series.memory())?;
-        let keys = &self.core.keys;
-        let (_, index_bytes) = self.core.summed_memory();
+        let own = self.reader.read(key, |series| series.memory())?;
+        let keys = &self.parts.core.keys;
+        let (_, index_bytes) = self.summed_memory();
         let shared = keys.memory_bytes() + index_bytes;
         Ok(own.total_bytes() + shared / keys.len().max(1))
     }
@@ -91,19 +90,19 @@ impl KeptMemory {
     }
 }
 
-impl Core {
+impl Db {
     /// Bytes of all series, and of the label index.
     fn summed_memory(&self) -> (Memory, usize) {
         // Who finds the lock taken waits for the sum that is being made.
         let mut kept = self.kept_memory.0.lock();
-        let begun_ns = self.env.clock.monotonic_ns();
+        let begun_ns = self.parts.core.env.clock.monotonic_ns();
         if let Some(kept) = &*kept
             && begun_ns.saturating_sub(kept.made_ns) < kept.cost_ns.saturating_mul(AGE_PER_COST)
         {
             return kept.sums;
         }
-        let sums = (self.sum_series(), self.index.memory_bytes());
-        let made_ns = self.env.clock.monotonic_ns();
+        let sums = (self.sum_series(), self.parts.core.index.memory_bytes());
+        let made_ns = self.parts.core.env.clock.monotonic_ns();
         *kept = Some(Kept {
             sums,
             made_ns,
@@ -115,7 +114,7 @@ impl Core {
     /// A few series at a time, so that no writer waits long for their shard.
     fn sum_series(&self) -> Memory {
         let mut sum = Memory::default();
-        for shard in &self.shards {
+        for shard in &self.parts.core.shards {
             let pages = shard.lock().slab.pages();
             for page in 0..pages {
                 for series in shard.lock().slab.page(page) {

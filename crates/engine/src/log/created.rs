@@ -10,7 +10,6 @@
 //! Tested by `tests/log_group.rs`.
 
 use crate::format::varint::{VARINT_BYTES_MAX, put, take, unzigzag, zigzag};
-use crate::log::group::GroupBuilder;
 use crate::log::record::{CONTROL, CONTROL_SHIFT, kind, take_bytes};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Labels, SeriesId, SeriesOptions};
@@ -61,7 +60,7 @@ impl Created {
 
     /// Whether a series with these options can be told by its difference, but
     /// for its label names.
-    fn has_options_of(&self, options: &SeriesOptions) -> bool {
+    pub(in crate::log) fn has_options_of(&self, options: &SeriesOptions) -> bool {
         let bits = |options: &SeriesOptions| options.ignore.max_value_diff.to_bits();
         !self.is_none
             && self.options.retention_ms == options.retention_ms
@@ -70,6 +69,43 @@ impl Created {
             && self.options.duplicate_policy == options.duplicate_policy
             && self.options.ignore.max_time_diff_ms == options.ignore.max_time_diff_ms
             && bits(&self.options) == bits(options)
+    }
+
+    /// Bytes that [`Created::put`] may write for such a creation.
+    pub(in crate::log) fn put_bytes_max(key: &[u8], options: &SeriesOptions) -> usize {
+        // A value takes a byte and perhaps an integer more; as stored, names
+        // and lengths take more than the one, and a long value than the other.
+        FIXED_BYTES_MAX + key.len() + 2 * options.labels.as_bytes().len()
+    }
+
+    /// Writes a creation to `out` from `at` on as its difference from this one;
+    /// the end of it, or `None` where they differ in more than key and label
+    /// values.
+    pub(in crate::log) fn put(
+        &self,
+        out: &mut [u8],
+        mut at: usize,
+        id: SeriesId,
+        key: &[u8],
+        options: &SeriesOptions,
+    ) -> Option<usize> {
+        out[at] = CONTROL | (kind::CREATE_ALIKE << CONTROL_SHIFT);
+        let step = id.0.wrapping_sub(self.id) as i32;
+        at = put(out, at + 1, zigzag(i64::from(step)));
+        let shared = shared_bytes(&self.key, key);
+        at = put(out, at, shared as u64);
+        at = put(out, at, (key.len() - shared) as u64);
+        at = put_raw(out, at, &key[shared..]);
+        let mut pairs_before = Labels::pairs_in(&self.labels);
+        for (name, value) in options.labels.iter() {
+            match pairs_before.next() {
+                Some((name_before, value_before)) if name_before == name => {
+                    at = put_value(out, at, value_before, value);
+                }
+                _ => return None,
+            }
+        }
+        pairs_before.next().is_none().then_some(at)
     }
 
     /// Reads a creation that is told by its difference from this one, and
@@ -109,54 +145,6 @@ impl Created {
             labels: Labels::from_bytes(&self.labels).ok()?,
             ..self.options.clone()
         })
-    }
-}
-
-impl GroupBuilder {
-    /// Adds the coming of a series.
-    pub fn create(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) {
-        if !self.put_difference(id, key, options) {
-            self.control(kind::CREATE, id);
-            self.put_bytes(key);
-            self.put_options(options);
-        }
-        self.created.note(id, key, options);
-        self.note_id(id);
-    }
-
-    /// Writes a creation as its difference from the one before, or nothing
-    /// where they differ in more than key and label values.
-    fn put_difference(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) -> bool {
-        if !self.created.has_options_of(options) {
-            return false;
-        }
-        // A value takes a byte and perhaps an integer more; as stored, names
-        // and lengths take more than the one, and a long value than the other.
-        let labels = options.labels.as_bytes();
-        self.reserve(FIXED_BYTES_MAX + key.len() + 2 * labels.len());
-        let (out, before) = (&mut self.buffer, &self.created);
-        let mut at = self.end;
-        out[at] = CONTROL | (kind::CREATE_ALIKE << CONTROL_SHIFT);
-        let step = id.0.wrapping_sub(before.id) as i32;
-        at = put(out, at + 1, zigzag(i64::from(step)));
-        let shared = shared_bytes(&before.key, key);
-        at = put(out, at, shared as u64);
-        at = put(out, at, (key.len() - shared) as u64);
-        at = put_raw(out, at, &key[shared..]);
-        let mut pairs_before = Labels::pairs_in(&before.labels);
-        for (name, value) in options.labels.iter() {
-            match pairs_before.next() {
-                Some((name_before, value_before)) if name_before == name => {
-                    at = put_value(out, at, value_before, value);
-                }
-                _ => return false,
-            }
-        }
-        if pairs_before.next().is_some() {
-            return false;
-        }
-        self.end = at;
-        true
     }
 }
 

@@ -10,30 +10,25 @@
 //! batch. Tested by `tests/db_rename.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::db::Db;
 use crate::keyspace::core::Core;
 use crate::log::Position;
 use crate::series::shard::ShardState;
+use crate::write::Writer;
 use latewood_model::SeriesId;
 use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-impl Db {
-    /// Moves the series under `from` to `to`, with all it has. With `replace`
-    /// a series under `to` goes; without, nothing happens then. Whether the
-    /// series is under `to` now because of this.
-    ///
-    /// # Errors
-    /// `NoSuchKey`, `Limit` for a key too long, and those of the log.
-    pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
+impl Writer {
+    /// As [`crate::Db::rename`].
+    pub(crate) fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         let core = &self.core;
         core.check_writable()?;
         core.check_key(to)?;
-        core.purge(from)?;
-        core.purge(to)?;
+        self.rules.purge(from)?;
+        self.rules.purge(to)?;
         // What closed before a source goes is in its destinations.
-        let _ = core.recompute_key(to);
+        let _ = self.rules.recompute_key(to);
         loop {
             let (source, target) = (core.keys.find(core.keys.hash(from), from), core.find(to));
             let Some(source) = source else {
@@ -44,19 +39,14 @@ impl Db {
             }
             let mut locked = Locked::new(core, [Some(source), target], [from, to]);
             if core.find(from) == Some(source) && core.find(to) == target {
-                let position = core.rename_in(&mut locked, [from, to], source, target)?;
+                let position = self.rename_in(&mut locked, [from, to], source, target)?;
                 return Ok((true, position));
             }
         }
     }
 }
 
-impl Core {
-    /// The series under `key`, expired or not.
-    pub(crate) fn find(&self, key: &[u8]) -> Option<SeriesId> {
-        self.keys.find(self.keys.hash(key), key)
-    }
-
+impl Writer {
     fn rename_in(
         &self,
         locked: &mut Locked<'_>,
@@ -64,29 +54,33 @@ impl Core {
         source: SeriesId,
         target: Option<SeriesId>,
     ) -> Result<Position> {
-        let shard = self.shards.shard_of(source);
-        let place = self.shards.place_of(source);
+        let shard = self.core.shards.shard_of(source);
+        let place = self.core.shards.place_of(source);
         let key = Arc::<[u8]>::from(to);
         if let Some(series) = locked.state(shard).slab.get_mut(place) {
-            self.check_fits_log(to, &series.options(self.labels_of(source)))
+            self.core
+                .check_fits_log(to, &series.options(self.core.labels_of(source)))
                 .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
             series.key = key.clone();
         }
         if let Some(target) = target {
-            self.take_out(locked.state(self.shards.shard_of(target)), target);
+            self.core
+                .take_out(locked.state(self.core.shards.shard_of(target)), target);
         }
         let state = locked.state(shard);
-        if self.log().is_some() {
+        if self.core.log().is_some() {
             if let Some(target) = target {
                 state.group.delete_series(target);
             }
             state.group.rename(source, to);
         }
-        let logged = self.log_group(state);
-        self.keys.remove(self.keys.hash(from), from, source);
-        self.keys.insert(self.keys.hash(to), key, source);
+        let logged = self.core.log_group(state);
+        self.core
+            .keys
+            .remove(self.core.keys.hash(from), from, source);
+        self.core.keys.insert(self.core.keys.hash(to), key, source);
         // After the change: who reads the new count finds the new keys.
-        self.renames.fetch_add(1, Ordering::Release);
+        self.core.renames.fetch_add(1, Ordering::Release);
         logged
     }
 }

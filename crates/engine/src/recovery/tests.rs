@@ -1,6 +1,7 @@
 //! What the fuzz targets run, on bytes of golden files with a byte changed, and
 //! starts that no file of a young database brings about.
 
+use super::Recovery;
 use crate::io::sim::{SimDisk, SimRandom};
 use crate::observe::stages::Untimed;
 use crate::storage::files::fuzz::{read_manifest, read_series};
@@ -9,8 +10,8 @@ use latewood_model::limits::SERIES_MAX;
 use latewood_model::{SeriesId, SeriesOptions};
 use std::path::Path;
 
-const MANIFEST: &[u8] = include_bytes!("../../../tests/golden/manifest-v1.bin");
-const SERIES: &[u8] = include_bytes!("../../../tests/golden/series-v1.cat");
+const MANIFEST: &[u8] = include_bytes!("../../tests/golden/manifest-v1.bin");
+const SERIES: &[u8] = include_bytes!("../../tests/golden/series-v1.cat");
 
 #[test]
 fn changed_bytes_make_no_reader_panic() {
@@ -48,7 +49,7 @@ fn a_database_whose_ids_are_nearly_spent_starts_again() {
     for left in (0..SHARDS as u64).rev() {
         let next_id = u64::from(SERIES_MAX) - left;
         let db = open(&disk);
-        let published = db.core.publish(&mut |manifest| {
+        let published = db.parts().core.publish(&mut |manifest| {
             manifest.next_id = next_id;
             Ok(())
         });
@@ -56,8 +57,8 @@ fn a_database_whose_ids_are_nearly_spent_starts_again() {
         db.close().unwrap();
         // A start and a publication change nothing of it.
         let db = open(&disk);
-        db.core.publish(&mut |_| Ok(())).unwrap();
-        assert_eq!(db.core.manifest().next_id, next_id);
+        db.parts().core.publish(&mut |_| Ok(())).unwrap();
+        assert_eq!(db.parts().core.manifest().next_id, next_id);
         db.close().unwrap();
     }
     open(&disk);
@@ -68,7 +69,7 @@ fn of_several_series_with_one_key_the_one_that_got_it_last_stays() {
     let key = b"a";
     for last in 0..SHARDS as u32 {
         let db = open(&SimDisk::new());
-        let core = &db.core;
+        let core = &db.parts().core;
         for (number, shard) in core.shards.iter().enumerate() {
             let (state, options) = (&mut shard.lock(), SeriesOptions::default());
             // Any hash of the shard: a start makes the map of keys anew.
@@ -78,7 +79,7 @@ fn of_several_series_with_one_key_the_one_that_got_it_last_stays() {
         }
         let others = (0..SHARDS as u32).filter(|&id| id != last);
         let named: Vec<_> = others.chain([last]).map(SeriesId).collect();
-        let displaced = core.rebuild(&named);
+        let displaced = Recovery::of(db.parts()).rebuild(&named);
         assert_eq!(displaced.len(), SHARDS - 1);
         assert_eq!(
             core.keys.find(core.keys.hash(key), key),

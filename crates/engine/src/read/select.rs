@@ -1,0 +1,55 @@
+//! Series by their labels.
+//!
+//! Tested by `tests/labels_model.rs` against a scan, with threads too.
+
+use crate::index::{SeriesRef, order};
+use crate::read::Reader;
+use latewood_model::{Labels, Matcher, SeriesId};
+use roaring::RoaringBitmap;
+
+/// Series looked up before the shard's lock is given back.
+const LOOKS_MAX: usize = 256;
+
+impl Reader {
+    /// Those of `ids` that still exist, with their keys.
+    pub(crate) fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
+        let mut by_shard = vec![Vec::new(); self.core.shards.len()];
+        for id in ids {
+            by_shard[self.core.shards.shard_of(SeriesId(id))].push(SeriesId(id));
+        }
+        let mut found = Vec::with_capacity(ids.len() as usize);
+        for (shard, ids) in self.core.shards.iter().zip(by_shard) {
+            for some in ids.chunks(LOOKS_MAX) {
+                let state = shard.lock();
+                let overdue_ms = self.core.overdue_ms(&state);
+                state.touch_keys(some.iter().map(|&id| self.core.shards.place_of(id)));
+                found.extend(some.iter().filter_map(|&id| {
+                    let place = self.core.shards.place_of(id);
+                    if overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms)) {
+                        return None;
+                    }
+                    let series = state.slab.get(place)?;
+                    let key = series.key.clone();
+                    Some(SeriesRef { id, key })
+                }));
+            }
+        }
+        found
+    }
+}
+
+impl Reader {
+    /// As [`crate::Db::select`].
+    pub(crate) fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
+        let ids = self.core.index.current().select(matchers);
+        let mut found = self.resolve(&ids);
+        order::sort_by_key(&mut found);
+        found
+    }
+
+    /// As [`crate::Db::labels`].
+    pub(crate) fn labels(&self, series: &SeriesRef) -> Option<Labels> {
+        let shard = self.core.shards.shard_of(series.id);
+        self.core.index.labels(shard, series.id)
+    }
+}

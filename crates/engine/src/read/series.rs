@@ -1,0 +1,138 @@
+//! One series, read under its shard's lock with what rules write to it in place.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::format::rule::RuleInfo;
+use crate::query::RangeQuery;
+use crate::query::Sink;
+use crate::read::Reader;
+use crate::series::Series;
+use crate::series::rules::Links;
+use crate::series::rules::failed::FailedBuckets;
+use latewood_model::Sample;
+use latewood_model::SeriesId;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Reader {
+    /// Reads the series under `key` under its shard's lock. What rules write to
+    /// it is there.
+    pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&mut Series) -> T) -> Result<T> {
+        self.read_numbered(key, |series, _| read(series))
+    }
+
+    /// The same, for who needs its number too.
+    pub(crate) fn read_numbered<T>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&mut Series, SeriesId) -> T,
+    ) -> Result<T> {
+        self.read_rows(key, |series, id, _| read(series, id))
+    }
+
+    /// The same for who reads samples: some may be unread rows of a rule.
+    pub(crate) fn read_rows<T>(
+        &self,
+        key: &[u8],
+        read: impl FnOnce(&mut Series, SeriesId, &FailedBuckets) -> T,
+    ) -> Result<T> {
+        let found = self.core.lock_series(key);
+        let counter = if found.is_ok() {
+            &self.found
+        } else {
+            &self.missed
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        let (mut state, mut id) = found?;
+        let mut failed = FailedBuckets::default();
+        let series = state.slab.get(self.core.shards.place_of(id));
+        if let Some(source) = series.and_then(Series::source) {
+            drop(state);
+            self.rules.recompute_for_reader(source);
+            failed = self.rules.failed_buckets_of(source, id);
+            (state, id) = self.core.lock_series(key)?;
+        }
+        match state.slab.get_mut(self.core.shards.place_of(id)) {
+            Some(series) => Ok(read(series, id, &failed)),
+            None => Err(Error::new(ErrorKind::NoSuchKey, "the key does not exist")),
+        }
+    }
+}
+
+impl Reader {
+    /// As [`crate::Db::contains`].
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        match self.core.expiring.load(Ordering::Relaxed) {
+            0 => self.core.find(key).is_some(),
+            _ => self.core.lock_series(key).is_ok(),
+        }
+    }
+
+    /// As [`crate::Db::last_sample`].
+    pub(crate) fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
+        let newest = |series: &mut Series, _, failed: &FailedBuckets| failed.newest_of(series);
+        let last = self.read_rows(key, newest)??;
+        Ok(last.filter(|last| last.timestamp >= self.core.blocks.floor()))
+    }
+
+    /// As [`crate::Db::range`].
+    pub(crate) fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
+        self.view(key, query)?.run(query, sink)
+    }
+
+    /// As [`crate::Db::scan`].
+    pub(crate) fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
+        let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
+        let mut left = count.max(1);
+        while let Some(state) = self.core.shards.get(shard) {
+            let state = state.lock();
+            let overdue_ms = self.core.overdue_ms(&state);
+            let is_expired =
+                |place| overdue_ms.is_some_and(|now_ms| state.expiries.is_due(place, now_ms));
+            for (place, series) in state.slab.iter_from(place) {
+                if left == 0 {
+                    return (shard as u64) << 32 | place as u64;
+                }
+                let id = self.core.shards.id_of(shard, place);
+                if !is_expired(place) && !state.unnamed.contains(&id) {
+                    visit(&series.key);
+                    left -= 1;
+                }
+            }
+            shard += 1;
+            place = 0;
+        }
+        0
+    }
+
+    /// As [`crate::Db::rules_of`].
+    pub(crate) fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
+        let _core = &self.core;
+        let rules = self.read(key, |series| match series.links() {
+            Some(Links::Source(source)) => source.rules().to_vec(),
+            _ => Vec::new(),
+        })?;
+        let named = rules.into_iter().filter_map(|rule| {
+            let destination = self.rules.key_of(rule.destination)?;
+            Some(RuleInfo {
+                destination,
+                spec: rule.spec,
+            })
+        });
+        Ok(named.collect())
+    }
+
+    /// As [`crate::Db::source_of`].
+    pub(crate) fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
+        let _core = &self.core;
+        let source = self.read(key, |series| series.source())?;
+        Ok(source.and_then(|id| self.rules.key_of(id)))
+    }
+
+    /// As [`crate::Db::last_sample_latest`].
+    pub(crate) fn last_sample_latest(&self, key: &[u8]) -> Result<Option<Sample>> {
+        match self.rules.open_bucket_of(key)? {
+            Some(open) => Ok(Some(open)),
+            None => self.last_sample(key),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Removing series whose time has come: what their rules owe is computed first.
+
+use crate::base::error::Result;
+use crate::observe::observer::Work;
+use crate::rules::Rules;
+use crate::series::rules::Take;
+use crate::series::shard::ShardState;
+use latewood_model::SeriesId;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Series removed before the lock of their shard is given back.
+const SWEEP_MAX: usize = 256;
+
+impl Rules {
+    /// Removes the series under `key` if its time has come, so that a writer
+    /// finds no key there.
+    pub(crate) fn purge(&self, key: &[u8]) -> Result<()> {
+        if self.core.expiring.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        let Some((state, id)) = self.core.lock_slot(key) else {
+            return Ok(());
+        };
+        if !self.core.is_expired(&state, self.core.shards.place_of(id)) {
+            return Ok(());
+        }
+        drop(state);
+        // What closed before a source goes is in its destinations.
+        let _ = self.recompute(id, Take::All);
+        let Some((mut state, again)) = self.core.lock_slot(key) else {
+            return Ok(());
+        };
+        if again != id || !self.core.is_expired(&state, self.core.shards.place_of(id)) {
+            return Ok(());
+        }
+        let gone = self.expire_in(&mut state, id)?;
+        drop(state);
+        self.core.tell_expired(gone);
+        Ok(())
+    }
+
+    /// Removes the series `id`, whose time has come; its key.
+    pub(crate) fn expire_in(
+        &self,
+        state: &mut ShardState,
+        id: SeriesId,
+    ) -> Result<Option<Arc<[u8]>>> {
+        let Some(series) = state.slab.get(self.core.shards.place_of(id)) else {
+            return Ok(None);
+        };
+        let key = series.key.clone();
+        self.core.remove_in(state, &key, id)?;
+        state.counters.expired += 1;
+        Ok(Some(key))
+    }
+
+    /// Removes every series whose time has come.
+    pub(crate) fn sweep_expired(&self) -> Result<()> {
+        if self.core.expiring.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        self.core.check_writable()?;
+        let begun_ns = self.core.env.clock.monotonic_ns();
+        for number in 0..self.core.shards.len() {
+            while self.sweep_shard(number)? {}
+        }
+        let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
+        self.core.observer.note(Work::ExpireCycle, took_ns);
+        Ok(())
+    }
+
+    /// Removes some series of a shard; whether there may be more.
+    fn sweep_shard(&self, number: usize) -> Result<bool> {
+        let state = self.core.shards[number].lock();
+        let Some(now_ms) = self.core.overdue_ms(&state) else {
+            return Ok(false);
+        };
+        let places: Vec<usize> = state.expiries.due(now_ms).take(SWEEP_MAX).collect();
+        drop(state);
+        for place in &places {
+            // What closed before a source goes is in its destinations.
+            let _ = self.recompute(self.core.shards.id_of(number, *place), Take::All);
+        }
+        let mut state = self.core.shards[number].lock();
+        let mut gone = Vec::with_capacity(places.len());
+        for place in &places {
+            let id = self.core.shards.id_of(number, *place);
+            if !state.expiries.is_due(*place, now_ms) {
+                continue;
+            }
+            gone.extend(self.expire_in(&mut state, id)?);
+        }
+        drop(state);
+        self.core.tell_expired(gone);
+        Ok(places.len() == SWEEP_MAX)
+    }
+}

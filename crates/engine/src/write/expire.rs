@@ -1,0 +1,58 @@
+//! Expiry times: EXPIRE, PERSIST and their like.
+
+use crate::base::error::Result;
+use crate::keyspace::expiry::{ExpireIf, Expiry};
+use crate::log::Position;
+use crate::write::Writer;
+
+impl Writer {
+    /// As [`crate::Db::expire`].
+    pub(crate) fn expire(
+        &self,
+        key: &[u8],
+        at_ms: i64,
+        only: ExpireIf,
+    ) -> Result<(Expiry, Position)> {
+        let core = &self.core;
+        core.check_writable()?;
+        if at_ms <= core.env.clock.now_ms() {
+            // What closed before a source goes is in its destinations.
+            let _ = self.rules.recompute_key(key);
+        }
+        let (mut state, id) = core.lock_series(key)?;
+        let place = core.shards.place_of(id);
+        if !only.allows(state.expiries.get(place), at_ms) {
+            return Ok((Expiry::Kept, Position::default()));
+        }
+        if at_ms <= core.env.clock.now_ms() {
+            let position = core.remove_in(&mut state, key, id)?;
+            return Ok((Expiry::Removed, position));
+        }
+        core.set_expiry(&mut state, id, Some(at_ms));
+        Ok((Expiry::Set, core.log_group(&mut state)?))
+    }
+
+    /// As [`crate::Db::persist`].
+    pub(crate) fn persist(&self, key: &[u8]) -> Result<(bool, Position)> {
+        let core = &self.core;
+        core.check_writable()?;
+        let (mut state, id) = core.lock_series(key)?;
+        if state.expiries.get(core.shards.place_of(id)).is_none() {
+            return Ok((false, Position::default()));
+        }
+        core.set_expiry(&mut state, id, None);
+        Ok((true, core.log_group(&mut state)?))
+    }
+
+    /// As [`crate::Db::remove_expired`].
+    pub(crate) fn remove_expired(&self, key: &[u8]) -> Result<()> {
+        self.core.check_writable()?;
+        self.rules.purge(key)
+    }
+
+    /// As [`crate::Db::expires_at`].
+    pub(crate) fn expires_at(&self, key: &[u8]) -> Result<Option<i64>> {
+        let (state, id) = self.core.lock_series(key)?;
+        Ok(state.expiries.get(self.core.shards.place_of(id)))
+    }
+}

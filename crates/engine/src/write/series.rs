@@ -1,0 +1,119 @@
+//! Series as wholes: creating, altering and removing them, and deleting samples.
+
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::keyspace::admission::admit_write;
+use crate::keyspace::core::check_options;
+use crate::log::Position;
+use crate::observe::stages::Untimed;
+use crate::series::Deleted;
+use crate::write::Writer;
+use latewood_model::{SeriesOptions, Timestamp};
+
+impl Writer {
+    /// As [`crate::Db::create`].
+    pub(crate) fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
+        check_options(options)?;
+        let core = &self.core;
+        core.check_key(key)?;
+        admit_write(&self.core)?;
+        self.rules.purge(key)?;
+        let hash = core.keys.hash(key);
+        let mut state = core.shards[core.shards.shard_of_hash(hash)].lock();
+        if core.keys.find(hash, key).is_some() {
+            return Err(Error::new(ErrorKind::KeyExists, "key already exists"));
+        }
+        match core.create_in(&mut state, key, hash, options, &mut Untimed) {
+            Ok(_) => core.log_group(&mut state),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// As [`crate::Db::alter`].
+    pub(crate) fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
+        check_options(options)?;
+        self.alter_with(key, |old| *old = options.clone())
+    }
+
+    /// As [`crate::Db::alter_with`].
+    pub(crate) fn alter_with(
+        &self,
+        key: &[u8],
+        change: impl FnOnce(&mut SeriesOptions),
+    ) -> Result<Position> {
+        admit_write(&self.core)?;
+        self.rules.recompute_key(key)?;
+        let (mut guard, id) = self.core.lock_series(key)?;
+        let state = &mut *guard;
+        let place = self.core.shards.place_of(id);
+        if let Some(series) = state.slab.get_mut(place) {
+            let mut options = series.options(self.core.labels_of(id));
+            change(&mut options);
+            check_options(&options)?;
+            self.core
+                .check_fits_log(key, &options)
+                .map_err(|refusal| Error::new(ErrorKind::Limit, refusal.to_string()))?;
+            series.set_options(&options, &mut state.sealer)?;
+            state.recount(place);
+            self.core.index_labels(id, Some(&options.labels));
+            if self.core.log().is_some() {
+                state.group.alter(id, &options);
+            }
+        }
+        state.note_rules(place);
+        self.core.log_group(state)
+    }
+
+    /// As [`crate::Db::delete_range`].
+    pub(crate) fn delete_range(
+        &self,
+        key: &[u8],
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<(u64, Position)> {
+        self.core.check_writable()?;
+        self.rules.recompute_key(key)?;
+        let (mut guard, id) = self.core.lock_series(key)?;
+        let state = &mut *guard;
+        let place = self.core.shards.place_of(id);
+        // Nobody sees what is older.
+        let from = from.max(self.core.blocks.floor());
+        let deleted = match state.slab.get_mut(place) {
+            Some(series) => {
+                series.check_rules_keep(from)?;
+                let deleted = series.delete_range(from, to, &mut state.sealer)?;
+                state.recount(place);
+                deleted
+            }
+            None => Deleted::default(),
+        };
+        if self.core.log().is_some() {
+            state.group.delete_range(id, from, to);
+        }
+        state.note_rules(place);
+        let position = self.core.log_group(state)?;
+        drop(guard);
+        let counted = deleted.count().map_err(|error| {
+            let text = format!("the samples are deleted, but not counted: {error}");
+            Error::new(error.kind(), text)
+        })?;
+        Ok((counted, position))
+    }
+
+    /// As [`crate::Db::remove`].
+    pub(crate) fn remove(&self, keys: &[&[u8]]) -> Result<(u64, Position)> {
+        let core = &self.core;
+        core.check_writable()?;
+        let (mut removed, mut position) = (0, Position::default());
+        for &key in keys {
+            // What closed before its source goes is in the destination. Samples
+            // that cannot be read are no reason to keep a series.
+            let _ = self.rules.recompute_key(key);
+            let Ok((mut state, id)) = core.lock_series(key) else {
+                continue;
+            };
+            position = position.max(core.remove_in(&mut state, key, id)?);
+            removed += 1;
+        }
+        Ok((removed, position))
+    }
+}
