@@ -116,19 +116,19 @@ impl Workers {
 
 /// Brings the labels of new series into the index.
 fn run_index(core: &Core) {
-    while core.signals.wait_index(IDLE_TURN) {
+    while core.observe.signals.wait_index(IDLE_TURN) {
         core.index.apply();
     }
 }
 
 /// Removes what expired. An error halts the log, which tells every writer.
 fn run_expiry(core: &Core, rules: &Rules) {
-    while core.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {}
+    while core.observe.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {}
 }
 
 /// Brings destinations up to date that nobody reads meanwhile.
 fn run_rules(core: &Core, rules: &Rules) {
-    while core.signals.sleep(RULES_TICK) {
+    while core.observe.signals.sleep(RULES_TICK) {
         if core.check_writable().is_ok() {
             rules.recompute_noted();
         }
@@ -138,7 +138,7 @@ fn run_rules(core: &Core, rules: &Rules) {
 /// Keeps the log ready: its next segment, its old ones, room for both.
 fn run_log(core: &Core) {
     let Some(wal) = core.log() else { return };
-    while core.signals.sleep(LOG_TICK) {
+    while core.observe.signals.sleep(LOG_TICK) {
         // Errors halt the log, which tells every writer; there is nobody to
         // tell here.
         let halted = wal.background_tick().is_err();
@@ -156,7 +156,7 @@ fn run_sync(core: &Core) {
     let Some(wal) = core.log() else { return };
     let interval = Duration::from_millis(core.options.sync_interval_ms);
     let mut left = interval;
-    while core.signals.sleep(left) {
+    while core.observe.signals.sleep(left) {
         let began_ns = core.env.clock.monotonic_ns();
         if wal.sync_to(wal.written()).is_err() {
             return;

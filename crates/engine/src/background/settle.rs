@@ -12,7 +12,7 @@ const TURNS_MAX: u32 = 30;
 pub(crate) fn run(core: &Core, settler: &Settler) {
     let mut encoder = Encoder::new();
     let mut turned_ns = core.env.clock.monotonic_ns();
-    while core.signals.wait_settle(IDLE_TURN / 4) {
+    while core.observe.signals.wait_settle(IDLE_TURN / 4) {
         let lock = settler.lock();
         let now_ns = core.env.clock.monotonic_ns();
         if u128::from(now_ns.saturating_sub(turned_ns)) >= IDLE_TURN.as_nanos() {

@@ -24,7 +24,7 @@ impl Db {
         let end = flusher.log_end().0;
         flusher.asked.fetch_max(end, Ordering::Relaxed);
         flusher.requests.fetch_add(1, Ordering::Release);
-        self.parts.core.signals.wake_flusher();
+        self.parts.core.observe.signals.wake_flusher();
     }
 
     /// Sets how long samples may be in memory and in no block; see
@@ -59,7 +59,7 @@ impl Db {
     /// `Invalid` while compaction is paused; `Io` and `Corrupt` where a block
     /// cannot be read or written: what was done until then stays done.
     pub fn merge(&self) -> Result<()> {
-        if self.parts.core.signals.is_merging_paused() {
+        if self.parts.core.observe.signals.is_merging_paused() {
             return Err(Error::new(ErrorKind::Invalid, "compaction is paused"));
         }
         self.parts.merger.merge_all()
@@ -82,7 +82,7 @@ impl Db {
     /// # Errors
     /// `Invalid` while compaction is paused.
     pub fn merge_soon(&self) -> Result<()> {
-        if self.parts.core.signals.is_merging_paused() {
+        if self.parts.core.observe.signals.is_merging_paused() {
             return Err(Error::new(ErrorKind::Invalid, "compaction is paused"));
         }
         self.parts.merger.asked.store(true, Ordering::Relaxed);
@@ -92,12 +92,12 @@ impl Db {
     /// Stops compaction in the background, in the middle of a job too, until
     /// [`Db::resume_merging`]. Samples still expire for readers.
     pub fn pause_merging(&self) {
-        self.parts.core.signals.pause_merging(true);
+        self.parts.core.observe.signals.pause_merging(true);
     }
 
     /// Lets compaction go on.
     pub fn resume_merging(&self) {
-        self.parts.core.signals.pause_merging(false);
+        self.parts.core.observe.signals.pause_merging(false);
     }
 
     /// How compaction goes.
@@ -131,6 +131,6 @@ impl Db {
     /// The timestamp from which on samples are kept: what is older went by age
     /// or for the disk budget and is not taken any more. 0 where nothing went.
     pub fn floor(&self) -> Timestamp {
-        self.parts.core.blocks.floor().max(0)
+        self.parts.core.store.blocks.floor().max(0)
     }
 }

@@ -82,7 +82,7 @@ impl Db {
                 ),
             ));
         }
-        let cell = &self.parts.core.disk_budget.budget_bytes;
+        let cell = &self.parts.core.store.disk_budget.budget_bytes;
         cell.store(budget_bytes, Ordering::Relaxed);
         self.parts.core.look_at_disk();
         Ok(())
@@ -90,12 +90,12 @@ impl Db {
 
     /// The disk budget; 0 is no limit.
     pub fn disk_budget(&self) -> u64 {
-        self.parts.core.disk_budget.budget_bytes()
+        self.parts.core.store.disk_budget.budget_bytes()
     }
 
     /// What the disk budget has seen.
     pub fn disk_budget_stats(&self) -> DiskBudgetStats {
-        let room = &self.parts.core.disk_budget;
+        let room = &self.parts.core.store.disk_budget;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         DiskBudgetStats {
             budget_bytes: room.budget_bytes(),
@@ -120,7 +120,7 @@ impl Db {
         let cache_bytes = self.parts.core.budget.cache_bytes();
         self.parts.core.store.cache.set_capacity(cache_bytes);
         self.parts.core.look_at_memory();
-        self.parts.core.signals.wake_flusher();
+        self.parts.core.observe.signals.wake_flusher();
     }
 
     /// The memory budget; 0 is no limit.

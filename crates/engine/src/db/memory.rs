@@ -65,7 +65,8 @@ impl Db {
             key_map_bytes: core.keys.memory_bytes(),
             index_bytes,
             log_buffer_bytes: shards.map(|shard| shard.lock().group.memory_bytes()).sum(),
-            block_bytes: core.blocks.get().memory_bytes() + core.store.cache.held_bytes() as usize,
+            block_bytes: core.store.blocks.get().memory_bytes()
+                + core.store.cache.held_bytes() as usize,
         }
     }
 

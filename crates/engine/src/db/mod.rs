@@ -107,7 +107,7 @@ impl Db {
 
     /// What series get when their creator does not say.
     pub fn defaults(&self) -> Arc<Defaults> {
-        self.parts.core.defaults()
+        self.parts.core.defaults.get()
     }
 
     /// Changes what new series get, and the policy of series without their own.
@@ -115,7 +115,7 @@ impl Db {
     /// # Errors
     /// `Invalid` where an option is out of its range.
     pub fn set_defaults(&self, defaults: Defaults) -> Result<()> {
-        self.parts.core.change_defaults(|held| *held = defaults)
+        self.parts.core.defaults.change(|held| *held = defaults)
     }
 
     /// Changes some of what new series get and keeps the rest, whoever else
@@ -124,7 +124,7 @@ impl Db {
     /// # Errors
     /// `Invalid` where an option is out of its range; nothing changes then.
     pub fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
-        self.parts.core.change_defaults(change)
+        self.parts.core.defaults.change(change)
     }
 
     /// Appends a batch. `scratch` then has an outcome for each sample, in
@@ -138,7 +138,11 @@ impl Db {
     /// batch may be acknowledged, though readers may see part of it until the
     /// database is opened again.
     pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
-        self.append_timed(batch, scratch, self.parts.core.stages.due().as_mut())
+        self.append_timed(
+            batch,
+            scratch,
+            self.parts.core.observe.stages.due().as_mut(),
+        )
     }
 
     /// The same for who decides himself whether the batch is timed, because he
@@ -164,7 +168,7 @@ impl Db {
     /// # Errors
     /// `Halted` or `Io`: then it may not be on disk, and never will be.
     pub fn sync_to(&self, position: Position) -> Result<()> {
-        let timed = self.parts.core.stages.watch();
+        let timed = self.parts.core.observe.stages.watch();
         let synced = self.parts.core.sync_to(position);
         if let Some(mut timed) = timed {
             timed.end_for(Stage::SyncWait, 1);
@@ -281,7 +285,7 @@ impl Db {
     /// # Errors
     /// Those of the log; the database is closed all the same.
     pub fn close(mut self) -> Result<()> {
-        self.workers.stop(&self.parts.core.signals);
+        self.workers.stop(&self.parts.core.observe.signals);
         match self.parts.core.log() {
             Some(wal) => wal.close(),
             // What is in no block now is nowhere.
@@ -292,6 +296,6 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        self.workers.stop(&self.parts.core.signals);
+        self.workers.stop(&self.parts.core.observe.signals);
     }
 }

@@ -12,6 +12,7 @@ impl Db {
     pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
         self.parts
             .core
+            .observe
             .observer
             .notice
             .set(Box::new(notice))
@@ -22,6 +23,6 @@ impl Db {
 impl Db {
     /// How long the stages of its writes take.
     pub fn stages(&self) -> &Stages {
-        &self.parts.core.stages
+        &self.parts.core.observe.stages
     }
 }

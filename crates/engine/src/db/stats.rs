@@ -102,7 +102,7 @@ impl Db {
     /// `NoSuchKey`, `Corrupt`.
     pub fn info(&self, key: &[u8]) -> Result<SeriesInfo> {
         let (whole, mut info) = self.reader.read_numbered(key, |series, id| {
-            let floor = self.parts.core.blocks.floor();
+            let floor = self.parts.core.store.blocks.floor();
             let info = SeriesInfo {
                 total_samples: 0,
                 memory: series.memory(),

@@ -73,6 +73,14 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     (n == 1 || value >> (7 * (n - 1)) != 0).then_some(value)
 }
 
+/// A length and so many bytes.
+pub(crate) fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(take(bytes)?).ok()?;
+    let (taken, rest) = bytes.split_at_checked(len)?;
+    *bytes = rest;
+    Some(taken)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

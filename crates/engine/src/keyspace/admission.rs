@@ -71,7 +71,7 @@ fn wait_for_memory(core: &Core) -> Result<()> {
                 _ => Ok(()),
             };
         }
-        core.signals.wake_flusher();
+        core.observe.signals.wake_flusher();
         let mut turn = budget.turn.lock();
         budget.eased.wait_for(&mut turn, TURN);
         drop(turn);
@@ -91,7 +91,7 @@ fn refuse_for_memory(core: &Core) -> Error {
     let limit = core.budget.limit_bytes();
     let message = format!("the process holds {used} bytes of memory, its budget is {limit}");
     let text = format_args!("writes are refused: {message}");
-    core.notices.tell(About::Memory, text);
+    core.observe.notices.tell(About::Memory, text);
     Error::new(ErrorKind::OutOfMemory, message)
 }
 
@@ -101,7 +101,7 @@ fn refuse_for_memory(core: &Core) -> Error {
 /// `DiskBudget`. The caller holds no lock.
 #[inline]
 pub(crate) fn check_disk_budget(core: &Core) -> Result<()> {
-    match core.disk_budget.is_spent() {
+    match core.store.disk_budget.is_spent() {
         false => Ok(()),
         true => wait_for_disk(core),
     }
@@ -113,7 +113,7 @@ fn wait_for_disk(core: &Core) -> Result<()> {
         // Whoever drives the database makes room.
         return Ok(());
     }
-    let room = &core.disk_budget;
+    let room = &core.store.disk_budget;
     let begun_ns = core.env.clock.monotonic_ns();
     let mut waited_ns = 0;
     let outcome = loop {
@@ -125,8 +125,8 @@ fn wait_for_disk(core: &Core) -> Result<()> {
             room.waited_in_vain.store(true, Ordering::Relaxed);
             break Err(refuse_for_disk(core));
         }
-        core.signals.wake_flusher();
-        core.signals.wake_merger();
+        core.observe.signals.wake_flusher();
+        core.observe.signals.wake_merger();
         let mut turn = room.turn.lock();
         room.eased.wait_for(&mut turn, TURN);
         drop(turn);
@@ -140,11 +140,14 @@ fn wait_for_disk(core: &Core) -> Result<()> {
 }
 
 fn refuse_for_disk(core: &Core) -> Error {
-    core.disk_budget.refused.fetch_add(1, Ordering::Relaxed);
-    let budget = core.disk_budget.budget_bytes();
+    core.store
+        .disk_budget
+        .refused
+        .fetch_add(1, Ordering::Relaxed);
+    let budget = core.store.disk_budget.budget_bytes();
     let usage = core.disk_usage();
     let (blocks, log, others) = (usage.blocks, usage.log, usage.others);
-    let paused = match core.signals.is_merging_paused() {
+    let paused = match core.observe.signals.is_merging_paused() {
         true => "; compaction is paused, so nothing goes",
         false => "",
     };
@@ -153,6 +156,6 @@ fn refuse_for_disk(core: &Core) -> Error {
          series files and quarantine {others}{paused}"
     );
     let text = format_args!("writes are refused: {message}");
-    core.notices.tell(About::Disk, text);
+    core.observe.notices.tell(About::Disk, text);
     Error::new(ErrorKind::DiskBudget, message)
 }

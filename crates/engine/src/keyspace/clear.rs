@@ -7,16 +7,13 @@
 
 use crate::base::error::Result;
 use crate::keyspace::core::Core;
-use crate::keyspace::publish::{Published, Store};
+use crate::keyspace::store::{Published, Store};
 use crate::log::Position;
 use crate::series::shard::ShardState;
-use crate::storage::block::BlockSet;
 use crate::storage::files::directory::paths;
 use latewood_model::Timestamp;
 use parking_lot::MutexGuard;
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Published {
@@ -46,13 +43,13 @@ impl Core {
     /// Those of the log and of [`Core::publish`].
     pub(crate) fn clear(&self) -> Result<Position> {
         let mut published = self.store.published.lock();
-        let floor = self.floor_by_clock();
+        let floor = self.store.floor_by_clock();
         let mut states: Vec<MutexGuard<'_, ShardState>> = self.shards.lock_all();
         self.keys.clear();
         states.iter_mut().for_each(|state| state.clear_series());
-        self.set_no_blocks(floor);
+        self.store.set_no_blocks(floor);
         self.index.clear();
-        self.expiring.store(0, Ordering::Relaxed);
+        self.shards.expiring.store(0, Ordering::Relaxed);
         if self.log().is_some() {
             states[0].group.flush_all();
         }
@@ -67,46 +64,5 @@ impl Core {
             wal.trim(position)?;
         }
         Ok(position)
-    }
-
-    /// Removes all that files hold when a start meets the group at `position`,
-    /// which removed it and which no manifest knows of yet. No floor is left:
-    /// samples behind that group may be of any age. No shard may be locked.
-    pub(crate) fn clear_files(&self, position: Position) {
-        let mut published = self.store.published.lock();
-        published.forget(self.store.dir(), position, Timestamp::MIN);
-        self.set_no_blocks(Timestamp::MIN);
-    }
-
-    /// Takes only the floor away, where some files hold what came later.
-    pub(crate) fn drop_floor(&self) {
-        let mut published = self.store.published.lock();
-        published.manifest.floor = Timestamp::MIN;
-        let held = self.blocks.get();
-        self.blocks.set(Arc::new(BlockSet {
-            flush: held.flush,
-            floor: Timestamp::MIN,
-            partitions: held.partitions.clone(),
-        }));
-    }
-
-    fn set_no_blocks(&self, floor: Timestamp) {
-        self.blocks.set(Arc::new(BlockSet {
-            flush: self.blocks.get().flush,
-            floor,
-            partitions: BTreeMap::new(),
-        }));
-    }
-
-    /// Where the floor of an empty database is: as far back as `retention_ms`
-    /// says, or nowhere.
-    pub(crate) fn floor_by_clock(&self) -> Timestamp {
-        match self.store.retention_ms.load(Ordering::Relaxed) {
-            0 => Timestamp::MIN,
-            retention_ms => {
-                let retention = i64::try_from(retention_ms).unwrap_or(i64::MAX);
-                self.env.clock.now_ms().saturating_sub(retention)
-            }
-        }
     }
 }

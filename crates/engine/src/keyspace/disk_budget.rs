@@ -178,11 +178,11 @@ impl DiskBudget {
 impl Core {
     /// What all files take now.
     pub(crate) fn disk_usage(&self) -> Usage {
-        let set = self.blocks.get();
+        let set = self.store.blocks.get();
         let blocks = set.partitions.values();
         let blocks = blocks.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
         let wal = self.log().map(|wal| wal.stats()).unwrap_or_default();
-        let room = &self.disk_budget;
+        let room = &self.store.disk_budget;
         Usage {
             blocks: blocks.map(|block| on_disk(block.meta().len_bytes)).sum(),
             log: wal.bytes_on_disk,
@@ -199,9 +199,9 @@ impl Core {
     /// Hears of bytes that a writer takes, and looks once they are many.
     #[inline]
     pub(crate) fn note_growth(&self, bytes: usize) {
-        let budget = self.disk_budget.budget_bytes();
+        let budget = self.store.disk_budget.budget_bytes();
         if budget > 0 {
-            let grown = &self.disk_budget.grown_bytes;
+            let grown = &self.store.disk_budget.grown_bytes;
             let before = grown.fetch_add(bytes as u64, Ordering::Relaxed);
             if before + bytes as u64 > budget / LOOK_SHARE {
                 self.look_at_disk();
@@ -211,7 +211,10 @@ impl Core {
 
     /// Looks how much the files take.
     pub(crate) fn look_at_disk(&self) {
-        let (room, budget) = (&self.disk_budget, self.disk_budget.budget_bytes());
+        let (room, budget) = (
+            &self.store.disk_budget,
+            self.store.disk_budget.budget_bytes(),
+        );
         room.grown_bytes.store(0, Ordering::Relaxed);
         let is_spent = budget > 0 && self.disk_usage().is_over(budget);
         if room.is_spent.swap(is_spent, Ordering::Relaxed) && !is_spent {

@@ -64,8 +64,8 @@ impl Core {
     pub(crate) fn note_expiry(&self, state: &mut ShardState, id: SeriesId, at_ms: Option<i64>) {
         let old_ms = state.expiries.set(self.shards.place_of(id), at_ms);
         let (had, has) = (usize::from(old_ms.is_some()), usize::from(at_ms.is_some()));
-        self.expiring.fetch_add(has, Ordering::Relaxed);
-        self.expiring.fetch_sub(had, Ordering::Relaxed);
+        self.shards.expiring.fetch_add(has, Ordering::Relaxed);
+        self.shards.expiring.fetch_sub(had, Ordering::Relaxed);
     }
 
     /// The time, if some series of the shard should be gone by it.
@@ -85,7 +85,7 @@ impl Core {
 
     /// Series that should be gone by now and are still there. Linear in them.
     pub(crate) fn overdue_count(&self) -> usize {
-        if self.expiring.load(Ordering::Relaxed) == 0 {
+        if self.shards.expiring.load(Ordering::Relaxed) == 0 {
             return 0;
         }
         let count = |state: &ShardState| {

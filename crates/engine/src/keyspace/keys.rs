@@ -18,6 +18,7 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use std::hash::BuildHasher;
 use std::hint::black_box;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 const SHARDS: usize = 16;
 const SHARD_BITS: u32 = SHARDS.trailing_zeros();
@@ -49,6 +50,8 @@ struct Shard(RwLock<Table<Entry>>);
 
 /// All keys of a database.
 pub(crate) struct Keys {
+    /// Renames so far; see [`crate::write::rename`].
+    pub(crate) renames: AtomicU64,
     shards: [Shard; SHARDS],
     state: FixedState,
 }
@@ -58,6 +61,7 @@ impl Keys {
     /// nobody can prepare keys that collide.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
+            renames: AtomicU64::new(0),
             shards: std::array::from_fn(|_| Shard(RwLock::new(Table::new(PARTS)))),
             state: FixedState::with_seed(seed),
         }

@@ -8,7 +8,7 @@ impl Core {
     /// lock of its shard is held.
     pub(crate) fn index_labels(&self, id: SeriesId, labels: Option<&Labels>) {
         if self.index.note(self.shards.shard_of(id), id, labels) {
-            self.signals.wake_indexer();
+            self.observe.signals.wake_indexer();
         }
     }
 

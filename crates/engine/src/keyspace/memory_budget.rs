@@ -358,7 +358,7 @@ impl Core {
                 self.note_growth(self.budget.step() as usize);
             }
             if self.budget.wants_flush() {
-                self.signals.wake_flusher();
+                self.observe.signals.wake_flusher();
             }
         }
     }
@@ -425,7 +425,7 @@ impl Core {
                 let text = format_args!(
                     "new series are refused: those there are fill the memory budget of {limit} bytes"
                 );
-                self.notices.tell(About::Memory, text);
+                self.observe.notices.tell(About::Memory, text);
                 Err(Refusal::OutOfMemory)
             }
             false => Ok(()),

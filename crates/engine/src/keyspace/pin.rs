@@ -14,7 +14,7 @@
 
 use crate::base::error::Result;
 use crate::base::names;
-use crate::keyspace::core::Core;
+use crate::keyspace::store::Store;
 use crate::log::{Log, LogPin};
 use crate::storage::files::directory::{paths, read_manifest};
 use crate::storage::files::manifest::Manifest;
@@ -22,21 +22,21 @@ use std::path::PathBuf;
 
 /// While it lives, the files that a manifest names stay.
 pub(crate) struct FilesPin<'a> {
-    core: &'a Core,
+    store: &'a Store,
     /// The manifest as it is on disk, if there is one.
     pub(crate) manifest: Option<Manifest>,
     paths: Vec<PathBuf>,
 }
 
-impl Core {
+impl Store {
     /// Pins the files of the manifest on disk and the log at the same moment.
     /// No shard may be locked.
     ///
     /// # Errors
     /// `Io`, `Corrupt` where the manifest cannot be read.
     pub(crate) fn pin<'a>(&'a self, wal: &'a Log) -> Result<(FilesPin<'a>, LogPin<'a>)> {
-        let dir = self.store.dir();
-        let mut published = self.store.published.lock();
+        let dir = self.dir();
+        let mut published = self.published.lock();
         // Not the one in memory: that may know of a removal of everything
         // already, whose manifest could not be written.
         let manifest = read_manifest(&self.env, dir)?.transpose();
@@ -46,7 +46,7 @@ impl Core {
             *published.pinned.entry(path.clone()).or_insert(0) += 1;
         }
         let files = FilesPin {
-            core: self,
+            store: self,
             manifest,
             paths,
         };
@@ -63,7 +63,7 @@ impl FilesPin<'_> {
 
 impl Drop for FilesPin<'_> {
     fn drop(&mut self) {
-        let mut published = self.core.store.published.lock();
+        let mut published = self.store.published.lock();
         for path in &self.paths {
             if let Some(pins) = published.pinned.get_mut(path) {
                 *pins -= 1;
@@ -72,6 +72,6 @@ impl Drop for FilesPin<'_> {
                 }
             }
         }
-        published.remove_unnamed(&self.core.env);
+        published.remove_unnamed(&self.store.env);
     }
 }

@@ -79,7 +79,7 @@ impl Settler {
             for shard in 0..self.core.shards.len() {
                 settled |= self.settle_next(settler, shard, encoder)?;
             }
-            if !settled || self.core.signals.stopped() {
+            if !settled || self.core.observe.signals.stopped() {
                 return Ok(());
             }
         }
@@ -130,7 +130,7 @@ impl Settler {
         let begun_ns = self.core.env.clock.monotonic_ns();
         let settled = job.run(encoder);
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        self.core.observer.note(Work::Settle, took_ns);
+        self.core.observe.observer.note(Work::Settle, took_ns);
         let mut guard = self.core.shards[shard].lock();
         let state = &mut *guard;
         let settled = match settled {
@@ -202,7 +202,7 @@ impl Core {
             Pressure::None => {}
             Pressure::Ready => {
                 if state.queue.ready(series, place) {
-                    self.signals.wake_settler();
+                    self.observe.signals.wake_settler();
                 }
             }
             Pressure::Overdue => {
@@ -224,7 +224,7 @@ impl Core {
     pub(crate) fn tell_unsettled(&self, key: &[u8], error: &Error) {
         let key = shown_key(key);
         let text = format_args!("late samples of series {key} cannot be settled: {error}");
-        self.notices.tell(About::Settle, text);
+        self.observe.notices.tell(About::Settle, text);
     }
 }
 

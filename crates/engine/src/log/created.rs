@@ -9,8 +9,9 @@
 //!
 //! Tested by `tests/log_group.rs`.
 
+use crate::format::varint::take_bytes;
 use crate::format::varint::{VARINT_BYTES_MAX, put, take, unzigzag, zigzag};
-use crate::log::record::{CONTROL, CONTROL_SHIFT, kind, take_bytes};
+use crate::log::record::{CONTROL, CONTROL_SHIFT, kind};
 use latewood_model::limits::KEY_BYTES_MAX;
 use latewood_model::{Labels, SeriesId, SeriesOptions};
 
@@ -23,7 +24,7 @@ const FIXED_BYTES_MAX: usize = 1 + 4 * VARINT_BYTES_MAX;
 
 /// The creation before, which the next one may be like.
 #[derive(Clone, Debug, Default)]
-pub(in crate::log) struct Created {
+pub(crate) struct Created {
     /// None came yet.
     is_none: bool,
     id: u32,
@@ -35,7 +36,7 @@ pub(in crate::log) struct Created {
 
 impl Created {
     /// No creation yet.
-    pub(in crate::log) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self {
             is_none: true,
             ..Self::default()
@@ -48,7 +49,7 @@ impl Created {
     }
 
     /// Remembers a creation.
-    pub(in crate::log) fn note(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) {
+    pub(crate) fn note(&mut self, id: SeriesId, key: &[u8], options: &SeriesOptions) {
         self.key.clear();
         self.key.extend_from_slice(key);
         self.labels.clear();
@@ -60,7 +61,7 @@ impl Created {
 
     /// Whether a series with these options can be told by its difference, but
     /// for its label names.
-    pub(in crate::log) fn has_options_of(&self, options: &SeriesOptions) -> bool {
+    pub(crate) fn has_options_of(&self, options: &SeriesOptions) -> bool {
         let bits = |options: &SeriesOptions| options.ignore.max_value_diff.to_bits();
         !self.is_none
             && self.options.retention_ms == options.retention_ms
@@ -72,7 +73,7 @@ impl Created {
     }
 
     /// Bytes that [`Created::put`] may write for such a creation.
-    pub(in crate::log) fn put_bytes_max(key: &[u8], options: &SeriesOptions) -> usize {
+    pub(crate) fn put_bytes_max(key: &[u8], options: &SeriesOptions) -> usize {
         // A value takes a byte and perhaps an integer more; as stored, names
         // and lengths take more than the one, and a long value than the other.
         FIXED_BYTES_MAX + key.len() + 2 * options.labels.as_bytes().len()
@@ -81,7 +82,7 @@ impl Created {
     /// Writes a creation to `out` from `at` on as its difference from this one;
     /// the end of it, or `None` where they differ in more than key and label
     /// values.
-    pub(in crate::log) fn put(
+    pub(crate) fn put(
         &self,
         out: &mut [u8],
         mut at: usize,
@@ -110,7 +111,7 @@ impl Created {
 
     /// Reads a creation that is told by its difference from this one, and
     /// remembers it.
-    pub(in crate::log) fn take(&mut self, bytes: &mut &[u8]) -> Option<SeriesId> {
+    pub(crate) fn take(&mut self, bytes: &mut &[u8]) -> Option<SeriesId> {
         if self.is_none {
             return None;
         }
@@ -135,12 +136,12 @@ impl Created {
     }
 
     /// The key of the creation.
-    pub(in crate::log) fn key(&self) -> &[u8] {
+    pub(crate) fn key(&self) -> &[u8] {
         &self.key
     }
 
     /// The options of the creation, where they are within the limits.
-    pub(in crate::log) fn options(&self) -> Option<SeriesOptions> {
+    pub(crate) fn options(&self) -> Option<SeriesOptions> {
         Some(SeriesOptions {
             labels: Labels::from_bytes(&self.labels).ok()?,
             ..self.options.clone()

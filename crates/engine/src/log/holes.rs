@@ -13,26 +13,9 @@ use crate::base::error::Result;
 use crate::log::found::FoundSegment;
 use crate::log::group::HEADER_BYTES;
 use crate::log::reader::SegmentReader;
+use crate::log::report::LogHole;
 use crate::log::segment::{DATA_OFFSET, SegmentHeader};
 use crate::log::walk::Walk;
-use std::path::PathBuf;
-
-/// Groups of the log that were durable and are lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogHole {
-    /// The segment that has the damage, or the one behind a missing one.
-    pub segment: PathBuf,
-    /// Where in it.
-    pub offset: u64,
-    /// Bytes that stand in place of the lost groups.
-    pub len_bytes: u64,
-    /// The sequence of the first lost group.
-    pub first: u64,
-    /// How many are lost; 0 where that cannot be told.
-    pub groups: u64,
-    /// The name in the quarantine folder of what stands there, if anything does.
-    pub kept_as: Option<String>,
-}
 
 impl Walk<'_, '_> {
     /// Goes on behind a hole at `offset` of a segment that is being read. The

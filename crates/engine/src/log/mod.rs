@@ -44,13 +44,12 @@ use report::OnDamage;
 use std::path::Path;
 
 pub use group::GroupBuilder;
-pub use holes::LogHole;
 pub(crate) use inspect::segment_facts;
 pub use options::{LogOptions, LogStats, Position};
 pub(crate) use pin::LogPin;
 pub use record::{Record, RecordIter};
 pub use replay::{LogStart, Replay};
-pub use report::RecoveryReport;
+pub use report::{LogHole, RecoveryReport};
 pub use writer::Log;
 
 /// Reads the log in `dir` into `sink` as [`Log::open`] would, and changes

@@ -13,7 +13,6 @@
 mod read;
 
 pub use read::RecordIter;
-pub(crate) use read::take_bytes;
 
 use crate::format::rule::RuleSpec;
 use latewood_model::{DuplicatePolicy, SeriesId, SeriesOptions, Timestamp};

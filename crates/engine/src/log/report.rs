@@ -1,10 +1,26 @@
 //! What a start finds in a log, and what it does about damage.
 
-use crate::log::holes::LogHole;
 use crate::log::options::Position;
 use crate::log::tail::Started;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+
+/// Groups of the log that were durable and are lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogHole {
+    /// The segment that has the damage, or the one behind a missing one.
+    pub segment: PathBuf,
+    /// Where in it.
+    pub offset: u64,
+    /// Bytes that stand in place of the lost groups.
+    pub len_bytes: u64,
+    /// The sequence of the first lost group.
+    pub first: u64,
+    /// How many are lost; 0 where that cannot be told.
+    pub groups: u64,
+    /// The name in the quarantine folder of what stands there, if anything does.
+    pub kept_as: Option<String>,
+}
 
 /// What an open found in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,3 +6,31 @@ pub(crate) mod notices;
 pub(crate) mod observer;
 pub(crate) mod signals;
 pub(crate) mod stages;
+
+use crate::base::options::Options;
+use crate::io::Clock;
+use notices::Notices;
+use observer::Observer;
+use signals::Signals;
+use stages::Stages;
+use std::sync::Arc;
+
+/// What the parts of a database tell of their work.
+pub(crate) struct Observe {
+    pub(crate) notices: Notices,
+    pub(crate) observer: Observer,
+    pub(crate) signals: Signals,
+    pub(crate) stages: Stages,
+}
+
+impl Observe {
+    pub(crate) fn new(options: &Options, clock: &Arc<dyn Clock>) -> Self {
+        let stages = Stages::default();
+        Self {
+            notices: Notices::new(options.on_notice.as_ref(), clock),
+            observer: Observer::new(stages.clone()),
+            signals: Signals::default(),
+            stages,
+        }
+    }
+}

@@ -167,7 +167,7 @@ impl Reader {
             true => self.rules.open_bucket_of(key)?,
             false => None,
         };
-        let floor = self.core.blocks.floor();
+        let floor = self.core.store.blocks.floor();
         let view = self.read_rows(key, |series, _, failed| {
             View::of(series, query, floor, failed)
         })?;
@@ -207,7 +207,7 @@ impl Reader {
 
     /// As [`crate::Db::latest`].
     pub(crate) fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
-        let floor = self.core.blocks.floor();
+        let floor = self.core.store.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
         for some in series.chunks(LOOKS_MAX) {
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
@@ -230,7 +230,7 @@ impl Reader {
         if query.latest {
             return series.iter().map(|one| self.view_of(one, query)).collect();
         }
-        let floor = self.core.blocks.floor();
+        let floor = self.core.store.blocks.floor();
         let touch = |state: &ShardState, places: &[usize]| state.touch_samples(places);
         self.look_at(series, touch, |held, failed| {
             View::of(held, query, floor, failed)
@@ -243,7 +243,7 @@ impl Reader {
             true => self.rules.open_bucket(series.id),
             false => Ok(None),
         };
-        let floor = self.core.blocks.floor();
+        let floor = self.core.store.blocks.floor();
         let view = self.look(series, |held, failed| View::of(held, query, floor, failed))?;
         Some(view.with_open(open))
     }

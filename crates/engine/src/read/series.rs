@@ -61,7 +61,7 @@ impl Reader {
 impl Reader {
     /// As [`crate::Db::contains`].
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        match self.core.expiring.load(Ordering::Relaxed) {
+        match self.core.shards.expiring.load(Ordering::Relaxed) {
             0 => self.core.find(key).is_some(),
             _ => self.core.lock_series(key).is_ok(),
         }
@@ -71,7 +71,7 @@ impl Reader {
     pub(crate) fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
         let newest = |series: &mut Series, _, failed: &FailedBuckets| failed.newest_of(series);
         let last = self.read_rows(key, newest)??;
-        Ok(last.filter(|last| last.timestamp >= self.core.blocks.floor()))
+        Ok(last.filter(|last| last.timestamp >= self.core.store.blocks.floor()))
     }
 
     /// As [`crate::Db::range`].

@@ -207,8 +207,12 @@ impl Replayer<'_> {
             shard.lock().clear_series();
         }
         self.recovery.core.index.clear();
-        self.recovery.core.expiring.store(0, Ordering::Relaxed);
-        self.recovery.core.clear_files(position);
+        self.recovery
+            .core
+            .shards
+            .expiring
+            .store(0, Ordering::Relaxed);
+        self.recovery.core.store.clear_files(position);
     }
 
     /// The same where files hold what came later and their manifest asks for
@@ -223,11 +227,11 @@ impl Replayer<'_> {
                 self.recovery.core.take_out(&mut state, id);
             }
         }
-        self.recovery.core.drop_floor();
+        self.recovery.core.store.drop_floor();
         // Until they are written anew, the files of these partitions still name
         // the series: the log must not forget that they are gone.
         let now_ns = self.recovery.core.env.clock.monotonic_ns();
-        let manifest = self.recovery.core.manifest();
+        let manifest = self.recovery.core.store.manifest();
         let mut state = self.recovery.core.shards[0].lock();
         for &partition in manifest.partitions.keys() {
             state.heads.owe(partition, position.0, || now_ns);

@@ -38,7 +38,7 @@ impl Recovery<'_> {
 
     /// Makes the series of all series files.
     fn load_series(&self) -> Result<()> {
-        let manifest = self.core.manifest();
+        let manifest = self.core.store.manifest();
         let shards = self.core.shards.len() as u64;
         for (shard, number) in self.core.shards.iter().zip(0..) {
             // Those of its own ids that were given, and so no more than ids.
@@ -122,7 +122,7 @@ impl Recovery<'_> {
             flushed_last: row.flushed_last,
             holds_nan: row.holds_nan,
         };
-        series.restore(id, persisted, &self.core.blocks);
+        series.restore(id, persisted, &self.core.store.blocks);
         if let Some(source) = row.source {
             let number = || self.rules.made.fetch_add(1, Ordering::Relaxed);
             let source = Source::restore(*source, number);

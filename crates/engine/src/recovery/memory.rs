@@ -39,7 +39,7 @@ impl Replayer<'_> {
     /// `Halted` and its cause where it is not known which manifest is in force.
     pub(crate) fn flush_heads(&self, applied: Position) -> Result<()> {
         let core = self.recovery.core;
-        core.replayed.store(applied.0, Ordering::Relaxed);
+        core.log.replayed.store(applied.0, Ordering::Relaxed);
         loop {
             match self.recovery.flusher.flush_if_due() {
                 Ok(true) => {}

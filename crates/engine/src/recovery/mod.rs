@@ -103,7 +103,9 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         summary.blocks_damaged = replayer.damage.into_inner();
         recovery.flusher.note_replayed(report.bytes);
         summary.log = report;
-        core.begin_log(wal.observed_by(core.observer.clone(), core.notices.clone()));
+        core.begin_log(
+            wal.observed_by(core.observe.observer.clone(), core.observe.notices.clone()),
+        );
     } else {
         recovery.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
     }
@@ -113,7 +115,9 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     summary.series = core.keys.len() as u64;
     let quarantine = Quarantine::new(&env, &quarantine);
     summary.quarantined = quarantine.held()?;
-    core.disk_budget.note_quarantine(quarantine.len_bytes()?);
+    core.store
+        .disk_budget
+        .note_quarantine(quarantine.len_bytes()?);
     summary.duration_ns = env.clock.monotonic_ns() - begun_ns;
     Ok(summary)
 }

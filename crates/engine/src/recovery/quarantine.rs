@@ -28,8 +28,8 @@ impl Recovery<'_> {
             .store
             .next_file
             .store(next_file, Ordering::Relaxed);
-        self.core.blocks.set(blocks);
-        self.core.disk_budget.note_catalogue(&manifest);
+        self.core.store.blocks.set(blocks);
+        self.core.store.disk_budget.note_catalogue(&manifest);
         published.manifest = manifest;
         Ok(())
     }
@@ -48,7 +48,7 @@ impl Recovery<'_> {
             self.open_list(&mut files.late, &mut blocks.late)?;
             sound.partitions.insert(partition, blocks);
         }
-        self.core.open_blocks(manifest, &sound)
+        self.core.store.open_blocks(manifest, &sound)
     }
 
     fn open_list(&self, list: &mut Vec<BlockMeta>, opened: &mut Vec<Arc<Block>>) -> Result<()> {

@@ -44,7 +44,7 @@ impl Recovery<'_> {
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn tidy(&self, found: ManifestFound) -> Result<()> {
-        let manifest = self.core.manifest();
+        let manifest = self.core.store.manifest();
         let live = self.live_partitions();
         let is_dead = |partition: &u32| !live.contains(partition);
         let lost_blocks = !self.core.store.lost.lock().is_empty();
@@ -60,7 +60,7 @@ impl Recovery<'_> {
                 Ok(())
             })?;
         }
-        self.core.sweep_files()?;
+        self.core.store.sweep_files()?;
         self.core.trim_log()
     }
 

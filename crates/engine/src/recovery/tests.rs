@@ -58,7 +58,7 @@ fn a_database_whose_ids_are_nearly_spent_starts_again() {
         // A start and a publication change nothing of it.
         let db = open(&disk);
         db.parts().core.publish(&mut |_| Ok(())).unwrap();
-        assert_eq!(db.parts().core.manifest().next_id, next_id);
+        assert_eq!(db.parts().core.store.manifest().next_id, next_id);
         db.close().unwrap();
     }
     open(&disk);

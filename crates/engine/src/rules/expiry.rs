@@ -16,7 +16,7 @@ impl Rules {
     /// Removes the series under `key` if its time has come, so that a writer
     /// finds no key there.
     pub(crate) fn purge(&self, key: &[u8]) -> Result<()> {
-        if self.core.expiring.load(Ordering::Relaxed) == 0 {
+        if self.core.shards.expiring.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
         let Some((state, id)) = self.core.lock_slot(key) else {
@@ -57,7 +57,7 @@ impl Rules {
 
     /// Removes every series whose time has come.
     pub(crate) fn sweep_expired(&self) -> Result<()> {
-        if self.core.expiring.load(Ordering::Relaxed) == 0 {
+        if self.core.shards.expiring.load(Ordering::Relaxed) == 0 {
             return Ok(());
         }
         self.core.check_writable()?;
@@ -66,7 +66,7 @@ impl Rules {
             while self.sweep_shard(number)? {}
         }
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        self.core.observer.note(Work::ExpireCycle, took_ns);
+        self.core.observe.observer.note(Work::ExpireCycle, took_ns);
         Ok(())
     }
 

@@ -42,7 +42,7 @@ impl Rules {
         let Some(Links::Source(links)) = series.links() else {
             return FailedBuckets::default();
         };
-        let floor = series.retention_floor().max(self.core.blocks.floor());
+        let floor = series.retention_floor().max(self.core.store.blocks.floor());
         let damaged = |rule: &&Rule| !rule.failed.is_empty() && wanted(rule);
         let rules = links.rules().iter().filter(damaged);
         let mut failed = rules.map(|rule| FailedBuckets::of(series, rule, floor));
@@ -63,6 +63,6 @@ impl Rules {
              their source {source}: {}",
             damage.error
         );
-        self.core.notices.tell(About::Rules, text);
+        self.core.observe.notices.tell(About::Rules, text);
     }
 }

@@ -30,7 +30,7 @@ impl Rules {
             }
         };
         self.recompute_for_reader(source);
-        let floor = self.core.blocks.floor();
+        let floor = self.core.store.blocks.floor();
         let Some((rule, bucket, snapshot)) = self.open_of(destination, source, floor) else {
             return Ok(None);
         };

@@ -39,10 +39,10 @@ impl Rules {
         hash: u64,
         create: Create<'_>,
     ) -> Result<std::result::Result<Position, Refusal>> {
-        if !self.core.compacts() || self.core.keys.find(hash, key).is_some() {
+        if !self.core.defaults.compacts() || self.core.keys.find(hash, key).is_some() {
             return Ok(Ok(Position::default()));
         }
-        let defaults = self.core.defaults();
+        let defaults = self.core.defaults.get();
         let Some(options) = create.options(&defaults.series) else {
             return Ok(Ok(Position::default()));
         };

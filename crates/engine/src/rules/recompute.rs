@@ -89,7 +89,7 @@ impl Rules {
             met.push(output.damage);
         }
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
-        self.core.observer.note(WorkKind::Rules, took_ns);
+        self.core.observe.observer.note(WorkKind::Rules, took_ns);
         self.forget_dirty(source, &work, &met)?;
         Ok(written)
     }
@@ -211,7 +211,7 @@ impl Rules {
             return Ok(None);
         };
         let taken = source.take(take, newest);
-        let work = series.rule_work(self.core.blocks.floor());
+        let work = series.rule_work(self.core.store.blocks.floor());
         if self.core.log().is_some() {
             state.group.rule_take(id, taken == Take::All);
         }
@@ -228,7 +228,7 @@ impl Rules {
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(());
         };
-        let floor = series.retention_floor().max(self.core.blocks.floor());
+        let floor = series.retention_floor().max(self.core.store.blocks.floor());
         if let Some(source) = series.source_mut() {
             source.done();
             source.note_failed(&work.rules, damage, floor);

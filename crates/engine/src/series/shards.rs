@@ -7,19 +7,24 @@ use super::shard::{Shard, ShardState};
 use latewood_model::SeriesId;
 use parking_lot::MutexGuard;
 use std::ops::Deref;
+use std::sync::atomic::AtomicUsize;
 
 /// All shards, locked.
 pub(crate) type AllShards<'a> = Vec<MutexGuard<'a, ShardState>>;
 
 /// The shards; a power of two of them.
-pub(crate) struct Shards(Box<[Shard]>);
+pub(crate) struct Shards {
+    shards: Box<[Shard]>,
+    /// Series with an expiry time.
+    pub(crate) expiring: AtomicUsize,
+}
 
 impl Deref for Shards {
     type Target = [Shard];
 
     #[inline]
     fn deref(&self) -> &[Shard] {
-        &self.0
+        &self.shards
     }
 }
 
@@ -28,7 +33,7 @@ impl<'a> IntoIterator for &'a Shards {
     type IntoIter = std::slice::Iter<'a, Shard>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.shards.iter()
     }
 }
 
@@ -44,24 +49,27 @@ impl Shards {
             state.group.begin(stride_log2);
             Shard::new(state)
         });
-        Self(shards.collect())
+        Self {
+            shards: shards.collect(),
+            expiring: AtomicUsize::new(0),
+        }
     }
 
     /// Locks all of them.
     pub(crate) fn lock_all(&self) -> AllShards<'_> {
-        self.0.iter().map(Shard::lock).collect()
+        self.shards.iter().map(Shard::lock).collect()
     }
 
     pub(crate) fn stride_log2(&self) -> u8 {
-        self.0.len().trailing_zeros() as u8
+        self.shards.len().trailing_zeros() as u8
     }
 
     pub(crate) fn shard_of(&self, id: SeriesId) -> usize {
-        id.0 as usize & (self.0.len() - 1)
+        id.0 as usize & (self.shards.len() - 1)
     }
 
     pub(crate) fn shard_of_hash(&self, hash: u64) -> usize {
-        hash as usize & (self.0.len() - 1)
+        hash as usize & (self.shards.len() - 1)
     }
 
     pub(crate) fn place_of(&self, id: SeriesId) -> usize {

@@ -39,7 +39,7 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path) -> Result<Backup> {
         return Err(Error::new(ErrorKind::Invalid, message));
     };
     empty_folder(env, to, &FOLDERS)?;
-    let (files, log) = core.pin(wal)?;
+    let (files, log) = core.store.pin(wal)?;
     let mut backup = Backup::default();
     // The log first and by itself: it goes on growing while it is pinned.
     copy_log(env, &log, to, &mut backup)?;

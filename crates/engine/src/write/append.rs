@@ -55,9 +55,9 @@ impl Writer {
         laps: &mut L,
     ) -> Result<Position> {
         admit_write(&self.core)?;
-        let renames = self.core.renames.load(Ordering::Acquire);
+        let renames = self.core.keys.renames.load(Ordering::Acquire);
         scratch.locate(batch, &self.core.keys, self.core.shards.len(), laps);
-        let default_policy = self.core.default_policy();
+        let default_policy = self.core.defaults.policy();
         let mut position = Position::default();
         for shard in 0..self.core.shards.len() {
             let (start, end) = (scratch.starts[shard], scratch.starts[shard + 1]);
@@ -67,7 +67,7 @@ impl Writer {
             let mut state = self.core.shards[shard].lock();
             laps.end(Stage::LockWait);
             laps.enter(&mut state.sealer.inner);
-            let is_stale = self.core.renames.load(Ordering::Acquire) != renames;
+            let is_stale = self.core.keys.renames.load(Ordering::Acquire) != renames;
             self.pass_over_expired(&state, scratch, start..end);
             let order = &scratch.order[start as usize..end as usize];
             let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
@@ -86,7 +86,7 @@ impl Writer {
                         self.append_to(&mut state, append, id, default_policy, laps)
                     }
                     // A sample before it may bring the series along.
-                    SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.compacts() => {
+                    SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.defaults.compacts() => {
                         scratch.moved.push(index as u32);
                         continue;
                     }
@@ -130,7 +130,7 @@ impl Writer {
         let mut position = Position::default();
         loop {
             self.rules.purge(append.key)?;
-            if append.timestamp >= self.core.blocks.floor().max(0) {
+            if append.timestamp >= self.core.store.blocks.floor().max(0) {
                 match self
                     .rules
                     .create_compacted(append.key, hash, append.create)?
@@ -195,7 +195,7 @@ impl Writer {
         };
         let sample = Sample::new(append.timestamp, append.value);
         let counters = &mut state.counters;
-        if append.timestamp < self.core.blocks.floor() {
+        if append.timestamp < self.core.store.blocks.floor() {
             counters.refused += 1;
             return Err(Refusal::OlderThanFloor);
         }

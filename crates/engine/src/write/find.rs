@@ -77,7 +77,9 @@ impl Writer {
             None => {}
         }
         // What will be refused makes no series.
-        if append.timestamp < self.core.blocks.floor() && !matches!(append.create, Create::Never) {
+        if append.timestamp < self.core.store.blocks.floor()
+            && !matches!(append.create, Create::Never)
+        {
             state.counters.refused += 1;
             return SeriesLookup::Refused(Refusal::OlderThanFloor);
         }
@@ -86,9 +88,9 @@ impl Writer {
             // Only this shard's lock keeps others from creating it too.
             _ if self.core.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
             // What comes along with it lives in other shards, too.
-            _ if self.core.compacts() => return SeriesLookup::Elsewhere,
+            _ if self.core.defaults.compacts() => return SeriesLookup::Elsewhere,
             Create::With(options) => self.core.create_in(state, append.key, hash, options, laps),
-            _ => match append.create.options(&self.core.defaults().series) {
+            _ => match append.create.options(&self.core.defaults.get().series) {
                 Some(options) => self.core.create_in(state, append.key, hash, &options, laps),
                 None => Err(Refusal::NoSuchKey),
             },

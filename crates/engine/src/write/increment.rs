@@ -35,7 +35,7 @@ impl Writer {
         let mut position = Position::default();
         loop {
             self.rules.purge(key)?;
-            if timestamp.is_none_or(|timestamp| timestamp >= core.blocks.floor().max(0)) {
+            if timestamp.is_none_or(|timestamp| timestamp >= core.store.blocks.floor().max(0)) {
                 match self.rules.create_compacted(key, hash, create)? {
                     Ok(end) => position = position.max(end),
                     Err(refusal) => return Ok((Err(refusal), position)),
@@ -82,7 +82,7 @@ impl Writer {
             None => return Err(Refusal::NoSuchKey),
         };
         // What no reader sees counts for nothing.
-        let newest = newest.filter(|newest| newest.timestamp >= self.core.blocks.floor());
+        let newest = newest.filter(|newest| newest.timestamp >= self.core.store.blocks.floor());
         if newest.is_some_and(|newest| append.timestamp < newest.timestamp) {
             return Err(Refusal::OlderThanNewest);
         }

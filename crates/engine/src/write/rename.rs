@@ -80,7 +80,7 @@ impl Writer {
             .remove(self.core.keys.hash(from), from, source);
         self.core.keys.insert(self.core.keys.hash(to), key, source);
         // After the change: who reads the new count finds the new keys.
-        self.core.renames.fetch_add(1, Ordering::Release);
+        self.core.keys.renames.fetch_add(1, Ordering::Release);
         logged
     }
 }

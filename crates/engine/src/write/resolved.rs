@@ -66,7 +66,7 @@ impl Writer {
         batch: &[AppendTo<'_>],
         scratch: &mut Scratch,
     ) -> Result<Position> {
-        match self.core.stages.due() {
+        match self.core.observe.stages.due() {
             Some(mut timed) => self.append_timed(batch, scratch, &mut timed),
             None => self.append_timed(batch, scratch, &mut Untimed),
         }
@@ -86,7 +86,7 @@ impl Writer {
             .map(|append| self.core.shards.shard_of(append.series.id));
         scratch.place(shards, self.core.shards.len());
         laps.end_for(Stage::SeriesLookup, batch.len());
-        let default_policy = self.core.default_policy();
+        let default_policy = self.core.defaults.policy();
         let mut position = Position::default();
         for shard in 0..self.core.shards.len() {
             let places = scratch.of_shard(shard);

@@ -2,7 +2,7 @@
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::admission::admit_write;
-use crate::keyspace::core::check_options;
+use crate::keyspace::defaults::check_options;
 use crate::log::Position;
 use crate::observe::stages::Untimed;
 use crate::series::Deleted;
@@ -76,7 +76,7 @@ impl Writer {
         let state = &mut *guard;
         let place = self.core.shards.place_of(id);
         // Nobody sees what is older.
-        let from = from.max(self.core.blocks.floor());
+        let from = from.max(self.core.store.blocks.floor());
         let deleted = match state.slab.get_mut(place) {
             Some(series) => {
                 series.check_rules_keep(from)?;

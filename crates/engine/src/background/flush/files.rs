@@ -118,7 +118,7 @@ impl<'a> Files<'a> {
     }
 
     fn new_series_file(&mut self) -> Result<SeriesFileWriter> {
-        let number = self.core.new_file_number();
+        let number = self.core.store.new_file_number();
         let path = self.core.store.series_file_path(number);
         self.paths.push(path.clone());
         SeriesFileWriter::create(&self.core.env, &path, number, self.partition)
@@ -132,7 +132,7 @@ impl<'a> Files<'a> {
         let writer = match block.take() {
             Some(writer) => writer,
             None => {
-                let number = self.core.new_file_number();
+                let number = self.core.store.new_file_number();
                 let path = self.core.store.block_path(number);
                 self.paths.push(path.clone());
                 BlockWriter::create(&self.core.env, &path, number, self.partition, family)?

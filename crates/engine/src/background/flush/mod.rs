@@ -95,11 +95,11 @@ impl Flusher {
 pub(crate) fn run(flusher: &Flusher) {
     let core = &flusher.core;
     core.budget.flush.set_works(true);
-    while core.signals.wait_flush(TICK) {
+    while core.observe.signals.wait_flush(TICK) {
         core.look_if_stale();
         // A failure is counted, kept for whoever asks, and tried again later.
         while let Ok(true) = flusher.flush_if_due() {
-            if core.signals.stopped() {
+            if core.observe.signals.stopped() {
                 break;
             }
         }
@@ -154,13 +154,13 @@ impl Flusher {
         let begun_ns = self.core.env.clock.monotonic_ns();
         let number = match turn.failed {
             Some((_, number)) => number,
-            None => self.core.manifest().flush + 1,
+            None => self.core.store.manifest().flush + 1,
         };
         self.core.budget.begin_flush();
         let flushed = self.flush_what_is_left(partition, number);
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.counters.note(&flushed, took_ns);
-        self.core.observer.note(Work::Flush, took_ns);
+        self.core.observe.observer.note(Work::Flush, took_ns);
         self.core.budget.flush.end(begun_ns + took_ns);
         self.core.look_at_memory();
         match flushed {
@@ -177,7 +177,7 @@ impl Flusher {
                 let text = format_args!(
                     "a flush failed and is tried again: {error}; what it was to write stays in memory and in the log"
                 );
-                self.core.notices.tell(About::Flush, text);
+                self.core.observe.notices.tell(About::Flush, text);
                 turn.failed = Some((partition, number));
                 let wait_ns = RETRY_NS << turn.failures.min(6);
                 turn.failures += 1;
@@ -192,9 +192,9 @@ impl Flusher {
     /// that came since may be frozen under this number.
     fn flush_what_is_left(&self, partition: u32, number: u64) -> Result<Written> {
         loop {
-            let epoch = self.core.epoch();
+            let epoch = self.core.store.epoch();
             let flushed = self.flush_partition(partition, number);
-            if flushed.is_ok() || self.core.epoch() == epoch {
+            if flushed.is_ok() || self.core.store.epoch() == epoch {
                 return flushed;
             }
         }
@@ -209,10 +209,10 @@ impl Flusher {
             None => stats.bytes_written + self.replayed_bytes.load(Ordering::Relaxed),
         };
         let max = self.log_bytes_max.load(Ordering::Relaxed);
-        let max = self.core.disk_budget.log_bytes_max(max);
+        let max = self.core.store.disk_budget.log_bytes_max(max);
         // What an earlier run left may be too long for the room there is.
         let is_long = turn.checkpoint_bytes.is_none()
-            && self.core.disk_budget.is_log_long(stats.bytes_on_disk);
+            && self.core.store.disk_budget.is_log_long(stats.bytes_on_disk);
         if since >= max || is_long {
             turn.checkpoint_bytes = Some(stats.bytes_written);
             let end = self.log_end().0;
@@ -238,8 +238,12 @@ impl Flusher {
             return Some(partition);
         }
         let bytes: u64 = heads.iter().map(|head| head.bytes as u64).sum();
-        let fills_disk =
-            self.core.log().is_none() && self.core.disk_budget.is_log_long(bytes.saturating_mul(2));
+        let fills_disk = self.core.log().is_none()
+            && self
+                .core
+                .store
+                .disk_budget
+                .is_log_long(bytes.saturating_mul(2));
         if !self.core.budget.wants_flush() && !fills_disk {
             return None;
         }
@@ -254,7 +258,7 @@ impl Flusher {
     pub(crate) fn log_end(&self) -> Position {
         match self.core.log() {
             Some(wal) => wal.written(),
-            None => Position(self.core.replayed.load(Ordering::Relaxed)),
+            None => Position(self.core.log.replayed.load(Ordering::Relaxed)),
         }
     }
 }

@@ -50,7 +50,7 @@ impl Flusher {
 
     /// Flushes one partition as flush `number`.
     pub(crate) fn flush_partition(&self, partition: u32, number: u64) -> Result<Written> {
-        let epoch = self.core.epoch();
+        let epoch = self.core.store.epoch();
         for shard in &self.core.shards {
             shard.lock().heads.begin_flush(partition);
         }
@@ -135,7 +135,7 @@ impl Flusher {
         let Some(series) = state.slab.get_mut(place) else {
             return Ok(None);
         };
-        let frozen = series.freeze(id, number, &mut state.sealer, &self.core.blocks)?;
+        let frozen = series.freeze(id, number, &mut state.sealer, &self.core.store.blocks)?;
         if frozen.is_some() {
             state.recount(place);
             state.note_rules(place);

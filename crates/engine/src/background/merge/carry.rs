@@ -42,7 +42,7 @@ impl Merger {
         }
         let living = living.unwrap_or_else(|| self.living(found.partition, found.floor));
         let new_file = || {
-            let number = self.core.new_file_number();
+            let number = self.core.store.new_file_number();
             (number, self.core.store.block_path(number))
         };
         let on_written = |bytes| self.merge_goes_on(bytes);

@@ -42,10 +42,10 @@ impl Merger {
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn expire_by_clock(&self) -> Result<bool> {
-        let (epoch, wanted) = (self.core.epoch(), self.core.floor_by_clock());
+        let (epoch, wanted) = (self.core.store.epoch(), self.core.store.floor_by_clock());
         let retention_ms = self.core.store.retention_ms.load(Ordering::Relaxed);
         let step_ms = (retention_ms / STEPS).clamp(1, STEP_MS_MAX) as i64;
-        if wanted < self.core.blocks.floor().saturating_add(step_ms) {
+        if wanted < self.core.store.blocks.floor().saturating_add(step_ms) {
             return Ok(false);
         }
         self.raise_floor(wanted, epoch)
@@ -72,8 +72,8 @@ impl Merger {
     /// # Errors
     /// Those of [`Core::publish`].
     pub(crate) fn keep_disk_budget(&self) -> Result<bool> {
-        let budget_bytes = self.core.disk_budget.budget_bytes();
-        let target = self.core.disk_budget.ring_bytes();
+        let budget_bytes = self.core.store.disk_budget.budget_bytes();
+        let target = self.core.store.disk_budget.ring_bytes();
         let used = || self.core.disk_usage().of_ring(budget_bytes);
         if budget_bytes == 0 || used() <= target {
             return Ok(false);
@@ -83,7 +83,7 @@ impl Merger {
         if excess == 0 {
             return Ok(true);
         }
-        let epoch = self.core.epoch();
+        let epoch = self.core.store.epoch();
         let Some((floor, freed)) = self.floor_that_frees(excess) else {
             return Ok(false);
         };
@@ -93,7 +93,7 @@ impl Merger {
         let counters = &self.counters;
         Counters::add(&counters.floor_raised_by_budget, 1);
         Counters::add(&counters.bytes_dropped_by_budget, freed);
-        self.core.notices.say(format_args!(
+        self.core.observe.notices.say(format_args!(
             "the disk budget of {budget_bytes} bytes is spent: \
              samples older than {floor} are dropped to free {freed} bytes"
         ));
@@ -110,7 +110,7 @@ impl Merger {
             match self.merge_step(Want::Disk) {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(_) if failures < self.core.blocks.get().partitions.len() => failures += 1,
+                Err(_) if failures < self.core.store.blocks.get().partitions.len() => failures += 1,
                 Err(_) => return,
             }
         }
@@ -120,7 +120,7 @@ impl Merger {
     /// or as many as there are, and how many; `None` where there are none.
     fn floor_that_frees(&self, excess: u64) -> Option<(Timestamp, u64)> {
         let mut memory = self.turn.lock();
-        let set = self.core.blocks.get();
+        let set = self.core.store.blocks.get();
         let mut oldest = Vec::new();
         let mut there = BTreeSet::new();
         for (&partition, blocks) in &set.partitions {

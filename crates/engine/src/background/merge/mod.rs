@@ -51,7 +51,7 @@ const BREATH_BYTES: u64 = 1 << 20;
 /// Compacts in the background until the database closes.
 pub(crate) fn run(merger: &Merger) {
     let core = &merger.core;
-    while core.signals.wait_merge(TICK) {
+    while core.observe.signals.wait_merge(TICK) {
         if core.check_writable().is_ok() {
             // Failures are counted and kept for who asks; the job comes again.
             let _ = merger.merge_tick();
@@ -64,7 +64,7 @@ impl Merger {
     fn merge_tick(&self) -> Result<()> {
         self.core.look_at_disk();
         self.expire_by_clock()?;
-        if self.core.signals.is_merging_paused() {
+        if self.core.observe.signals.is_merging_paused() {
             return Ok(());
         }
         if self.asked.load(Ordering::Relaxed) {
@@ -79,8 +79,8 @@ impl Merger {
 
     fn merge_is_called_off(&self) -> bool {
         let state = &self;
-        self.core.signals.stopped()
-            || state.core.signals.is_merging_paused()
+        self.core.observe.signals.stopped()
+            || state.core.observe.signals.is_merging_paused()
             || state.asked.load(Ordering::Relaxed)
     }
 
@@ -91,9 +91,9 @@ impl Merger {
     pub(crate) fn merge_all(&self) -> Result<()> {
         self.expire_by_clock()?;
         // Flushes may go on meanwhile: that must not keep it going for ever.
-        let blocks = self.core.manifest().blocks().count();
+        let blocks = self.core.store.manifest().blocks().count();
         for _ in 0..2 * blocks + 8 {
-            if self.core.signals.stopped() || !self.merge_step(Want::All)? {
+            if self.core.observe.signals.stopped() || !self.merge_step(Want::All)? {
                 break;
             }
         }
@@ -112,12 +112,12 @@ impl Merger {
             return Ok(());
         }
         state.since_breath.store(0, Ordering::Relaxed);
-        let mut goes_on = !self.core.signals.stopped();
+        let mut goes_on = !self.core.observe.signals.stopped();
         if goes_on && self.core.options.background && self.core.budget.is_short() {
-            goes_on = self.core.signals.sleep(PAUSE_TICK);
+            goes_on = self.core.observe.signals.sleep(PAUSE_TICK);
         }
-        while goes_on && state.core.signals.is_merging_paused() {
-            goes_on = self.core.signals.sleep(PAUSE_TICK);
+        while goes_on && state.core.observe.signals.is_merging_paused() {
+            goes_on = self.core.observe.signals.sleep(PAUSE_TICK);
         }
         match goes_on {
             true => Ok(()),

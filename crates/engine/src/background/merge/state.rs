@@ -160,7 +160,7 @@ impl Merger {
         let counters = &self.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         MergeStats {
-            paused: self.core.signals.is_merging_paused(),
+            paused: self.core.observe.signals.is_merging_paused(),
             busy: self.busy.load(Ordering::Relaxed),
             asked: self.asked.load(Ordering::Relaxed),
             base_merges: count(&counters.base_merges),
@@ -185,7 +185,7 @@ impl Merger {
     /// How compaction goes, and what there is to compact.
     pub(crate) fn merge_stats(&self) -> MergeStats {
         let mut stats = self.stats();
-        for blocks in self.core.blocks.get().partitions.values() {
+        for blocks in self.core.store.blocks.get().partitions.values() {
             let bytes = |blocks: &[Arc<Block>]| -> u64 {
                 blocks.iter().map(|block| block.meta().len_bytes).sum()
             };

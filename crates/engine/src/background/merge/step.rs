@@ -61,8 +61,8 @@ impl Merger {
     /// is left alone for a while. Those of [`Core::publish`].
     pub(crate) fn merge_step(&self, want: Want) -> Result<bool> {
         let mut memory = self.turn.lock();
-        let epoch = self.core.epoch();
-        let set = self.core.blocks.get();
+        let epoch = self.core.store.epoch();
+        let set = self.core.store.blocks.get();
         let partitions: Vec<u32> = set.partitions.keys().copied().collect();
         let after = memory.last;
         let start = partitions.partition_point(|&partition| Some(partition) <= after);
@@ -169,7 +169,7 @@ impl Merger {
     /// No block grows longer by compaction. Under a disk budget the oldest of
     /// many is a small part of it.
     pub(crate) fn block_bytes_max(&self) -> u64 {
-        match self.core.disk_budget.budget_bytes() {
+        match self.core.store.disk_budget.budget_bytes() {
             0 => self.core.options.block_bytes_max,
             budget => self.core.options.block_bytes_max.min(budget / 16),
         }
@@ -243,6 +243,6 @@ impl Merger {
         Counters::add(&compaction.counters.failures, 1);
         *compaction.failure.lock() = Some(error.to_string());
         let text = format_args!("a compaction failed and is tried again later: {error}");
-        self.core.notices.tell(About::Compaction, text);
+        self.core.observe.notices.tell(About::Compaction, text);
     }
 }

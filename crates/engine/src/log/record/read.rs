@@ -7,6 +7,7 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::format::rule::RuleSpec;
 use crate::format::value::take_value;
+use crate::format::varint::take_bytes;
 use crate::format::varint::{take, unzigzag};
 use crate::log::created::Created;
 use crate::log::record::{
@@ -209,13 +210,6 @@ fn take_rule(bytes: &mut &[u8]) -> Option<RuleSpec> {
         align: unzigzag(take(bytes)?),
     };
     (spec.bucket_ms > 0).then_some(spec)
-}
-
-pub(crate) fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let len = usize::try_from(take(bytes)?).ok()?;
-    let (taken, rest) = bytes.split_at_checked(len)?;
-    *bytes = rest;
-    Some(taken)
 }
 
 fn take_key<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {

@@ -46,7 +46,7 @@ fn filled(disk: &SimDisk) -> Vec<PathBuf> {
     let (core, env) = (&db.parts().core, &db.parts().core.env);
     let mut blocks = Vec::new();
     for first in FIRSTS {
-        let number = core.new_file_number();
+        let number = core.store.new_file_number();
         let path = core.store.block_path(number);
         let mut writer = BlockWriter::create(env, &path, number, 0, Family::Base).unwrap();
         for id in 0..2 {
@@ -65,7 +65,7 @@ fn filled(disk: &SimDisk) -> Vec<PathBuf> {
         }
         blocks.push((path, writer.finish().unwrap()));
     }
-    let number = core.new_file_number();
+    let number = core.store.new_file_number();
     let path = core.store.series_file_path(number);
     let mut writer = SeriesFileWriter::create(env, &path, number, 0).unwrap();
     for id in 0..2 {

@@ -17,7 +17,7 @@ pub use dump::{Dump, DumpFault};
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::admission::admit_write;
-use crate::keyspace::core::check_options;
+use crate::keyspace::defaults::check_options;
 use crate::log::Position;
 use crate::query::Source;
 use crate::series::Snapshot;
@@ -127,7 +127,7 @@ impl Writer {
             let (id, read, snapshot, options) =
                 self.reader.read_rows(key, |series, id, unread| {
                     let read = unread.check(Timestamp::MIN, Timestamp::MAX);
-                    let snapshot = series.snapshot(core.blocks.floor(), Timestamp::MAX);
+                    let snapshot = series.snapshot(core.store.blocks.floor(), Timestamp::MAX);
                     (id, read, snapshot, series.options(core.labels_of(id)))
                 })?;
             read?;
