@@ -1,6 +1,6 @@
-//! Powers of ten: mantissas of decimals, and dividing without a division.
+//! Powers of ten: mantissas of decimals, and division by a power of ten without dividing.
 //!
-//! With `high` the f64 nearest to 1 / 10^d and `low` what it lacks, the fused
+//! With `high` the f64 nearest to 1 / 10^d and `low` its error, the fused
 //! `x * high + (x * low)` is the correctly rounded quotient: the same bits as
 //! `x / 10^d` for every x that neither overflows nor underflows (Brisebarre,
 //! Muller and Raina, "Accelerating correctly rounded floating-point division
@@ -17,7 +17,7 @@
 pub(crate) const EXPONENT_MAX: u8 = 22;
 /// Adding and subtracting 1.5 * 2^52 rounds anything below 2^51 to an integer.
 pub(crate) const ROUNDER: f64 = 6755399441055744.0;
-/// Mantissas stay below it.
+/// Bound of mantissas.
 pub(crate) const MANTISSA_LIMIT: f64 = (1u64 << 51) as f64;
 const COUNT: usize = EXPONENT_MAX as usize + 1;
 
@@ -33,7 +33,7 @@ pub(crate) fn power_of_ten(exponent: u8) -> f64 {
     POWERS[usize::from(exponent)]
 }
 
-/// The integer `m` with `m / scale == value` to the bit, if there is one below 2^51.
+/// The integer `m` below 2^51 with `m / scale == value` to the bit, if one exists.
 #[inline]
 pub(crate) fn mantissa_of(value: f64, scale: f64) -> Option<i64> {
     let mantissa = (value * scale + ROUNDER) - ROUNDER;
@@ -81,7 +81,7 @@ impl Divider {
         DIVIDERS[usize::from(exponent)]
     }
 
-    /// `x / scale`, to the bit. `FMA` promises that multiply-add is cheap.
+    /// `x / scale`, to the bit. `FMA` states that multiply-add is one instruction.
     #[inline(always)]
     pub(crate) fn divide<const FMA: bool>(self, x: f64) -> f64 {
         if FMA {

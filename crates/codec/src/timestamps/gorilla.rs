@@ -3,8 +3,8 @@
 //! After Pelkonen et al., "Gorilla: A Fast, Scalable, In-Memory Time Series
 //! Database" (VLDB 2015), section 4.1.1; the last class has 64 bits instead of
 //! 32 so that every i64 round-trips. The first timestamp is in the header and
-//! the delta before it counts as zero. Kept as the reference coding: it has to
-//! be read from the start, so the encoder never chooses it.
+//! the delta before it counts as zero. Kept as the reference coding; the encoder
+//! never chooses it because it must be read from the start.
 
 use crate::Error;
 use crate::bits::{BitReader, BitWriter};
@@ -52,7 +52,7 @@ pub(crate) fn decode(bytes: &[u8], first: i64, out: &mut [i64]) -> Result<(), Er
     Ok(())
 }
 
-/// Index of the first timestamp >= `t` and whether it is `t`. O(n): this coding has no way in.
+/// Index of the first timestamp >= `t` and whether it is `t`. O(n): this coding has no random access.
 pub(crate) fn search(
     bytes: &[u8],
     first: i64,
@@ -75,7 +75,7 @@ pub(crate) fn search(
     Ok((index, cursor.timestamp == t))
 }
 
-/// True if `value` survives a cut to `width` bits of two's complement.
+/// Whether `value` fits `width` bits of two's complement.
 fn fits(value: i64, width: u32) -> bool {
     let shift = 64 - width;
     value << shift >> shift == value

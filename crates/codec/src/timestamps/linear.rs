@@ -4,14 +4,14 @@
 //! does not accumulate, so it takes fewer bits than a delta, and any timestamp
 //! can be fetched in O(1), which makes a search a handful of loads.
 //!
-//! Layout: varint step, zigzag low, width byte, one packed value a sample.
+//! Layout: varint step, zigzag low, width byte, one packed value per sample.
 //! All arithmetic wraps, so every input round-trips.
 
 use crate::Error;
 use crate::bitpack::{self, packed_len, width_of};
 use crate::varint::{Reader, put_varint, put_zigzag};
 
-/// The line through the first and the last timestamp and how far the rest stray.
+/// The line through the first and the last timestamp, and the deviation of the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     step: u64,

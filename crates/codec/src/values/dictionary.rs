@@ -1,8 +1,8 @@
 //! Few distinct values, each written once, and small indices.
 //!
-//! For states, set points and anything that steps between levels which are no
-//! tidy decimals. Levels are numbered in order of first use, so the common
-//! ones tend to be small and patched blocks keep rare ones from costing much.
+//! For states, set points and other values that step between levels that are not
+//! short decimals. Levels are numbered in order of first use, so common ones
+//! tend to have small numbers; patched blocks keep rare ones cheap.
 //!
 //! Layout: varint number of levels, the levels (`scalar`), indices (`pfor`).
 
@@ -10,7 +10,7 @@ use super::Scratch;
 use crate::varint::{Reader, put_varint};
 use crate::{Error, FRAME_SAMPLES_MAX, pfor, scalar};
 
-/// More levels than this are no dictionary.
+/// Most levels of a dictionary.
 const LEVELS_MAX: usize = 64;
 const SLOTS: usize = 256;
 

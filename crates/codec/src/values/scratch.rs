@@ -1,4 +1,4 @@
-//! The buffers that encoding fills, allocated once.
+//! Buffers of encoding, allocated once.
 
 use crate::FRAME_SAMPLES_MAX;
 

@@ -1,9 +1,9 @@
 //! Decimals blurred by arithmetic: mantissa, and how many ULPs the value is off.
 //!
-//! 46.833999999999996 is 46.834 less one unit in the last place: what a mean or
-//! a unit conversion leaves behind. No decimal exponent holds it, but the
-//! mantissa 46834 and the residual -1 do. Values that are no decimals at all
-//! get a huge residual, which patching absorbs; so every input round-trips.
+//! 46.833999999999996 is 46.834 less one unit in the last place: the result of a
+//! mean or a unit conversion. No decimal exponent holds it, but the mantissa
+//! 46834 and the residual -1 do. Values that are not decimals get a huge
+//! residual, which patching absorbs, so every input round-trips.
 //!
 //! Layout: exponent byte; mantissas (`stream`); zigzag residuals (`pfor`).
 

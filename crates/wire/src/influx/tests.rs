@@ -172,7 +172,7 @@ fn bad_lines_are_refused_in_words_and_the_others_kept() {
         ("m v=1 12a", "bad timestamp"),
         ("m v=1 1 2", "bad timestamp"),
         ("m v=1 99999999999999999999", "time outside range"),
-        ("m,a=1,a=2 v=1", "the label \"a\" is there twice"),
+        ("m,a=1,a=2 v=1", "duplicate label \"a\""),
     ] {
         assert_eq!(
             refusal(line),

@@ -133,7 +133,7 @@ fn a_bad_entry_leaves_the_rest_of_the_dictionary() {
     assert_eq!(
         read("*4\n+a h=x\n:1\n+b h=x\n:1\n:1\n:1000000\n+3\n"),
         [
-            "id 1 stands for another series in the dictionary",
+            "id 1 already names another series in the dictionary",
             "a h=x @1 [3.0]"
         ]
     );
