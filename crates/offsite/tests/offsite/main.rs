@@ -127,7 +127,7 @@ fn nothing_that_was_changed_in_the_store_comes_back() {
             let target = home.path().join(format!("restored{tried}"));
             let refused = bring(&url, &target).unwrap_err();
             let wanted = match (name.as_str(), bad) {
-                (LISTING, None) => "holds no backup",
+                (LISTING, None) => "no backup at",
                 _ => name.as_str(),
             };
             assert!(refused.contains(wanted), "{name}: {refused}");
@@ -220,5 +220,5 @@ fn a_web_server_is_not_written_to() {
     let source = filled();
     let place = Place::parse("https://backups.example/monday").unwrap();
     let refused = upload(source.path(), &place).unwrap_err().to_string();
-    assert!(refused.contains("not backed up to"), "{refused}");
+    assert!(refused.contains("for restore only"), "{refused}");
 }

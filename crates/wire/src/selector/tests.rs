@@ -81,7 +81,10 @@ fn what_is_no_selector_is_told_with_its_place() {
             "rate(up[5m])",
             "at byte 4: expected { or end of input (quote other names: {\"like this\"})",
         ),
-        ("up{job=\"a\"} offset 5m", "at byte 12: expected end of input"),
+        (
+            "up{job=\"a\"} offset 5m",
+            "at byte 12: expected end of input",
+        ),
         ("(up)", "at byte 0: expected a metric name or {"),
         ("up{job}", "at byte 6: expected one of = != =~ !~"),
         ("up{job!\"a\"}", "at byte 7: expected = or ~"),
