@@ -104,9 +104,19 @@ impl Divider {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Values without a mantissa at exponent 0.
+    pub(crate) const NO_MANTISSA: [f64; 6] = [
+        -0.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        MANTISSA_LIMIT,
+        f64::MAX,
+    ];
 
     fn same(exponent: u8, x: f64) {
         let divider = Divider::new(exponent);
@@ -150,14 +160,7 @@ mod tests {
         assert_eq!(mantissa_of(46.83, 100.0), Some(4683));
         assert_eq!(mantissa_of(-0.5, 10.0), Some(-5));
         assert_eq!(mantissa_of(46.833999999999996, 1000.0), None);
-        for odd in [
-            -0.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            MANTISSA_LIMIT,
-            f64::MAX,
-        ] {
+        for odd in NO_MANTISSA {
             assert_eq!(mantissa_of(odd, 1.0), None, "{odd}");
         }
         assert_eq!(mantissa_of(MANTISSA_LIMIT - 1.0, 1.0), Some((1 << 51) - 1));

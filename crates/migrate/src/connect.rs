@@ -130,10 +130,8 @@ impl Link {
     /// # Errors
     /// When the connection is lost.
     pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Answer> {
-        match command.query::<Value>(&mut self.connection) {
-            Ok(value) => Ok(Ok(value)),
-            Err(error) => self.sort(error).map(Err),
-        }
+        let answer = command.query::<Value>(&mut self.connection);
+        self.sort(answer)
     }
 
     /// Sends one command that must succeed.
@@ -141,11 +139,8 @@ impl Link {
     /// # Errors
     /// When the connection is lost or the server refuses.
     pub(crate) fn run(&mut self, command: &Cmd) -> Result<Value> {
-        self.ask(command)?.map_err(|text| Error::Refused {
-            server: self.name.clone(),
-            command: command_name(command),
-            text,
-        })
+        let answer = self.ask(command)?;
+        answer.map_err(|text| self.refused(command_name(command), text))
     }
 
     /// Sends all commands at once and returns their replies in order.
@@ -159,22 +154,21 @@ impl Link {
         let answers = commands
             .ignore_errors()
             .query::<Vec<redis::RedisResult<Value>>>(&mut self.connection);
-        let answers = match answers {
-            Ok(answers) => answers,
-            Err(error) => {
-                return Err(Error::Cut {
-                    server: self.name.clone(),
-                    reason: error.to_string(),
-                });
-            }
-        };
         answers
+            .map_err(|error| self.lost(&error))?
             .into_iter()
-            .map(|answer| match answer {
-                Ok(value) => Ok(Ok(value)),
-                Err(error) => self.sort(error).map(Err),
-            })
+            .map(|answer| self.sort(answer))
             .collect()
+    }
+
+    /// The error for a command refused with `text`.
+    pub(crate) fn refused(&self, command: String, text: String) -> Error {
+        let server = self.name.clone();
+        Error::Refused {
+            server,
+            command,
+            text,
+        }
     }
 
     /// The error for a reply of unknown format.
@@ -185,17 +179,23 @@ impl Link {
         }
     }
 
-    /// The text of an error reply; any other error is a lost connection.
-    fn sort(&self, error: redis::RedisError) -> Result<String> {
+    /// The reply, which may be an error; any other error is a lost connection.
+    fn sort(&self, answer: redis::RedisResult<Value>) -> Result<Answer> {
+        let error = match answer {
+            Ok(value) => return Ok(Ok(value)),
+            Err(error) => error,
+        };
         match (error.code(), error.detail()) {
-            (Some(code), detail) => Ok(match detail {
-                Some(detail) => format!("{code} {detail}"),
-                None => code.to_owned(),
-            }),
-            (None, _) => Err(Error::Cut {
-                server: self.name.clone(),
-                reason: error.to_string(),
-            }),
+            (Some(code), Some(detail)) => Ok(Err(format!("{code} {detail}"))),
+            (Some(code), None) => Ok(Err(code.to_owned())),
+            (None, _) => Err(self.lost(&error)),
+        }
+    }
+
+    fn lost(&self, error: &redis::RedisError) -> Error {
+        Error::Cut {
+            server: self.name.clone(),
+            reason: error.to_string(),
         }
     }
 }

@@ -161,11 +161,8 @@ fn fetch(
         Ok(value) => value,
         Err(text) if says_no_such_key(&text) => return Err(Stop::SeriesGone),
         Err(text) => {
-            return Err(Stop::Error(Error::Refused {
-                server: link.name().to_owned(),
-                command: format!("TS.RANGE {}", crate::error::shown(key)),
-                text,
-            }));
+            let command = format!("TS.RANGE {}", crate::error::shown(key));
+            return Err(Stop::Error(link.refused(command, text)));
         }
     };
     let page = items(&value).and_then(|rows| rows.iter().map(sample).collect::<Option<Vec<_>>>());

@@ -97,11 +97,7 @@ impl Info {
                 .map(Some)
                 .ok_or_else(|| link.unexpected("TS.INFO")),
             Err(text) if says_no_such_key(&text) => Ok(None),
-            Err(text) => Err(crate::error::Error::Refused {
-                server: link.name().to_owned(),
-                command: format!("TS.INFO {}", crate::error::shown(key)),
-                text,
-            }),
+            Err(text) => Err(link.refused(format!("TS.INFO {}", shown(key)), text)),
         }
     }
 

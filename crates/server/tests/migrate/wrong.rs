@@ -50,7 +50,10 @@ fn passwords_open_both_ends_and_wrong_ones_do_not() {
     ] {
         let (status, _, errors) = import(from, to);
         assert_eq!(status, Some(1));
-        assert!(errors.contains(&format!("cannot connect to {at}")), "{errors}");
+        assert!(
+            errors.contains(&format!("cannot connect to {at}")),
+            "{errors}"
+        );
         assert!(errors.contains("WRONGPASS"), "{errors}");
         assert!(!errors.contains("secret"), "{errors}");
     }

@@ -114,14 +114,10 @@ impl Decoder {
     }
 
     fn number(&mut self, metric: Metric<'_>, point: &NumberDataPoint, intake: &mut impl Intake) {
-        let place = self.place(
-            metric,
-            &point.attributes,
-            point.time_unix_nano,
-            point.flags,
-            intake,
-        );
-        let Some(place) = place else { return };
+        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let Some(place) = self.place(metric, common, intake) else {
+            return;
+        };
         match point.value {
             Some(Value::AsDouble(value)) => self.sample(place, "", None, value, intake),
             Some(Value::AsInt(value)) => self.sample(place, "", None, value as f64, intake),
@@ -136,14 +132,10 @@ impl Decoder {
         point: &HistogramDataPoint,
         intake: &mut impl Intake,
     ) {
-        let place = self.place(
-            metric,
-            &point.attributes,
-            point.time_unix_nano,
-            point.flags,
-            intake,
-        );
-        let Some(place) = place else { return };
+        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let Some(place) = self.place(metric, common, intake) else {
+            return;
+        };
         let (bounds, counts) = (&point.explicit_bounds, &point.bucket_counts);
         if !counts.is_empty() && counts.len() != bounds.len() + 1 {
             let text = "a histogram must have one more bucket than bounds";
@@ -175,14 +167,10 @@ impl Decoder {
     }
 
     fn summary(&mut self, metric: Metric<'_>, point: &SummaryDataPoint, intake: &mut impl Intake) {
-        let place = self.place(
-            metric,
-            &point.attributes,
-            point.time_unix_nano,
-            point.flags,
-            intake,
-        );
-        let Some(place) = place else { return };
+        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let Some(place) = self.place(metric, common, intake) else {
+            return;
+        };
         for quantile in &point.quantile_values {
             let label = number_text(quantile.quantile);
             self.sample(
@@ -197,23 +185,18 @@ impl Decoder {
         self.sample(place, "_sum", None, point.sum, intake);
     }
 
-    /// Finds or adds the row of a point; `None` if it has no timestamp.
+    /// Finds or adds the row of a point with these attributes, time and flags; `None` if it has
+    /// no timestamp.
     fn place<'a>(
         &mut self,
         metric: Metric<'a>,
-        attributes: &'a [KeyValue],
-        time_unix_nano: u64,
-        flags: u32,
+        (attributes, time_unix_nano, flags): (&'a [KeyValue], u64, u32),
         intake: &mut impl Intake,
     ) -> Option<Place<'a>> {
         self.point = self.point.saturating_add(1);
         if time_unix_nano == 0 {
-            self.refuse(
-                metric,
-                Reason::Timestamp,
-                "a data point has no timestamp",
-                intake,
-            );
+            let text = "a data point has no timestamp";
+            self.refuse(metric, Reason::Timestamp, text, intake);
             return None;
         }
         let row = match self.raw.point(metric.origin, attributes) {

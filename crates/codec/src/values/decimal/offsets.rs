@@ -319,17 +319,11 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::powers::tests::NO_MANTISSA;
 
     #[test]
     fn what_has_no_mantissa_is_an_exception() {
-        for odd in [
-            -0.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            MANTISSA_LIMIT,
-            f64::MAX,
-        ] {
+        for odd in NO_MANTISSA {
             assert!(quantize(&[odd], 0, &mut Scratch::new()).is_none(), "{odd}");
         }
     }

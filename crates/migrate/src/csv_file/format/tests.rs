@@ -4,7 +4,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Through CSV text, as a file would hold it.
+/// Parses one line of CSV text.
 fn written_and_read(record: &ByteRecord) -> Line {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_byte_record(record).unwrap();
@@ -21,7 +21,7 @@ fn parse(text: &[u8]) -> Result<Option<Line>, String> {
     Line::parse(&record)
 }
 
-/// Any bytes, also none.
+/// Any bytes, or none.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![word(), Just(Vec::new())]
 }
