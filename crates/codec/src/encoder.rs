@@ -19,6 +19,7 @@ use crate::varint::{put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX, Stats};
 
 /// Writes frames. Keeps its buffers, so that a warm encoder allocates nothing.
+#[derive(Default)]
 pub struct Encoder {
     scratch: Scratch,
     /// The body under construction.
@@ -27,20 +28,10 @@ pub struct Encoder {
     rival: Vec<u8>,
 }
 
-impl Default for Encoder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Encoder {
     /// An encoder with cold buffers (about 20 KiB once warm).
     pub fn new() -> Self {
-        Self {
-            scratch: Scratch::new(),
-            body: Vec::new(),
-            rival: Vec::new(),
-        }
+        Self::default()
     }
 
     /// Appends one frame to `out`, in the smallest coding found.

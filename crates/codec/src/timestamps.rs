@@ -193,6 +193,20 @@ pub(crate) mod samples {
         (index, timestamps.get(index) == Some(&t))
     }
 
+    /// Checks what `decode` and `search` read of the coded `timestamps`.
+    pub(crate) fn check(
+        timestamps: &[i64],
+        decode: impl FnOnce(&mut [i64]),
+        search: impl Fn(i64) -> (usize, bool),
+    ) {
+        let mut back = vec![0; timestamps.len()];
+        decode(&mut back);
+        assert_eq!(back, timestamps);
+        for t in probes(timestamps) {
+            assert_eq!(search(t), naive_search(timestamps, t), "{t}");
+        }
+    }
+
     /// Timestamps worth looking for: all of them and their neighbours.
     pub(crate) fn probes(timestamps: &[i64]) -> Vec<i64> {
         let mut probes: Vec<i64> = timestamps

@@ -264,7 +264,7 @@ mod tests {
     fn round_trip(values: &[f64]) -> Option<usize> {
         let mut written = for_each_level(|level| {
             let mut bytes = Vec::new();
-            encode(values, &mut Scratch::new(), &mut bytes).then(|| {
+            encode(values, &mut Scratch::default(), &mut bytes).then(|| {
                 let mut back = vec![0.0; values.len()];
                 decode(&mut Reader::new(&bytes), &mut back).unwrap();
                 assert_eq!(bits(&back), bits(values), "{level:?}");

@@ -324,7 +324,10 @@ mod tests {
     #[test]
     fn what_has_no_mantissa_is_an_exception() {
         for odd in NO_MANTISSA {
-            assert!(quantize(&[odd], 0, &mut Scratch::new()).is_none(), "{odd}");
+            assert!(
+                quantize(&[odd], 0, &mut Scratch::default()).is_none(),
+                "{odd}"
+            );
         }
     }
 
