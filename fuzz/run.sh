@@ -1,10 +1,10 @@
 #!/bin/bash
-# run.sh SECONDS [target...]: builds every fuzz target and runs each for that many
-# seconds, starting from seeds/ and what earlier runs found in corpus/. Exits with
-# 1 on a crash; the input that crashed lies in artifacts/. SEED=n replays a seed.
+# run.sh SECONDS [target...]: builds all (or the given) fuzz targets and runs each
+# for SECONDS, starting from seeds/ and the corpus/ of earlier runs. Exits with 1 on
+# a crash and writes the input to artifacts/. SEED=n sets the random seed.
 #
-# Needs only stable Rust and a C++ compiler: the compiler flags below are the
-# coverage that cargo-fuzz would ask for.
+# Needs only stable Rust and a C++ compiler: the flags below enable the same coverage
+# as cargo-fuzz.
 set -euo pipefail
 cd "$(dirname "$0")"
 seconds=${1:?usage: run.sh SECONDS [target...]}
@@ -19,7 +19,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 export RUSTFLAGS="--cfg fuzzing -Cdebug-assertions -Cpasses=sancov-module \
 -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
 -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
-# With --target the flags are not used for build scripts and macros.
+# --target keeps the flags from build scripts and macros.
 cargo build --locked --release --target "$host" "${targets[@]/#/--bin=}"
 
 failed=0

@@ -1,5 +1,5 @@
-//! Akumuli's lines: no input may panic, and after any of it a good message
-//! behind a series line is found.
+//! Akumuli's lines: no input may panic, and after any input a valid message that
+//! follows a series line is found.
 #![no_main]
 
 use latewood_wire::akumuli::Writer;
@@ -24,8 +24,8 @@ fuzz_target!(|input: &[u8]| {
             Step::Line(line) => writer.line(line, lines.number() as u32, &mut intake),
         }
     }
-    // A dictionary may take the good lines for its own. The first message may
-    // be the text of an event.
+    // The valid lines may become entries of a dictionary. The first message may be
+    // the text of an event.
     if !input.contains(&b'*') {
         let last = intake.lines().pop();
         assert_eq!(last.as_deref(), Some("goods{of=\"fuzz\"}@8=2.5"));

@@ -1,5 +1,5 @@
-//! Blocks: no bytes make a reader panic or hold more than the file, and where
-//! a block is in order, lookups find what a walk over all of it finds.
+//! Blocks: no bytes make a reader panic or use more memory than the file, and in a
+//! valid block lookups agree with a full scan.
 #![no_main]
 
 use latewood_engine::fuzz_block;

@@ -1,4 +1,4 @@
-//! What DUMP gives: no bytes make the reader panic or hold more than a frame.
+//! DUMP payloads: no bytes make the reader panic or use more memory than a frame.
 #![no_main]
 
 use latewood_engine::Dump;
@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = Dump::parse(bytes);
-    // The same bytes with the checksum they need to be looked at closely.
+    // The same bytes with a valid checksum, so that the content is parsed.
     let mut summed = bytes.to_vec();
     summed.extend_from_slice(&crc_fast::crc32_iscsi(bytes).to_le_bytes());
     let Ok(mut dump) = Dump::parse(&summed) else {

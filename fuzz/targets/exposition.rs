@@ -1,5 +1,5 @@
-//! The text format of Prometheus: no input may panic, and what arrives in
-//! pieces gives what it gives whole.
+//! The text format of Prometheus: no input may panic, and the result does not
+//! depend on how the input is split.
 #![no_main]
 
 use latewood_wire::testing::Collected;

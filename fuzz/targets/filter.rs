@@ -1,5 +1,5 @@
-//! Label filters: any text is a filter or none, and what a filter says comes
-//! out of its text.
+//! Label filters: no text may panic, and names and values of a filter are parts of
+//! its text.
 #![no_main]
 
 use latewood_model::Test;
@@ -17,7 +17,7 @@ fuzz_target!(|text: &[u8]| {
             assert!(!value.is_empty() && inside(value));
         }
     }
-    // The plain spelling of what was read means the same.
+    // The plain spelling of the filter has the same meaning.
     let plain = |byte: &u8| !b"!=(),".contains(byte);
     if matcher.name.iter().all(plain)
         && let Test::AnyOf(values) = &matcher.test

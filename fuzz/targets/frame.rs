@@ -43,8 +43,8 @@ fn read_any(bytes: &[u8]) {
     }
 }
 
-/// `bytes` as samples: per sample one byte that says how the next timestamp
-/// and value come about, and the bytes of those.
+/// `bytes` as samples: one byte per sample selects how the next timestamp and
+/// value are made, followed by their bytes.
 fn round_trip(bytes: &[u8]) {
     let (mut timestamps, mut values) = (Vec::new(), Vec::new());
     let (mut rest, mut timestamp, mut value) = (bytes, 0i64, 0f64);

@@ -1,5 +1,5 @@
-//! InfluxDB line protocol: any bytes, in pieces of any size, give the same
-//! samples and refusals as at once.
+//! InfluxDB line protocol: samples and refusals do not depend on how the bytes are
+//! split.
 #![no_main]
 
 use latewood_wire::influx::{Decoder, Precision};
@@ -26,6 +26,6 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(whole.lines(), pieces.lines());
     for (key, ..) in &whole.samples {
         let mut name = latewood_wire::series_name::SeriesName::new();
-        assert!(name.read(key.as_bytes()), "{key} is no name");
+        assert!(name.read(key.as_bytes()), "{key} is not a series name");
     }
 });

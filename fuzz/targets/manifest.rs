@@ -1,5 +1,4 @@
-//! Manifests: no bytes make a reader panic, and what is taken is written and
-//! read again as it was.
+//! Manifests: no bytes make a reader panic, and an accepted manifest round-trips.
 #![no_main]
 
 use latewood_engine::fuzz_manifest;

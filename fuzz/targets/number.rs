@@ -1,5 +1,5 @@
 //! Numbers: the accepted texts are those of their grammars, and every f64 is
-//! written in a form that reads back as the same bits.
+//! written in a form that parses back to the same bits.
 #![no_main]
 
 use latewood_wire::resp::{double, number};

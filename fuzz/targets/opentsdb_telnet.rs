@@ -1,5 +1,5 @@
-//! OpenTSDB's telnet lines: no input may panic, and a sample that is taken has
-//! a time and a value that OpenTSDB's range allows.
+//! OpenTSDB's telnet lines: no input may panic, and time and value of an accepted
+//! sample are in OpenTSDB's range.
 #![no_main]
 
 use latewood_wire::testing::Collected;

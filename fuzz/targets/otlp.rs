@@ -1,5 +1,5 @@
-//! Requests of OTLP in both encodings: no input may panic, and a request that
-//! was read gives the same samples a second time.
+//! OTLP requests in both encodings: no input may panic, and an accepted request
+//! gives the same samples a second time.
 #![no_main]
 
 use latewood_wire::testing::Collected;

@@ -1,4 +1,4 @@
-//! Requests of remote read: no input may panic, be slow or take much memory.
+//! Remote read requests: no input may panic, be slow or use much memory.
 #![no_main]
 
 use latewood_wire::prometheus::read::{QUERIES_MAX, Request};

@@ -1,5 +1,5 @@
-//! Messages of remote write, in both versions: no input may panic, and each
-//! sample that is taken has a key that can be read back.
+//! Remote write messages in both versions: no input may panic, and the key of each
+//! accepted sample can be parsed back.
 #![no_main]
 
 use latewood_wire::testing::Collected;
@@ -11,7 +11,7 @@ fuzz_target!(|message: &[u8]| {
     let mut decoder = Decoder::new();
     for version in [Version::V1, Version::V2] {
         let mut intake = Collected::default();
-        // A damaged message is an error, and what stood before it was brought.
+        // A damaged message is an error; the samples before it were delivered.
         let _ = decoder.decode(version, message, &mut intake);
         for key in &intake.keys {
             assert!(SeriesName::new().read(key.as_bytes()));

@@ -1,5 +1,5 @@
-//! Requests: any bytes, whole and in pieces, give the same commands and the
-//! same end, and what was understood can be encoded and understood again.
+//! Requests: commands and errors do not depend on how the bytes are split, and
+//! parsed commands round-trip.
 #![no_main]
 
 use latewood_wire::resp::{Limits, Parsed, Parser, ProtocolError, encode_command};
@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits {
 
 type Commands = Vec<Vec<Vec<u8>>>;
 
-/// All commands of a stream of which ever more bytes arrive, `piece` at a time.
+/// All commands of a stream that arrives `piece` bytes at a time.
 fn commands(bytes: &[u8], piece: usize) -> (Commands, Option<ProtocolError>) {
     let (mut parser, mut commands) = (Parser::new(), Vec::new());
     let (mut start, mut end) = (0, 0);
@@ -47,7 +47,7 @@ fuzz_target!(|bytes: &[u8]| {
     for command in &whole.0 {
         let mut encoded = Vec::new();
         encode_command(&mut encoded, command);
-        // Encoded headers may be longer than those that were read.
+        // Encoded headers may be longer than the parsed ones.
         if encoded.len() <= LIMITS.command_bytes_max {
             assert_eq!(
                 commands(&encoded, encoded.len()).0,

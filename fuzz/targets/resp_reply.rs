@@ -1,4 +1,4 @@
-//! Replies: any bytes are skipped and parsed alike, and no prefix of a reply is one.
+//! Replies: skipping and parsing agree on any bytes, and no prefix of a reply is a reply.
 #![no_main]
 
 use latewood_wire::resp::{ReplyError, parse_reply, skip_reply};
@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
                 }
                 rest = &rest[*len..];
             }
-            // The tree looks into what is only skipped otherwise.
+            // Parsing checks content that skipping does not read.
             (Ok(_), Err(ReplyError::TooDeep | ReplyError::Malformed)) => return,
             (Ok(None), Ok(None)) => return,
             (Err(a), Err(b)) => {

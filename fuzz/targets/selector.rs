@@ -1,5 +1,5 @@
-//! Selectors: no input may panic, be slow or take much memory, and what is
-//! read must pass the same values when its parts are written out again.
+//! Selectors: no input may panic, be slow or use much memory, and a parsed selector
+//! that is written out again matches the same values.
 #![no_main]
 
 use latewood_wire::selector::{Matcher, Test, parse};
@@ -10,7 +10,7 @@ fuzz_target!(|text: &str| {
     assert!(matchers.iter().any(|matcher| !matcher.passes(b"")));
     for matcher in &matchers {
         assert!(!matcher.name.is_empty());
-        // Patterns are tried on what stands beside them.
+        // Patterns are tried on the other values.
         for other in &matchers {
             matcher.passes(&other.name);
         }
@@ -24,7 +24,7 @@ fuzz_target!(|text: &str| {
     if let Ok(again) = parse(&again) {
         assert_eq!(again.len(), exact.len() + 1);
     } else {
-        // A metric that is named twice is refused, and more than there may be.
+        // Duplicate metric names and too many matchers are refused.
         let metrics = matchers.iter().filter(|matcher| matcher.is_on_metric());
         assert!(metrics.count() > 1 || matchers.len() > 100 || again.len() > 60_000, "{again}");
     }

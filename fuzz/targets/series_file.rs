@@ -1,5 +1,5 @@
-//! Series files and their rows: no bytes make a reader panic, and rows that are
-//! taken are written and read again as they were.
+//! Series files and their rows: no bytes make a reader panic, and accepted rows
+//! round-trip.
 #![no_main]
 
 use latewood_engine::fuzz_series_file;

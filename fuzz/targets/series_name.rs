@@ -1,5 +1,5 @@
-//! Names of series: any bytes are a key that is written as it was read, or
-//! none; any labels have a key that is read back as they were.
+//! Series names: a parsed key is written back unchanged, and labels survive the way
+//! to a key and back.
 #![no_main]
 
 use latewood_wire::series_name::SeriesName;

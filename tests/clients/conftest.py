@@ -1,4 +1,4 @@
-"""A Latewood of its own for each test, on a free loopback port."""
+"""Fixtures: each test has its own Latewood on a free loopback port."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/release/late
 
 
 class Server:
-    """A running process; `restart` may follow `kill` or `stop`."""
+    """A server process; `start` may follow `kill` or `stop`."""
 
     def __init__(self, directory, *options):
         self.directory, self.options = directory, options
@@ -38,7 +38,7 @@ class Server:
                     return
             except redis.ConnectionError:
                 time.sleep(0.02)
-        raise TimeoutError("the server does not answer")
+        raise TimeoutError("the server does not respond")
 
     def client(self, **options):
         return redis.Redis(host="127.0.0.1", port=self.port, decode_responses=True, **options)
@@ -68,7 +68,7 @@ def client(request, server):
 
 @pytest.fixture(params=["latewood", "redistimeseries"])
 def either(request, tmp_path):
-    """Latewood and the original, one after the other: what holds for both is the original's."""
+    """Latewood, then RedisTimeSeries, so that tests state the behaviour of the original."""
     running = Server(tmp_path / "data") if request.param == "latewood" else Peer(tmp_path)
     yield running
     running.kill()

@@ -1,4 +1,4 @@
-"""A RedisTimeSeries of the test's own: what the programs here were written against."""
+"""A RedisTimeSeries for one test, as the reference."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ def free_port():
 
 
 class Peer:
-    """A running redis-server with the module loaded; the first one fetches it."""
+    """A redis-server with the module loaded; the first one downloads it."""
 
     def __init__(self, directory):
         subprocess.run([SCRIPT, "install"], check=True)

@@ -1,4 +1,4 @@
-"""Prometheus' remote read, spoken by hand: small enough to need no library."""
+"""A client of Prometheus' remote read without a library."""
 
 import struct
 import urllib.request
@@ -32,7 +32,7 @@ def take_varint(data, at):
 
 
 def fields(message):
-    """The pairs of number and content of a message."""
+    """The fields of a message as (number, content)."""
     at = 0
     while at < len(message):
         key, at = take_varint(message, at)
@@ -52,7 +52,7 @@ def all_of(message, number):
 
 
 def snappy(data):
-    """A block of literals, which every reader takes."""
+    """A snappy block of literals, without compression."""
     out = bytearray(varint(len(data)))
     for start in range(0, len(data), 60):
         piece = data[start : start + 60]
@@ -89,7 +89,7 @@ def unsnappy(data):
 
 
 def ask(address, start_ms, end_ms, matchers, types):
-    """The head and body of the answer to one query."""
+    """Headers and body of the response to one query."""
     query = field(1, start_ms) + field(2, end_ms)
     for kind, name, value in matchers:
         query += field(3, field(1, kind) + field(2, name.encode()) + field(3, value.encode()))
@@ -117,7 +117,7 @@ def samples(address, start_ms, end_ms, matchers):
     found = {}
     for series in all_of(result, 1):
         pairs = (dict(fields(sample)) for sample in all_of(series, 2))
-        # What is zero need not be sent.
+        # Zero values may be omitted.
         found[labels_of(series)] = [(pair.get(2, 0), pair.get(1, 0.0)) for pair in pairs]
     assert list(found) == sorted(found)
     return found

@@ -1,4 +1,4 @@
-"""Backups in an object store that speaks the protocol of S3: moto's server."""
+"""Backups in an S3 object store: moto's server."""
 
 import functools
 import http.server
@@ -19,7 +19,7 @@ from conftest import BINARY, Server
 from peer import free_port
 
 SAMPLES = 1_200_000
-# As much as a part takes.
+# Bytes of a part.
 PART_BYTES = 8 << 20
 BUCKET = "backups"
 URL = f"s3://{BUCKET}/latewood/monday"
@@ -69,7 +69,7 @@ class Store:
         return json.loads(self.read("BACKUP.json"))
 
     def tool(self, *words):
-        """`latewood`, with this store for S3."""
+        """Runs `latewood` with this store as S3."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         return subprocess.run(
             [BINARY, *words], env=kept | self.settings, capture_output=True, text=True, timeout=300
@@ -85,7 +85,7 @@ def store():
 
 
 def fill(client):
-    """Some samples in a block, and so many in the log that it goes over in parts."""
+    """Samples in a block, and enough in the log for a multipart upload."""
     keys = [f"room:{number}" for number in range(7)]
     for key in keys:
         client.execute_command("TS.CREATE", key)
@@ -124,7 +124,7 @@ def test_a_served_database_goes_to_s3_and_comes_back(store, server, tmp_path):
     refused = store.tool(*backup)
     assert refused.returncode == 1 and "is not empty: it holds" in refused.stderr
 
-    # An object that is not what it was, or gone.
+    # A changed or missing object.
     name = next(file["path"] for file in listing["files"] if file["path"].startswith("blocks/"))
     good = store.read(name)
     for number, bad in enumerate([good[:-1], good[:40] + b"x" + good[41:], None]):
@@ -168,7 +168,7 @@ def test_a_backup_comes_back_from_a_web_server(store, server, tmp_path):
 def test_what_is_missing_in_s3_is_said(store, server, tmp_path):
     target = tmp_path / "restored"
     refused = store.tool("restore", URL, str(target))
-    assert refused.returncode == 1 and "holds no backup" in refused.stderr, refused.stderr
+    assert refused.returncode == 1 and "no backup at" in refused.stderr, refused.stderr
     assert not target.exists()
     backup = ["backup", "--server", f"127.0.0.1:{server.port}", "--to"]
     refused = store.tool(*backup, "s3://no-such-bucket/monday")

@@ -1,4 +1,4 @@
-"""What lies in deploy/ and how it is packed: held against the program and against what reads it."""
+"""Checks deploy/ and the packaging against the program and the tools that read them."""
 
 import collections
 import re
@@ -11,12 +11,12 @@ from conftest import BINARY, ROOT, Server
 from peer import free_port
 
 DEPLOY = ROOT / "deploy"
-# To another page, in Markdown.
+# A Markdown link to another page.
 LINK = re.compile(r"\]\(([^)#:\s]+)[^):]*\)")
 
 
 def run(*words, **options):
-    """The output of a program, which must end well."""
+    """The output of a program that must succeed."""
     ended = subprocess.run(words, capture_output=True, text=True, check=False, **options)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr
@@ -30,7 +30,7 @@ def test_prometheus_own_tool_takes_the_rules_and_the_metrics(tmp_path):
     with urllib.request.urlopen(f"http://127.0.0.1:{http}/metrics") as answer:
         metrics = answer.read().decode()
     assert "latewood_series 1\n" in metrics
-    # It lints names as well; what it finds it prints.
+    # It also lints names and prints its findings.
     assert run("promtool", "check", "metrics", input=metrics) == ""
     server.kill()
 
@@ -54,7 +54,7 @@ def test_systemd_takes_the_unit_and_finds_it_closed(tmp_path):
 def test_the_packaged_settings_start_a_server_with_their_comments_too(tmp_path):
     text = (DEPLOY / "latewood.toml").read_text()
     whole = re.sub(r'^#\s+(?=[a-z-]+ = ["\[])', "", text, flags=re.MULTILINE)
-    # The two that stand for those above them.
+    # The two that summarise those above them.
     whole = whole.replace('listen = ["127.0.0.1:6379"]\n', "", 1)
     assert set(tomllib.loads(whole)) > {"requirepass", "opentsdb", "influx-udp", "memory", "disk-budget"}
     flags = []
@@ -69,7 +69,7 @@ def test_the_packaged_settings_start_a_server_with_their_comments_too(tmp_path):
 
 
 def instructions(text):
-    """The instructions of a Dockerfile: name and the rest."""
+    """The instructions of a Dockerfile as (name, arguments)."""
     lines = re.sub(r"\\\n", " ", text).splitlines()
     return [line.split(maxsplit=1) for line in lines if line.strip() and not line.startswith("#")]
 
@@ -85,7 +85,7 @@ def test_the_container_is_small_unprivileged_and_watched():
     assert [name for name, _ in last].index("USER") < [name for name, _ in last].index("ENTRYPOINT")
     assert '"http://127.0.0.1:8086/-/healthy"' in rests["HEALTHCHECK"]
     assert (rests["ENTRYPOINT"], rests["CMD"]) == ('["latewood"]', '["serve"]')
-    # Its variables are those of the program.
+    # Its variables must be options of the program.
     known = run(BINARY, "serve", "--help")
     for variable in re.findall(r"\b(LATEWOOD_[A-Z_]+)=", rests["ENV"]):
         assert f"[env: {variable}=" in known, variable

@@ -1,4 +1,4 @@
-"""The Python clients of InfluxDB, version 2, write; redis-py reads back."""
+"""The Python clients of InfluxDB 2 write; redis-py reads back."""
 
 import pytest
 import urllib.error

@@ -1,4 +1,4 @@
-"""collectd and netdata, which send what they measure as OpenTSDB's senders do."""
+"""collectd and netdata, which send measurements by OpenTSDB's protocols."""
 
 import contextlib
 import socket
@@ -11,7 +11,7 @@ from peer import free_port
 
 @contextlib.contextmanager
 def running(*words):
-    """A program that is ended behind the block, and shown where it ends by itself."""
+    """A program that is stopped after the block; its output is shown if it exits by itself."""
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield
@@ -22,7 +22,7 @@ def running(*words):
 
 
 def samples(redis, key, at_least):
-    """The samples of a series, once there are so many."""
+    """The samples of a series, once it has this many."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         found = redis.ts().range(key, "-", "+") if redis.exists(key) else []
@@ -61,7 +61,7 @@ LoadPlugin write_tsdb
     with running("collectd", "-f", "-C", config), contextlib.closing(server.client()) as redis:
         load = samples(redis, 'load.load.shortterm{fqdn="here",status="production"}', 2)
         assert all(value >= 0 for _, value in load)
-        # What it is told by hand; the second is late.
+        # Values sent by hand; the second is late.
         with socket.socket(socket.AF_UNIX) as told:
             told.connect(str(control))
             for identity, when, value in [("web", 1700000010, 43), ("db", 1700000000, 42.5)]:
@@ -77,7 +77,7 @@ LoadPlugin write_tsdb
 
 
 def system_ticks():
-    """What /proc/stat says of the time in the kernel."""
+    """The time in the kernel according to /proc/stat."""
     with open("/proc/stat", encoding="ascii") as stat:
         return int(stat.readline().split()[3])
 
@@ -147,14 +147,14 @@ def test_netdata_writes_by_telnet_and_http(tmp_path):
             key = key_of(redis, f"{prefix}.system.cpu.system")
             ticks = [value for _, value in redis.ts().range(key, "-", "+")]
             assert ticks == sorted(ticks)
-            # Those of the first seconds: more may have come since.
+            # The samples of the first seconds; more may have arrived since.
             assert before <= ticks[0] <= after, (before, ticks, after)
         assert redis.info("latewood")["intake_opentsdb_refused"] == 0
     server.kill()
 
 
 def key_of(redis, metric):
-    """The key of the only series of `here` with this metric, once it is there."""
+    """The key of the only series of `here` with this metric, once it exists."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
         found = redis.ts().queryindex([f"__name__={metric}", "host=here"])

@@ -1,5 +1,5 @@
-"""node-redis and go-redis: programs of their own, under RESP2 and RESP3, against Latewood and
-against RedisTimeSeries, so that what they expect is what the original answers."""
+"""node-redis and go-redis: programs that run under RESP2 and RESP3, against Latewood and against
+RedisTimeSeries, so that they expect the replies of the original."""
 
 import os
 import pathlib

@@ -25,7 +25,7 @@ remote_write:
 
 
 def begin(tmp_path, port, config):
-    """A Prometheus at `port`, ready to be asked."""
+    """A Prometheus at `port`, ready for queries."""
     path = tmp_path / "prometheus.yml"
     path.write_text(config)
     process = subprocess.Popen(
@@ -50,8 +50,8 @@ def begin(tmp_path, port, config):
 
 @contextlib.contextmanager
 def writing(tmp_path, samples):
-    """A Prometheus that scrapes itself and writes to a Latewood, once that has so many samples of
-    `up`: a client of Latewood, the key of `up`, and where both serve HTTP."""
+    """A Prometheus that scrapes itself and writes to a Latewood, once that has enough samples of
+    `up`: a client of Latewood, the key of `up`, and the HTTP ports of both."""
     http, port = free_port(), free_port()
     server = Server(tmp_path / "data", "--http", f"127.0.0.1:{http}")
     prometheus = begin(tmp_path, port, SCRAPES_AND_WRITES.format(port=port, http=http))
@@ -96,7 +96,7 @@ def test_promql_over_remote_read_sees_what_was_written(tmp_path):
         labels = {"__name__": "requests", "host": host, "job": "web"}
         redis.ts().create(key, labels=labels)
         written[host] = [(at, slope * index) for index, at in enumerate(times)]
-        # The first half comes late.
+        # The first half is late.
         for part in (written[host][120:], written[host][:120]):
             redis.ts().madd([(key, at, value) for at, value in part])
     redis.ts().add("sensor:1", START_MS, 1e300, labels={"site": "north"})
@@ -113,7 +113,7 @@ remote_read:
         end = times[-1]
         whole = promql(port, "requests[1h]", end)
         of = lambda host: (("__name__", "requests"), ("host", host), ("job", "web"))
-        # The span of a range selector of Prometheus 2 has both ends.
+        # A range selector of Prometheus 2 includes both ends.
         assert whole == {of("a"): written["a"], of("b"): written["b"]}
         rates = promql(port, "sum by (job) (rate(requests[5m]))", end)
         assert rates[(("job", "web"),)] == pytest.approx(1.75 / 15)
@@ -125,7 +125,7 @@ remote_read:
         counted = promql(port, 'count({__name__=~".+"}) by (__name__)', START_MS)
         assert counted == {(("__name__", "requests"),): 2, (("__name__", "sensor:1"),): 1}
         assert promql(port, "requests", START_MS - 1) == {}
-        # The same through both answers.
+        # The same through both response types.
         matchers = [(prometheus_read.MATCH, "__name__", "req.*")]
         address = f"127.0.0.1:{http}"
         sampled = prometheus_read.samples(address, times[7], times[200], matchers)
@@ -143,7 +143,7 @@ remote_read:
 
 def test_both_answer_remote_read_with_the_same_chunks(tmp_path):
     with writing(tmp_path, samples=8) as (redis, key, addresses):
-        # All of these have come: later ones of `up` were written.
+        # All of these have arrived: later samples of `up` were written.
         times = [at for at, _ in redis.ts().range(key, "-", "+")]
         span = (times[0], times[4])
         matchers = [(prometheus_read.EQUAL, "job", "itself")]
@@ -164,8 +164,8 @@ def test_both_answer_remote_read_with_the_same_chunks(tmp_path):
         }
         theirs = {labels: samples for labels, samples in decoded["theirs"].items() if samples}
         assert decoded["ours"] == theirs and len(theirs) > 100
-        # Where a chunk holds the same samples it has the same bytes, but that Prometheus has a
-        # byte to spare behind some whose last is full.
+        # A chunk of the same samples has the same bytes, except that Prometheus may append a
+        # spare byte when the last one is full.
         bits = lambda chunk: (*chunk[:2], chunk[2].rstrip(b"\0"))
         same = 0
         for labels, parts in asked["ours"].items():

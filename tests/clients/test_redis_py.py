@@ -1,4 +1,4 @@
-"""What an application written against redis-py's ts() client relies on."""
+"""The behaviour that applications using redis-py's ts() client rely on."""
 
 import math
 
@@ -7,7 +7,7 @@ import redis
 
 
 def rows(answer):
-    """Samples as (timestamp, value) whatever the protocol made of them."""
+    """Samples as (timestamp, value), independent of the protocol."""
     return [(int(timestamp), float(value)) for timestamp, value in answer]
 
 

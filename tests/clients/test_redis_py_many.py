@@ -14,7 +14,7 @@ def protocol_of(client):
 
 
 def by_key(client, reply):
-    """{key: (labels, samples)} whatever the protocol made of a reply for many series."""
+    """{key: (labels, samples)} of a reply for many series, independent of the protocol."""
     if protocol_of(client) == 3:
         return {key: (parts[0], rows(parts[-1])) for key, parts in reply.items()}
     return {key: (labels, rows(samples)) for entry in reply for key, (labels, samples) in entry.items()}

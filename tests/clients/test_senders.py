@@ -1,4 +1,4 @@
-"""What sends measurements by other protocols: plain sockets and OpenTelemetry's SDK."""
+"""Senders of other protocols: plain sockets and OpenTelemetry's SDK."""
 
 import socket
 
@@ -14,7 +14,7 @@ from peer import free_port
 
 @pytest.fixture
 def senders(tmp_path):
-    """A server that takes them all, and where."""
+    """A server with all protocols, and its ports."""
     ports = {name: free_port() for name in ("http", "opentsdb", "akumuli")}
     options = [part for name, port in ports.items() for part in (f"--{name}", f"127.0.0.1:{port}")]
     server = Server(tmp_path / "data", *options)
@@ -24,7 +24,7 @@ def senders(tmp_path):
 
 
 def exchange(port, text):
-    """Sends a text, ends the sending side, and reads what comes back."""
+    """Sends a text, shuts down the sending side, and reads the reply."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(text.encode())
         connection.shutdown(socket.SHUT_WR)

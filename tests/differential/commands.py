@@ -1,9 +1,8 @@
 """Random TS.* commands: a small world of keys, labels and times.
 
-Few keys and short spans on purpose, so that late samples, duplicates, deletes
-and rules meet each other all the time. A part of the commands is spoilt:
-a word dropped, doubled, swapped or replaced, which is where error texts and
-the order of checks come from.
+Few keys and short spans, so that late samples, duplicates, deletes and rules
+interact often. Some commands are spoilt: a word is dropped, doubled, swapped or
+replaced, to compare error texts and the order of checks.
 """
 
 KEYS = [f"k{i}" for i in range(9)]
@@ -15,19 +14,19 @@ REDUCERS = "avg sum min max range count std.p std.s var.p var.s".split()
 LABELS = {"a": ["1", "2", "3"], "b": ["x", "y"], "room": ["kitchen", "hall"], "name": ["temp"]}
 JUNK = ["", "x", "-1", "0", "1.5", "1e400", "9223372036854775808", "+", "-", "(", "a=b", "LABELS", "FILTER",
         "AGGREGATION", "COUNT", "RETENTION", "EMPTY", "GROUPBY", "REDUCE", "WITHLABELS", "LATEST", "ALIGN", "4096", "50"]
-# What spoiling at random hardly ever brings about.
+# Mistakes that random spoiling rarely makes.
 MISTAKES = [["ENCODING", "x"], ["CHUNK_SIZE", "x"], ["DUPLICATE_POLICY"], ["LABELS", "a", "("]]
 SPAN = 3000
 
 
 class Commands:
-    """Draws commands from a random source; the same seed draws the same ones.
+    """Draws commands from a random source; the same seed draws the same commands.
 
-    A world that forgets has short retentions and no deletes: what a delete of
-    the newest sample does to expired ones differs between the two. A world of
-    large values has no sums, in which 1.12 loses the small ones. A world
-    of rules makes them before the first sample and deletes no samples: 1.12
-    counts a bucket from the rule on, and dies of deletes at a source's end.
+    A world that forgets has short retentions and no deletes: the effect of
+    deleting the newest sample on expired ones differs between the servers. A world
+    of large values has no sums, in which 1.12 loses the small ones. A world of
+    rules creates them before the first sample and deletes no samples: 1.12 counts a
+    bucket only from the rule on, and crashes on deletes at the end of a source.
     """
 
     def __init__(self, random):
@@ -42,7 +41,7 @@ class Commands:
         """A source that has a rule."""
 
     def first(self):
-        """What makes the world: keys with rules between them, or nothing."""
+        """The commands that set up the world: keys with rules between them, or none."""
         if not self.is_ruled:
             return []
         commands = [["TS.CREATE", key, "LABELS", *self.labels()] for key in KEYS]
@@ -67,11 +66,11 @@ class Commands:
         return words if is_barred or retentions(spoilt) - retentions(words) else spoilt
 
     def makes_or_ends_a_rule(self, words):
-        """By being spoilt; rules are made at the beginning only."""
+        """Whether a spoilt command would; rules are created only at the start."""
         if words[0] not in ("TS.CREATERULE", "TS.DELETERULE") or len(words) < 3:
             return False
         source, destination = words[1:3]
-        # Spoilt writes made keys of other names.
+        # Spoilt writes may have created keys of other names.
         if source == destination or "missing" in (source, destination):
             return False
         if words[0] == "TS.DELETERULE":
@@ -80,7 +79,7 @@ class Commands:
         return not (self.is_ruled and is_taken)
 
     def renames_a_source(self, words):
-        """A new series under its key has no rules, and may become a destination."""
+        """A new series of that key would have no rules and could become a destination."""
         return self.is_ruled and words[0] in ("RENAME", "RENAMENX") and len(words) > 1 and words[1] in SOURCES
 
     def spoil(self, words):
@@ -108,14 +107,14 @@ class Commands:
         return self.random.choice(KEYS)
 
     def written(self):
-        """A key to write to: none that a rule writes to."""
+        """A key to write to that is not the destination of a rule."""
         return self.random.choice(KEYS[:4] if self.is_ruled else KEYS)
 
     def chance(self, share):
         return self.random.random() < share
 
     def time(self):
-        """Mostly onwards, often late, sometimes the same again."""
+        """Mostly ascending, often late, sometimes a duplicate."""
         if self.chance(0.5):
             self.now += self.random.choice([1, 1, 5, 10, 10, 50])
             return self.now
@@ -155,7 +154,7 @@ class Commands:
 
     def alter(self):
         """No CHUNK_SIZE: 1.12 may lose a sample when a late one follows. No
-        other RETENTION where samples expire: 1.12 brings expired ones back."""
+        RETENTION where samples expire: 1.12 would restore expired ones."""
         words = []
         while not words or {"CHUNK_SIZE", "UNCOMPRESSED"} & set(words) or (self.forgets and "RETENTION" in words):
             words = self.create_options()
@@ -181,7 +180,7 @@ class Commands:
         return ["TS.DEL", self.key(), start, self.random.choice([start, end, start + 10])]
 
     def createrule(self):
-        """Between keys that cannot have another rule."""
+        """Only between keys that cannot have another rule."""
         random = self.random
         pair = random.choice([
             [random.choice(SOURCES), random.choice(DESTINATIONS)] if self.is_ruled else ["k1", "k1"],
@@ -192,14 +191,14 @@ class Commands:
         return ["TS.CREATERULE", *pair, "AGGREGATION", random.choice(AGGREGATORS), random.choice([7, 10, 1000])]
 
     def deleterule(self):
-        """Of no rule: what a rule made in the middle counts differs."""
+        """Never of an existing rule: a rule created later counts differently."""
         return ["TS.DELETERULE", self.key(), self.random.choice([*KEYS[:4], "missing"])]
 
     def keyspace(self):
         random = self.random
         return random.choice([
             ["DEL", self.random.choice(["k3", "missing"]) if self.is_ruled else self.key()], ["EXISTS", self.key(), self.key()], ["TYPE", self.key()],
-            # 1.12 goes on finding a key that RENAME overwrote by its labels.
+            # 1.12 still finds a key overwritten by RENAME by its labels.
             ["RENAME", "missing", "other"], ["RENAMENX", "k3" if self.is_ruled else self.written(), self.written()], ["DBSIZE"],
             ["EXPIRE", self.key(), 1000], ["PERSIST", self.key()], ["TTL", self.key()],
             ["COPY", self.key(), self.key()], ["TS.NOSUCH", self.key()], ["PTTL", "missing"],
@@ -291,6 +290,6 @@ class Commands:
 
 
 def retentions(words):
-    """What a server takes for retentions; spoiling may make no others."""
+    """The numbers that a server takes for retentions; spoiling must not add any."""
     pairs = zip(words, words[1:])
     return {number for word, number in pairs if word.upper() == "RETENTION" and number.isdigit()}

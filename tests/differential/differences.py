@@ -1,8 +1,8 @@
-"""Where Latewood's reply may differ from RedisTimeSeries 1.12, and no further.
+"""The allowed differences between the replies of Latewood and RedisTimeSeries 1.12.
 
-Every entry names the sentence of docs/compatibility.md that tells users of it;
-a test sees that the sentence is there. An entry decides by the command and
-both replies, as narrowly as it can.
+Every entry quotes the sentence of docs/compatibility.md that documents it; a test
+checks that the page contains it. An entry decides by the command and both
+replies, as narrowly as possible.
 """
 
 import math
@@ -13,7 +13,7 @@ from commands import SOURCES
 from resp import Double, Error, Map, Set, Status
 
 SUMS = {"avg", "sum", "twa"}
-# 1.12 cancels squares: of values of hundreds, four digits behind the point are left.
+# 1.12 subtracts squares: for values in the hundreds, four decimals remain.
 SQUARES = {"std.p", "std.s", "var.p", "var.s"}
 
 
@@ -21,12 +21,12 @@ SQUARES = {"std.p", "std.s", "var.p", "var.s"}
 class Difference:
     name: str
     documented: str
-    """Words of docs/compatibility.md."""
+    """A quotation from docs/compatibility.md."""
     allows: Callable
 
 
 def same(real, ours, close):
-    """Equal in type and text; numbers may differ by `close`, where it is not 0."""
+    """Equal in type and text; numbers may differ by `close`, unless it is 0."""
     if type(real) is not type(ours):
         return False
     if isinstance(real, (list, tuple)):
@@ -52,14 +52,14 @@ RANGES = ("TS.RANGE", "TS.REVRANGE", "TS.MRANGE", "TS.MREVRANGE")
 
 
 def may_read_destinations(words):
-    """Whether it reads samples of series that rules may write to."""
+    """Whether the command reads series that rules may write to."""
     if words[0].upper() in ("TS.GET", "TS.RANGE", "TS.REVRANGE"):
         return len(words) < 2 or words[1] not in SOURCES
     return words[0].upper() in ("TS.MGET", "TS.MRANGE", "TS.MREVRANGE")
 
 
 def closeness(words, is_ruled):
-    """How far numbers may differ, which a query or a rule computed."""
+    """How far numbers computed by a query or a rule may differ."""
     lower = {word.lower() for word in words}
     is_range = words[0].upper() in RANGES
     if (is_ruled and may_read_destinations(words)) or (is_range and SQUARES & lower):
@@ -101,7 +101,7 @@ def block_text(words, real, ours):
 
 
 def rows_without_values(reply):
-    """The rows' timestamps and everything around them."""
+    """The reply without the values of its rows."""
     if isinstance(reply, (list, tuple)):
         if len(reply) == 2 and isinstance(reply[0], int) and isinstance(reply[1], (Double, Status)):
             return reply[0]
@@ -116,7 +116,7 @@ def filtered_twa(words, real, ours):
 
 
 def newest_bucket(words, real, ours):
-    """1.12 goes on giving an older bucket as a destination's newest after a
+    """1.12 still returns an older bucket as the newest of a destination after a
     late sample made a new one."""
     name = words[0].upper()
     if name == "TS.GET" and isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours) == 2:
@@ -133,14 +133,14 @@ def newest_bucket(words, real, ours):
 
 
 def stamps(entry):
-    """An entry of TS.MGET, its value aside."""
+    """An entry of TS.MGET without its value."""
     key, *labels, sample = entry if len(entry) == 3 else (entry[0], *entry[1])
     return key, *labels, sample[0] if sample else -1
 
 
 def latest_buckets(words, real, ours):
-    """1.12 loses rows where it goes backwards or weighs times over LATEST;
-    those lost weigh nothing in the rows beside them."""
+    """1.12 loses rows in reverse or time-weighted queries with LATEST; lost rows
+    have no weight in their neighbours."""
     upper = [word.upper() for word in words]
     odd = "REV" in upper[0] or "TWA" in upper
     close = math.inf if "TWA" in upper else closeness(words, is_ruled=True)
@@ -148,8 +148,8 @@ def latest_buckets(words, real, ours):
 
 
 def loses_rows(real, ours, is_backwards, close):
-    """Whether the replies are the same but for rows of ours that the real one
-    has not, in the order in which all must stand."""
+    """Whether the replies are equal except for rows that only ours has, and ours is
+    in order."""
     if is_rows(real) and is_rows(ours):
         times = [row[0] for row in ours]
         rest = iter(ours)
@@ -165,8 +165,8 @@ def is_rows(reply):
 
 
 def forwards(words):
-    """The same question from old to new, which 1.12 answers whole; none where
-    the direction says what is picked."""
+    """The same query in ascending order, which 1.12 answers completely; None if the
+    direction affects the result."""
     upper = [word.upper() for word in words]
     if "REV" not in upper[0] or "LATEST" not in upper or {"COUNT", "FIRST", "LAST"} & set(upper):
         return None
@@ -174,21 +174,21 @@ def forwards(words):
 
 
 def turned(reply):
-    """The reply with the rows of each series from the other end."""
+    """The reply with the rows of each series reversed."""
     if is_rows(reply):
         return reply[::-1]
     return type(reply)(map(turned, reply)) if isinstance(reply, (list, tuple)) else reply
 
 
 def count_named_twice(words, real, ours):
-    """1.12 passes over one of the two that name a reducer and an aggregator."""
+    """1.12 takes one of two COUNT, reducer and aggregator, for the option."""
     lower = [word.lower() for word in words]
     pairs = set(zip(lower, lower[1:]))
     both = {("reduce", "count"), ("aggregation", "count")} <= pairs
     return both and isinstance(real, Error) and "COUNT" in real and lower.index("reduce") < lower.index("aggregation")
 
 
-# Differences of worlds with rules.
+# Differences in worlds with rules.
 RULED = [
     Difference("latest buckets", "`LATEST` backwards", latest_buckets),
     Difference("newest bucket", "gives the newest bucket", newest_bucket),
@@ -203,8 +203,8 @@ KNOWN = [
 
 
 def explain(words, real, ours, is_ruled=False):
-    """The name of the difference that allows these replies, "" where they are
-    equal, None where nothing allows them."""
+    """The name of the difference that allows these replies, "" if they are equal,
+    None if no difference allows them."""
     real, ours = unordered(words, real), unordered(words, ours)
     if same(real, ours, closeness(words, is_ruled)):
         return ""

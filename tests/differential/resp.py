@@ -1,8 +1,8 @@
-"""A RESP2/RESP3 client that keeps every reply as it was sent.
+"""A RESP2/RESP3 client that preserves the types of replies.
 
 A reply becomes a plain Python value that still tells its type: simple strings
 are `Status`, errors `Error`, RESP3 doubles `Double` (the text), maps `Map`
-and sets `Set`. So a test may compare shapes and texts, not just meanings.
+and sets `Set`. Tests can therefore compare types and texts, not only values.
 """
 
 import socket
@@ -21,7 +21,7 @@ class Double(str):
 
 
 class Map(tuple):
-    """Pairs in the order they came."""
+    """Pairs in the order received."""
 
 
 class Set(tuple):

@@ -20,8 +20,8 @@ BATCH = 20
 
 
 def kills_the_real_one(words):
-    """RedisTimeSeries 1.12 dies of some empty buckets, reversed or time-weighted,
-    and of some words that are not where they should be."""
+    """RedisTimeSeries 1.12 crashes on some empty buckets, reversed or time-weighted,
+    and on some misplaced words."""
     upper = [word.upper() for word in words]
     if upper[-1] in ("TIMESTAMP", "REDUCE") or (upper[0] == "TS.CREATERULE" and upper[3:4] != ["AGGREGATION"]):
         return True
@@ -35,31 +35,30 @@ OPTION_WORDS = {"RETENTION", "LABELS", "ENCODING", "CHUNK_SIZE", "DUPLICATE_POLI
 
 
 def key_is_an_option(words):
-    """A key may be called like an option here, and not there; nor is the
-    number of an increment taken for one."""
+    """1.12 takes a key, or the number of an increment, for the option of that name."""
     fixed = words[1:3] if words[0] in ("TS.INCRBY", "TS.DECRBY", "TS.CREATERULE") else words[1:2]
     return any(word.upper() in OPTION_WORDS for word in fixed)
 
 
 def writes_far_ahead(words):
-    """A spoilt timestamp; ranges with EMPTY would have billions of rows."""
+    """A spoilt timestamp: ranges with EMPTY would have billions of rows."""
     places = range(2, len(words), 3) if words[0] == "TS.MADD" else [2, *(i + 1 for i, w in enumerate(words) if w == "TIMESTAMP")]
     far = [words[i] for i in places if i < len(words) and words[i].isdigit() and len(words[i]) > 6]
     return words[0] in ("TS.ADD", "TS.MADD", "TS.INCRBY", "TS.DECRBY") and bool(far)
 
 
 def writes_a_large_value(words):
-    """A spoilt one, which cancels whatever is summed with it."""
+    """A spoilt value: it would cancel everything summed with it."""
     return words[0] in ("TS.ADD", "TS.MADD", "TS.INCRBY", "TS.DECRBY") and "9223372036854775808" in words
 
 
 def asks_the_clock(words):
-    """The two read the clock at different moments."""
+    """The servers read the clock at different times."""
     return words[0] in ("TS.INCRBY", "TS.DECRBY") and "TIMESTAMP" not in words
 
 
 def counts_from_before_time(words):
-    """1.12 takes a negative TIMESTAMP of TS.INCRBY."""
+    """1.12 accepts a negative TIMESTAMP in TS.INCRBY."""
     return words[0] in ("TS.INCRBY", "TS.DECRBY") and any(word.startswith("-") for word in words[4:])
 
 
@@ -73,7 +72,7 @@ def increments(words):
 
 
 def with_both_directions(batch):
-    """What goes backwards over LATEST is asked forwards first."""
+    """Sends reverse queries with LATEST in ascending order first."""
     for words in batch:
         if forwards(words):
             yield forwards(words)
@@ -81,7 +80,7 @@ def with_both_directions(batch):
 
 
 def parts(batch):
-    """Increments go alone, so that what a refused one leaves can be mended."""
+    """Sends increments alone, so that the effect of a refused one can be undone."""
     part = []
     for words in batch:
         if increments(words):
@@ -102,7 +101,7 @@ class Run:
         self.allowed, self.words, self.errors = collections.Counter(), collections.Counter(), collections.Counter()
 
     def epoch(self):
-        """One small world from its beginning; ends early where replies part."""
+        """One small world from the start; ends early if replies differ."""
         real, ours = self.random.choice(self.pairs)
         for server in (real, ours):
             server("FLUSHALL")
@@ -117,7 +116,7 @@ class Run:
                     return
 
     def compare(self, batch, real, ours, history):
-        """Whether all replies are the same, and ours in both directions."""
+        """Whether all replies are equal, and ours in both directions."""
         before = (None, None)
         for words, a, b in zip(batch, real.pipeline(batch), ours.pipeline(batch)):
             history.append(words)
@@ -133,7 +132,7 @@ class Run:
                 return False
             self.allowed[name] += bool(name)
             if increments(words) and isinstance(a, Error):
-                # 1.12 leaves an empty series behind where there was none.
+                # 1.12 leaves a new empty series.
                 if not ours("EXISTS", words[1]):
                     real("DEL", words[1])
         return True
@@ -156,7 +155,7 @@ class Run:
 
 
 def related(history):
-    """The last command and those before it that share a key with it."""
+    """The last command and the earlier ones that share a key with it."""
     last = set(history[-1][1:])
     keys = {word for word in last if word.startswith("k") and len(word) == 2}
     if not keys:

@@ -20,7 +20,7 @@ def free_port():
 
 @contextlib.contextmanager
 def redistimeseries(directory, policy):
-    """RedisTimeSeries 1.12, fetched first where it is not there yet."""
+    """RedisTimeSeries 1.12, downloaded if necessary."""
     subprocess.run([PEER, "install"], check=True)
     directory.mkdir(parents=True, exist_ok=True)
     port = free_port()

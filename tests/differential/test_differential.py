@@ -1,8 +1,8 @@
 """The same random commands to Latewood and to RedisTimeSeries 1.12.
 
-Both are started here, on free ports. LATEWOOD_SEED replays a run, and
-LATEWOOD_COMMANDS makes it longer. What 1.12 does not know (NaN, the
-aggregators and commands that came later) has tests of its own.
+Starts both on free ports. LATEWOOD_SEED replays a run, LATEWOOD_COMMANDS sets its
+length. Features that 1.12 lacks (NaN, later aggregators and commands) have their
+own tests.
 """
 
 import os
@@ -20,10 +20,9 @@ from servers import latewood, redistimeseries
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COMMANDS = int(os.environ.get("LATEWOOD_COMMANDS", 60_000))
 
-# Every option of the surface must have been met, and every error text: a
-# generator that lost one would prove less. The rarest come about fifteen times
-# in COMMANDS; a run that did not meet it goes on up to LONGEST times as
-# long, so that chance fails no run.
+# Every option and every error text must occur, so that a gap in the generator is
+# noticed. The rarest occur about fifteen times in COMMANDS; a run without one is
+# extended up to LONGEST times, so that no run fails by chance.
 LONGEST = 5
 WORDS = """TS.CREATE TS.ALTER TS.ADD TS.MADD TS.INCRBY TS.DECRBY TS.DEL TS.GET TS.RANGE TS.REVRANGE TS.MGET TS.MRANGE
 TS.MREVRANGE TS.QUERYINDEX TS.INFO TS.CREATERULE TS.DELETERULE DEL EXISTS TYPE RENAME RENAMENX EXPIRE PERSIST TTL COPY
@@ -81,10 +80,10 @@ def run(request, tmp_path):
 
 
 def not_met(run):
-    """The options and error texts that the run has not seen yet."""
+    """The options and error texts that have not occurred yet."""
     met = {re.sub(r"^ERR |TSDB: ", "", text) for text in run.errors}
     texts = [text for text in ERRORS if not any(m.startswith(text) for m in met)]
-    # Only a policy of BLOCK refuses duplicates often.
+    # Duplicates are rarely refused unless the policy is BLOCK.
     texts = [text for text in texts if not (text.startswith("Error at upsert") and run.policy == "LAST")]
     return [word for word in WORDS if not run.words[word]] + texts
 

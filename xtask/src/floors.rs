@@ -1,17 +1,17 @@
-//! Floors: imports lead down, and never in circles.
+//! Floors: imports lead down and form no circles.
 //!
-//! [`FLOORS`] names the crates from top to bottom and, for each, the entries of its `src` folder
-//! from top to bottom: a folder, with the file of the same name, or a file. Four things are
-//! breaches: an import from a lower entry to a higher one (this covers circles of entries), an
-//! entry that the table does not name, a circle of folders inside an entry, and a circle of more
-//! than [`CIRCLE_FILES_MAX`] files. Crates depend only on those below them. Code that is built
-//! only for tests or fuzzing is not looked at.
+//! [`FLOORS`] lists the crates from top to bottom and the entries of each `src` folder from top to
+//! bottom: a folder, with the file of the same name, or a file. Breaches are an import from a
+//! lower entry to a higher one (this covers circles of entries), an entry that is not in the
+//! table, a circle of folders inside an entry, and a circle of more than [`CIRCLE_FILES_MAX`]
+//! files. Crates may depend only on those below them. Code built only for tests or fuzzing is
+//! ignored.
 //!
-//! To add a crate, put its entries into the table in the order that
-//! `cargo run -p xtask -- floors CRATE [ENTRY...]` finds nothing against: it prints the arrows
-//! between entries, those that lead up in the given order or the table's, and every circle.
+//! `cargo run -p xtask -- floors CRATE [ENTRY...]` prints the arrows between entries, those that
+//! lead up in the given order or the table's, and every circle. To add a crate, find an order
+//! without upward arrows and put it into the table.
 //!
-//! All of it is functions of paths and texts, tested below on small trees that break each rule.
+//! Everything is a function of paths and texts, tested below on small trees that break each rule.
 
 mod arrows;
 mod circles;
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrows::{Arrows, arrows};
 use circles::circles;
 
-/// A circle of so many files is still read at a glance.
+/// Largest allowed circle of files.
 const CIRCLE_FILES_MAX: usize = 5;
 
 /// Crates from top to bottom, and the entries of each from top to bottom.
@@ -117,7 +117,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
     ("xtask", &["main", "floors", "rules", "instructions"]),
 ];
 
-/// Every breach, of sources by path and of the manifests of crates by name.
+/// Every breach in these sources, by path, and manifests, by crate.
 pub(crate) fn check(
     files: &BTreeMap<String, String>,
     manifests: &BTreeMap<String, String>,
@@ -136,7 +136,7 @@ fn source_folder(name: &str) -> String {
     }
 }
 
-/// Crates that depend on one above them, or that the table does not name.
+/// Dependencies on crates above or outside the table.
 fn check_manifests(order: &[&str], manifests: &BTreeMap<String, String>) -> Vec<String> {
     let mut breaches = Vec::new();
     let place = |name: &str| order.iter().position(|crate_| *crate_ == name);
@@ -172,7 +172,7 @@ fn check_crate(files: &BTreeMap<String, String>, src: &str, order: &[&str]) -> V
         .collect()
 }
 
-/// The entry of `src` that a file below it belongs to.
+/// The entry of `src` that contains a file.
 fn entry(file: &str) -> &str {
     let (first, _) = file.split_once('/').unwrap_or((file, ""));
     first.strip_suffix(".rs").unwrap_or(first)
@@ -211,8 +211,7 @@ fn file_circles(arrows: &Arrows, at_least: usize) -> Vec<String> {
     circles.into_iter().map(text).collect()
 }
 
-/// Circles of folders beside each other, with the arrows that close them. Entries of `src` are
-/// left out unless they are asked for.
+/// Circles of sibling folders, with the arrows that close them; those of `src` only with `entries`.
 fn folder_circles(
     files: &BTreeMap<String, String>,
     arrows: &Arrows,
@@ -251,8 +250,8 @@ fn folder_circles(
     circles.into_iter().map(text).collect()
 }
 
-/// The folders, or files, side by side in which two files lie; none where one lies in the
-/// folder of the other.
+/// The sibling folders or files that contain two files; `None` if one is in the folder of the
+/// other.
 fn folders_apart(from: &str, to: &str) -> Option<[String; 2]> {
     let [from, to] = [from, to].map(|file| file.trim_end_matches(".rs").trim_end_matches("/mod"));
     let mut end = 0;
@@ -265,8 +264,8 @@ fn folders_apart(from: &str, to: &str) -> Option<[String; 2]> {
     None
 }
 
-/// `-- floors CRATE [ENTRY...]`: the arrows between entries, and what is wrong with them in the
-/// given order or the table's.
+/// `-- floors CRATE [ENTRY...]`: the arrows between entries, and the breaches in the given order or
+/// the table's.
 pub(crate) fn show(files: &BTreeMap<String, String>, name: &str, order: &[&str]) -> String {
     let src = source_folder(name);
     let arrows = arrows(files, &src);
@@ -316,7 +315,7 @@ mod tests {
 
     const SRC: &str = "crates/x/src/";
 
-    /// What is wrong with the files of a crate, by their paths below `src`.
+    /// The breaches in the files of a crate, by their paths below `src`.
     fn wrong(files: &[(&str, &str)], order: &[&str]) -> Vec<String> {
         let file = |(path, text): &(&str, &str)| (format!("{SRC}{path}"), (*text).to_owned());
         check_crate(&files.iter().map(file).collect(), SRC, order)

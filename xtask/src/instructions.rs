@@ -1,28 +1,26 @@
 //! `cargo run -p xtask -- instructions [--record]`: counts the instructions of the hottest paths
 //! under callgrind and compares them with those recorded.
 //!
-//! Instructions are stable where time is not. A path that takes more than the tolerance above its
-//! record has become slower, one that takes as much below it has a record that hides the next
-//! loss: both fail, and `--record` writes what was counted. Counts are of the portable loops, so
-//! that they do not depend on the processor's vectors; what libraries choose by the processor
-//! (memory copies, searches) is a small part and within the tolerance. They are recorded on
-//! x86-64 and are not comparable elsewhere, which is then said.
+//! Instruction counts are stable, times are not. A path above the tolerance has become slower; one
+//! below it has a record that would hide the next regression. Both fail, and `--record` writes the
+//! new counts. The portable loops are counted, so that counts do not depend on the processor's
+//! vectors; code that libraries select by processor (memory copies, searches) is a small part and
+//! within the tolerance. Counts are recorded on x86-64 and not compared elsewhere.
 //!
-//! Callgrind is run here and not by a crate such as gungraun, formerly iai-callgrind: that one
-//! needs a second program, its runner, installed by hand beside it and in the very same version,
-//! and ends with an error where they differ
-//! (<https://gungraun.github.io/gungraun/latest/html/installation/gungraun.html>). Valgrind alone
-//! is a package of the system, and whoever has it can check.
+//! Callgrind is run directly and not through gungraun (formerly iai-callgrind), which needs a
+//! separately installed runner of exactly the same version
+//! (<https://gungraun.github.io/gungraun/latest/html/installation/gungraun.html>). Valgrind is a
+//! system package.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What was counted, committed beside the paths.
+/// The recorded counts, committed beside the paths.
 const RECORD: &str = "crates/bench/benches/paths/instructions.txt";
-/// How far a count may be from its record, in percent.
+/// Largest deviation from the record, in percent.
 const TOLERANCE_PERCENT: f64 = 5.0;
-/// The function that callgrind looks at.
+/// The function that callgrind measures.
 const MEASURED: &str = "paths::measured*";
 
 /// What a task of this program comes to.
@@ -40,15 +38,15 @@ struct Count {
 /// Counts and compares, or records.
 ///
 /// # Errors
-/// When valgrind or the paths cannot be run, and with every path that is off its record.
+/// When valgrind or the paths cannot be run, or a path deviates from its record.
 pub(crate) fn run(record: bool) -> Anything {
     if !cfg!(target_arch = "x86_64") {
-        println!("instructions: NOT COMPARED, the record is of x86-64");
+        println!("instructions: NOT COMPARED, the record is for x86-64");
         return Ok(());
     }
     let found = Command::new("valgrind").arg("--version").output();
     if !found.is_ok_and(|found| found.status.success()) {
-        return Err("instructions are counted by valgrind, which is not installed".into());
+        return Err("valgrind is not installed".into());
     }
     let counted = count(&build()?)?;
     if record {
@@ -62,36 +60,36 @@ pub(crate) fn run(record: bool) -> Anything {
         println!("{breach}");
     }
     println!(
-        "instructions: {} paths, {} off their record",
+        "instructions: {} paths, {} deviate from their record",
         counted.len(),
         breaches.len()
     );
     match breaches.len() {
         0 => Ok(()),
-        _ => {
-            Err("say why in the commit and run: cargo run -p xtask -- instructions --record".into())
-        }
+        _ => Err(
+            "explain it in the commit and run: cargo run -p xtask -- instructions --record".into(),
+        ),
     }
 }
 
-/// Builds the paths; where the program is.
+/// Builds the paths; returns the program.
 fn build() -> Anything<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    // As `make build` builds, so that both share what they can.
+    // With the options of `make build`, to share its artifacts.
     let words = "bench --locked -p latewood-server -p latewood-bench --bench paths --no-run --message-format=json";
     let output = Command::new(cargo)
         .args(words.split(' '))
         .stderr(std::process::Stdio::inherit())
         .output()?;
     if !output.status.success() {
-        return Err("the paths do not build".into());
+        return Err("cannot build the paths".into());
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let program = text.lines().rev().find_map(executable);
-    program.ok_or_else(|| "cargo names no program".into())
+    program.ok_or_else(|| "no program in the output of cargo".into())
 }
 
-/// The program of the paths, where a message of cargo names it: others are built beside it.
+/// The program of the paths, if a message of cargo contains it.
 fn executable(message: &str) -> Option<PathBuf> {
     if !message.contains("\"name\":\"paths\"") {
         return None;
@@ -106,7 +104,7 @@ fn count(program: &Path) -> Anything<Vec<Count>> {
     let listed = String::from_utf8(listed.stdout)?;
     let mut counts = Vec::new();
     for line in listed.lines() {
-        let (name, items) = line.split_once(' ').ok_or("a path has no items")?;
+        let (name, items) = line.split_once(' ').ok_or("path without items")?;
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--collect-atstart=no"])
             .arg("--callgrind-out-file=/dev/null")
@@ -123,12 +121,12 @@ fn count(program: &Path) -> Anything<Vec<Count>> {
         });
     }
     match counts.is_empty() {
-        true => Err("the program names no path".into()),
+        true => Err("the program lists no paths".into()),
         false => Ok(counts),
     }
 }
 
-/// The instructions that callgrind says it has counted; none where it met no `measured`.
+/// The number of instructions in callgrind's output; `None` if `measured` was not called.
 fn collected(said: &str) -> Option<u64> {
     let mut counts = said.lines().filter_map(|line| {
         let (_, count) = line.split_once("Collected :")?;
@@ -140,7 +138,7 @@ fn collected(said: &str) -> Option<u64> {
 fn table(counts: &[Count]) -> String {
     let mut text = String::from(
         "# Instructions of the hottest paths, counted by `cargo run -p xtask -- instructions --record`.\n\
-         # path, items, instructions, instructions an item\n",
+         # path, items, instructions, instructions per item\n",
     );
     for count in counts {
         let each = count.instructions as f64 / count.items as f64;
@@ -170,14 +168,14 @@ fn read(text: &str) -> Anything<Vec<Count>> {
     lines.map(count).collect()
 }
 
-/// What is wrong with the counts, a line each.
+/// The deviations, one line each.
 fn compare(recorded: &[Count], counted: &[Count]) -> Vec<String> {
     let mut breaches = Vec::new();
     for count in counted {
         let same = |record: &&Count| record.name == count.name && record.items == count.items;
         let Some(record) = recorded.iter().find(same) else {
             breaches.push(format!(
-                "{}: no record of {} items",
+                "{}: no record for {} items",
                 count.name, count.items
             ));
             continue;
@@ -185,7 +183,7 @@ fn compare(recorded: &[Count], counted: &[Count]) -> Vec<String> {
         let [was, is] = [record, count].map(|c| c.instructions as f64 / c.items as f64);
         let percent = (is / was - 1.0) * 100.0;
         println!(
-            "{:<24} {is:>9.1} instructions an item, {percent:+.2} %",
+            "{:<24} {is:>9.1} instructions per item, {percent:+.2} %",
             count.name
         );
         if percent.abs() > TOLERANCE_PERCENT {
@@ -197,7 +195,7 @@ fn compare(recorded: &[Count], counted: &[Count]) -> Vec<String> {
     }
     let gone = |record: &&Count| counted.iter().all(|count| count.name != record.name);
     let gone = recorded.iter().filter(gone);
-    breaches.extend(gone.map(|record| format!("{}: recorded, but no path", record.name)));
+    breaches.extend(gone.map(|record| format!("{}: recorded, but no such path", record.name)));
     breaches
 }
 

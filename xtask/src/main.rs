@@ -1,10 +1,10 @@
 //! `cargo run -p xtask`: the house rules that the compiler does not check.
 //!
-//! Reads every Rust file git knows or would take, prints each breach as
-//! `file:line: rule` and exits with 1 if there is any. The rules stand in
-//! [`rules::check_file`], one `if` each, and in [`floors`], which says who may
-//! import whom; `-- floors CRATE [ENTRY...]` draws the imports of one crate in
-//! words. `-- instructions` counts instructions instead, see [`instructions`].
+//! Reads every Rust file that git tracks or would add, prints each breach as
+//! `file:line: rule` and exits with 1 if there is any. [`rules::check_file`] holds
+//! the rules of single files, [`floors`] those of imports;
+//! `-- floors CRATE [ENTRY...]` lists the imports of one crate.
+//! `-- instructions` counts instructions, see [`instructions`].
 
 mod floors;
 mod instructions;
@@ -36,15 +36,15 @@ fn main() -> ExitCode {
     }
 }
 
-/// The Rust files that git knows or would take, one a line.
+/// The Rust files that git tracks or would add, one per line.
 ///
 /// # Errors
-/// What git says, or why it does not run.
+/// The error of git, or of starting it.
 fn list_files() -> Result<String, String> {
     let mut git = Command::new("git");
     git.args(["ls-files", "--cached", "--others", "--exclude-standard"]);
     let output = git.arg("*.rs").output();
-    let output = output.map_err(|error| format!("git does not run: {error}"))?;
+    let output = output.map_err(|error| format!("cannot run git: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }

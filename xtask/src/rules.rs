@@ -1,13 +1,13 @@
-//! The rules, as functions of one file's text.
+//! The rules of single files, as functions of a file's text.
 //!
-//! They look at lines, not at syntax: enough for code that `cargo fmt` has
-//! laid out. Tested below with files that break each rule.
+//! They work on lines, not on syntax, which is enough for code formatted by
+//! `cargo fmt`. Tested below with files that break each rule.
 
 /// Longest file and longest function, in lines.
 const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Words no committed line may hold outside this file, and why.
+/// Words that no line outside this file may contain, and the reasons.
 const FORBIDDEN: [(&str, &str); 5] = [
     ("todo!(", "a stub"),
     ("unimplemented!(", "a stub"),
@@ -16,7 +16,7 @@ const FORBIDDEN: [(&str, &str); 5] = [
     ("dbg!(", "debugging left behind"),
 ];
 
-/// What the pure crates and the engine outside `io/` may not call.
+/// Forbidden in the pure crates and in the engine outside `io/`.
 const OUTSIDE_WORLD: [&str; 4] = ["std::fs", "SystemTime::now", "Instant::now", "std::net"];
 
 /// One line that breaks a rule.
@@ -34,7 +34,7 @@ pub(crate) fn check_file(path: &str, text: &str) -> Vec<Breach> {
         .first()
         .is_some_and(|first| first.starts_with("//!") || first.starts_with("#!"))
     {
-        breach(1, "a file begins with //! and what it is".into());
+        breach(1, "a file must begin with //! and its purpose".into());
     }
     if lines.len() > FILE_LINES_MAX {
         breach(1, format!("{} lines: one noun, one file", lines.len()));
@@ -61,7 +61,7 @@ pub(crate) fn check_file(path: &str, text: &str) -> Vec<Breach> {
             breach(index + 1, format!("{word} only behind engine/io"));
         }
         if code.trim_start().starts_with("matches!(") && code.trim_end().ends_with(");") {
-            breach(index + 1, "matches! whose answer nobody looks at".into());
+            breach(index + 1, "unused result of matches!".into());
         }
         let opens_unsafe = code.contains("unsafe {") || code.contains("unsafe fn");
         if opens_unsafe && !path.starts_with("xtask/") {

@@ -1,5 +1,5 @@
-//! Writing frames: in the codings that are smallest ([`choice`]), uncompressed,
-//! or in those asked for.
+//! Writing frames: in the smallest codings ([`choice`]), uncompressed, or in
+//! requested codings.
 //!
 //! Invariant: the same samples and the same hint give the same bytes
 //! everywhere. Tested through whole frames: see `tests/frames.rs`.
@@ -19,6 +19,7 @@ use crate::varint::{put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX, Stats};
 
 /// Writes frames. Keeps its buffers, so that a warm encoder allocates nothing.
+#[derive(Default)]
 pub struct Encoder {
     scratch: Scratch,
     /// The body under construction.
@@ -27,27 +28,17 @@ pub struct Encoder {
     rival: Vec<u8>,
 }
 
-impl Default for Encoder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Encoder {
     /// An encoder with cold buffers (about 20 KiB once warm).
     pub fn new() -> Self {
-        Self {
-            scratch: Scratch::new(),
-            body: Vec::new(),
-            rival: Vec::new(),
-        }
+        Self::default()
     }
 
     /// Appends one frame to `out`, in the smallest coding found.
     ///
     /// # Errors
     /// [`Error::SampleCount`], [`Error::LengthMismatch`] or
-    /// [`Error::NotAscending`]; `out` is then as it was.
+    /// [`Error::NotAscending`]; `out` is then unchanged.
     pub fn encode(
         &mut self,
         timestamps: &[i64],
@@ -64,7 +55,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// Appends one uncompressed frame: 16 bytes a sample and the same header.
+    /// Appends one uncompressed frame: the usual header and 16 bytes per sample.
     ///
     /// # Errors
     /// As [`Self::encode`].
@@ -83,7 +74,7 @@ impl Encoder {
         )
     }
 
-    /// Appends one frame in the codings asked for; to compare codings.
+    /// Appends one frame in the requested codings, for comparisons.
     ///
     /// # Errors
     /// As [`Self::encode`], and [`Error::NotRepresentable`] if a coding cannot
@@ -163,7 +154,7 @@ impl Encoder {
         bitmap::encode(timestamps, grid, &mut self.body);
     }
 
-    /// Appends span, length and the coded timestamps; regular ones and bitmaps have their own.
+    /// Appends span, length and the coded timestamps; not for regular spacing and bitmaps.
     fn put_timestamps(&mut self, timestamps: &[i64], coding: TimestampCoding) {
         let coded = &mut self.rival;
         coded.clear();

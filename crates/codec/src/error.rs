@@ -1,8 +1,8 @@
-//! What can go wrong between samples and bytes.
+//! Errors of encoding and decoding.
 //!
 //! Encoding refuses input that breaks a frame's contract; decoding refuses
-//! bytes that no encoder wrote. Truncation is told apart from corruption,
-//! because a reader may be able to fetch more bytes.
+//! bytes that no encoder wrote. Truncation is distinct from corruption because
+//! a reader may be able to fetch more bytes.
 
 /// Why a frame was not written or not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -26,7 +26,7 @@ pub enum Error {
     #[error("the requested coding cannot hold these samples")]
     NotRepresentable,
     /// An index past the last sample.
-    #[error("sample {index} of a frame of {count}")]
+    #[error("sample {index} is out of range: the frame holds {count}")]
     OutOfRange {
         /// The index asked for.
         index: usize,
@@ -34,12 +34,12 @@ pub enum Error {
         count: usize,
     },
     /// The bytes end before the frame does.
-    #[error("the frame is cut short")]
+    #[error("the frame is truncated")]
     Truncated,
     /// The bytes contradict themselves.
     #[error("the frame is corrupt: {0}")]
     Corrupt(&'static str),
     /// Written by a later version of the format.
-    #[error("frame format version {0} is not known to this build (it reads version 1)")]
+    #[error("frame format version {0} is not supported (this build reads version 1)")]
     Version(u8),
 }

@@ -45,8 +45,8 @@ impl<'a> Frame<'a> {
         ))
     }
 
-    /// True if the frame at the start of `bytes` has a sample at `t`: as
-    /// [`Self::parse`] and [`Self::exists`], without a look at the values.
+    /// Whether the frame at the start of `bytes` has a sample at `t`: as
+    /// [`Self::parse`] and [`Self::exists`], without reading the values.
     ///
     /// # Errors
     /// As [`Self::parse`] and [`Self::decode`].
@@ -96,18 +96,18 @@ impl<'a> Frame<'a> {
         self.values.stats()
     }
 
-    /// Whether [`Self::part_stats`] gives any.
+    /// Whether [`Self::part_stats`] returns statistics.
     pub fn has_parts(&self) -> bool {
         self.values.has_parts()
     }
 
     /// Appends minimum, maximum, sum and NaN count of parts of the frame: part
-    /// `i` has the samples before index `ends[i]`, from the end before on, so
-    /// `ends` must ascend. A part without samples has what [`Stats`] of nothing
-    /// are. `false` where the values would have to be decoded for it.
+    /// `i` holds the samples from the end of the part before up to index
+    /// `ends[i]`, so `ends` must ascend. An empty part has the [`Stats`] of an
+    /// empty slice. Returns `false` if the values would have to be decoded.
     ///
-    /// Costs less than decoding; the sums of clean decimals are exact before
-    /// they are divided.
+    /// Costs less than decoding; the sums of clean decimals are exact up to one
+    /// division.
     ///
     /// # Errors
     /// As [`Self::decode`]; then nothing is appended.
@@ -115,8 +115,8 @@ impl<'a> Frame<'a> {
         self.values.part_stats(ends, out)
     }
 
-    /// The distance between two neighbouring timestamps, where it is the same
-    /// for all; 0 for a single sample.
+    /// The distance between neighbouring timestamps, if it is constant; 0 for a
+    /// single sample.
     pub fn regular_step(&self) -> Option<u64> {
         (self.timestamps.coding == TimestampCoding::Regular).then_some(self.timestamps.step)
     }
@@ -167,7 +167,7 @@ impl<'a> Frame<'a> {
         self.timestamps.lower_bound(t)
     }
 
-    /// True if a sample has the timestamp `t`. Costs as [`Self::lower_bound`].
+    /// Whether a sample has the timestamp `t`. Costs as much as [`Self::lower_bound`].
     ///
     /// # Errors
     /// As [`Self::decode`].
@@ -227,7 +227,7 @@ pub(crate) fn put_header(
     put_varint(body_len as u64, out);
 }
 
-/// The timestamps, the byte about the values, and the bytes behind the timestamps.
+/// The timestamps, the value coding byte, and the bytes after the timestamps.
 #[inline]
 fn parse_timestamps<'a>(
     reader: &mut Reader<'a>,

@@ -1,11 +1,11 @@
 //! Samples to bytes and back.
 //!
 //! A frame holds up to [`FRAME_SAMPLES_MAX`] samples of one series, timestamps
-//! strictly ascending, and says its own length, so that frames lie end to end.
+//! strictly ascending, and states its own length, so that frames can lie end to end.
 //! [`Encoder`] picks the smallest coding for timestamps and for values, trying
-//! what won last time ([`Hint`]) first; [`Frame`] is a view of the bytes that
-//! answers count, range and statistics from its header, finds a timestamp
-//! without decoding the rest, and decodes all of it.
+//! the last winner ([`Hint`]) first; [`Frame`] is a view of the bytes that
+//! reads count, range and statistics from its header, finds a timestamp
+//! without decoding the rest, and decodes all samples.
 //!
 //! Pure: no I/O, no clock, no state between frames but the hint. Every f64 and
 //! i64 comes back bit for bit. No bytes make it panic or allocate more than a

@@ -1,5 +1,5 @@
-//! Patched frame of reference: a block of at most 128 unsigned integers packed
-//! at a width that most fit, the few that do not patched in afterwards.
+//! Patched frame of reference: blocks of at most 128 unsigned integers, packed
+//! at a width that most of them fit; the others are patched in.
 //!
 //! Block: one byte `width | 0x80 if patched`; if patched, one byte with the
 //! number of patches and one with the width of their high bits; the packed low
@@ -71,7 +71,7 @@ pub(crate) fn get(reader: &mut Reader<'_>, count: usize, index: usize) -> Result
     Err(Error::OutOfRange { index, count })
 }
 
-/// One block taken apart, nothing unpacked yet.
+/// The sections of one block, still packed.
 pub(crate) struct Block<'a> {
     width: u32,
     high_width: u32,
@@ -91,7 +91,7 @@ impl<'a> Block<'a> {
         } else {
             (0, 0)
         };
-        // A patch that adds no bits is none, and would be shifted out of its value.
+        // A patch without bits is invalid: it would be shifted out of its value.
         let is_empty = patches > 0 && high_width == 0;
         if width + high_width > 64 || patches > count || is_empty {
             return Err(Error::Corrupt("a packed block contradicts itself"));
@@ -108,7 +108,7 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// Fills `out` with the values from `start`, a multiple of eight, on.
+    /// Fills `out` with the values from `start` on, a multiple of eight.
     #[inline]
     pub(crate) fn unpack(&self, start: usize, out: &mut [u64]) -> Result<(), Error> {
         let packed = self
@@ -143,7 +143,7 @@ impl<'a> Block<'a> {
 
 /// The width at which packed bits and patches together are smallest.
 fn choose_width(values: &[u64], widest: u32) -> u32 {
-    // Cheap refusal: where many values use the top two bits no patch pays.
+    // Cheap early exit: if many values use the top two bits, patches do not pay.
     let threshold = mask(widest.saturating_sub(2));
     let wide = values.iter().filter(|value| **value > threshold).count();
     if wide * 8 > values.len() {

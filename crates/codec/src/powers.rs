@@ -1,6 +1,6 @@
-//! Powers of ten: mantissas of decimals, and dividing without a division.
+//! Powers of ten: mantissas of decimals, and division by a power of ten without dividing.
 //!
-//! With `high` the f64 nearest to 1 / 10^d and `low` what it lacks, the fused
+//! With `high` the f64 nearest to 1 / 10^d and `low` its error, the fused
 //! `x * high + (x * low)` is the correctly rounded quotient: the same bits as
 //! `x / 10^d` for every x that neither overflows nor underflows (Brisebarre,
 //! Muller and Raina, "Accelerating correctly rounded floating-point division
@@ -17,7 +17,7 @@
 pub(crate) const EXPONENT_MAX: u8 = 22;
 /// Adding and subtracting 1.5 * 2^52 rounds anything below 2^51 to an integer.
 pub(crate) const ROUNDER: f64 = 6755399441055744.0;
-/// Mantissas stay below it.
+/// Bound of mantissas.
 pub(crate) const MANTISSA_LIMIT: f64 = (1u64 << 51) as f64;
 const COUNT: usize = EXPONENT_MAX as usize + 1;
 
@@ -33,7 +33,7 @@ pub(crate) fn power_of_ten(exponent: u8) -> f64 {
     POWERS[usize::from(exponent)]
 }
 
-/// The integer `m` with `m / scale == value` to the bit, if there is one below 2^51.
+/// The integer `m` below 2^51 with `m / scale == value` to the bit, if one exists.
 #[inline]
 pub(crate) fn mantissa_of(value: f64, scale: f64) -> Option<i64> {
     let mantissa = (value * scale + ROUNDER) - ROUNDER;
@@ -81,7 +81,7 @@ impl Divider {
         DIVIDERS[usize::from(exponent)]
     }
 
-    /// `x / scale`, to the bit. `FMA` promises that multiply-add is cheap.
+    /// `x / scale`, to the bit. `FMA` states that multiply-add is one instruction.
     #[inline(always)]
     pub(crate) fn divide<const FMA: bool>(self, x: f64) -> f64 {
         if FMA {
@@ -104,9 +104,19 @@ impl Divider {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Values without a mantissa at exponent 0.
+    pub(crate) const NO_MANTISSA: [f64; 6] = [
+        -0.0,
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        MANTISSA_LIMIT,
+        f64::MAX,
+    ];
 
     fn same(exponent: u8, x: f64) {
         let divider = Divider::new(exponent);
@@ -150,14 +160,7 @@ mod tests {
         assert_eq!(mantissa_of(46.83, 100.0), Some(4683));
         assert_eq!(mantissa_of(-0.5, 10.0), Some(-5));
         assert_eq!(mantissa_of(46.833999999999996, 1000.0), None);
-        for odd in [
-            -0.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            MANTISSA_LIMIT,
-            f64::MAX,
-        ] {
+        for odd in NO_MANTISSA {
             assert_eq!(mantissa_of(odd, 1.0), None, "{odd}");
         }
         assert_eq!(mantissa_of(MANTISSA_LIMIT - 1.0, 1.0), Some((1 << 51) - 1));

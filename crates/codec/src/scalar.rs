@@ -1,7 +1,7 @@
 //! One f64 in as few bytes as it needs.
 //!
-//! A byte `d` of 0 to 22 says "a zigzag varint mantissa follows, divide it by
-//! 10^d"; the byte 255 says "eight raw bytes follow". Used for statistics,
+//! A byte `d` of 0 to 22 is followed by a zigzag varint mantissa, to be divided
+//! by 10^d; the byte 255 by the eight raw bytes. Used for statistics,
 //! constants and dictionaries. Bit-exact, NaN payloads and -0.0 included.
 
 use crate::Error;

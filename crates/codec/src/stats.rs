@@ -27,7 +27,7 @@ pub struct Stats {
 const LANES: usize = 4;
 
 impl Stats {
-    /// Of one value repeated.
+    /// Statistics of one value repeated.
     pub(crate) fn of_constant(value: f64, count: usize) -> Self {
         if value.is_nan() {
             return Self {
@@ -45,18 +45,18 @@ impl Stats {
         }
     }
 
-    /// Of any values. O(n).
+    /// Statistics of any values. O(n).
     pub fn of(values: &[f64]) -> Self {
         Self::with_lost(values).0
     }
 
-    /// The same, and what the sum lost when it became one number: the two added
-    /// as pairs keep sums of many slices exact. 0 beside a sum that is not finite.
+    /// As [`Self::of`], with the rounding error of the sum: adding the pairs keeps
+    /// sums over many slices exact. The error of a sum that is not finite is 0.
     pub fn with_lost(values: &[f64]) -> (Self, f64) {
         simd::run(Summary(values))
     }
 
-    /// Appends the statistics; true if the NaN count was written too.
+    /// Appends the statistics; returns whether the NaN count was written too.
     pub(crate) fn put(&self, out: &mut Vec<u8>) -> bool {
         scalar::put(self.min, out);
         scalar::put(self.max, out);
@@ -114,7 +114,7 @@ impl Kernel for Summary<'_> {
             lanes.add(group);
         }
         if !rest.is_empty() {
-            // The NaN that fill it up are counted out again.
+            // `stats` subtracts the padding from the NaN count.
             let mut last = [f64::NAN; LANES];
             last[..rest.len()].copy_from_slice(rest);
             lanes.add(&last);
@@ -124,12 +124,12 @@ impl Kernel for Summary<'_> {
     }
 }
 
-/// Statistics of every so manieth value.
+/// Statistics of every [`LANES`]-th value, one lane each.
 struct Lanes {
     min: [f64; LANES],
     max: [f64; LANES],
     sum: [f64; LANES],
-    /// What the sums lost to rounding.
+    /// Rounding errors of the sums.
     lost: [f64; LANES],
     nans: [u64; LANES],
 }
@@ -149,8 +149,8 @@ impl Lanes {
         }
     }
 
-    /// Of all lanes, which took in `count` values and `padding` NaN; and what the
-    /// sum lost.
+    /// Statistics of all lanes, which hold `count` values and `padding` NaN, and
+    /// the rounding error of the sum.
     #[inline(always)]
     fn stats(&self, count: usize, padding: usize) -> (Stats, f64) {
         let nan_count = self.nans.iter().sum::<u64>() as usize - padding;

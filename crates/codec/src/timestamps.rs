@@ -1,7 +1,7 @@
 //! The timestamps of a frame: strictly ascending `i64`, any unit.
 //!
-//! The first timestamp lives in the frame's header. [`Regular`] spacing needs
-//! nothing but its step; [`Bitmap`] covers a grid with gaps; [`DeltaPfor`] and
+//! The first timestamp is in the frame's header. [`Regular`] spacing needs
+//! only its step; [`Bitmap`] covers a grid with gaps; [`DeltaPfor`] and
 //! [`Linear`] cover drift and jitter. All of them can find a timestamp without
 //! decoding the frame. [`Gorilla`] is the field's reference, kept for
 //! comparison; [`Raw`] always works.
@@ -36,7 +36,7 @@ pub enum TimestampCoding {
     Linear = 3,
     /// Double delta, as in the Gorilla paper. Reference; never chosen.
     Gorilla = 4,
-    /// A bit for every place of a grid.
+    /// One bit for every place of a grid.
     Bitmap = 5,
 }
 
@@ -111,7 +111,7 @@ impl Section<'_> {
         self.last.wrapping_sub(self.first) as u64
     }
 
-    /// [`Self::lower_bound`], and whether the timestamp there is `t` itself.
+    /// [`Self::lower_bound`], and whether that timestamp is `t` itself.
     fn search(&self, t: i64) -> Result<(usize, bool), Error> {
         if t <= self.first {
             return Ok((0, t == self.first));
@@ -191,6 +191,20 @@ pub(crate) mod samples {
             .position(|at| *at >= t)
             .unwrap_or(timestamps.len());
         (index, timestamps.get(index) == Some(&t))
+    }
+
+    /// Checks what `decode` and `search` read of the coded `timestamps`.
+    pub(crate) fn check(
+        timestamps: &[i64],
+        decode: impl FnOnce(&mut [i64]),
+        search: impl Fn(i64) -> (usize, bool),
+    ) {
+        let mut back = vec![0; timestamps.len()];
+        decode(&mut back);
+        assert_eq!(back, timestamps);
+        for t in probes(timestamps) {
+            assert_eq!(search(t), naive_search(timestamps, t), "{t}");
+        }
     }
 
     /// Timestamps worth looking for: all of them and their neighbours.

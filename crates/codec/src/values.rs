@@ -1,9 +1,9 @@
 //! The values of a frame: any f64, bit for bit.
 //!
-//! Each coding has its file; none knows the others. A coding either holds the
-//! values exactly or says that it cannot. [`Section`] reads what any of them
-//! wrote. Statistics stand in front of the coded values, except where the
-//! coding itself has them at hand (constants and clean decimals).
+//! One file per coding; none depends on another. A coding either holds the
+//! values exactly or refuses them. [`Section`] reads what any of them
+//! wrote. Statistics precede the coded values, except where the coding
+//! contains them (constants and clean decimals).
 
 mod coding;
 pub(crate) mod constant;

@@ -99,7 +99,7 @@ fn every_flipped_byte_is_harmless() {
 
 #[test]
 fn a_shortened_body_is_an_error_or_other_samples() {
-    // The header says how long the body is: make it lie by some bytes.
+    // Falsify the body length in the header by some bytes.
     for frame in frames(100) {
         for less in 1..(frame.len() - 8).min(40) {
             let mut shorter = frame[..frame.len() - less].to_vec();

@@ -1,7 +1,7 @@
 //! The options of `latewood import` and `latewood export`.
 //!
-//! Public, because the binary's command line holds them; what they mean to a user stands in
-//! their help and in `docs/migration.md`.
+//! Public, because the binary's command line contains them. The help texts are here; the manual
+//! is `docs/migration.md`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -9,54 +9,54 @@ use std::path::PathBuf;
 const REDIS_EXAMPLES: &str = "\
 Examples:
   latewood import redis --from old-host:6379 --resume import.state
-      Copy all series into the Latewood at 127.0.0.1:6379; may be killed and
-      started again with the same words.
+      Copy all series into the Latewood at 127.0.0.1:6379. After an
+      interruption, run the same command again.
   latewood import redis --from old-host:6379 --resume import.state --follow
-      Copy while the source is written to, and go on comparing until both
-      sides agree: stop the writers, wait for it to end, switch over.
+      Copy while clients write to the source, and compare until both sides
+      agree: stop the writers, wait for the command to end, switch over.
   latewood import redis --from /run/redis.sock --match 'room:*' --rate 200000
-      Only some keys, over a unix socket, at most 200,000 samples a second.
+      Copy some keys, over a Unix socket, at most 200,000 samples per second.
 
-Exit status: 0 both sides agree, 1 stopped by an error, 3 ended but something
-differs, still moves or was refused; the summary names it.";
+Exit status: 0 both sides agree, 1 stopped by an error, 3 finished, but some
+series differ, still change or were refused; the summary lists them.";
 
 const CSV_FORMAT: &str = "\
-Each line is a sample: key,timestamp,value - milliseconds since 1970 and a
-number or nan. Further fields describe the series and are used when it is
+Each line is a sample: key,timestamp,value, with milliseconds since 1970 and a
+number or nan. Further fields describe the series and apply when it is
 created: labels as name=value, options as @retention=MS, @policy=NAME,
 @encoding=NAME, @chunk-size=BYTES, @ignore=MS:DIFF, @expires=MS and
 @rule=AGGREGATOR:BUCKET_MS:ALIGN_MS:DESTINATION. A line with an empty timestamp
-and value declares a series without a sample. A backslash before '=', '@' or a
-backslash takes its meaning away.
+and value declares a series without a sample. A backslash escapes '=', '@' and
+itself.
 
   room:1,,,site=north,unit=celsius,@retention=86400000
   room:1,1700000000000,20.5
   room:1,1700000060000,20.75
 
-Exit status: 0 everything was written, 1 stopped by an error, 3 ended with
-lines left out (--skip-bad).";
+Exit status: 0 everything was written, 1 stopped by an error, 3 finished, but
+lines were skipped (--skip-bad).";
 
 const INFLUX_FORMAT: &str = "\
-Each line is as InfluxDB's senders write it:
-measurement,tag=value field=1.5,other=2i timestamp. What its series are called
-stands in docs/protocols.md: here measurement_field and measurement_other with
-the label tag. Texts are counted and not stored.
+Each line is InfluxDB line protocol:
+measurement,tag=value field=1.5,other=2i timestamp. docs/protocols.md describes
+the names of its series, here measurement_field and measurement_other with the
+label tag. Text values are counted and not stored.
 
 Examples:
   latewood import influx --precision s export.lp.gz
   influx_inspect export -lponly ... -out - | latewood import influx
 
-Exit status: 0 everything was written, 1 stopped by an error, 3 ended with
-lines left out (--skip-bad).";
+Exit status: 0 everything was written, 1 stopped by an error, 3 finished, but
+lines were skipped (--skip-bad).";
 
-/// Where `latewood import` takes series from.
+/// The source of `latewood import`.
 #[derive(Debug, Subcommand)]
 pub enum Import {
     /// Copy a running RedisTimeSeries (or Latewood) into a running Latewood.
     ///
     /// Copies series with their options, labels, samples, compaction rules and expiry while
-    /// other clients write to the source, then compares both sides by count and checksum of
-    /// every series' samples.
+    /// other clients write to the source, then compares both sides by number and checksum of
+    /// the samples of every series.
     #[command(after_help = REDIS_EXAMPLES)]
     Redis(Box<RedisImport>),
     /// Write samples from CSV files or standard input into a running Latewood.
@@ -67,7 +67,7 @@ pub enum Import {
     Influx(InfluxImport),
 }
 
-/// Where `latewood export` puts series.
+/// The target of `latewood export`.
 #[derive(Debug, Subcommand)]
 pub enum Export {
     /// Write series with labels, options and samples to a CSV file or standard output.
@@ -98,27 +98,27 @@ pub struct RedisImport {
     #[arg(long = "match", value_name = "PATTERN", default_value = "*")]
     pub pattern: String,
 
-    /// Read at most so many samples a second from the source; 0 is no limit.
+    /// Read at most this many samples per second from the source; 0 = unlimited.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
 
-    /// Keep what is done in this file, and go on from there when it exists.
+    /// Record progress in this file, and resume from it if it exists.
     #[arg(long, value_name = "FILE")]
     pub resume: Option<PathBuf>,
 
-    /// Make series that are on the target already equal to the source's.
+    /// Overwrite series that already exist on the target.
     #[arg(long)]
     pub overwrite: bool,
 
-    /// Delete on the target, among the copied series, what the source does not have (any more).
+    /// Delete samples and series from the target that the source no longer has, among the copied series.
     #[arg(long)]
     pub delete: bool,
 
-    /// Compare again and again until a whole pass finds both sides equal.
+    /// Repeat the comparison until a whole pass finds both sides equal.
     #[arg(long)]
     pub follow: bool,
 
-    /// How often a series that differs is compared and mended before it counts as moving.
+    /// Number of comparisons after which a series that still differs is given up.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub passes: u32,
 }
@@ -134,7 +134,7 @@ pub struct CsvImport {
     #[command(flatten)]
     pub target: Target,
 
-    /// What a sample does at a timestamp that has one, instead of the series' policy.
+    /// Duplicate policy of this import, instead of that of each series.
     #[arg(long, value_name = "POLICY")]
     pub on_duplicate: Option<OnDuplicate>,
 
@@ -150,11 +150,11 @@ pub struct CsvImport {
 /// Options of `latewood import influx`.
 #[derive(Args, Debug)]
 pub struct InfluxImport {
-    /// Files to read in this order, also those of gzip; `-` is standard input.
+    /// Files to read in this order, optionally compressed with gzip; `-` is standard input.
     #[arg(value_name = "FILE", default_value = "-")]
     pub files: Vec<PathBuf>,
 
-    /// The Latewood to write to, where it serves HTTP.
+    /// The HTTP address of the Latewood to write to.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8086")]
     pub to: String,
 
@@ -166,8 +166,8 @@ pub struct InfluxImport {
     #[arg(long, value_name = "UNIT", default_value = "ns", value_parser = ["ns", "us", "ms", "s", "m", "h"])]
     pub precision: String,
 
-    /// The database these lines belong to: the value of the label that the target was given by
-    /// --influx-db-label; nothing where it was given none.
+    /// The database of these lines: the value of the label that --influx-db-label names on the
+    /// target; ignored without that option.
     #[arg(long, value_name = "NAME")]
     pub db: Option<String>,
 
@@ -199,27 +199,27 @@ pub struct CsvExport {
     #[arg(long = "match", value_name = "PATTERN", default_value = "*")]
     pub pattern: String,
 
-    /// Only samples from this time on, milliseconds.
+    /// Only samples from this time on, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     pub start: i64,
 
-    /// Only samples up to this time, milliseconds.
+    /// Only samples up to this time, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = i64::MAX)]
     pub end: i64,
 
-    /// Read at most so many samples a second; 0 is no limit.
+    /// Read at most this many samples per second; 0 = unlimited.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
 }
 
-/// The name and password for the server that is read.
+/// The user name and password at the source.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Login {
     /// User name at the source.
     #[arg(long, value_name = "NAME", env = "LATEWOOD_FROM_USER")]
     pub user: Option<String>,
 
-    /// Password at the source; better given in the environment.
+    /// Password at the source; prefer the environment variable.
     #[arg(
         long,
         value_name = "PASSWORD",
@@ -229,14 +229,14 @@ pub struct Login {
     pub password: Option<String>,
 }
 
-/// The name and password for the Latewood that is written to.
+/// The user name and password at the target.
 #[derive(Args, Clone, Debug, Default)]
 pub struct TargetLogin {
     /// User name at the target.
     #[arg(long, value_name = "NAME", env = "LATEWOOD_TO_USER")]
     pub to_user: Option<String>,
 
-    /// Password at the target; better given in the environment.
+    /// Password at the target; prefer the environment variable.
     #[arg(
         long,
         value_name = "PASSWORD",
@@ -246,7 +246,7 @@ pub struct TargetLogin {
     pub to_password: Option<String>,
 }
 
-/// The Latewood that is written to.
+/// The target.
 #[derive(Args, Clone, Debug)]
 pub struct Target {
     /// The Latewood to write to: HOST:PORT, HOST, or the path of a unix socket.
@@ -259,7 +259,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The name and password, as for a source.
+    /// The user name and password in the form of a source's.
     pub(crate) fn login(&self) -> Login {
         Login {
             user: self.login.to_user.clone(),
@@ -273,7 +273,7 @@ impl Target {
 pub enum OnDuplicate {
     /// Refuse the line.
     Block,
-    /// Keep what is there.
+    /// Keep the stored value.
     First,
     /// Take the line's value.
     Last,
@@ -286,7 +286,7 @@ pub enum OnDuplicate {
 }
 
 impl OnDuplicate {
-    /// The word behind ON_DUPLICATE.
+    /// The argument of ON_DUPLICATE.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Block => "BLOCK",

@@ -1,7 +1,7 @@
 //! A blocking connection to a server, with errors that name the server and the command.
 //!
-//! RESP2 throughout: RedisTimeSeries speaks it in every version, and prints numbers so that
-//! they read back bit for bit.
+//! Speaks RESP2: every version of RedisTimeSeries supports it and prints numbers that parse
+//! back bit for bit.
 
 use crate::args::Login;
 use crate::error::{Error, Result};
@@ -12,12 +12,12 @@ use std::time::Duration;
 
 /// The port of a server named without one.
 const PORT_DEFAULT: u16 = 6379;
-/// How long a connection may take to come about.
+/// Timeout of connecting.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a reply may take; a page of a very long series is the slowest.
+/// Timeout of a reply; a page of a very long series is the slowest.
 const REPLY_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a server answered: a value, or the text of its error.
+/// A reply: a value, or the text of an error.
 pub(crate) type Answer = std::result::Result<Value, String>;
 
 /// A connection to a server.
@@ -25,17 +25,17 @@ pub(crate) struct Link {
     connection: Connection,
     /// As in "the source 127.0.0.1:6379".
     name: String,
-    /// It takes and tells what RedisTimeSeries has no word for.
+    /// It supports the `LATEWOOD` commands, which move every value and label.
     is_exact: bool,
-    /// It is asked which NaN a value is.
+    /// NaN values are read with their bits.
     tells_nans: bool,
 }
 
 impl Link {
-    /// Connects, authenticates, selects `db` and asks for a sign of life.
+    /// Connects, authenticates, selects `db` and sends PING.
     ///
     /// # Errors
-    /// When nobody listens, the password is wrong, or whoever listens is no Redis server.
+    /// When no server listens, the password is wrong, or the server does not speak RESP.
     pub(crate) fn open(role: &str, address: &str, login: &Login, db: u16) -> Result<Self> {
         let name = format!("{role} {address}");
         let failed = |reason: String| Error::Connect {
@@ -47,7 +47,7 @@ impl Link {
             .clone()
             .into_connection_info()
             .map(|info| {
-                // What the handshake would send has no time-out; it is sent below instead.
+                // The handshake has no timeout; its commands are sent below instead.
                 let settings = info.redis_settings().clone().set_skip_set_lib_name();
                 info.set_redis_settings(settings)
             })
@@ -110,48 +110,43 @@ impl Link {
         &self.name
     }
 
-    /// Whether it is a Latewood that moves every value and every label.
+    /// Whether it is a Latewood that accepts every value and label.
     pub(crate) fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    /// Whether its samples say which NaN they are.
+    /// Whether its samples include the bits of a NaN.
     pub(crate) fn tells_nans(&self) -> bool {
         self.tells_nans
     }
 
-    /// From now on every NaN of it is the same one.
+    /// Reads every NaN as the same value from now on.
     pub(crate) fn take_nans_as_one(&mut self) {
         self.tells_nans = false;
     }
 
-    /// Sends one command; an error of the server is an answer.
+    /// Sends one command; an error reply is a result, not an error.
     ///
     /// # Errors
-    /// When the connection breaks.
+    /// When the connection is lost.
     pub(crate) fn ask(&mut self, command: &Cmd) -> Result<Answer> {
-        match command.query::<Value>(&mut self.connection) {
-            Ok(value) => Ok(Ok(value)),
-            Err(error) => self.sort(error).map(Err),
-        }
+        let answer = command.query::<Value>(&mut self.connection);
+        self.sort(answer)
     }
 
-    /// Sends one command that must work.
+    /// Sends one command that must succeed.
     ///
     /// # Errors
-    /// When the connection breaks or the server refuses.
+    /// When the connection is lost or the server refuses.
     pub(crate) fn run(&mut self, command: &Cmd) -> Result<Value> {
-        self.ask(command)?.map_err(|text| Error::Refused {
-            server: self.name.clone(),
-            command: command_name(command),
-            text,
-        })
+        let answer = self.ask(command)?;
+        answer.map_err(|text| self.refused(command_name(command), text))
     }
 
-    /// Sends all commands at once and returns their answers in order.
+    /// Sends all commands at once and returns their replies in order.
     ///
     /// # Errors
-    /// When the connection breaks.
+    /// When the connection is lost.
     pub(crate) fn ask_all(&mut self, commands: &mut Pipeline) -> Result<Vec<Answer>> {
         if commands.is_empty() {
             return Ok(Vec::new());
@@ -159,59 +154,64 @@ impl Link {
         let answers = commands
             .ignore_errors()
             .query::<Vec<redis::RedisResult<Value>>>(&mut self.connection);
-        let answers = match answers {
-            Ok(answers) => answers,
-            Err(error) => {
-                return Err(Error::Cut {
-                    server: self.name.clone(),
-                    reason: error.to_string(),
-                });
-            }
-        };
         answers
+            .map_err(|error| self.lost(&error))?
             .into_iter()
-            .map(|answer| match answer {
-                Ok(value) => Ok(Ok(value)),
-                Err(error) => self.sort(error).map(Err),
-            })
+            .map(|answer| self.sort(answer))
             .collect()
     }
 
-    /// The error for an answer of an unknown shape.
-    pub(crate) fn strange(&self, command: &str) -> Error {
+    /// The error for a command refused with `text`.
+    pub(crate) fn refused(&self, command: String, text: String) -> Error {
+        let server = self.name.clone();
+        Error::Refused {
+            server,
+            command,
+            text,
+        }
+    }
+
+    /// The error for a reply of unknown format.
+    pub(crate) fn unexpected(&self, command: &str) -> Error {
         Error::Reply {
             server: self.name.clone(),
             command: command.to_owned(),
         }
     }
 
-    /// An error of the server as its text, any other as a broken connection.
-    fn sort(&self, error: redis::RedisError) -> Result<String> {
+    /// The reply, which may be an error; any other error is a lost connection.
+    fn sort(&self, answer: redis::RedisResult<Value>) -> Result<Answer> {
+        let error = match answer {
+            Ok(value) => return Ok(Ok(value)),
+            Err(error) => error,
+        };
         match (error.code(), error.detail()) {
-            (Some(code), detail) => Ok(match detail {
-                Some(detail) => format!("{code} {detail}"),
-                None => code.to_owned(),
-            }),
-            (None, _) => Err(Error::Cut {
-                server: self.name.clone(),
-                reason: error.to_string(),
-            }),
+            (Some(code), Some(detail)) => Ok(Err(format!("{code} {detail}"))),
+            (Some(code), None) => Ok(Err(code.to_owned())),
+            (None, _) => Err(self.lost(&error)),
+        }
+    }
+
+    fn lost(&self, error: &redis::RedisError) -> Error {
+        Error::Cut {
+            server: self.name.clone(),
+            reason: error.to_string(),
         }
     }
 }
 
-/// Whether the server's words say that a key is not there.
+/// Whether an error text says that the key does not exist.
 pub(crate) fn says_no_such_key(text: &str) -> bool {
     text.contains("the key does not exist")
 }
 
-/// Whether an error is about the key of a command that may be sent: there is none, or this
-/// user may not touch it.
+/// Whether an error is about the key of a permitted command: it does not exist, or this user
+/// may not access it.
 pub(crate) fn is_about_the_key(text: &str) -> bool {
     says_no_such_key(text) || text.contains("No permissions to access a key")
 }
 
-/// Begins the command `verb` of a series, that of a Latewood where it `is_exact`.
+/// The command `verb` of a series, as a `LATEWOOD` command if the server `is_exact`.
 pub(crate) fn series_command(is_exact: bool, verb: &str) -> Cmd {
     match is_exact {
         true => redis::cmd("LATEWOOD").arg(verb).take(),
@@ -219,7 +219,7 @@ pub(crate) fn series_command(is_exact: bool, verb: &str) -> Cmd {
     }
 }
 
-/// The bytes of a string of any kind.
+/// The bytes of a string of any type.
 pub(crate) fn bytes(value: &Value) -> Option<&[u8]> {
     match value {
         Value::BulkString(bytes) => Some(bytes),
@@ -284,7 +284,7 @@ fn parse_address(text: &str) -> std::result::Result<ConnectionAddr, String> {
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');
     if host.is_empty() {
-        return Err("there is no host name".to_owned());
+        return Err("missing host name".to_owned());
     }
     Ok(ConnectionAddr::Tcp(host.to_owned(), port))
 }

@@ -1,4 +1,4 @@
-//! Why an import or export stopped, in words for the person at the terminal.
+//! Errors that stop an import or export, as shown on the terminal.
 
 use std::fmt::Display;
 use std::io;
@@ -9,33 +9,33 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// Why a run stopped.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
-    /// Nobody answered, or not like a Redis server.
-    #[error("cannot talk to {server}: {reason}")]
+    /// No server, or not one that speaks RESP.
+    #[error("cannot connect to {server}: {reason}")]
     Connect { server: String, reason: String },
-    /// The connection broke while it was in use.
-    #[error("the connection to {server} broke: {reason}")]
+    /// The connection was lost.
+    #[error("connection to {server} lost: {reason}")]
     Cut { server: String, reason: String },
-    /// The server refused a command that must work.
+    /// The server refused a command that must succeed.
     #[error("{server} refused {command}: {text}")]
     Refused {
         server: String,
         command: String,
         text: String,
     },
-    /// The server answered something this program cannot read.
-    #[error("{server} answered {command} in a shape that is not understood")]
+    /// A reply of unknown format.
+    #[error("unexpected reply of {server} to {command}")]
     Reply { server: String, command: String },
-    /// A file.
+    /// A file error.
     #[error("{doing}: {source}")]
     Io { doing: String, source: io::Error },
-    /// Anything else, already a sentence.
+    /// Any other error.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Adds to an I/O error what was being done.
+/// Adds the failed action to an I/O error.
 pub(crate) trait Doing<T> {
-    /// Turns the error into one that names `doing`.
+    /// The error with `doing` as the action.
     fn doing(self, doing: impl Display) -> Result<T>;
 }
 

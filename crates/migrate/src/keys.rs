@@ -1,15 +1,15 @@
-//! Which keys the source has: series to copy, keys of other types to name.
+//! Lists the keys of the source: series to copy, keys of other types to report.
 
 use crate::connect::{Link, bytes, integer, items};
 use crate::error::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What TYPE says of a series.
+/// The TYPE of a series.
 const SERIES_TYPE: &[u8] = b"TSDB-TYPE";
-/// Keys asked for at a time.
+/// Keys per SCAN.
 const SCAN_COUNT: usize = 1_000;
 
-/// The keys of one walk over the source.
+/// The keys found by one SCAN of the source.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
     /// Keys of series, sorted.
@@ -19,11 +19,11 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Walks over all keys that match `pattern`. Keys that are there all the while are found;
-    /// keys that come or go meanwhile may be found or not.
+    /// Scans all keys that match `pattern`. Keys that are created or deleted meanwhile may be
+    /// missing.
     ///
     /// # Errors
-    /// When the connection breaks or SCAN is refused.
+    /// When the connection is lost or SCAN is refused.
     pub(crate) fn walk(link: &mut Link, pattern: &str) -> Result<Self> {
         let mut keys = Self::default();
         let mut cursor = b"0".to_vec();
@@ -41,7 +41,7 @@ impl Keys {
                 _ => (None, None),
             };
             let (Some(next), Some(found)) = (next, found) else {
-                return Err(link.strange("SCAN"));
+                return Err(link.unexpected("SCAN"));
             };
             let found: Vec<&[u8]> = found.iter().filter_map(bytes).collect();
             keys.sort(link, &found)?;
@@ -52,10 +52,10 @@ impl Keys {
         }
     }
 
-    /// How many samples the series have, as far as the server says.
+    /// Number of samples of all series, as far as the server reports it.
     ///
     /// # Errors
-    /// When the connection breaks.
+    /// When the connection is lost.
     pub(crate) fn samples(&self, link: &mut Link) -> Result<u64> {
         let mut total = 0;
         let all: Vec<_> = self.series.iter().collect();
@@ -86,7 +86,7 @@ impl Keys {
                     let keys = self.others.entry(other.to_vec()).or_default();
                     keys.insert(key.to_vec());
                 }
-                None => return Err(link.strange("TYPE")),
+                None => return Err(link.unexpected("TYPE")),
             }
         }
         Ok(())

@@ -1,16 +1,15 @@
 //! Moving series between servers and files: `latewood import`, `latewood export`.
 //!
-//! A crate of its own, because its dependencies (clients, CSV, progress bars) are no
-//! business of the server's. It links no engine: both ends are running servers spoken to over
-//! their sockets, so whatever is written here went through the checks every client's writes
-//! go through.
+//! A separate crate, because the server does not need its dependencies (clients, CSV, progress
+//! bars). It does not link the engine: both ends are running servers, so every write passes the
+//! same checks as that of any client.
 //!
-//! Invariants: nothing is deleted on the target unless `--delete` was given; a series that was
-//! on the target before is left alone unless `--overwrite` was; what could not be carried over
-//! is named and changes the exit status.
+//! Invariants: nothing is deleted on the target without `--delete`; a series that existed on the
+//! target is not changed without `--overwrite`; anything that could not be copied is reported and
+//! changes the exit status.
 //!
-//! Tested here as far as no server is needed (merging, the state file, the CSV format) and in
-//! `crates/server/tests/migrate` against a real RedisTimeSeries with concurrent writers.
+//! Unit tests cover the parts that need no server (the state file, the CSV format);
+//! `crates/server/tests/migrate` tests against a real RedisTimeSeries with concurrent writers.
 
 mod args;
 mod connect;
@@ -32,11 +31,11 @@ pub use args::{CsvExport, CsvImport, Export, Import, InfluxImport, Login, RedisI
 use outcome::Outcome;
 use std::process::ExitCode;
 
-/// Exit status of a run that ended in order but left something behind.
+/// Exit status of a run that finished but did not copy everything.
 const INCOMPLETE: u8 = 3;
 
-/// Runs `latewood import`: 0 when everything was carried over, 1 when it stopped with an
-/// error, 3 when it ended and named what it left behind.
+/// Runs `latewood import`. Exit status: 0 everything was copied, 1 stopped by an error, 3
+/// finished, but not everything was copied.
 pub fn import(import: Import) -> ExitCode {
     finish(match import {
         Import::Redis(options) => redis_import::run(&options),

@@ -1,35 +1,35 @@
-//! Who answers at an address where the wrong protocol was spoken.
+//! Detects RESP and HTTP addresses that were swapped.
 //!
-//! A server has one port for Redis' protocol and one for HTTP. Taken one for the other, all that
-//! comes back is a reply that cannot be read or a connection that is closed, so whoever is there
-//! is asked again in a way that tells the two apart.
+//! A server has separate ports for RESP and HTTP. With the wrong one, the only symptom is an
+//! unreadable reply or a closed connection, so the server is probed again in a way that
+//! distinguishes the two.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long a connection, a question and a part of its answer may take.
+/// Timeout of connecting, of the probe and of each part of its reply.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The first bytes of every answer over HTTP.
+/// The first bytes of every HTTP response.
 const HTTP: &[u8] = b"HTTP/";
 
-/// What to say of a server that was spoken to as Redis and answers as HTTP.
+/// A hint if the server at a RESP address speaks HTTP.
 pub(crate) fn as_http(address: impl ToSocketAddrs) -> Option<String> {
     let answer = answer(address, b"*1\r\n$4\r\nPING\r\n")?;
     answer
         .starts_with(HTTP)
-        .then(|| "this answers as HTTP, not as Redis: is it the address of --http?".to_owned())
+        .then(|| "the server speaks HTTP, not RESP: is this its --http address?".to_owned())
 }
 
-/// What to say of a server that was spoken to as HTTP and answers as Redis.
+/// A hint if the server at an HTTP address speaks RESP.
 pub(crate) fn as_redis(address: impl ToSocketAddrs) -> Option<String> {
     let answer = answer(address, b"PING\r\n")?;
-    // A server that wants a password says so in an error.
+    // A server that requires a password replies with an error.
     matches!(answer.first(), Some(b'+' | b'-'))
-        .then(|| "this answers as Redis, not as HTTP: is it an address of --listen?".to_owned())
+        .then(|| "the server speaks RESP, not HTTP: is this a --listen address?".to_owned())
 }
 
-/// The first bytes that come back.
+/// The first bytes of the reply.
 fn answer(address: impl ToSocketAddrs, question: &[u8]) -> Option<Vec<u8>> {
     let mut addresses = address.to_socket_addrs().ok()?;
     let mut stream =
@@ -38,7 +38,7 @@ fn answer(address: impl ToSocketAddrs, question: &[u8]) -> Option<Vec<u8>> {
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
     stream.write_all(question).ok()?;
     let mut answer = Vec::new();
-    // What came before an error tells as much as a whole answer.
+    // The bytes before an error are enough.
     let _ = stream.take(HTTP.len() as u64).read_to_end(&mut answer);
     Some(answer)
 }

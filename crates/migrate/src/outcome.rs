@@ -1,10 +1,10 @@
-//! How a run that was not stopped by an error ends.
+//! The result of a run without an error.
 
-/// Whether everything asked for was carried over.
+/// Whether everything was copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Both sides agree.
     Complete,
-    /// The summary names what is missing or differs.
+    /// The summary lists what is missing or differs.
     Incomplete,
 }

@@ -1,12 +1,12 @@
-//! How far a long run is, on standard error: a bar on a terminal, a line now and then elsewhere.
+//! Progress on standard error: a bar on a terminal, periodic lines elsewhere.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// Time between two lines when there is no terminal.
+/// Time between lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// A count of samples on its way to a total that may be unknown.
+/// Counts samples towards a total that may be unknown.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for `total` samples; `None` when that is not known.
+    /// A bar for `total` samples; `None` if that is unknown.
     pub(crate) fn new(label: impl Into<String>, total: Option<u64>) -> Self {
         let label = label.into();
         let (bar, template) = match total {
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Prints a line that stays, above the bar.
+    /// Prints a line above the bar.
     pub(crate) fn say(&self, line: &str) {
         if self.bar.is_hidden() {
             eprintln!("{line}");
@@ -64,7 +64,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar off the screen.
+    /// Removes the bar.
     pub(crate) fn finish(self) {
         self.bar.finish_and_clear();
     }

@@ -1,21 +1,20 @@
-//! Keeps a stream of samples under a rate, by sleeping.
+//! Limits the rate of a stream of samples by sleeping.
 
 use std::time::{Duration, Instant};
 
-/// Longest debt of time that is forgiven after a pause, so that a slow stretch is not followed
-/// by a burst.
+/// Longest unused time that is credited after a pause, so that no long burst follows.
 const BURST: Duration = Duration::from_millis(200);
 
-/// Allows so many samples a second on average.
+/// Allows a number of samples per second on average.
 #[derive(Debug)]
 pub(crate) struct Rate {
     per_second: u64,
-    /// When the samples taken so far are paid for.
+    /// When the samples taken so far are within the rate.
     paid_until: Instant,
 }
 
 impl Rate {
-    /// `per_second` samples; 0 is no limit.
+    /// `per_second` samples; 0 is unlimited.
     pub(crate) fn new(per_second: u64) -> Self {
         Self {
             per_second,

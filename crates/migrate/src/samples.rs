@@ -1,9 +1,9 @@
-//! Samples of one series: read page by page, counted and summed up.
+//! Samples of one series: read page by page, counted and checksummed.
 //!
-//! Pages go by timestamp, not by offset: a page begins one millisecond behind the last sample
-//! of the page before, so samples that arrive or go meanwhile never make a page repeat or lose
-//! its neighbours. Timestamps of a series are unique, hence none can hide behind a border. A
-//! late sample behind the reader is missed here and found by the next comparison.
+//! Pages are delimited by timestamp, not by offset: a page begins one millisecond after the last
+//! sample of the previous one, so samples that are added or deleted meanwhile never repeat or hide
+//! others. Timestamps of a series are unique, so none is lost at a boundary. A late sample behind
+//! the reader is missed and found by the next comparison.
 
 use crate::connect::{Link, float, integer, items, says_no_such_key, series_command};
 use crate::error::Error;
@@ -11,7 +11,7 @@ use crate::value::value_text;
 use crc_fast::{CrcAlgorithm, Digest};
 use redis::{Cmd, Value};
 
-/// Samples asked for at a time: some milliseconds of a server's time.
+/// Samples per page: a few milliseconds of server time.
 pub(crate) const PAGE: usize = 5_000;
 
 /// A timestamp in milliseconds and a value.
@@ -30,7 +30,7 @@ impl Sample {
     /// The command that adds it to `key` of `target`.
     pub(crate) fn add(&self, target: &Link, key: &[u8]) -> Cmd {
         let text = value_text(self.value);
-        // What needs no other command is what every user may send.
+        // Every user may send the plain command, so prefer it.
         let mut command = match text == "nan" || self.value.is_finite() {
             true => redis::cmd("TS.ADD"),
             false => series_command(target.is_exact(), "ADD"),
@@ -47,7 +47,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Of no samples.
+    /// An empty tally.
     pub(crate) fn new() -> Self {
         Self {
             samples: 0,
@@ -55,7 +55,7 @@ impl Tally {
         }
     }
 
-    /// Counts one more.
+    /// Adds a sample.
     pub(crate) fn add(&mut self, sample: &Sample) {
         self.samples += 1;
         self.crc.update(&sample.timestamp.to_le_bytes());
@@ -71,7 +71,7 @@ impl Tally {
 /// Why reading a series stopped early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The server says there is no such series.
+    /// The series does not exist.
     SeriesGone,
     /// Everything else.
     Error(Error),
@@ -87,7 +87,7 @@ impl From<Error> for Stop {
 #[derive(Debug)]
 pub(crate) struct Cursor {
     key: Vec<u8>,
-    /// Where the next page begins; `None` behind the last one.
+    /// Start of the next page; `None` after the last.
     next: Option<i64>,
     end: i64,
     page: std::vec::IntoIter<Sample>,
@@ -96,7 +96,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Everything of `key` from `start` to `end`, both included.
+    /// All samples of `key` from `start` to `end`, both inclusive.
     pub(crate) fn new(key: &[u8], start: i64, end: i64) -> Self {
         Self {
             key: key.to_vec(),
@@ -107,12 +107,12 @@ impl Cursor {
         }
     }
 
-    /// Of a series that is known to be empty.
+    /// A cursor over no samples.
     pub(crate) fn empty() -> Self {
         Self::new(b"", 1, 0)
     }
 
-    /// How many samples were read since this was last asked.
+    /// Number of samples fetched since the last call.
     pub(crate) fn take_fetched(&mut self) -> usize {
         std::mem::take(&mut self.fetched)
     }
@@ -161,20 +161,17 @@ fn fetch(
         Ok(value) => value,
         Err(text) if says_no_such_key(&text) => return Err(Stop::SeriesGone),
         Err(text) => {
-            return Err(Stop::Error(Error::Refused {
-                server: link.name().to_owned(),
-                command: format!("TS.RANGE {}", crate::error::shown(key)),
-                text,
-            }));
+            let command = format!("TS.RANGE {}", crate::error::shown(key));
+            return Err(Stop::Error(link.refused(command, text)));
         }
     };
     let page = items(&value).and_then(|rows| rows.iter().map(sample).collect::<Option<Vec<_>>>());
-    // Ascending pages are what makes the walk end; a server that breaks that is none we know.
+    // The walk ends only if pages ascend.
     page.filter(|page| {
         let first_fits = page.first().is_none_or(|first| first.timestamp >= start);
         first_fits && page.is_sorted_by(|a, b| a.timestamp < b.timestamp)
     })
-    .ok_or_else(|| Stop::Error(link.strange("TS.RANGE")))
+    .ok_or_else(|| Stop::Error(link.unexpected("TS.RANGE")))
 }
 
 fn sample(row: &Value) -> Option<Sample> {

@@ -1,8 +1,8 @@
-//! What a series is besides its samples: options, labels, rules, expiry.
+//! The options, labels, rules and expiry of a series.
 //!
-//! Read from TS.INFO as RedisTimeSeries 1.x and 8.x and Latewood answer it; fields that an old
-//! version does not have take the value that version behaved by. Written with TS.CREATE and
-//! TS.ALTER. IGNORE is held back until the samples are in, because it would drop some of them.
+//! Read from TS.INFO of RedisTimeSeries 1.x and 8.x and Latewood; fields that an old version lacks
+//! get the value that describes its behaviour. Written with TS.CREATE and TS.ALTER. IGNORE is set
+//! after the samples, because it would drop some of them.
 
 use crate::connect::{
     Answer, Link, bytes, float, integer, items, says_no_such_key, series_command,
@@ -12,7 +12,7 @@ use crate::samples::{Cursor, Sample, Stop};
 use redis::{Cmd, Value};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Options and labels; what is `None` is left to the server that makes the series.
+/// Options and labels; `None` leaves an option to the server that creates the series.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Milliseconds; 0 keeps all.
@@ -50,18 +50,18 @@ pub(crate) struct Rule {
     pub(crate) align_ms: i64,
 }
 
-/// What TS.INFO says.
+/// The reply of TS.INFO.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Info {
     pub(crate) shape: Shape,
     pub(crate) rules: Vec<Rule>,
     pub(crate) samples: i64,
-    /// Milliseconds; 0 when there is no sample.
+    /// Milliseconds; 0 for an empty series.
     pub(crate) last_timestamp: i64,
 }
 
 impl Rule {
-    /// Whether both do the same, however the aggregator's name is spelled.
+    /// Whether both are the same rule; the case of the aggregator does not matter.
     pub(crate) fn same(&self, other: &Self) -> bool {
         self.destination == other.destination
             && self.bucket_ms == other.bucket_ms
@@ -86,26 +86,22 @@ impl Rule {
 }
 
 impl Info {
-    /// Asks for `key`; `None` when there is no such series.
+    /// Sends TS.INFO for `key`; `None` if the series does not exist.
     ///
     /// # Errors
-    /// When the connection breaks or the answer is not understood.
+    /// When the connection is lost or the reply is invalid.
     pub(crate) fn ask(link: &mut Link, key: &[u8]) -> Result<Option<Self>> {
         let command = redis::cmd("TS.INFO").arg(key).take();
         match link.ask(&command)? {
             Ok(value) => Self::parse(&value)
                 .map(Some)
-                .ok_or_else(|| link.strange("TS.INFO")),
+                .ok_or_else(|| link.unexpected("TS.INFO")),
             Err(text) if says_no_such_key(&text) => Ok(None),
-            Err(text) => Err(crate::error::Error::Refused {
-                server: link.name().to_owned(),
-                command: format!("TS.INFO {}", crate::error::shown(key)),
-                text,
-            }),
+            Err(text) => Err(link.refused(format!("TS.INFO {}", shown(key)), text)),
         }
     }
 
-    /// Reads the reply, field names and values in turn.
+    /// Parses the reply, alternating field names and values.
     pub(crate) fn parse(value: &Value) -> Option<Self> {
         let mut info = Self::default();
         info.shape.retention_ms = Some(0);
@@ -141,16 +137,16 @@ impl Info {
 /// When `key` expires, milliseconds since 1970.
 ///
 /// # Errors
-/// When the connection breaks or the answer is not understood.
+/// When the connection is lost or the reply is invalid.
 pub(crate) fn expiry(link: &mut Link, key: &[u8]) -> Result<Option<i64>> {
-    // Redis before 7 knows only how long is left.
+    // Redis before 7 has no PEXPIRETIME.
     let left = match link.ask(&redis::cmd("PTTL").arg(key).take())? {
-        // A server that knows no expiry has none to carry over.
+        // A server without expiry has none to copy.
         Err(text) if text.contains("unknown command") => return Ok(None),
         left => left.ok(),
     };
     let left = left.as_ref().and_then(integer);
-    let left = left.ok_or_else(|| link.strange("PTTL"))?;
+    let left = left.ok_or_else(|| link.unexpected("PTTL"))?;
     if left < 0 {
         return Ok(None);
     }
@@ -165,12 +161,11 @@ pub(crate) fn expiry(link: &mut Link, key: &[u8]) -> Result<Option<i64>> {
     })
 }
 
-/// Writes the newest sample of `key` once more, so that its new rules count the bucket it lies
-/// in as theirs: without a write they would leave out the bucket that was open when they were
-/// made.
+/// Writes the newest sample of `key` again, so that its new rules include the bucket that was
+/// open when they were created; without a write they would not.
 ///
 /// # Errors
-/// When the connection breaks.
+/// When the connection is lost.
 pub(crate) fn touch(link: &mut Link, key: &[u8]) -> Result<Answer> {
     let newest = match link.ask(&redis::cmd("TS.GET").arg(key).take())? {
         Ok(newest) => newest,
@@ -181,11 +176,11 @@ pub(crate) fn touch(link: &mut Link, key: &[u8]) -> Result<Answer> {
     };
     let (timestamp, value) = (integer(timestamp), float(value));
     let (Some(timestamp), Some(value)) = (timestamp, value) else {
-        return Err(link.strange("TS.GET"));
+        return Err(link.unexpected("TS.GET"));
     };
     let mut sample = Sample { timestamp, value };
     if value.is_nan() {
-        // Which NaN it is, TS.GET does not say.
+        // TS.GET does not return the bits of a NaN.
         let mut exact = Cursor::new(key, timestamp, timestamp);
         match exact.peek(link) {
             Ok(exact) => sample = exact.unwrap_or(sample),
@@ -197,13 +192,13 @@ pub(crate) fn touch(link: &mut Link, key: &[u8]) -> Result<Answer> {
     link.ask(add.arg("ON_DUPLICATE").arg("LAST"))
 }
 
-/// The command that lets `key` expire at `at_ms`, milliseconds since 1970.
+/// The command that makes `key` expire at `at_ms`, milliseconds since 1970.
 pub(crate) fn expire(key: &[u8], at_ms: i64) -> Cmd {
     redis::cmd("PEXPIREAT").arg(key).arg(at_ms).take()
 }
 
 impl Shape {
-    /// TS.CREATE with everything but IGNORE, which is off until [`Shape::alter_ignore`].
+    /// TS.CREATE with all options except IGNORE, which [`Shape::alter_ignore`] sets.
     pub(crate) fn create(&self, is_exact: bool, key: &[u8]) -> Cmd {
         let mut command = self.command(is_exact, "CREATE");
         command.arg(key);
@@ -215,7 +210,7 @@ impl Shape {
         command
     }
 
-    /// TS.ALTER to everything but IGNORE and the encoding, which no command changes.
+    /// TS.ALTER with all options except IGNORE and the encoding, which cannot be changed.
     pub(crate) fn alter(&self, is_exact: bool, key: &[u8]) -> Cmd {
         let mut command = self.command(is_exact, "ALTER");
         command.arg(key);
@@ -223,7 +218,7 @@ impl Shape {
         command
     }
 
-    /// A label whose value RedisTimeSeries has no word for.
+    /// A label whose value RedisTimeSeries cannot parse.
     fn odd_label(&self) -> Option<&(Vec<u8>, Vec<u8>)> {
         let is_odd = |byte: &u8| matches!(byte, b'(' | b')' | b',');
         let mut labels = self.labels.iter();
@@ -231,18 +226,18 @@ impl Shape {
     }
 
     fn command(&self, is_exact: bool, verb: &str) -> Cmd {
-        // What needs no other command is what every user may send.
+        // Every user may send the plain command, so prefer it.
         match self.odd_label() {
             Some(_) => series_command(is_exact, verb),
             None => redis::cmd(&format!("TS.{verb}")),
         }
     }
 
-    /// Why a target that `is_exact` or not refused these options with `text`.
+    /// The reason why a target that `is_exact` or not refused these options with `text`.
     pub(crate) fn refusal(&self, is_exact: bool, text: &str) -> String {
         match self.odd_label().filter(|_| !is_exact) {
             Some((name, value)) => format!(
-                "{text}: it takes no label value with one of ( ) and , such as {}={}",
+                "{text}: label values with ( ) or , are not supported, such as {}={}",
                 shown(name),
                 shown(value)
             ),
@@ -250,7 +245,7 @@ impl Shape {
         }
     }
 
-    /// TS.ALTER to the IGNORE rule alone; `None` when the series has none.
+    /// TS.ALTER with the IGNORE rule only; `None` if the series has none.
     pub(crate) fn alter_ignore(&self, key: &[u8]) -> Option<Cmd> {
         let ignore = self.ignore.as_ref();
         let ignore = ignore.filter(|ignore| **ignore != Ignore::default())?;
@@ -263,7 +258,7 @@ impl Shape {
         Some(command)
     }
 
-    /// This shape while samples are being copied into it.
+    /// The shape while samples are being copied.
     pub(crate) fn without_ignore(&self) -> Self {
         Self {
             ignore: self.ignore.as_ref().map(|_| Ignore::default()),

@@ -1,8 +1,8 @@
-//! Values as text, bit for bit.
+//! Values to text and back, bit for bit.
 
 use latewood_wire::number::parse_f64;
 
-/// A number, an infinity, or a NaN, which may say which one it is by its bits.
+/// Parses a number, an infinity, or a NaN with optional bits.
 pub(crate) fn parse_value(text: &[u8]) -> Option<f64> {
     let text = std::str::from_utf8(text).ok()?;
     match text.strip_prefix("nan:") {
@@ -14,12 +14,12 @@ pub(crate) fn parse_value(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// NaN without bits of its own is always the same.
+/// A NaN without bits is always the same value.
 fn plain_nan(value: f64) -> f64 {
     if value.is_nan() { f64::NAN } else { value }
 }
 
-/// The shortest text that reads back to the same bits.
+/// The shortest text that parses back to the same bits.
 pub(crate) fn value_text(value: f64) -> String {
     if value.is_nan() {
         return match value.to_bits() == f64::NAN.to_bits() {

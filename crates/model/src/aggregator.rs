@@ -1,4 +1,4 @@
-//! The names of the aggregations a query may ask for.
+//! The aggregators of queries and compaction rules.
 
 use std::fmt;
 
@@ -65,8 +65,8 @@ impl Aggregator {
             .find(|aggregator| name.eq_ignore_ascii_case(aggregator.name().as_bytes()))
     }
 
-    /// Whether it can reduce the rows of several series to one: any but
-    /// those that go by the order of samples in time.
+    /// Whether it can reduce the rows of several series to one: all but those
+    /// that depend on the order of samples in time.
     pub const fn reduces(self) -> bool {
         !matches!(self, Self::First | Self::Last | Self::Twa)
     }

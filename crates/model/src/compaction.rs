@@ -2,8 +2,8 @@
 //!
 //! The text is `aggregator:bucket:retention[:align]`, several joined by `;`.
 //! A duration is digits and a unit: `m` milliseconds, `s` seconds, `M`
-//! minutes, `h` hours, `d` days; 0 needs none. A policy keeps the text it was
-//! read from, so that CONFIG GET shows what CONFIG SET was given.
+//! minutes, `h` hours, `d` days; 0 needs no unit. A policy keeps its text, so
+//! that CONFIG GET returns what CONFIG SET was given.
 //!
 //! Invariant: buckets are above 0, and every duration fits an `i64` of
 //! milliseconds. Tested below.
@@ -32,8 +32,8 @@ pub struct Compaction {
 }
 
 impl CompactionPolicy {
-    /// Reads a policy; `None` for a text that is none, or one with more than
-    /// [`COMPACTIONS_MAX`] compactions. Empty parts count for nothing.
+    /// Parses a policy; `None` if the text is invalid or has more than
+    /// [`COMPACTIONS_MAX`] compactions. Empty parts are ignored.
     pub fn parse(text: &str) -> Option<Self> {
         let parts = text.split(';').filter(|part| !part.is_empty());
         let compactions: Box<[_]> = parts.map(Compaction::parse).collect::<Option<_>>()?;
@@ -66,8 +66,8 @@ impl Compaction {
         parts.next().is_none().then_some(compaction)
     }
 
-    /// The key of the destination: `key_AVG_60000`, with `_align` behind it
-    /// where that is not 0.
+    /// The key of the destination: `key_AVG_60000`, followed by `_align` if that
+    /// is not 0.
     pub fn destination(&self, key: &[u8]) -> Vec<u8> {
         let aggregator = self.aggregator.name().to_ascii_uppercase();
         let mut name = format!("_{aggregator}_{}", self.bucket_ms);
@@ -78,7 +78,7 @@ impl Compaction {
     }
 
     /// The labels of the destination: those of the source, then `aggregation`
-    /// and `time_bucket`, also where the source has labels of these names.
+    /// and `time_bucket`, even if the source has labels of these names.
     ///
     /// # Errors
     /// As [`Labels::new`], over the limits.

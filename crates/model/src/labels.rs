@@ -7,7 +7,7 @@
 use crate::limits::{LABEL_BYTES_MAX, LABELS_MAX};
 use std::fmt;
 
-/// Bytes that the labels of most series fit.
+/// The labels of most series fit this many bytes.
 const USUAL_BYTES: usize = 256;
 
 /// Name=value pairs, at most [`LABELS_MAX`] and [`LABEL_BYTES_MAX`] bytes.
@@ -26,7 +26,7 @@ pub enum LabelError {
     /// More bytes than a series' labels may take.
     #[error("labels take more than {LABEL_BYTES_MAX} bytes")]
     TooLong,
-    /// Stored bytes that are no labels.
+    /// Stored bytes that are not valid labels.
     #[error("stored labels are damaged")]
     Damaged,
 }
@@ -40,7 +40,7 @@ impl Labels {
     where
         I: IntoIterator<Item = (&'a [u8], &'a [u8])>,
     {
-        // What most labels take: one growth costs more than all copying.
+        // One growth costs more than all copying.
         let mut bytes = Vec::with_capacity(USUAL_BYTES);
         for (index, (name, value)) in pairs.into_iter().enumerate() {
             if index == LABELS_MAX {
@@ -61,10 +61,10 @@ impl Labels {
         Ok(Self(bytes.into_boxed_slice()))
     }
 
-    /// Labels from the bytes [`Labels::as_bytes`] gave.
+    /// Labels from the bytes of [`Labels::as_bytes`].
     ///
     /// # Errors
-    /// [`LabelError::Damaged`] where the bytes are no labels.
+    /// [`LabelError::Damaged`] if the bytes are not valid.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LabelError> {
         let mut rest = bytes;
         let mut parts = 0;
@@ -91,13 +91,13 @@ impl Labels {
         Self::pairs_in(&self.0)
     }
 
-    /// The pairs of the bytes [`Labels::as_bytes`] gave, without a copy; up
-    /// to the first damage, where the bytes are no labels.
+    /// The pairs in the bytes of [`Labels::as_bytes`], without a copy; stops at
+    /// the first damage.
     pub fn pairs_in(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         std::iter::from_fn(move || Some((take_part(&mut bytes)?, take_part(&mut bytes)?)))
     }
 
-    /// Whether there is no label.
+    /// Whether the series has no labels.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

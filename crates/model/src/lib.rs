@@ -1,8 +1,7 @@
-//! The words every Latewood crate shares.
+//! The types that every Latewood crate shares: samples, series options, labels,
+//! policies, aggregators, and their limits.
 //!
-//! Nothing here does I/O, takes a lock or knows an encoding: these are the
-//! nouns of the field (sample, series options, labels, policies, aggregators)
-//! and the limits that bound them all. Tested by unit tests beside each type.
+//! No I/O, no locks, no encodings. Tested by unit tests beside each type.
 
 mod aggregator;
 mod compaction;

@@ -1,6 +1,6 @@
 //! Every limit of Latewood, in one place, with what it bounds.
 //!
-//! A request over a limit is refused in words; nothing is cut short silently.
+//! A request over a limit is refused with an error; nothing is truncated silently.
 //! `docs/operations.md` repeats this table for operators.
 
 /// Bytes of one key.
@@ -9,20 +9,20 @@ pub const KEY_BYTES_MAX: usize = 64 * 1024;
 pub const LABELS_MAX: usize = 1024;
 /// Bytes of all label names and values of one series together.
 pub const LABEL_BYTES_MAX: usize = 256 * 1024;
-/// Compactions of one compaction policy: what one new series brings along.
+/// Compactions of one compaction policy: the rules of one new series.
 pub const COMPACTIONS_MAX: usize = 64;
 /// Smallest CHUNK_SIZE.
 pub const CHUNK_SIZE_BYTES_MIN: u32 = 48;
 /// Largest CHUNK_SIZE.
 pub const CHUNK_SIZE_BYTES_MAX: u32 = 1024 * 1024;
-/// CHUNK_SIZE unless asked otherwise.
+/// Default CHUNK_SIZE.
 pub const CHUNK_SIZE_BYTES_DEFAULT: u32 = 4096;
 /// Largest number of samples in one frame: the unit of encoding.
 pub const FRAME_SAMPLES_MAX: usize = 512;
 /// Smallest number of samples a frame is filled to before it is sealed.
 pub const FRAME_SAMPLES_MIN: usize = 64;
-/// Late samples held before they are in chunks, in all series together, 24
-/// bytes each: beyond, writers settle the series they write to.
+/// Late samples held before they are settled into chunks, over all series, 24
+/// bytes each. Above it, writers settle the series they write to.
 pub const LATE_HELD_MAX: usize = 4 * 1024 * 1024;
 /// Series of one database: ids are 32 bits wide.
 pub const SERIES_MAX: u32 = u32::MAX - 1;
@@ -36,7 +36,7 @@ pub const FILTER_BY_TS_MAX: usize = 128;
 pub const AGGREGATORS_MAX: usize = 16;
 /// Names of one SELECTED_LABELS.
 pub const SELECTED_LABELS_MAX: usize = 50;
-/// Connections at a time, unless configured otherwise.
+/// Default limit of simultaneous connections.
 pub const CONNECTIONS_DEFAULT: usize = 10_000;
 /// Arguments of one command.
 pub const COMMAND_ARGUMENTS_MAX: usize = 1024 * 1024;
@@ -48,12 +48,12 @@ pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of one inline command.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of replies one connection may leave unread whatever the others leave.
+/// Bytes of replies one connection may leave unread regardless of the others.
 pub const REPLY_BACKLOG_BYTES: usize = 1024 * 1024;
 /// Bytes of replies one connection may leave unread before its commands wait,
-/// where there is memory for it: those of two million samples.
+/// if memory allows: the replies of two million samples.
 pub const REPLY_BACKLOG_MAX: usize = 32 * 1024 * 1024;
-/// Bytes of one reply; a query whose answer is longer is refused.
+/// Bytes of one reply; a query with a longer reply is refused.
 pub const REPLY_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 const _: () = assert!(FRAME_SAMPLES_MIN < FRAME_SAMPLES_MAX);

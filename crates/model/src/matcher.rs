@@ -1,8 +1,8 @@
-//! What a query asks of the labels of a series.
+//! Conditions of a query on the labels of a series.
 //!
-//! A series may carry one label name several times. Every test then looks at
-//! all of its values: [`Test::AnyOf`] wants one of them among the wanted,
-//! [`Test::NoneOf`] none of them among the unwanted.
+//! A series may carry one label name several times. Every test then considers
+//! all of its values: [`Test::AnyOf`] requires that at least one is listed,
+//! [`Test::NoneOf`] that none is.
 
 use crate::Labels;
 
@@ -11,22 +11,22 @@ use crate::Labels;
 pub struct Matcher {
     /// The label's name.
     pub name: Box<[u8]>,
-    /// What its values must be.
+    /// The condition on its values.
     pub test: Test,
 }
 
-/// What the values of a label must be.
+/// The condition on the values of a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// `l=v`, `l=(a,b)`: the label is there with one of these values. No
-    /// series passes an empty list.
+    /// `l=v`, `l=(a,b)`: the label exists with one of these values. No series
+    /// passes an empty list.
     AnyOf(Vec<Box<[u8]>>),
-    /// `l!=v`, `l!=(a,b)`: the label is there with none of these values, or is
-    /// not there. Every series passes an empty list.
+    /// `l!=v`, `l!=(a,b)`: the label has none of these values, or does not
+    /// exist. Every series passes an empty list.
     NoneOf(Vec<Box<[u8]>>),
-    /// `l=`: the label is not there.
+    /// `l=`: the label does not exist.
     Absent,
-    /// `l!=`: the label is there.
+    /// `l!=`: the label exists.
     Present,
 }
 
@@ -39,8 +39,8 @@ impl Matcher {
         }
     }
 
-    /// Whether the test asks for something that is there: a query must have
-    /// one such test, or it would begin with every series.
+    /// Whether the test selects by listed values: a query must have one such
+    /// test, or it would start from every series.
     pub fn is_positive(&self) -> bool {
         matches!(self.test, Test::AnyOf(_))
     }

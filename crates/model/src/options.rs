@@ -1,4 +1,4 @@
-//! What a client may choose for a series.
+//! The options of a series.
 
 use crate::limits::{CHUNK_SIZE_BYTES_DEFAULT, CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN};
 use crate::{DuplicatePolicy, Labels};
@@ -39,7 +39,7 @@ impl fmt::Display for Encoding {
 }
 
 /// The IGNORE rule: under LAST, a newer sample this close to the newest one
-/// is dropped and the newest timestamp is answered instead.
+/// is dropped, and the reply is the newest timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ignore {
     /// Largest difference in time, milliseconds; 0 turns the rule off unless
@@ -52,7 +52,7 @@ pub struct Ignore {
 /// The options of a series, as CREATE and ALTER set them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeriesOptions {
-    /// Samples older than the newest by more than this are gone; 0 keeps all.
+    /// Samples older than the newest by more than this are dropped; 0 keeps all.
     pub retention_ms: u64,
     /// Bytes a chunk is filled to: 48 to 1,048,576, a multiple of 8.
     pub chunk_size_bytes: u32,
@@ -62,7 +62,7 @@ pub struct SeriesOptions {
     pub duplicate_policy: Option<DuplicatePolicy>,
     /// The IGNORE rule.
     pub ignore: Ignore,
-    /// Name=value pairs.
+    /// The labels.
     pub labels: Labels,
 }
 
@@ -93,10 +93,10 @@ impl Default for SeriesOptions {
 }
 
 impl SeriesOptions {
-    /// Whether all options lie in their ranges.
+    /// Checks that all options are in their ranges.
     ///
     /// # Errors
-    /// Names the first option that does not.
+    /// The first option that is not.
     pub fn check(&self) -> Result<(), OptionsError> {
         let size = self.chunk_size_bytes;
         if !(CHUNK_SIZE_BYTES_MIN..=CHUNK_SIZE_BYTES_MAX).contains(&size) || !size.is_multiple_of(8)

@@ -1,27 +1,27 @@
-//! What happens when a sample arrives for a timestamp that already has one.
+//! Duplicate policies: what happens to a sample whose timestamp is already taken.
 
 use std::fmt;
 
 /// The rule for a second sample at the same timestamp.
 ///
 /// Every policy but `Block` is a *blind write*: it can be applied later, in
-/// arrival order, without looking at what is stored. NaN is the exception:
+/// arrival order, without reading the stored value. NaN is the exception:
 /// FIRST and LAST prefer the value that is not NaN, MIN, MAX and SUM refuse a
 /// mix of NaN and a number ([`DuplicatePolicy::resolve`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum DuplicatePolicy {
-    /// Refuse the newcomer.
+    /// Refuse the new value.
     Block = 0,
-    /// Keep what is there.
+    /// Keep the stored value.
     First = 1,
-    /// Take the newcomer.
+    /// Take the new value.
     Last = 2,
     /// Keep the smaller value.
     Min = 3,
     /// Keep the larger value.
     Max = 4,
-    /// Add the newcomer to what is there.
+    /// Add the new value to the stored one.
     Sum = 5,
 }
 
@@ -60,8 +60,8 @@ impl DuplicatePolicy {
         }
     }
 
-    /// The value a timestamp holds after `new` arrives where `old` is, or
-    /// `None` where the policy refuses the newcomer.
+    /// The value of a timestamp after `new` arrives where `old` is stored, or
+    /// `None` if the policy refuses `new`.
     pub fn resolve(self, old: f64, new: f64) -> Option<f64> {
         match self {
             Self::Block => None,

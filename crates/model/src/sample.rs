@@ -1,4 +1,4 @@
-//! A sample and the names of what holds it.
+//! A sample, its timestamp, and the id of its series.
 
 /// Milliseconds since the Unix epoch.
 ///
@@ -11,7 +11,7 @@ pub type Timestamp = i64;
 pub struct Sample {
     /// When it was measured, milliseconds since the Unix epoch.
     pub timestamp: Timestamp,
-    /// What was measured; any bit pattern is kept as it came.
+    /// The measured value; every bit pattern is kept.
     pub value: f64,
 }
 

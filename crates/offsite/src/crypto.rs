@@ -1,13 +1,12 @@
-//! The TLS of every connection.
+//! The TLS provider of every connection.
 
 use std::sync::Once;
 
-/// Names the provider of TLS for the whole process. It is built in from C and
-/// assembly that need nothing but a C compiler.
+/// Installs the TLS provider of the process: `ring`, which needs only a C compiler to build.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Where one is named already, that one serves as well.
+        // A provider that is already installed is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }

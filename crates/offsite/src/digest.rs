@@ -3,7 +3,7 @@
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
-/// The digest of bytes that come in pieces.
+/// The digest of bytes added in pieces.
 #[derive(Default)]
 pub(crate) struct Digest(Sha256);
 

@@ -1,8 +1,7 @@
-//! A database comes out of an object store.
+//! Downloads a database from an object store.
 //!
-//! Every file is held against its length and checksum as it comes in, and the
-//! first that differs stops everything: what is there then lacks FORMAT and is
-//! no database.
+//! Length and checksum of every file are verified during the download, and the
+//! first mismatch stops it: the folder then lacks FORMAT and is not a database.
 
 use crate::digest::Digest;
 use crate::error::{Error, Result};
@@ -17,17 +16,17 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// No list is longer: a file takes some two hundred bytes.
+/// Limit of the listing: a file takes about two hundred bytes.
 const LISTING_BYTES_MAX: u64 = 256 << 20;
 
-/// Brings the backup at a place into the folder `dir`, which must be empty or
-/// not there, and reads all of it before it becomes a database. Findings go to
-/// `tell`. It holds a few mebibytes in memory.
+/// Downloads the backup at a place to the folder `dir`, which must be empty or
+/// not exist, and checks all of it before it becomes a database. Findings go to
+/// `tell`. Uses a few mebibytes of memory.
 ///
 /// # Errors
-/// `NoBackup`, `Version`, `Damaged` where an object is missing or is not what
-/// was backed up, `Store`, `File`, and `Engine` where `dir` is not empty or the
-/// database that was backed up is damaged. What is in `dir` then is no database.
+/// `NoBackup`, `Version`, `Damaged` if an object is missing or does not match the
+/// listing, `Store`, `File`, and `Engine` if `dir` is not empty or the database is
+/// damaged. The content of `dir` is then not a database.
 pub fn download(
     place: &Place,
     dir: &Path,
@@ -71,7 +70,8 @@ async fn listing(place: &Place) -> Result<Listing> {
 
 async fn download_file(place: &Place, dir: &Path, entry: Entry) -> Result<()> {
     let name = &entry.path;
-    let path = place_of(dir, name).ok_or_else(|| Error::damaged(format!("a file {name:?}")))?;
+    let path =
+        place_of(dir, name).ok_or_else(|| Error::damaged(format!("invalid file name {name:?}")))?;
     let failed = |error| Error::store(format!("download {}", place.call(name)))(error);
     let found = match place.store.get(&place.object(name)).await {
         Err(object_store::Error::NotFound { .. }) => {
@@ -84,7 +84,7 @@ async fn download_file(place: &Place, dir: &Path, entry: Entry) -> Result<()> {
     let mut pieces = found.into_stream();
     while let Some(piece) = pieces.try_next().await.map_err(failed)? {
         bytes += piece.len() as u64;
-        // A file that goes on for ever ends here.
+        // Bounds a file that never ends.
         if bytes > entry.bytes {
             break;
         }
@@ -108,7 +108,7 @@ async fn download_file(place: &Place, dir: &Path, entry: Entry) -> Result<()> {
     Ok(())
 }
 
-/// A file that is being written.
+/// A file being written.
 struct Arriving {
     path: PathBuf,
     file: File,
@@ -133,7 +133,7 @@ impl Arriving {
         }
     }
 
-    /// Writes what is waiting, apart from the thread that speaks to the store.
+    /// Writes the buffered bytes, outside the thread of the store's client.
     async fn step(mut self) -> Result<Self> {
         let stepped = tokio::task::spawn_blocking(move || {
             self.digest.add(&self.waiting);
@@ -144,7 +144,7 @@ impl Arriving {
         stepped.await.expect("writing a file does not panic")
     }
 
-    /// Makes the file durable; the digest of all of it.
+    /// Syncs the file; returns its digest.
     async fn end(self) -> Result<String> {
         let last = self.step().await?;
         let synced = tokio::task::spawn_blocking(move || {

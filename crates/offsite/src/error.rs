@@ -1,76 +1,74 @@
-//! Why a backup could not be taken away or brought back.
+//! Errors of uploading and downloading a backup.
 
 use std::path::PathBuf;
 
 /// Result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why it stopped, in words for the person at the terminal.
+/// Why an upload or download failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The URL names no place.
+    /// The URL is not valid.
     #[error("{url}: {reason}")]
     Url {
-        /// As it was given.
+        /// The URL as given.
         url: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The object store answered with an error, or not at all.
+    /// The object store returned an error, or did not respond.
     #[error("cannot {doing}: {source}")]
     Store {
-        /// What was being done, and with which object.
+        /// The failed action and its object.
         doing: String,
-        /// What the store said.
+        /// The error of the store.
         source: object_store::Error,
     },
-    /// A file here.
+    /// A local file error.
     #[error("cannot {doing} {}: {source}", path.display())]
     File {
-        /// What was being done.
+        /// The failed action.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The operating system gives nothing to work with.
-    #[error("cannot start: {source}")]
+    /// The runtime cannot be started.
+    #[error("cannot start the runtime: {source}")]
     Threads {
-        /// What it said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// There is something at the target.
-    #[error("{url} is not empty: it holds {held}; give every backup a place of its own")]
+    /// The target is not empty.
+    #[error("{url} is not empty: it contains {held}; every backup needs its own place")]
     Taken {
         /// The target.
         url: String,
         /// One of the objects there.
         held: String,
     },
-    /// There is no backup, or an unfinished one.
-    #[error(
-        "{url} holds no backup: no such place, or no BACKUP.json in it, which a finished backup has"
-    )]
+    /// No backup, or an unfinished one.
+    #[error("no backup at {url}: no such place, or the backup is unfinished (no BACKUP.json)")]
     NoBackup {
-        /// Where it was looked for.
+        /// The place.
         url: String,
     },
-    /// What is there is not what was backed up.
+    /// An object does not match the listing.
     #[error("the backup is damaged: {what}")]
     Damaged {
-        /// Which object, and in which way.
+        /// The object and the mismatch.
         what: String,
     },
     /// The backup was made by a later version.
-    #[error("the backup has format version {found}, this build knows version {known}")]
+    #[error("backup format version {found} is not supported (this build reads version {known})")]
     Version {
-        /// Of the backup.
+        /// Version of the backup.
         found: u64,
-        /// Of this build.
+        /// Version that this build reads.
         known: u64,
     },
-    /// The database itself.
+    /// An error of the database.
     #[error(transparent)]
     Engine(#[from] latewood_engine::Error),
 }

@@ -1,13 +1,12 @@
-//! Backups in object stores: upload of a database at rest, and its way back.
+//! Backups in object stores: upload of a database at rest, and download.
 //!
-//! The object store knows no directories, links or renames, so a backup there
-//! is one object for each file and `BACKUP.json`, which names every one with
-//! its length and SHA-256 and is written last: without it there is no backup.
-//! The way back takes nothing that does not match it, and what comes of it is a
-//! database only when every checksum of the database itself is right, too.
-//! Memory is bounded by parts and files in flight, not by what a file holds.
-//! Tested by `tests/` on folders with a store that fails at every request, and
-//! by the client tests over S3.
+//! Object stores have no directories, links or renames, so a backup is one object
+//! per file and `BACKUP.json`, which lists every object with its length and
+//! SHA-256. It is written last: without it there is no backup. A download accepts
+//! only objects that match it, and becomes a database only after all checksums of
+//! the database itself are verified. Memory is bounded by parts and files in
+//! flight, not by file sizes. Tested by `tests/` on folders with a store that
+//! fails at every request, and by the client tests over S3.
 
 mod crypto;
 mod digest;

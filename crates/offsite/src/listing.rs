@@ -1,7 +1,7 @@
-//! `BACKUP.json`: which objects make up a backup. `docs/format/backup.md`.
+//! `BACKUP.json`: the list of the objects of a backup. `docs/format/backup.md`.
 //!
-//! Whatever is read from a store may have been altered: the list is taken only
-//! where its own checksum is right and every path is one of a database.
+//! Objects may have been altered: the list is accepted only if its own checksum
+//! matches and every path is that of a database file.
 
 use crate::digest::Digest;
 use crate::error::{Error, Result};
@@ -11,15 +11,15 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// The object that a finished backup has.
+/// The name of the listing; present in every finished backup.
 pub const LISTING: &str = "BACKUP.json";
-/// The version that is written, and the only one that is read.
+/// The format version, the only one supported.
 const FORMAT: u64 = 1;
 
 /// One file of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Its path inside the database and inside the backup.
+    /// Its path in the database and in the backup.
     pub path: String,
     /// Its length.
     pub bytes: u64,
@@ -31,13 +31,13 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     format: u64,
-    /// The version of the program that made it.
+    /// The version of the program that wrote it.
     pub made_by: String,
-    /// When it was made, milliseconds since 1970.
+    /// Time of the backup, milliseconds since 1970.
     pub made_at_ms: u64,
     /// The files, by path.
     pub files: Vec<Entry>,
-    /// Of the lines that the files make: see [`sum`].
+    /// Checksum of the list: see [`sum`].
     sha256: String,
 }
 
@@ -47,7 +47,7 @@ struct Version {
 }
 
 impl Listing {
-    /// The listing of these files, made now.
+    /// The listing of these files.
     pub fn new(mut files: Vec<Entry>, made_at_ms: u64) -> Self {
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Self {
@@ -70,7 +70,7 @@ impl Listing {
     /// The listing in these bytes.
     ///
     /// # Errors
-    /// `Version` for another version, `Damaged` for what [`Listing::encode`]
+    /// `Version` for another version, `Damaged` for bytes that [`Listing::encode`]
     /// does not write.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let unreadable = |error: serde_json::Error| Error::damaged(format!("{LISTING}: {error}"));
@@ -91,7 +91,7 @@ impl Listing {
         for file in &listing.files {
             if place_of(Path::new(""), &file.path).is_none() || !seen.insert(&file.path) {
                 return Err(Error::damaged(format!(
-                    "{LISTING}: no database has a file {:?}, or not twice",
+                    "{LISTING}: invalid or duplicate file {:?}",
                     file.path
                 )));
             }
@@ -100,7 +100,7 @@ impl Listing {
     }
 }
 
-/// The checksum of a list: of one line `SHA-256 BYTES PATH` for each file.
+/// The checksum of a list: over one line `SHA-256 BYTES PATH` per file.
 fn sum(files: &[Entry]) -> String {
     let mut digest = Digest::default();
     let mut line = String::new();
@@ -151,11 +151,14 @@ mod tests {
             vec![entry("FORMAT"), entry("FORMAT")],
         ] {
             let refused = Listing::decode(&Listing::new(files, 5).encode()).unwrap_err();
-            assert!(refused.to_string().contains("no database has"), "{refused}");
+            assert!(
+                refused.to_string().contains("invalid or duplicate file"),
+                "{refused}"
+            );
         }
     }
 
-    /// Whatever the bytes are, they are refused or name the same files.
+    /// Damaged bytes are refused or list the same files.
     #[test]
     fn no_flipped_bit_and_no_cut_changes_the_files() {
         let listing = Listing::new(vec![entry("FORMAT"), entry("MANIFEST")], 5);

@@ -1,7 +1,7 @@
-//! Where a backup lies: a URL, and the store behind it.
+//! The place of a backup: a URL and the store behind it.
 //!
-//! Credentials and settings are taken from the environment, by the names that
-//! the tools of each provider know: `AWS_*`, `AZURE_*`, `GOOGLE_*`.
+//! Credentials and settings come from the environment variables that the tools of
+//! each provider use: `AWS_*`, `AZURE_*`, `GOOGLE_*`.
 
 use crate::crypto;
 use crate::error::{Error, Result};
@@ -11,11 +11,11 @@ use object_store::{ObjectStore, ObjectStoreScheme, parse_url_opts};
 use std::sync::Arc;
 use url::Url;
 
-/// How the names of settings begin.
+/// Prefixes of the names of settings.
 const SETTINGS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
-/// What can be named.
+/// The supported URLs.
 const SCHEMES: &str = "s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH, file:///PATH, \
-                       and to restore from a web server http:// and https://";
+                       and, to restore only, http:// and https://";
 
 /// A folder in an object store.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ pub struct Place {
     pub(crate) is_web: bool,
 }
 
-/// Whether a command line means a URL, not a folder.
+/// Whether an argument is a URL, not a folder.
 pub fn is_url(text: &str) -> bool {
     text.contains("://")
 }
@@ -35,7 +35,7 @@ impl Place {
     /// The place that a URL names.
     ///
     /// # Errors
-    /// `Url` where it names none or where settings are missing or wrong.
+    /// `Url` if it is invalid, or settings are missing or wrong.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = |reason: String| Error::Url {
             url: text.to_owned(),
@@ -43,21 +43,19 @@ impl Place {
         };
         let url = Url::parse(text).map_err(|error| refused(error.to_string()))?;
         if url.query().is_some() || url.fragment().is_some() {
-            let reason = "a URL with ? or # is not understood; settings are environment variables";
+            let reason = "? and # are not supported in a URL; settings are environment variables";
             return Err(refused(reason.to_owned()));
         }
         let scheme = ObjectStoreScheme::parse(&url);
         let is_web = matches!(scheme, Ok((ObjectStoreScheme::Http, _)));
         let (store, prefix) = match scheme {
-            // What was uploaded is on the disk when the upload ends.
+            // Files are synced to disk before the upload ends.
             Ok((ObjectStoreScheme::Local, prefix)) => {
                 let store = LocalFileSystem::new().with_fsync(true);
                 (Box::new(store) as Box<dyn ObjectStore>, prefix)
             }
             Ok((ObjectStoreScheme::Memory, _)) | Err(_) => {
-                return Err(refused(format!(
-                    "no such kind of place; there are {SCHEMES}"
-                )));
+                return Err(refused(format!("unsupported URL; use {SCHEMES}")));
             }
             Ok(_) => {
                 crypto::install();
@@ -80,23 +78,23 @@ impl Place {
         }
     }
 
-    /// As it was given.
+    /// The URL as given.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The folder; nothing where the whole store is meant.
+    /// The folder; `None` for the whole store.
     pub(crate) fn prefix(&self) -> Option<&Path> {
         (!self.prefix.as_ref().is_empty()).then_some(&self.prefix)
     }
 
-    /// The object of the file `name`, which may have `/` in it.
+    /// The object of the file `name`, which may contain `/`.
     pub(crate) fn object(&self, name: &str) -> Path {
         name.split('/')
             .fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    /// An object as messages call it.
+    /// The name of an object in messages.
     pub(crate) fn call(&self, name: &str) -> String {
         format!("{}/{name}", self.url)
     }
@@ -110,7 +108,7 @@ fn settings(url: &Url) -> Vec<(String, String)> {
     });
     let mut settings: Vec<_> = given.collect();
     if url.scheme() == "http" {
-        // Asked for in so many words.
+        // The URL says http explicitly.
         settings.push(("allow_http".to_owned(), "true".to_owned()));
     }
     settings
@@ -133,10 +131,10 @@ mod tests {
             assert_eq!(place.is_web, text.starts_with("http"));
         }
         for (text, wanted) in [
-            ("s3://bucket/a?region=x", "? or #"),
-            ("ftp://host/a", "no such kind"),
-            ("memory:///a", "no such kind"),
-            ("file://host/a", "no such kind"),
+            ("s3://bucket/a?region=x", "? and #"),
+            ("ftp://host/a", "unsupported"),
+            ("memory:///a", "unsupported"),
+            ("file://host/a", "unsupported"),
             ("s3:///a", "s3:///a"),
         ] {
             let refused = Place::parse(text).unwrap_err().to_string();

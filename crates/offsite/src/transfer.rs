@@ -1,22 +1,22 @@
-//! What both directions share: how much moves at a time, and the runtime that moves it.
+//! Shared by upload and download: limits of concurrency, and the runtime.
 
 use crate::error::{Error, Result};
 
-/// How much went over.
+/// The size of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Files of the database.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Total bytes.
     pub bytes: u64,
 }
 
-/// Files that are under way at a time.
+/// Files transferred concurrently.
 pub(crate) const FILES_AT_ONCE: usize = 4;
-/// Bytes read from a file at a time, and written to one.
+/// Bytes read from or written to a file at a time.
 pub(crate) const STEP_BYTES: usize = 1 << 20;
 
-/// Runs what speaks to a store to its end, on this thread.
+/// Runs a transfer to its end, on this thread.
 pub(crate) fn run<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

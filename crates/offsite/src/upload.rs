@@ -1,9 +1,8 @@
-//! A database at rest goes into an object store.
+//! Uploads a database at rest to an object store.
 //!
-//! `BACKUP.unfinished` is written first, where nothing may be, and only where
-//! it is not there yet: two uploads to one place cannot both begin. Then the
-//! files, FORMAT after the others, then `BACKUP.json`. Whatever stops an upload, what is there has no
-//! `BACKUP.json` or is whole.
+//! The place must be empty. `BACKUP.unfinished` is created first, exclusively, so
+//! that two uploads to one place cannot both start. Then the files, FORMAT last,
+//! then `BACKUP.json`. An interrupted upload has no `BACKUP.json`.
 
 use crate::digest::Digest;
 use crate::error::{Error, Result};
@@ -20,21 +19,21 @@ use std::io::Read;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The object that an upload begins with and removes when it is done.
+/// The object that marks a running upload.
 pub const UNFINISHED: &str = "BACKUP.unfinished";
-/// Bytes of a part; a store wants five mebibytes at least.
+/// Bytes of a part; stores require at least five mebibytes.
 const PART_BYTES: u64 = 8 << 20;
-/// A store takes ten thousand at most.
+/// Most parts of a file; stores allow ten thousand.
 const PARTS_MAX: u64 = 9_000;
-/// Parts of one file that are under way at a time.
+/// Parts of one file uploaded concurrently.
 const PARTS_AT_ONCE: usize = 2;
 
-/// Uploads the database in `dir`, which nothing may change meanwhile, to a
-/// place where nothing is yet. It holds some twelve parts of 8 MiB in memory.
+/// Uploads the database in `dir`, which must not change meanwhile, to an empty
+/// place. Uses about twelve parts of 8 MiB of memory.
 ///
 /// # Errors
-/// `Taken`, `Url` for a place that cannot be written, `File`, `Store`. What was
-/// uploaded until then stays, and is no backup.
+/// `Taken`, `Url` for a place that cannot be written, `File`, `Store`. Objects
+/// uploaded so far stay, but are not a backup.
 pub fn upload(dir: &Path, place: &Place) -> Result<Moved> {
     run(upload_all(dir, place))
 }
@@ -43,13 +42,13 @@ async fn upload_all(dir: &Path, place: &Place) -> Result<Moved> {
     if place.is_web {
         return Err(Error::Url {
             url: place.url.clone(),
-            reason: "a web server can be restored from, not backed up to".to_owned(),
+            reason: "http:// and https:// are supported for restore only".to_owned(),
         });
     }
     refuse_taken(place).await?;
     create(place, UNFINISHED, Vec::new()).await?;
     let mut names = files_of(&Env::real(), dir)?;
-    // What lacks it is no database, so it goes when all others are there.
+    // Uploaded last: a folder without it is not a database.
     let last: Vec<String> = names.extract_if(.., |name| name == FORMAT).collect();
     let mut files = Vec::with_capacity(names.len() + last.len());
     for names in [names, last] {
@@ -69,7 +68,7 @@ async fn upload_all(dir: &Path, place: &Place) -> Result<Moved> {
     create(place, LISTING, Listing::new(files, now_ms).encode()).await?;
     let marker = place.store.delete(&place.object(UNFINISHED)).await;
     marker.map_err(Error::store(format!(
-        "remove {}, though the backup is finished",
+        "remove {} (the backup is finished)",
         place.call(UNFINISHED)
     )))?;
     Ok(moved)
@@ -78,7 +77,7 @@ async fn upload_all(dir: &Path, place: &Place) -> Result<Moved> {
 async fn refuse_taken(place: &Place) -> Result<()> {
     let listed = place.store.list(place.prefix()).next().await;
     let failed = Error::store(format!(
-        "list {} (keys and settings are taken from the environment)",
+        "list {} (keys and settings come from the environment)",
         place.url
     ));
     match listed.transpose().map_err(failed)? {
@@ -94,7 +93,7 @@ fn taken(place: &Place, held: &str) -> Error {
     }
 }
 
-/// Writes an object that must not be there.
+/// Creates an object that must not exist.
 async fn create(place: &Place, name: &str, bytes: Vec<u8>) -> Result<()> {
     let payload = PutPayload::from(bytes);
     let object = place.object(name);
@@ -108,7 +107,7 @@ async fn create(place: &Place, name: &str, bytes: Vec<u8>) -> Result<()> {
     }
 }
 
-/// Uploads a file as it stands; what it was.
+/// Uploads a file; returns its entry.
 async fn upload_file(dir: &Path, place: &Place, name: String) -> Result<Entry> {
     let path = dir.join(&name);
     let failed = |source| Error::File {
@@ -140,7 +139,7 @@ async fn upload_file(dir: &Path, place: &Place, name: String) -> Result<Entry> {
             Err(error) => Err(failed(error)),
         };
         if let Err(error) = outcome {
-            // The first error counts; parts that stay are the store's to expire.
+            // The first error counts; the store expires remaining parts.
             let _ = writer.abort().await;
             return Err(error);
         }
@@ -168,8 +167,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// The next bytes; none at the end. Apart from the thread that speaks to
-    /// the store.
+    /// The next bytes, empty at the end; read outside the thread of the store's
+    /// client.
     async fn step(mut self) -> (Self, std::io::Result<Vec<u8>>) {
         let stepped = tokio::task::spawn_blocking(move || {
             let mut step = Vec::with_capacity(STEP_BYTES);

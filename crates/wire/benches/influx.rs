@@ -28,7 +28,7 @@ fn main() {
     }
 }
 
-/// Lines of several ticks; with shuffling, no host follows the one it did before.
+/// Lines of several ticks; shuffled, hosts do not repeat their order.
 fn lines(value: impl Fn(usize) -> String, is_shuffled: bool) -> String {
     let mut text = String::new();
     for tick in 0..TICKS {

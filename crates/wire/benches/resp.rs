@@ -49,7 +49,7 @@ fn main() {
     measure("skip integer reply", || skip(&replies));
 }
 
-/// Runs `work`, which handles [`ITEMS`] items, and prints the median time of one.
+/// Runs `work`, which processes [`ITEMS`] items, and prints the median time per item.
 fn measure(name: &str, mut work: impl FnMut() -> u64) {
     let mut nanoseconds: Vec<f64> = (0..ROUNDS)
         .map(|_| {

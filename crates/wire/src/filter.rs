@@ -1,20 +1,20 @@
-//! Label filters: the text of one condition of FILTER to a [`Matcher`].
+//! Label filters: parses one condition of FILTER into a [`Matcher`].
 //!
 //! ```text
 //! l=v      l=(v1,v2)     l=      has no label l
 //! l!=v     l!=(v1,v2)    l!=     has a label l
 //! ```
 //!
-//! The text is not parsed but cut, as RedisTimeSeries cuts it, so that every
-//! filter means the same here. Which characters cut depends on what occurs
-//! anywhere in the text: `!` and `=` where there is a `!=`, else `=`; and `(`
-//! too where one follows. Runs of them count as one. The first piece is the
-//! name, the second the value, the others are passed over: `a=b=c` is `a=b`,
-//! and `=b` is `b=`. Nothing escapes or quotes.
+//! The text is split as RedisTimeSeries splits it, so that every filter has the
+//! same meaning. The separators depend on the whole text: `!` and `=` if it
+//! contains `!=`, else `=`; and `(` as well if one follows. Runs of separators
+//! count as one. The first piece is the name, the second the value, the others
+//! are ignored: `a=b=c` is `a=b`, and `=b` is `b=`. There are no escapes or
+//! quotes.
 
 use latewood_model::{Matcher, Test};
 
-/// Reads one filter; `None` where it is none. Linear in its bytes.
+/// Parses one filter; `None` if it is invalid. Linear in its bytes.
 ///
 /// ```
 /// use latewood_model::Test;
@@ -52,7 +52,7 @@ pub fn parse(text: &[u8]) -> Option<Matcher> {
     Some(Matcher::new(name, test))
 }
 
-/// The values of `v1,v2)`: none at all, or none of them empty.
+/// The values of `v1,v2)`: an empty list, or no value is empty.
 fn items(text: &[u8]) -> Option<Vec<Box<[u8]>>> {
     let text = text.strip_suffix(b")")?;
     if text.is_empty() {
@@ -68,7 +68,7 @@ fn items(text: &[u8]) -> Option<Vec<Box<[u8]>>> {
 mod tests {
     use super::*;
 
-    /// What a filter means, in its plainest spelling; `error` where nothing.
+    /// The meaning of a filter in its plainest spelling, or `error`.
     fn read(text: &str) -> String {
         let Some(matcher) = parse(text.as_bytes()) else {
             return "error".to_owned();
@@ -93,7 +93,7 @@ mod tests {
         }
     }
 
-    // What each of these matches was asked of RedisTimeSeries 1.12.
+    // Checked against RedisTimeSeries 1.12.
 
     #[test]
     fn the_six_forms() {

@@ -1,68 +1,68 @@
-//! Where the decoders of labelled protocols bring what they read.
+//! The interface through which decoders of labelled protocols deliver samples.
 //!
-//! A decoder finds the row of a line by the bytes that name it, as the sender
-//! wrote them: senders write a series in the same way every time. So a series
-//! that was met before costs a look for those bytes; nothing is sorted, escaped
-//! or allocated. A row has fields, each of which is a series; a protocol with
-//! one value on a line uses one field without a name. Only for a new row or
-//! field the decoder takes the bytes apart into a [`SeriesName`].
+//! A decoder looks up the row of a line by the bytes that name it, as the sender
+//! wrote them, because senders write a series in the same way every time. A known
+//! series costs one lookup of those bytes: no sorting, escaping or allocation. A
+//! row has fields, each of which is a series; a protocol with one value per line
+//! uses one unnamed field. Only for a new row or field does the decoder parse the
+//! bytes into a [`SeriesName`].
 //!
 //! ```text
-//! row = intake.row(raw), or intake.follow(text) where the row's end is not known yet
+//! row = intake.row(raw), or intake.follow(text) if the row's end is not known yet
 //! slot = intake.field(row, 0, b"") or intake.learn(row, b"", &series_name)?
 //! intake.sample(slot, timestamp_ms, value, line)
 //! ```
 //!
-//! The samples are applied in batches, later; whoever drives the decoder ends
-//! that and learns what became of each line. [`crate::testing::Collected`] is an
-//! intake for tests and fuzz targets.
+//! Samples are applied later, in batches; the owner of the intake completes them
+//! and gets the result of each line. [`crate::testing::Collected`] is an intake for
+//! tests and fuzz targets.
 
 use crate::series_name::{NameError, SeriesName};
 use std::fmt::Arguments;
 
-/// What a line is about, until the next [`Intake::find`] or [`Intake::add`].
+/// The row of a line; valid until the next [`Intake::find`] or [`Intake::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row(pub u32);
 
-/// A series, until the next [`Intake::find`] or [`Intake::add`].
+/// A series; valid until the next [`Intake::find`] or [`Intake::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot(pub u32);
 
-/// A sample's time: milliseconds since the Unix epoch, and whether the sender
-/// gave a part of a millisecond, which was rounded down.
+/// A sample's time: milliseconds since the Unix epoch, and whether it was rounded
+/// down from a finer one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// Milliseconds since the Unix epoch.
     pub ms: i64,
-    /// Part of a millisecond was cut off.
+    /// A fraction of a millisecond was dropped.
     pub is_rounded: bool,
 }
 
-/// Why something of a line was not kept, as it is counted.
+/// Why part of a line was not stored, as counted in metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Reason {
-    /// It does not follow the protocol's grammar.
+    /// A syntax error.
     Syntax,
-    /// Its metric or labels are no name of a series.
+    /// Its metric or labels do not form a valid series name.
     Name,
     /// Its value is not one the protocol allows.
     Value,
-    /// Its timestamp is none, or negative.
+    /// Its timestamp is invalid or negative.
     Timestamp,
-    /// Its timestamp is too far in the future: perhaps in the wrong unit.
+    /// Its timestamp is too far in the future, perhaps in the wrong unit.
     Future,
-    /// It is longer than a line may be.
+    /// The line is too long.
     Long,
     /// The user may not write to its series.
     Permission,
     /// It is older than the retention.
     Retention,
-    /// There is a sample at its time, and the series keeps that one.
+    /// Its timestamp is taken, and the duplicate policy keeps the stored sample.
     Duplicate,
-    /// A limit of the database.
+    /// It exceeds a limit of the database.
     Limit,
-    /// What is stored of its series is damaged.
+    /// The stored data of its series is damaged.
     Damaged,
 }
 
@@ -82,7 +82,7 @@ impl Reason {
         Self::Damaged,
     ];
 
-    /// The name by which it is counted.
+    /// The name in metrics.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Syntax => "syntax",
@@ -100,29 +100,28 @@ impl Reason {
     }
 }
 
-/// Takes what a decoder reads.
+/// Takes the samples of a decoder.
 pub trait Intake {
-    /// The row whose bytes `text` begins with, if it is the one that came
-    /// after the last row before; and their number.
+    /// The row that followed the current one last time, if `text` begins with its
+    /// bytes, and their number.
     ///
-    /// The bytes given to [`Intake::add`] must hold the delimiter behind the
-    /// row, or this finds a row that is only the beginning of another.
+    /// The bytes passed to [`Intake::add`] must include the delimiter after the
+    /// row, or this may find a row that is a prefix of another.
     fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)>;
 
-    /// The row with these bytes. All rows and slots from before are void: what
-    /// one row has shown may have become too much to remember.
+    /// The row with these bytes. Invalidates all rows and slots: the cache may have
+    /// been cleared.
     fn find(&mut self, raw: &[u8]) -> Option<Row>;
 
-    /// Remembers a row that is not there yet. All rows and slots from before
-    /// are void.
+    /// Adds a new row. Invalidates all rows and slots.
     fn add(&mut self, raw: &[u8]) -> Row;
 
-    /// The row that has these bytes and no more, which is remembered if it must
-    /// be. All rows and slots from before are void.
+    /// The row with exactly these bytes, added if it is new. Invalidates all rows
+    /// and slots.
     #[inline]
     fn row(&mut self, raw: &[u8]) -> Row {
         match self.follow(raw) {
-            // A shorter one is the beginning of another row.
+            // A shorter one is a prefix of another row.
             Some((row, length)) if length == raw.len() => row,
             _ => match self.find(raw) {
                 Some(row) => row,
@@ -131,20 +130,18 @@ pub trait Intake {
         }
     }
 
-    /// The series of the field called `name`, which is the one at place `at`
-    /// of its line.
+    /// The series of the field `name`, the `at`-th of its line.
     fn field(&mut self, row: Row, at: usize, name: &[u8]) -> Option<Slot>;
 
-    /// The series of the field that stood at place `at` of its line, if `text`
-    /// begins with its name and `=`; and the number of those bytes.
+    /// The series that was the `at`-th field last time, if `text` begins with its
+    /// name and `=`, and the number of those bytes.
     fn expect(&mut self, row: Row, at: usize, text: &[u8]) -> Option<(Slot, usize)>;
 
-    /// Remembers that the field called `name`, which is not there yet, is
-    /// `series`, which is finished; the series is created with its first
-    /// sample if it must be.
+    /// Adds the new field `name` as `series`, which must be finished; a missing
+    /// series is created with its first sample.
     ///
     /// # Errors
-    /// Why nothing may be written to it, which is not remembered.
+    /// The series may not be written; the field is not added.
     fn learn(&mut self, row: Row, name: &[u8], series: &SeriesName) -> Result<Slot, Refused>;
 
     /// Takes a sample of line `line`, counted from 1.
@@ -152,27 +149,26 @@ pub trait Intake {
         self.samples(&[(slot, value)], at, line);
     }
 
-    /// Takes the samples of a line, which have one time.
+    /// Takes the samples of a line, which share one time.
     fn samples(&mut self, samples: &[(Slot, f64)], at: Moment, line: u32);
 
-    /// Notes that something of line `line` is not kept.
+    /// Reports that part of line `line` is not stored.
     fn refuse(&mut self, line: u32, reason: Reason, text: Arguments<'_>);
 
-    /// Notes a text that is no sample, of which the protocol says that it is
-    /// no mistake to send it.
+    /// Reports a text value, which the protocol allows but which is not stored.
     fn skip_text(&mut self);
 
     /// Milliseconds since the Unix epoch, for samples without a timestamp.
     fn now_ms(&self) -> i64;
 }
 
-/// Why nothing may be written to a series.
+/// Why a series may not be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct Refused {
-    /// As it is counted.
+    /// The reason, as counted in metrics.
     pub reason: Reason,
-    /// A sentence.
+    /// The error text.
     pub text: String,
 }
 

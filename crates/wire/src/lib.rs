@@ -1,11 +1,10 @@
 //! Bytes to typed requests and back: the protocols Latewood speaks, without sockets.
 //!
-//! Every decoder here is sans I/O: it is given the bytes that have arrived so
-//! far and answers with what they hold or with "not yet". Nothing in this
-//! crate opens a connection, knows the engine or allocates on the hot path.
-//! All bytes come from outside, so no input may panic, loop for long or make
-//! memory grow beyond the limits that the caller passes in. Each decoder has
-//! a fuzz target in `fuzz/`.
+//! Every decoder is sans I/O: it takes the bytes received so far and returns
+//! their content or "incomplete". Nothing in this crate opens a connection,
+//! depends on the engine or allocates on the hot path. All bytes are untrusted:
+//! no input may panic, loop for long or use more memory than the caller's limits
+//! allow. Each decoder has a fuzz target in `fuzz/`.
 
 pub mod akumuli;
 pub mod filter;

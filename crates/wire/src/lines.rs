@@ -1,14 +1,14 @@
-//! Lines out of a stream of bytes, with a bound on how long one may be.
+//! Splits a stream of bytes into lines of bounded length.
 //!
-//! The senders of line protocols never say how long a line is. So the buffer
-//! of a connection is bounded by `max_bytes`: a line that reaches it is
-//! reported once, its rest is thrown away as it comes, and the line behind it
-//! is read as if nothing had been. A line ends at LF or CR LF; the ending is
-//! not part of it. What stands behind the last LF waits for more bytes.
+//! Line protocols do not announce the length of a line, so `max_bytes` bounds
+//! the buffer of a connection: a longer line is reported once, its rest is
+//! discarded as it arrives, and the next line is read normally. A line ends at
+//! LF or CR LF; the ending is not part of it. Bytes after the last LF wait for
+//! more.
 //!
 //! Tested below, and by the fuzz targets of the protocols.
 
-/// Cuts the bytes of one connection into lines.
+/// Splits the bytes of one connection into lines.
 #[derive(Clone, Debug)]
 pub struct Lines {
     max_bytes: usize,
@@ -16,14 +16,14 @@ pub struct Lines {
     number: u64,
 }
 
-/// What a buffer begins with.
+/// The start of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
     /// A line without its ending.
     Line(&'a [u8]),
-    /// A line that is longer than allowed; it is thrown away.
+    /// A line that is too long; it is discarded.
     TooLong,
-    /// No whole line yet.
+    /// An incomplete line.
     More,
 }
 
@@ -37,9 +37,9 @@ impl Lines {
         }
     }
 
-    /// What `buffer` begins with, and how many of its bytes that took. Call it
-    /// again with the rest until it answers [`Step::More`]; then at most
-    /// `max_bytes` bytes are left over, which must come first next time.
+    /// The first line of `buffer` and the number of bytes consumed. Call it again
+    /// with the rest until it returns [`Step::More`]; then at most `max_bytes`
+    /// bytes are left, which must come first next time.
     #[inline]
     pub fn step<'a>(&mut self, buffer: &'a [u8]) -> (Step<'a>, usize) {
         let end = memchr::memchr(b'\n', buffer);
@@ -71,7 +71,7 @@ impl Lines {
         }
     }
 
-    /// The number of the line that came last, from 1.
+    /// The number of the last line, from 1.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -1,8 +1,8 @@
-//! Numbers of protocols that have a word for infinity.
+//! Numbers of protocols that spell infinity.
 
-/// A number as Rust reads them: digits with a point and an exponent, `inf` or
-/// `NaN`, each with a sign. None where digits stand for more than an f64 holds:
-/// `1e999` is no word for infinity.
+/// Parses a number as Rust does: digits with a point and an exponent, `inf` or
+/// `NaN`, each with an optional sign; `None` if digits overflow: `1e999` does not
+/// mean infinity.
 ///
 /// ```
 /// use latewood_wire::number::parse_f64;

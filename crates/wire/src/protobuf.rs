@@ -1,35 +1,34 @@
-//! The fields of a protobuf message, one after the other, where they lie.
+//! The fields of a protobuf message, in order, without copying.
 //!
-//! Messages with a sample in each of thousands of parts are read through this,
-//! on top of prost's own readers of keys and numbers: prost's derived types
-//! would make a string of every label of every series before anything is known
-//! about it. What a message holds is bytes of the body; nothing is copied.
+//! For messages of thousands of samples, on top of prost's readers of keys and
+//! numbers: prost's derived types would allocate a string for every label of every
+//! series before the series is looked up. All contents are slices of the body.
 //!
 //! Tested by the decoders that use it and their fuzz targets.
 
 use prost::encoding::{WireType, decode_key, decode_varint};
 
-/// What is wrong with a message.
+/// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtobufError {
-    /// A key, number or length that is none, or one that leads out of the message.
-    #[error("the message is cut short or is no protobuf message of its type")]
+    /// An invalid key, number or length, or one that points past the message.
+    #[error("the message is truncated or not a valid protobuf message of its type")]
     Malformed,
     /// A reference to a symbol that the message does not have.
-    #[error("a label refers to symbol {0}, which is not there")]
+    #[error("a label refers to symbol {0}, which does not exist")]
     NoSymbol(u64),
     /// A name without its value.
-    #[error("labels come in pairs of references, and one is alone")]
+    #[error("odd number of label references")]
     OddReferences,
     /// More symbols than a message may have.
     #[error("the message has too many symbols")]
     TooManySymbols,
-    /// The series refer to more bytes of labels than those of a message may have.
-    #[error("the labels of all series of the message are too long together")]
+    /// The labels of all series together exceed the limit of a message.
+    #[error("the labels of all series of the message are too long")]
     TooManyLabels,
 }
 
-/// What stands in a field.
+/// The content of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// A number of variable length.
@@ -54,10 +53,10 @@ impl<'a> Fields<'a> {
         Self { rest: message }
     }
 
-    /// The next field and its number; `None` behind the last.
+    /// The next field and its number; `None` after the last.
     ///
     /// # Errors
-    /// `Malformed`; then nothing more can be read.
+    /// `Malformed`; the rest cannot be read.
     #[inline]
     pub fn next_field(&mut self) -> Result<Option<(u32, Value<'a>)>, ProtobufError> {
         if self.rest.is_empty() {
@@ -77,7 +76,7 @@ impl<'a> Fields<'a> {
                 self.rest = rest;
                 Value::Bytes(bytes)
             }
-            // Groups, which nobody sends.
+            // Groups are deprecated and not sent.
             WireType::StartGroup | WireType::EndGroup => return Err(ProtobufError::Malformed),
         };
         Ok(Some((number, value)))

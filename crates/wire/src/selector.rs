@@ -1,13 +1,13 @@
-//! Which series a reader asks for: the selectors of Prometheus.
+//! Prometheus selectors: the series of a request.
 //!
 //! `metric{a="b",c!="d",e=~"f.*",g!~"h"}`, the metric alone, or the braces
-//! alone; `{"my.metric"}` and `{__name__="my.metric"}` mean a metric of any
-//! name. Names of letters, digits and `_ : . - /` need no quotes, so that the
-//! key of a series is a selector too. Quotes are double, single or backticks
-//! as in Go. Regular expressions are those of the `regex` crate, anchored at
-//! both ends; a point matches a line break too, as in Prometheus 3.
+//! alone; `{"my.metric"}` and `{__name__="my.metric"}` allow any metric name.
+//! Names of letters, digits and `_ : . - /` need no quotes, so that the key of a
+//! series is a selector too. Quotes are double, single or backticks, as in Go.
+//! Regular expressions are those of the `regex` crate, anchored at both ends; a
+//! dot also matches a line break, as in Prometheus 3.
 //!
-//! A label that is not there has the empty value. Text of the syntax:
+//! A missing label has the empty value. Syntax:
 //! <https://prometheus.io/docs/prometheus/latest/querying/basics/>. Tested by
 //! `selector/tests.rs` and the fuzz target `selector`.
 
@@ -23,11 +23,10 @@ use regex::bytes::{Regex, RegexBuilder};
 pub const SELECTOR_BYTES_MAX: usize = 64 << 10;
 /// Matchers of a selector.
 pub const MATCHERS_MAX: usize = 128;
-/// Regular expressions of a selector, and of a request: few bytes of text can
-/// be much memory.
+/// Regular expressions of a selector, and of a request: a short pattern can take
+/// much memory.
 pub const PATTERNS_MAX: usize = 64;
-/// Bytes that a compiled regular expression, and what it keeps while it
-/// searches, may take.
+/// Bytes of a compiled regular expression and of its search cache.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
 /// A condition on the value of one label.
@@ -35,11 +34,11 @@ const PATTERN_BYTES_MAX: usize = 1 << 20;
 pub struct Matcher {
     /// The label's name.
     pub name: Box<[u8]>,
-    /// What its value must be.
+    /// The condition on its value.
     pub test: Test,
 }
 
-/// What the value of a label must be; empty where there is no such label.
+/// The condition on the value of a label; a missing label has the empty value.
 #[derive(Clone, Debug)]
 pub enum Test {
     /// `=`
@@ -56,39 +55,39 @@ pub enum Test {
 #[derive(Clone, Debug)]
 pub struct Pattern(Regex);
 
-/// Why a text is no selector.
+/// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// More bytes than [`SELECTOR_BYTES_MAX`].
-    #[error("it has more than {SELECTOR_BYTES_MAX} bytes")]
+    #[error("more than {SELECTOR_BYTES_MAX} bytes")]
     TooLong,
     /// More matchers than [`MATCHERS_MAX`].
-    #[error("it has more than {MATCHERS_MAX} matchers")]
+    #[error("more than {MATCHERS_MAX} matchers")]
     TooMany,
     /// More regular expressions than [`PATTERNS_MAX`].
     #[error("more than {PATTERNS_MAX} regular expressions")]
     TooManyPatterns,
-    /// Something else stands there.
-    #[error("at byte {at}: {wanted} is expected")]
+    /// A syntax error.
+    #[error("at byte {at}: expected {wanted}")]
     Unexpected {
-        /// Where, counted from 0.
+        /// Offset, from 0.
         at: usize,
-        /// What may stand there.
+        /// What is expected.
         wanted: &'static str,
     },
-    /// A text without its second quote.
-    #[error("at byte {0}: the text has no end")]
+    /// A string without its closing quote.
+    #[error("at byte {0}: unterminated string")]
     NoEnd(usize),
-    /// A backslash before something that has no meaning.
+    /// An unknown escape sequence.
     #[error("at byte {0}: unknown escape")]
     BadEscape(usize),
-    /// The metric stands before the braces and in them.
-    #[error("the metric is named twice")]
+    /// The metric is given before the braces and inside them.
+    #[error("duplicate metric name")]
     MetricTwice,
-    /// A regular expression that is none, or is too large.
+    /// A regular expression that is invalid or too large.
     #[error("{0}")]
     BadPattern(String),
-    /// Every series passes, also one without labels.
+    /// Every matcher also matches a series without labels.
     #[error(
         "at least one matcher must not match the empty string; for all series: {{__name__!=\"\"}}"
     )]
@@ -114,12 +113,12 @@ impl Matcher {
         }
     }
 
-    /// Whether it holds a regular expression.
+    /// Whether it is a regular expression.
     pub fn has_pattern(&self) -> bool {
         matches!(self.test, Test::Match(_) | Test::NotMatch(_))
     }
 
-    /// Whether it is about the metric.
+    /// Whether it matches the metric name.
     pub fn is_on_metric(&self) -> bool {
         *self.name == *METRIC
     }
@@ -133,8 +132,8 @@ impl Pattern {
     pub fn new(text: &str) -> Result<Self, SelectorError> {
         let bad = |error: regex::Error| {
             let why = match error {
-                regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
-                // The last line says what is wrong; those before point at it.
+                regex::Error::CompiledTooBig(_) => "too large".to_owned(),
+                // The last line is the message; those before it show the position.
                 error => error.to_string().lines().last().unwrap_or("").to_owned(),
             };
             let shown: String = text.chars().take(100).collect();
@@ -146,21 +145,21 @@ impl Pattern {
             builder.dfa_size_limit(PATTERN_BYTES_MAX);
             builder.build()
         };
-        // Alone first: `a)(b` would be one between the parentheses below.
+        // On its own first: `a)(b` would be valid inside the parentheses below.
         compile(text).map_err(bad)?;
         compile(&format!("^(?s:{text})$")).map(Self).map_err(bad)
     }
 
-    /// Whether it matches the whole of `value`. Linear in its bytes.
+    /// Whether it matches all of `value`. Linear in its bytes.
     pub fn matches(&self, value: &[u8]) -> bool {
         self.0.is_match(value)
     }
 }
 
-/// Reads a selector.
+/// Parses a selector.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// The first error and its position.
 pub fn parse(text: &str) -> Result<Vec<Matcher>, SelectorError> {
     let matchers = parse::matchers(text)?;
     match matchers.iter().all(|matcher| matcher.passes(b"")) {

@@ -1,15 +1,13 @@
-//! Rows and fields that were met before, by the bytes a sender writes.
+//! Known rows and fields, by the bytes a sender writes.
 //!
-//! What an [`Intake`](crate::intake::Intake) keeps between lines: from the
-//! bytes of a row to its number, and from a row and the name of a field to a
-//! slot. Senders repeat themselves, and this lives on it: a row is first
-//! compared with the one that followed the last row before, and a field with
-//! the one that stood at its place before. Only where that fails something is
-//! hashed.
+//! The cache of an [`Intake`](crate::intake::Intake): maps the bytes of a row to
+//! its number, and a row and a field name to a slot. Senders repeat themselves, so
+//! a row is first compared with the one that followed the current row last time,
+//! and a field with the one at the same place; only then is anything hashed.
 //!
-//! Rows, names and slots are counted in bytes, so that the owner can bound the
-//! memory; [`SeriesCache::clear`] forgets everything at once. Hashes are
-//! seeded by chance: a sender cannot choose what falls together.
+//! The size is counted in bytes, so that the owner can bound it;
+//! [`SeriesCache::clear`] drops everything. Hash seeds are random, so a sender
+//! cannot provoke collisions.
 
 use crate::intake::{Row, Slot};
 use foldhash::fast::RandomState;
@@ -22,11 +20,11 @@ use std::hash::BuildHasher;
 pub struct SeriesCache {
     rows: Vec<RowEntry>,
     by_raw: HashTable<u32>,
-    /// Each with `=` behind it, as it stands in a line.
+    /// Each followed by `=`, as in a line.
     names: Vec<Box<[u8]>>,
     by_name: HashTable<u32>,
-    /// From row and name to slot, of fields too far back in their row to be
-    /// looked for one by one.
+    /// From row and name to slot, for fields too far back in their row for a
+    /// linear search.
     far: HashMap<(u32, u32), u32, RandomState>,
     hasher: RandomState,
     slots: u32,
@@ -37,31 +35,31 @@ pub struct SeriesCache {
 #[derive(Debug)]
 struct RowEntry {
     raw: Box<[u8]>,
-    /// Numbers of names, with the slots of the series.
+    /// Numbers of names and the slots of their series.
     fields: Vec<(u32, u32)>,
-    /// The row that came after this one.
+    /// The row that followed this one.
     next: u32,
 }
 
-/// A row, a field and the entries of the tables for them, without their bytes.
+/// A row, a field and their table entries, without their bytes.
 const ROW_BYTES: usize = size_of::<RowEntry>() + 16;
 const FIELD_BYTES: usize = 16;
 const FAR_FIELD_BYTES: usize = 24;
-/// Fields of a row that are looked for one by one.
+/// Fields of a row that are searched linearly.
 const NEAR_FIELDS: usize = 64;
 
 impl SeriesCache {
-    /// Nothing was met yet.
+    /// An empty cache.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes of memory taken, about.
+    /// Approximate size in bytes.
     pub fn len_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Forgets everything; all rows and slots are void.
+    /// Drops everything and invalidates all rows and slots.
     pub fn clear(&mut self) {
         let hasher = self.hasher.clone();
         *self = Self {
@@ -70,7 +68,7 @@ impl SeriesCache {
         };
     }
 
-    /// The row that followed the last one before, if `text` begins with its
+    /// The row that followed the current one last time, if `text` begins with its
     /// bytes, and their number.
     #[inline]
     pub fn follow(&mut self, text: &[u8]) -> Option<(Row, usize)> {
@@ -83,8 +81,7 @@ impl SeriesCache {
         Some((Row(next), raw.len()))
     }
 
-    /// Expects no row in particular: the next one is looked for by
-    /// [`SeriesCache::find`].
+    /// Expects no particular row next, so that [`SeriesCache::find`] is called.
     pub fn expect_none(&mut self) {
         self.last = None;
     }
@@ -98,13 +95,13 @@ impl SeriesCache {
         Some(self.went_to(found))
     }
 
-    /// Remembers a row that is not there.
+    /// Adds a new row.
     pub fn add(&mut self, raw: &[u8]) -> Row {
         let at = u32::try_from(self.rows.len()).expect("memory ends before 2^32 rows");
         self.rows.push(RowEntry {
             raw: raw.into(),
             fields: Vec::new(),
-            // Rows come again in the order in which they came first.
+            // Rows usually repeat in the order of their first appearance.
             next: at + 1,
         });
         self.bytes += ROW_BYTES + raw.len();
@@ -115,7 +112,7 @@ impl SeriesCache {
         self.went_to(at)
     }
 
-    /// The slot of a field, which is looked for at place `at` of the row first.
+    /// The slot of a field; place `at` of the row is tried first.
     #[inline]
     pub fn field(&self, row: Row, at: usize, name: &[u8]) -> Option<Slot> {
         let fields = &self.rows.get(row.0 as usize)?.fields;
@@ -143,8 +140,7 @@ impl SeriesCache {
         fields.first().map(|field| (Slot(field.1), fields.len()))
     }
 
-    /// Gives a field that the row has not a slot of its own. Slots are counted
-    /// from 0.
+    /// Gives a new field of the row its own slot. Slots count from 0.
     pub fn learn(&mut self, row: Row, name: &[u8]) -> Slot {
         let name = self.intern(name);
         let slot = self.slots;
@@ -203,7 +199,7 @@ impl SeriesCache {
     }
 }
 
-/// A name without the `=` behind it.
+/// A name without the `=` after it.
 #[inline]
 fn plain(name: &[u8]) -> &[u8] {
     name.split_last().map_or(name, |(_, plain)| plain)
@@ -257,7 +253,7 @@ mod tests {
             let length = name.len() + 1;
             let text = format!("{name}=1i");
             assert_eq!(cache.expect(row, at, text.as_bytes()), Some((slot, length)));
-            // Another name, one that is cut short, and one that goes on.
+            // Another name, a truncated one, and a longer one.
             for place in 0..=name.len() {
                 let mut other = text.clone().into_bytes();
                 other[place] = b'x';
@@ -285,7 +281,7 @@ mod tests {
     fn the_fields_of_rows_of_any_width_are_found_wherever_they_stand() {
         let mut cache = SeriesCache::new();
         let rows = [cache.add(b"a "), cache.add(b"b ")];
-        // As many as a line may hold: looked for one by one, this would not end.
+        // As many as a line may hold: a linear search would take too long.
         let names: Vec<String> = (0..200_000).map(|number| number.to_string()).collect();
         for row in rows {
             for name in &names {

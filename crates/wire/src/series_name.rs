@@ -1,18 +1,18 @@
-//! From a metric and its labels to the one key of a series, and back.
+//! The key of a series from its metric and labels, and back.
 //!
-//! Protocols that name a series by labels send them in any order. A series
-//! must have one key all the same, so that each of them finds what another
-//! wrote: `metric{name="value",...}`, labels sorted by the bytes of their
-//! names, values escaped as in the Prometheus text format, and just `metric`
-//! without labels. A name that would make the key ambiguous is quoted as in
-//! Prometheus 3: `{"a metric","a label"="value"}`. So two sets of labels have
-//! the same key only where they are the same, and a key can be read back.
+//! Protocols that name a series by labels send them in any order. A series has
+//! one key, so that each protocol finds what another wrote:
+//! `metric{name="value",...}`, labels sorted by the bytes of their names, values
+//! escaped as in the Prometheus text format, and just `metric` without labels. A
+//! name that would make the key ambiguous is quoted as in Prometheus 3:
+//! `{"a metric","a label"="value"}`. Different label sets therefore have
+//! different keys, and a key can be parsed back.
 //!
-//! A label with an empty value is the same as no label, as in Prometheus. The
-//! metric itself is the label `__name__`.
+//! A label with an empty value equals no label, as in Prometheus. The metric
+//! itself is the label `__name__`.
 //!
-//! The memory of a [`SeriesName`] is used again from series to series. Tested
-//! below and by `fuzz/targets/series_name.rs`.
+//! A [`SeriesName`] reuses its memory from series to series. Tested below and by
+//! `fuzz/targets/series_name.rs`.
 
 mod read;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use std::ops::Range;
 /// The label that holds the metric.
 pub const METRIC: &[u8] = b"__name__";
 
-/// The name of a series, put together label by label.
+/// The name of a series, built label by label.
 #[derive(Clone, Debug, Default)]
 pub struct SeriesName {
     bytes: Vec<u8>,
@@ -38,20 +38,20 @@ struct Pair {
     value: Range<usize>,
 }
 
-/// Why a metric and labels are not the name of a series.
+/// Why a metric and labels do not form a series name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// There is no metric.
-    #[error("the metric has no name")]
+    /// The metric is empty.
+    #[error("empty metric name")]
     NoMetric,
-    /// A label has no name.
-    #[error("a label has no name")]
+    /// A label name is empty.
+    #[error("empty label name")]
     NoLabelName,
-    /// This is no text.
+    /// A name or value is not UTF-8.
     #[error("{0:?} is not valid UTF-8")]
     NotUtf8(String),
-    /// A label is there twice.
-    #[error("the label {0:?} is there twice")]
+    /// A label occurs twice.
+    #[error("duplicate label {0:?}")]
     Doubled(String),
     /// More labels than a series may have.
     #[error("more than {LABELS_MAX} labels")]
@@ -59,18 +59,18 @@ pub enum NameError {
     /// More bytes than the labels of a series may take.
     #[error("the labels take more than {LABEL_BYTES_MAX} bytes")]
     TooLong,
-    /// A longer key than a series may have.
-    #[error("the labels make a key of more than {KEY_BYTES_MAX} bytes")]
+    /// The key would be too long.
+    #[error("the labels form a key of more than {KEY_BYTES_MAX} bytes")]
     KeyTooLong,
 }
 
 impl SeriesName {
-    /// No name yet.
+    /// An empty name.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets what was there and begins with `metric`.
+    /// Starts a new name with `metric`.
     pub fn begin(&mut self, metric: &[u8]) {
         self.clear();
         let value = self.keep(metric);
@@ -78,9 +78,9 @@ impl SeriesName {
         self.pairs.push(Pair { name, value });
     }
 
-    /// Adds a label; one with an empty value is none.
+    /// Adds a label; one with an empty value is ignored.
     pub fn label(&mut self, name: &[u8], value: &[u8]) {
-        // One more than is allowed tells `finish` enough.
+        // One label over the limit is enough for `finish` to refuse.
         if value.is_empty() || self.pairs.len() > LABELS_MAX || self.bytes.len() > LABEL_BYTES_MAX {
             return;
         }
@@ -91,7 +91,7 @@ impl SeriesName {
     /// Checks and sorts the labels and writes the key.
     ///
     /// # Errors
-    /// What is wrong with the metric or a label.
+    /// The metric or a label is invalid.
     pub fn finish(&mut self) -> Result<(), NameError> {
         self.check()?;
         let bytes = &self.bytes;
@@ -132,7 +132,7 @@ impl SeriesName {
 
     fn keep(&mut self, part: &[u8]) -> Range<usize> {
         let start = self.bytes.len();
-        // A part over the limit is not kept whole: `finish` refuses it.
+        // A part over the limit is not kept: `finish` refuses it.
         let part = &part[..part.len().min(LABEL_BYTES_MAX + 1)];
         self.bytes.extend_from_slice(part);
         start..self.bytes.len()
@@ -142,7 +142,7 @@ impl SeriesName {
         if self.pairs.len() > LABELS_MAX {
             return Err(NameError::TooMany);
         }
-        // As the labels of a series are counted: two lengths beside each pair.
+        // As `Labels` counts: two lengths per pair.
         if self.bytes.len() + 8 * self.pairs.len() > LABEL_BYTES_MAX {
             return Err(NameError::TooLong);
         }
@@ -203,7 +203,7 @@ impl SeriesName {
     }
 }
 
-/// Whether a name stands in a key as it is.
+/// Whether a name needs no quotes in a key.
 fn is_plain(name: &[u8]) -> bool {
     let is_special = |byte: &u8| {
         *byte <= b' ' || *byte == 0x7f || matches!(byte, b'"' | b'\\' | b'{' | b'}' | b',' | b'=')

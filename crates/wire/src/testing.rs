@@ -1,5 +1,5 @@
-//! Intakes that need no engine: one that keeps what it is given, for tests and
-//! fuzz targets, and one that only adds it up, for benchmarks of decoders.
+//! Intakes without an engine: one that keeps everything, for tests and fuzz
+//! targets, and one that only adds up, for benchmarks of decoders.
 
 use crate::intake::{Intake, Moment, Reason, Refused, Row, Slot};
 use crate::series_cache::SeriesCache;
@@ -9,7 +9,7 @@ use std::fmt::Arguments;
 /// The names and slots of a row's fields.
 pub type Fields = Vec<(Vec<u8>, Slot)>;
 
-/// Everything a decoder brought.
+/// Everything a decoder delivered.
 #[derive(Debug, Default)]
 pub struct Collected {
     /// The bytes and fields of each row.
@@ -18,19 +18,19 @@ pub struct Collected {
     pub keys: Vec<String>,
     /// Key, moment, value and line of each sample.
     pub samples: Vec<(String, Moment, f64, u32)>,
-    /// Line, reason and text of what was refused.
+    /// Line, reason and text of each refusal.
     pub refused: Vec<(u32, Reason, String)>,
     /// Texts that were skipped.
     pub texts: u64,
     /// The clock.
     pub now_ms: i64,
-    /// Keys that begin like this may not be written to.
+    /// Prefix of keys that may not be written.
     pub closed: Option<String>,
     last: Option<usize>,
 }
 
 impl Collected {
-    /// Nothing yet, with a clock that stands.
+    /// Empty, with a fixed clock.
     pub fn at(now_ms: i64) -> Self {
         Self {
             now_ms,
@@ -123,8 +123,8 @@ impl Intake for Collected {
     }
 }
 
-/// Knows rows and series as an intake of the server does, and adds up what it is
-/// given, so that nothing is left out: the cost of a decoder alone.
+/// Looks up rows and series as the server's intake does and adds up all samples, so
+/// that no work is optimised away: the cost of a decoder alone.
 #[derive(Debug, Default)]
 pub struct Summed {
     cache: SeriesCache,
@@ -132,7 +132,7 @@ pub struct Summed {
     pub samples: u64,
     /// Their values, places and times added up.
     pub sum: f64,
-    /// What was refused.
+    /// Number of refusals.
     pub refused: u64,
 }
 

@@ -1,8 +1,8 @@
-//! Arrows of a crate: which file imports a name from which.
+//! The arrows of a crate: which file imports a name from which.
 //!
-//! Modules lie where rustc looks for them, and a name belongs to the file that defines it:
-//! re-exports are followed. A `use` of a module alone is no arrow, what is then named through
-//! it is. Tested in [`super`].
+//! Modules are located as rustc does, and re-exports are followed to the file that defines a
+//! name. A `use` of a module alone is not an arrow; the paths that go through it are. Tested in
+//! [`super`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ type Path = Vec<String>;
 struct Module {
     file: String,
     definitions: BTreeSet<String>,
-    /// Names that it imports, and where from.
+    /// Imported names and their paths.
     imports: Vec<(String, Path)>,
 }
 
 enum Target {
     Module(Path),
-    /// Something that this file defines.
+    /// An item defined in this file.
     Item(String),
 }
 
@@ -31,11 +31,11 @@ enum Target {
 #[derive(Default)]
 struct Tree {
     modules: BTreeMap<Path, Module>,
-    /// Where in the tree each import and path stands.
+    /// Module and line of each import and path, and whether it is a glob.
     places: Vec<(Path, usize, Path, bool)>,
 }
 
-/// The arrows between files of the crate whose sources lie under `src`, such as
+/// The arrows between files of the crate with the source folder `src`, such as
 /// `crates/model/src/`.
 pub(super) fn arrows(files: &BTreeMap<String, String>, src: &str) -> Arrows {
     let mut arrows = Arrows::new();
@@ -59,7 +59,7 @@ pub(super) fn arrows(files: &BTreeMap<String, String>, src: &str) -> Arrows {
 }
 
 impl Tree {
-    /// Takes the module in `file` whose own modules lie in `folder`.
+    /// Reads the module in `file`, whose own modules are in `folder`.
     fn read(&mut self, files: &BTreeMap<String, String>, at: Path, file: String, folder: String) {
         let Some(text) = files.get(&file) else {
             return;
@@ -97,7 +97,7 @@ impl Tree {
         }
     }
 
-    /// What a path names that stands in `module`; nothing where it leads out of the crate.
+    /// The target of a path in `module`; `None` if it is outside the crate.
     fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<Target> {
         let (first, mut rest) = path.split_first()?;
         let mut at = module.to_vec();
@@ -122,10 +122,10 @@ impl Tree {
         self.modules.contains_key(&at).then_some(Target::Module(at))
     }
 
-    /// What `name` means in `module`. An item and a module may share it: the last word of a path
-    /// is rather the item, one before is the module.
+    /// The target of `name` in `module`. If an item and a module share it, the last word of a path
+    /// is the item, an earlier one the module.
     fn lookup(&self, module: &[String], name: &str, last: bool, depth: usize) -> Option<Target> {
-        // Imports that name themselves, and globs in a circle, end somewhere.
+        // Bounds imports of themselves and circles of globs.
         if depth > 8 {
             return None;
         }

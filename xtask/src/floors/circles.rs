@@ -1,7 +1,6 @@
 //! Circles among names that point at each other.
 //!
-//! A circle here is a largest set of names each of which leads to each other one. Tested in
-//! [`super`].
+//! A circle is a strongly connected component of two names or more. Tested in [`super`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +30,7 @@ pub(super) fn circles<'a>(
     circles
 }
 
-/// What one name leads to.
+/// The names reachable from one.
 fn reached<'a>(next: &BTreeMap<&'a str, BTreeSet<&'a str>>, from: &'a str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![from];

@@ -1,12 +1,12 @@
-//! One file as the checker of floors reads it: its modules, imports, paths and definitions.
+//! Reads the modules, imports, paths and definitions of one file.
 //!
-//! Works on tokens, not on syntax: comments, strings and whatever is built only for tests or
-//! fuzzing are left out, everything else counts, inside macros too. Tested below.
+//! Works on tokens, not on syntax: comments, strings and code built only for tests or fuzzing are
+//! skipped; everything else counts, also inside macros. Tested below.
 
-/// What a file says that ties it to others, with the inline module that says it.
+/// A statement that relates a file to others.
 #[derive(Debug, PartialEq)]
 pub(super) struct Fact {
-    /// The inline modules around it, outermost first.
+    /// The enclosing inline modules, outermost first.
     pub(super) scope: Vec<String>,
     pub(super) line: usize,
     pub(super) kind: Kind,
@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Module { name: String, inline: bool },
     /// One leaf of a `use`; the alias is `*` for a glob.
     Use { path: Vec<String>, alias: String },
-    /// A path of two words or more in code.
+    /// A path of at least two words in code.
     Path(Vec<String>),
     /// An item that the module defines.
     Definition(String),
@@ -89,7 +89,7 @@ fn string_len(text: &str) -> usize {
     text.len()
 }
 
-/// Length of what begins with `'`: a character, or the quote alone of a lifetime.
+/// Length of a character literal, or of the quote of a lifetime.
 fn quote_len(text: &str) -> usize {
     let inner = &text[1..];
     let c = inner.chars().next().map_or(1, char::len_utf8);
@@ -103,7 +103,7 @@ fn quote_len(text: &str) -> usize {
     }
 }
 
-/// Length of a string with a prefix such as `r#` or `b`; 0 if it is none.
+/// Length of a string with a prefix such as `r#` or `b`; 0 if there is none.
 fn prefix_len(text: &str) -> usize {
     let letters = text.len() - text.trim_start_matches(['b', 'c', 'r']).len();
     let (prefix, rest) = text.split_at(letters);
@@ -120,7 +120,7 @@ fn prefix_len(text: &str) -> usize {
     }
 }
 
-/// What the file says, its tests and its code for fuzzing left out.
+/// The statements of a file, without code built only for tests or fuzzing.
 pub(super) fn read(text: &str) -> Vec<Fact> {
     let tokens = tokens(text);
     let mut reader = Reader {
@@ -140,7 +140,7 @@ struct Reader<'a> {
     word: Vec<&'a str>,
     line: usize,
     depth: usize,
-    /// Inline modules that are open, with the depth outside each.
+    /// Open inline modules, with the depth outside each.
     scope: Vec<(String, usize)>,
     facts: Vec<Fact>,
 }
@@ -156,7 +156,7 @@ impl Reader<'_> {
         self.facts.push(Fact { scope, line, kind });
     }
 
-    /// Reads what begins at a token; where the next begins.
+    /// Reads one element at a token; returns the position of the next.
     fn step(&mut self, at: usize) -> usize {
         let outside = self.scope.last().map_or(0, |(_, depth)| depth + 1);
         match self.at(at) {
@@ -201,7 +201,7 @@ impl Reader<'_> {
         at + 1
     }
 
-    /// A path in code; where it ends.
+    /// Reads a path in code; returns its end.
     fn path(&mut self, start: usize) -> usize {
         let mut at = start;
         let mut path = vec![self.at(at).to_owned()];
@@ -217,8 +217,8 @@ impl Reader<'_> {
         at + 1
     }
 
-    /// The leaves of a `use` from a token on; where it ends. Only those of a module have names
-    /// that other files can see.
+    /// Reads the leaves of a `use`; returns its end. Only those at module level have names that
+    /// other files can use.
     fn tree(&mut self, mut at: usize, before: &[String], named: bool) -> usize {
         let mut path = before.to_vec();
         loop {
@@ -258,7 +258,7 @@ impl Reader<'_> {
         at
     }
 
-    /// Behind the bracket that closes the one at `at`.
+    /// Position after the bracket that closes the one at `at`.
     fn closed(&self, mut at: usize) -> usize {
         let mut depth = 0;
         loop {
@@ -275,7 +275,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Behind the item that begins at `at`, with the attributes before it.
+    /// Position after the item at `at` and its attributes.
     fn item_end(&self, mut at: usize) -> usize {
         loop {
             match self.at(at) {
@@ -293,7 +293,7 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Whether an attribute leaves its item to builds for tests and fuzzing.
+/// Whether an attribute restricts its item to tests or fuzzing.
 fn only_tests(attribute: &[&str]) -> bool {
     let has = |words: &[&str]| attribute.iter().any(|word| words.contains(word));
     attribute.get(2) == Some(&"cfg") && has(&["test", "fuzzing"]) && !has(&["not", "feature"])

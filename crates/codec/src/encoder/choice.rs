@@ -1,9 +1,9 @@
 //! Choosing codings.
 //!
-//! What won for the series last time is kept while it stays within a few per
-//! cent of the size it had then; otherwise, and now and then, the codings that
-//! can pay are tried and the smallest is taken. The choice depends on nothing
-//! but the samples and the hint.
+//! The coding that won for the series last time is kept while its size stays
+//! within a few percent; otherwise, and periodically, the promising codings are
+//! tried and the smallest is taken. The choice depends only on the samples and
+//! the hint.
 //!
 //! Tested through whole frames: see `tests/frames.rs`.
 
@@ -13,10 +13,10 @@ use crate::Error;
 use crate::timestamps::{TimestampCoding, bitmap, linear, regular};
 use crate::values::{ValueCoding, constant, decimal, ulp};
 
-/// Below this many bytes a value, nothing but a dictionary is worth trying against decimals.
+/// Below this many bytes per value, only a dictionary is worth trying against decimals.
 const DECIMALS_SUFFICE_BYTES: usize = 3;
 
-/// A bitmap of at most this many bits a sample, times four, is taken without a trial of others.
+/// A bitmap of at most this many bits per sample, times four, is taken without trying others.
 const DENSE_QUARTER_BITS: usize = 5;
 
 /// A coding of values, its exponent and its flags.
@@ -37,13 +37,13 @@ impl Encoder {
         let Some(grid) = bitmap::Grid::fit(timestamps) else {
             return Ok(self.choose_off_grid(timestamps, hint));
         };
-        // As large as when it won, give or take a quarter of a bit: it wins again.
+        // Within a quarter of a bit of its size when it won: it wins again.
         let size = BITMAP_WON | (grid.places * 8 / timestamps.len()) as u8;
         let is_dense = grid.places * 4 <= timestamps.len() * DENSE_QUARTER_BITS;
         if !is_dense && size > hint.timestamps.saturating_add(2) {
             let coding = self.choose_off_grid(timestamps, hint);
             let len = self.body.len() - start;
-            // Worth some bytes, as it is several times faster to search and to read.
+            // Worth some bytes: it is several times faster to search and to read.
             if grid.len_bytes() > len + len / 7 {
                 return Ok(coding);
             }
@@ -54,7 +54,7 @@ impl Encoder {
         Ok(TimestampCoding::Bitmap)
     }
 
-    /// Writes the smallest coding of timestamps that does not count on a grid.
+    /// Writes the smallest coding of timestamps that needs no grid.
     fn choose_off_grid(&mut self, timestamps: &[i64], hint: &mut Hint) -> TimestampCoding {
         let start = self.body.len();
         let line = linear::Line::fit(timestamps);

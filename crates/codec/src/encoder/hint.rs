@@ -6,7 +6,7 @@ use crate::values::ValueCoding;
 
 /// Frames that keep a winner before the others get another chance.
 const REPEATS_MAX: u8 = 15;
-/// Marks a hint of timestamps whose bitmap won; the low bits are its size in eighths of a bit a sample.
+/// Set where a bitmap won; the low bits are its size in eighths of a bit per sample.
 pub(super) const BITMAP_WON: u8 = 0x80;
 
 /// What won for a series last time. Four bytes; the default knows nothing.

@@ -7,7 +7,7 @@
 //! formulas proven equal. The loops must be written so that the compiler needs
 //! no reordering of floats: element by element, or sums of integers.
 //!
-//! The crate's only `unsafe`. Tests run every coding at every level there is
+//! The crate's only `unsafe` code. Tests run every coding at every level
 //! (`for_each_level`) and compare bytes and samples.
 
 #![allow(unsafe_code)]
@@ -18,12 +18,12 @@ pub use prefetch::prefetch;
 
 /// A loop worth compiling several times.
 pub(crate) trait Kernel {
-    /// What the loop finds out.
+    /// Result of the loop.
     type Output;
 
     /// The loop. Implementations are `#[inline(always)]`, as only inlined code
     /// is compiled for the vectors of its caller. With `FMA`, `f64::mul_add` is
-    /// one instruction; without, a call that must be avoided.
+    /// one instruction; without, it is a function call to avoid.
     fn run<const FMA: bool>(self) -> Self::Output;
 }
 
@@ -76,15 +76,15 @@ mod x86 {
         kernel.run::<true>()
     }
 
-    /// Asked once: the standard library would ask for every feature anew.
+    /// Detected once; the standard library would test every feature again.
     static FOUND: AtomicU8 = AtomicU8::new(0);
 
-    /// Has this process use the portable copies from now on.
+    /// Switches this process to the portable copies.
     pub(super) fn portable_only() {
         FOUND.store(Level::Portable as u8, Ordering::Relaxed);
     }
 
-    /// The level in use: the processor's, or what a test or a count asked for.
+    /// The level in use: the processor's, or the one forced by a test or an instruction count.
     #[inline]
     pub(super) fn level() -> Level {
         #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Asking for memory before it is needed.
+//! Prefetching memory.
 
-/// Asks the processor to bring the cache line at `place` near, without waiting
-/// for it. Only a hint: nothing is read that a program could see, so `place` may
-/// point anywhere, also behind the end of what it belongs to. Where the compiler
-/// offers no such instruction it does nothing.
+/// Asks the processor to load the cache line at `place`, without waiting for
+/// it. A hint only: the program reads nothing, so `place` may point anywhere,
+/// also past the end of its allocation. A no-op on targets without such an
+/// instruction.
 #[inline(always)]
 pub fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! A bit for every place of a grid: set where there is a timestamp.
+//! One bit for every place of a grid, set for each timestamp.
 //!
 //! For regular timestamps with gaps, and for grids that late samples fill at
 //! random. Whether a timestamp exists is one division and one bit; its index is
@@ -6,9 +6,9 @@
 //!
 //! Layout: varint spacing of the grid (the common divisor of all deltas), then
 //! the bits, lowest bit of the first byte first. The first and the last place
-//! are taken and the unused bits of the last byte zero, so the length is known
-//! from the bytes. At most [`PLACES_PER_SAMPLE_MAX`] places a sample, so a frame
-//! takes at most 256 bytes. Tested against a twin that looks at one bit at a time.
+//! are set and the unused bits of the last byte are zero, so the length follows
+//! from the bytes. With at most [`PLACES_PER_SAMPLE_MAX`] places per sample, a
+//! frame takes at most 256 bytes. Tested against a twin that reads bit by bit.
 
 use crate::Error;
 use crate::varint::{Reader, put_varint, varint_len};
@@ -64,7 +64,7 @@ impl Grid {
     }
 }
 
-/// Divides by multiplying: some 2,000 grid places need few of the 53 bits of an f64.
+/// Divides by multiplying: about 2,000 grid places need few of the 53 bits of an f64.
 #[derive(Clone, Copy)]
 struct Divider {
     reciprocal: f64,
@@ -190,7 +190,7 @@ impl<'a> Bitmap<'a> {
             .chain(tail)
     }
 
-    /// 64 places, zero where there are none.
+    /// 64 places; zero past the end.
     fn word(&self, index: usize) -> u64 {
         let mut word = [0; 8];
         let rest = self.bits.get(index * 8..).unwrap_or(&[]);

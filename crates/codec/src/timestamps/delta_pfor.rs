@@ -1,7 +1,7 @@
 //! Deltas over their common divisor, patched frame of reference, restarts.
 //!
-//! Every block of 128 timestamps can be decoded alone, and a directory in front
-//! tells where it starts in time and in bytes, so a search decodes one block.
+//! Every block of 128 timestamps can be decoded alone. A directory before the
+//! blocks gives their start in time and in bytes, so a search decodes one block.
 //! Dividing by the greatest common divisor makes whole seconds or minutes as
 //! cheap as if they were counted in that unit; gaps become patches.
 //!
@@ -19,7 +19,7 @@ const GROUP: usize = 32;
 /// Most blocks a frame can have.
 const BLOCKS_MAX: usize = crate::FRAME_SAMPLES_MAX.div_ceil(BLOCK);
 
-/// Appends two or more timestamps. `scratch` holds a delta a sample, `payload` the blocks.
+/// Appends two or more timestamps. `scratch` holds one delta per sample, `payload` the blocks.
 pub(crate) fn encode(
     timestamps: &[i64],
     scratch: &mut [u64],
@@ -84,7 +84,7 @@ pub(crate) fn search(
 ) -> Result<(usize, bool), Error> {
     let directory = Directory::parse(bytes, count)?;
     let blocks = count.div_ceil(BLOCK);
-    // Counting instead of stopping: which block it is cannot be predicted.
+    // Counts instead of stopping early: the block cannot be predicted.
     let (mut index, mut start, mut next) = (0, first, first);
     for (number, entry) in directory.entries[..blocks]
         .iter()

@@ -4,14 +4,14 @@
 //! does not accumulate, so it takes fewer bits than a delta, and any timestamp
 //! can be fetched in O(1), which makes a search a handful of loads.
 //!
-//! Layout: varint step, zigzag low, width byte, one packed value a sample.
+//! Layout: varint step, zigzag low, width byte, one packed value per sample.
 //! All arithmetic wraps, so every input round-trips.
 
 use crate::Error;
 use crate::bitpack::{self, packed_len, width_of};
 use crate::varint::{Reader, put_varint, put_zigzag};
 
-/// The line through the first and the last timestamp and how far the rest stray.
+/// The line through the first and the last timestamp, and the deviation of the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line {
     step: u64,
@@ -121,7 +121,7 @@ fn parse(bytes: &[u8], count: usize) -> Result<(Line, &[u8]), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timestamps::samples::{ascending, naive_search, probes};
+    use crate::timestamps::samples::{ascending, check};
     use proptest::prelude::*;
 
     /// The twin: the formula of the module's first line.
@@ -140,14 +140,9 @@ mod tests {
             prop_assume!(timestamps.len() > 1);
             let mut bytes = Vec::new();
             encode(&timestamps, Line::fit(&timestamps), &mut [0; 512], &mut bytes);
-            let mut back = vec![0; timestamps.len()];
-            decode(&bytes, timestamps[0], &mut back).unwrap();
-            prop_assert_eq!(&back, &timestamps);
-            prop_assert_eq!(&naive_decode(&bytes, timestamps[0], timestamps.len()), &timestamps);
-            for t in probes(&timestamps) {
-                let found = search(&bytes, timestamps[0], timestamps.len(), t).unwrap();
-                prop_assert_eq!(found, naive_search(&timestamps, t));
-            }
+            let (first, count) = (timestamps[0], timestamps.len());
+            check(&timestamps, |back| decode(&bytes, first, back).unwrap(), |t| search(&bytes, first, count, t).unwrap());
+            prop_assert_eq!(&naive_decode(&bytes, first, count), &timestamps);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Equal spacing: timestamp `i` is `first + i * step`.
 //!
-//! The step is a varint in the frame's header, so timestamps cost no bits of
-//! their own, and searching is one division. The most common shape by far.
+//! The step is a varint in the frame's header, so timestamps take no further
+//! bits and a search is one division. By far the most common shape.
 
 /// The common spacing, if there is one. Expects at least one timestamp.
 ///

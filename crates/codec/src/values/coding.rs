@@ -14,7 +14,7 @@ pub enum ValueCoding {
     DecimalFor = 2,
     /// Decimal mantissas, deltas.
     DecimalDelta = 3,
-    /// Decimal mantissas and, apart, how many units in the last place the value is off.
+    /// Decimal mantissas and, separately, the distance of the value in units in the last place.
     Ulp = 4,
     /// Few distinct values.
     Dictionary = 5,
@@ -48,7 +48,7 @@ impl ValueCoding {
     }
 }
 
-/// What a coding notes beside its number, in the high bits of the same byte.
+/// Flags of a coding, in the high bits of the byte that holds its number.
 pub(crate) mod flag {
     /// Decimals: mantissas were divided by a common divisor.
     pub(crate) const DIVISOR: u8 = 0x10;

@@ -1,7 +1,7 @@
 //! The two decimal codings ([`reference`], [`delta`]) and what they share.
 //!
 //! Most measurements are decimals that were parsed into f64: `m / 10^d` with a
-//! true division gives the very bits back, which is checked for every value.
+//! true division restores the exact bits, which is checked for every value.
 //! One `d` serves the whole frame. The few values that do not fit (NaN
 //! markers, -0.0, outliers) are exceptions, stored raw beside the mantissas.
 //! The idea of one exponent per block is that of ALP (Afroozeh, Kuffo, Boncz,

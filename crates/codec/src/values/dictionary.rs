@@ -1,8 +1,8 @@
 //! Few distinct values, each written once, and small indices.
 //!
-//! For states, set points and anything that steps between levels which are no
-//! tidy decimals. Levels are numbered in order of first use, so the common
-//! ones tend to be small and patched blocks keep rare ones from costing much.
+//! For states, set points and other values that step between levels that are not
+//! short decimals. Levels are numbered in order of first use, so common ones
+//! tend to have small numbers; patched blocks keep rare ones cheap.
 //!
 //! Layout: varint number of levels, the levels (`scalar`), indices (`pfor`).
 
@@ -10,7 +10,7 @@ use super::Scratch;
 use crate::varint::{Reader, put_varint};
 use crate::{Error, FRAME_SAMPLES_MAX, pfor, scalar};
 
-/// More levels than this are no dictionary.
+/// Most levels of a dictionary.
 const LEVELS_MAX: usize = 64;
 const SLOTS: usize = 256;
 
@@ -70,7 +70,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Err
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::samples::{any_values, bits, steps};
+    use crate::values::samples::{any_values, check, steps};
     use proptest::prelude::*;
 
     /// The twin of the hash table: a list that is searched from its front.
@@ -89,12 +89,10 @@ mod tests {
         fn agrees_with_its_twin(values in prop_oneof![steps(), any_values()]) {
             let levels = naive_levels(&values);
             let mut bytes = Vec::new();
-            let held = encode(&values, &mut Scratch::new(), &mut bytes);
+            let held = encode(&values, &mut Scratch::default(), &mut bytes);
             prop_assert_eq!(held, levels.len() <= LEVELS_MAX);
             if held {
-                let mut back = vec![0.0; values.len()];
-                decode(&mut Reader::new(&bytes), &mut back).unwrap();
-                prop_assert_eq!(bits(&back), bits(&values));
+                check(&bytes, &values, decode);
                 prop_assert_eq!(usize::from(bytes[0]), levels.len());
             }
         }

@@ -2,10 +2,11 @@
 //!
 //! 13.370428 is the shortest decimal that names one particular f32. Stored as a
 //! decimal it takes 27 bits and its neighbours more; the f32 itself, as a whole
-//! number of the finest binary fraction in the frame, takes 24. Reading finds
-//! the decimal again, from the f32 and its unit in the last place. Whether that gives the very bits back is verified for every value.
+//! number of the finest binary fraction in the frame, takes 24. Reading derives
+//! the decimal from the f32 and its unit in the last place. The encoder verifies
+//! for every value that this restores the exact bits.
 //!
-//! The few that do not (printers differ in how they break ties) are exceptions.
+//! The few that fail (printers break ties differently) are exceptions.
 //!
 //! Layout: byte with the binary places `s`, zigzag smallest `k`, varint number
 //! of exceptions, for each two bytes of index and eight of value, offsets of
@@ -21,7 +22,7 @@ use crate::simd::{self, Kernel};
 use crate::varint::{Reader, put_varint, put_zigzag};
 use crate::{Error, FRAME_SAMPLES_MAX};
 
-/// What an exponent of zero is written as, and the bits that it takes.
+/// The stored form of an exponent of zero, and the mask of an exponent.
 const BIAS: i64 = 1023;
 const EXPONENT_BITS: i64 = 0x7ff;
 const MANTISSA_BITS: u32 = 52;
@@ -29,7 +30,7 @@ const PLACES_MAX: u32 = 127;
 /// At most one value in this many, and one more, may be an exception.
 const EXCEPTION_RATIO: usize = 24;
 
-/// Appends the values; false, with leftovers in `out`, if too many are no printed f32.
+/// Appends the values; false, with leftovers in `out`, if too many are not printed f32.
 pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) -> bool {
     let exceptions = &mut scratch.exceptions;
     exceptions.clear();
@@ -74,13 +75,13 @@ pub(crate) fn encode(values: &[f64], scratch: &mut Scratch, out: &mut Vec<u8>) -
     true
 }
 
-/// Narrows values; what is no printed f32 becomes NaN.
+/// Narrows values; any that is not a printed f32 becomes NaN.
 struct Narrowing<'a> {
     values: &'a [f64],
     slots: &'a mut [f64],
 }
 
-/// What [`Narrowing`] saw.
+/// Result of [`Narrowing`].
 struct Narrowed {
     /// Binary places that the values need.
     places: u32,
@@ -96,7 +97,7 @@ impl Kernel for Narrowing<'_> {
         let (mut places, mut wrong) = (0, 0);
         for (value, slot) in self.values.iter().zip(self.slots) {
             let narrow = f64::from(*value as f32);
-            // What is not finite comes back as NaN, of other bits perhaps.
+            // A value that is not finite may come back as a NaN of other bits.
             let off = widen(narrow).to_bits() ^ value.to_bits() | u64::from(!narrow.is_finite());
             let is_held = off == 0;
             places = places.max(if is_held { binary_places(narrow) } else { 0 });
@@ -191,7 +192,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Err
 struct Widening<'a> {
     offsets: &'a [u64],
     min: i64,
-    /// What the numbers count, a power of two.
+    /// Unit of the numbers, a power of two.
     unit: f64,
     slots: &'a mut [f64],
 }
@@ -263,7 +264,7 @@ mod tests {
     fn round_trip(values: &[f64]) -> Option<usize> {
         let mut written = for_each_level(|level| {
             let mut bytes = Vec::new();
-            encode(values, &mut Scratch::new(), &mut bytes).then(|| {
+            encode(values, &mut Scratch::default(), &mut bytes).then(|| {
                 let mut back = vec![0.0; values.len()];
                 decode(&mut Reader::new(&bytes), &mut back).unwrap();
                 assert_eq!(bits(&back), bits(values), "{level:?}");

@@ -1,9 +1,9 @@
-//! Statistics of parts of a frame, without making its values.
+//! Statistics of parts of a frame, without decoding its values.
 //!
 //! Clean decimals are summed and compared as the whole numbers they are stored
 //! as: a few instructions for each part instead of several for each value, and
-//! the sum is exact before it is divided. What a part comes to is what
-//! [`Stats`] of its values would be, but for the rounding of the sum.
+//! the sum is exact before it is divided. The result equals the
+//! [`Stats`] of the values except for the rounding of the sum.
 //!
 //! Tested against the decoded values, at every level of the processor.
 
@@ -24,8 +24,8 @@ impl Section<'_> {
         }
     }
 
-    /// Appends the statistics of the values before each of `ends`, from the
-    /// end before on; `false` where there are none ([`Self::has_parts`]).
+    /// Appends the statistics of the parts that end at each of `ends`; `false` if
+    /// the coding has none ([`Self::has_parts`]).
     pub(crate) fn part_stats(&self, ends: &[usize], out: &mut Vec<Stats>) -> Result<bool, Error> {
         if !self.has_parts() {
             return Ok(false);
@@ -56,7 +56,7 @@ impl Section<'_> {
     }
 }
 
-/// How many values lie before each of `ends`, from the end before on.
+/// Number of values in the part before each of `ends`.
 fn lengths(ends: &[usize], count: usize) -> impl Iterator<Item = usize> {
     let mut start = 0;
     ends.iter().map(move |&end| {

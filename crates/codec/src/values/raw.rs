@@ -30,7 +30,7 @@ pub(crate) fn at(reader: &mut Reader<'_>, index: usize) -> Result<f64, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::samples::{any_values, bits};
+    use crate::values::samples::{any_values, check};
     use proptest::prelude::*;
 
     proptest! {
@@ -40,9 +40,7 @@ mod tests {
             encode(&values, &mut bytes);
             let twin: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             prop_assert_eq!(&bytes, &twin);
-            let mut back = vec![0.0; values.len()];
-            decode(&mut Reader::new(&bytes), &mut back).unwrap();
-            prop_assert_eq!(bits(&back), bits(&values));
+            check(&bytes, &values, decode);
             let last = at(&mut Reader::new(&bytes), values.len() - 1).unwrap();
             prop_assert_eq!(last.to_bits(), values[values.len() - 1].to_bits());
         }

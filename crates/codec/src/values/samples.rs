@@ -1,5 +1,7 @@
 //! Test data shared by the codings and their twins.
 
+use crate::Error;
+use crate::varint::Reader;
 use proptest::prelude::*;
 
 /// Values that break careless codecs.
@@ -76,6 +78,17 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<f64>> {
                 .map(|pick| levels[pick.index(levels.len())])
                 .collect()
         })
+}
+
+/// Checks that `decode` reads `values` from `bytes`, bit for bit.
+pub(crate) fn check(
+    bytes: &[u8],
+    values: &[f64],
+    decode: impl Fn(&mut Reader<'_>, &mut [f64]) -> Result<(), Error>,
+) {
+    let mut back = vec![1.0; values.len()];
+    decode(&mut Reader::new(bytes), &mut back).unwrap();
+    assert_eq!(bits(&back), bits(values));
 }
 
 /// Equality by bits, which tells -0.0 from 0.0 and one NaN from another.

@@ -1,4 +1,4 @@
-//! The buffers that encoding fills, allocated once.
+//! Buffers of encoding, allocated once.
 
 use crate::FRAME_SAMPLES_MAX;
 
@@ -14,8 +14,8 @@ pub(crate) struct Scratch {
     pub(crate) attempt: Vec<u8>,
 }
 
-impl Scratch {
-    pub(crate) fn new() -> Self {
+impl Default for Scratch {
+    fn default() -> Self {
         Self {
             floats: Box::new([0.0; FRAME_SAMPLES_MAX]),
             words: Box::new([0; FRAME_SAMPLES_MAX]),

@@ -1,4 +1,4 @@
-//! The values of a frame as they are read: the one place that knows every coding.
+//! Reading the values of a frame: dispatches to every coding.
 
 use super::decimal::{Head, delta, reference};
 use super::{ValueCoding, constant, dictionary, flag, narrow, ordered, raw, ulp, xor};
@@ -40,7 +40,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The cursor behind the statistics, where the coding's own bytes begin.
+    /// The cursor after the statistics, where the coding's own bytes begin.
     pub(super) fn coded(&self) -> Result<Reader<'a>, Error> {
         let mut reader = Reader::new(self.bytes);
         if self.has_stats() {

@@ -64,7 +64,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, out: &mut [f64]) -> Result<(), Err
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::values::samples::{any_values, bits};
+    use crate::values::samples::{any_values, check};
     use proptest::prelude::*;
 
     /// The twin: every bit a `bool`, windows recomputed from the paper's words.
@@ -104,9 +104,7 @@ mod tests {
             prop_assert_eq!(bytes.len(), twin.len().div_ceil(8));
             let differs = twin.iter().enumerate().any(|(at, bit)| (bytes[at / 8] >> (at % 8) & 1 == 1) != *bit);
             prop_assert!(!differs);
-            let mut back = vec![0.0; values.len()];
-            decode(&mut Reader::new(&bytes), &mut back).unwrap();
-            prop_assert_eq!(bits(&back), bits(&values));
+            check(&bytes, &values, decode);
         }
     }
 }

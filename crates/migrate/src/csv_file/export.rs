@@ -1,4 +1,4 @@
-//! A server's series as lines.
+//! Writes the series of a server as lines.
 
 use super::format::{Described, HEADING, Line};
 use crate::args::CsvExport;
@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes every series of the server that matches.
+/// Writes every matching series of the server.
 ///
 /// # Errors
 /// When the server cannot be read or the file cannot be written.
@@ -42,7 +42,7 @@ pub(crate) fn run(options: &CsvExport) -> Result<Outcome> {
         match export.series(key) {
             Ok(()) => written += 1,
             Err(Stop::SeriesGone) => {
-                let line = format!("{}: deleted while it was exported", shown(key));
+                let line = format!("{}: deleted during the export", shown(key));
                 export.progress.say(&line);
             }
             Err(Stop::Error(error)) => return Err(error),
@@ -54,7 +54,7 @@ pub(crate) fn run(options: &CsvExport) -> Result<Outcome> {
     Ok(Outcome::Complete)
 }
 
-/// An export on its way.
+/// A running export.
 struct Export<'a> {
     options: &'a CsvExport,
     source: Link,
@@ -73,7 +73,7 @@ impl Export<'_> {
             expires_ms: expiry(&mut self.source, key)?,
         };
         self.write(&described.record(key))?;
-        // Not behind what was the end when it began: a fast writer would never let it end.
+        // Up to the last sample at the start: a fast writer would never let it end.
         let end = self.options.end.min(info.last_timestamp);
         let mut cursor = Cursor::new(key, self.options.start, end);
         let mut record = ByteRecord::new();
@@ -105,11 +105,11 @@ fn open(path: &Path) -> Result<Box<dyn Write>> {
     if path == Path::new("-") {
         return Ok(Box::new(BufWriter::new(io::stdout())));
     }
-    // A file that is there may be the only copy of something.
+    // Never overwrite a file: it may be the only copy.
     match File::create_new(path) {
         Ok(file) => Ok(Box::new(BufWriter::new(file))),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(Error::Failed(format!("{} exists already", path.display())))
+            Err(Error::Failed(format!("{} already exists", path.display())))
         }
         Err(error) => Err(error).doing(format!("create {}", path.display())),
     }

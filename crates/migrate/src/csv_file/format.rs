@@ -1,20 +1,19 @@
 //! Lines of a CSV file of samples.
 //!
-//! `key,timestamp,value` and then, in any order, what the series is: labels as `name=value`,
-//! options as `@name=value`. A backslash takes the meaning of the `=`, `@` or backslash behind
-//! it away. Timestamp and value are both empty in a line that only declares a series. The line
-//! `key,timestamp,value` is a heading and says nothing. Fields are bytes: keys and labels need
-//! not be text. Quoting is CSV's own.
+//! `key,timestamp,value` followed, in any order, by labels as `name=value` and options as
+//! `@name=value`. A backslash escapes `=`, `@` and itself. Timestamp and value are both empty in a
+//! line that only declares a series. The line `key,timestamp,value` is a heading and is ignored.
+//! Fields are bytes: keys and labels need not be text. Quoting is that of CSV.
 
 use crate::samples::Sample;
 use crate::series::{Ignore, Rule, Shape};
 use crate::value::{parse_value, value_text};
 use csv::ByteRecord;
 
-/// The heading export writes and import passes over.
+/// The heading, written by export and ignored by import.
 pub(crate) const HEADING: [&str; 3] = ["key", "timestamp", "value"];
 
-/// What a series is, as far as a line says.
+/// The description of a series in a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Described {
     pub(crate) shape: Shape,
@@ -28,24 +27,24 @@ pub(crate) struct Described {
 pub(crate) struct Line {
     pub(crate) key: Vec<u8>,
     pub(crate) sample: Option<Sample>,
-    /// `None` when the line has no fields behind the value.
+    /// `None` if the line has no fields after the value.
     pub(crate) described: Option<Described>,
 }
 
 impl Line {
-    /// Reads a record; `None` for the heading.
+    /// Parses a record; `None` for the heading.
     ///
     /// # Errors
-    /// Says what is wrong with which field.
+    /// The invalid field.
     pub(crate) fn parse(record: &ByteRecord) -> Result<Option<Self>, String> {
         if record.iter().eq(HEADING.map(str::as_bytes)) {
             return Ok(None);
         }
-        let field = |at: usize, name: &str| record.get(at).ok_or_else(|| format!("no {name}"));
+        let field = |at: usize, name: &str| record.get(at).ok_or_else(|| format!("missing {name}"));
         let key = field(0, "key")?;
         if record.iter().all(<[u8]>::is_empty) {
-            // A blank row of a spreadsheet, although the empty key is one like any other.
-            return Err("every field is empty".to_owned());
+            // A blank row of a spreadsheet, although an empty key is valid.
+            return Err("all fields are empty".to_owned());
         }
         let (timestamp, value) = (field(1, "timestamp")?, field(2, "value")?);
         let sample = match (timestamp.is_empty(), value.is_empty()) {
@@ -53,7 +52,7 @@ impl Line {
             _ => Some(Sample {
                 timestamp: parse_timestamp(timestamp)?,
                 value: parse_value(value)
-                    .ok_or_else(|| format!("{} is no value", crate::error::shown(value)))?,
+                    .ok_or_else(|| format!("{} is not a value", crate::error::shown(value)))?,
             }),
         };
         let mut described = Described::default();
@@ -126,14 +125,14 @@ impl Described {
     fn read(&mut self, field: &[u8]) -> Result<(), String> {
         let shown = || crate::error::shown(field);
         let (name, value) = split(field)
-            .ok_or_else(|| format!("{} is neither name=value nor @option=value", shown()))?;
+            .ok_or_else(|| format!("{} must be name=value or @option=value", shown()))?;
         let Some(option) = field.strip_prefix(b"@") else {
             self.shape.labels.push((name, value.to_vec()));
             return Ok(());
         };
         let option = &option[..name.len() - 1];
         self.option(option, value)
-            .ok_or_else(|| format!("{} is no option or has no such value", shown()))
+            .ok_or_else(|| format!("{}: unknown option or invalid value", shown()))
     }
 
     fn option(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
@@ -180,13 +179,13 @@ fn parse_timestamp(text: &[u8]) -> Result<i64, String> {
         .filter(|timestamp: &i64| *timestamp >= 0)
         .ok_or_else(|| {
             format!(
-                "{} is no timestamp in milliseconds",
+                "{} is not a timestamp in milliseconds",
                 crate::error::shown(text)
             )
         })
 }
 
-/// A label name with a backslash before what would be read otherwise.
+/// A label name with backslashes where needed.
 fn escaped(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     for (at, byte) in name.iter().enumerate() {
@@ -198,7 +197,7 @@ fn escaped(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The name without its backslashes, and what stands behind the first `=` without one.
+/// The unescaped name, and the text after the first unescaped `=`.
 fn split(field: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut name = Vec::new();
     let mut bytes = field.iter().enumerate();

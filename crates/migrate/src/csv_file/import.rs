@@ -1,8 +1,8 @@
-//! Lines into a server.
+//! Writes lines to a server.
 //!
-//! Samples go out in pipelines; every answer is held against its line. Series described by the
-//! file are made before their first sample; IGNORE, rules and expiry come last, because each of
-//! them would act on the samples still to come.
+//! Samples are sent in pipelines; every reply is matched to its line. Series described by the
+//! file are created before their first sample; IGNORE, rules and expiry are set last, because
+//! they would act on the remaining samples.
 
 use super::format::{Described, Line};
 use crate::args::CsvImport;
@@ -19,9 +19,9 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// Commands sent at a time.
+/// Commands per pipeline.
 const BATCH: usize = 5_000;
-/// Lines left out that are named; the rest is counted.
+/// Skipped lines that are shown; the others are counted.
 const NAMED: u64 = 20;
 
 /// Reads every file and writes its lines to the target.
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &CsvImport) -> Result<Outcome> {
     import.finish()
 }
 
-/// What became of the lines.
+/// Results of the lines.
 #[derive(Debug, Default)]
 struct Counts {
     written: u64,
@@ -57,16 +57,16 @@ struct Counts {
     existed: u64,
 }
 
-/// What a command in the pipeline was for.
+/// The origin of a command in the pipeline.
 #[derive(Debug)]
 struct Sent {
     line: u64,
     key: Vec<u8>,
-    /// `None` for the command that makes the series.
+    /// `None` for the command that creates the series.
     timestamp: Option<i64>,
 }
 
-/// An import on its way.
+/// A running import.
 struct Import<'a> {
     options: &'a CsvImport,
     target: Link,
@@ -74,7 +74,7 @@ struct Import<'a> {
     progress: Progress,
     pipe: Pipeline,
     sent: Vec<Sent>,
-    /// Series made by this import and what is still to be done for them.
+    /// Series created by this import, with the rest of their description.
     described: BTreeMap<Vec<u8>, Described>,
     seen: HashSet<Vec<u8>>,
     counts: Counts,
@@ -97,7 +97,7 @@ impl Import<'_> {
                 Ok(Some(line)) => self.line(number, line)?,
                 Ok(None) => {}
                 Err(reason) => {
-                    // What stands before this line is written, so the message tells all.
+                    // Write the lines before, so that the message is complete.
                     self.flush(&name)?;
                     let key = record.get(0).unwrap_or_default().to_vec();
                     self.bad(&name, number, &key, &reason)?;
@@ -147,7 +147,7 @@ impl Import<'_> {
             if let Err(reason) = self.count(&sent, answer)
                 && let Err(error) = self.bad(name, sent.line, &sent.key, &reason)
             {
-                // The answers behind it are counted still: those samples are written.
+                // Later replies still count: those samples are written.
                 first_bad = first_bad.or(Some(error));
             }
         }
@@ -165,7 +165,7 @@ impl Import<'_> {
                 self.counts.existed += 1;
             }
             (Some(timestamp), Ok(value)) => {
-                // IGNORE answers with the timestamp of the sample that was kept.
+                // With IGNORE, the reply is the timestamp of the sample that was kept.
                 let kept = integer(&value) == Some(timestamp);
                 self.counts.written += u64::from(kept);
                 self.counts.ignored += u64::from(!kept);
@@ -182,7 +182,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Counts a bad line, or stops at it.
+    /// Counts a bad line, or fails.
     fn bad(&mut self, name: &str, line: u64, key: &[u8], reason: &str) -> Result<()> {
         let text = format!("{name} line {line}, key {}: {reason}", shown(key));
         if !self.options.skip_bad {
@@ -202,7 +202,7 @@ impl Import<'_> {
         ))
     }
 
-    /// Sends one of the last commands; a refusal goes to `left`.
+    /// Sends one of the final commands; a refusal goes to `left`.
     fn last(&mut self, key: &[u8], command: &Cmd, left: &mut Vec<String>) -> Result<()> {
         if let Err(text) = self.target.ask(command)? {
             let words = command.args_iter().map(|word| match word {
@@ -218,8 +218,8 @@ impl Import<'_> {
     fn finish(mut self) -> Result<Outcome> {
         let mut left = Vec::new();
         let described = std::mem::take(&mut self.described);
-        // In this order: rules must not see the samples of the file, but the open buckets are
-        // theirs; IGNORE would drop the write that says so; expiry may end a series at once.
+        // In this order: rules must not process the samples of the file, but include the open
+        // buckets; IGNORE would drop the write that does so; expiry may delete a series at once.
         for (key, it) in &described {
             for rule in &it.rules {
                 self.last(key, &rule.create(key), &mut left)?;
@@ -241,19 +241,19 @@ impl Import<'_> {
         self.progress.finish();
         let counts = &self.counts;
         eprintln!(
-            "{} samples written, {} described series made",
+            "{} samples written, {} described series created",
             counts.written, counts.made
         );
         for (count, what) in [
             (
                 counts.existed,
-                "series were there and kept their labels and options",
+                "series existed and kept their labels and options",
             ),
             (
                 counts.ignored,
                 "samples were dropped by the IGNORE rule of their series",
             ),
-            (counts.bad, "lines were left out"),
+            (counts.bad, "lines were skipped"),
         ] {
             if count > 0 {
                 eprintln!("{count} {what}");

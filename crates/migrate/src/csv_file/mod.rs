@@ -1,8 +1,8 @@
 //! `latewood export csv` and `latewood import csv`.
 //!
-//! `format` is the file's lines as values and back, without any I/O; `export` reads a server and
-//! writes lines, `import` reads lines and writes to a server. What export writes, import turns
-//! into the same series: samples bit for bit, labels, options, rules and expiry.
+//! `format` converts lines to values and back, without I/O; `export` reads a server and writes
+//! lines, `import` reads lines and writes to a server. Importing an export restores the same
+//! series: samples bit for bit, labels, options, rules and expiry.
 
 mod export;
 mod format;

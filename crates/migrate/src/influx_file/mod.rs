@@ -1,11 +1,10 @@
-//! `latewood import influx`: files of InfluxDB line protocol into a server.
+//! `latewood import influx`: writes files of InfluxDB line protocol to a server.
 //!
-//! The server reads the lines itself, over HTTP as from any sender, so that a file names the same
-//! series as the senders do. `scan` cuts a file into pieces of whole lines and finds the bad ones
-//! by the grammar the server uses; `send` brings one piece after the other to the server, on a
-//! thread of its own, and tells what became of them. One piece is always under way while the next
-//! is read. Blank lines stand for what is left out, so that the numbers the server answers with
-//! lead back to lines of the file.
+//! The server parses the lines, received over HTTP as from any sender, so that a file makes the
+//! same series as a sender. `scan` splits a file into pieces of whole lines and finds bad lines by
+//! the server's grammar; `send` sends the pieces to the server on its own thread and reports the
+//! results. One piece is sent while the next is read. Blank lines replace skipped ones, so that the
+//! line numbers in replies can be mapped to the file.
 //!
 //! Tested in `scan` and by `crates/server/tests/migrate/influx.rs`.
 
@@ -25,24 +24,24 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
-/// Pieces that wait for the one under way.
+/// Pieces waiting to be sent.
 const WAITING_MAX: usize = 1;
-/// The first bytes of gzip's format, RFC 1952.
+/// The first bytes of a gzip file, RFC 1952.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// Reads every file and brings its lines to the target.
+/// Reads every file and sends its lines to the target.
 ///
 /// # Errors
 /// At the first bad line, unless bad lines are skipped; when the target or a file fails.
 pub(crate) fn run(options: &InfluxImport) -> Result<Outcome> {
     let precision = Precision::parse(&options.precision)
-        .ok_or_else(|| Error::Failed(format!("there is no precision {:?}", options.precision)))?;
+        .ok_or_else(|| Error::Failed(format!("unknown precision {:?}", options.precision)))?;
     let mut sender = Sender::open(options)?;
     let (pieces, waiting) = sync_channel(WAITING_MAX);
     let (read, sent) = thread::scope(|scope| {
         let sending = scope.spawn(|| {
             let outcome = waiting.iter().try_for_each(|piece| sender.send(&piece));
-            // Who reads finds out that nobody takes pieces any more.
+            // Makes the reader stop.
             drop(waiting);
             outcome
         });
@@ -51,7 +50,7 @@ pub(crate) fn run(options: &InfluxImport) -> Result<Outcome> {
         let sent = sending.join();
         (read, sent)
     });
-    // What the server says concerns earlier lines than what the reader says.
+    // An error of the server is about earlier lines than one of the reader.
     sent.unwrap_or_else(|_| Err(Error::Failed("a thread of the import panicked".to_owned())))
         .map_err(|error| sender.stopped(error))?;
     read.map_err(|error| sender.stopped(error))?;
@@ -68,7 +67,7 @@ fn read_files(
         let mut scan = Scan::new(open(path)?, name, precision, options.skip_bad);
         while let Some(piece) = scan.next_piece()? {
             if pieces.send(piece).is_err() {
-                // The sender has ended and says why.
+                // The sender stopped and reports the error.
                 return Ok(());
             }
         }

@@ -1,4 +1,4 @@
-//! A file into pieces of whole lines.
+//! Splits a file into pieces of whole lines.
 
 use crate::error::{Doing, Result};
 use latewood_wire::influx::{Decoder, LINE_BYTES_MAX, Precision};
@@ -11,12 +11,12 @@ use std::mem::take;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes of text in a piece, about: some ten thousand lines, which a server
-/// takes in hundredths of a second.
+/// Approximate bytes of a piece: some ten thousand lines, which a server
+/// processes in hundredths of a second.
 const PIECE_BYTES: usize = 1 << 20;
-/// Bytes that are held: the longest line and more.
+/// Bytes of the buffer: more than the longest line.
 const HELD_BYTES: usize = 2 * LINE_BYTES_MAX;
-/// Bytes of series that are remembered, to read their lines faster.
+/// Most bytes of the cache of known series.
 const CACHE_BYTES_MAX: usize = 64 << 20;
 
 /// Whole lines, ready to be sent.
@@ -24,15 +24,15 @@ const CACHE_BYTES_MAX: usize = 64 << 20;
 pub(super) struct Piece {
     /// The file.
     pub(super) name: Arc<str>,
-    /// The lines, with blank ones in place of those left out.
+    /// The lines, with blank ones in place of skipped ones.
     pub(super) text: Vec<u8>,
-    /// Where each line of the text begins in the file, by line, from 1.
+    /// The line number in the file of each line, from 1.
     pub(super) starts: Vec<u64>,
     /// Samples in them.
     pub(super) samples: u64,
     /// Values that are texts.
     pub(super) texts: u64,
-    /// Lines left out, and why.
+    /// Skipped lines and reasons.
     pub(super) bad: Vec<(u64, String)>,
 }
 
@@ -41,15 +41,15 @@ pub(super) struct Scan<R> {
     reader: R,
     name: Arc<str>,
     decoder: Decoder,
-    /// Whether there are more lines behind a bad one.
+    /// Whether to continue after a bad line.
     skips_bad: bool,
     seen: Seen,
     buffer: Vec<u8>,
     at: usize,
     is_end: bool,
-    /// The line of the file that is read next.
+    /// The number of the next line.
     line: u64,
-    /// The rest of a line that is too long is being passed over.
+    /// The rest of a line that is too long is being skipped.
     is_passing: bool,
 }
 
@@ -69,7 +69,7 @@ impl<R: Read> Scan<R> {
         }
     }
 
-    /// The next piece; `None` behind the last.
+    /// The next piece; `None` after the last.
     ///
     /// # Errors
     /// Those of the file.
@@ -97,8 +97,8 @@ impl<R: Read> Scan<R> {
         Ok((!is_empty).then_some(piece))
     }
 
-    /// Puts `read` bytes of the buffer into the piece: a line, or a part of
-    /// one. Whether to go on behind it.
+    /// Moves `read` bytes of the buffer into the piece: a line, or a part of one.
+    /// Returns whether to continue.
     fn put(&mut self, read: usize, piece: &mut Piece) -> bool {
         let text = &self.buffer[self.at..self.at + read];
         self.at += read;
@@ -123,7 +123,7 @@ impl<R: Read> Scan<R> {
         self.skips_bad || piece.bad.is_empty()
     }
 
-    /// Reads on behind what is held.
+    /// Fills the buffer.
     fn fill(&mut self) -> Result<()> {
         self.buffer.drain(..self.at);
         self.at = 0;
@@ -134,14 +134,14 @@ impl<R: Read> Scan<R> {
         Ok(())
     }
 
-    /// Nothing more is read.
+    /// Stops reading.
     fn give_up(&mut self) {
         self.buffer.clear();
         (self.at, self.is_end) = (0, true);
     }
 }
 
-/// Counts what a server will find.
+/// Counts the samples as the server will.
 #[derive(Default)]
 struct Seen {
     cache: SeriesCache,
@@ -182,7 +182,7 @@ impl Intake for Seen {
     ) -> std::result::Result<Slot, Refused> {
         let slot = self.cache.learn(row, name);
         if self.cache.len_bytes() > CACHE_BYTES_MAX {
-            // Looked for, it is forgotten, however often it comes.
+            // Forces a lookup, which clears the cache.
             self.cache.expect_none();
         }
         Ok(slot)

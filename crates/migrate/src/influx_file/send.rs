@@ -1,4 +1,4 @@
-//! Pieces to a server, and what became of them.
+//! Sends pieces to a server and reports the results.
 
 use super::scan::Piece;
 use crate::args::InfluxImport;
@@ -14,17 +14,16 @@ use ureq::http::StatusCode;
 
 /// The port of a server named without one.
 const PORT_DEFAULT: u16 = 8086;
-/// Longer than a server works on one piece.
+/// Timeout of a request; longer than a server needs for one piece.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often a server that is busy is asked again, a second apart, before that
-/// is an error.
+/// Attempts on a busy server, one second apart.
 const TRIES: u32 = 60;
-/// Lines left out that are named; the rest is counted.
+/// Skipped lines that are shown; the others are counted.
 const NAMED: u64 = 20;
-/// Longest answer that is read.
+/// Longest response that is read.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
-/// The target, and what it was sent.
+/// The target and the results.
 pub(super) struct Sender<'a> {
     options: &'a InfluxImport,
     agent: ureq::Agent,
@@ -36,22 +35,22 @@ pub(super) struct Sender<'a> {
     bad: u64,
 }
 
-/// What a server says of one piece.
+/// The result of one piece.
 enum Reply {
-    /// All of it is kept.
+    /// Everything was stored.
     Kept,
-    /// So many samples or lines are not; the first of them, by line of the
-    /// piece, and why.
+    /// The number of samples or lines that were not stored, and the first of
+    /// them, by line of the piece, with reasons.
     Refused(u64, Vec<(usize, String)>),
-    /// It will do later; why.
+    /// The server is temporarily unavailable, with the reason.
     Busy(String),
 }
 
 impl<'a> Sender<'a> {
-    /// A sender to a server that is there.
+    /// Connects to the server.
     ///
     /// # Errors
-    /// Where nobody answers.
+    /// When it does not respond or refuses the user.
     pub(super) fn open(options: &'a InfluxImport) -> Result<Self> {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
@@ -76,7 +75,7 @@ impl<'a> Sender<'a> {
             texts: 0,
             bad: 0,
         };
-        // Whether anyone is there, and lets this user write, before a file is read.
+        // Check the server and the user before reading a file.
         sender.keep(b"").map_err(|error| match error {
             Error::Connect { server, reason } => Error::Connect {
                 server,
@@ -87,10 +86,10 @@ impl<'a> Sender<'a> {
         Ok(sender)
     }
 
-    /// Brings one piece to the server.
+    /// Sends one piece.
     ///
     /// # Errors
-    /// At a line that is refused, unless those are skipped; when the server fails.
+    /// At a refused line, unless those are skipped; when the server fails.
     pub(super) fn send(&mut self, piece: &Piece) -> Result<()> {
         let samples = piece.samples;
         let (mut dropped, mut refused) = (0, Vec::new());
@@ -113,18 +112,18 @@ impl<'a> Sender<'a> {
         self.left_out(&piece.name, dropped + piece.bad.len() as u64, &bad)
     }
 
-    /// What `error` leaves behind.
+    /// Adds the number of written samples to `error`.
     pub(super) fn stopped(&self, error: Error) -> Error {
         Error::Failed(format!("{error} ({} samples were written)", self.written))
     }
 
-    /// The summary.
+    /// Prints the summary.
     pub(super) fn finish(self) -> Outcome {
         self.progress.finish();
         eprintln!("{} samples written", self.written);
         for (count, what) in [
-            (self.texts, "values were texts, which are not stored"),
-            (self.bad, "lines or samples were left out"),
+            (self.texts, "text values were not stored"),
+            (self.bad, "lines or samples were skipped"),
         ] {
             if count > 0 {
                 eprintln!("{count} {what}");
@@ -136,7 +135,7 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// Counts what is left out and names some of it, or stops at it.
+    /// Counts skipped lines and shows the first ones, or fails.
     fn left_out(&mut self, name: &str, count: u64, bad: &[(u64, String)]) -> Result<()> {
         for (line, reason) in bad {
             let text = format!("{name} line {line}: {reason}");
@@ -152,8 +151,8 @@ impl<'a> Sender<'a> {
         Ok(())
     }
 
-    /// Sends until the server is not busy; how much it refused, and the first
-    /// of that.
+    /// Sends until the server is not busy; returns the number of refusals and the
+    /// first ones.
     fn keep(&mut self, text: &[u8]) -> Result<(u64, Vec<(usize, String)>)> {
         for tries in 0..TRIES {
             match self.post(text)? {
@@ -162,14 +161,14 @@ impl<'a> Sender<'a> {
                 Reply::Busy(why) => {
                     if tries == 0 {
                         self.progress
-                            .say(&format!("the target is busy: {why}; trying again"));
+                            .say(&format!("the target is busy: {why}; retrying"));
                     }
                     thread::sleep(Duration::from_secs(1));
                 }
             }
         }
         Err(Error::Failed(format!(
-            "the target is busy for {TRIES} seconds"
+            "the target was busy for {TRIES} seconds"
         )))
     }
 
@@ -210,8 +209,7 @@ impl<'a> Sender<'a> {
     }
 }
 
-/// What an answer means; `None` where it is none that trying again or leaving
-/// lines out would mend.
+/// Parses a response; `None` if neither a retry nor skipping lines would help.
 fn read(status: StatusCode, body: &str) -> Option<Reply> {
     let body: Value = serde_json::from_str(body).ok()?;
     match status {

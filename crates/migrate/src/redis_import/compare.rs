@@ -1,12 +1,12 @@
-//! Makes one series of the target equal to the source's, and says how far it was from that.
+//! Makes one series of the target equal to the source's, and reports the differences.
 //!
-//! Both sides are read in ascending order, side by side, and every difference is mended as it
-//! is met. Writes go behind the reading position, so they never change what is still to be
-//! read. A fresh series is the same walk with nothing on the target's side.
+//! Both sides are read in ascending order, side by side, and every difference is repaired at
+//! once. Writes go behind the reading position, so they never change what is still to be read. A
+//! new series is the same walk with an empty target.
 //!
-//! The source is read up to what was its last timestamp when the walk began: a writer that is
-//! faster than the walk would never let it end. What came behind that is the next walk's, on the
-//! target too. Only where the source still ends there are later samples of the target extra.
+//! The source is read up to its last timestamp at the start of the walk: a writer that is faster
+//! than the walk would never let it end. Later samples are left to the next walk, on the target
+//! too. Later samples of the target are extra only if the source still ends there.
 
 use super::Import;
 use crate::connect::Link;
@@ -16,17 +16,17 @@ use crate::value::value_text;
 use redis::Pipeline;
 use std::cmp::Ordering;
 
-/// Mending commands sent at a time.
+/// Repair commands per pipeline.
 const WRITE_BATCH: usize = 5_000;
 
-/// What a walk over both sides found and did.
+/// The differences found and repaired by a walk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Differences {
-    /// Samples only the source had; written.
+    /// Samples that only the source had; written.
     pub(crate) missing: u64,
-    /// Samples with another value; written over.
+    /// Samples with another value; overwritten.
     pub(crate) other_value: u64,
-    /// Samples only the target had; deleted if that was asked for.
+    /// Samples that only the target had; deleted with `--delete`.
     pub(crate) extra: u64,
     /// The target's first refusal of a write.
     pub(crate) refused: Option<String>,
@@ -39,12 +39,12 @@ impl Differences {
     }
 }
 
-/// The outcome of a walk.
+/// The result of a walk.
 #[derive(Debug)]
 pub(crate) struct Compared {
-    /// What the source's side held.
+    /// The samples of the source.
     pub(crate) source: Tally,
-    /// What the target's side held before anything was mended.
+    /// The samples of the target before the repair.
     pub(crate) target: Tally,
     pub(crate) differences: Differences,
 }
@@ -58,19 +58,19 @@ impl Compared {
     }
 }
 
-/// Where a walk begins.
+/// The start of a walk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Begin {
-    /// The target's series was made a moment ago and is empty.
+    /// The target's series was just created and is empty.
     Fresh,
     /// Both sides from this timestamp on.
     At(i64),
 }
 
-/// Commands on their way to the target.
+/// Pending commands to the target.
 struct Writes {
     pipe: Pipeline,
-    /// What sample each of them is about.
+    /// The sample of each command.
     sent: Vec<Sample>,
     refused: Option<String>,
 }
@@ -97,8 +97,8 @@ impl Writes {
         Ok(())
     }
 
-    /// LAST keeps a number where NaN arrives and takes a number over NaN; so a value that
-    /// turns into NaN needs its old sample gone.
+    /// LAST prefers a number to NaN, so replacing a number by NaN requires deleting the old
+    /// sample first.
     fn put(&mut self, target: &Link, key: &[u8], sample: &Sample, replaces: bool) {
         if replaces && sample.value.is_nan() {
             self.delete(key, sample);
@@ -117,7 +117,7 @@ impl Writes {
 }
 
 impl Import<'_> {
-    /// Walks over `key` on both sides, on the source up to `end`, and mends the target.
+    /// Walks over `key` on both sides, on the source up to `end`, and repairs the target.
     ///
     /// # Errors
     /// [`Stop::SeriesGone`] when either side no longer has it.
@@ -190,8 +190,8 @@ impl Import<'_> {
         Ok(compared)
     }
 
-    /// Goes over what the target has behind `end`, as long as the source has nothing there. It
-    /// is asked after each page was read: what a writer brings to both is not taken for extra.
+    /// Walks over the target's samples after `end`, as long as the source has none there. The
+    /// source is checked after each page, so that samples written to both are not extra.
     fn mend_behind(
         &mut self,
         key: &[u8],

@@ -1,20 +1,20 @@
 //! The last step of an import: IGNORE, expiry and compaction rules of series that agree.
 //!
-//! A rule on the target would write into its destination whenever its source is mended, so it
-//! is made only when both of its series agree; a rule that could not be made is named.
+//! A rule on the target would write to its destination whenever its source is repaired, so it is
+//! created only when both of its series agree; other rules are reported.
 
 use super::{Import, Verdict};
 use crate::error::{Result, shown};
 use crate::series::{Info, Rule, expire, expiry, touch};
 
-/// What the last step did.
+/// The result of the last step.
 #[derive(Debug, Default)]
 pub(crate) struct Finished {
     /// Rules that are on the target now.
     pub(crate) rules: u64,
     /// Keys with an expiry.
     pub(crate) expiries: u64,
-    /// What could not be carried over, in words.
+    /// Messages about everything that could not be copied.
     pub(crate) left: Vec<String>,
 }
 
@@ -22,7 +22,7 @@ impl Import<'_> {
     /// Step 3.
     ///
     /// # Errors
-    /// When a connection breaks.
+    /// When a connection is lost.
     pub(crate) fn finish(&mut self) -> Result<Finished> {
         let mut finished = Finished::default();
         let keys: Vec<_> = self.series.keys().cloned().collect();
@@ -37,7 +37,7 @@ impl Import<'_> {
                 finished.left.push(line);
             }
         }
-        // After the rules: IGNORE would keep the open buckets from being counted.
+        // After the rules: IGNORE would prevent the open buckets from being included.
         for key in &keys {
             if self.agrees(key) {
                 self.finish_series(key, &mut finished)?;
@@ -75,7 +75,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Whether the rule was made now.
+    /// Returns whether the rule was created now.
     fn finish_rule(&mut self, key: &[u8], rule: &Rule, finished: &mut Finished) -> Result<bool> {
         let name = format!("rule {} -> {}", shown(key), shown(&rule.destination));
         for end in [key, &rule.destination] {

@@ -1,16 +1,16 @@
 //! `latewood import redis`: copies a live server's series and proves that both sides agree.
 //!
-//! 1. Copy: every series is made on the target and filled in ascending order.
-//! 2. Compare: every series is read on both sides, counted, summed up and mended. What was
-//!    written to the source since it was copied shows here; series that differed are compared
-//!    again, up to `--passes` times, with `--follow` until a whole pass finds nothing.
+//! 1. Copy: every series is created on the target and filled in ascending order.
+//! 2. Compare: every series is read on both sides, counted, checksummed and repaired. This finds
+//!    writes to the source since the copy; series that differed are compared again, up to
+//!    `--passes` times, with `--follow` until a whole pass finds no difference.
 //! 3. Finish, for series that agree: compaction rules, IGNORE and expiry. These come last,
-//!    because IGNORE would drop samples, an expiry could end a series half copied, and rules
-//!    would write into destinations whose samples are copied as they are.
+//!    because IGNORE would drop samples, an expiry could delete a half-copied series, and rules
+//!    would write to destinations whose samples are copied too.
 //!
-//! Invariants: a series of the target that this import did not make is touched only with
-//! `--overwrite`; a verdict is what the last comparison saw, never what a write should have
-//! done.
+//! Invariants: a series of the target that this import did not create is changed only with
+//! `--overwrite`; a verdict is the result of the last comparison, never the assumed effect of a
+//! write.
 
 mod compare;
 mod finish;
@@ -31,21 +31,21 @@ use state::{State, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Rest between two passes of `--follow`, so that few series are not read without a pause.
+/// Pause between passes of `--follow`, so that a few series are not read continuously.
 const BETWEEN_PASSES: Duration = Duration::from_secs(1);
 
-/// How a series stands.
+/// The state of a series.
 #[derive(Clone, Debug)]
 enum Verdict {
     /// Copied, not yet compared.
     Copied,
-    /// Both sides held these samples when they were last read.
+    /// Both sides held the same samples in the last comparison.
     Agrees { samples: u64 },
-    /// The last comparison found and mended these.
+    /// The last comparison found and repaired differences.
     Differs(Differences),
-    /// Not copied, and why.
+    /// Not copied, with the reason.
     Refused(String),
-    /// The source has it no more.
+    /// Deleted on the source.
     Gone { deleted: bool },
 }
 
@@ -57,7 +57,7 @@ struct Entry {
     rules: Vec<Rule>,
 }
 
-/// An import on its way.
+/// A running import.
 pub(crate) struct Import<'a> {
     options: &'a RedisImport,
     source: Link,
@@ -71,11 +71,12 @@ pub(crate) struct Import<'a> {
 /// Runs the import.
 ///
 /// # Errors
-/// When a server cannot be reached, breaks off or answers nonsense, or the state file fails.
+/// When a server cannot be reached, a connection is lost, a reply is invalid, or the state file
+/// fails.
 pub(crate) fn run(options: &RedisImport) -> Result<Outcome> {
     let mut source = Link::open("the source", &options.from, &options.login, options.db)?;
     let mut target = Link::open("the target", &options.target.to, &options.target.login(), 0)?;
-    // Where only one side can say which NaN a value is, both would differ for ever.
+    // If only one side returns the bits of a NaN, both would differ forever.
     if !(source.is_exact() && target.is_exact()) {
         source.take_nans_as_one();
         target.take_nans_as_one();
@@ -107,8 +108,7 @@ pub(crate) fn run(options: &RedisImport) -> Result<Outcome> {
 }
 
 impl Import<'_> {
-    /// Refuses a source that has no series, a target that is no Latewood, and a copy of a
-    /// server onto itself.
+    /// Refuses a source or target without series, and a copy of a server to itself.
     fn check_ends(&mut self) -> Result<()> {
         for link in [&mut self.source, &mut self.target] {
             let probe = redis::cmd("TS.INFO").arg("").take();
@@ -154,7 +154,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Step 2. With `--follow`, until a whole pass finds nothing to do.
+    /// Step 2. With `--follow`, until a whole pass finds no difference.
     fn agree(&mut self, first: &Keys) -> Result<()> {
         let mut pass = 1;
         let mut whole = first.series.clone();
@@ -179,8 +179,8 @@ impl Import<'_> {
         }
     }
 
-    /// Whether another pass can find `key` in another state: not when all that is left is what
-    /// the target refuses or what only `--delete` would take away.
+    /// Whether another pass can change the state of `key`: not if all that is left is refused by
+    /// the target or needs `--delete`.
     fn moves(&self, key: &[u8]) -> bool {
         match self.series.get(key).map(|entry| &entry.verdict) {
             Some(Verdict::Differs(found)) => {
@@ -211,7 +211,7 @@ impl Import<'_> {
             {
                 moved += 1;
                 mended += found.missing + found.other_value + found.extra;
-                // Where the target has rules already, mending a source wrote to these.
+                // Rules of the target have written to their destinations during the repair.
                 let rules = entry.rules.iter().map(|rule| rule.destination.clone());
                 differing.extend(rules.filter(|key| self.series.contains_key(key)));
                 differing.insert(key);
@@ -272,19 +272,21 @@ impl Import<'_> {
         })
     }
 
-    /// Makes the target's series, or gives the one that is there the source's options. `Ok(true)`
-    /// when it was made, the refusal in words when it must not or cannot be touched.
+    /// Creates the target's series, or sets the source's options on the existing one. `Ok(true)`
+    /// if it was created, a message if it must not or cannot be changed.
     fn prepare(&mut self, key: &[u8], info: &Info) -> Result<std::result::Result<bool, String>> {
         let there = Info::ask(&mut self.target, key)?;
         let ours = self.state.step(key).is_some() || self.options.overwrite;
         let command = match &there {
             Some(_) if !ours => {
-                return Ok(Err("the target has a series of this name (--overwrite \
-                               makes it equal to the source's)"
+                return Ok(Err("the series exists on the target (use --overwrite \
+                               to make it equal to the source's)"
                     .to_owned()));
             }
             Some(there) if there.shape.uncompressed != info.shape.uncompressed => {
-                return Ok(Err("the target's series has another encoding".to_owned()));
+                return Ok(Err(
+                    "the series has another encoding on the target".to_owned()
+                ));
             }
             Some(there) if there.shape == info.shape.without_ignore() => None,
             Some(_) => Some(info.shape.alter(self.target.is_exact(), key)),
@@ -302,17 +304,17 @@ impl Import<'_> {
         Ok(Ok(there.is_none()))
     }
 
-    /// Where a copy that was cut off goes on: samples arrive in ascending order.
+    /// The position to resume an interrupted copy from: samples are copied in ascending order.
     fn last_timestamp(&mut self, key: &[u8]) -> Result<i64> {
         let reply = self.target.run(&redis::cmd("TS.GET").arg(key).take())?;
-        let sample = items(&reply).ok_or_else(|| self.target.strange("TS.GET"))?;
+        let sample = items(&reply).ok_or_else(|| self.target.unexpected("TS.GET"))?;
         Ok(sample.first().and_then(integer).unwrap_or(0))
     }
 
-    /// A series the source had and has no more.
+    /// Handles a series that no longer exists on the source.
     fn gone(&mut self, key: &[u8]) -> Result<()> {
         if Info::ask(&mut self.source, key)?.is_some() {
-            let why = "somebody deleted it on the target, or made it anew on the source";
+            let why = "it was deleted on the target or recreated on the source";
             if let Some(entry) = self.series.get_mut(key) {
                 entry.verdict = Verdict::Refused(why.to_owned());
             }
@@ -324,7 +326,7 @@ impl Import<'_> {
         }
         let there = Info::ask(&mut self.target, key)?.is_some();
         self.progress
-            .say(&format!("{}: gone from the source", shown(key)));
+            .say(&format!("{}: deleted on the source", shown(key)));
         let entry = Entry {
             verdict: Verdict::Gone { deleted: !there },
             shape: Shape::default(),

@@ -6,10 +6,10 @@ use crate::error::shown;
 use crate::outcome::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names listed of each kind; the rest is counted.
+/// Names listed of each type; the others are counted.
 const NAMES: usize = 100;
 
-/// Prints what was carried over and what was not.
+/// Prints what was copied and what was not.
 pub(crate) fn print(
     series: &BTreeMap<Vec<u8>, Entry>,
     others: &BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
@@ -27,7 +27,7 @@ pub(crate) fn print(
             }
             Verdict::Gone { deleted: true } => {}
             Verdict::Gone { deleted: false } => left.push(format!(
-                "{key}: gone from the source, still on the target (--delete deletes it)"
+                "{key}: deleted on the source, still on the target (use --delete)"
             )),
             Verdict::Refused(why) => left.push(format!("{key}: not copied: {why}")),
             Verdict::Copied => left.push(format!("{key}: copied, not compared")),
@@ -36,13 +36,13 @@ pub(crate) fn print(
                  on the source{}",
                 match &found.refused {
                     Some(text) => format!("the target refused {text}"),
-                    None => "still moves".to_owned(),
+                    None => "still changing".to_owned(),
                 },
                 found.missing,
                 found.other_value,
                 found.extra,
                 if found.extra > 0 {
-                    " (--delete deletes them)"
+                    " (use --delete)"
                 } else {
                     ""
                 }
@@ -74,7 +74,7 @@ pub(crate) fn print(
     if left.is_empty() {
         Outcome::Complete
     } else {
-        println!("not everything was carried over");
+        println!("not everything was copied");
         Outcome::Incomplete
     }
 }

@@ -1,10 +1,10 @@
-//! The file of `--resume`: which series this import made on the target, and which are copied.
+//! The file of `--resume`: the series that this import created on the target or has copied.
 //!
-//! CSV, appended to and never rewritten, one record per event, so that a kill at any moment
-//! leaves a file that says the truth: a series is noted as begun before it is made on the
-//! target, and as copied after its last sample was acknowledged. Every record ends in a full
-//! stop; a last record without it is what a kill left and is cut off. The first record names the format's version and what is
-//! imported; a file of another import is refused.
+//! CSV, append-only, one record per event, so that the file is correct after a kill at any moment:
+//! a series is recorded as begun before it is created on the target, and as copied after its last
+//! sample was acknowledged. Every record ends with a full stop; a last record without it was
+//! interrupted and is truncated. The first record holds the version of the format and the
+//! identity of the import; a file of another import is refused.
 
 use crate::error::{Doing, Error, Result, shown};
 use csv::ByteRecord;
@@ -13,17 +13,17 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-/// What the first record's first field is.
+/// The first field of the first record.
 const MAGIC: &[u8] = b"latewood import";
-/// Of the format described above.
+/// The version of the format.
 const VERSION: &[u8] = b"1";
 /// The last field of every record.
 const STOP: &[u8] = b".";
 
-/// How far a series is.
+/// The progress of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Made on the target by this import, or about to be.
+    /// Created on the target by this import, or about to be.
     Begun,
     /// All samples were copied once.
     Copied,
@@ -45,7 +45,7 @@ impl Step {
     }
 }
 
-/// The state of an import, in a file when one was named.
+/// The state of an import, optionally in a file.
 #[derive(Debug)]
 pub(crate) struct State {
     steps: HashMap<Vec<u8>, Step>,
@@ -61,10 +61,10 @@ impl State {
         }
     }
 
-    /// Kept in `path`, which is made when it is not there. `identity` names what is imported.
+    /// Kept in `path`, which is created if necessary. `identity` identifies the import.
     ///
     /// # Errors
-    /// When the file cannot be read or written, is no state file, or is another import's.
+    /// When the file cannot be read or written, is not a state file, or belongs to another import.
     pub(crate) fn open(path: &Path, identity: &[&str]) -> Result<Self> {
         let name = path.display();
         let mut file = OpenOptions::new()
@@ -85,7 +85,7 @@ impl State {
         if whole < text.len() as u64
             && let Some((file, _)) = &state.file
         {
-            file.set_len(whole).doing(format!("mend {name}"))?;
+            file.set_len(whole).doing(format!("truncate {name}"))?;
         }
         if whole == 0 {
             state.append(&head)?;
@@ -93,12 +93,12 @@ impl State {
         Ok(state)
     }
 
-    /// How far `key` is, if it was begun.
+    /// The progress of `key`, if it was begun.
     pub(crate) fn step(&self, key: &[u8]) -> Option<Step> {
         self.steps.get(key).copied()
     }
 
-    /// Notes that `key` has come so far.
+    /// Records the progress of `key`.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -123,7 +123,7 @@ impl State {
         file.write_all(&line.doing(doing())?).doing(doing())
     }
 
-    /// Takes in the file's text and returns how many bytes of it are whole.
+    /// Reads the file's text; returns the length of its complete records.
     fn read(&mut self, text: &[u8], head: &[&[u8]]) -> Result<u64> {
         let path = self.file.as_ref().map(|(_, path)| path.display());
         let name = path.map(|path| path.to_string()).unwrap_or_default();
@@ -142,7 +142,7 @@ impl State {
             let end = reader.position().byte();
             let stopped = record.iter().next_back() == Some(STOP);
             if end == text.len() as u64 && !(stopped && text.ends_with(b"\n")) {
-                // A first record that is cut must still look like the beginning of ours.
+                // An incomplete first record must still be a prefix of a valid one.
                 if whole > 0 || MAGIC.starts_with(text) || text.starts_with(MAGIC) {
                     return Ok(whole);
                 }
@@ -158,10 +158,10 @@ impl State {
                 {
                     self.steps.insert(key.to_vec(), step);
                 }
-                _ if whole == 0 => return Err(wrong("is no state file of an import".into())),
+                _ if whole == 0 => return Err(wrong("is not a state file of an import".into())),
                 _ => {
                     let line = record.position().map_or(0, csv::Position::line);
-                    return Err(wrong(format!("is damaged in line {line}")));
+                    return Err(wrong(format!("is damaged at line {line}")));
                 }
             }
             whole = end;
@@ -169,7 +169,7 @@ impl State {
     }
 }
 
-/// Whether what stands behind the magic word is what this import would write.
+/// Checks that the first record is the one this import would write.
 fn check_head(found: &[&[u8]], wanted: &[&[u8]]) -> std::result::Result<(), String> {
     if found.first() != Some(&VERSION) {
         return Err("was written by another version of latewood".to_owned());
@@ -239,10 +239,10 @@ mod tests {
         for (text, words) in [
             (other.as_str(), "belongs to another import: other:1"),
             ("latewood import,9,a:1,b:2,*,.\n", "another version"),
-            ("a shopping list\n", "is no state file"),
+            ("a shopping list\n", "is not a state file"),
             (
                 "latewood import,1,a:1,b:2,*,.\nnonsense,k,.\n",
-                "damaged in line 2",
+                "damaged at line 2",
             ),
         ] {
             std::fs::write(&path, text).unwrap();

@@ -11,7 +11,7 @@ use object_store::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The store; clones are the same one.
+/// The store; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Fragile {
     pub(crate) inner: Arc<InMemory>,

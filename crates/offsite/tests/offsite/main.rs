@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tempfile::TempDir;
 
-/// Longer than a part, so that the log goes over in several.
+/// Longer than a part, so that the log is uploaded in several.
 const SEGMENT_BYTES: usize = 18 << 20;
 
 /// A database with samples in a block and others in the log.
@@ -92,7 +92,7 @@ fn what_comes_back_is_what_went() {
     assert_eq!(again, moved);
     assert_eq!(checked.block_samples + checked.unstored_samples, 300);
     assert_eq!(files(&target), sent);
-    // Neither goes where something is.
+    // Neither writes to a place that is not empty.
     let taken = upload(source.path(), &place).unwrap_err();
     assert!(matches!(taken, Error::Taken { .. }), "{taken}");
     let refused = bring(&url, &target).unwrap_err();
@@ -120,14 +120,14 @@ fn nothing_that_was_changed_in_the_store_comes_back() {
                 Some(bytes) => fs::write(&path, bytes).unwrap(),
                 None => fs::remove_file(&path).unwrap(),
             }
-            // White space after the list is none of its words.
+            // White space after the list is not significant.
             if name == LISTING && bad.is_some_and(|bad| bad.len() < good.len()) {
                 continue;
             }
             let target = home.path().join(format!("restored{tried}"));
             let refused = bring(&url, &target).unwrap_err();
             let wanted = match (name.as_str(), bad) {
-                (LISTING, None) => "holds no backup",
+                (LISTING, None) => "no backup at",
                 _ => name.as_str(),
             };
             assert!(refused.contains(wanted), "{name}: {refused}");
@@ -157,7 +157,7 @@ fn an_upload_that_stops_anywhere_is_no_backup() {
         let later = Fragile::new(inner, u64::MAX);
         let target = home.path().join(answers.to_string());
         match download(&place(&later), &target, &mut |_| {}) {
-            // All but the removal of the mark was done.
+            // Everything but the removal of the marker was done.
             Ok(_) => {
                 assert_eq!(answers, requests - 1);
                 assert!(cut.to_string().contains(UNFINISHED), "{cut}");
@@ -165,7 +165,7 @@ fn an_upload_that_stops_anywhere_is_no_backup() {
             Err(Error::NoBackup { .. }) => assert!(!target.exists()),
             Err(error) => panic!("{answers}: {error}"),
         }
-        // What it left is in the way of another one, and said to be.
+        // Its objects make another upload fail with an error that says so.
         if answers >= 2 {
             let taken = upload(source.path(), &place(&later)).unwrap_err();
             assert!(matches!(taken, Error::Taken { .. }), "{answers}: {taken}");
@@ -220,5 +220,5 @@ fn a_web_server_is_not_written_to() {
     let source = filled();
     let place = Place::parse("https://backups.example/monday").unwrap();
     let refused = upload(source.path(), &place).unwrap_err().to_string();
-    assert!(refused.contains("not backed up to"), "{refused}");
+    assert!(refused.contains("for restore only"), "{refused}");
 }

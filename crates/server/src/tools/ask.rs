@@ -79,7 +79,7 @@ impl Server {
         loop {
             if self.received.starts_with(b"HTTP/") {
                 return Err(
-                    "this answers as HTTP, not as Redis: is it the address of --http?".to_owned(),
+                    "the server speaks HTTP, not RESP: is this its --http address?".to_owned(),
                 );
             }
             let parsed = parse_reply(&self.received).map_err(|error| error.to_string())?;

@@ -321,7 +321,7 @@ fn what_an_export_cannot_do_is_told() {
             "match[]=a&aggregation=median&step=1m",
             "no aggregation \"median\"; there are avg, sum",
         ),
-        ("match[]=a&aggregation=avg&step=0", "step is no duration"),
+        ("match[]=a&aggregation=avg&step=0", "step is not a duration"),
         (
             "match[]=a&agregation=avg",
             "no parameter \"agregation\"; there are match[], start",

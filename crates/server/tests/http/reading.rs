@@ -139,7 +139,7 @@ fn mistakes_are_told_in_the_envelope() {
         ("/api/v1/series?match=up", "called match[], not match"),
         (
             "/api/v1/series?match[]=up{",
-            "match[]=up{: at byte 3: the name of a label is expected",
+            "match[]=up{: at byte 3: expected a label name",
         ),
         (
             "/api/v1/series?match[]={}",
@@ -149,14 +149,14 @@ fn mistakes_are_told_in_the_envelope() {
             "/api/v1/series?match[]=up{a=~%22(%22}",
             "the regular expression \"(\"",
         ),
-        (&long, "it is too large"),
+        (&long, "too large"),
         (
             "/api/v1/series?match[]=up&start=yesterday",
-            "start is no time",
+            "start is not a time",
         ),
         (
             "/api/v1/series?match[]=up&end=1700000000000",
-            "end is beyond the year 5000",
+            "end is after the year 5000",
         ),
         (
             "/api/v1/series?match[]=up&start=2&end=1",

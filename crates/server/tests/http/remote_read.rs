@@ -255,8 +255,8 @@ fn what_is_no_request_to_read_is_refused() {
     let bad_type = query(0, 1, &[(9, "a", "b")]);
     let bad_pattern = query(0, 1, &[(MATCH, "a", "(")]);
     for (message, wanted) in [
-        (&b"\x0a\x09x"[..], "no protobuf message"),
-        (&bad_type, "the type 9, which is none"),
+        (&b"\x0a\x09x"[..], "not a valid protobuf message"),
+        (&bad_type, "unknown matcher type 9"),
         (&bad_pattern, "unclosed group"),
         (&[0x10, 5], "none of the response types"),
     ] {

@@ -44,7 +44,7 @@ fn a_file_brings_everything_back() {
     let (status, _, errors) = run(&["import", "csv", "--to", other.address(), file]);
     assert_eq!(status, Some(0), "{errors}");
     assert!(
-        errors.contains("7 samples written, 4 described series made"),
+        errors.contains("7 samples written, 4 described series created"),
         "{errors}"
     );
     let all = contents(server.address());
@@ -54,7 +54,7 @@ fn a_file_brings_everything_back() {
     // A second export does not overwrite the first.
     let (status, _, errors) = run(&["export", "csv", "--from", server.address(), file]);
     assert_eq!(status, Some(1));
-    assert!(errors.contains("exists already"), "{errors}");
+    assert!(errors.contains("already exists"), "{errors}");
 }
 
 fn import(server: &Server, options: &[&str], lines: &[u8]) -> (Option<i32>, String, String) {
@@ -84,7 +84,7 @@ fn standard_input_with_labels_on_the_samples() {
     // The series are there now: samples are added, options are kept and that is said.
     let (status, _, errors) = import(&server, &["--on-duplicate", "sum"], b"k,2,1,site=south\n");
     assert_eq!(status, Some(0), "{errors}");
-    assert!(errors.contains("1 series were there and kept"), "{errors}");
+    assert!(errors.contains("1 series existed and kept"), "{errors}");
     server
         .client()
         .expect(&[("TS.GET k", "*2\r\n:2\r\n+3.5\r\n")]);
@@ -98,7 +98,7 @@ fn the_first_bad_line_stops_an_import() {
     let (status, _, errors) = import(&server, &[], BAD);
     assert_eq!(status, Some(1));
     assert!(
-        errors.contains("- line 2, key k: two is no timestamp"),
+        errors.contains("- line 2, key k: two is not a timestamp"),
         "{errors}"
     );
     server
@@ -112,11 +112,11 @@ fn bad_lines_are_left_out_named_and_counted() {
     let (status, _, errors) = import(&server, &["--skip-bad"], BAD);
     assert_eq!(status, Some(3));
     for words in [
-        "- line 2, key k: two is no timestamp",
+        "- line 2, key k: two is not a timestamp",
         "- line 4, key k: ERR TSDB: Error at upsert",
-        "- line 5, key other: no value",
+        "- line 5, key other: missing value",
         "3 samples written",
-        "3 lines were left out",
+        "3 lines were skipped",
     ] {
         assert!(errors.contains(words), "{words}: {errors}");
     }

@@ -59,7 +59,7 @@ fn files_and_standard_input_become_the_series_of_a_sender() {
     let (status, _, errors) = outcome(&output);
     assert_eq!(status, Some(0), "{errors}");
     assert!(errors.contains("3 samples written"), "{errors}");
-    assert!(errors.contains("1 values were texts"), "{errors}");
+    assert!(errors.contains("1 text values were not stored"), "{errors}");
     let (status, errors) = import(&server, &["--precision", "h"], b"cpu,host=a user=4 1\n");
     assert_eq!(status, Some(0), "{errors}");
     let user = "\"cpu_user{db=\"\"metrics\"\",host=\"\"a\"\"}\"";
@@ -116,7 +116,7 @@ fn bad_lines_are_left_out_named_and_counted_whoever_finds_them() {
     );
     assert!(errors.contains("49952 samples written"), "{errors}");
     assert!(
-        errors.contains("52 lines or samples were left out"),
+        errors.contains("52 lines or samples were skipped"),
         "{errors}"
     );
     assert_eq!(errors.matches("- line ").count(), 20, "{errors}");

@@ -29,7 +29,7 @@ fn a_source_that_is_no_server_is_named() {
         let (status, _, errors) =
             run(&["import", "redis", "--from", from, "--to", target.address()]);
         assert_eq!(status, Some(1), "{from}: {errors}");
-        let words = format!("cannot talk to the source {from}: ");
+        let words = format!("cannot connect to the source {from}: ");
         assert!(errors.contains(&words), "{errors}");
     }
     drop(answers.join().unwrap());
@@ -50,7 +50,10 @@ fn passwords_open_both_ends_and_wrong_ones_do_not() {
     ] {
         let (status, _, errors) = import(from, to);
         assert_eq!(status, Some(1));
-        assert!(errors.contains(&format!("cannot talk to {at}")), "{errors}");
+        assert!(
+            errors.contains(&format!("cannot connect to {at}")),
+            "{errors}"
+        );
         assert!(errors.contains("WRONGPASS"), "{errors}");
         assert!(!errors.contains("secret"), "{errors}");
     }
@@ -66,8 +69,8 @@ fn passwords_open_both_ends_and_wrong_ones_do_not() {
 fn the_port_of_the_other_protocol_is_named_as_that() {
     let server = Server::with(&["--wal", "off", "--http", "127.0.0.1:0"]);
     let (redis, http) = (server.address(), server.http());
-    let as_http = "this answers as HTTP, not as Redis: is it the address of --http?";
-    let as_redis = "this answers as Redis, not as HTTP: is it an address of --listen?";
+    let as_http = "the server speaks HTTP, not RESP: is this its --http address?";
+    let as_redis = "the server speaks RESP, not HTTP: is this a --listen address?";
     let folder = tempfile::tempdir().unwrap();
     let to = folder.path().join("backup");
     let to = to.to_str().unwrap();

@@ -65,7 +65,7 @@ fn an_upload_that_is_killed_is_no_backup_and_in_nobodys_way() {
     assert!(server.dir().join("upload").exists());
     let target = store.path().join("restored");
     let text = refused(&["restore", &first, target.to_str().unwrap()]);
-    assert!(text.contains("holds no backup"), "{text}");
+    assert!(text.contains("no backup at"), "{text}");
     assert!(!target.exists());
     let words = ["backup", "--server", server.address(), "--to"];
     let text = refused(&[&words[..], &[&first]].concat());
@@ -136,10 +136,10 @@ fn a_url_that_names_no_place_is_refused_in_words() {
     let source = filled();
     let dir = words_of(&source);
     for (url, wanted) in [
-        ("ftp://host/backup", "no such kind of place"),
-        ("memory:///backup", "no such kind of place"),
+        ("ftp://host/backup", "unsupported URL"),
+        ("memory:///backup", "unsupported URL"),
         ("s3://bucket/backup?region=moon", "environment variables"),
-        ("https://backups.example/monday", "not backed up to"),
+        ("https://backups.example/monday", "for restore only"),
     ] {
         let text = refused(&["backup", "--dir", &dir, "--to", url]);
         assert!(text.contains(wanted), "{url}: {text}");
@@ -150,6 +150,6 @@ fn a_url_that_names_no_place_is_refused_in_words() {
         "file:///nowhere/at/all",
         target.to_str().unwrap(),
     ]);
-    assert!(text.contains("holds no backup"), "{text}");
+    assert!(text.contains("no backup at"), "{text}");
     assert!(!target.exists());
 }

@@ -1,12 +1,11 @@
-//! Messages out of lines, one line at a time.
+//! Assembles messages from lines, one line at a time.
 //!
-//! A bad message costs itself and nothing else. Where its shape is right
-//! (a time that is none, a wrong number of values), its remaining lines are
-//! passed over by count. Where its first line is bad, or lines are missing,
-//! nothing says where the next message begins; then lines are passed over
-//! until one can only be the first of a message: a series line, which is the
-//! only one with a blank and `=`, a dictionary, or a number of the dictionary
-//! with a time behind it. One error is given for all lines passed over.
+//! A bad message does not affect others. If its shape is valid (a bad time, a
+//! wrong number of values), its remaining lines are skipped by count. If its first
+//! line is bad, or lines are missing, the start of the next message is unknown;
+//! lines are skipped until one can only start a message: a series line, which is
+//! the only one with a blank and `=`, a dictionary, or a number of the dictionary
+//! followed by a time. All skipped lines together give one error.
 //!
 //! Tested by `tests.rs` and the fuzz target `akumuli`.
 
@@ -21,33 +20,33 @@ mod tests;
 
 /// Values of one row.
 const ROW_VALUES_MAX: usize = 1024;
-/// Lines of one dictionary; more come in another one.
+/// Lines of one dictionary message.
 const DICTIONARY_LINES_MAX: u64 = 1 << 24;
-/// A number from here on is a time and no number of a dictionary, where a
-/// message is looked for: the epoch's first quarter of an hour.
+/// While searching for a message, a number from here on is a time, not a number
+/// of the dictionary: the first quarter of an hour of the epoch.
 const TIME_FROM_NS: u64 = 1_000_000_000_000;
 
-/// One message: the same tags and time for all its values.
+/// One message: values that share tags and time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row<'a> {
-    /// As many metrics as there are values, with their tags.
+    /// One metric per value, with their tags.
     pub series: Series<'a>,
-    /// Where the dictionary holds it, counted from 0, if it came by number. The
-    /// same place is the same series as long as the connection lives.
+    /// Its place in the dictionary, from 0, if it was sent by number. A place
+    /// keeps its series for the life of the connection.
     pub entry: Option<u32>,
     /// Milliseconds since the epoch, rounded down.
     pub timestamp_ms: i64,
-    /// Whether the time lay between two milliseconds.
+    /// Whether a fraction of a millisecond was dropped.
     pub rounded: bool,
     /// At least one.
     pub values: &'a [f64],
 }
 
-/// Reads the lines of one connection.
+/// Decodes the lines of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     state: State,
-    /// The message is refused already; its lines are counted, not read.
+    /// The message has been refused; its lines are counted, not parsed.
     refused: bool,
     is_event: bool,
     /// The series line of the message or of the dictionary's entry.
@@ -66,18 +65,18 @@ enum State {
     First,
     Time,
     Value,
-    /// The text of an event, which may be anything.
+    /// The text of an event.
     Text,
-    /// So many values of an array.
+    /// Remaining values of an array.
     Values(usize),
-    /// So many lines of a dictionary, an even number before a series line.
+    /// Remaining lines of a dictionary; even before a series line.
     Entries(u64),
-    /// Any, until a message begins; the line before may have been this entry.
+    /// Any line until a message begins; holds the dictionary entry of the line before.
     Lost(Option<u32>),
 }
 
 impl Decoder {
-    /// A connection that has sent nothing yet.
+    /// A new connection.
     pub fn new() -> Self {
         Self::default()
     }
@@ -90,11 +89,10 @@ impl Decoder {
         &mut self.dictionary
     }
 
-    /// Takes one line without its ending. Gives a message where that was its
-    /// last line.
+    /// Takes one line without its ending; returns the message if it is complete.
     ///
     /// # Errors
-    /// What is wrong with the message, once for each.
+    /// The message is refused; one error per message.
     #[inline]
     pub fn line(&mut self, line: &[u8]) -> Result<Option<Row<'_>>, MessageError> {
         let goes_on = matches!(self.state, State::First | State::Text | State::Entries(_));
@@ -123,7 +121,7 @@ impl Decoder {
         }
     }
 
-    /// Takes notice of a line that nobody read: the next message is looked for.
+    /// Reports a skipped line: the start of the next message is searched.
     pub fn lose(&mut self) {
         self.state = State::Lost(None);
     }
@@ -133,7 +131,7 @@ impl Decoder {
     fn begin(&mut self, line: &[u8]) -> Result<(), MessageError> {
         self.refused = false;
         self.values.clear();
-        // Unless all is well below.
+        // Overwritten below if the line is valid.
         self.state = State::Lost(None);
         match line {
             [b'+', text @ ..] => {
@@ -183,7 +181,7 @@ impl Decoder {
         self.is_event = false;
         self.values.clear();
         self.entry = Some(place);
-        // What is in the dictionary was cut before.
+        // Dictionary entries have been checked.
         self.width = Series::cut(self.dictionary.line(place)).map_or(1, |series| series.width());
         self.state = State::Time;
     }
@@ -269,7 +267,7 @@ impl Decoder {
             [b'+', text @ ..] if left.is_multiple_of(2) => {
                 self.line.clear();
                 self.line.extend_from_slice(text);
-                // Of an entry that is refused the number is passed over.
+                // The number of a refused entry is skipped.
                 self.refused = Series::cut(text).is_err();
                 Series::cut(text).map(|_| ())
             }
@@ -288,7 +286,7 @@ impl Decoder {
         }
     }
 
-    /// A line after one that nobody could place. Series lines never come here.
+    /// A line while searching for a message; never a series line.
     fn look_for_message(&mut self, line: &[u8], before: Option<u32>) {
         let id = match line {
             [b':', digits @ ..] => timestamp::whole(digits),
@@ -302,7 +300,7 @@ impl Decoder {
         match before {
             Some(before) if is_time => {
                 self.begin_with(before);
-                // It is a time, so this cannot fail.
+                // Just parsed as a time, so this cannot fail.
                 let _ = self.time(line);
             }
             _ if line.first() == Some(&b'*') => {
@@ -312,7 +310,7 @@ impl Decoder {
         }
     }
 
-    /// Refuses the message; an error only the first time.
+    /// Refuses the message; returns an error only the first time.
     #[cold]
     fn refuse(&mut self, error: MessageError) -> Result<(), MessageError> {
         match std::mem::replace(&mut self.refused, true) {
@@ -321,7 +319,7 @@ impl Decoder {
         }
     }
 
-    /// The message, its last line read, unless it is refused.
+    /// The complete message, unless it was refused.
     #[inline]
     fn row(&self) -> Option<Row<'_>> {
         if self.refused {

@@ -1,15 +1,15 @@
-//! The numbers that stand for series lines on one connection.
+//! The dictionary of one connection: numbers for series lines.
 
 use super::error::MessageError;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// Bytes of one dictionary, unless it is told of another bound.
+/// Default limit in bytes.
 pub const DICTIONARY_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// What an entry takes beside its text, roughly: its place in two tables.
+/// Approximate overhead of an entry: its place in two tables.
 const ENTRY_BYTES: usize = 64;
 
-/// Series lines by number. Entries are counted from 0 in the order they came.
+/// Series lines by number. Entries count from 0 in order of arrival.
 #[derive(Clone, Debug)]
 pub(super) struct Dictionary {
     places: HashMap<u64, u32>,
@@ -30,12 +30,12 @@ impl Default for Dictionary {
 }
 
 impl Dictionary {
-    /// Bytes it takes, about.
+    /// Approximate size in bytes.
     pub(super) fn len_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Refuses entries that would make it larger.
+    /// Sets the limit in bytes.
     pub(super) fn limit(&mut self, bytes_max: usize) {
         self.bytes_max = bytes_max;
     }
@@ -52,7 +52,7 @@ impl Dictionary {
         self.lines.get(place as usize).map_or(&[], |line| line)
     }
 
-    /// Lets `id` stand for `line`; once more is no error.
+    /// Maps `id` to `line`; repeating an entry is allowed.
     pub(super) fn insert(&mut self, id: u64, line: &[u8]) -> Result<(), MessageError> {
         match self.places.entry(id) {
             Entry::Occupied(taken) => match *self.lines[*taken.get() as usize] == *line {

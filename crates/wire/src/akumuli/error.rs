@@ -1,9 +1,9 @@
-//! Why a message is refused.
+//! Errors of messages.
 
-/// What is wrong with a message.
+/// Why a message is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A line where a series line or a number of the dictionary is expected.
+    /// Neither a series line nor a number of the dictionary.
     #[error("unexpected parameter id format")]
     Id,
     /// A series line without a metric or without a tag.
@@ -15,28 +15,28 @@ pub enum MessageError {
     /// A series whose name begins with `!`.
     #[error("events are not stored")]
     Event,
-    /// No time.
+    /// An invalid time.
     #[error("unexpected parameter timestamp format")]
     Timestamp,
-    /// No number.
+    /// An invalid number.
     #[error("unexpected parameter value format")]
     Value,
     /// One value for several metrics.
     #[error("array expected (bulk format)")]
     ArrayExpected,
-    /// Fewer or more values than metrics.
+    /// A different number of values than metrics.
     #[error("wrong array size, {expected} values expected, {found} found")]
     ArraySize {
-        /// The metrics of the series line.
+        /// Number of metrics in the series line.
         expected: usize,
-        /// The number of the array.
+        /// Length of the array.
         found: usize,
     },
-    /// An array that would be longer than any row or dictionary.
+    /// An array longer than any row or dictionary may be.
     #[error("an array of {0} elements is too long")]
     ArrayTooLong(u64),
     /// The next message began before this one's value.
-    #[error("message cut short by the next series line")]
+    #[error("message truncated by the next series line")]
     CutShort,
     /// A dictionary of an odd number of lines.
     #[error("number of elements in the dictionary should be even")]
@@ -44,10 +44,10 @@ pub enum MessageError {
     /// A line of the dictionary that is neither a series nor a number.
     #[error("unexpected series name format in the dictionary")]
     Entry,
-    /// A number that stands for another series already.
-    #[error("id {0} stands for another series in the dictionary")]
+    /// A number that already names another series.
+    #[error("id {0} already names another series in the dictionary")]
     TakenId(u64),
-    /// More than the dictionary of a connection may hold.
+    /// The dictionary of a connection is full.
     #[error("the dictionary takes more than {0} bytes")]
     DictionaryFull(usize),
 }

@@ -1,15 +1,15 @@
-//! Akumuli's native protocol: samples as lines in the shape of RESP.
+//! Akumuli's native protocol: samples as RESP-like lines.
 //!
 //! A message is a series line, a timestamp line and a value line:
 //! `+cpu host=a`, `:1418224205000000000` (nanoseconds) or `+20141210T155005`,
-//! `+24.3` or `:31`. Several metrics with the same tags and time are one row:
-//! `+cpu.user|cpu.sys host=a`, a timestamp, `*2` and a value line for each. A
-//! dictionary, `*2`, `+cpu host=a`, `:1`, lets `:1` stand for the series line
-//! from then on; it may come wherever a message may.
+//! `+24.3` or `:31`. Several metrics with the same tags and time form one row:
+//! `+cpu.user|cpu.sys host=a`, a timestamp, `*2` and one value line each. A
+//! dictionary, `*2`, `+cpu host=a`, `:1`, makes `:1` an alias of the series line;
+//! it may appear wherever a message may.
 //!
 //! Written from Akumuli's documentation and the behaviour of its daemon 0.8.
-//! Other than there a bad message does not end the connection; [`Decoder`]
-//! says how the next good one is found.
+//! Unlike there, a bad message does not end the connection; [`Decoder`]
+//! describes how the next message is found.
 
 mod decoder;
 mod dictionary;

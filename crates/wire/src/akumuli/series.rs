@@ -2,20 +2,20 @@
 
 use super::error::MessageError;
 
-/// A series line, cut into its metrics and its tags, not looked at further.
+/// A series line, split into metrics and tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series<'a> {
-    /// One metric, or several between `|`.
+    /// One metric, or several separated by `|`.
     pub metrics: &'a [u8],
-    /// The tags, between blanks; not empty.
+    /// The tags, separated by blanks; not empty.
     pub tags: &'a [u8],
 }
 
 impl<'a> Series<'a> {
-    /// Cuts a series line that has no type byte and no ending.
+    /// Splits a series line without its type byte and ending.
     ///
     /// # Errors
-    /// `Series` where there is no metric or no tag, `Event` for an event's name.
+    /// `Series` without a metric or a tag, `Event` for the name of an event.
     #[inline]
     pub fn cut(line: &'a [u8]) -> Result<Self, MessageError> {
         let line = line.trim_ascii();
@@ -27,7 +27,7 @@ impl<'a> Series<'a> {
         Ok(Self { metrics, tags })
     }
 
-    /// The metrics in their order.
+    /// The metrics, in order.
     #[inline]
     pub fn metrics(&self) -> impl Iterator<Item = &'a [u8]> {
         self.metrics.split(|byte| *byte == b'|')
@@ -39,7 +39,7 @@ impl<'a> Series<'a> {
         self.metrics.iter().filter(|byte| **byte == b'|').count() + 1
     }
 
-    /// The tags in their order; `Series` for a word that is no `name=value`.
+    /// The tags, in order; `Series` for a word other than `name=value`.
     pub fn tags(&self) -> impl Iterator<Item = Result<(&'a [u8], &'a [u8]), MessageError>> {
         let words = self
             .tags

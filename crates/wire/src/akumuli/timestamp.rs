@@ -1,8 +1,8 @@
 //! Timestamps: nanoseconds since the epoch, or ISO 8601 in its basic form.
 //!
 //! `YYYYMMDDTHHMMSS` in UTC, with an optional fraction of one to nine digits
-//! behind a point or a comma. Both are rounded down to milliseconds; whether
-//! that lost anything is told, so that it can be counted.
+//! after a point or a comma. Both are rounded down to milliseconds; a lost
+//! fraction is reported so that it can be counted.
 
 const NANOSECONDS_OF_MS: u64 = 1_000_000;
 
@@ -11,7 +11,7 @@ const NANOSECONDS_OF_MS: u64 = 1_000_000;
 pub(super) struct Time {
     /// Milliseconds since the epoch, rounded down.
     pub(super) timestamp_ms: i64,
-    /// Whether it lay between two milliseconds.
+    /// Whether a fraction of a millisecond was dropped.
     pub(super) rounded: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn iso(text: &[u8]) -> Option<Time> {
     })
 }
 
-/// Digits alone that fit 64 bits.
+/// Digits only, at most 64 bits.
 #[inline]
 pub(super) fn whole(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 20 {
@@ -90,7 +90,7 @@ fn days_of(year: u64, month: u64) -> u64 {
 /// Days from the epoch to a date from 1970 on.
 fn days_before(year: u64, month: u64, day: u64) -> u64 {
     let last = year - 1;
-    // 477 leap days had been up to the end of 1969.
+    // There were 477 leap days up to the end of 1969.
     let leap_days = last / 4 - last / 100 + last / 400 - 477;
     let of_months: u64 = (1..month).map(|month| days_of(year, month)).sum();
     (year - 1970) * 365 + leap_days + of_months + day - 1

@@ -1,7 +1,7 @@
-//! From lines to samples of series.
+//! Delivers the samples of lines to an intake.
 //!
 //! A series line is a row of the intake and each of its metrics a field, so a
-//! row that came before is found by the bytes of its line alone.
+//! known row is found by the bytes of its line.
 
 use super::decoder::{Decoder, Row};
 use super::error::MessageError;
@@ -9,23 +9,23 @@ use super::series::Series;
 use crate::intake::{self, Intake, Moment, Reason, Slot};
 use crate::series_name::SeriesName;
 
-/// Reads the lines of one connection into an intake.
+/// Decodes the lines of one connection into an intake.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     decoder: Decoder,
     name: SeriesName,
-    /// A series line with a line break behind it, that it is no other's beginning.
+    /// A series line with a line break, so that it is not a prefix of another.
     raw: Vec<u8>,
 }
 
 impl Writer {
-    /// A connection that has sent nothing yet.
+    /// A new connection.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes one line without its ending, the one with this number. What is
-    /// wrong is told to the intake, once for each message.
+    /// Takes line `number` without its ending. Errors go to the intake, one per
+    /// message.
     #[inline]
     pub fn line(&mut self, line: &[u8], number: u32, intake: &mut impl Intake) {
         match self.decoder.line(line) {
@@ -35,17 +35,17 @@ impl Writer {
         }
     }
 
-    /// Bytes that the dictionary takes, about.
+    /// Approximate size of the dictionary in bytes.
     pub fn dictionary_bytes(&self) -> usize {
         self.decoder.dictionary().len_bytes()
     }
 
-    /// Refuses entries that would make the dictionary larger than this.
+    /// Sets the limit of the dictionary in bytes.
     pub fn limit_dictionary(&mut self, bytes_max: usize) {
         self.decoder.dictionary_mut().limit(bytes_max);
     }
 
-    /// Takes notice of a line that was thrown away because of its length.
+    /// Reports a line that was discarded because of its length.
     pub fn too_long(&mut self, number: u32, intake: &mut impl Intake) {
         self.decoder.lose();
         intake.refuse(number, Reason::Long, format_args!("the line is too long"));
@@ -113,7 +113,7 @@ fn learn(
     }
 }
 
-/// As it is counted.
+/// The reason, as counted in metrics.
 fn reason(error: MessageError) -> Reason {
     match error {
         MessageError::Timestamp => Reason::Timestamp,

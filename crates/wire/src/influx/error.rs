@@ -1,9 +1,9 @@
-//! What is wrong with a line, in InfluxDB's words where it has some.
+//! Errors of lines, with InfluxDB's texts where it has them.
 
 use crate::intake::Reason;
 use crate::series_name::NameError;
 
-/// Why a line is not taken.
+/// Why a line is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Bad {
     /// Nothing before the tags or the first space.
@@ -24,31 +24,31 @@ pub enum Bad {
     /// A field without a value.
     #[error("missing field value")]
     NoFieldValue,
-    /// A value that is none of the kinds there are.
+    /// A value of unknown type.
     #[error("invalid field value")]
     BadValue,
-    /// NaN or infinity, or a number that does not fit.
+    /// NaN, infinity, or a number out of range.
     #[error("invalid number")]
     BadNumber,
-    /// A text without its closing quote.
+    /// A string without its closing quote.
     #[error("unbalanced quotes")]
     OpenQuotes,
-    /// Something other than a time where it should stand.
+    /// An invalid timestamp.
     #[error("bad timestamp")]
     BadTimestamp,
-    /// A time that milliseconds cannot hold.
+    /// A time out of the range of milliseconds.
     #[error("time outside range")]
     TimeOutsideRange,
-    /// More bytes than a line may have.
+    /// The line is too long.
     #[error("a line is longer than {0} bytes")]
     TooLong(usize),
-    /// Tags that make no name of a series.
+    /// Tags that do not form a series name.
     #[error(transparent)]
     Name(#[from] NameError),
 }
 
 impl Bad {
-    /// As it is counted.
+    /// The reason, as counted in metrics.
     pub(super) fn reason(&self) -> Reason {
         match self {
             Self::BadValue | Self::BadNumber => Reason::Value,

@@ -1,13 +1,12 @@
-//! The measurement and tags of a line, taken apart.
+//! Parses the measurement and tags of a line.
 //!
-//! In a measurement a backslash before a comma or a space takes away their
-//! meaning, in the names and values of tags also before an equals sign; any
-//! other backslash is itself.
+//! A backslash escapes a comma or a space in a measurement, and also an equals
+//! sign in tag names and values; any other backslash is literal.
 
 use super::error::Bad;
 use std::ops::Range;
 
-/// A measurement and its tags, without their escapes.
+/// A measurement and its tags, unescaped.
 #[derive(Debug, Default)]
 pub(super) struct Key {
     bytes: Vec<u8>,
@@ -15,7 +14,7 @@ pub(super) struct Key {
     tags: Vec<(Range<usize>, Range<usize>)>,
 }
 
-/// Where the first of `ends` stands that no backslash comes before.
+/// Position of the first unescaped byte of `ends`.
 pub(super) fn end_of(text: &[u8], ends: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -31,13 +30,13 @@ pub(super) fn end_of(text: &[u8], ends: &[u8]) -> Option<usize> {
         if text[at] != b'\\' {
             return Some(at);
         }
-        // What follows a backslash is passed over; a line break never is.
+        // An escaped byte is skipped, but never a line break.
         at += 1 + usize::from(text.get(at + 1).is_some_and(|next| *next != b'\n'));
     }
 }
 
 impl Key {
-    /// Takes apart the text before the first space.
+    /// Parses the text before the first space.
     pub(super) fn read(&mut self, text: &[u8]) -> Result<(), Bad> {
         self.bytes.clear();
         self.tags.clear();
@@ -72,7 +71,7 @@ impl Key {
         &self.bytes[self.measurement.clone()]
     }
 
-    /// The tags in their order.
+    /// The tags, in order.
     pub(super) fn tags(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let tags = self.tags.iter();
         tags.map(|(name, value)| (&self.bytes[name.clone()], &self.bytes[value.clone()]))
@@ -85,7 +84,7 @@ impl Key {
     }
 }
 
-/// Writes `text` without the backslashes before one of `escaped`.
+/// Appends `text` without the backslashes before bytes of `escaped`.
 pub(super) fn unescape(text: &[u8], escaped: &[u8], out: &mut Vec<u8>) {
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {

@@ -1,15 +1,15 @@
-//! One line, from its bytes to samples.
+//! Decodes one line into samples.
 
 use super::error::Bad;
 use super::key::{end_of, unescape};
 use super::{Decoder, number};
 use crate::intake::{Intake, Moment, Row, Slot};
 
-/// Why the reading of a line stops.
+/// Why decoding a line stops.
 enum Stop {
-    /// Its end has not come.
+    /// The line is incomplete.
     Incomplete,
-    /// It is not taken.
+    /// The line is refused.
     Bad(Bad),
 }
 
@@ -20,8 +20,8 @@ impl From<Bad> for Stop {
 }
 
 impl Decoder {
-    /// Reads the line at the start of `text`; the number of its bytes with the
-    /// line break, or 0 where its end has not come.
+    /// Decodes the line at the start of `text`; returns its length with the line
+    /// break, or 0 if it is incomplete.
     #[inline]
     pub(super) fn line(&mut self, text: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
         match self.sample_line(text, is_end, intake) {
@@ -75,7 +75,7 @@ impl Decoder {
         }
         let (moment, end) = self.moment(text, at, is_end, intake.now_ms())?;
         if end > self.line_bytes_max {
-            // However it came: whole, or in pieces, where it is passed over.
+            // The same for a whole line and for one skipped in pieces.
             return Err(Bad::TooLong(self.line_bytes_max).into());
         }
         self.count_line();
@@ -87,8 +87,8 @@ impl Decoder {
         Ok(end)
     }
 
-    /// The row of a line that is not the expected one and the end of its
-    /// bytes, or the length of a line without samples.
+    /// The row of a line that is not the expected one and the end of its bytes,
+    /// or the length of a line without samples.
     fn row(
         &mut self,
         text: &[u8],
@@ -99,7 +99,7 @@ impl Decoder {
             .iter()
             .position(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
         match first.map(|at| (at, text[at])) {
-            // Blank so far.
+            // Blank so far, incomplete.
             None if is_end => return Ok(Err(text.len())),
             None => return Err(Stop::Incomplete),
             Some((at, b'\n')) => {
@@ -113,7 +113,7 @@ impl Decoder {
                 self.count_line();
                 return Ok(Err(end));
             }
-            // Indented: the row begins behind, so no other text is a row's start.
+            // Indented: the row must start at the first byte of the text.
             Some((at, _)) if at > 0 => return Ok(Err(at)),
             Some(_) => {}
         }
@@ -138,8 +138,8 @@ impl Decoder {
         Ok(Ok((row, end + 1)))
     }
 
-    /// The slot of a field that does not stand where it did before; none where
-    /// it may not be written, which is noted.
+    /// The slot of a field that is not at its expected place; `None` if it may not
+    /// be written, which is noted.
     fn slot(
         &mut self,
         row: Row,
@@ -154,7 +154,7 @@ impl Decoder {
         }
     }
 
-    /// The slot of a field that the row has not shown before.
+    /// The slot of a new field of the row.
     #[cold]
     fn learn(
         &mut self,
@@ -163,7 +163,7 @@ impl Decoder {
         field: &[u8],
         intake: &mut impl Intake,
     ) -> Result<Option<Slot>, Stop> {
-        // The row may be known for long and its parts be those of another.
+        // The row may be an old one and `self.key` that of another.
         self.key.read(&raw[..raw.len() - 1])?;
         self.metric.clear();
         self.metric.extend_from_slice(self.key.measurement());
@@ -179,7 +179,7 @@ impl Decoder {
         self.name.finish().map_err(Bad::from)?;
         match intake.learn(row, field, &self.name) {
             Ok(slot) => Ok(Some(slot)),
-            // Told of once the line is whole: until then it is read again.
+            // Reported once the line is complete: until then it is decoded again.
             Err(refused) => {
                 self.refused.push(refused);
                 Ok(None)
@@ -228,7 +228,7 @@ impl Decoder {
         Ok((self.timestamps.read(word)?, line_end))
     }
 
-    /// Waits for the end of a line, or refuses it and passes over it.
+    /// Waits for the end of a line, or refuses and skips it.
     #[cold]
     fn stopped(
         &mut self,
@@ -243,7 +243,7 @@ impl Decoder {
             (Stop::Bad(bad), Some(end)) => (bad, end),
             (Stop::Bad(bad), None) if is_end => (bad, text.len()),
             (Stop::Incomplete, _) if is_end => (Bad::OpenQuotes, end.unwrap_or(text.len())),
-            // The line is bad whatever comes, but its end must be seen.
+            // The line is bad in any case, but its end must be found.
             _ => return 0,
         };
         self.count_line();
@@ -257,10 +257,10 @@ impl Decoder {
     }
 }
 
-/// Bytes of a bad line that are shown.
+/// Bytes of a bad line in its error text.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// The name of the field at `at`, as it is written, and where its value begins.
+/// The name of the field at `at`, as written, and the start of its value.
 #[inline]
 fn field_name(text: &[u8], at: usize, is_end: bool) -> Result<(&[u8], usize), Stop> {
     let rest = &text[at.min(text.len())..];
@@ -283,7 +283,7 @@ fn field_name(text: &[u8], at: usize, is_end: bool) -> Result<(&[u8], usize), St
     }
 }
 
-/// Why a line ends before the value of a field.
+/// The error of a line that ends before a field value.
 #[cold]
 fn no_value(rest: &[u8]) -> Stop {
     match rest.first() {
@@ -298,7 +298,7 @@ fn unfinished(is_end: bool, bad: Bad) -> Stop {
     if is_end { bad.into() } else { Stop::Incomplete }
 }
 
-/// The value at `at`, none where it is a text, and where it ends.
+/// The value at `at`, `None` for a text, and its end.
 #[inline]
 fn field_value(text: &[u8], at: usize, is_end: bool) -> Result<(Option<f64>, usize), Stop> {
     match text.get(at) {
@@ -312,7 +312,7 @@ fn field_value(text: &[u8], at: usize, is_end: bool) -> Result<(Option<f64>, usi
             let read = number::read(&text[at..]);
             let end = read.as_ref().map_or(at, |(_, length)| at + length);
             let is_whole = matches!(text.get(end), Some(b',' | b' ' | b'\r' | b'\n'));
-            // What has been cut short may become another number, or one at all.
+            // A truncated value may turn into another number, or a valid one.
             if !is_whole && !is_end && number::reaches_end(&text[at..]) {
                 return Err(Stop::Incomplete);
             }
@@ -321,7 +321,7 @@ fn field_value(text: &[u8], at: usize, is_end: bool) -> Result<(Option<f64>, usi
     }
 }
 
-/// The bytes up to the closing quote and with it.
+/// The number of bytes up to and including the closing quote.
 fn quoted(text: &[u8]) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -329,7 +329,7 @@ fn quoted(text: &[u8]) -> Option<usize> {
         if text[at] == b'"' {
             return Some(at + 1);
         }
-        // What stands behind a backslash is passed over.
+        // Skips the escaped byte.
         at = (at + 2).min(text.len());
     }
 }

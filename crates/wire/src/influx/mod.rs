@@ -1,16 +1,16 @@
 //! InfluxDB line protocol: `measurement,tag=value field=1.5,other=2i timestamp`.
 //!
 //! Source: <https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/>.
-//! Each field is a series of its own, whose metric is `measurement_field` and
-//! whose labels are the tags. Integers, unsigned integers and booleans become
-//! floats; texts are counted and not stored. A line is taken whole or, where it
-//! does not follow the grammar, not at all; the lines around it are kept.
+//! Each field is a series, whose metric is `measurement_field` and whose labels
+//! are the tags. Integers, unsigned integers and booleans become floats; texts
+//! are counted and not stored. A line with a syntax error is refused as a whole;
+//! other lines are not affected.
 //!
-//! A line of a sender repeats what it sent before but for values and time, so
-//! the way of such a line is short: measurement and tags are compared as bytes
-//! with those of the row that is expected next, each field with the one that
-//! stood there, the timestamp with that of the line before. Nothing is
-//! allocated. Only new rows and fields are taken apart (`key`).
+//! Lines of a sender repeat except for values and time, so a repeated line takes a
+//! short path: measurement and tags are compared as bytes with the row expected
+//! next, each field with the one at the same place, the timestamp with that of the
+//! previous line. Nothing is allocated. Only new rows and fields are parsed
+//! (`key`).
 //!
 //! Tested by `tests.rs` and `fuzz/targets/influx.rs`.
 
@@ -30,18 +30,18 @@ use crate::series_name::SeriesName;
 use key::Key;
 use timestamp::Timestamps;
 
-/// Bytes of the longest line, its ending included, unless told otherwise.
+/// Default limit of a line in bytes, ending included.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Reads lines; keeps what is used again from line to line.
+/// Decodes lines; reuses its buffers.
 #[derive(Debug)]
 pub struct Decoder {
     timestamps: Timestamps,
-    /// A label of every series, beside its tags.
+    /// A label added to every series.
     label: Option<(Vec<u8>, Vec<u8>)>,
     line: u32,
     line_bytes_max: usize,
-    /// The rest of a line that is too long is being passed over.
+    /// The rest of a line that is too long is being skipped.
     is_skipping: bool,
     key: Key,
     name: SeriesName,
@@ -68,27 +68,26 @@ impl Decoder {
         }
     }
 
-    /// Gives every series this label beside its tags. Decoders with different
-    /// labels must not share an intake.
+    /// Adds this label to every series. Decoders with different labels must not
+    /// share an intake.
     #[must_use]
     pub fn with_label(mut self, name: &[u8], value: &[u8]) -> Self {
         self.label = Some((name.into(), value.into()));
         self
     }
 
-    /// Refuses lines of more bytes than this, which the caller's buffer must be
-    /// able to hold and one more.
+    /// Sets the longest line in bytes; the caller's buffer must hold one byte more.
     #[must_use]
     pub fn with_line_bytes_max(mut self, bytes: usize) -> Self {
         self.line_bytes_max = bytes;
         self
     }
 
-    /// Reads the lines in `text` that are complete, and the last one too where
-    /// `is_end` says that nothing follows it. The number of bytes read: the
-    /// caller brings the others again, with more behind them.
+    /// Decodes the complete lines of `text`, and the last one too if `is_end`.
+    /// Returns the number of bytes consumed: the caller passes the others again,
+    /// followed by more.
     ///
-    /// Linear in the bytes read.
+    /// Linear in the bytes consumed.
     pub fn decode(&mut self, text: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
         let mut at = 0;
         while at < text.len() {
@@ -100,9 +99,9 @@ impl Decoder {
         at
     }
 
-    /// Reads the line at the start of `text`, as [`Decoder::decode`] does; the
-    /// number of bytes read, or 0 where its end has not come. Blanks before a
-    /// line and pieces of one that is too long are read by steps of their own.
+    /// Decodes the line at the start of `text`, as [`Decoder::decode`] does; returns
+    /// the number of bytes consumed, or 0 if the line is incomplete. Blanks before a
+    /// line and pieces of one that is too long are separate steps.
     #[inline]
     pub fn step(&mut self, text: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
         if self.is_skipping {
@@ -114,12 +113,12 @@ impl Decoder {
         }
     }
 
-    /// The number of lines read, at most that of the largest `u32`.
+    /// The number of lines decoded, at most `u32::MAX`.
     pub fn lines(&self) -> u32 {
         self.line
     }
 
-    /// Passes over what is left of a line that is too long.
+    /// Skips the rest of a line that is too long.
     #[cold]
     fn pass_rest(&mut self, text: &[u8]) -> usize {
         let end = memchr::memchr(b'\n', text);
@@ -127,8 +126,8 @@ impl Decoder {
         end.map_or(text.len(), |end| end + 1)
     }
 
-    /// Refuses the line at the start of `text`, which does not end where it
-    /// should: a line break in it follows a quote that nothing closes.
+    /// Refuses the line at the start of `text`, which has no end: a line break
+    /// follows an unclosed quote.
     #[cold]
     fn pass_long(&mut self, text: &[u8], intake: &mut impl Intake) -> usize {
         self.count_line();
@@ -139,7 +138,7 @@ impl Decoder {
         end.unwrap_or(text.len())
     }
 
-    /// A connection may live for more lines than the number counts.
+    /// Saturates: a connection may send more lines than the counter holds.
     #[inline]
     fn count_line(&mut self) {
         self.line = self.line.saturating_add(1);

@@ -1,17 +1,17 @@
-//! The values of fields that are numbers or booleans.
+//! Numeric and boolean field values.
 
 use super::error::Bad;
 
-/// Ten to the power of the index, as far as floats hold it exactly.
+/// Powers of ten that floats hold exactly, by exponent.
 const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
-/// Digits that a float holds whatever they are.
+/// Any number of this many digits is exact in a float.
 const EXACT_DIGITS: usize = 15;
 
-/// The number or boolean at the start of `text` and the number of its bytes.
-/// What follows it is for the caller to check.
+/// The number or boolean at the start of `text` and its length. The caller checks
+/// what follows.
 #[inline]
 pub(super) fn read(text: &[u8]) -> Result<(f64, usize), Bad> {
     let sign = usize::from(text.first() == Some(&b'-'));
@@ -21,10 +21,10 @@ pub(super) fn read(text: &[u8]) -> Result<(f64, usize), Bad> {
         return read_slowly(text);
     }
     let value = match text.get(end) {
-        // Fifteen digits fit; there is no negative zero among integers.
+        // Fifteen digits are exact; integers have no negative zero.
         Some(b'i') if sign == 0 => return Ok((whole as f64, end + 1)),
         Some(b'i') => return Ok((-(whole as i64) as f64, end + 1)),
-        // A minus sign before an unsigned number is a mistake.
+        // An unsigned number must not have a minus sign.
         Some(b'u') if sign == 0 => return Ok((whole as f64, end + 1)),
         Some(b'.') => {
             let (mantissa, fraction_end) = digits(text, end + 1, whole);
@@ -45,7 +45,7 @@ pub(super) fn read(text: &[u8]) -> Result<(f64, usize), Bad> {
     Ok((signed(value, sign), end))
 }
 
-/// A number with a point that has many digits or an exponent.
+/// A number with many digits or an exponent.
 fn read_long(text: &[u8]) -> Result<(f64, usize), Bad> {
     match fast_float2::parse_partial::<f64, _>(text) {
         Ok((value, end)) if value.is_finite() => Ok((value, end)),
@@ -58,8 +58,8 @@ fn signed(value: f64, sign: usize) -> f64 {
     if sign == 0 { value } else { -value }
 }
 
-/// Reads on with the digits from `at`; the number, which wraps where it is
-/// long, and where they end.
+/// Appends the digits from `at` to the number, which may wrap; returns it and
+/// the end of the digits.
 #[inline]
 fn digits(text: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
     while let Some(&byte) = text.get(at) {
@@ -73,7 +73,7 @@ fn digits(text: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
     (number, at)
 }
 
-/// Whether the word at the start of `text` may go on behind it.
+/// Whether the word at the start of `text` may continue past its end.
 #[cold]
 pub(super) fn reaches_end(text: &[u8]) -> bool {
     word_end(text).is_none()
@@ -84,7 +84,7 @@ fn word_end(text: &[u8]) -> Option<usize> {
     text.iter().position(is_end)
 }
 
-/// Long numbers, exponents, booleans and what is none of them.
+/// Long numbers, exponents, booleans and invalid values.
 #[cold]
 fn read_slowly(text: &[u8]) -> Result<(f64, usize), Bad> {
     let end = word_end(text).unwrap_or(text.len());

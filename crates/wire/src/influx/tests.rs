@@ -172,7 +172,7 @@ fn bad_lines_are_refused_in_words_and_the_others_kept() {
         ("m v=1 12a", "bad timestamp"),
         ("m v=1 1 2", "bad timestamp"),
         ("m v=1 99999999999999999999", "time outside range"),
-        ("m,a=1,a=2 v=1", "the label \"a\" is there twice"),
+        ("m,a=1,a=2 v=1", "duplicate label \"a\""),
     ] {
         assert_eq!(
             refusal(line),
@@ -190,7 +190,7 @@ fn rows_are_found_in_any_order() {
     for number in [0, 1, 2, 0, 2, 1, 1, 0, 2, 2] {
         text.push_str(&format!("m,t={number} a={number},b=1 {number}\n"));
     }
-    // A line that begins like a known one inside a text, and one that is bad.
+    // A text that contains the start of a known line, and a bad line.
     text.push_str("m,t=0 s=\"x\nm,t=1 a=9 9\n\",a=5 5\n m,t=1 a=6 6\n\nm,t=2 a=x 7\nm,t=1 a=8 8\n");
     let mut decoder = Decoder::new(Precision::Milliseconds);
     let collected = decode_with(&mut decoder, &text);
@@ -232,7 +232,7 @@ fn a_refused_field_is_told_of_once_however_often_its_line_is_looked_at() {
         assert_eq!(read, text.len());
         assert_eq!(intake.lines(), ["closed_w@1=2", "open_v@1=3"], "{step}");
         let refused: Vec<_> = intake.refused.iter().map(|r| (r.0, r.1)).collect();
-        // Of a line that is not taken nothing else is told.
+        // A refused line reports nothing else.
         let expected = [(1, Reason::Permission), (3, Reason::Value)];
         assert_eq!(refused, expected, "{step}");
     }

@@ -1,4 +1,4 @@
-//! Timestamps of lines: whole numbers in the unit that the request names.
+//! Timestamps of lines: integers in the unit of the request.
 
 use super::error::Bad;
 use crate::intake::Moment;
@@ -6,7 +6,7 @@ use crate::intake::Moment;
 /// The unit of the timestamps of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// `ns` or `n`: nanoseconds, where nothing else is said.
+    /// `ns` or `n`: nanoseconds, the default.
     #[default]
     Nanoseconds,
     /// `us` or `u`: microseconds.
@@ -22,7 +22,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Reads the name of a unit as InfluxDB's clients spell it.
+    /// Parses a unit as InfluxDB's clients spell it.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "ns" | "n" | "" => Self::Nanoseconds,
@@ -35,7 +35,7 @@ impl Precision {
         })
     }
 
-    /// The name that [`Precision::parse`] reads.
+    /// The name accepted by [`Precision::parse`].
     pub const fn name(self) -> &'static str {
         match self {
             Self::Nanoseconds => "ns",
@@ -62,7 +62,7 @@ impl Precision {
     }
 }
 
-/// Reads timestamps; knows the last one, since neighbours often have the same.
+/// Parses timestamps; caches the last one, as neighbouring lines often share it.
 #[derive(Debug)]
 pub(super) struct Timestamps {
     precision: Precision,
@@ -82,7 +82,7 @@ impl Timestamps {
         }
     }
 
-    /// The moment that `word`, all of it, says.
+    /// The time given by all of `word`.
     #[inline]
     pub(super) fn read(&mut self, word: &[u8]) -> Result<Moment, Bad> {
         if *word == *self.last {

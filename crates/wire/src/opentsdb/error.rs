@@ -1,14 +1,14 @@
-//! Why a point is refused, in OpenTSDB's words.
+//! Errors of points, with OpenTSDB's texts.
 
 use crate::intake::Reason;
 
-/// Why one point is refused.
+/// Why a point is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointError {
     /// A line with fewer words than a point has.
     #[error("not enough arguments (need least 4, got {0})")]
     TooFewWords(usize),
-    /// `null`, or something that is no object.
+    /// `null`, or not an object.
     #[error("no datapoint")]
     NoPoint,
     /// No metric.
@@ -20,31 +20,31 @@ pub enum PointError {
     /// No tags.
     #[error("Missing tags")]
     NoTags,
-    /// A timestamp of zero, before it or beyond the year 2286.
+    /// A timestamp that is not positive, or after the year 2286.
     #[error("invalid timestamp: {0}")]
     Timestamp(String),
-    /// A timestamp that is no number.
+    /// A timestamp that is not a number.
     #[error("Invalid character in timestamp {0}")]
     TimestampSyntax(String),
-    /// A value that is no number.
+    /// A value that is not a number.
     #[error("For input string: \"{0}\"")]
     ValueSyntax(String),
     /// NaN, infinity, or a number that overflows to it.
     #[error("value is NaN or Infinite: {0}")]
     NotFinite(String),
-    /// A tag that is no `name=value`.
+    /// A tag other than `name=value`.
     #[error("invalid tag: {0}")]
     Tag(String),
     /// The same tag twice with two values.
     #[error("duplicate tag: {0}")]
     DuplicateTag(String),
-    /// A name that no series may have.
+    /// An invalid series name.
     #[error("{0}")]
     Name(crate::series_name::NameError),
 }
 
 impl PointError {
-    /// What OpenTSDB says before it on a telnet connection.
+    /// The text that OpenTSDB puts before it on a telnet connection.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::TimestampSyntax(_) | Self::ValueSyntax(_) => "invalid value",
@@ -52,7 +52,7 @@ impl PointError {
         }
     }
 
-    /// As it is counted.
+    /// The reason, as counted in metrics.
     pub fn reason(&self) -> Reason {
         match self {
             Self::TooFewWords(_) | Self::NoPoint => Reason::Syntax,
@@ -63,10 +63,10 @@ impl PointError {
     }
 }
 
-/// At most so many bytes of a sender's own text stand in an error.
+/// Most bytes of a sender's text in an error.
 const QUOTED_BYTES_MAX: usize = 128;
 
-/// A sender's text as it stands in an error: cut, and without control characters.
+/// A sender's text in an error: truncated, without control characters.
 pub(super) fn quoted(text: &[u8]) -> String {
     let cut = &text[..text.len().min(QUOTED_BYTES_MAX)];
     let text = String::from_utf8_lossy(cut);

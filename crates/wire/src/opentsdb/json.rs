@@ -1,9 +1,8 @@
 //! The body of OpenTSDB's `/api/put`: a point or an array of points.
 //!
-//! Points are first cut apart, so that each can be refused alone and told of
-//! in the sender's own words. Metric and tags are compared as the JSON they
-//! came as; only those of a new series are read. Numbers may stand in quotes,
-//! as OpenTSDB takes them.
+//! The body is first split into points, so that each can be refused alone and
+//! quoted as it was sent. Metric and tags are compared as raw JSON; only those of
+//! a new series are parsed. Numbers may be quoted, as in OpenTSDB.
 //!
 //! Tested below and by the fuzz target `opentsdb_json`.
 
@@ -18,10 +17,10 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Bytes of tags in JSON: the labels of a series, each byte written as `\u0061`.
+/// Bytes of tags in JSON: the labels of a series with each byte as `\u0061`.
 const TAGS_BYTES_MAX: usize = 8 * LABEL_BYTES_MAX;
 
-/// A point as it stands in the body.
+/// A point of the body, unparsed.
 #[derive(Deserialize)]
 struct Point<'a> {
     #[serde(borrow)]
@@ -34,10 +33,10 @@ struct Point<'a> {
     tags: Option<&'a RawValue>,
 }
 
-/// Cuts a body into its points, in their order.
+/// Splits a body into its points, in order.
 ///
 /// # Errors
-/// A body that is no JSON, or neither an object nor an array.
+/// The body is not JSON, or neither an object nor an array.
 pub fn points(body: &[u8]) -> Result<Vec<&RawValue>, serde_json::Error> {
     match body.trim_ascii_start().first() {
         Some(b'[') => serde_json::from_slice(body),
@@ -46,15 +45,15 @@ pub fn points(body: &[u8]) -> Result<Vec<&RawValue>, serde_json::Error> {
     }
 }
 
-/// Bytes of memory, about, that [`points`] takes beside the body: every point
-/// but the first has a comma before it.
+/// Approximate memory of [`points`] in bytes, beside the body: every point but
+/// the first follows a comma.
 pub fn weight(body: &[u8]) -> usize {
     let commas = memchr::memchr_iter(b',', body).count();
     commas.saturating_mul(size_of::<&RawValue>())
 }
 
-/// Brings one point to `intake` as line `line`. What is wrong with it is told
-/// to the intake in the words of `details`.
+/// Delivers one point to `intake` as line `line`. Errors go to the intake with the
+/// text of `details`.
 pub fn put(writer: &mut Writer, point: &RawValue, line: u32, intake: &mut impl Intake) {
     if let Err(error) = try_put(writer, point, line, intake) {
         intake.refuse(line, error.reason(), format_args!("{}", in_details(&error)));
@@ -90,7 +89,7 @@ fn try_put(
     )
 }
 
-/// Reads the name of a series that is new.
+/// Parses the name of a new series.
 fn named(
     name: &mut SeriesName,
     metric: Option<&RawValue>,
@@ -116,7 +115,7 @@ fn named(
     Ok(())
 }
 
-/// A string without its quotes; anything else as it stands.
+/// A string without its quotes; anything else unchanged.
 fn text(raw: &RawValue) -> Cow<'_, str> {
     let json = raw.get();
     let inner = json
@@ -124,14 +123,14 @@ fn text(raw: &RawValue) -> Cow<'_, str> {
         .and_then(|json| json.strip_suffix('"'));
     match inner {
         Some(plain) if !plain.contains('\\') => Cow::Borrowed(plain),
-        // It was checked to be JSON, so this reads it.
+        // Valid JSON, so this cannot fail.
         Some(_) => Cow::Owned(serde_json::from_str(json).unwrap_or_default()),
         None if json == "null" => Cow::Borrowed(""),
         None => Cow::Borrowed(json),
     }
 }
 
-/// What OpenTSDB says under `error` of a point.
+/// OpenTSDB's text for the `error` of a point.
 fn in_details(error: &PointError) -> Cow<'static, str> {
     match error {
         PointError::NoPoint => "Unexpected null datapoint encountered in set.".into(),

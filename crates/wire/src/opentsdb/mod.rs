@@ -1,13 +1,13 @@
-//! OpenTSDB's two ways of sending: telnet-style lines and JSON over HTTP.
+//! OpenTSDB's two write protocols: telnet-style lines and JSON over HTTP.
 //!
-//! [`telnet`] reads one line (`put METRIC TIMESTAMP VALUE TAG=VALUE...`),
+//! [`telnet`] parses one line (`put METRIC TIMESTAMP VALUE TAG=VALUE...`),
 //! [`json`] the body of `/api/put`. Both give the same points and the same
-//! errors, in OpenTSDB's own words, because senders log and match them.
+//! errors, with OpenTSDB's texts, because senders log and match them.
 //!
-//! Taken from the documentation of OpenTSDB 2.4 and checked against what its
-//! senders (collectd, netdata, tcollector) write. Where Latewood takes more
-//! than OpenTSDB: any character in names but blanks and `=`, any number of
-//! tags, none at all over HTTP excepted, values in full double precision.
+//! Written from the documentation of OpenTSDB 2.4 and checked against its senders
+//! (collectd, netdata, tcollector). Latewood accepts more than OpenTSDB: any
+//! character in names except blanks and `=`, any number of tags (at least one
+//! over HTTP), values in full double precision.
 
 mod error;
 pub mod json;

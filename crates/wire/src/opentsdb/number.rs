@@ -1,15 +1,15 @@
-//! Timestamps and values as OpenTSDB reads them.
+//! Timestamps and values as OpenTSDB parses them.
 //!
-//! A timestamp is a positive whole number: seconds below 2^32, milliseconds
-//! from there to 9999999999999. A point may stand before the milliseconds
-//! (`1356998400.500`); OpenTSDB drops it and reads `1356998400.5` as another
-//! time, so one to three digits behind it are read here as what they say.
+//! A timestamp is a positive integer: seconds below 2^32, milliseconds from there
+//! to 9999999999999. A point may precede the milliseconds (`1356998400.500`).
+//! OpenTSDB drops it and takes `1356998400.5` for another time; here one to three
+//! digits after it are a fraction of a second.
 
 use super::error::{PointError, quoted};
 
-/// Milliseconds of 2286-11-20, where OpenTSDB's range ends.
+/// 2286-11-20 in milliseconds, the end of OpenTSDB's range.
 const TIMESTAMP_MS_MAX: i64 = 9_999_999_999_999;
-/// Where seconds end and milliseconds begin.
+/// Numbers below are seconds, others milliseconds.
 const SECONDS_END: i64 = 1 << 32;
 
 /// Milliseconds since the epoch.
@@ -47,7 +47,7 @@ pub(super) fn timestamp_ms(text: &[u8]) -> Result<i64, PointError> {
     }
 }
 
-/// A finite number: digits, a point, an exponent.
+/// A finite number: digits, optional point and exponent.
 #[inline]
 pub(super) fn value(text: &[u8]) -> Result<f64, PointError> {
     if text.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn value(text: &[u8]) -> Result<f64, PointError> {
     }
 }
 
-/// Digits alone, as many as an `i64` holds for certain.
+/// Digits only, few enough for an `i64`.
 #[inline]
 fn whole(digits: &[u8]) -> Option<i64> {
     if digits.is_empty() || digits.len() > 18 {

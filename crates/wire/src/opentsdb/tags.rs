@@ -1,8 +1,8 @@
-//! The tags of a telnet line: `name=value` between blanks.
+//! The tags of a telnet line: `name=value`, separated by blanks.
 
 use super::error::{PointError, quoted};
 
-/// The pairs in `text`, in its order. What is wrong with one ends it with an error.
+/// The pairs of `text`, in order; ends with an error at the first bad one.
 pub fn tags(text: &[u8]) -> impl Iterator<Item = Result<(&[u8], &[u8]), PointError>> {
     let words = text
         .split(|byte| *byte == b' ')

@@ -1,9 +1,9 @@
 //! One line of OpenTSDB's telnet protocol.
 //!
-//! `put METRIC TIMESTAMP VALUE TAG=VALUE...`, words between blanks. A good
-//! `put` has no answer; what is wrong with one is answered in one line, and
-//! the connection goes on. Tags are looked at only when a series is new
-//! ([`super::tags()`]): `series` names it before that, byte for byte as it came.
+//! `put METRIC TIMESTAMP VALUE TAG=VALUE...`, words separated by blanks. A valid
+//! `put` has no reply; an error is one line, and the connection continues. Tags are
+//! parsed only for a new series ([`super::tags()`]); until then the raw bytes
+//! identify it.
 //!
 //! Tested below and by the fuzz target `opentsdb_telnet`.
 
@@ -11,22 +11,22 @@ use super::error::PointError;
 use super::number;
 use crate::intake::Reason;
 
-/// What a line asks for.
+/// A command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Request<'a> {
     /// A sample.
     Put(Put<'a>),
-    /// Who answers.
+    /// The version.
     Version,
     /// Counters.
     Stats,
     /// The list of commands.
     Help,
-    /// To close the connection.
+    /// Close the connection.
     Exit,
-    /// Nothing: an empty line.
+    /// An empty line.
     Blank,
-    /// A command that is not there.
+    /// An unknown command.
     Unknown(&'a [u8]),
 }
 
@@ -39,14 +39,14 @@ pub struct Put<'a> {
     pub timestamp_ms: i64,
     /// Finite.
     pub value: f64,
-    /// What stands behind the value, for [`super::tags()`]; not empty.
+    /// The text after the value, for [`super::tags()`]; not empty.
     pub tags: &'a [u8],
 }
 
-/// Reads one line without its ending.
+/// Parses one line without its ending.
 ///
 /// # Errors
-/// What is wrong with a `put`.
+/// An invalid `put`.
 #[inline]
 pub fn parse(line: &[u8]) -> Result<Request<'_>, PointError> {
     let (command, rest) = word(line);
@@ -61,11 +61,11 @@ pub fn parse(line: &[u8]) -> Result<Request<'_>, PointError> {
     }
 }
 
-/// Appends the answer to a `put` that was refused: the reason and the text
-/// that an intake was given, by [`super::refuse`] or by itself.
+/// Appends the reply to a refused `put`: the reason and text that the intake
+/// received from [`super::refuse`] or gave itself.
 pub fn append_refusal(out: &mut Vec<u8>, reason: Reason, text: &str) {
     use Reason::{Name, Syntax, Timestamp, Value};
-    // What this crate refused says itself what kind it is.
+    // Refusals of this crate already begin with their kind.
     let kind = match reason {
         Syntax | Name | Value | Timestamp => "",
         _ => "illegal argument: ",
@@ -73,7 +73,7 @@ pub fn append_refusal(out: &mut Vec<u8>, reason: Reason, text: &str) {
     out.extend_from_slice(format!("put: {kind}{text}\n").as_bytes());
 }
 
-/// Appends the answer to a command that is not there.
+/// Appends the reply to an unknown command.
 pub fn append_unknown(out: &mut Vec<u8>, command: &[u8]) {
     out.extend_from_slice(b"unknown command: ");
     out.extend_from_slice(super::error::quoted(command).as_bytes());
@@ -99,7 +99,7 @@ fn put(rest: &[u8]) -> Result<Put<'_>, PointError> {
     })
 }
 
-/// The first word, and what follows it. Blanks before it are passed over.
+/// The first word and the rest; leading blanks are skipped.
 #[inline]
 fn word(line: &[u8]) -> (&[u8], &[u8]) {
     let blanks = line.iter().take_while(|byte| **byte == b' ').count();

@@ -1,7 +1,7 @@
-//! From points to samples of series.
+//! Delivers points to an intake.
 //!
-//! A point's metric and tags, byte for byte as they came, are a row of the
-//! intake with one field. Its tags are taken apart only where that is new.
+//! The raw bytes of a point's metric and tags are a row of the intake with one
+//! field. Tags are parsed only for a new row.
 
 use super::error::PointError;
 use super::tags::tags;
@@ -9,7 +9,7 @@ use super::telnet::Put;
 use crate::intake::{Intake, Moment, Row, Slot};
 use crate::series_name::{NameError, SeriesName};
 
-/// Brings points to an intake; its memory is used again from point to point.
+/// Delivers points to an intake; reuses its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Writer {
     raw: Vec<u8>,
@@ -17,13 +17,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Nothing was brought yet.
+    /// A new writer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Brings the sample of a telnet line. What is wrong with its name is told
-    /// to the intake.
+    /// Delivers the sample of a telnet line. Errors of its name go to the intake.
     #[inline]
     pub fn put(&mut self, put: &Put<'_>, line: u32, intake: &mut impl Intake) {
         let sample = (put.timestamp_ms, put.value);
@@ -35,8 +34,8 @@ impl Writer {
         }
     }
 
-    /// Brings a sample, timestamp and value, of the series that `parts` tell
-    /// apart; `name` reads the name of one that is new.
+    /// Delivers a sample (timestamp and value) of the series identified by `parts`;
+    /// `name` parses the name of a new one.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -82,11 +81,11 @@ impl Writer {
     }
 }
 
-/// Reads the name of a series of telnet lines that is new.
+/// Parses the name of a new series of telnet lines.
 #[cold]
 fn named(name: &mut SeriesName, put: &Put<'_>) -> Result<(), PointError> {
     let mut pairs = tags(put.tags).collect::<Result<Vec<_>, _>>()?;
-    // The same tag with the same value again is no error.
+    // Repeating a tag with the same value is allowed.
     pairs.sort_unstable();
     pairs.dedup();
     name.begin(put.metric);
@@ -105,7 +104,7 @@ fn name_error(error: NameError) -> PointError {
     }
 }
 
-/// Tells the intake what is wrong with a telnet line, for [`super::telnet::append_refusal`].
+/// Reports the error of a telnet line to the intake, for [`super::telnet::append_refusal`].
 #[cold]
 pub fn refuse(intake: &mut impl Intake, line: u32, error: &PointError) {
     intake.refuse(

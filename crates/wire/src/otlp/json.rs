@@ -1,9 +1,8 @@
-//! Requests written as JSON.
+//! Requests in JSON.
 //!
-//! The messages of `opentelemetry-proto` read themselves, all but a metric:
-//! they take one whose data they cannot read for one without data, so that
-//! its points would be lost and nobody told. Metrics are read here, and what
-//! leads to them.
+//! The messages of `opentelemetry-proto` deserialise themselves, except metrics:
+//! they would take a metric with unreadable data for one without data and lose
+//! its points silently. Metrics and the messages that contain them are read here.
 
 use super::shown;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -14,10 +13,10 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
-/// Reads a request.
+/// Parses a request.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The first error and its position.
 pub(super) fn read(body: &[u8]) -> Result<ExportMetricsServiceRequest, String> {
     let request: Request = serde_json::from_slice(body).map_err(|error| error.to_string())?;
     let resource_metrics = request.resource_metrics.into_iter();
@@ -71,7 +70,7 @@ impl OfScope {
 
 struct OfMetric(Metric);
 
-/// What a metric may have.
+/// The fields of a metric.
 #[derive(serde::Deserialize)]
 #[serde(rename_all = "camelCase", field_identifier)]
 enum Field {
@@ -125,7 +124,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 }
 
-/// Reads the data of a metric, which it has once; `null` is none.
+/// Reads the data of a metric, which may occur once; `null` means no data.
 fn data<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     metric: &mut Metric,
     fields: &mut A,
@@ -136,7 +135,7 @@ fn data<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
         Err(error) => return Err(wrong(metric, &error)),
     };
     if given.is_some() && metric.data.is_some() {
-        return Err(wrong(metric, &"data of one kind is enough"));
+        return Err(wrong(metric, &"more than one kind of data"));
     }
     if let Some(given) = given {
         metric.data = Some(kind(given));
@@ -144,8 +143,8 @@ fn data<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
     Ok(())
 }
 
-/// An error that names the metric, where its name stands before its data, as
-/// it mostly does.
+/// An error that names the metric, if its name precedes its data, as it usually
+/// does.
 #[cold]
 fn wrong<E: Error>(metric: &Metric, why: &dyn fmt::Display) -> E {
     match shown(&metric.name) {

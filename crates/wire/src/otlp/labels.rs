@@ -1,11 +1,11 @@
-//! Labels out of attributes.
+//! Labels from attributes.
 //!
-//! A label is called as its attribute, dots and all. Of the same name, the
-//! attribute of the data point wins over that of the resource. The name of the
-//! instrumentation scope is `otel.scope.name`, unless it is empty or an
-//! attribute is called so. Texts are taken as they are, numbers and truth
-//! values as they are written in JSON, bytes in hexadecimal; lists and maps as
-//! JSON. An attribute without a value, or with an empty text, is no label.
+//! A label has the name of its attribute, dots included. An attribute of the data
+//! point overrides one of the resource. The name of the instrumentation scope is
+//! the label `otel.scope.name`, unless it is empty or an attribute has that name.
+//! Strings are used as they are, numbers and booleans as in JSON, bytes in
+//! hexadecimal, lists and maps as JSON. An attribute without a value, or with an
+//! empty string, makes no label.
 
 use crate::series_name::{METRIC, SeriesName};
 use latewood_model::limits::LABEL_BYTES_MAX;
@@ -16,18 +16,18 @@ use std::fmt::Write;
 
 /// The label of the instrumentation scope's name.
 const SCOPE: &str = "otel.scope.name";
-/// How deep lists and maps are written out; deeper ones are `null`.
+/// Nesting depth of lists and maps; deeper ones are written as `null`.
 const DEPTH_MAX: usize = 8;
 
-/// Where a data point comes from.
+/// The origin of a data point.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin<'a> {
     pub(super) resource: &'a [KeyValue],
     pub(super) scope: &'a str,
 }
 
-/// Puts together the name of a series: a metric, attributes, and one more label
-/// (`le`, `quantile`), which wins over all.
+/// Builds the name of a series from a metric, attributes, and one more label
+/// (`le`, `quantile`), which overrides all others.
 pub(super) fn name(
     name: &mut SeriesName,
     metric: &str,
@@ -75,9 +75,9 @@ pub(super) fn append_value(out: &mut String, value: Option<&AnyValue>) {
     append(out, value, true, DEPTH_MAX);
 }
 
-/// Appends a value as text; as JSON but for texts that are a label whole.
+/// Appends a value as JSON, except for a string that is the whole label.
 fn append(out: &mut String, value: Option<&AnyValue>, is_whole: bool, depth: usize) {
-    // Too long for a label, whatever follows: numbers grow much when written out.
+    // Already too long for a label.
     if out.len() > LABEL_BYTES_MAX {
         return;
     }

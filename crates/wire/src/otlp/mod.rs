@@ -1,13 +1,11 @@
-//! OTLP metrics: what an OpenTelemetry SDK or collector exports.
+//! OTLP metrics, as exported by OpenTelemetry SDKs and collectors.
 //!
 //! The messages are those of the `opentelemetry-proto` crate, as protobuf or
-//! as JSON. A data point becomes one sample, or several: a histogram one for
-//! each bucket and its sum and count, a summary one for each quantile. The
-//! rules by which attributes become labels stand in `labels` and in
-//! `docs/protocols.md`.
+//! JSON. A data point becomes one sample or several: a histogram one for each
+//! bucket and for its sum and count, a summary one for each quantile. `labels` and
+//! `docs/protocols.md` describe how attributes become labels.
 //!
-//! Each data point that cannot be kept is counted, for the partial success of
-//! the answer. Tested by `tests.rs` and the fuzz target `otlp`.
+//! Refused data points are counted, for the partial success of the response. Tested by `tests.rs` and the fuzz target `otlp`.
 
 mod json;
 mod labels;
@@ -25,16 +23,16 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{
 };
 use prost::Message;
 
-/// Bytes of a metric's name that stand in a refusal.
+/// Bytes of a metric name in an error text.
 const SHOWN_BYTES_MAX: usize = 200;
 
-/// A metric's name for a refusal. A thousand of these are kept, and a name may
-/// be as long as a body.
+/// A metric name for an error text: truncated, since a thousand texts are kept and
+/// a name may be as long as a body.
 fn shown(name: &str) -> &str {
     &name[..name.floor_char_boundary(SHOWN_BYTES_MAX)]
 }
 
-/// How messages are written.
+/// The encoding of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// `application/x-protobuf`.
@@ -43,25 +41,25 @@ pub enum Encoding {
     Json,
 }
 
-/// Reads a request. Its memory may be many times that of its body: see [`weight()`].
+/// Parses a request, which may take many times the memory of its body: see [`weight()`].
 ///
 /// # Errors
-/// What is wrong with the message.
+/// The first error in the message.
 pub fn read(encoding: Encoding, body: &[u8]) -> Result<ExportMetricsServiceRequest, String> {
     match encoding {
         Encoding::Protobuf => {
             ExportMetricsServiceRequest::decode(body).map_err(|error| error.to_string())
         }
-        // An array would be taken for the fields of a request in their order, and
-        // an empty one for a request about nothing.
+        // serde would take an array for the fields of a request in order, and an
+        // empty one for an empty request.
         Encoding::Json if body.trim_ascii_start().first() == Some(&b'[') => {
-            Err("a request is an object, not an array".to_owned())
+            Err("a request must be an object, not an array".to_owned())
         }
         Encoding::Json => json::read(body),
     }
 }
 
-/// The answer to a request of which some data points were refused, or none.
+/// The response to a request with this many refused data points.
 pub fn answer(encoding: Encoding, rejected: u64, why: &str) -> Vec<u8> {
     let partial = ExportMetricsPartialSuccess {
         rejected_data_points: i64::try_from(rejected).unwrap_or(i64::MAX),
@@ -84,7 +82,7 @@ pub fn answer(encoding: Encoding, rejected: u64, why: &str) -> Vec<u8> {
     }
 }
 
-/// `google.rpc.Status`, which stands in the body of an error.
+/// `google.rpc.Status`, the body of an error.
 #[derive(Clone, PartialEq, Message)]
 struct Status {
     #[prost(int32, tag = "1")]

@@ -1,10 +1,9 @@
 //! Data points to samples.
 //!
-//! What a data point is called is put together in bytes that tell it apart
-//! (`raw`); the labels are made only of one that is new. Sums are taken as they
-//! are sent: a cumulative one is a counter, of a delta one each sample is the
-//! change since the one before. Buckets of histograms are added up, as those
-//! of Prometheus are (`le`).
+//! A data point is identified by raw bytes (`raw`); labels are built only for a new
+//! one. Sums are stored as sent: a cumulative sum is a counter, each sample of a
+//! delta sum is the change since the previous one. Buckets of histograms are
+//! cumulative, as in Prometheus (`le`).
 
 use super::labels::{self, Origin};
 use super::raw::Raw;
@@ -19,30 +18,30 @@ use opentelemetry_proto::tonic::metrics::v1::{
     HistogramDataPoint, NumberDataPoint, SummaryDataPoint,
 };
 
-/// The flag of a data point that says its series has ended.
+/// The flag of a data point that marks the end of its series.
 const NO_RECORDED_VALUE: u32 = 1;
-/// The NaN by which Prometheus says that a series has ended.
+/// The NaN with which Prometheus marks the end of a series.
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 const NANOSECONDS_OF_MS: u64 = 1_000_000;
 
-/// Brings requests to an intake; its memory is used again.
+/// Delivers requests to an intake; reuses its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     name: SeriesName,
     raw: Raw,
     text: String,
-    /// The data point, counted from 1 over the whole request.
+    /// Number of the data point in the request, from 1.
     point: u32,
 }
 
-/// What all points of a metric have.
+/// The common part of all points of a metric.
 #[derive(Clone, Copy)]
 struct Metric<'a> {
     name: &'a str,
     origin: Origin<'a>,
 }
 
-/// One point on its way.
+/// The point at hand.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     metric: Metric<'a>,
@@ -53,13 +52,13 @@ struct Place<'a> {
 }
 
 impl Decoder {
-    /// Nothing was read yet.
+    /// A new decoder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Brings the samples of a request to `intake`, whose line numbers are
-    /// those of the data points, from 1.
+    /// Delivers the samples of a request to `intake`; its line numbers are those of
+    /// the data points, from 1.
     pub fn decode(&mut self, request: &ExportMetricsServiceRequest, intake: &mut impl Intake) {
         self.point = 0;
         self.raw.request();
@@ -115,14 +114,10 @@ impl Decoder {
     }
 
     fn number(&mut self, metric: Metric<'_>, point: &NumberDataPoint, intake: &mut impl Intake) {
-        let place = self.place(
-            metric,
-            &point.attributes,
-            point.time_unix_nano,
-            point.flags,
-            intake,
-        );
-        let Some(place) = place else { return };
+        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let Some(place) = self.place(metric, common, intake) else {
+            return;
+        };
         match point.value {
             Some(Value::AsDouble(value)) => self.sample(place, "", None, value, intake),
             Some(Value::AsInt(value)) => self.sample(place, "", None, value as f64, intake),
@@ -137,21 +132,17 @@ impl Decoder {
         point: &HistogramDataPoint,
         intake: &mut impl Intake,
     ) {
-        let place = self.place(
-            metric,
-            &point.attributes,
-            point.time_unix_nano,
-            point.flags,
-            intake,
-        );
-        let Some(place) = place else { return };
+        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let Some(place) = self.place(metric, common, intake) else {
+            return;
+        };
         let (bounds, counts) = (&point.explicit_bounds, &point.bucket_counts);
         if !counts.is_empty() && counts.len() != bounds.len() + 1 {
-            let text = "a histogram has not one bucket more than bounds";
+            let text = "a histogram must have one more bucket than bounds";
             return self.refuse(metric, Reason::Value, text, intake);
         }
         if !bounds.is_sorted_by(|a, b| a < b) {
-            let text = "the bounds of a histogram do not ascend";
+            let text = "histogram bounds must ascend";
             return self.refuse(metric, Reason::Value, text, intake);
         }
         let mut total = 0u64;
@@ -176,14 +167,10 @@ impl Decoder {
     }
 
     fn summary(&mut self, metric: Metric<'_>, point: &SummaryDataPoint, intake: &mut impl Intake) {
-        let place = self.place(
-            metric,
-            &point.attributes,
-            point.time_unix_nano,
-            point.flags,
-            intake,
-        );
-        let Some(place) = place else { return };
+        let common = (&point.attributes[..], point.time_unix_nano, point.flags);
+        let Some(place) = self.place(metric, common, intake) else {
+            return;
+        };
         for quantile in &point.quantile_values {
             let label = number_text(quantile.quantile);
             self.sample(
@@ -198,23 +185,18 @@ impl Decoder {
         self.sample(place, "_sum", None, point.sum, intake);
     }
 
-    /// Finds or remembers the row of a point; nothing where it has no time.
+    /// Finds or adds the row of a point with these attributes, time and flags; `None` if it has
+    /// no timestamp.
     fn place<'a>(
         &mut self,
         metric: Metric<'a>,
-        attributes: &'a [KeyValue],
-        time_unix_nano: u64,
-        flags: u32,
+        (attributes, time_unix_nano, flags): (&'a [KeyValue], u64, u32),
         intake: &mut impl Intake,
     ) -> Option<Place<'a>> {
         self.point = self.point.saturating_add(1);
         if time_unix_nano == 0 {
-            self.refuse(
-                metric,
-                Reason::Timestamp,
-                "a data point has no time",
-                intake,
-            );
+            let text = "a data point has no timestamp";
+            self.refuse(metric, Reason::Timestamp, text, intake);
             return None;
         }
         let row = match self.raw.point(metric.origin, attributes) {
@@ -237,7 +219,7 @@ impl Decoder {
         })
     }
 
-    /// Brings one sample of a point: of the metric with `suffix` behind it.
+    /// Delivers one sample of a point, of the metric name followed by `suffix`.
     fn sample(
         &mut self,
         place: Place<'_>,
@@ -263,7 +245,7 @@ impl Decoder {
         }
     }
 
-    /// The slot of a series that the row of a point has not shown before.
+    /// The slot of a new series of the row.
     #[cold]
     fn learn(
         &mut self,

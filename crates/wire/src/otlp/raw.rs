@@ -1,9 +1,8 @@
-//! The bytes that tell data points apart: resource, scope, metric, attributes.
+//! The bytes that identify data points: resource, scope, metric, attributes.
 //!
-//! Each level is written once for all that lies in it. Few bytes of a request
-//! may refer to many, as a point without attributes does to those of its
-//! resource: so both the bytes of a point and those of all points together are
-//! bounded, and nothing is looked up by more.
+//! Each level is written once for everything inside it. A few bytes of a request
+//! can refer to many, as a point without attributes does to those of its resource,
+//! so both the bytes of a point and those of all points together are bounded.
 
 use super::labels::{self, Origin};
 use crate::intake::{Reason, Refused};
@@ -11,20 +10,20 @@ use crate::series_name::NameError;
 use latewood_model::limits::{LABEL_BYTES_MAX, LABELS_MAX};
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 
-/// Bytes of one point: labels that are as long as they may be, and those of the
-/// resource that they take the place of.
+/// Bytes of one point: the longest labels, and those of the resource that they
+/// override.
 const POINT_BYTES_MAX: usize = 2 * LABEL_BYTES_MAX;
 /// Bytes of all points of one request together.
 const REQUEST_BYTES_MAX: u64 = 4 << 30;
 
-/// The bytes of the point at hand; their memory is used again.
+/// The bytes of the point at hand; reuses its memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Raw {
     bytes: Vec<u8>,
     resource_end: usize,
     scope_end: usize,
     metric_end: usize,
-    /// What was looked up or named in this request.
+    /// Bytes looked up or named in this request.
     spent: u64,
     text: String,
 }
@@ -38,7 +37,7 @@ impl Raw {
     /// Begins with a resource.
     pub(super) fn resource(&mut self, attributes: &[KeyValue]) {
         self.bytes.clear();
-        // Attributes may be called anything: their number says where they end.
+        // Attribute names are arbitrary: their number delimits them.
         let count = attributes.len() as u64;
         self.bytes.extend_from_slice(&count.to_le_bytes());
         self.append(attributes);
@@ -73,7 +72,7 @@ impl Raw {
         if self.bytes.len() > POINT_BYTES_MAX {
             return Err(NameError::TooLong.into());
         }
-        // With a delimiter hardly any row is the beginning of another.
+        // With a delimiter, a row is rarely a prefix of another.
         append_part(&mut self.bytes, &[0; 5]);
         self.spend()?;
         Ok(&self.bytes)
@@ -93,7 +92,7 @@ impl Raw {
         }
     }
 
-    /// Adds attributes as they came, not as labels, until there are too many.
+    /// Adds raw attributes, up to the limit.
     fn append(&mut self, attributes: &[KeyValue]) {
         for attribute in attributes {
             if self.bytes.len() > POINT_BYTES_MAX {
@@ -107,9 +106,9 @@ impl Raw {
     }
 }
 
-/// Adds a part with its length before it.
+/// Adds a part, preceded by its length.
 fn append_part(bytes: &mut Vec<u8>, part: &[u8]) {
-    // A body is shorter than 4 GiB by far.
+    // A body is far shorter than 4 GiB.
     bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
     bytes.extend_from_slice(part);
 }

@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 
-/// What a request in JSON gives, and the same one as protobuf.
+/// The samples of a JSON request, which must equal those of the same request in protobuf.
 fn take(json: &str) -> Collected {
     let request = read(Encoding::Json, json.as_bytes()).unwrap();
     let bytes = request.encode_to_vec();
@@ -19,7 +19,7 @@ fn take(json: &str) -> Collected {
     let mut intake = Collected::default();
     let mut decoder = Decoder::new();
     decoder.decode(&request, &mut intake);
-    // What was met is found again.
+    // Known rows are found again.
     let known = intake.keys.len();
     let samples = intake.samples.len();
     decoder.decode(&request, &mut intake);
@@ -222,8 +222,8 @@ fn hollow(attributes: usize, metrics: usize, points: usize) -> ExportMetricsServ
 
 #[test]
 fn attributes_are_not_gone_through_again_for_each_metric_and_point() {
-    // Of the size of a small body: if every metric or point went through the
-    // attributes, this would not end.
+    // A small body: reading the attributes for every metric or point would take
+    // forever.
     let mut intake = Collected::default();
     Decoder::new().decode(&hollow(200_000, 200_000, 0), &mut intake);
     assert_eq!(intake.refused, []);
@@ -277,7 +277,7 @@ fn long_names_and_values_are_refused_in_short_words() {
     assert!(intake.refused.iter().all(|(_, _, text)| text.len() < 300));
     assert_eq!(intake.refused[0].1, Reason::Name);
 
-    // A list of numbers takes much more room when it is written out.
+    // A list of numbers is much longer as text.
     let number = AnyValue {
         value: Some(any_value::Value::DoubleValue(f64::MIN_POSITIVE)),
     };
@@ -306,7 +306,7 @@ fn set_values(request: &mut ExportMetricsServiceRequest) {
     }
 }
 
-/// What is said of a metric in JSON with this data.
+/// The error for a JSON metric with this data.
 fn said_of(data: &str) -> String {
     let json = request(&format!(r#"{{"name":"temp",{data}}}"#));
     read(Encoding::Json, json.as_bytes()).unwrap_err()

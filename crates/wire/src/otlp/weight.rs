@@ -1,9 +1,9 @@
-//! How much memory a request takes once it is read.
+//! The memory that a request takes once it is parsed.
 //!
-//! A message that is there and empty takes two bytes on its way and up to
-//! hundreds in memory, so a small body could ask for any amount. What a request
-//! holds is counted before it is read: of protobuf each message by its type,
-//! of JSON by the signs that begin or part values, which is more than there is.
+//! An empty message takes two bytes on the wire and up to hundreds in memory, so a
+//! small body could take any amount. The weight is computed before parsing: for
+//! protobuf from the type of each message, for JSON from the number of opening
+//! brackets and commas, an upper bound.
 
 use super::Encoding;
 use crate::protobuf::{Fields, ProtobufError, Value};
@@ -15,20 +15,20 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use std::mem::size_of;
 
-/// Messages within messages that are read.
+/// Depth of nested messages.
 const DEPTH_MAX: usize = 100;
-/// Places of a list that holds anything.
+/// Capacity of a list that is not empty.
 const LIST_PLACES_MIN: usize = 4;
-/// A value of JSON that is kept until it is known what it is.
+/// A buffered JSON value.
 const JSON_VALUE_BYTES: usize = 32;
 
 /// A type of message.
 struct Kind {
-    /// Bytes of one, where it is not a part of another in place.
+    /// Bytes of one message, unless it is stored inline in another.
     bytes: usize,
-    /// Bytes for each byte of its numbers, beside those of texts.
+    /// Bytes per byte of its numbers.
     of_byte: usize,
-    /// The messages and texts in it that take memory, by field.
+    /// Its messages and strings that take memory, by field.
     parts: &'static [(u32, &'static Self)],
 }
 
@@ -84,7 +84,7 @@ static EXPONENTIAL: Kind = list(
         (11, &EXEMPLAR),
     ],
 );
-/// Numbers of a byte or more, each of which becomes one of eight.
+/// A packed number takes at least one byte and becomes eight.
 static BUCKETS: Kind = Kind {
     bytes: 0,
     of_byte: size_of::<u64>(),
@@ -104,11 +104,11 @@ static VALUE_IN_LIST: Kind = list(size_of::<AnyValue>(), VALUE.parts);
 static ATTRIBUTES: Kind = in_place(&[(1, &ATTRIBUTE)]);
 static TEXT: Kind = list(size_of::<String>(), &[]);
 
-/// Bytes of memory, about, that [`read`](super::read) takes for a request
-/// beside its body. One pass over the keys of the body, nothing is allocated.
+/// Approximate memory in bytes that [`read`](super::read) takes for a request,
+/// beside its body. One pass over the keys of the body, no allocation.
 ///
 /// # Errors
-/// A message that is none.
+/// An invalid message.
 pub fn weight(encoding: Encoding, body: &[u8]) -> Result<usize, String> {
     let of_parts = match encoding {
         Encoding::Protobuf => weigh(body, &REQUEST, 0).map_err(|error| error.to_string())?,
@@ -118,7 +118,7 @@ pub fn weight(encoding: Encoding, body: &[u8]) -> Result<usize, String> {
             (count(b'{') + count(b'[')) * largest + count(b',') * JSON_VALUE_BYTES
         }
     };
-    // Texts are copied.
+    // Strings are copied.
     Ok(body.len().saturating_add(of_parts))
 }
 
@@ -148,14 +148,14 @@ mod tests {
     use crate::otlp::read;
     use prost::Message;
 
-    /// A field of protobuf with bytes in it.
+    /// A protobuf field of bytes.
     fn field(number: u32, part: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         prost::encoding::bytes::encode(number, &part.to_vec(), &mut out);
         out
     }
 
-    /// A request with `part` inside messages of these fields.
+    /// A request with `part` nested in messages of these fields.
     fn nested(path: &[u32], part: &[u8]) -> Vec<u8> {
         let inner_first = path.iter().rev();
         inner_first.fold(part.to_vec(), |part, number| field(*number, &part))
@@ -203,14 +203,14 @@ mod tests {
         let in_json = weight(Encoding::Json, json.as_bytes()).unwrap();
         let in_protobuf = weight(Encoding::Protobuf, &request.encode_to_vec()).unwrap();
         assert!(in_json >= in_protobuf, "{in_json} {in_protobuf}");
-        // A usual request takes some times its length.
+        // A usual request takes a few times its length.
         assert!(in_json < 20 * json.len(), "{in_json} {}", json.len());
     }
 
     #[test]
     fn what_is_no_message_or_too_deep_has_no_weight() {
         assert!(weight(Encoding::Protobuf, b"\x0a\xff").is_err());
-        // A group, which might hide what comes behind it.
+        // A group, which could hide the rest.
         assert!(weight(Encoding::Protobuf, b"\x4b\x4c").is_err());
         let path: Vec<u32> = [1, 1, 1, 2].into_iter().chain([5, 1].repeat(60)).collect();
         let deep = nested(&path, b"");

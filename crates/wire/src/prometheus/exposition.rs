@@ -1,12 +1,12 @@
-//! The text that programs expose to Prometheus, sent here instead.
+//! The Prometheus text exposition format.
 //!
-//! `NAME{LABEL="VALUE",...} VALUE [TIMESTAMP_MS]`, one sample a line; what
-//! begins with `#` is passed over, as is what stands behind a `#` after the
-//! value (exemplars of OpenMetrics). Without a timestamp it is now. A metric or
-//! label name may stand in quotes (`{"my.metric","my.label"="x"}`), and hold
-//! any text then. A series that was met before is found by its bytes.
+//! `NAME{LABEL="VALUE",...} VALUE [TIMESTAMP_MS]`, one sample per line. Lines that
+//! begin with `#` are ignored, and so is the text after a `#` behind the value
+//! (OpenMetrics exemplars). The default timestamp is the current time. A quoted
+//! metric or label name (`{"my.metric","my.label"="x"}`) may be any text. A known
+//! series is found by its bytes.
 //!
-//! Format: "Exposition formats" in the manual of Prometheus. Tested below and
+//! Format: "Exposition formats" in the Prometheus manual. Tested below and
 //! by the fuzz target `exposition`.
 
 use crate::intake::{Intake, Moment, Reason, Row};
@@ -17,7 +17,7 @@ use crate::series_name::SeriesName;
 /// Bytes of one line.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Reads a text; its memory is used again.
+/// Decodes a text; reuses its memory.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     lines: Lines,
@@ -34,20 +34,20 @@ impl Default for Decoder {
 /// Why a line is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum LineError {
-    #[error("there is no metric")]
+    #[error("missing metric name")]
     Metric,
-    #[error("the labels do not follow NAME=\"VALUE\",... in braces")]
+    #[error("labels must be NAME=\"VALUE\",... in braces")]
     Labels,
-    #[error("the value is no number")]
+    #[error("the value is not a number")]
     Value,
-    #[error("the timestamp is no whole number of milliseconds")]
+    #[error("the timestamp is not an integer number of milliseconds")]
     Timestamp,
-    #[error("something stands behind the timestamp")]
+    #[error("unexpected text after the timestamp")]
     Rest,
 }
 
 impl Decoder {
-    /// Nothing was read yet.
+    /// A new decoder.
     pub fn new() -> Self {
         Self {
             lines: Lines::new(LINE_BYTES_MAX),
@@ -56,9 +56,9 @@ impl Decoder {
         }
     }
 
-    /// Brings the samples of the whole lines of `bytes` to `intake`, and of the
-    /// last where this `is_end`. How many bytes were read; the others come
-    /// first next time.
+    /// Delivers the samples of the complete lines of `bytes` to `intake`, and of the
+    /// last one too if `is_end`. Returns the number of bytes consumed; the others
+    /// must come first next time.
     pub fn decode(&mut self, bytes: &[u8], is_end: bool, intake: &mut impl Intake) -> usize {
         let mut taken = 0;
         loop {
@@ -103,7 +103,7 @@ impl Decoder {
         number: u32,
         intake: &mut impl Intake,
     ) -> Result<(), LineError> {
-        // `up {a="b"}` begins with what was met as `up 1` too.
+        // `up {a="b"}` begins like the known row of `up 1`.
         let is_whole = |length: usize| line[length..].trim_ascii_start().first() != Some(&b'{');
         let (row, length) = match intake.follow(line) {
             Some((row, length)) if is_whole(length) => (row, length),
@@ -146,7 +146,7 @@ impl Decoder {
     }
 }
 
-/// Bytes of the series a line begins with, and of the delimiter behind it.
+/// Length of the series at the start of a line, with its delimiter.
 #[inline]
 fn series_length(line: &[u8]) -> Result<usize, LineError> {
     let end = memchr::memchr3(b'{', b' ', b'\t', line).ok_or(LineError::Value)?;
@@ -168,7 +168,7 @@ fn series_length(line: &[u8]) -> Result<usize, LineError> {
     Err(LineError::Labels)
 }
 
-/// Value and time behind the series.
+/// The value and time after the series.
 #[inline]
 fn numbers(rest: &[u8], now_ms: i64) -> Result<(f64, Moment), LineError> {
     let rest = match memchr::memchr(b'#', rest) {
@@ -198,7 +198,7 @@ fn numbers(rest: &[u8], now_ms: i64) -> Result<(f64, Moment), LineError> {
     }
 }
 
-/// Takes a series apart.
+/// Parses a series.
 fn read_series(series: &[u8], name: &mut SeriesName, text: &mut Vec<u8>) -> Result<(), LineError> {
     let open = memchr::memchr(b'{', series).unwrap_or(series.len());
     let metric = series[..open].trim_ascii();
@@ -229,7 +229,7 @@ fn read_series(series: &[u8], name: &mut SeriesName, text: &mut Vec<u8>) -> Resu
                 }
                 name.label(&text[..name_end], &text[name_end..]);
             }
-            // A name alone is the metric, where it does not stand before the braces.
+            // A name without a value is the metric, unless that precedes the braces.
             _ if has_metric => return Err(LineError::Labels),
             _ => {
                 name.begin(text);
@@ -248,8 +248,8 @@ fn read_series(series: &[u8], name: &mut SeriesName, text: &mut Vec<u8>) -> Resu
     }
 }
 
-/// Adds a name or value, in quotes or up to one of `ends`, to `text`; what
-/// follows it.
+/// Appends a name or value, quoted or up to one of `ends`, to `text`; returns the
+/// rest.
 fn part<'a>(rest: &'a [u8], text: &mut Vec<u8>, ends: &[u8]) -> Result<&'a [u8], LineError> {
     let [b'"', quoted @ ..] = rest else {
         let end = rest
@@ -268,7 +268,7 @@ fn part<'a>(rest: &'a [u8], text: &mut Vec<u8>, ends: &[u8]) -> Result<&'a [u8],
                 match quoted.get(at) {
                     Some(b'n') => text.push(b'\n'),
                     Some(&other @ (b'\\' | b'"')) => text.push(other),
-                    // As Prometheus reads it: the backslash stays.
+                    // As in Prometheus, the backslash is kept.
                     Some(&other) => text.extend_from_slice(&[b'\\', other]),
                     None => return Err(LineError::Labels),
                 }
@@ -285,7 +285,7 @@ mod tests {
     use super::*;
     use crate::testing::Collected;
 
-    /// What `text` gives, however it arrives.
+    /// The result of `text`, the same however it is split.
     fn read(text: &str) -> Collected {
         let whole = read_in(text, usize::MAX);
         for piece in [1, 2, 7] {

@@ -1,8 +1,8 @@
-//! What Prometheus and its relatives send and ask for.
+//! The protocols of Prometheus.
 //!
-//! [`write`](mod@write) reads the messages of remote write 1.0 and 2.0,
-//! [`read`] those of remote read and writes its answers, [`exposition`] reads
-//! the text format that programs expose, [`time`] the times of the HTTP API.
+//! [`write`](mod@write) decodes remote write 1.0 and 2.0, [`read`] decodes remote
+//! read and encodes its responses, [`exposition`] decodes the text format, [`time`]
+//! parses the times of the HTTP API.
 
 pub mod exposition;
 pub mod read;

@@ -1,14 +1,13 @@
-//! Remote read: `prometheus.ReadRequest`, and both forms of its answer.
+//! Remote read: `prometheus.ReadRequest`, and both types of response.
 //!
 //! `SAMPLES` is one `prometheus.ReadResponse`, which holds every sample;
 //! `STREAMED_XOR_CHUNKS` a sequence of `prometheus.ChunkedReadResponse`, each
-//! in a frame of its own ([`frames`]), whose samples are compressed
-//! ([`chunk`]). Series of one query come in the order of their labels, which
-//! is for the caller to keep.
+//! in its own frame ([`frames`]) with compressed samples ([`chunk`]). The caller
+//! must add the series of a query in the order of their labels.
 //!
 //! Message layouts: `remote.proto` and `types.proto` of Prometheus, and the
-//! page on its remote read API. Tested by `read/tests.rs`, which reads answers
-//! back, and the fuzz target `remote_read`.
+//! page on its remote read API. Tested by `read/tests.rs`, which decodes the
+//! responses, and by the fuzz target `remote_read`.
 
 pub mod chunk;
 pub mod frames;
@@ -22,45 +21,45 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 /// Queries of one request.
 pub const QUERIES_MAX: usize = 64;
 
-/// What a reader asks.
+/// A read request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Each has a result of its own.
+    /// Each has its own result.
     pub queries: Vec<Query>,
-    /// Which answer it gets.
+    /// The response type.
     pub form: Form,
 }
 
-/// A span of time of some series.
+/// A time range of some series.
 #[derive(Clone, Debug)]
 pub struct Query {
     /// Oldest timestamp, in milliseconds.
     pub from_ms: i64,
-    /// Newest timestamp, in milliseconds, itself included.
+    /// Newest timestamp in milliseconds, inclusive.
     pub to_ms: i64,
-    /// What the labels must be; without one, all series are meant.
+    /// Conditions on the labels; without one, all series match.
     pub matchers: Vec<Matcher>,
 }
 
-/// The answers there are.
+/// The supported response types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// One message with every sample.
     Samples,
-    /// Compressed chunks of one series after the other.
+    /// Compressed chunks, series by series.
     StreamedXorChunks,
 }
 
-/// Why a message is no request that can be answered.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// It does not decode.
+    /// It cannot be decoded.
     #[error(transparent)]
     Message(#[from] ProtobufError),
-    /// A matcher of a type that is none.
-    #[error("a matcher has the type {0}, which is none")]
+    /// A matcher of an unknown type.
+    #[error("unknown matcher type {0}")]
     MatcherType(u64),
-    /// A label or value that is no text.
+    /// A label or value that is not UTF-8.
     #[error("a matcher is not valid UTF-8")]
     NotUtf8,
     /// A bad regular expression.
@@ -69,19 +68,19 @@ pub enum ReadError {
     /// More queries than [`QUERIES_MAX`].
     #[error("more than {QUERIES_MAX} queries")]
     TooMany,
-    /// None of the answers asked for is there.
-    #[error("none of the response types asked for is there: SAMPLES and STREAMED_XOR_CHUNKS are")]
+    /// None of the accepted response types is supported.
+    #[error("none of the accepted response types is supported: use SAMPLES or STREAMED_XOR_CHUNKS")]
     NoForm,
 }
 
 impl Request {
-    /// Reads an uncompressed message.
+    /// Decodes an uncompressed message.
     ///
-    /// The answer is the first of those the reader accepts that there is, and
-    /// `SAMPLES` where it names none.
+    /// The response type is the first supported one that the reader accepts,
+    /// `SAMPLES` if it names none.
     ///
     /// # Errors
-    /// A message that is none, or asks for more than there is.
+    /// The message is invalid or asks for something that is not supported.
     pub fn read(message: &[u8]) -> Result<Self, ReadError> {
         let (mut queries, mut forms, mut patterns) = (Vec::new(), Vec::new(), 0);
         let mut fields = Fields::of(message);
@@ -110,7 +109,7 @@ impl Request {
 }
 
 impl Query {
-    /// Adds to `patterns` the regular expressions it holds.
+    /// Adds the number of its regular expressions to `patterns`.
     fn read(message: &[u8], patterns: &mut usize) -> Result<Self, ReadError> {
         let mut query = Self {
             from_ms: 0,
@@ -120,14 +119,14 @@ impl Query {
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
             match (number, value) {
-                // An int64 is written as the unsigned number of the same bits.
+                // An int64 is encoded as the unsigned number of the same bits.
                 (1, Value::Varint(number)) => query.from_ms = number as i64,
                 (2, Value::Varint(number)) => query.to_ms = number as i64,
                 (3, Value::Bytes(_)) if query.matchers.len() == MATCHERS_MAX => {
                     return Err(SelectorError::TooMany.into());
                 }
                 (3, Value::Bytes(message)) => query.matchers.push(matcher(message, patterns)?),
-                // Hints tell what the samples are wanted for, which changes nothing.
+                // Hints do not change the result.
                 _ => {}
             }
         }
@@ -164,21 +163,21 @@ fn matcher(message: &[u8], patterns: &mut usize) -> Result<Matcher, ReadError> {
     Ok(Matcher::new(name.as_bytes(), test))
 }
 
-/// The answer `SAMPLES`, put together series by series.
+/// The response `SAMPLES`, built series by series.
 ///
-/// A message begins with its length, so it can be sent only once it is whole.
+/// A message begins with its length, so it can be sent only when complete.
 #[derive(Clone, Debug, Default)]
 pub struct SamplesAnswer {
     message: Vec<u8>,
-    /// The result of the query that is being answered.
+    /// The result of the current query.
     result: Vec<u8>,
-    /// The series that is being written.
+    /// The current series.
     series: Vec<u8>,
     sample: Vec<u8>,
 }
 
 impl SamplesAnswer {
-    /// No result yet.
+    /// An empty response.
     pub fn new() -> Self {
         Self::default()
     }
@@ -189,7 +188,7 @@ impl SamplesAnswer {
         put_labels(&mut self.series, labels);
     }
 
-    /// Adds samples to the series begun last.
+    /// Adds samples to the current series.
     pub fn samples(&mut self, timestamps: &[i64], values: &[f64]) {
         for (timestamp, value) in timestamps.iter().zip(values) {
             self.sample.clear();
@@ -201,19 +200,19 @@ impl SamplesAnswer {
         }
     }
 
-    /// Ends the series begun last.
+    /// Ends the current series.
     pub fn end_series(&mut self) {
         put_bytes(&mut self.result, 1, &self.series);
         self.series.clear();
     }
 
-    /// Ends the result of a query; results stand in the order of the queries.
+    /// Ends the result of a query; results are in the order of the queries.
     pub fn end_query(&mut self) {
         put_bytes(&mut self.message, 1, &self.result);
         self.result.clear();
     }
 
-    /// Bytes of the message so far.
+    /// Length of the message so far.
     pub fn len_bytes(&self) -> usize {
         self.message.len() + self.result.len() + self.series.len()
     }

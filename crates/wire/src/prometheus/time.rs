@@ -1,31 +1,30 @@
 //! Times and durations in the parameters of Prometheus' HTTP API.
 //!
-//! A time is a number of seconds since the epoch, `1700000000.5`, or one of
-//! RFC 3339, `2023-11-14T22:13:20.5Z`; a duration a number of seconds, `90`, or
-//! numbers with units, `1h30m`. What is finer than a millisecond is rounded
-//! off. Tested below.
+//! A time is a number of seconds since the epoch, `1700000000.5`, or RFC 3339,
+//! `2023-11-14T22:13:20.5Z`; a duration is a number of seconds, `90`, or numbers
+//! with units, `1h30m`. Fractions of a millisecond are rounded. Tested below.
 
 use chrono::DateTime;
 
-/// A number of seconds of more than this is none of seconds: it lies beyond the
-/// year 5000, and today's time in milliseconds is one.
+/// Larger numbers are not seconds: they lie after the year 5000, and the current
+/// time in milliseconds is one of them.
 const SECONDS_MAX: f64 = 1e11;
 
-/// Why a text is no time or no duration.
+/// Why a time or a duration is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    /// It is in no form that a time has.
-    #[error("is no time: give seconds since 1970, as 1700000000.5, or 2023-11-14T22:13:20Z")]
+    /// Not a time.
+    #[error("is not a time: use seconds since 1970 (1700000000.5) or 2023-11-14T22:13:20Z")]
     NoTime,
-    /// Seconds that lie far from any time.
-    #[error("is beyond the year 5000: times are in seconds, not milliseconds")]
+    /// Out of range.
+    #[error("is after the year 5000: times are in seconds, not milliseconds")]
     NotSeconds,
-    /// It is in no form that a duration has, or is too long.
-    #[error("is no duration: give seconds, as 90, or 1h30m; units are ms, s, m, h, d, w and y")]
+    /// Not a duration, or too long.
+    #[error("is not a duration: use seconds (90) or 1h30m; units are ms, s, m, h, d, w and y")]
     NoDuration,
 }
 
-/// Reads a time: milliseconds since the epoch.
+/// Parses a time to milliseconds since the epoch.
 ///
 /// # Errors
 /// `NoTime` and `NotSeconds`.
@@ -40,7 +39,7 @@ pub fn parse_time(text: &str) -> Result<i64, TimeError> {
     }
 }
 
-/// Reads a duration: milliseconds, above 0.
+/// Parses a duration to milliseconds, above 0.
 ///
 /// # Errors
 /// `NoDuration`.
@@ -54,7 +53,7 @@ pub fn parse_duration(text: &str) -> Result<i64, TimeError> {
 }
 
 fn number(text: &str) -> Option<f64> {
-    // `inf` and `nan` would be numbers otherwise.
+    // Excludes `inf` and `nan`.
     let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
     let is_number = text.as_bytes().iter().all(is_part);
     is_number.then(|| text.parse().ok()).flatten()

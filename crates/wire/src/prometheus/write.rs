@@ -1,11 +1,11 @@
 //! Remote write: `prometheus.WriteRequest` of 1.0 and
 //! `io.prometheus.write.v2.Request` of 2.0, uncompressed.
 //!
-//! A series is found by the bytes of its labels in the order they came, so one
-//! that was met before costs no sorting and no allocation. Values are taken
-//! bit for bit, stale markers too. Native histograms are refused, each of
-//! their samples; exemplars and metadata are passed over. The line numbers that
-//! the intake hears are those of the series in the message, from 1.
+//! A series is found by the bytes of its labels in the order received, so a known
+//! one needs no sorting or allocation. Values are stored bit for bit, including
+//! stale markers. Samples of native histograms are refused; exemplars and metadata
+//! are ignored. The line numbers passed to the intake are those of the series in
+//! the message, from 1.
 //!
 //! Message layouts: the specifications of remote write at prometheus.io.
 //! Tested by `write/tests.rs` and the fuzz target `remote_write`.
@@ -22,8 +22,8 @@ use labels::Labels;
 
 /// Symbols a message may have.
 const SYMBOLS_MAX: usize = 1024 * 1024;
-/// Bytes that the labels of the series of one message may take together, each
-/// symbol counted as often as it is referred to.
+/// Total label bytes of the series of one message, each symbol counted once per
+/// reference.
 const MESSAGE_LABEL_BYTES_MAX: usize = 1 << 30;
 
 /// The two message types.
@@ -35,7 +35,7 @@ pub enum Version {
     V2,
 }
 
-/// What a message held beside what the intake heard.
+/// The parts of a message that do not reach the intake.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
     /// Samples of native histograms, refused.
@@ -44,7 +44,7 @@ pub struct Passed {
     pub exemplars: u64,
 }
 
-/// Reads messages; its memory is used again from message to message.
+/// Decodes messages; reuses its memory.
 #[derive(Clone, Debug, Default)]
 pub struct Decoder {
     labels: Labels,
@@ -52,15 +52,15 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Nothing was read yet.
+    /// A new decoder.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Brings the samples of a message to `intake`.
+    /// Delivers the samples of a message to `intake`.
     ///
     /// # Errors
-    /// A message that is none. What stood before the damage was brought.
+    /// The message is invalid. The samples before the error have been delivered.
     pub fn decode(
         &mut self,
         version: Version,
@@ -71,7 +71,7 @@ impl Decoder {
             Version::V1 => (0, 1),
             Version::V2 => (4, 5),
         };
-        // Symbols may stand behind the series that refer to them.
+        // Symbols may follow the series that refer to them.
         let mut symbols = Vec::new();
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
@@ -155,14 +155,14 @@ impl Decoder {
         Ok(())
     }
 
-    /// The series of the labels, or why there is none.
+    /// The series of the labels, or why it is refused.
     #[inline]
     fn slot(&mut self, intake: &mut impl Intake) -> Result<Slot, Refused> {
         if self.labels.is_too_long() {
             return Err(NameError::TooLong.into());
         }
-        // With a delimiter hardly any row is the beginning of another, so the
-        // expected one is compared in vain as seldom as can be.
+        // With a delimiter, a row is rarely a prefix of another, so the comparison
+        // with the expected row rarely fails late.
         self.labels.push(b"");
         let row = intake.row(self.labels.bytes());
         match intake.field(row, 0, b"") {
@@ -178,7 +178,7 @@ impl Decoder {
         let mut metrics = 0;
         for (name, value) in self.labels.pairs() {
             match name == METRIC {
-                // A second one is told to be there twice.
+                // A second one is refused as a duplicate.
                 true if metrics == 0 => metrics = 1,
                 _ => self.name.label(name, value),
             }
@@ -228,7 +228,7 @@ fn sample(part: &[u8]) -> Result<(f64, i64), ProtobufError> {
     while let Some((number, value)) = fields.next_field()? {
         match (number, value) {
             (1, Value::Fixed64(bits)) => found = f64::from_bits(bits),
-            // An int64 is written as the unsigned number of the same bits.
+            // An int64 is encoded as the unsigned number of the same bits.
             (2, Value::Varint(number)) => timestamp_ms = number as i64,
             _ => {}
         }

@@ -1,11 +1,11 @@
-//! One command: where its arguments stand.
+//! One command: the positions of its arguments.
 //!
 //! Arguments of the array form are ranges into the caller's read buffer, so a
 //! large value is never copied. Inline commands have quotes and escapes, so
 //! their arguments are unescaped into text that the command owns. The vectors
 //! are reused: once warm, no command allocates.
 
-/// Vectors larger than this are given back after the command that needed them.
+/// Larger vectors are freed after the command that needed them.
 const KEPT_ARGUMENTS: usize = 4096;
 const KEPT_TEXT_BYTES: usize = 64 * 1024;
 
@@ -24,13 +24,13 @@ struct Span {
 }
 
 impl Command {
-    /// How many arguments there are, the name included.
+    /// Number of arguments, including the name.
     #[inline]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is no argument, not even a name.
+    /// Whether there are no arguments, not even a name.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
@@ -74,7 +74,7 @@ impl Command {
     }
 
     /// Adds an argument of the array form. Offsets fit because a command is
-    /// held to [`Limits::command_bytes`](super::Limits::command_bytes).
+    /// limited to [`Limits::command_bytes`](super::Limits::command_bytes).
     #[inline]
     pub(super) fn push(&mut self, start: usize, len_bytes: usize) {
         self.spans.push(Span {
@@ -83,13 +83,13 @@ impl Command {
         });
     }
 
-    /// Makes this an inline command and gives the text to write arguments to.
+    /// Makes this an inline command and returns the buffer for its arguments.
     pub(super) fn begin_inline(&mut self) -> &mut Vec<u8> {
         self.inline = true;
         &mut self.text
     }
 
-    /// Ends an inline argument that began at `start` of the text.
+    /// Ends an inline argument that began at `start` of the buffer.
     pub(super) fn end_inline_argument(&mut self, start: usize) {
         self.push(start, self.text.len() - start);
     }

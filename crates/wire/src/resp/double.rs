@@ -2,17 +2,17 @@
 //!
 //! Both forms start from the shortest digits that read back as the same f64
 //! (the `zmij` crate); they differ in when they use an exponent. The rules were
-//! found by asking the real server; `double/tests.rs` and the table beside it
-//! hold its answers.
+//! derived from the real server; `double/tests.rs` and the table beside it hold
+//! its replies.
 
 #[cfg(test)]
 mod tests;
 
-/// Whole numbers up to here are written digit for digit in RESP2.
+/// Integers up to this are written without an exponent in RESP2.
 const RESP2_WHOLE_MAX: f64 = (1u64 << 52) as f64;
 /// The same in RESP3.
 const RESP3_WHOLE_MAX: f64 = (1u64 << 62) as f64;
-/// 17 significant digits, and the zeros of a whole number before they are cut off.
+/// 17 significant digits, and the trailing zeros of an integer before they are removed.
 const DIGITS_MAX: usize = 24;
 
 /// The shortest decimal of a finite f64: `0.d1d2d3...` times ten to the `point`.
@@ -24,7 +24,7 @@ struct Decimal {
     point: i32,
 }
 
-/// Room for the text of a number.
+/// Longest text of a number.
 pub(super) struct Digits {
     whole: itoa::Buffer,
     short: zmij::Buffer,
@@ -40,8 +40,8 @@ impl Digits {
     }
 }
 
-/// The RESP2 form of `value` where that is the number as one writes it: whole
-/// ones but -0, and those with a digit before the point.
+/// The RESP2 form of `value` in plain notation: integers except -0, and numbers
+/// with a digit before the point.
 #[inline]
 pub(super) fn plain_resp2(value: f64, digits: &mut Digits) -> Option<&[u8]> {
     let whole = value as i64;
@@ -56,9 +56,9 @@ pub(super) fn plain_resp2(value: f64, digits: &mut Digits) -> Option<&[u8]> {
 
 /// Appends `value` in the RESP2 form of sample values.
 ///
-/// Plain notation for whole numbers up to 2^52 (`100`) and for all numbers with
-/// a digit before the point whose shortest digits reach it (`123456.789`,
-/// `12345678901234568`), else one digit before the point and an exponent
+/// Plain notation for integers up to 2^52 (`100`) and for all numbers with a digit
+/// before the point whose shortest digits reach it (`123456.789`,
+/// `12345678901234568`); otherwise one digit before the point and an exponent
 /// (`1E-1`, `9E15`); `0` and `-0`; `NaN`, `Infinity`, `-Infinity`.
 pub fn append_resp2(out: &mut Vec<u8>, value: f64) {
     let mut digits = Digits::new();
@@ -85,8 +85,8 @@ pub fn append_resp2(out: &mut Vec<u8>, value: f64) {
 
 /// Appends `value` in the RESP3 form, as Redis writes doubles.
 ///
-/// Whole numbers up to 2^62 have no exponent; others take the notation that the
-/// fpconv library chooses (`0.000001`, `1e-7`, `1.2345678901234567e+4`); `nan`,
+/// Integers up to 2^62 have no exponent; others take the notation of the fpconv
+/// library (`0.000001`, `1e-7`, `1.2345678901234567e+4`); `nan`,
 /// `inf`, `-inf`. The digits are always the shortest; Redis, which uses the
 /// Grisu2 algorithm, writes other digits for the same value about once in a
 /// thousand full-precision values.
@@ -102,7 +102,7 @@ pub fn append_resp3(out: &mut Vec<u8>, value: f64) {
     let text = buffer.format_finite(value).as_bytes();
     let few_decimals = || text.iter().rev().take(7).any(|byte| *byte == b'.');
     if (1e-5..1e15).contains(&value.abs()) && few_decimals() {
-        // At most six digits after the point: zmij's notation is the one wanted.
+        // At most six digits after the point: zmij's notation is the same.
         out.extend_from_slice(text);
         return;
     }
@@ -123,8 +123,8 @@ pub fn append_resp3(out: &mut Vec<u8>, value: f64) {
     }
 }
 
-/// The common case of counters and gauges: whole numbers, written digit for
-/// digit. Writes nothing and answers false for others and above `max`.
+/// The common case of counters and gauges: integers, written without an exponent.
+/// Writes nothing and returns false for other numbers and above `max`.
 #[inline]
 fn append_whole(out: &mut Vec<u8>, value: f64, max: f64) -> bool {
     let whole = value as i64;
@@ -150,7 +150,7 @@ fn nonfinite<'a>(value: f64, nan: &'a [u8], inf: &'a [u8], minus_inf: &'a [u8]) 
 }
 
 impl Decimal {
-    /// Takes the digits out of zmij's text, where they stand with a point, zeros or an exponent.
+    /// Extracts the digits from zmij's text, which may have a point, zeros or an exponent.
     fn read(text: &[u8]) -> Self {
         let negative = text.starts_with(b"-");
         let text = &text[usize::from(negative)..];
@@ -229,7 +229,7 @@ impl Decimal {
     }
 }
 
-/// Reads what follows the `e` of zmij's text: digits, perhaps with a sign.
+/// Parses the exponent of zmij's text: digits with an optional sign.
 fn exponent(text: &[u8]) -> i32 {
     let magnitude = text
         .iter()

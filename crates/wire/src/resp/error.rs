@@ -1,9 +1,9 @@
-//! Why the bytes of a client are no command.
+//! Protocol errors of requests.
 //!
-//! After such an error the stream cannot be trusted any more: the server sends
-//! the text as an error reply and closes the connection. [`ProtocolError::Http`]
-//! is closed without a reply, so that a browser tricked into posting to this
-//! port learns nothing. The texts are those of Redis 7.4.
+//! After such an error the stream cannot be trusted: the server sends the text as
+//! an error reply and closes the connection. It closes [`ProtocolError::Http`]
+//! without a reply, so that a browser tricked into posting to this port learns
+//! nothing. The texts are those of Redis 7.4.
 
 use thiserror::Error;
 
@@ -12,7 +12,7 @@ use thiserror::Error;
 /// `Display` gives the text after the `-` of the error reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
-    /// The number after `*` is no number or above `arguments_max`.
+    /// The length after `*` is not a number or above `arguments_max`.
     #[error("ERR Protocol error: invalid multibulk length")]
     InvalidMultibulkLength,
     /// More arguments than a client may send before it has authenticated.
@@ -21,7 +21,7 @@ pub enum ProtocolError {
     /// An argument does not begin with `$`; holds the byte found.
     #[error("ERR Protocol error: expected '$', got '{}'", printable(*.0))]
     ExpectedBulk(u8),
-    /// The number after `$` is no number or above `argument_bytes_max`.
+    /// The length after `$` is not a number or above `argument_bytes_max`.
     #[error("ERR Protocol error: invalid bulk length")]
     InvalidBulkLength,
     /// An argument longer than a client may send before it has authenticated.
@@ -47,7 +47,7 @@ pub enum ProtocolError {
     Http,
 }
 
-/// The byte as it may stand in an error line: a line break becomes a blank.
+/// The byte in an error line: a line break becomes a blank.
 fn printable(byte: u8) -> char {
     if matches!(byte, b'\r' | b'\n') {
         ' '

@@ -3,8 +3,8 @@
 //! Words are separated by blanks. `"..."` may hold blanks and the escapes
 //! `\n \r \t \b \a \xHH`; a backslash before any other byte stands for that
 //! byte. `'...'` may hold blanks; `\'` is its only escape. A closing quote must
-//! be followed by a blank or the end. A quote may begin inside a word. NUL is a
-//! byte like any other (Redis hangs at it).
+//! be followed by a blank or the end. A quote may begin inside a word. NUL is an
+//! ordinary byte (Redis hangs at it).
 
 use super::{Command, ProtocolError};
 
@@ -24,7 +24,7 @@ pub(super) fn split(line: &[u8], command: &mut Command) -> Result<(), ProtocolEr
     Ok(())
 }
 
-/// Reads one word into `text`; gives what follows it.
+/// Parses one word into `text`; returns the rest.
 fn word<'a>(mut rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8], ProtocolError> {
     loop {
         match rest {
@@ -87,7 +87,7 @@ fn single_quoted<'a>(mut rest: &'a [u8], text: &mut Vec<u8>) -> Result<&'a [u8],
     }
 }
 
-/// What follows a closing quote must be a blank or nothing.
+/// Checks that a blank or the end follows a closing quote.
 fn closed(rest: &[u8]) -> Result<&[u8], ProtocolError> {
     match rest.first() {
         Some(byte) if !is_blank(*byte) => Err(ProtocolError::UnbalancedQuotes),
@@ -95,9 +95,9 @@ fn closed(rest: &[u8]) -> Result<&[u8], ProtocolError> {
     }
 }
 
-/// Whether this is a request line of HTTP, or the header that every request
-/// has. `POST` and `Host:` alone are enough, as in Redis: what a browser can be
-/// made to send begins with one of them.
+/// Whether this is an HTTP request line, or the header that every request has.
+/// `POST` and `Host:` are enough, as in Redis: a browser's request begins with one
+/// of them.
 fn is_http(line: &[u8]) -> bool {
     let mut words = line
         .split(|byte| is_blank(*byte))
@@ -112,7 +112,7 @@ fn is_http(line: &[u8]) -> bool {
     is_target && words.next().is_some_and(|word| word.starts_with(b"HTTP/"))
 }
 
-/// What C's `isspace` calls a space.
+/// Whitespace as in C's `isspace`.
 fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t'..=b'\r')
 }

@@ -1,8 +1,8 @@
-//! What one command may cost, before its bytes are believed.
+//! Limits of one command.
 //!
-//! The caller passes the numbers with each call, because they change with the
-//! connection: a client that has not authenticated gets small ones, as in
-//! Redis, so that it cannot make the server hold megabytes.
+//! The caller passes them with each call because they depend on the connection: a
+//! client that has not authenticated has low limits, as in Redis, so that it
+//! cannot make the server hold megabytes.
 
 /// Bounds of one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,17 +11,17 @@ pub struct Limits {
     pub arguments_max: usize,
     /// Most bytes of one argument.
     pub argument_bytes_max: usize,
-    /// Most bytes of a whole command with its headers; values above 2 GiB count as 2 GiB.
+    /// Most bytes of a command with its headers, capped at 2 GiB.
     pub command_bytes_max: usize,
     /// Most bytes of an inline command, and of any line that holds a length.
     pub inline_bytes_max: usize,
-    /// Whether the client has authenticated; it only changes error texts.
+    /// Whether the client has authenticated; affects only error texts.
     pub authenticated: bool,
 }
 
 impl Limits {
-    /// The limits for a client that still has to authenticate: at most 10
-    /// arguments of at most 16 KiB, and errors that say so.
+    /// The limits of a client that has not authenticated: at most 10 arguments of
+    /// at most 16 KiB, with their own error texts.
     pub fn before_authentication(self) -> Self {
         Self {
             arguments_max: self.arguments_max.min(10),

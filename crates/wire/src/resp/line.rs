@@ -1,11 +1,11 @@
-//! A short piece of a reply, put together on the stack.
+//! A short piece of a reply, built on the stack.
 //!
-//! Rows of samples are many and short. Appending each of their words to a
-//! buffer that may have to grow costs more than the words; here a row is made
-//! whole and appended once. Copies are of lengths that the compiler knows, since
-//! a call to copy a dozen bytes costs more than copying them.
+//! Rows of samples are many and short. Appending each word to a buffer that may
+//! have to grow costs more than the words; here a row is built and appended once.
+//! Copies have lengths known at compile time, since a call to copy a dozen bytes
+//! costs more than copying them.
 
-/// Room of a line.
+/// Capacity of a line.
 const ROOM_BYTES: usize = 96;
 
 /// A few dozen bytes.
@@ -23,7 +23,7 @@ impl Line {
         }
     }
 
-    /// Appends a short text; the caller sees to it that there is room.
+    /// Appends a short text; the caller ensures that it fits.
     #[inline]
     pub(super) fn put(&mut self, text: &[u8]) {
         let len = text.len();
@@ -37,7 +37,7 @@ impl Line {
         self.len += len;
     }
 
-    /// Appends bytes whose number is known where this is compiled.
+    /// Appends bytes whose number is known at compile time.
     #[inline]
     pub(super) fn put_all<const N: usize>(&mut self, text: [u8; N]) {
         self.bytes[self.len..self.len + N].copy_from_slice(&text);

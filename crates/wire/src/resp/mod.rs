@@ -1,7 +1,7 @@
 //! RESP2 and RESP3, the protocols of Redis clients.
 //!
-//! A server reads commands with [`Parser`] and answers through [`Reply`]; a
-//! client encodes commands with [`encode_command`] and reads answers with
+//! A server reads commands with [`Parser`] and replies through [`Reply`]; a
+//! client encodes commands with [`encode_command`] and reads replies with
 //! [`skip_reply`] or [`parse_reply`]. [`number`] and [`double`] hold the text
 //! forms of numbers, which follow RedisTimeSeries byte for byte because
 //! clients compare, parse and store them.
@@ -31,7 +31,7 @@ pub use value::{ReplyError, ReplyKind, Value, parse_reply, skip_reply};
 /// The version of the protocol that a connection speaks; `HELLO` changes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protocol {
-    /// RESP2, what every connection begins with.
+    /// RESP2, the version of a new connection.
     #[default]
     Resp2,
     /// RESP3, after `HELLO 3`.

@@ -1,13 +1,13 @@
 //! Numbers in requests, accepted as RedisTimeSeries 1.12 accepts them.
 //!
-//! There are three grammars, found by asking the real server:
+//! There are three grammars, derived from the real server:
 //! - integers ([`parse_i64`], [`parse_timestamp`]): strict decimal, no plus, no
 //!   leading zero, no blank, no `-0`;
 //! - sample values ([`parse_value`], of TS.ADD and TS.MADD): a JSON number and
-//!   nothing behind it. RedisTimeSeries ignores what follows and stores `1,5`
-//!   as 1; a value nobody meant is refused here;
+//!   nothing after it. RedisTimeSeries ignores the rest and stores `1,5` as 1;
+//!   here such a value is refused;
 //! - other floats ([`parse_float`], of TS.INCRBY, TS.DECRBY, FILTER_BY_VALUE,
-//!   IGNORE): the whole text as C's `strtod` reads it, infinity included.
+//!   IGNORE): the whole text as C's `strtod` parses it, including infinity.
 //!
 //! `number/tests.rs` holds the table of accepted and refused texts.
 
@@ -56,9 +56,9 @@ pub fn parse_u64(text: &[u8]) -> Option<u64> {
 
 /// Parses a sample value: a JSON number.
 ///
-/// Refused (`None`): no number, anything behind the number, a leading plus,
+/// Refused (`None`): not a number, text after the number, a leading plus,
 /// blank, zero (`007`) or point (`.5`), a point or exponent without digits,
-/// infinity in any spelling, and what overflows to infinity. Too small numbers
+/// infinity in any spelling, and overflow to infinity. Numbers that are too small
 /// become 0. `nan` and `-nan`, alone and in any case, are NaN, as in
 /// RedisTimeSeries 8.6 and later.
 #[inline]
@@ -70,7 +70,7 @@ pub fn parse_value(text: &[u8]) -> Option<f64> {
             .eq_ignore_ascii_case(b"nan")
             .then_some(f64::NAN);
     }
-    // What a JSON number may not have and the parser of floats takes.
+    // Accepted by the float parser but not valid in JSON.
     let has_zero_before = text[start] == b'0' && is_digit(start + 1);
     let point = text.iter().position(|&byte| byte == b'.');
     if has_zero_before || point.is_some_and(|at| !is_digit(at + 1)) {
@@ -83,8 +83,8 @@ pub fn parse_value(text: &[u8]) -> Option<f64> {
 /// Parses a whole text as a float: a decimal number in any notation (`+5`,
 /// `.5`, `5.`, `1e5`), or `inf` / `infinity` in any case with or without sign.
 ///
-/// Refused (`None`): NaN, blanks, hexadecimal (which Redis accepts), anything
-/// behind the number, and numbers too large for an f64 or too small to differ from 0.
+/// Refused (`None`): NaN, blanks, hexadecimal (which Redis accepts), text after
+/// the number, and numbers too large for an f64 or too small to differ from 0.
 pub fn parse_float(text: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let mantissa = text.split(|byte| matches!(byte, b'e' | b'E')).next()?;

@@ -1,55 +1,54 @@
 //! The request parser: bytes of a connection to commands.
 //!
-//! [`Parser`] is resumable. While a command is incomplete the parser keeps how
-//! far it got, so no byte is looked at twice however small the pieces are in
-//! which it arrives, and the bytes of a large argument are not looked at at
-//! all. Memory grows with the arguments that have arrived, never with the
-//! number that a header promises. Whether and how a command is understood does
-//! not depend on how its bytes were split; the tests split everywhere.
+//! [`Parser`] is resumable. While a command is incomplete the parser keeps its
+//! position, so no byte is read twice however small the pieces are, and the bytes
+//! of a large argument are not read at all. Memory grows with the arguments
+//! received, never with the number announced by a header. The result does not
+//! depend on how the bytes are split; the tests split everywhere.
 //!
-//! As Redis does, a line of the array form ends at `\r` plus one byte that is
-//! not looked at, and so do the two bytes after an argument.
+//! As in Redis, a line of the array form ends at `\r` plus one byte of any value,
+//! and an argument is followed by two bytes of any value.
 
 #[cfg(test)]
 mod tests;
 
 use super::{Command, Limits, ProtocolError, inline, number};
 
-/// What [`Parser::parse`] found at the start of the buffer.
+/// The content at the start of the buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parsed {
     /// A command, in [`Parser::command`], of that many bytes.
     Command {
-        /// Bytes of the command; the next one begins behind them.
+        /// Length of the command; the next one begins after it.
         consumed: usize,
     },
-    /// Not all of the command is there yet.
+    /// The command is incomplete.
     Incomplete {
-        /// At least that many bytes are still to come: read as many before calling again.
+        /// Minimum number of missing bytes; read as many before calling again.
         missing: usize,
     },
-    /// An empty line or an array of no arguments: skip it, no reply.
+    /// An empty line or an empty array: skip it without a reply.
     Empty {
         /// Bytes to skip.
         consumed: usize,
     },
 }
 
-/// Reads one connection's commands. Keep one per connection.
+/// Parses the commands of one connection.
 #[derive(Debug, Default)]
 pub struct Parser {
     command: Command,
-    /// Where the next unread line or argument begins.
+    /// Start of the next unread line or argument.
     position: usize,
-    /// The end of the line at `position` is not before this offset.
+    /// The line at `position` does not end before this offset.
     scanned: usize,
-    /// Arguments still to come; 0: the header has not been read.
+    /// Missing arguments; 0 if the header has not been read.
     remaining: usize,
     /// Bytes of the argument at `position`, once its header has been read.
     argument_bytes: Option<usize>,
 }
 
-/// The outcome of looking for the end of a line.
+/// Result of searching the end of a line.
 enum Line {
     /// Offset of the byte that ends it.
     Ends(usize),
@@ -65,10 +64,10 @@ impl Parser {
 
     /// Parses the command at the start of `buffer`.
     ///
-    /// After [`Parsed::Incomplete`], call again with the same bytes and more
-    /// behind them (they may have moved in memory). After any other answer the
-    /// parser is ready for the next command: pass the buffer from `consumed` on.
-    /// Costs O(bytes of headers), in total over all calls for a command.
+    /// After [`Parsed::Incomplete`], call again with the same bytes followed by
+    /// more (they may have moved in memory). After any other result the parser is
+    /// ready for the next command: pass the buffer from `consumed` on. Costs
+    /// O(bytes of headers) in total over all calls for a command.
     ///
     /// # Errors
     /// [`ProtocolError`]: reply with its text and close the connection.
@@ -88,7 +87,7 @@ impl Parser {
         parsed
     }
 
-    /// The command that the last call of [`Parser::parse`] answered with.
+    /// The command returned by the last call of [`Parser::parse`].
     #[inline]
     pub fn command(&self) -> &Command {
         &self.command
@@ -98,7 +97,7 @@ impl Parser {
         self.command.clear();
         match buffer {
             [] => return Ok(Parsed::Incomplete { missing: 1 }),
-            // The common case first: up to nine arguments, the whole header there.
+            // The common case first: up to nine arguments and a complete header.
             [b'*', digit @ b'1'..=b'9', b'\r', _, ..]
                 if usize::from(digit - b'0') <= limits.arguments_max =>
             {
@@ -166,7 +165,7 @@ impl Parser {
         })
     }
 
-    /// Reads `$<length>\r\n` at `position` and moves behind it; `None` if it is not all there.
+    /// Reads `$<length>\r\n` at `position` and moves past it; `None` if it is incomplete.
     #[inline]
     fn argument_header(
         &mut self,
@@ -231,7 +230,7 @@ impl Parser {
         Ok(Parsed::Command { consumed })
     }
 
-    /// Looks for `terminator` in the line at `position`, from where the last call stopped.
+    /// Searches `terminator` in the line at `position`, from where the last call stopped.
     fn line(&mut self, buffer: &[u8], terminator: u8, limits: &Limits) -> Line {
         let limit = self.position.saturating_add(limits.inline_bytes_max);
         let stop = buffer.len().min(limit.saturating_add(1));

@@ -1,8 +1,8 @@
 //! Writes replies in the protocol version of the connection.
 //!
-//! RESP3 has types that RESP2 lacks; each is written in RESP2 the way
-//! RedisTimeSeries does it, so that command code says what it means once.
-//! Writing only appends to a `Vec<u8>`; nothing can fail.
+//! Types that RESP2 lacks are written in RESP2 as RedisTimeSeries does, so that
+//! commands need no case for each version. Writing only appends to a `Vec<u8>` and
+//! cannot fail.
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +68,7 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// No value: the null bulk string in RESP2.
+    /// Null: the null bulk string in RESP2.
     pub fn null(&mut self) {
         self.out.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"$-1\r\n",
@@ -76,7 +76,7 @@ impl<'a> Reply<'a> {
         });
     }
 
-    /// No array, as EXEC answers after a broken WATCH: the null array in RESP2.
+    /// A null array, the reply of EXEC after a broken WATCH: the null array in RESP2.
     pub fn null_array(&mut self) {
         self.out.extend_from_slice(match self.protocol {
             Protocol::Resp2 => b"*-1\r\n",
@@ -103,7 +103,7 @@ impl<'a> Reply<'a> {
         self.typed_array(b'~', len);
     }
 
-    /// The header of a message that answers no command; `len` replies must follow. RESP2: an array.
+    /// The header of an out-of-band message; `len` replies must follow. RESP2: an array.
     pub fn push(&mut self, len: usize) {
         self.typed_array(b'>', len);
     }
@@ -156,7 +156,7 @@ impl<'a> Reply<'a> {
         });
     }
 
-    /// A text for people, as INFO answers. `format` is `txt` or `mkd`. RESP2: a bulk string.
+    /// A text for humans, as in INFO. `format` is `txt` or `mkd`. RESP2: a bulk string.
     pub fn verbatim(&mut self, format: [u8; 3], text: impl AsRef<[u8]>) {
         let text = text.as_ref();
         if self.protocol == Protocol::Resp2 {
@@ -169,7 +169,7 @@ impl<'a> Reply<'a> {
         self.out.extend_from_slice(b"\r\n");
     }
 
-    /// Appends replies that were encoded before, in the same protocol version.
+    /// Appends replies already encoded in the same protocol version.
     pub fn encoded(&mut self, replies: &[u8]) {
         self.out.extend_from_slice(replies);
     }

@@ -1,10 +1,10 @@
-//! Reads replies: what a client, the benchmark and the tests need.
+//! Parses replies, for clients, the benchmark and the tests.
 //!
 //! [`skip_reply`] finds the end of a reply and whether it is an error without
-//! building anything: a load generator counts answers with it. [`parse_reply`]
+//! building anything, which is enough for a load generator. [`parse_reply`]
 //! builds a tree. Both walk nested replies with a counter instead of recursion
 //! or to a fixed depth, so a hostile server cannot overflow the stack, and
-//! neither reserves memory for elements that a header only promises.
+//! neither reserves memory for elements that a header only announces.
 
 #[cfg(test)]
 mod tests;
@@ -12,35 +12,35 @@ mod tests;
 use super::number;
 use thiserror::Error;
 
-/// Deepest nesting of arrays and maps that is followed.
+/// Deepest nesting of arrays and maps.
 const DEPTH_MAX: usize = 32;
 /// Longest line: a length, a number, a simple string or an error.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Whether a reply says that its command failed.
+/// Whether a reply is an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyKind {
-    /// Any answer but an error.
+    /// Any reply but an error.
     Success,
     /// An error (`-` or `!`); errors inside arrays do not count.
     Error,
-    /// A message out of turn (`>`): it answers no command.
+    /// An out-of-band message (`>`), which is not the reply to a command.
     Push,
 }
 
-/// The bytes are no reply; the connection is of no more use.
+/// The bytes are not a valid reply; the connection cannot be used further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ReplyError {
-    /// A reply begins with a byte that is no type.
+    /// A reply begins with an unknown type byte.
     #[error("unknown reply type {0:#04x}")]
     UnknownType(u8),
-    /// A length or a number cannot be read.
+    /// An invalid length or number.
     #[error("malformed number or length in a reply")]
     Malformed,
     /// Arrays and maps nest deeper than 32.
     #[error("reply nests too deeply")]
     TooDeep,
-    /// A line has no end within a mebibyte.
+    /// A line is longer than a mebibyte.
     #[error("line of a reply is too long")]
     LineTooLong,
 }
@@ -76,20 +76,20 @@ pub enum Value {
     Push(Vec<Value>),
 }
 
-/// The first part of a reply: all of it, or the header before its elements.
+/// The first part of a reply: the whole reply, or the header before its elements.
 enum Head<'a> {
     Scalar(Value),
     Text(u8, &'a [u8]),
-    /// The type and how many replies follow.
+    /// The type and the number of replies that follow.
     Elements(u8, usize),
 }
 
 /// Finds the end of the reply at the start of `buffer`: its bytes and kind.
 ///
-/// `Ok(None)`: not all of it is there. Costs O(headers); bulk strings are not looked at.
+/// `Ok(None)` if it is incomplete. Costs O(headers); bulk strings are not read.
 ///
 /// # Errors
-/// [`ReplyError`] if this is no reply.
+/// [`ReplyError`] if it is not a valid reply.
 pub fn skip_reply(buffer: &[u8]) -> Result<Option<(usize, ReplyKind)>, ReplyError> {
     let kind = match buffer.first() {
         Some(b'-' | b'!') => ReplyKind::Error,
@@ -113,11 +113,11 @@ pub fn skip_reply(buffer: &[u8]) -> Result<Option<(usize, ReplyKind)>, ReplyErro
 
 /// Parses the reply at the start of `buffer`: its bytes and its tree.
 ///
-/// `Ok(None)`: not all of it is there; the next call begins anew, so for large
-/// replies call again when much has arrived.
+/// `Ok(None)` if it is incomplete; the next call starts over, so for large replies
+/// call again only when much has arrived.
 ///
 /// # Errors
-/// [`ReplyError`] if this is no reply or nests too deeply.
+/// [`ReplyError`] if it is not a valid reply or nests too deeply.
 pub fn parse_reply(buffer: &[u8]) -> Result<Option<(usize, Value)>, ReplyError> {
     value(buffer, DEPTH_MAX)
 }
@@ -171,7 +171,7 @@ fn text_value(kind: u8, text: &[u8]) -> Result<Value, ReplyError> {
     })
 }
 
-/// Reads the first line of a reply, and the bytes that a string header announces.
+/// Parses the first line of a reply, and the bytes that a string header announces.
 fn head(buffer: &[u8]) -> Result<Option<(usize, Head<'_>)>, ReplyError> {
     let Some(&kind) = buffer.first() else {
         return Ok(None);

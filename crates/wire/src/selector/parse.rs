@@ -1,4 +1,4 @@
-//! The syntax: from a text to matchers.
+//! Parses the text of a selector into matchers.
 
 use super::quoted::unquote;
 use super::{
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::series_name::METRIC;
 
-/// What may stand behind the name of a label.
+/// The operators after a label name.
 const OPERATOR: &str = "one of = != =~ !~";
 
-/// Reads the whole text, whatever its matchers match.
+/// Parses the whole text; does not check what the matchers match.
 pub(super) fn matchers(text: &str) -> Result<Vec<Matcher>, SelectorError> {
     if text.len() > SELECTOR_BYTES_MAX {
         return Err(SelectorError::TooLong);
@@ -29,13 +29,13 @@ pub(super) fn matchers(text: &str) -> Result<Vec<Matcher>, SelectorError> {
     }
     if cursor.at < text.len() {
         let wanted = match cursor.at {
-            0 => "the name of a metric or {",
-            _ if has_braces => "the end",
-            _ => "{ or the end (other names stand in quotes, {\"like this\"})",
+            0 => "a metric name or {",
+            _ if has_braces => "end of input",
+            _ => "{ or end of input (quote other names: {\"like this\"})",
         };
         return Err(cursor.unexpected(wanted));
     }
-    // Without a matcher everything would pass, which the caller tells.
+    // The caller refuses a selector without matchers.
     Ok(matchers)
 }
 
@@ -43,7 +43,7 @@ fn equal(name: &[u8], value: &[u8]) -> Matcher {
     Matcher::new(name, Test::Equal(value.into()))
 }
 
-/// A place in the text, always between two characters.
+/// A position in the text, always at a character boundary.
 struct Cursor<'a> {
     text: &'a str,
     at: usize,
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A name without quotes; empty where there is none.
+    /// An unquoted name; empty if there is none.
     fn name(&mut self) -> &'a str {
         let rest = &self.text[self.at..];
         let is_part = |letter: char| {
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         &rest[..end]
     }
 
-    /// A text in quotes, where one begins here.
+    /// A quoted string, if one begins here.
     fn quoted(&mut self) -> Result<Option<Vec<u8>>, SelectorError> {
         match self.peek() {
             Some(b'"' | b'\'' | b'`') => unquote(self.text.as_bytes(), &mut self.at).map(Some),
@@ -92,7 +92,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The matchers between the braces, of which the first was taken.
+    /// The matchers in braces, after the opening one.
     fn braces(&mut self, matchers: &mut Vec<Matcher>) -> Result<(), SelectorError> {
         loop {
             self.skip_blanks();
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// One matcher; `patterns` of those before hold a regular expression.
+    /// One matcher; `patterns` of those before are regular expressions.
     fn matcher(&mut self, patterns: usize) -> Result<Matcher, SelectorError> {
         let quoted = self.quoted()?;
         let is_quoted = quoted.is_some();
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
             None => self.name().as_bytes().to_vec(),
         };
         if name.is_empty() {
-            return Err(self.unexpected("the name of a label"));
+            return Err(self.unexpected("a label name"));
         }
         self.skip_blanks();
         if is_quoted && matches!(self.peek(), Some(b',' | b'}')) {
@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
         self.skip_blanks();
         let at = self.at;
         let Some(value) = self.quoted()? else {
-            return Err(self.unexpected("a value in quotes"));
+            return Err(self.unexpected("a quoted value"));
         };
         let test = match (is_pattern, is_negative) {
             (false, false) => Test::Equal(value.into()),

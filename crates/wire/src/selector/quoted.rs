@@ -1,8 +1,8 @@
-//! Texts in quotes, with the escapes of Go.
+//! Quoted strings with the escapes of Go.
 
 use super::SelectorError;
 
-/// Reads the text whose first quote stands at `at`, and moves behind it.
+/// Parses the string whose opening quote is at `at`, and moves past it.
 pub(super) fn unquote(text: &[u8], at: &mut usize) -> Result<Vec<u8>, SelectorError> {
     let start = *at;
     let quote = text[start];
@@ -17,7 +17,7 @@ pub(super) fn unquote(text: &[u8], at: &mut usize) -> Result<Vec<u8>, SelectorEr
             *at = next;
             return Ok(out);
         }
-        // Between backticks a backslash is one.
+        // A backtick string has no escapes.
         if byte != b'\\' || quote == b'`' {
             out.push(byte);
             continue;
@@ -30,7 +30,7 @@ pub(super) fn unquote(text: &[u8], at: &mut usize) -> Result<Vec<u8>, SelectorEr
     }
 }
 
-/// Appends what an escape stands for; the bytes that it takes.
+/// Appends the meaning of an escape; returns its length.
 fn escape(text: &[u8], escaped: u8, quote: u8, out: &mut Vec<u8>) -> Option<usize> {
     let one = match escaped {
         b'a' => 0x07,
@@ -64,7 +64,7 @@ fn character(text: &[u8], digits: usize, out: &mut Vec<u8>) -> Option<usize> {
     Some(1 + digits)
 }
 
-/// `digits` digits from `from` on.
+/// The number of `digits` digits at `from`.
 fn number(text: &[u8], from: usize, digits: usize, radix: u32) -> Option<u32> {
     let digits = text.get(from..from + digits)?;
     digits.iter().try_fold(0, |number: u32, &digit| {

@@ -1,16 +1,16 @@
-//! A key read back into its metric and labels.
+//! Parses a key back into its metric and labels.
 
 use super::{METRIC, Pair, SeriesName, is_plain};
 use std::ops::Range;
 
 impl SeriesName {
-    /// Takes the name out of a key that [`SeriesName::finish`] made; false,
-    /// and no name, where the key is none of those.
+    /// Parses a key that [`SeriesName::finish`] made; false, and an empty name, for
+    /// any other key.
     ///
     /// Linear in the bytes of the key.
     pub fn read(&mut self, key: &[u8]) -> bool {
         self.clear();
-        // The same text again means that it was read as it was written.
+        // Writing it again must give the same text.
         let is_name = self.take(key).is_some() && self.finish().is_ok() && self.key == key;
         if !is_name {
             self.clear();
@@ -60,7 +60,7 @@ impl SeriesName {
         }
     }
 
-    /// Keeps the quoted text at the start of `rest`, and moves past it.
+    /// Takes the quoted text at the start of `rest`.
     fn unquote(&mut self, rest: &mut &[u8]) -> Option<Range<usize>> {
         let mut text = rest.strip_prefix(b"\"")?;
         let start = self.bytes.len();

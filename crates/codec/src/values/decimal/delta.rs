@@ -107,54 +107,60 @@ impl Kernel for Deltas<'_> {
 
 /// Fills `out`.
 pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Result<(), Error> {
-    let head = Head::parse(reader, flags)?;
-    let mut offset = reader.varint()?;
-    let min = if flags & flag::ZIGZAG == 0 {
-        Some(reader.zigzag()?)
-    } else {
-        None
-    };
-    out[0] = head.value(offset);
+    let (head, mut sums) = Sums::begin(reader, flags)?;
+    out[0] = head.value(sums.offset);
     let mut block = [0u64; BLOCK];
     for slots in out[1..].chunks_mut(BLOCK) {
         let offsets = &mut block[..slots.len()];
-        pfor::decode_block(reader, offsets)?;
-        match min {
-            Some(min) => offsets.iter_mut().for_each(|slot| {
-                // Grouped so that one addition, not two, waits for the sample before.
-                offset = offset.wrapping_add(slot.wrapping_add_signed(min));
-                *slot = offset;
-            }),
-            None => offsets.iter_mut().for_each(|slot| {
-                offset = offset.wrapping_add_signed(unzigzag(*slot));
-                *slot = offset;
-            }),
-        }
+        sums.next(reader, offsets)?;
         head.values(offsets, slots);
     }
     head.patch(out)
 }
 
-/// Fills `out` with what the values are offset by, in units of the head.
+/// Fills `out` with the offsets of the values, in units of the head.
 pub(crate) fn offsets<'a>(
     reader: &mut Reader<'a>,
     flags: u8,
     out: &mut [u64],
 ) -> Result<Head<'a>, Error> {
-    let head = Head::parse(reader, flags)?;
-    let mut offset = reader.varint()?;
-    let min = if flags & flag::ZIGZAG == 0 {
-        Some(reader.zigzag()?)
-    } else {
-        None
-    };
+    let (head, mut sums) = Sums::begin(reader, flags)?;
     let Some((first, rest)) = out.split_first_mut() else {
         return Ok(head);
     };
-    *first = offset;
+    *first = sums.offset;
     for slots in rest.chunks_mut(BLOCK) {
+        sums.next(reader, slots)?;
+    }
+    Ok(head)
+}
+
+/// Running sums of the deltas.
+struct Sums {
+    offset: u64,
+    /// The smallest delta; `None` where deltas are zigzag.
+    min: Option<i64>,
+}
+
+impl Sums {
+    /// The head and the first offset.
+    #[inline(always)]
+    fn begin<'a>(reader: &mut Reader<'a>, flags: u8) -> Result<(Head<'a>, Self), Error> {
+        let head = Head::parse(reader, flags)?;
+        let offset = reader.varint()?;
+        let min = match flags & flag::ZIGZAG {
+            0 => Some(reader.zigzag()?),
+            _ => None,
+        };
+        Ok((head, Self { offset, min }))
+    }
+
+    /// Fills `slots` with the offsets of the next block.
+    #[inline(always)]
+    fn next(&mut self, reader: &mut Reader<'_>, slots: &mut [u64]) -> Result<(), Error> {
         pfor::decode_block(reader, slots)?;
-        match min {
+        let mut offset = self.offset;
+        match self.min {
             Some(min) => slots.iter_mut().for_each(|slot| {
                 // Grouped so that one addition, not two, waits for the sample before.
                 offset = offset.wrapping_add(slot.wrapping_add_signed(min));
@@ -165,8 +171,9 @@ pub(crate) fn offsets<'a>(
                 *slot = offset;
             }),
         }
+        self.offset = offset;
+        Ok(())
     }
-    Ok(head)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What stands in front of the packed mantissas, and the way back to values.
+//! The head before the packed mantissas, and decoding them to values.
 //!
 //! Head: exponent byte; zigzag smallest mantissa; without exceptions: varint
 //! range, varint sum of offsets (these are the frame's statistics); with a
@@ -119,7 +119,7 @@ impl<'a> Head<'a> {
         });
     }
 
-    /// Puts the exceptions in their places.
+    /// Writes the exceptions to their positions.
     pub(crate) fn patch(&self, out: &mut [f64]) -> Result<(), Error> {
         let mut positions = self.positions;
         let mut at = 0usize;
@@ -149,7 +149,7 @@ impl Kernel for Values<'_> {
     fn run<const FMA: bool>(self) {
         let pairs = self.out.iter_mut().zip(self.offsets);
         if !FMA && self.divider.scale == 1.0 {
-            // Integers: dividing by one is the most expensive way to copy.
+            // Integers: a division by one would cost more than the rest.
             for (slot, offset) in pairs {
                 *slot = float_of(*offset) * self.divisor + self.min;
             }

@@ -27,14 +27,14 @@ pub(crate) fn guess_exponent(values: &[f64]) -> Option<u8> {
     (failed * 4 <= probed && failed < probed).then_some(exponent)
 }
 
-/// What is left to write of a frame of decimals once `scratch` holds its
-/// offsets: from the smallest mantissa, over their common divisor, both as
-/// floats and as words, and the indices of the exceptions.
+/// The rest of a frame of decimals, once `scratch` holds the offsets (from the
+/// smallest mantissa, divided by their common divisor, as floats and as words)
+/// and the indices of the exceptions.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Offsets {
     exponent: u8,
     extent: Extent,
-    /// Of the offsets before they are divided.
+    /// Sum of the offsets before they are divided.
     sum: u64,
     divisor: u64,
 }
@@ -221,7 +221,7 @@ impl Kernel for Shift<'_> {
     }
 }
 
-/// Offsets are divided by what divides all of them.
+/// Divides the offsets by their common divisor.
 struct Shrink<'a> {
     divisor: f64,
     floats: &'a mut [f64],
@@ -260,9 +260,9 @@ fn put_exceptions(values: &[f64], exceptions: &[u16], out: &mut Vec<u8>) {
 
 /// Greatest common divisor of the offsets, which both slices hold; at least 1.
 ///
-/// The first few settle it for most data; what they have in common is then
-/// checked against all, in floats because that vectorises: a quotient below
-/// 2^52 is whole exactly if the division is.
+/// The divisor of the first few is usually that of all; it is checked against
+/// all, in floats because that vectorises: a quotient below 2^52 is whole exactly
+/// if the division is.
 fn common_divisor(floats: &[f64], words: &[u64]) -> u64 {
     const FEW: usize = 16;
     let guess = gcd_of(0, words.iter().take(FEW));
@@ -297,7 +297,7 @@ impl Kernel for AllDivisible<'_> {
     }
 }
 
-/// Of `start` and all words; ends early at 1.
+/// Greatest common divisor of `start` and all words; stops early at 1.
 fn gcd_of<'a>(start: u64, words: impl Iterator<Item = &'a u64>) -> u64 {
     let mut divisor = start;
     for &word in words {
@@ -319,18 +319,15 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::powers::tests::NO_MANTISSA;
 
     #[test]
     fn what_has_no_mantissa_is_an_exception() {
-        for odd in [
-            -0.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            MANTISSA_LIMIT,
-            f64::MAX,
-        ] {
-            assert!(quantize(&[odd], 0, &mut Scratch::new()).is_none(), "{odd}");
+        for odd in NO_MANTISSA {
+            assert!(
+                quantize(&[odd], 0, &mut Scratch::default()).is_none(),
+                "{odd}"
+            );
         }
     }
 

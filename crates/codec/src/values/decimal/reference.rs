@@ -25,7 +25,7 @@ pub(crate) fn decode(reader: &mut Reader<'_>, flags: u8, out: &mut [f64]) -> Res
     head.patch(out)
 }
 
-/// Fills `out` with what the values are offset by, in units of the head.
+/// Fills `out` with the offsets of the values, in units of the head.
 pub(crate) fn offsets<'a>(
     reader: &mut Reader<'a>,
     flags: u8,

@@ -23,7 +23,7 @@ pub(crate) fn naive_values(head: &Head<'_>, offsets: impl Iterator<Item = u64>) 
 pub(crate) fn encoded(values: &[f64], coding: ValueCoding) -> Option<(u8, Vec<u8>)> {
     let exponent = super::guess_exponent(values).unwrap_or(3);
     let mut written = for_each_level(|_| {
-        let (mut scratch, mut bytes) = (Scratch::new(), Vec::new());
+        let (mut scratch, mut bytes) = (Scratch::default(), Vec::new());
         let offsets = Offsets::find(values, exponent, &mut scratch)?;
         let flags = offsets.put(coding, values, &mut scratch, &mut bytes);
         Some((flags, bytes))

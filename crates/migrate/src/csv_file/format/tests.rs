@@ -4,7 +4,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Through CSV text, as a file would hold it.
+/// Parses one line of CSV text.
 fn written_and_read(record: &ByteRecord) -> Line {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_byte_record(record).unwrap();
@@ -21,7 +21,7 @@ fn parse(text: &[u8]) -> Result<Option<Line>, String> {
     Line::parse(&record)
 }
 
-/// Any bytes, also none.
+/// Any bytes, or none.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![word(), Just(Vec::new())]
 }
@@ -114,22 +114,22 @@ fn the_heading_says_nothing() {
 #[test]
 fn wrong_lines_are_refused_in_words() {
     for (text, words) in [
-        ("k", "no timestamp"),
-        ("k,1", "no value"),
-        (",,", "every field is empty"),
-        ("k,-1,2", "-1 is no timestamp"),
-        ("k,1.5,2", "1.5 is no timestamp"),
-        ("k,,2", "is no timestamp"),
-        ("k,1,", "is no value"),
-        ("k,1,two", "two is no value"),
-        ("k,1,infinite", "infinite is no value"),
-        ("k,1,2,label", "label is neither"),
-        ("k,1,2,=v", "=v is neither"),
-        ("k,1,2,a\\", "a\\ is neither"),
-        ("k,1,2,@retention=long", "@retention=long is no option"),
-        ("k,1,2,@colour=red", "@colour=red is no option"),
-        ("k,1,2,@rule=avg:x:0:d", "is no option"),
-        ("k,1,2,@rule=avg", "is no option"),
+        ("k", "missing timestamp"),
+        ("k,1", "missing value"),
+        (",,", "all fields are empty"),
+        ("k,-1,2", "-1 is not a timestamp"),
+        ("k,1.5,2", "1.5 is not a timestamp"),
+        ("k,,2", "is not a timestamp"),
+        ("k,1,", "is not a value"),
+        ("k,1,two", "two is not a value"),
+        ("k,1,infinite", "infinite is not a value"),
+        ("k,1,2,label", "label must be"),
+        ("k,1,2,=v", "=v must be"),
+        ("k,1,2,a\\", "a\\ must be"),
+        ("k,1,2,@retention=long", "@retention=long: unknown option"),
+        ("k,1,2,@colour=red", "@colour=red: unknown option"),
+        ("k,1,2,@rule=avg:x:0:d", "unknown option"),
+        ("k,1,2,@rule=avg", "unknown option"),
     ] {
         let error = parse(text.as_bytes()).unwrap_err();
         assert!(error.contains(words), "{text}: {error}");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What each line of `input` gave, where it gave anything.
+/// The messages and errors of the lines of `input`.
 fn read(input: &str) -> Vec<String> {
     let mut decoder = Decoder::new();
     let mut found = Vec::new();
@@ -109,8 +109,8 @@ fn a_bad_message_costs_itself_alone() {
 fn a_sender_of_numbers_is_found_again_without_a_wrong_sample() {
     let dictionary = "*4\n+a h=x\n:1\n+b h=x\n:2\n";
     let messages = ":1\n:1418224205000000000\n:2\n:2\n:1418224206000000000\n:1\n";
-    // A line too many puts every later one out of place; `:1` and `:2` are
-    // values as well as numbers of the dictionary.
+    // An extra line shifts all later ones; `:1` and `:2` are values as well as
+    // numbers of the dictionary.
     let found = read(&format!("{dictionary}{messages}:77\n{messages}{messages}"));
     let pair = ["a h=x @1418224205000 [2.0]", "b h=x @1418224206000 [1.0]"];
     let mut expected = pair.to_vec();
@@ -133,7 +133,7 @@ fn a_bad_entry_leaves_the_rest_of_the_dictionary() {
     assert_eq!(
         read("*4\n+a h=x\n:1\n+b h=x\n:1\n:1\n:1000000\n+3\n"),
         [
-            "id 1 stands for another series in the dictionary",
+            "id 1 already names another series in the dictionary",
             "a h=x @1 [3.0]"
         ]
     );

@@ -1,20 +1,20 @@
-//! Prometheus' XOR chunks: Gorilla's coding with ranges of its own.
+//! Prometheus' XOR chunks: Gorilla's coding with different ranges.
 //!
 //! Two bytes with the number of samples, big endian; then bits, the highest of
-//! each byte first. Timestamps: the first whole, of the second the difference,
-//! of others the change of the difference in one of five lengths. Values: the
-//! first whole, of others the bits that differ from the one before.
+//! each byte first. Timestamps: the first in full, the second as a difference, the
+//! others as the change of the difference in one of five lengths. Values: the
+//! first in full, the others as the bits that differ from the previous value.
 //!
-//! Source: the page on the format of chunks in Prometheus' documentation of
-//! its storage, and Pelkonen et al., "Gorilla: a fast, scalable, in-memory time
+//! Source: the page on the chunk format in the storage documentation of
+//! Prometheus, and Pelkonen et al., "Gorilla: a fast, scalable, in-memory time
 //! series database", 2015. The decoder in `tests.rs` is its twin.
 
-/// Samples of a chunk, as Prometheus makes them.
+/// Samples of a chunk, as in Prometheus.
 pub const CHUNK_SAMPLES: usize = 120;
-/// Leading zeros that their five bits can tell of.
+/// Most leading zeros that five bits can hold.
 const LEADING_MAX: u32 = 31;
 
-/// Appends the chunk of samples that ascend in time: at most 65,535.
+/// Appends a chunk of at most 65,535 samples in ascending order of time.
 pub fn encode(timestamps: &[i64], values: &[f64], out: &mut Vec<u8>) {
     debug_assert!(timestamps.len() == values.len() && timestamps.len() <= usize::from(u16::MAX));
     out.extend_from_slice(&(timestamps.len() as u16).to_be_bytes());
@@ -41,7 +41,7 @@ struct Times {
 
 impl Times {
     fn put(&mut self, timestamp: i64, bits: &mut Bits<'_>) {
-        // As in Prometheus, differences are those of 64 bits that wrap around.
+        // As in Prometheus, 64-bit differences wrap.
         let delta = timestamp.wrapping_sub(self.last) as u64;
         match self.count {
             0 => {
@@ -81,11 +81,11 @@ fn put_change(change: i64, bits: &mut Bits<'_>) {
     bits.put(change as u64, width);
 }
 
-/// The bits that differed last, and the value before.
+/// The previous value and the position of its differing bits.
 #[derive(Default)]
 struct Window {
     last: Option<u64>,
-    /// Zeros before and behind the bits that differ.
+    /// Zeros before and after the differing bits.
     zeros: Option<(u32, u32)>,
 }
 
@@ -119,17 +119,17 @@ impl Window {
     }
 }
 
-/// Bits on their way into bytes.
+/// Packs bits into bytes.
 struct Bits<'a> {
     out: &'a mut Vec<u8>,
-    /// The bits that are not in `out` yet, at its upper end.
+    /// Bits that are not in `out` yet, in the high bits.
     word: u64,
-    /// How many they are, less than 64.
+    /// Their number, less than 64.
     used: u32,
 }
 
 impl Bits<'_> {
-    /// The lower `count` bits of `value`, 1 to 64.
+    /// Appends the lower `count` bits of `value`, 1 to 64.
     fn put(&mut self, value: u64, count: u32) {
         let value = value & (u64::MAX >> (64 - count));
         let room = 64 - self.used;
@@ -148,7 +148,7 @@ impl Bits<'_> {
         self.used = over;
     }
 
-    /// A number of variable length, seven bits to a byte.
+    /// Appends a varint, seven bits per byte.
     fn varint(&mut self, mut number: u64) {
         while number > 0x7f {
             self.put(number & 0x7f | 0x80, 8);

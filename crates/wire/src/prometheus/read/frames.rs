@@ -1,30 +1,30 @@
-//! The answer `STREAMED_XOR_CHUNKS`, frame by frame.
+//! The response `STREAMED_XOR_CHUNKS`, frame by frame.
 //!
-//! A frame is the length of its message as a number of variable length, the
-//! CRC-32C of the message in four bytes, big endian, and the message: labels
-//! and chunks of one series, and which query they answer. A series with more
-//! than fits a frame goes on in the next, with its labels again.
+//! A frame is the length of its message as a varint, the CRC-32C of the message in
+//! four bytes, big endian, and the message: labels and chunks of one series, and
+//! the index of the query. A series that does not fit one frame continues in the
+//! next, with its labels repeated.
 
 use super::chunk::{self, CHUNK_SAMPLES};
 use super::{put_bytes, put_int, put_labels};
 use crc_fast::crc32_iscsi;
 use prost::encoding::encode_varint;
 
-/// Bytes of a frame's message, beyond which it takes no further chunk.
+/// A frame's message of this many bytes takes no further chunk.
 pub const FRAME_BYTES: usize = 1 << 20;
 /// The number of the coding of [`chunk`].
 const XOR: i64 = 1;
 
-/// Makes frames of one series after the other.
+/// Builds frames, series by series.
 #[derive(Clone, Debug)]
 pub struct FrameWriter {
     frame_bytes: usize,
     query: i64,
-    /// The labels, as they stand in every frame.
+    /// The encoded labels, repeated in every frame.
     labels: Vec<u8>,
     /// Labels and chunks of the next frame.
     series: Vec<u8>,
-    /// Samples that do not fill a chunk yet.
+    /// Samples of the next chunk.
     timestamps: Vec<i64>,
     values: Vec<f64>,
     data: Vec<u8>,
@@ -32,8 +32,7 @@ pub struct FrameWriter {
 }
 
 impl FrameWriter {
-    /// Frames of about `frame_bytes` at most: one chunk and the labels may
-    /// come on top.
+    /// Frames of about `frame_bytes`; one chunk and the labels may exceed it.
     pub fn new(frame_bytes: usize) -> Self {
         Self {
             frame_bytes,
@@ -47,7 +46,7 @@ impl FrameWriter {
         }
     }
 
-    /// Begins a series that answers query number `query`.
+    /// Begins a series of query number `query`.
     pub fn begin_series<'a>(
         &mut self,
         query: usize,
@@ -61,7 +60,7 @@ impl FrameWriter {
         self.series.extend_from_slice(&self.labels);
     }
 
-    /// Adds samples to the series begun last; full frames go to `out`.
+    /// Adds samples to the current series; full frames go to `out`.
     pub fn samples(&mut self, timestamps: &[i64], values: &[f64], out: &mut Vec<u8>) {
         let mut rest = (timestamps, values);
         while !rest.0.is_empty() {
@@ -79,7 +78,7 @@ impl FrameWriter {
         }
     }
 
-    /// Ends the series begun last. One without samples has no frame.
+    /// Ends the current series. A series without samples has no frame.
     pub fn end_series(&mut self, out: &mut Vec<u8>) {
         self.end_chunk();
         if self.series.len() > self.labels.len() {

@@ -211,7 +211,7 @@ fn the_ends_of_every_range_of_changes_read_back() {
 
 #[test]
 fn a_chunk_has_the_bytes_that_prometheus_makes() {
-    // 1.0 at 1000, 2000 and 3001 ms, worked out by hand from the format.
+    // 1.0 at 1000, 2000 and 3001 ms, encoded by hand.
     let mut out = Vec::new();
     chunk::encode(&[1000, 2000, 3001], &[1.0, 1.0, 1.0], &mut out);
     let bits = [
@@ -301,7 +301,7 @@ fn samples_of_several_queries_are_one_message() {
     assert_eq!(samples(series[1]), [(i64::MAX as u64, (-1f64).to_bits())]);
 }
 
-/// The messages of frames whose checksums are right.
+/// The messages of frames; checks their checksums.
 fn messages(mut frames: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     while !frames.is_empty() {
@@ -322,7 +322,7 @@ fn frames_hold_one_series_each_and_are_bounded() {
     let values: Vec<f64> = (0..count).map(|at| (at as f64).sin()).collect();
     let (mut writer, mut out) = (FrameWriter::new(FRAME_BYTES), Vec::new());
     writer.begin_series(3, LABELS.into_iter());
-    // In pieces that do not fall on the ends of chunks.
+    // In pieces that do not end with chunks.
     for (timestamps, values) in timestamps.chunks(777).zip(values.chunks(777)) {
         writer.samples(timestamps, values, &mut out);
     }

@@ -1,9 +1,9 @@
-//! The labels of a series as they came, in bytes that tell it apart.
+//! The raw labels of a series, as bytes that identify it.
 
 use crate::protobuf::{Fields, ProtobufError, Value, varint};
 use latewood_model::limits::LABEL_BYTES_MAX;
 
-/// Lengths and bytes of names and values, in the order they came.
+/// Lengths and bytes of names and values, in the order received.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labels {
     bytes: Vec<u8>,
@@ -11,20 +11,20 @@ pub(super) struct Labels {
 }
 
 impl Labels {
-    /// Begins with the next series.
+    /// Starts the next series.
     #[inline]
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.is_too_long = false;
     }
 
-    /// What there is of them.
+    /// The bytes so far.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// They are more than those of a series may be, and not all there.
+    /// Whether they exceed the limit of a series and are incomplete.
     #[inline]
     pub(super) fn is_too_long(&self) -> bool {
         self.is_too_long
@@ -33,7 +33,7 @@ impl Labels {
     /// Adds one part of a label.
     #[inline]
     pub(super) fn push(&mut self, part: &[u8]) {
-        // A few bytes of a message may refer to a long symbol any number of times.
+        // A few bytes of a message can refer to a long symbol any number of times.
         if self.bytes.len() + part.len() > LABEL_BYTES_MAX {
             self.is_too_long = true;
             return;
@@ -44,7 +44,7 @@ impl Labels {
         self.bytes.extend_from_slice(part);
     }
 
-    /// Begins with the labels of a series of version 2, which refer to symbols.
+    /// Starts with the labels of a series of version 2, which refer to symbols.
     pub(super) fn refer(&mut self, series: &[u8], symbols: &[&[u8]]) -> Result<(), ProtobufError> {
         self.clear();
         let mut count = 0;
@@ -80,7 +80,7 @@ impl Labels {
     }
 }
 
-/// The parts that [`Labels::push`] put together.
+/// The parts added by [`Labels::push`].
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Iterator for Parts<'a> {

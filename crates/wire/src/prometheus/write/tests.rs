@@ -75,7 +75,7 @@ fn read(version: Version, message: &impl Message) -> (Collected, Passed) {
     (intake, decoded.unwrap())
 }
 
-/// The NaN by which Prometheus says that a series has ended.
+/// The NaN with which Prometheus marks the end of a series.
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 #[test]
@@ -256,7 +256,7 @@ fn labels_that_refer_to_a_long_symbol_again_and_again_are_not_written_out() {
     assert_eq!(text, "the labels take more than 262144 bytes");
     assert_eq!(intake.lines(), ["up@1=1"]);
     assert!(decoder.labels.bytes().len() <= LABEL_BYTES_MAX + 8);
-    // What is wrong with a reference is told all the same.
+    // An invalid reference is still an error.
     for (odd, error) in [
         (3, ProtobufError::NoSymbol(3)),
         (2, ProtobufError::OddReferences),
@@ -273,7 +273,7 @@ fn the_labels_of_one_message_are_bounded_as_often_as_they_are_referred_to() {
     let few = by_reference(&["__name__", &long], &[0, 1], 100);
     let (intake, _) = read(Version::V2, &few);
     assert_eq!(intake.refused.len(), 100);
-    // Labels of series without samples cost as much to put together.
+    // Labels of series without samples count too.
     let mut many = by_reference(&["__name__", &long], &[0, 1], 6000);
     many.series
         .iter_mut()

@@ -50,7 +50,7 @@ const SAMPLE_VALUES: &[(&str, Option<f64>)] = &[
     ("0x10", REFUSED),
     ("-0x1p-1", REFUSED),
     ("0b1", REFUSED),
-    // No JSON number at the start.
+    // Not a JSON number at the start.
     ("", REFUSED),
     ("-", REFUSED),
     ("+", REFUSED),

@@ -248,7 +248,7 @@ fn memory_of_a_huge_command_is_given_back() {
     assert!(parser.command().allocated_bytes() < 100_000);
 }
 
-/// With a parser that began anew at each byte these would be 10^11 steps.
+/// A parser that restarted at each byte would take 10^11 steps.
 #[test]
 fn one_byte_at_a_time_is_not_quadratic() {
     let many_small = encode(&vec![b"x".to_vec(); 100_000]);
@@ -364,7 +364,7 @@ proptest! {
         }
     }
 
-    /// Whatever arrives, the answer does not depend on the pieces it arrives in.
+    /// The result does not depend on how the bytes are split.
     #[test]
     fn damaged_bytes_give_the_same_answer_in_pieces(
         mut bytes in arguments().prop_map(|args| encode(&args)),
