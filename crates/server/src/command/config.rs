@@ -10,10 +10,11 @@ mod observing;
 mod parameters;
 mod senders;
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::glob;
-use crate::loading::LOADING;
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
+use crate::base::glob;
+use crate::state::database::LOADING;
 pub(crate) use parameters::first_port;
 use parameters::{PARAMETERS, Parameter, Set};
 use std::sync::atomic::Ordering;
@@ -177,7 +178,7 @@ fn help(call: &mut Call<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
+    use crate::start::Cli;
     use clap::CommandFactory;
 
     /// What an operator gave at the start can be asked for while it runs.

@@ -2,9 +2,9 @@
 //! names of their flags.
 
 use super::parameters::{Change, Parameter, settable};
-use crate::age::Age;
-use crate::ranges::{DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, RETENTION, Range, SERIES};
-use crate::size::Size;
+use crate::base::age::Age;
+use crate::base::ranges::{DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, RETENTION, Range, SERIES};
+use crate::base::size::Size;
 
 /// The parameters of this file.
 pub(super) const PARAMETERS: &[Parameter] = &[

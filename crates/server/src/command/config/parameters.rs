@@ -3,10 +3,10 @@
 //! `ts-*` are those of RedisTimeSeries; the rest are what clients and tools
 //! ask a Redis server for, answered truthfully, and Latewood's own settings.
 
-use crate::channels::BufferLimit;
-use crate::command::Fault;
-use crate::events::Notify;
-use crate::shared::Shared;
+use crate::command::fault::Fault;
+use crate::messaging::BufferLimit;
+use crate::messaging::Notify;
+use crate::state::Shared;
 use latewood_engine::{Defaults, Durability};
 use latewood_model::limits::{ARGUMENT_BYTES_MAX, CHUNK_SIZE_BYTES_MAX, CHUNK_SIZE_BYTES_MIN};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding};
