@@ -74,4 +74,4 @@ pub(crate) use add::sample;
 pub(crate) use args::Args;
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use fault::{engine_text, refusal_text};
-pub(crate) use registry::{execute, rows};
+pub(crate) use registry::{all_commands, execute};

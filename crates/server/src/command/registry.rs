@@ -76,7 +76,7 @@ pub(crate) fn execute(shared: &Shared, session: &mut Session, args: Args<'_>, ou
 }
 
 /// Every command and subcommand with its full name, for the figures of commands.
-pub(crate) fn rows() -> impl Iterator<Item = (CommandId, String)> {
+pub(crate) fn all_commands() -> impl Iterator<Item = (CommandId, String)> {
     COMMANDS.all().flat_map(|spec| {
         let subcommands = spec.subcommands().iter();
         let full = |sub: &'static Spec| (sub.id(), format!("{}|{}", spec.name, sub.name));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn every_spec_has_a_row_of_its_own() {
-        let commands = Commands::new(rows());
+        let commands = Commands::new(all_commands());
         for spec in COMMANDS.all() {
             assert_eq!(commands.row(spec.id()).unwrap().name, spec.name);
             for sub in spec.subcommands() {

@@ -112,7 +112,7 @@ fn share(
         settings,
         (
             Users::new(&command::CATALOGUE),
-            Observe::new(command::rows()),
+            Observe::new(command::all_commands()),
         ),
         events,
         Jobs::new(jobs),

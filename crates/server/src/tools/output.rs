@@ -1,7 +1,8 @@
 //! What the tools write: the answer to standard output, the reason why there is
 //! none to standard error.
 
-use latewood_engine::tools::{Detail, Finding};
+use latewood_engine::Detail;
+use latewood_engine::tools::Finding;
 use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
