@@ -76,6 +76,28 @@ impl Db {
         Ok(db)
     }
 
+    /// A database without a directory, in place of one that is not open yet. It
+    /// has no series, threads or log.
+    ///
+    /// # Errors
+    /// `Invalid` for defaults out of their ranges.
+    pub fn empty(defaults: Defaults) -> Result<Self> {
+        let options = Options {
+            wal: false,
+            background: false,
+            shards: 1,
+            query_threads: 1,
+            ..Options::default()
+        };
+        let core = Core::new(Env::without_files(), Path::new(""), options, defaults)?;
+        Ok(Self {
+            core: Arc::new(core),
+            workers: Workers::default(),
+            recovery: RecoverySummary::default(),
+            directory: DirectoryGuard::nowhere(),
+        })
+    }
+
     /// Where it lies.
     pub fn directory(&self) -> &Path {
         self.directory.path()
