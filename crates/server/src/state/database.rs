@@ -1,16 +1,13 @@
 //! The database while it is being opened, and from then on.
 //!
-//! The sockets are open before the data is: a client that comes early hears
-//! `-LOADING` and tries again, and INFO shows how far the start is. Until the
-//! database is there, commands that may run (those flagged `loading`) find an
-//! empty one that lives in memory and keeps nothing; all others are refused
-//! in `command/admit.rs`. Tested by `tests/resp/loading.rs` and below.
+//! The sockets are open before the data is: a client that comes early gets
+//! `-LOADING` and tries again, and INFO shows the progress. Until the database is
+//! open, commands flagged `loading` see an empty one, which has no files; all
+//! others are refused in `command/admit.rs`. Tested by `tests/resp/loading.rs` and below.
 
 use crate::base::clock::now_ms;
-use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Db, Defaults, LoadProgress, Options, Result};
+use latewood_engine::{Db, Defaults, LoadProgress, Result};
 use std::ops::Deref;
-use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -60,17 +57,9 @@ impl Database {
     /// # Errors
     /// `Invalid` for defaults out of their ranges.
     pub(crate) fn closed(defaults: Defaults) -> Result<Self> {
-        let options = Options {
-            wal: false,
-            background: false,
-            shards: 1,
-            query_threads: 1,
-            ..Options::default()
-        };
-        let nowhere = SimDisk::new().env(0);
         Ok(Self {
             opened: OnceLock::new(),
-            empty: Db::open(&nowhere, Path::new("/"), options, defaults)?,
+            empty: Db::empty(defaults)?,
             loading: Loading::new(),
         })
     }
