@@ -63,12 +63,10 @@ fn main() -> ExitCode {
         Command::Backup(options) => return tools::backup(&options),
         Command::Restore(options) => return tools::restore(&options),
     };
-    let outcome = options::resolve(*options)
-        .map_err(|error| error.to_string())
-        .and_then(|settings| {
-            start_log(&settings);
-            start::run(settings)
-        });
+    let outcome = options::resolve(*options, |name| std::env::var_os(name)).and_then(|settings| {
+        start_log(&settings);
+        start::run(settings)
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

@@ -1,8 +1,6 @@
 //! How long samples are kept, as people write it: `90d`, `12h`, `30m`, `10s`,
 //! `500ms`; a bare number is milliseconds.
 
-use serde::de::Error;
-use serde::{Deserialize, Deserializer};
 use std::str::FromStr;
 
 /// A length of time in milliseconds.
@@ -30,22 +28,7 @@ impl FromStr for Age {
         parts
             .and_then(|(number, (_, factor))| number.checked_mul(*factor))
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is no length of time, such as 90d, 12h or 500ms"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Age {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Written {
-            Milliseconds(u64),
-            Text(String),
-        }
-        match Written::deserialize(deserializer)? {
-            Written::Milliseconds(milliseconds) => Ok(Self(milliseconds)),
-            Written::Text(text) => text.parse().map_err(D::Error::custom),
-        }
+            .ok_or_else(|| format!("{text:?} is not a length of time such as 90d, 12h or 500ms"))
     }
 }
 

@@ -8,7 +8,5 @@ pub(crate) mod clock;
 pub(crate) mod descriptors;
 pub(crate) mod glob;
 pub(crate) mod outside;
-pub(crate) mod ranges;
 pub(crate) mod redis_commands;
 pub(crate) mod size;
-pub(crate) mod switch;

@@ -3,9 +3,6 @@
 //! As in Redis `k`, `m` and `g` are powers of ten, `kb`, `mb` and `gb` powers
 //! of 1024; `KiB`, `MiB`, `GiB` and `TiB` are there for those who mind.
 
-use serde::de::{Error, Visitor};
-use serde::{Deserialize, Deserializer};
-use std::fmt;
 use std::str::FromStr;
 
 /// A number of bytes.
@@ -42,36 +39,7 @@ impl FromStr for Size {
         bytes
             .and_then(|(number, (_, factor))| number.checked_mul(*factor))
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is no number of bytes, such as 512mb or 2gb"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SizeVisitor)
-    }
-}
-
-struct SizeVisitor;
-
-impl Visitor<'_> for SizeVisitor {
-    type Value = Size;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of bytes, such as 1048576 or \"512mb\"")
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Size, E> {
-        let bytes = u64::try_from(value);
-        bytes.map(Size).map_err(|_| E::custom("bytes below 0"))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Size, E> {
-        Ok(Size(value))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Size, E> {
-        value.parse().map_err(E::custom)
+            .ok_or_else(|| format!("{text:?} is not a number of bytes: argument must be a memory value such as 512mb"))
     }
 }
 

@@ -119,17 +119,23 @@ fn may_come(runtime: &Runtime, is_full: bool, peer: SocketAddr) -> bool {
 mod tests {
     use super::*;
     use crate::options::testing;
+    use crate::state::Settings;
 
     #[test]
     fn protected_mode_serves_this_machine_only_until_there_is_a_password() {
-        let runtime = Runtime::new(10, 0, true, String::new(), testing::users());
+        let settings = Settings {
+            connections_max: 10,
+            protected_mode: true,
+            ..Settings::default()
+        };
+        let runtime = Runtime::new(&settings, testing::users());
         let near: SocketAddr = "[::ffff:127.0.0.1]:1".parse().unwrap();
         let far: SocketAddr = "192.0.2.1:1".parse().unwrap();
         assert!(may_come(&runtime, false, near) && !may_come(&runtime, false, far));
         assert!(!may_come(&runtime, true, near));
-        runtime.set_password("sesame".to_owned());
+        runtime.set_password("sesame");
         assert!(may_come(&runtime, false, far));
-        runtime.set_password(String::new());
+        runtime.set_password("");
         runtime.protected_mode.store(false, Ordering::Relaxed);
         assert!(may_come(&runtime, false, far));
     }

@@ -143,15 +143,21 @@ fn refusal(runtime: &Runtime, is_full: bool, is_local: bool) -> Option<&'static 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Settings;
 
     #[test]
     fn protected_mode_serves_this_machine_only_until_there_is_a_password() {
-        let runtime = Runtime::new(10, 0, true, String::new(), crate::options::testing::users());
+        let settings = Settings {
+            connections_max: 10,
+            protected_mode: true,
+            ..Settings::default()
+        };
+        let runtime = Runtime::new(&settings, crate::options::testing::users());
         assert_eq!(refusal(&runtime, false, true), None);
         assert_eq!(refusal(&runtime, false, false), Some(DENIED));
-        runtime.set_password("sesame".to_owned());
+        runtime.set_password("sesame");
         assert_eq!(refusal(&runtime, false, false), None);
-        runtime.set_password(String::new());
+        runtime.set_password("");
         runtime.protected_mode.store(false, Ordering::Relaxed);
         assert_eq!(refusal(&runtime, false, false), None);
         assert_eq!(refusal(&runtime, true, true), Some(TOO_MANY));

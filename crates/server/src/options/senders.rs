@@ -1,56 +1,97 @@
-//! The settings of protocols other than Redis'.
+//! Options of the protocols beside Redis'.
 
-use super::resolve::{ConfigError, duplicate_policy, ranged, value};
-use super::serve::ServeOptions;
-use crate::base::ranges;
-use crate::state::{Http, Senders};
+use super::kind::Kind;
+use super::kind::word;
+use super::range::FUTURE_LIMIT;
+use super::row::{Row, computed, row};
+use crate::state::Http;
+use latewood_model::DuplicatePolicy;
 use latewood_wire::influx::Precision;
 
-/// A day: further ahead is no clock, it is seconds taken for milliseconds or
-/// something of the kind.
-const FUTURE_LIMIT_MS: u64 = 86_400_000;
-
-/// Fills what the options leave open.
-///
-/// # Errors
-/// A value out of its range.
-pub(crate) fn resolve(options: &ServeOptions) -> Result<Senders, ConfigError> {
-    let policy = options.sender_duplicate_policy.as_deref().unwrap_or("last");
-    let duplicate_policy = duplicate_policy("sender-duplicate-policy", policy)?;
-    Ok(Senders {
-        http: match options.http.as_deref() {
-            None => Http::Default,
-            Some("off" | "") => Http::Off,
-            Some(address) => Http::At(address.to_owned()),
+/// The rows of this file.
+pub(super) const ROWS: &[Row] = &[
+    computed(
+        "http ADDR:PORT|off",
+        "127.0.0.1:8086, if it is free",
+        Kind::Form {
+            takes: "an address or off",
+            is_number: false,
+            put: |settings, text| {
+                settings.senders.http = match text {
+                    "off" | "" => Http::Off,
+                    address => Http::At(address.to_owned()),
+                };
+                Ok(())
+            },
+            show: |settings| settings.senders.http.address().unwrap_or("off").to_owned(),
         },
-        influx_db_label: options
-            .influx_db_label
-            .clone()
-            .filter(|name| !name.is_empty()),
-        duplicate_policy,
-        future_limit_ms: ranged(
-            "future-limit",
-            options.future_limit.map(|age| age.0),
-            FUTURE_LIMIT_MS,
-            ranges::FUTURE_LIMIT,
-        )?,
-        opentsdb: address(options.opentsdb.as_ref()),
-        akumuli: address(options.akumuli.as_ref()),
-        influx_tcp: address(options.influx_tcp.as_ref()),
-        influx_udp: address(options.influx_udp.as_ref()),
-        influx_precision: precision(options.influx_precision.as_deref())?,
-    })
-}
+        "Address and port to serve HTTP; off disables it",
+    ),
+    row(
+        "influx-db-label NAME",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.influx_db_label),
+        "Label that the database or bucket of an InfluxDB sender becomes; none ignores it",
+    ),
+    row(
+        "sender-duplicate-policy POLICY",
+        "last",
+        word!(
+            "duplicate policy",
+            DuplicatePolicy::parse,
+            senders.duplicate_policy,
+            "block, first, last, min, max or sum"
+        ),
+        "Duplicate policy of series that protocols other than Redis create",
+    ),
+    row(
+        "future-limit TIME",
+        "1d",
+        Kind::Time(FUTURE_LIMIT, |settings| {
+            &mut settings.senders.future_limit_ms
+        }),
+        "How far ahead of the clock a timestamp of those protocols may be; 0 is unlimited",
+    ),
+    row(
+        "opentsdb ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.opentsdb),
+        "Address and port for the OpenTSDB telnet protocol, such as 127.0.0.1:4242; it has \
+         no password",
+    ),
+    row(
+        "akumuli ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.akumuli),
+        "Address and port for the Akumuli protocol, such as 127.0.0.1:8282; it has no \
+         password",
+    ),
+    row(
+        "influx-tcp ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.influx_tcp),
+        "Address and port for InfluxDB line protocol over TCP, such as 127.0.0.1:8094; it \
+         has no password",
+    ),
+    row(
+        "influx-udp ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.influx_udp),
+        "Address and port for InfluxDB line protocol over UDP, such as 127.0.0.1:8089",
+    ),
+    row(
+        "influx-precision UNIT",
+        "ns",
+        word!(
+            "precision",
+            parse_precision,
+            senders.influx_precision,
+            "ns, us, ms, s, m or h"
+        ),
+        "Unit of the timestamps of these two",
+    ),
+];
 
-/// An address that was given; an empty one is none.
-fn address(given: Option<&String>) -> Option<String> {
-    given.filter(|address| !address.is_empty()).cloned()
-}
-
-fn precision(given: Option<&str>) -> Result<Precision, ConfigError> {
-    let name = given.unwrap_or_default();
-    Precision::parse(name).ok_or_else(|| {
-        let reason = format!("there is no precision {name:?}; use ns, us, ms, s, m or h");
-        value("influx-precision", reason)
-    })
+fn parse_precision(name: &[u8]) -> Option<Precision> {
+    Precision::parse(std::str::from_utf8(name).ok()?)
 }

@@ -4,7 +4,7 @@ use crate::acl::Users;
 use crate::acl::catalogue::{Catalogue, Entry};
 use crate::messaging::{Channels, Events, Office};
 use crate::observe::{CommandId, Observe};
-use crate::options::{ServeOptions, resolve};
+use crate::options::{Given, resolve};
 use crate::state::{Database, Jobs, Lifetime, Shared};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, Defaults, Options};
@@ -51,7 +51,7 @@ pub(crate) fn shared_on(disk: &SimDisk, office: Office) -> Arc<Shared> {
     });
     let shared = Shared::new(
         Database::closed(Defaults::default()).unwrap(),
-        resolve(ServeOptions::default()).unwrap(),
+        resolve(Given::default(), |_| None).unwrap(),
         (users(), Observe::new(rows)),
         Arc::new(Events::new(Channels::new(Arc::new(office)))),
         Jobs::new(channel().0),

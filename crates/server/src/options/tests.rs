@@ -1,31 +1,65 @@
 //! The file, the flags and the defaults.
 
-use super::resolve::{ConfigError, resolve};
-use super::serve::ServeOptions;
+use super::{Given, all, resolve};
 use crate::messaging::Notify;
-use crate::state::{Http, LogFormat, LogLevel, Senders, Settings, TsDefaults};
-use latewood_engine::Durability;
+use crate::state::{Http, LogFormat, LogLevel, Senders, Settings};
+use clap::{Args, Command, FromArgMatches};
+use latewood_engine::{Defaults, Durability};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
 use latewood_wire::influx::Precision;
+use std::ffi::OsString;
 use std::io::Write;
 
-fn with_file(text: &str, mut flags: ServeOptions) -> Result<Settings, ConfigError> {
+fn with_file(text: &str, flags: &[&str]) -> Result<Settings, String> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(text.as_bytes()).unwrap();
-    flags.config = Some(file.path().to_owned());
-    resolve(flags)
+    let mut given = given(flags);
+    given.config = Some(file.path().to_owned());
+    resolve(given, |_| None)
+}
+
+fn given(flags: &[&str]) -> Given {
+    let command = Given::augment_args(Command::new("serve"));
+    let words = ["serve"].iter().chain(flags);
+    Given::from_arg_matches(&command.get_matches_from(words)).unwrap()
 }
 
 #[test]
 fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
-    let flags = ServeOptions {
-        maxclients: Some(7),
-        ..ServeOptions::default()
-    };
-    let settings = with_file("maxclients = 5\ntimeout = 9\n", flags).unwrap();
+    let text = "maxclients = 5\ntimeout = 9\n";
+    let settings = with_file(text, &["--maxclients", "7"]).unwrap();
     assert_eq!(settings.connections_max, 7);
     assert_eq!(settings.idle_timeout_s, 9);
     assert_eq!(settings.sync_interval_ms, 1000);
+}
+
+#[test]
+fn every_option_has_an_environment_variable() {
+    let variables = |name: &str| match name {
+        "LATEWOOD_LISTEN" => Some(OsString::from("127.0.0.1:1,[::1]:2")),
+        "LATEWOOD_TS_NUM_THREADS" => Some("3".into()),
+        "LATEWOOD_STRICT" => Some("on".into()),
+        _ => None,
+    };
+    let settings = resolve(given(&["--ts-num-threads", "4"]), variables).unwrap();
+    assert_eq!(settings.listen, ["127.0.0.1:1", "[::1]:2"]);
+    assert!(settings.strict && settings.query_threads == 4);
+    assert!(resolve(given(&["--strict"]), |_| None).unwrap().strict);
+}
+
+/// A default that the table shows is the one that holds.
+#[test]
+fn names_are_unique_and_defaults_are_values() {
+    let mut names: Vec<_> = all().map(|row| row.name()).collect();
+    let options = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), options);
+    let settings = resolve(Given::default(), |_| None).unwrap();
+    assert_eq!(settings.log_bytes_max, 1 << 30);
+    assert_eq!(settings.senders.future_limit_ms, 86_400_000);
+    assert_eq!(settings.defaults, Defaults::default());
+    assert!(settings.wal && settings.protected_mode && !settings.strict);
 }
 
 const EVERY_OPTION: &str = r#"
@@ -74,7 +108,7 @@ const EVERY_OPTION: &str = r#"
 
 #[test]
 fn every_option_can_stand_in_the_file() {
-    let settings = with_file(EVERY_OPTION, ServeOptions::default()).unwrap();
+    let settings = with_file(EVERY_OPTION, &[]).unwrap();
     let expected = Settings {
         dir: "/d".into(),
         listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
@@ -101,7 +135,7 @@ fn every_option_can_stand_in_the_file() {
         notify: Notify::parse(b"KEA").unwrap(),
         log_level: LogLevel::Warn,
         log_format: LogFormat::Json,
-        ts: TsDefaults {
+        defaults: Defaults {
             duplicate_policy: DuplicatePolicy::Last,
             series: SeriesOptions {
                 retention_ms: 10,
@@ -137,7 +171,7 @@ fn switches_are_words_or_booleans() {
         ("wal = true\nstrict = false", true, false),
         ("wal = \"off\"\nstrict = \"on\"", false, true),
     ] {
-        let settings = with_file(text, ServeOptions::default()).unwrap();
+        let settings = with_file(text, &[]).unwrap();
         assert_eq!((settings.wal, settings.strict), (wal, strict), "{text}");
     }
 }
@@ -145,7 +179,7 @@ fn switches_are_words_or_booleans() {
 #[test]
 fn an_empty_address_serves_nowhere() {
     let text = "http = \"\"\nopentsdb = \"\"\nlisten = [\"\"]";
-    let settings = with_file(text, ServeOptions::default()).unwrap();
+    let settings = with_file(text, &[]).unwrap();
     assert_eq!(settings.senders.http, Http::Off);
     assert_eq!(settings.senders.opentsdb, None);
     assert_eq!(settings.listen, [""; 0]);
@@ -184,9 +218,6 @@ fn unknown_names_and_bad_values_are_refused() {
         "future-limit = 1",
         "influx-precision = \"day\"",
     ] {
-        assert!(
-            with_file(text, ServeOptions::default()).is_err(),
-            "{text} was taken"
-        );
+        assert!(with_file(text, &[]).is_err(), "{text} was taken");
     }
 }

@@ -1,7 +1,7 @@
 //! The command line of `latewood`: its subcommands. The options of `serve` stand
 //! in `options/`, those of a tool beside the tool.
 
-use crate::options::ServeOptions;
+use crate::options::Given;
 use clap::{Parser, Subcommand};
 
 const EXAMPLES: &str = "\
@@ -47,7 +47,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the database server until SIGTERM, SIGINT or SHUTDOWN.
     #[command(after_help = PRECEDENCE)]
-    Serve(Box<ServeOptions>),
+    Serve(Box<Given>),
     /// Bring series into a running Latewood.
     #[command(subcommand)]
     Import(latewood_migrate::Import),

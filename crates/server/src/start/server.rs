@@ -16,9 +16,7 @@ use crate::observe::Observe;
 use crate::state::Settings;
 use crate::state::{Database, Job, Jobs, Lifetime, Shared, Stop};
 use latewood_engine::io::Env;
-use latewood_engine::{
-    Db, Defaults, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key,
-};
+use latewood_engine::{Db, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
@@ -105,7 +103,7 @@ fn share(
     let channels = Channels::new(Arc::new(Office::new(inboxes)));
     let events = Arc::new(Events::new(channels));
     events.set_notify(settings.notify);
-    let database = Database::closed(Defaults::from(settings.ts.clone()))
+    let database = Database::closed(settings.defaults.clone())
         .map_err(|error| format!("cannot start: {error}"))?;
     let shared = Shared::new(
         database,
@@ -187,7 +185,7 @@ fn open(
         strict: settings.strict,
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,
-        query_threads: settings.query_threads,
+        query_threads: settings.query_threads as usize,
         memory_bytes: settings.memory_bytes,
         series_max: settings.series_max,
         query_series_max: settings.query_series_max,
@@ -214,7 +212,7 @@ fn open(
         })),
         ..Options::default()
     };
-    let defaults = Defaults::from(settings.ts.clone());
+    let defaults = settings.defaults.clone();
     Db::open(&Env::real(), &settings.dir, options, defaults)
         .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))
 }

@@ -18,5 +18,7 @@ pub(crate) use exec_lock::Pass;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
 pub(crate) use lifetime::{Lifetime, Stop};
 pub(crate) use runtime::Runtime;
-pub(crate) use settings::{Http, LogFormat, LogLevel, Senders, Settings, TsDefaults};
+#[cfg(test)]
+pub(crate) use settings::Senders;
+pub(crate) use settings::{Http, LogFormat, LogLevel, Settings, cores};
 pub(crate) use shared::Shared;

@@ -2,9 +2,10 @@
 //!
 //! Tested by `tests/resp/admin.rs` and `tests/resp/limits.rs`.
 
+use super::settings::Settings;
 use crate::acl::Users;
 use crate::base::descriptors::leave_room;
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -19,25 +20,21 @@ pub(crate) struct Runtime {
     pub(crate) protected_mode: AtomicBool,
     /// Who may do what.
     pub(crate) users: Users,
-    password: RwLock<String>,
+    /// The settings as CONFIG shows them. The lock is held while a change is put
+    /// in force, so that changes follow one after the other.
+    pub(crate) current: Mutex<Settings>,
 }
 
 impl Runtime {
-    /// The settings at start, and `users`, of whom the default one gets `password`.
-    pub(crate) fn new(
-        connections_max: usize,
-        idle_timeout_s: u64,
-        protected_mode: bool,
-        password: String,
-        users: Users,
-    ) -> Self {
-        users.set_default_password(&password);
+    /// The settings at start; the default one of `users` gets their password.
+    pub(crate) fn new(settings: &Settings, users: Users) -> Self {
+        users.set_default_password(&settings.requirepass);
         Self {
-            connections_max: AtomicUsize::new(connections_max),
-            idle_timeout_s: AtomicU64::new(idle_timeout_s),
-            protected_mode: AtomicBool::new(protected_mode),
+            connections_max: AtomicUsize::new(settings.connections_max as usize),
+            idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
+            protected_mode: AtomicBool::new(settings.protected_mode),
             users,
-            password: RwLock::new(password),
+            current: Mutex::new(settings.clone()),
         }
     }
 
@@ -49,13 +46,11 @@ impl Runtime {
 
     /// The password that `requirepass` gave the default user; empty without one.
     pub(crate) fn password(&self) -> String {
-        self.password.read().clone()
+        self.current.lock().requirepass.clone()
     }
 
     /// Gives the default user this password alone; empty makes any right.
-    pub(crate) fn set_password(&self, password: String) {
-        let mut current = self.password.write();
-        self.users.set_default_password(&password);
-        *current = password;
+    pub(crate) fn set_password(&self, password: &str) {
+        self.users.set_default_password(password);
     }
 }

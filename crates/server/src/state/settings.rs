@@ -2,15 +2,13 @@
 //! from flags, environment, file and defaults.
 
 use crate::messaging::Notify;
-use clap::ValueEnum;
 use latewood_engine::{Defaults, Durability};
-use latewood_model::{CompactionPolicy, DuplicatePolicy, SeriesOptions};
+use latewood_model::DuplicatePolicy;
 use latewood_wire::influx::Precision;
-use serde::Deserialize;
 use std::path::PathBuf;
 
 /// Everything the server needs to know to start.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     /// Where the data lies.
     pub(crate) dir: PathBuf,
@@ -51,9 +49,9 @@ pub(crate) struct Settings {
     /// Number of event loops, at least 1.
     pub(crate) threads: usize,
     /// Threads that share one large query, 1 to 16.
-    pub(crate) query_threads: usize,
+    pub(crate) query_threads: u64,
     /// Connections at a time.
-    pub(crate) connections_max: usize,
+    pub(crate) connections_max: u64,
     /// Idle seconds after which a connection is closed; 0 never.
     pub(crate) idle_timeout_s: u64,
     /// Which keyspace events are published.
@@ -62,21 +60,10 @@ pub(crate) struct Settings {
     pub(crate) log_level: LogLevel,
     /// How its lines are written.
     pub(crate) log_format: LogFormat,
-    /// The options of series that a write creates.
-    pub(crate) ts: TsDefaults,
+    /// What new series get.
+    pub(crate) defaults: Defaults,
     /// Other protocols than Redis'.
     pub(crate) senders: Senders,
-}
-
-/// The `ts-*` settings.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct TsDefaults {
-    /// Policy of series without their own.
-    pub(crate) duplicate_policy: DuplicatePolicy,
-    /// Options of new series.
-    pub(crate) series: SeriesOptions,
-    /// Compactions of new series.
-    pub(crate) compactions: CompactionPolicy,
 }
 
 /// How what comes by other protocols is taken.
@@ -100,6 +87,22 @@ pub(crate) struct Senders {
     pub(crate) influx_udp: Option<String>,
     /// The unit of the timestamps at these two.
     pub(crate) influx_precision: Precision,
+}
+
+impl Default for Senders {
+    fn default() -> Self {
+        Self {
+            http: Http::Default,
+            influx_db_label: None,
+            duplicate_policy: DuplicatePolicy::Last,
+            future_limit_ms: 0,
+            opentsdb: None,
+            akumuli: None,
+            influx_tcp: None,
+            influx_udp: None,
+            influx_precision: Precision::default(),
+        }
+    }
 }
 
 /// InfluxDB's port.
@@ -127,25 +130,15 @@ impl Http {
     }
 }
 
-impl From<TsDefaults> for Defaults {
-    fn from(ts: TsDefaults) -> Self {
-        Self {
-            duplicate_policy: ts.duplicate_policy,
-            series: ts.series,
-            compactions: ts.compactions,
-        }
-    }
-}
-
 /// How much is logged.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogLevel {
     /// What stops the server or loses a write.
     Error,
     /// And what an operator should look at.
     Warn,
     /// And starts, stops and recoveries.
+    #[default]
     Info,
     /// And connections.
     Debug,
@@ -154,8 +147,7 @@ pub(crate) enum LogLevel {
 }
 
 /// How lines of the log are written.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LogFormat {
     /// For people.
     #[default]
@@ -165,6 +157,13 @@ pub(crate) enum LogFormat {
 }
 
 impl LogFormat {
+    /// The format called `name`.
+    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
+        let all = [Self::Text, Self::Json];
+        all.into_iter()
+            .find(|format| format.name().as_bytes() == name)
+    }
+
     /// The name as the option spells it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -175,6 +174,19 @@ impl LogFormat {
 }
 
 impl LogLevel {
+    /// The level called `name`.
+    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
+        let all = [
+            Self::Error,
+            Self::Warn,
+            Self::Info,
+            Self::Debug,
+            Self::Trace,
+        ];
+        all.into_iter()
+            .find(|level| level.name().as_bytes() == name)
+    }
+
     /// The name as the log filter spells it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -185,4 +197,9 @@ impl LogLevel {
             Self::Trace => "trace",
         }
     }
+}
+
+/// Cores of the machine that the process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -62,13 +62,7 @@ impl Shared {
     ) -> Self {
         Self {
             db,
-            runtime: Runtime::new(
-                settings.connections_max,
-                settings.idle_timeout_s,
-                settings.protected_mode,
-                settings.requirepass.clone(),
-                users,
-            ),
+            runtime: Runtime::new(&settings, users),
             gate: Gate::new(settings.threads),
             settings,
             counters: Counters::default(),
