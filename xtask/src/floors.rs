@@ -29,7 +29,27 @@ const CIRCLE_FILES_MAX: usize = 5;
 /// A crate without entries is not laid out yet.
 pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
     ("bench", &[]),
-    ("server", &[]),
+    (
+        "server",
+        &[
+            "main",
+            "start",
+            "tools",
+            "net",
+            "lines",
+            "http",
+            "command",
+            "intake",
+            "options",
+            "client",
+            "state",
+            "messaging",
+            "acl",
+            "observe",
+            "clients",
+            "base",
+        ],
+    ),
     (
         "migrate",
         &[
@@ -57,7 +77,29 @@ pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
             "error",
         ],
     ),
-    ("engine", &[]),
+    (
+        "engine",
+        &[
+            "lib",
+            "db",
+            "tools",
+            "recovery",
+            "background",
+            "write",
+            "read",
+            "rules",
+            "query",
+            "keyspace",
+            "index",
+            "series",
+            "storage",
+            "log",
+            "format",
+            "observe",
+            "io",
+            "base",
+        ],
+    ),
     (
         "wire",
         &[

@@ -1,52 +1,47 @@
 //! The process `latewood`: command line, sockets, commands.
 //!
-//! The way of a command: `net` reads bytes and parses them with
-//! `latewood-wire`, `command` looks it up and applies it to the engine, `net`
-//! sends the reply. `cli` and `config` say how the process is started,
-//! `server` starts and stops it, `shared` and `session` are its state.
+//! The folders from top to bottom; imports lead down this list only:
+//!
+//! ```text
+//! start      command line, threads, sockets, the end
+//! tools      offline commands: check, inspect, stats, backup, restore
+//! net        event loops: the Redis port
+//! lines      line protocols on plain sockets
+//! http       HTTP
+//! command    commands of the Redis port, as data and as code
+//! intake     samples of other protocols on their way into the engine
+//! options    flags, environment, file and defaults become settings
+//! client     one connection's state between its commands
+//! state      what all threads share
+//! messaging  between connections: mailboxes, channels, events of keys
+//! acl        users and what each may do
+//! observe    what is measured
+//! clients    connections as the others see them
+//! base       values, clock, descriptors
+//! ```
 //!
 //! Tested as a whole: `tests/` starts the built binary and speaks to its
 //! socket, byte for byte.
 
 mod acl;
-mod age;
-mod channels;
-mod cli;
-mod client_info;
+mod base;
+mod client;
+mod clients;
 mod command;
-mod config;
-mod damage;
-mod descriptors;
-mod errands;
-mod events;
-mod gate;
-mod glob;
 mod http;
 mod intake;
-mod labelled;
 mod lines;
-mod loading;
+mod messaging;
 mod net;
-mod notices;
 mod observe;
-mod outside;
-mod pause;
-mod ranges;
-mod senders;
-mod server;
-mod session;
-mod shared;
-mod size;
-mod stream;
-mod subscriptions;
-mod switch;
+mod options;
+mod start;
+mod state;
 mod tools;
-mod waiting;
-mod watches;
 
 use clap::Parser;
-use cli::{Cli, Command, LogFormat};
-use config::Settings;
+use start::{Cli, Command};
+use state::{LogFormat, Settings};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::EnvFilter;
@@ -68,12 +63,10 @@ fn main() -> ExitCode {
         Command::Backup(options) => return tools::backup(&options),
         Command::Restore(options) => return tools::restore(&options),
     };
-    let outcome = Settings::resolve(*options)
-        .map_err(|error| error.to_string())
-        .and_then(|settings| {
-            start_log(&settings);
-            server::run(settings)
-        });
+    let outcome = options::resolve(*options, |name| std::env::var_os(name)).and_then(|settings| {
+        start_log(&settings);
+        start::run(settings)
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {

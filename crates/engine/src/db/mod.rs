@@ -67,26 +67,47 @@ impl Db {
         if series > 0 {
             core.budget.note_replayed(env.clock.monotonic_ns(), series);
         }
-        let workers = if core.options.background {
-            Workers::start(&parts)?
-        } else {
-            Workers::default()
-        };
-        let reader = Arc::new(Reader::new(core, &parts.rules));
-        let db = Self {
-            writer: Writer::new(core, &parts.rules, &reader),
-            reader,
-            parts,
-            workers,
-            recovery,
-            kept_memory: KeptMemory::default(),
-            directory: guard,
-        };
+        let mut db = Self::assemble(parts, recovery, guard);
+        if db.parts.core.options.background {
+            db.workers = Workers::start(&db.parts)?;
+        }
         if !db.recovery.log.holes.is_empty() {
             // The sooner the log moves past them, the fewer starts find them.
             db.flush_soon();
         }
         Ok(db)
+    }
+
+    /// A database without a directory, in place of one that is not open yet. It
+    /// has no series, threads or log.
+    ///
+    /// # Errors
+    /// `Invalid` for defaults out of their ranges.
+    pub fn empty(defaults: Defaults) -> Result<Self> {
+        let options = Options {
+            wal: false,
+            background: false,
+            shards: 1,
+            query_threads: 1,
+            ..Options::default()
+        };
+        let core = Core::new(Env::without_files(), Path::new(""), options, defaults)?;
+        let recovery = RecoverySummary::default();
+        let nowhere = DirectoryGuard::nowhere();
+        Ok(Self::assemble(Parts::new(core), recovery, nowhere))
+    }
+
+    fn assemble(parts: Parts, recovery: RecoverySummary, directory: DirectoryGuard) -> Self {
+        let reader = Arc::new(Reader::new(&parts.core, &parts.rules));
+        Self {
+            writer: Writer::new(&parts.core, &parts.rules, &reader),
+            reader,
+            parts,
+            workers: Workers::default(),
+            recovery,
+            kept_memory: KeptMemory::default(),
+            directory,
+        }
     }
 
     /// What its parts share, for tests inside the crate.

@@ -22,7 +22,21 @@ pub struct DirectoryGuard {
     lock: Box<dyn DirectoryLock>,
 }
 
+/// In place of the lock of a directory that does not exist.
+#[derive(Debug)]
+struct Unlocked;
+
+impl DirectoryLock for Unlocked {}
+
 impl DirectoryGuard {
+    /// The directory of a database without files.
+    pub(crate) fn nowhere() -> Self {
+        Self {
+            path: PathBuf::new(),
+            lock: Box::new(Unlocked),
+        }
+    }
+
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path

@@ -24,7 +24,9 @@ pub mod clock;
 pub mod directory;
 pub mod disk;
 mod mapped;
+mod nowhere;
 pub mod process;
+#[cfg(any(test, feature = "sim"))]
 pub mod sim;
 
 use std::fmt::Debug;
@@ -228,6 +230,14 @@ impl Env {
             clock: Arc::new(clock::RealClock::default()),
             random: Arc::new(clock::RealRandom),
             process: Arc::new(process::RealProcess),
+        }
+    }
+
+    /// The machine's own time and randomness, and a disk without files.
+    pub(crate) fn without_files() -> Self {
+        Self {
+            disk: Arc::new(nowhere::Nowhere),
+            ..Self::real()
         }
     }
 }

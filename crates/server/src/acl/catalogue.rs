@@ -1,15 +1,15 @@
 //! All commands and subcommands by number, and sets of them.
 //!
-//! A number is a place in the flattened registry: it is the same while the
-//! process lives and means nothing outside it.
+//! The floor of commands makes the catalogue from its registry, once. A number is a
+//! place in it: it is the same while the process lives and means nothing
+//! outside it.
 
-use super::category::{self, Categories};
-use crate::command::{Spec, registry};
+use super::category::Categories;
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 /// One command or subcommand.
+#[derive(Debug)]
 pub(crate) struct Entry {
     /// `name`, or `container|name`.
     pub(crate) name: String,
@@ -20,34 +20,42 @@ pub(crate) struct Entry {
 }
 
 /// Every command, by number.
+#[derive(Debug)]
 pub(crate) struct Catalogue {
     entries: Vec<Entry>,
     by_name: HashMap<String, usize>,
+    /// The number of TS.ADD.
+    pub(super) add: usize,
+    /// The number of TS.MADD.
+    pub(super) madd: usize,
 }
 
-/// The commands of this server.
-pub(crate) static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(Catalogue::new);
-
 impl Catalogue {
-    fn new() -> Self {
-        let mut entries = Vec::new();
-        for spec in registry::all() {
-            let first = entries.len();
-            let end = first + 1 + spec.subcommands().len();
-            entries.push(entry(spec, None, first..end));
-            for sub in spec.subcommands() {
-                let at = entries.len();
-                entries.push(entry(sub, Some(spec), at..at + 1));
-            }
-        }
+    /// The catalogue of `entries`, TS.ADD and TS.MADD among them, of which the
+    /// number is the place.
+    pub(crate) fn new(entries: Vec<Entry>) -> Self {
+        assert!(entries.len() <= COMMANDS_MAX, "a set has too few bits");
         let names = entries.iter().enumerate();
-        let by_name = names.map(|(at, entry)| (entry.name.clone(), at)).collect();
-        Self { entries, by_name }
+        let by_name: HashMap<_, _> = names.map(|(at, entry)| (entry.name.clone(), at)).collect();
+        let (add, madd) = (by_name["ts.add"], by_name["ts.madd"]);
+        Self {
+            entries,
+            by_name,
+            add,
+            madd,
+        }
     }
 
     /// Every command, by number.
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
+    }
+
+    /// The categories of the command with this full name; none if there is no
+    /// such command.
+    pub(crate) fn categories(&self, full_name: &str) -> Categories {
+        let number = self.number(full_name);
+        number.map_or(0, |number| self.entries[number].categories)
     }
 
     /// The number of the command with this full name, in lower case.
@@ -56,32 +64,21 @@ impl Catalogue {
     }
 }
 
-fn entry(spec: &Spec, container: Option<&Spec>, family: Range<usize>) -> Entry {
-    let name = match container {
-        Some(container) => format!("{}|{}", container.name, spec.name),
-        None => spec.name.to_owned(),
-    };
-    let categories = category::of(spec, container);
-    Entry {
-        name,
-        categories,
-        family,
-    }
-}
+/// Commands and subcommands that a set has bits for.
+const COMMANDS_MAX: usize = 512;
 
 /// A set of commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Commands {
-    words: Box<[u64]>,
+    words: [u64; COMMANDS_MAX / 64],
 }
 
 impl Commands {
     /// No command, or every command.
     pub(crate) fn uniform(all: bool) -> Self {
-        let words = CATALOGUE.entries.len().div_ceil(64);
         let word = if all { u64::MAX } else { 0 };
         Self {
-            words: vec![word; words].into(),
+            words: [word; COMMANDS_MAX / 64],
         }
     }
 
@@ -102,8 +99,13 @@ impl Commands {
     }
 
     /// Adds all commands of some of `categories` or takes them out.
-    pub(crate) fn set_categories(&mut self, categories: Categories, allow: bool) {
-        for (number, entry) in CATALOGUE.entries.iter().enumerate() {
+    pub(crate) fn set_categories(
+        &mut self,
+        catalogue: &Catalogue,
+        categories: Categories,
+        allow: bool,
+    ) {
+        for (number, entry) in catalogue.entries.iter().enumerate() {
             if entry.categories & categories != 0 {
                 self.set(number..number + 1, allow);
             }

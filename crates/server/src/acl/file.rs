@@ -4,6 +4,7 @@
 //! The file is read as a whole or not at all. It is written beside itself,
 //! synced and renamed, so that a crash leaves the old one or the new one.
 
+use super::catalogue::Catalogue;
 use super::user::{BadRule, User, join_selectors, split};
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -17,7 +18,11 @@ const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 ///
 /// # Errors
 /// A sentence for each wrong line, in Redis' words.
-pub(crate) fn parse(text: &[u8], source: &str) -> Result<Vec<User>, String> {
+pub(crate) fn parse(
+    text: &[u8],
+    source: &str,
+    catalogue: &'static Catalogue,
+) -> Result<Vec<User>, String> {
     let mut users: Vec<User> = Vec::new();
     let mut errors = String::new();
     for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
@@ -41,7 +46,8 @@ pub(crate) fn parse(text: &[u8], source: &str) -> Result<Vec<User>, String> {
             continue;
         }
         // An identity is given when the users are taken in.
-        let user = join_selectors(words).and_then(|rules| User::new(name, 0).with(&rules));
+        let user =
+            join_selectors(words).and_then(|rules| User::new(name, 0, catalogue).with(&rules));
         match user {
             Ok(user) => users.push(user),
             Err(BadRule::Unmatched(_)) => errors.push_str(&format!(
@@ -68,7 +74,7 @@ pub(crate) fn parse(text: &[u8], source: &str) -> Result<Vec<User>, String> {
 ///
 /// # Errors
 /// A sentence that says what is wrong with the file.
-pub(crate) fn load(path: &Path) -> Result<Vec<User>, String> {
+pub(crate) fn load(path: &Path, catalogue: &'static Catalogue) -> Result<Vec<User>, String> {
     let shown = path.display();
     let unreadable =
         |error: io::Error| format!("Error loading ACLs, opening file '{shown}': {error}");
@@ -79,7 +85,7 @@ pub(crate) fn load(path: &Path) -> Result<Vec<User>, String> {
         ));
     }
     let text = fs::read(path).map_err(unreadable)?;
-    parse(&text, &shown.to_string())
+    parse(&text, &shown.to_string(), catalogue)
 }
 
 /// Puts `users` in the place of the file at `path`.

@@ -5,7 +5,7 @@
 //! length: what a client sends must not fill the memory.
 
 use super::denied::Denied;
-use crate::shared::now_ms;
+use crate::base::clock::now_ms;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

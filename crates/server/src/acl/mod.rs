@@ -6,7 +6,8 @@
 //! an `Arc` of its user and the epoch it saw it in, so that a command of a user
 //! that may do everything costs one load and one comparison.
 //!
-//! Tested by `tests.rs` (against a naive evaluator) and `tests/resp/acl.rs`.
+//! The floor of commands hands in the catalogue of commands. Tested by
+//! `command/acl/tests.rs` (against a naive evaluator) and `tests/resp/acl.rs`.
 
 pub(crate) mod catalogue;
 pub(crate) mod category;
@@ -16,12 +17,13 @@ pub(crate) mod log;
 pub(crate) mod password;
 mod permit;
 mod selector;
-#[cfg(test)]
-mod tests;
 mod user;
 mod users;
 
 pub(crate) use denied::{Denied, Refusal};
-pub(crate) use permit::{Permit, Refreshed, check};
+pub(crate) use permit::{Permit, Refreshed};
+pub(crate) use selector::Request;
+#[cfg(test)]
+pub(crate) use user::split;
 pub(crate) use user::{BadRule, User, join_selectors};
 pub(crate) use users::{DEFAULT, Users};

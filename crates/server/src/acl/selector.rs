@@ -8,11 +8,10 @@
 //! A property test compares the compiled form with an evaluator that walks
 //! the rules (`acl/tests.rs`).
 
-use super::catalogue::{CATALOGUE, Commands};
+use super::catalogue::{Catalogue, Commands};
 use super::category;
 use super::denied::Denied;
-use crate::command::absent;
-use crate::glob;
+use crate::base::{glob, redis_commands};
 
 /// A set of permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +89,7 @@ impl Selector {
     ///
     /// # Errors
     /// Why it is none; nothing is changed then.
-    pub(crate) fn apply(&mut self, rule: &[u8]) -> Result<(), Reason> {
+    pub(crate) fn apply(&mut self, catalogue: &Catalogue, rule: &[u8]) -> Result<(), Reason> {
         let lower = rule.to_ascii_lowercase();
         match lower.as_slice() {
             b"allkeys" => self.keys = Patterns::everything(),
@@ -115,7 +114,9 @@ impl Selector {
                 self.channels
                     .add(&rule[1..], (true, true), USELESS_CHANNEL)?;
             }
-            [sign @ (b'+' | b'-'), name @ ..] => self.apply_command(*sign == b'+', name)?,
+            [sign @ (b'+' | b'-'), name @ ..] => {
+                self.apply_command(catalogue, *sign == b'+', name)?;
+            }
             _ => return Err(SYNTAX),
         }
         Ok(())
@@ -127,16 +128,21 @@ impl Selector {
         self.command_rules.clear();
     }
 
-    fn apply_command(&mut self, allow: bool, name: &[u8]) -> Result<(), Reason> {
+    fn apply_command(
+        &mut self,
+        catalogue: &Catalogue,
+        allow: bool,
+        name: &[u8],
+    ) -> Result<(), Reason> {
         let name = std::str::from_utf8(name).map_err(|_| UNKNOWN)?;
         if let Some(category) = name.strip_prefix('@') {
             let categories = category::find(category.as_bytes()).ok_or(UNKNOWN)?;
-            self.commands.set_categories(categories, allow);
-        } else if let Some(number) = CATALOGUE.number(name) {
-            let family = CATALOGUE.entries()[number].family.clone();
+            self.commands.set_categories(catalogue, categories, allow);
+        } else if let Some(number) = catalogue.number(name) {
+            let family = catalogue.entries()[number].family.clone();
             self.commands.set(family, allow);
         } else {
-            check_absent(allow, name)?;
+            check_absent(catalogue, allow, name)?;
         }
         self.command_rules.retain(|earlier| {
             let inside = earlier.name.strip_prefix(name);
@@ -248,16 +254,16 @@ impl Selector {
 
 /// A rule may name a command of Redis that this server has not: users are
 /// written for both. It has no effect.
-fn check_absent(allow: bool, name: &str) -> Result<(), Reason> {
+fn check_absent(catalogue: &Catalogue, allow: bool, name: &str) -> Result<(), Reason> {
     let (command, first) = match name.split_once('|') {
         Some((command, first)) => (command, Some(first)),
         None => (name, None),
     };
-    if absent::is_known(command.as_bytes()) {
+    if redis_commands::is_known(command.as_bytes()) {
         return Ok(());
     }
-    let number = CATALOGUE.number(command).ok_or(UNKNOWN)?;
-    let has_subcommands = CATALOGUE.entries()[number].family.len() > 1;
+    let number = catalogue.number(command).ok_or(UNKNOWN)?;
+    let has_subcommands = catalogue.entries()[number].family.len() > 1;
     match first {
         Some(first) if allow && first.contains('|') => Err(FIRST_ARGUMENT),
         Some(_) if allow && !has_subcommands => Err(FIRST_ARGUMENT_HERE),

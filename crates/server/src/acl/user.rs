@@ -3,11 +3,10 @@
 //! A user never changes: a rule makes a new one out of it, which the sessions
 //! of the old one take over ([`super::users`]).
 
-use super::catalogue::CATALOGUE;
+use super::catalogue::Catalogue;
 use super::denied::{Denied, Refusal};
 use super::password::Hash;
 use super::selector::{Reason, Request, SYNTAX, Selector};
-use std::sync::LazyLock;
 
 /// A user.
 #[derive(Clone, Debug)]
@@ -23,6 +22,7 @@ pub(crate) struct User {
     /// Whether RESTORE checks its payload deeply; kept for Redis' sake, the
     /// payload is always checked.
     sanitizes: bool,
+    catalogue: &'static Catalogue,
     passwords: Vec<Hash>,
     root: Selector,
     selectors: Vec<Selector>,
@@ -47,14 +47,15 @@ const WRONG_HASH: Reason = "The password hash must be exactly 64 characters and 
     lowercase hexadecimal characters";
 
 impl User {
-    /// A user that may do nothing.
-    pub(crate) fn new(name: &[u8], identity: u64) -> Self {
+    /// A user that may do nothing of what `catalogue` lists.
+    pub(crate) fn new(name: &[u8], identity: u64, catalogue: &'static Catalogue) -> Self {
         Self {
             name: name.into(),
             identity,
             enabled: false,
             nopass: false,
             sanitizes: true,
+            catalogue,
             passwords: Vec::new(),
             root: Selector::default(),
             selectors: Vec::new(),
@@ -74,7 +75,8 @@ impl User {
             user.apply(rule).map_err(refused)?;
         }
         let is_unrestricted = user.all_selectors().any(Selector::allows_everything);
-        let adds_anywhere = [ADDS.add, ADDS.madd].iter().all(|number| {
+        let adds_anywhere = [self.catalogue.add, self.catalogue.madd];
+        let adds_anywhere = adds_anywhere.iter().all(|number| {
             let mut selectors = user.all_selectors();
             selectors.any(|selector| selector.allows_on_all_keys(*number))
         });
@@ -97,7 +99,7 @@ impl User {
             }
             b"sanitize-payload" => self.sanitizes = true,
             b"skip-sanitize-payload" => self.sanitizes = false,
-            b"reset" => *self = Self::new(&self.name, self.identity),
+            b"reset" => *self = Self::new(&self.name, self.identity, self.catalogue),
             b"clearselectors" => self.selectors.clear(),
             [b'>', ..] => self.add_password(Hash::of(&rule[1..])),
             [b'#', ..] => self.add_password(Hash::parse(&rule[1..]).ok_or(WRONG_HASH)?),
@@ -107,11 +109,11 @@ impl User {
                 let inner = rule[1..].strip_suffix(b")").ok_or(SYNTAX)?;
                 let mut selector = Selector::default();
                 for word in split(inner) {
-                    selector.apply(word)?;
+                    selector.apply(self.catalogue, word)?;
                 }
                 self.selectors.push(selector);
             }
-            _ => self.root.apply(rule)?,
+            _ => self.root.apply(self.catalogue, rule)?,
         }
         Ok(())
     }
@@ -155,7 +157,7 @@ impl User {
         }
         let (what, at) = nearest;
         let object = match what {
-            Denied::Command => CATALOGUE.entries()[request.number].name.as_bytes(),
+            Denied::Command => self.catalogue.entries()[request.number].name.as_bytes(),
             Denied::Key => request.keys[at].0,
             Denied::Channel => request.channels[at],
         };
@@ -167,7 +169,7 @@ impl User {
     /// key: a TS.ADD that answers nothing.
     pub(crate) fn may_add(&self, key: &[u8]) -> bool {
         let request = Request {
-            number: ADDS.add,
+            number: self.catalogue.add,
             keys: vec![(key, false, true)],
             channels: Vec::new(),
             channels_are_patterns: false,
@@ -178,18 +180,18 @@ impl User {
     /// Whether a TS.ADD to this key may run.
     pub(crate) fn may_run_add(&self, key: &[u8]) -> bool {
         let mut selectors = self.all_selectors();
-        selectors.any(|selector| selector.allows_on(ADDS.add, std::iter::once(key)))
+        selectors.any(|selector| selector.allows_on(self.catalogue.add, std::iter::once(key)))
     }
 
     /// Whether a TS.MADD to these keys may run: one selector must allow all.
     pub(crate) fn may_run_madd<'a>(&self, keys: impl Iterator<Item = &'a [u8]> + Clone) -> bool {
         let mut selectors = self.all_selectors();
-        selectors.any(|selector| selector.allows_on(ADDS.madd, keys.clone()))
+        selectors.any(|selector| selector.allows_on(self.catalogue.madd, keys.clone()))
     }
 
     /// Whether the command of this full name may run, on no key.
     pub(crate) fn may_run(&self, name: &str) -> bool {
-        let request = CATALOGUE.number(name).map(|number| Request {
+        let request = self.catalogue.number(name).map(|number| Request {
             number,
             keys: Vec::new(),
             channels: Vec::new(),
@@ -261,20 +263,6 @@ impl User {
         line
     }
 }
-
-/// The numbers of TS.ADD and TS.MADD.
-struct Adds {
-    add: usize,
-    madd: usize,
-}
-
-static ADDS: LazyLock<Adds> = LazyLock::new(|| {
-    let number = |name| CATALOGUE.number(name).expect("it is registered");
-    Adds {
-        add: number("ts.add"),
-        madd: number("ts.madd"),
-    }
-});
 
 /// The words of `text` between spaces.
 pub(crate) fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -4,6 +4,7 @@
 //! a session compares it with the one it knows (one load) and takes over the
 //! new version of its user, or ends if the user is gone.
 
+use super::catalogue::Catalogue;
 use super::log::Log;
 use super::user::{BadRule, User};
 use parking_lot::RwLock;
@@ -17,6 +18,7 @@ pub(crate) const DEFAULT: &[u8] = b"default";
 /// The users of this server.
 #[derive(Debug)]
 pub(crate) struct Users {
+    catalogue: &'static Catalogue,
     by_name: RwLock<BTreeMap<Box<[u8]>, Arc<User>>>,
     epoch: AtomicU64,
     next_identity: AtomicU64,
@@ -25,9 +27,11 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// The default user alone: everything is allowed, without a password.
-    pub(crate) fn new() -> Self {
+    /// The default user alone: every command of `catalogue` is allowed, without
+    /// a password.
+    pub(crate) fn new(catalogue: &'static Catalogue) -> Self {
         let users = Self {
+            catalogue,
             by_name: RwLock::default(),
             epoch: AtomicU64::new(1),
             next_identity: AtomicU64::new(0),
@@ -41,11 +45,16 @@ impl Users {
         users
     }
 
+    /// The commands that rules name.
+    pub(crate) fn catalogue(&self) -> &'static Catalogue {
+        self.catalogue
+    }
+
     /// A default user with all permissions.
     fn default_with(&self, password: &str) -> User {
         let rules = ["on", "~*", "&*", "+@all"].map(|rule| rule.as_bytes().to_vec());
         let rules = [&rules[..], &password_rules(password)].concat();
-        let user = User::new(DEFAULT, self.identity());
+        let user = User::new(DEFAULT, self.identity(), self.catalogue);
         user.with(&rules).expect("these are rules")
     }
 
@@ -94,7 +103,7 @@ impl Users {
         let mut by_name = self.by_name.write();
         let user = match by_name.get(name) {
             Some(user) => user.with(rules)?,
-            None => User::new(name, self.identity()).with(rules)?,
+            None => User::new(name, self.identity(), self.catalogue).with(rules)?,
         };
         by_name.insert(name.into(), Arc::new(user));
         self.epoch.fetch_add(1, Ordering::Release);

@@ -6,11 +6,14 @@
 //! lists what differs.
 
 mod reports;
+#[cfg(test)]
+mod tests;
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::NOT_AN_INTEGER;
 use super::permission;
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::spec::{Action, Keys, Spec};
 use crate::acl::{BadRule, DEFAULT, file, join_selectors, password};
 use latewood_wire::resp::number::parse_i64;
 
@@ -192,7 +195,7 @@ fn dry_run(call: &mut Call<'_>) -> Outcome {
         let name = String::from_utf8_lossy(name);
         Fault::Line(format!("ERR User '{name}' not found").into())
     })?;
-    let refusal = permission::dry_run(&user, args, 3)?;
+    let refusal = permission::dry_run(call, &user, 3)?;
     match refusal {
         None => call.reply().ok(),
         Some(refusal) => {
@@ -244,7 +247,8 @@ const NO_FILE: Fault = Fault::line(
 fn load(call: &mut Call<'_>) -> Outcome {
     let shared = call.shared;
     let path = shared.settings.aclfile.as_ref().ok_or(NO_FILE)?;
-    let users = file::load(path).map_err(|text| Fault::Line(format!("ERR {text}").into()))?;
+    let users = file::load(path, shared.runtime.users.catalogue())
+        .map_err(|text| Fault::Line(format!("ERR {text}").into()))?;
     let password = shared.runtime.password();
     shared.runtime.users.replace(users, &password);
     call.reply().ok();

@@ -11,11 +11,13 @@
 //! which is told of both: one that came gets the sample under ON_DUPLICATE, and
 //! for one that went there is another look.
 
-use super::registry::{Action, Keys, Spec};
+use super::call::{Call, Outcome};
+use super::fault::{Fault, refusal_text};
+use super::series_options;
 use super::series_options::LabelValues;
-use super::{Call, Fault, Outcome, refusal_text, series_options};
-use crate::events::Class;
-use crate::shared::now_ms;
+use super::spec::{Action, Keys, Spec};
+use crate::base::clock::now_ms;
+use crate::messaging::Class;
 use latewood_engine::{Append, Create, Refusal, Scratch, Stage};
 use latewood_wire::resp::number::{parse_i64, parse_timestamp, parse_value};
 

@@ -1,11 +1,14 @@
 //! What stands between a command that was found and its running: the checks
 //! that all commands have in common, a pause, a transaction that queues.
 
+use super::call::Call;
+use super::fault::Fault;
 use super::fault::engine_text;
-use super::registry::Spec;
-use super::{Call, Fault, Keys, monitor, permission, transaction};
-use crate::loading::LOADING;
-use crate::waiting::What;
+use super::keys::Keys;
+use super::spec::Spec;
+use super::{monitor, permission, transaction};
+use crate::client::What;
+use crate::state::database::LOADING;
 use latewood_wire::resp::Protocol;
 
 /// What RESP2 lets a subscriber send: its replies have no place among messages.
@@ -20,12 +23,6 @@ const OF_SUBSCRIBERS: &[&str] = &[
     "quit",
     "reset",
 ];
-
-/// Whether a command may change data or be heard by other clients: what CLIENT
-/// PAUSE WRITE holds up.
-pub(crate) fn is_write(spec: &Spec) -> bool {
-    spec.flags.contains(&"write") || matches!(spec.name, "publish" | "spublish")
-}
 
 /// Checks a command called `name`. True: it is to be run now. False: it was
 /// queued, or it waits for the end of a pause.
@@ -69,7 +66,7 @@ fn check(call: &mut Call<'_>, spec: &Spec, name: &str) -> Result<bool, String> {
     if call.shared.db.is_loading() && !spec.flags.contains(&"loading") {
         return Err(LOADING.to_owned());
     }
-    let writes = is_write(spec) || (spec.name == "exec" && call.session.transaction_writes());
+    let writes = spec.is_write() || (spec.name == "exec" && call.session.transaction_writes());
     if !call.session.in_exec()
         && let Some(until) = call.shared.pause.holds(writes)
     {

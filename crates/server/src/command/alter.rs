@@ -6,10 +6,11 @@
 //! changes nothing, as in RedisTimeSeries. Options are read before the key is
 //! looked up.
 
-use super::registry::{Action, Keys, Spec};
+use super::call::{Call, Outcome};
+use super::series_options;
 use super::series_options::LabelValues;
-use super::{Call, Outcome, series_options};
-use crate::events::Class;
+use super::spec::{Action, Keys, Spec};
+use crate::messaging::Class;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.alter",

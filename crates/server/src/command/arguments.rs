@@ -197,7 +197,7 @@ impl Argument {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::registry;
+    use crate::command::registry::COMMANDS;
 
     /// The arguments as text: `name:type`, `?` optional, `*` repeated.
     fn shown(arguments: &[Argument]) -> String {
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn every_syntax_line_gives_names() {
-        for spec in registry::all() {
+        for spec in COMMANDS.all() {
             for spec in spec.subcommands().iter().chain([spec]) {
                 let brackets = |bracket| spec.syntax.matches(bracket).count();
                 assert_eq!(brackets('['), brackets(']'), "{}", spec.name);

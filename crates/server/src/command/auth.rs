@@ -4,11 +4,12 @@
 //! Without a name the user is `default`, whose password `--requirepass` gives.
 //! Refused logins stand in ACL LOG.
 
+use super::call::{Call, Outcome};
 use super::client::checked_name;
+use super::fault::Fault;
 use super::fault::SYNTAX;
 use super::module::reply_modules;
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::spec::{Action, Keys, Spec};
 use crate::acl::{DEFAULT, log::Event};
 use latewood_wire::resp::{Protocol, number::parse_i64};
 

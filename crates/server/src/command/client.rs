@@ -10,11 +10,12 @@ mod hold;
 mod select;
 mod tracking;
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::SYNTAX;
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::client_info::Flag;
-use crate::session::ReplyMode;
+use super::spec::{Action, Keys, Spec};
+use crate::client::ReplyMode;
+use crate::clients::Flag;
 use latewood_engine::Durability;
 
 const SUB: Spec = Spec {

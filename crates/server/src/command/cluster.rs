@@ -6,8 +6,8 @@
 //! A Redis outside of a cluster refuses them all instead. `cluster_enabled` in
 //! INFO stays 0: no key is ever elsewhere.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome};
+use super::call::{Call, Outcome};
+use super::spec::{Action, Keys, Spec};
 use crate::acl::password;
 use std::sync::LazyLock;
 

@@ -1,12 +1,16 @@
 //! `COMMAND` and its subcommands COUNT, LIST, INFO, DOCS, GETKEYS,
 //! GETKEYSANDFLAGS, HELP: the registry, as clients read it.
 
+use super::args::Args;
+use super::call::{Call, Outcome};
+use super::docs;
+use super::fault::Fault;
 use super::fault::SYNTAX;
 use super::keys::{Access, Keys, Places, Run};
-use super::registry::{self, Action, Spec};
-use super::{Args, Call, Fault, Outcome, docs};
+use super::spec::{Action, Spec, Table, find_in};
+use crate::acl::catalogue::Catalogue;
 use crate::acl::category;
-use crate::glob;
+use crate::base::glob;
 use latewood_wire::resp::Reply;
 
 const SUB: Spec = Spec {
@@ -88,16 +92,17 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
 
 /// COMMAND without a subcommand: every command.
 fn all(call: &mut Call<'_>) -> Outcome {
+    let (commands, catalogue) = (call.commands, call.shared.runtime.users.catalogue());
     let mut reply = call.reply();
-    reply.array(registry::all().count());
-    for spec in registry::all() {
-        describe(&mut reply, spec, None, spec.name);
+    reply.array(commands.all().count());
+    for spec in commands.all() {
+        describe(&mut reply, catalogue, spec, spec.name);
     }
     Ok(())
 }
 
 fn count(call: &mut Call<'_>) -> Outcome {
-    let commands = registry::all().count();
+    let commands = call.commands.all().count();
     call.reply()
         .integer(i64::try_from(commands).unwrap_or(i64::MAX));
     Ok(())
@@ -114,7 +119,8 @@ fn list(call: &mut Call<'_>) -> Outcome {
                 Box::new(move |spec| is_ours && spec.group == "timeseries")
             } else if args.is(3, "ACLCAT") {
                 let wanted = category::find(text).unwrap_or(0);
-                Box::new(move |spec| category::of(spec, None) & wanted != 0)
+                let catalogue = call.shared.runtime.users.catalogue();
+                Box::new(move |spec| catalogue.categories(spec.name) & wanted != 0)
             } else if args.is(3, "PATTERN") {
                 Box::new(move |spec| glob::matches_ignoring_case(text, spec.name.as_bytes()))
             } else {
@@ -123,7 +129,9 @@ fn list(call: &mut Call<'_>) -> Outcome {
         }
         _ => return Err(SYNTAX),
     };
-    let names: Vec<&str> = registry::all()
+    let names: Vec<&str> = call
+        .commands
+        .all()
         .filter(|spec| is_wanted(spec))
         .map(|spec| spec.name)
         .collect();
@@ -140,35 +148,36 @@ fn info(call: &mut Call<'_>) -> Outcome {
     if args.len() == 2 {
         return all(call);
     }
+    let (commands, catalogue) = (call.commands, call.shared.runtime.users.catalogue());
     let mut reply = call.reply();
     reply.array(args.len() - 2);
     for name in args.from(2) {
-        match find_full(name) {
-            Some((spec, container, name)) => describe(&mut reply, spec, container, &name),
+        match find_full(commands, name) {
+            Some((spec, name)) => describe(&mut reply, catalogue, spec, &name),
             None => reply.null(),
         }
     }
     Ok(())
 }
 
-/// A command, its container if it is a subcommand, and its full name.
-type Found = (&'static Spec, Option<&'static Spec>, String);
+/// A command or subcommand, and its full name.
+type Named = (&'static Spec, String);
 
 /// Finds `command` or `command|subcommand`.
-fn find_full(name: &[u8]) -> Option<Found> {
+fn find_full(commands: &Table, name: &[u8]) -> Option<Named> {
     let mut parts = name.splitn(2, |byte| *byte == b'|');
-    let spec = registry::find(parts.next()?)?;
+    let spec = commands.find(parts.next()?)?;
     match parts.next() {
-        None => Some((spec, None, spec.name.to_owned())),
+        None => Some((spec, spec.name.to_owned())),
         Some(sub) => {
-            let sub = registry::find_in(spec.subcommands(), sub)?;
-            Some((sub, Some(spec), format!("{}|{}", spec.name, sub.name)))
+            let sub = find_in(spec.subcommands(), sub)?;
+            Some((sub, format!("{}|{}", spec.name, sub.name)))
         }
     }
 }
 
 /// The ten fields of COMMAND INFO.
-fn describe(reply: &mut Reply<'_>, spec: &Spec, container: Option<&Spec>, name: &str) {
+fn describe(reply: &mut Reply<'_>, catalogue: &Catalogue, spec: &Spec, name: &str) {
     reply.array(10);
     reply.bulk(name);
     reply.integer(spec.arity);
@@ -181,7 +190,7 @@ fn describe(reply: &mut Reply<'_>, spec: &Spec, container: Option<&Spec>, name: 
     reply.integer(i64::try_from(first).unwrap_or(0));
     reply.integer(last);
     reply.integer(i64::try_from(step).unwrap_or(0));
-    simple_set(reply, &categories(spec, container));
+    simple_set(reply, &categories(catalogue, name));
     reply.set(0);
     reply.set(spec.keys.0.len());
     for run in spec.keys.0 {
@@ -191,8 +200,8 @@ fn describe(reply: &mut Reply<'_>, spec: &Spec, container: Option<&Spec>, name: 
     for sub in spec.subcommands() {
         describe(
             reply,
+            catalogue,
             sub,
-            Some(spec),
             &format!("{}|{}", spec.name, sub.name),
         );
     }
@@ -234,8 +243,8 @@ fn describe_search(reply: &mut Reply<'_>, kind: &str, fields: &[(&str, i64)]) {
 }
 
 /// The ACL categories as COMMAND INFO writes them.
-fn categories(spec: &Spec, container: Option<&Spec>) -> Vec<String> {
-    let names = category::names(category::of(spec, container));
+fn categories(catalogue: &Catalogue, name: &str) -> Vec<String> {
+    let names = category::names(catalogue.categories(name));
     names.map(|name| format!("@{name}")).collect()
 }
 
@@ -248,23 +257,26 @@ fn simple_set<W: AsRef<str>>(reply: &mut Reply<'_>, words: &[W]) {
 
 fn documentation(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
-    let wanted: Vec<Found> = if args.len() == 2 {
-        registry::all()
-            .map(|spec| (spec, None, spec.name.to_owned()))
+    let wanted: Vec<Named> = if args.len() == 2 {
+        call.commands
+            .all()
+            .map(|spec| (spec, spec.name.to_owned()))
             .collect()
     } else {
-        args.from(2).filter_map(find_full).collect()
+        args.from(2)
+            .filter_map(|name| find_full(call.commands, name))
+            .collect()
     };
     let mut reply = call.reply();
     reply.map(wanted.len());
-    for (spec, _, name) in wanted {
+    for (spec, name) in wanted {
         docs::reply_documentation(&mut reply, spec, &name);
     }
     Ok(())
 }
 
 fn get_keys(call: &mut Call<'_>) -> Outcome {
-    let keys = keys_of(call.args)?;
+    let keys = keys_of(call.commands, call.args)?;
     let args = call.args;
     let mut reply = call.reply();
     reply.array(keys.len());
@@ -275,7 +287,7 @@ fn get_keys(call: &mut Call<'_>) -> Outcome {
 }
 
 fn get_keys_and_flags(call: &mut Call<'_>) -> Outcome {
-    let keys = keys_of(call.args)?;
+    let keys = keys_of(call.commands, call.args)?;
     let args = call.args;
     let mut reply = call.reply();
     reply.array(keys.len());
@@ -288,12 +300,12 @@ fn get_keys_and_flags(call: &mut Call<'_>) -> Outcome {
 }
 
 /// The keys of the command that begins at word 2.
-fn keys_of(args: Args<'_>) -> Result<Vec<(usize, Access)>, Fault> {
+fn keys_of(commands: &Table, args: Args<'_>) -> Result<Vec<(usize, Access)>, Fault> {
     let invalid = || Fault::line("ERR Invalid command specified");
-    let spec = registry::find(args.word(2)).ok_or_else(invalid)?;
+    let spec = commands.find(args.word(2)).ok_or_else(invalid)?;
     let spec = match (args.get(3), spec.subcommands()) {
         (None, _) | (_, []) => spec,
-        (Some(sub), subcommands) => registry::find_in(subcommands, sub).ok_or_else(invalid)?,
+        (Some(sub), subcommands) => find_in(subcommands, sub).ok_or_else(invalid)?,
     };
     if spec.keys == Keys::NONE {
         return Err(Fault::line("ERR The command has no key arguments"));

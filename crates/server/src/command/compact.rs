@@ -4,9 +4,9 @@
 //! NOW answers at once: the work is done in the background, and `busy` and
 //! `asked` of STATUS say when it is over. STATUS replies with names and values.
 
+use super::call::{Call, Outcome};
 use super::fault::SYNTAX;
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome};
+use super::spec::{Action, Keys, Spec};
 use latewood_engine::MergeStats;
 
 pub(super) const SPEC: Spec = Spec {

@@ -1,21 +1,22 @@
 //! `CONFIG GET pattern...`, `CONFIG SET {name value}...`, `CONFIG RESETSTAT`,
 //! `CONFIG REWRITE`, `CONFIG HELP`.
 //!
-//! Each parameter is a row of one table: its name, how it is read, and how it
-//! is set, if it can be. CONFIG SET checks all its pairs before it applies
-//! the first, so that a wrong one changes nothing.
+//! Options of the server are parameters by the rows of `options/`; those that
+//! only CONFIG has stand in `config/`. CONFIG SET checks all its pairs before it
+//! applies the first, so that a wrong one changes nothing.
 
-mod bounds;
 mod observing;
 mod parameters;
-mod senders;
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::glob;
-use crate::loading::LOADING;
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
+use crate::base::glob;
+use crate::options::{self, Apply, Kind, Row};
+use crate::state::Settings;
+use crate::state::database::LOADING;
 pub(crate) use parameters::first_port;
-use parameters::{PARAMETERS, Parameter, Set};
+use parameters::{PARAMETERS, Parameter};
 use std::sync::atomic::Ordering;
 
 const SUB: Spec = Spec {
@@ -74,20 +75,68 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     ]),
 }];
 
+/// A parameter and the name it is asked for by.
+#[derive(Clone, Copy)]
+enum Named {
+    /// An option, by its name or another.
+    Option(&'static str, &'static Row),
+    /// A parameter that only CONFIG has.
+    Own(&'static Parameter),
+}
+
+/// Names that Redis has for options.
+const ALIASES: [(&str, &str); 3] = [
+    ("maxmemory", "memory"),
+    ("io-threads", "threads"),
+    ("loglevel", "log-level"),
+];
+
+impl Named {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Option(name, _) => name,
+            Self::Own(parameter) => parameter.name,
+        }
+    }
+}
+
+/// Every parameter.
+fn parameters() -> impl Iterator<Item = Named> {
+    let rows = || options::all().filter(|row| row.is_shown());
+    let named = rows().map(|row| Named::Option(row.name(), row));
+    let aliases = ALIASES.into_iter().filter_map(move |(alias, name)| {
+        let row = rows().find(|row| row.name() == name)?;
+        Some(Named::Option(alias, row))
+    });
+    let own = PARAMETERS.iter().chain(observing::PARAMETERS);
+    named.chain(aliases).chain(own.map(Named::Own))
+}
+
 fn get(call: &mut Call<'_>) -> Outcome {
     let (args, shared) = (call.args, call.shared);
-    let is_wanted = |parameter: &&Parameter| {
+    let is_wanted = |parameter: &Named| {
+        let name = parameter.name().as_bytes();
         args.from(2)
-            .any(|pattern| glob::matches_ignoring_case(pattern, parameter.name.as_bytes()))
+            .any(|pattern| glob::matches_ignoring_case(pattern, name))
     };
-    let found: Vec<_> = parameters().filter(is_wanted).collect();
+    let wanted: Vec<_> = parameters().filter(is_wanted).collect();
+    let mut settings = shared.runtime.current.lock().clone();
     let mut reply = call.reply();
-    reply.map(found.len());
-    for parameter in found {
-        reply.bulk(parameter.name);
-        reply.bulk((parameter.get)(shared));
+    reply.map(wanted.len());
+    for parameter in wanted {
+        reply.bulk(parameter.name());
+        reply.bulk(match parameter {
+            Named::Option(_, row) => row.kind.show(&mut settings),
+            Named::Own(own) => (own.get)(shared),
+        });
     }
     Ok(())
+}
+
+/// A pair of CONFIG SET that was checked.
+enum Change {
+    Option(&'static Row, Apply, [String; 1]),
+    Own(parameters::Change),
 }
 
 fn set(call: &mut Call<'_>) -> Outcome {
@@ -99,51 +148,62 @@ fn set(call: &mut Call<'_>) -> Outcome {
     if !args.len().is_multiple_of(2) {
         return Err(Fault::Arity);
     }
-    let mut changes = Vec::new();
+    let mut current = call.shared.runtime.current.lock();
+    let mut changed = current.clone();
+    let mut changes: Vec<(&str, Change)> = Vec::new();
     for at in (2..args.len()).step_by(2) {
-        let name = args.word(at);
-        let parameter = parameters()
-            .find(|parameter| name.eq_ignore_ascii_case(parameter.name.as_bytes()))
-            .ok_or_else(|| unknown(name))?;
-        let failed = |reason: &str| failed(parameter.name, reason);
-        if changes
-            .iter()
-            .any(|(_, earlier)| *earlier == parameter.name)
-        {
-            return Err(failed("duplicate parameter"));
+        let parameter = find(args.word(at))?;
+        let name = parameter.name();
+        if changes.iter().any(|(earlier, _)| *earlier == name) {
+            return Err(failed(name, "duplicate parameter"));
         }
-        let value =
-            std::str::from_utf8(args.word(at + 1)).map_err(|_| failed("argument is not UTF-8"))?;
-        let Set::By(parse) = parameter.set else {
-            return Err(failed("can't set immutable config"));
-        };
-        let change = parse(value).map_err(|reason| failed(&reason))?;
-        changes.push((change, parameter.name));
+        let change = read(parameter, args.word(at + 1), &mut changed);
+        changes.push((name, change.map_err(|reason| failed(name, &reason))?));
     }
-    for (change, name) in changes {
-        change(call.shared).map_err(|fault| match fault {
-            Fault::Engine(error) => failed(name, &error.to_string()),
-            fault => fault,
-        })?;
+    for (name, change) in changes {
+        match change {
+            Change::Option(row, apply, texts) => {
+                let applied = apply(call.shared, &changed);
+                applied.map_err(|error| failed(name, &error.to_string()))?;
+                let put = row.kind.put(&mut current, &texts);
+                put.map_err(|reason| failed(name, &reason))?;
+            }
+            Change::Own(change) => change(call.shared),
+        }
     }
+    drop(current);
     call.reply().ok();
     Ok(())
+}
+
+/// Reads one value of CONFIG SET; that of an option goes to `settings`.
+fn read(parameter: Named, value: &[u8], settings: &mut Settings) -> Result<Change, String> {
+    let immutable = "can't set immutable config";
+    let text = std::str::from_utf8(value).map_err(|_| "argument is not UTF-8")?;
+    match parameter {
+        Named::Option(_, row) => {
+            let apply = row.apply.ok_or(immutable)?;
+            let text = match row.kind {
+                Kind::YesNo(_) if parameters::yes_no(text)? => "on",
+                Kind::YesNo(_) => "off",
+                _ => text,
+            };
+            let texts = [text.to_owned()];
+            row.kind.put(settings, &texts)?;
+            Ok(Change::Option(row, apply, texts))
+        }
+        Named::Own(own) => Ok(Change::Own(own.set.ok_or(immutable)?(text)?)),
+    }
+}
+
+fn find(name: &[u8]) -> Result<Named, Fault> {
+    let is_it = |parameter: &Named| name.eq_ignore_ascii_case(parameter.name().as_bytes());
+    parameters().find(is_it).ok_or_else(|| unknown(name))
 }
 
 fn failed(name: &str, reason: &str) -> Fault {
     let line = format!("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}");
     Fault::Line(line.into())
-}
-
-/// Every parameter.
-fn parameters() -> impl Iterator<Item = &'static Parameter> {
-    let parts = [
-        PARAMETERS,
-        bounds::PARAMETERS,
-        observing::PARAMETERS,
-        senders::PARAMETERS,
-    ];
-    parts.into_iter().flatten()
 }
 
 fn unknown(name: &[u8]) -> Fault {
@@ -177,34 +237,14 @@ fn help(call: &mut Call<'_>) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::Cli;
-    use clap::CommandFactory;
-
-    /// What an operator gave at the start can be asked for while it runs.
-    #[test]
-    fn every_option_can_be_read_back() {
-        let cli = Cli::command();
-        let serve = cli.find_subcommand("serve").unwrap();
-        let flags = serve.get_arguments().filter_map(|flag| flag.get_long());
-        // Users hold passwords; the file is not kept; clap's own.
-        let hidden = ["user", "config", "help", "version"];
-        let mut asked = 0;
-        for flag in flags.filter(|flag| !hidden.contains(flag)) {
-            asked += 1;
-            assert!(
-                parameters().any(|parameter| parameter.name == flag),
-                "CONFIG GET {flag} is empty"
-            );
-        }
-        assert!(asked > 20, "{asked}");
-    }
 
     #[test]
     fn no_parameter_stands_twice() {
-        let mut names: Vec<_> = parameters().map(|parameter| parameter.name).collect();
+        let mut names: Vec<_> = parameters().map(Named::name).collect();
         let all = names.len();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), all);
+        assert!(all > 60, "{all}");
     }
 }

@@ -1,8 +1,9 @@
 //! The connection itself: `PING [message]`, `ECHO message`, `QUIT`,
 //! `RESET`.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
 use latewood_wire::resp::Protocol;
 
 const PING: Spec = Spec {

@@ -3,12 +3,14 @@
 //! Samples, options, labels and expiry go along, rules do not. The copy is of
 //! one moment and appears whole.
 
+use super::args::Args;
+use super::call::{Call, Outcome};
 use super::database;
+use super::fault::Fault;
 use super::fault::SYNTAX;
 use super::keys::{Access, Keys, Run};
-use super::registry::{Action, Spec};
-use super::{Args, Call, Fault, Outcome};
-use crate::events::Class;
+use super::spec::{Action, Spec};
+use crate::messaging::Class;
 use latewood_engine::ErrorKind;
 
 pub(crate) const SPEC: Spec = Spec {

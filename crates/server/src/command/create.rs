@@ -1,9 +1,11 @@
 //! `TS.CREATE key CREATE-OPTS` makes an empty series. Reply: OK.
 
-use super::registry::{Action, Keys, Spec};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::series_options;
 use super::series_options::LabelValues;
-use super::{Call, Fault, Outcome, series_options};
-use crate::events::Class;
+use super::spec::{Action, Keys, Spec};
+use crate::messaging::Class;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.create",

@@ -1,9 +1,10 @@
 //! Databases by number, of which there is one: `SELECT 0`, `MOVE key 0`,
 //! `SWAPDB 0 0`.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::NOT_AN_INTEGER;
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::spec::{Action, Keys, Spec};
 use latewood_wire::resp::number::parse_i64;
 
 pub(crate) const SPECS: &[Spec] = &[

@@ -1,10 +1,10 @@
 //! `TS.DEL key from to` deletes the samples from `from` to `to`, both
 //! included; `-` and `+` are the ends. Reply: how many were deleted.
 
+use super::call::{Call, Outcome};
 use super::range_options::{from_timestamp, to_timestamp};
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome};
-use crate::events::Class;
+use super::spec::{Action, Keys, Spec};
+use crate::messaging::Class;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.del",

@@ -1,8 +1,8 @@
 //! The registry for people: COMMAND DOCS, the HELP subcommands, and the page
 //! `docs/commands.md`, which a test keeps equal to the registry.
 
-use super::Call;
-use super::registry::{self, Spec};
+use super::call::Call;
+use super::spec::Spec;
 use super::{arguments, facts};
 use latewood_wire::resp::Reply;
 
@@ -51,7 +51,10 @@ pub(crate) fn reply_documentation(reply: &mut Reply<'_>, spec: &Spec, name: &str
 
 /// The lines of `container HELP`.
 pub(crate) fn reply_help(call: &mut Call<'_>, container: &str) {
-    let subcommands = registry::find(container.as_bytes()).map_or(&[][..], Spec::subcommands);
+    let subcommands = call
+        .commands
+        .find(container.as_bytes())
+        .map_or(&[][..], Spec::subcommands);
     let upper = container.to_ascii_uppercase();
     let mut reply = call.reply();
     reply.array(1 + 2 * subcommands.len());
@@ -68,6 +71,7 @@ pub(crate) fn reply_help(call: &mut Call<'_>, container: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::registry::COMMANDS;
     use std::fmt::Write;
 
     /// Set to 1 to write the page instead of comparing it.
@@ -98,7 +102,7 @@ mod tests {
              This page is made from the server's own table of commands.\n",
         );
         let mut groups: Vec<&str> = Vec::new();
-        for spec in registry::all() {
+        for spec in COMMANDS.all() {
             if !groups.contains(&spec.group) {
                 groups.push(spec.group);
             }
@@ -106,7 +110,7 @@ mod tests {
         for group in groups {
             write!(page, "\n## {}\n\n", title(group)).unwrap();
             page.push_str("| command | what it does | flags |\n| --- | --- | --- |\n");
-            for spec in registry::all().filter(|spec| spec.group == group) {
+            for spec in COMMANDS.all().filter(|spec| spec.group == group) {
                 rows(&mut page, spec);
             }
         }

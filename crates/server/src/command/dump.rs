@@ -5,13 +5,15 @@
 //! The bytes are of a format of their own (`docs/format/dump.md`). IDLETIME and
 //! FREQ are checked and mean nothing here.
 
+use super::args::Args;
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keys::{Access, Keys, Run};
-use super::registry::{Action, Spec};
 use super::reply_limit::ReplyLimit;
-use super::{Args, Call, Fault, Outcome};
-use crate::events::Class;
-use crate::shared::now_ms;
+use super::spec::{Action, Spec};
+use crate::base::clock::now_ms;
+use crate::messaging::Class;
 use latewood_engine::{Dump, DumpFault, ErrorKind, Restored};
 use latewood_wire::resp::number::parse_i64;
 

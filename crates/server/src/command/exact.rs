@@ -7,11 +7,12 @@
 //! label may hold `(`, `)` and `,`.
 
 use super::add;
+use super::call::{Call, Outcome};
 use super::keys::{Access, Run};
-use super::registry::{Action, Keys, Spec};
 use super::rows::Shape;
 use super::series_options::LabelValues;
-use super::{Call, Outcome, alter, create, range};
+use super::spec::{Action, Keys, Spec};
+use super::{alter, create, range};
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::{parse_float, parse_value};
 
@@ -59,6 +60,7 @@ pub(crate) const RANGE: Spec = Spec {
 /// Runs the command of the series with the words behind `LATEWOOD`.
 fn within(call: &mut Call<'_>, run: fn(&mut Call<'_>) -> Outcome) -> Outcome {
     run(&mut Call {
+        commands: call.commands,
         args: call.args.of_subcommand(),
         out: call.out,
         session: call.session,

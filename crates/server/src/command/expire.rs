@@ -10,12 +10,13 @@
 //! A time that has passed removes the series at once. TTL and its like answer
 //! -2 for no key and -1 for a series that stays.
 
-use super::fault::NOT_AN_INTEGER;
+use super::args::Args;
+use super::call::{Call, Outcome};
+use super::fault::{Fault, NOT_AN_INTEGER, REPEATED_BYTES_MAX};
 use super::keys::{Access, Keys, Run};
-use super::registry::{Action, Apply, Spec};
-use super::{Args, Call, Fault, Outcome};
-use crate::events::Class;
-use crate::shared::now_ms;
+use super::spec::{Action, Apply, Spec};
+use crate::base::clock::now_ms;
+use crate::messaging::Class;
 use latewood_engine::{ErrorKind, ExpireIf, Expiry};
 use latewood_wire::resp::number::parse_i64;
 
@@ -156,7 +157,7 @@ fn conditions(args: Args<'_>) -> Result<ExpireIf, Fault> {
         } else if args.is(at, "LT") {
             only.sooner = true;
         } else {
-            let word = String::from_utf8_lossy(&word[..word.len().min(super::REPEATED_BYTES_MAX)]);
+            let word = String::from_utf8_lossy(&word[..word.len().min(REPEATED_BYTES_MAX)]);
             return Err(Fault::Line(format!("ERR Unsupported option {word}").into()));
         }
     }

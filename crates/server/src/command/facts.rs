@@ -232,7 +232,7 @@ pub(crate) fn of(full_name: &str) -> Option<(&'static str, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acl::catalogue::CATALOGUE;
+    use crate::command::catalogue::CATALOGUE;
 
     #[test]
     fn every_command_has_a_row() {

@@ -6,6 +6,9 @@ use crate::observe::Limit;
 use latewood_engine::{Db, Error, ErrorKind, Refusal, shown_key};
 use std::borrow::Cow;
 
+/// Bytes of a name or of all arguments that an error repeats.
+pub(crate) const REPEATED_BYTES_MAX: usize = 128;
+
 /// Why a command has an error for a reply.
 #[derive(Debug)]
 pub(crate) enum Fault {

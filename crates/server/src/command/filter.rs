@@ -4,7 +4,8 @@
 //! RedisTimeSeries asks of all of them together, in its order and its words,
 //! and what the connection's user may read.
 
-use super::{Call, Fault};
+use super::call::Call;
+use super::fault::Fault;
 use latewood_engine::SeriesRef;
 use latewood_model::Matcher;
 use latewood_wire::filter;

@@ -4,8 +4,9 @@
 //! LATEST asks for the open bucket of a compaction; it changes nothing where
 //! there is none.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.get",

@@ -9,10 +9,13 @@
 //! look and the increment is looked for again.
 
 use super::add::timestamp_or_star;
-use super::registry::{Action, Keys, Spec};
+use super::args::Args;
+use super::call::{Call, Outcome};
+use super::fault::{Fault, refusal_text};
+use super::series_options;
 use super::series_options::LabelValues;
-use super::{Args, Call, Fault, Outcome, refusal_text, series_options};
-use crate::events::Class;
+use super::spec::{Action, Keys, Spec};
+use crate::messaging::Class;
 use latewood_engine::{Create, Refusal};
 use latewood_wire::resp::number::parse_float;
 

@@ -9,19 +9,17 @@
 
 mod commands;
 mod latewood;
-pub(super) mod process;
 mod sections;
+mod source;
 mod stages;
 mod statistics;
 #[cfg(test)]
 mod tests;
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome};
-use crate::shared::Shared;
-use latewood_engine::{DbMemory, Stats};
-use std::cell::OnceCell;
-use std::fmt::{Display, Write};
+use super::call::{Call, Outcome};
+use super::spec::{Action, Keys, Spec};
+use source::Source;
+use std::fmt::Write;
 
 pub(crate) const SPECS: &[Spec] = &[Spec {
     name: "info",
@@ -33,34 +31,6 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     summary: "Gives the server's figures.",
     action: Action::Apply(apply),
 }];
-
-/// Where the sections take their figures from. Those of the engine are asked
-/// for at most once a reply, so that its sections agree, and not at all where
-/// no section needs them.
-struct Source<'a> {
-    shared: &'a Shared,
-    stats: OnceCell<Stats>,
-    memory: OnceCell<DbMemory>,
-}
-
-impl<'a> Source<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        Self {
-            shared,
-            stats: OnceCell::new(),
-            memory: OnceCell::new(),
-        }
-    }
-
-    fn stats(&self) -> &Stats {
-        self.stats.get_or_init(|| self.shared.db.stats())
-    }
-
-    /// May look at every series; only sections about memory want it.
-    fn memory(&self) -> &DbMemory {
-        self.memory.get_or_init(|| self.shared.db.memory())
-    }
-}
 
 /// A section: its name, its title, whether it is given without being named,
 /// and what writes it.
@@ -134,29 +104,4 @@ fn report(source: &Source<'_>, is_wanted: impl Fn(&Section) -> bool) -> String {
         (section.write)(&mut text, source);
     }
     text
-}
-
-/// One line. Writing to a String cannot fail.
-fn field(text: &mut String, name: &str, value: impl Display) {
-    let _ = write!(text, "{name}:{value}\r\n");
-}
-
-/// A number of bytes, and again for people.
-fn bytes_field(text: &mut String, name: &str, bytes: u64) {
-    field(text, name, bytes);
-    field(text, &format!("{name}_human"), human(bytes));
-}
-
-fn human(bytes: u64) -> String {
-    let mut value = bytes as f64;
-    for unit in ["B", "K", "M", "G"] {
-        if value < 1024.0 {
-            return match unit {
-                "B" => format!("{bytes}B"),
-                _ => format!("{value:.2}{unit}"),
-            };
-        }
-        value /= 1024.0;
-    }
-    format!("{value:.2}T")
 }

@@ -4,7 +4,7 @@
 //! `%W~`), COMMAND INFO, GETKEYS and GETKEYSANDFLAGS all read them here, so
 //! that a key one of them knows is known to all.
 
-use super::Args;
+use super::args::Args;
 use latewood_wire::resp::number::parse_i64;
 
 /// The keys of a command.

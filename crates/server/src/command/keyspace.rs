@@ -4,11 +4,11 @@
 //! Every key is a series, so TYPE says `TSDB-TYPE` or `none`. ASYNC and SYNC
 //! are the same here.
 
+use super::call::{Call, Outcome};
 use super::fault::SYNTAX;
 use super::keys::{Access, Keys, Run};
-use super::registry::{Action, Spec};
-use super::{Call, Outcome};
-use crate::events::Class;
+use super::spec::{Action, Spec};
+use crate::messaging::Class;
 
 const FLUSHALL: Spec = Spec {
     name: "flushall",

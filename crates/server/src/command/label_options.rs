@@ -6,7 +6,8 @@
 //! taken for names. Names are compared in any case, and each is answered by
 //! the first label of that name.
 
-use super::{Args, Fault};
+use super::args::Args;
+use super::fault::Fault;
 use latewood_model::Labels;
 use latewood_model::limits::SELECTED_LABELS_MAX;
 use latewood_wire::resp::{Protocol, Reply};

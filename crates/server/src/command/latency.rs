@@ -8,8 +8,9 @@
 mod graph;
 mod histogram;
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
 use crate::observe::{Event, History};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -150,7 +151,7 @@ fn graph(call: &mut Call<'_>) -> Outcome {
     let found = Event::parse(name).map(|event| (event, latency.history(event)));
     match found.filter(|(_, history)| !history.delays.is_empty()) {
         Some((event, history)) => {
-            let text = graph::draw(event.name(), &history, crate::shared::now_ms() / 1000);
+            let text = graph::draw(event.name(), &history, crate::base::clock::now_ms() / 1000);
             call.reply().verbatim(*b"txt", text);
             Ok(())
         }

@@ -5,11 +5,15 @@
 //! SETTLE merges late samples into the chunks in memory and waits for it; COMPACT is
 //! in [`super::compact`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::errands::{Errand, require_backup_place};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
+use crate::base::outside::require_outside;
+use crate::state::Job;
+use latewood_engine::tools::staging_dir;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::path::PathBuf;
 
 const SETTLE: Spec = Spec {
@@ -65,10 +69,10 @@ fn backup(call: &mut Call<'_>) -> Outcome {
     let dir = call.shared.db.directory();
     let place = require_backup_place(dir, &path);
     place.map_err(|why| Fault::Line(format!("ERR {why}").into()))?;
-    if !call.shared.backups.begin() {
+    if !call.shared.jobs.begin_backup() {
         return Err(Fault::line("ERR a backup is in progress"));
     }
-    call.shared.errand(Errand::Backup(path));
+    call.shared.jobs.queue(Job::Backup(path));
     call.reply().simple("Backup started");
     Ok(())
 }
@@ -82,4 +86,17 @@ fn settle(call: &mut Call<'_>) -> Outcome {
 fn help(call: &mut Call<'_>) -> Outcome {
     super::docs::reply_help(call, "latewood");
     Ok(())
+}
+
+/// Refuses a folder that is none for backups of the data in `dir`: one inside
+/// of it, but for that which an upload takes it from.
+///
+/// # Errors
+/// Says where it lies.
+fn require_backup_place(dir: &Path, path: &Path) -> Result<(), String> {
+    let dir = std::path::absolute(dir).map_err(|error| error.to_string())?;
+    if path == staging_dir(&dir) {
+        return Ok(());
+    }
+    require_outside(&dir, path)
 }

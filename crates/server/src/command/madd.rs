@@ -4,11 +4,13 @@
 //! Like TS.ADD, commands of ordinary size are taken off the wire by
 //! `net/group.rs`; this serves the rest, in batches of the engine's size.
 
+use super::add;
+use super::call::{Call, Outcome};
+use super::fault::{Fault, engine_text, refusal_text};
 use super::keys::{Access, Keys, Run};
-use super::registry::{Action, Spec};
-use super::{Call, Fault, Outcome, add, engine_text, refusal_text};
-use crate::events::Class;
-use crate::shared::now_ms;
+use super::spec::{Action, Spec};
+use crate::base::clock::now_ms;
+use crate::messaging::Class;
 use latewood_engine::{Append, Create, Scratch, Stage, Timed};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;

@@ -5,12 +5,13 @@
 //! the process. PURGE and MALLOC-STATS, which ask the allocator, are refused:
 //! the C library's has neither.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
-use super::info::process;
 use super::keys::{Access, Run};
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::shared::Shared;
+use super::spec::{Action, Keys, Spec};
+use crate::observe::process;
+use crate::state::Shared;
 use latewood_engine::ErrorKind;
 use latewood_wire::resp::Reply;
 use latewood_wire::resp::number::parse_i64;
@@ -164,7 +165,7 @@ fn stats(call: &mut Call<'_>) -> Outcome {
 
 /// Bytes of the buffers of all connections.
 pub(super) fn clients_bytes(shared: &Shared) -> u64 {
-    let clients = shared.clients();
+    let clients = shared.clients.all();
     let bytes = clients.iter().map(|client| client.figures.all_bytes());
     bytes.sum::<usize>() as u64
 }

@@ -5,11 +5,13 @@
 //! `[labels, sample]`. The sample is `[timestamp, value]`, empty where the
 //! series has none. All samples are taken before the first is sent.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::filter;
 use super::label_options::{self, Shown};
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome, filter};
-use crate::shared::Shared;
-use crate::stream::{self, Stream};
+use super::spec::{Action, Keys, Spec};
+use crate::client::Stream;
+use crate::state::Shared;
 use latewood_engine::ErrorKind;
 use latewood_engine::Latest;
 use latewood_wire::resp::{Protocol, Reply};
@@ -51,7 +53,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     }
     begin(&mut call.reply(), found.len());
     let found = found.into_iter();
-    stream::begin(call, Newest { found, shown });
+    call.begin_stream(Newest { found, shown });
     Ok(())
 }
 

@@ -2,8 +2,9 @@
 //! is built in. LOAD, LOADEX and UNLOAD are refused.
 
 use super::auth::MODULE_VERSION;
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
 use latewood_wire::resp::Reply;
 
 const SUB: Spec = Spec {

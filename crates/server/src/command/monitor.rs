@@ -4,10 +4,11 @@
 //! What administers the server is left out, and words that are passwords are
 //! replaced. While somebody monitors, samples take the general path.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::channels::Kind;
-use crate::observe::is_secret;
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
+use super::words::is_secret;
+use crate::messaging::Kind;
 use std::fmt::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -47,7 +48,7 @@ pub(super) fn tell(call: &Call<'_>, spec: &Spec) {
 /// Shows that EXEC has run.
 pub(super) fn tell_of_exec(call: &Call<'_>) {
     if call.shared.channels().has_monitors()
-        && let Some(spec) = super::registry::find(b"exec")
+        && let Some(spec) = call.commands.find(b"exec")
     {
         tell_of(call, spec);
     }

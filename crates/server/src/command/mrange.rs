@@ -11,13 +11,15 @@
 mod groups;
 mod parse;
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::label_options::Shown;
-use super::registry::{Action, Keys, Spec};
+use super::mget;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::{Call, Fault, Outcome, mget};
-use crate::shared::Shared;
-use crate::stream::{self, Stream};
+use super::spec::{Action, Keys, Spec};
+use crate::client::Stream;
+use crate::state::Shared;
 use latewood_engine::SeriesView;
 use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
@@ -82,7 +84,7 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let (count, answers) = question.look(call.shared, call.session.protocol, &series)?;
     mget::begin(&mut call.reply(), count);
     let answers = answers.into_iter().peekable();
-    stream::begin(call, Ranges { answers, question });
+    call.begin_stream(Ranges { answers, question });
     Ok(())
 }
 

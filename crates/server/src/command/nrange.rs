@@ -6,11 +6,13 @@
 //! none. With AGGREGATION and several keys each key has a word of aggregators
 //! of its own, `AGGREGATION min,max avg 60000`, and as many values.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::keys::{Access, Run};
-use super::registry::{Action, Keys, Spec};
+use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::{Call, Fault, Outcome, range_options};
+use super::spec::{Action, Keys, Spec};
 use latewood_engine::RangeQuery;
 use latewood_engine::query::{Columns, Sink, join};
 use latewood_wire::resp::number::parse_i64;

@@ -4,9 +4,10 @@
 //! FREQ and IDLETIME are refused: nothing counts or times the reads of a
 //! series.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::keys::{Access, Keys, Run};
-use super::registry::{Action, Apply, Spec};
-use super::{Call, Fault, Outcome};
+use super::spec::{Action, Apply, Spec};
 
 const HELP: Spec = Spec {
     name: "help",

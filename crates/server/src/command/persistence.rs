@@ -6,10 +6,11 @@
 //! unless asked not to. There are no replicas: WAIT and WAITAOF answer at once
 //! with the truth instead of waiting for replicas that will not come.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::shared::{Shared, Stop};
+use super::spec::{Action, Keys, Spec};
+use crate::state::{Shared, Stop};
 use latewood_engine::Stats;
 use latewood_wire::resp::number::parse_i64;
 use std::sync::atomic::Ordering;
@@ -101,7 +102,7 @@ fn last_save(call: &mut Call<'_>) -> Outcome {
 /// Seconds since the epoch of the last SAVE or BGSAVE that is done, or of the
 /// start.
 pub(super) fn last_save_s(shared: &Shared, stats: &Stats) -> i64 {
-    let started_s = shared.last_save_s.load(Ordering::Relaxed);
+    let started_s = shared.jobs.last_save_s.load(Ordering::Relaxed);
     started_s.max(stats.flush.saved_at_ms / 1000)
 }
 
@@ -171,6 +172,6 @@ fn shutdown(call: &mut Call<'_>) -> Outcome {
     call.session.closing = true;
     let keeps_log_only = (1..args.len()).any(|at| args.is(at, "NOSAVE"));
     let by = ["SHUTDOWN", SHUTDOWN_NOSAVE][usize::from(keeps_log_only)];
-    call.shared.stop(Stop::Asked(by));
+    call.shared.lifetime.stop(Stop::Asked(by));
     Ok(())
 }

@@ -6,10 +6,11 @@
 //! Each name has a reply of its own, which in RESP3 is a push. A message is
 //! sent to the clients of this server; the reply says to how many.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::channels::Kind;
-use crate::glob;
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
+use crate::base::glob;
+use crate::messaging::Kind;
 
 const SUBSCRIBE: Spec = Spec {
     name: "subscribe",

@@ -1,10 +1,11 @@
 //! `TS.QUERYINDEX expr...` gives the keys of the series that pass the filter,
 //! in the order of their bytes. Reply: an array, in RESP3 a set.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome, filter};
-use crate::shared::Shared;
-use crate::stream::{self, Stream};
+use super::call::{Call, Outcome};
+use super::filter;
+use super::spec::{Action, Keys, Spec};
+use crate::client::Stream;
+use crate::state::Shared;
 use latewood_engine::SeriesRef;
 use latewood_wire::resp::{Protocol, Reply};
 
@@ -26,7 +27,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let matchers = filter::matchers(call.args.from(1))?;
     let series = call.select(&matchers)?;
     call.reply().set(series.len());
-    stream::begin(call, Found(series.into_iter()));
+    call.begin_stream(Found(series.into_iter()));
     Ok(())
 }
 

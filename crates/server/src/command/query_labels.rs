@@ -4,9 +4,11 @@
 //! the user may not read are passed over. Reply: an array, in RESP3 a set; no
 //! more of them are gathered than a reply may have.
 
-use super::registry::{Action, Keys, Spec};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::filter;
 use super::reply_limit::ReplyLimit;
-use super::{Call, Fault, Outcome, filter};
+use super::spec::{Action, Keys, Spec};
 use latewood_engine::{ErrorKind, MaySee};
 
 pub(crate) const SPEC: Spec = Spec {

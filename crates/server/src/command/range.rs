@@ -1,10 +1,12 @@
 //! `TS.RANGE key from to RANGE-OPTS` and `TS.REVRANGE`, the same newest first.
 //! Reply: an array of rows, each a timestamp and its values.
 
-use super::registry::{Action, Keys, Spec};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::{Call, Fault, Outcome, range_options};
+use super::spec::{Action, Keys, Spec};
 
 const SYNTAX: &str = "key from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE min max] \
                       [COUNT n] [[ALIGN start|end|ms] AGGREGATION agg[,agg...] bucket-ms \

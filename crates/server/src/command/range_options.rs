@@ -12,7 +12,8 @@
 //! FILTER_BY_TS. A word that follows AGGREGATION is its aggregator, so that
 //! `AGGREGATION COUNT 10` counts, and one that follows REDUCE a reducer.
 
-use super::{Args, Fault};
+use super::args::Args;
+use super::fault::Fault;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery};
 use latewood_model::Aggregator;
 use latewood_model::limits::{AGGREGATORS_MAX, FILTER_BY_TS_MAX};

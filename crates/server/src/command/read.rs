@@ -7,15 +7,17 @@
 //! there is. The cursor is fixed when the command comes in. A key that is not
 //! there has no samples.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::SYNTAX;
-use super::registry::{Action, Keys, Spec};
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
-use super::{Call, Fault, Outcome};
-use crate::events::Listener;
-use crate::session::Session;
-use crate::shared::Shared;
-use crate::waiting::{What, Why};
+use super::spec::{Action, Keys, Spec};
+use crate::client::Session;
+use crate::client::{Reader, What};
+use crate::messaging::Listener;
+use crate::messaging::Why;
+use crate::state::Shared;
 use latewood_engine::ErrorKind;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
 use latewood_model::Aggregator;
@@ -42,7 +44,7 @@ const COUNTED_SINGLY_MAX: u64 = 4096;
 
 /// A read that waits for samples.
 #[derive(Debug)]
-pub(crate) struct SampleReader {
+struct SampleReader {
     key: Box<[u8]>,
     query: RangeQuery,
     min_count: u64,
@@ -197,15 +199,8 @@ fn write(
     }
 }
 
-impl SampleReader {
-    /// Looks again; if the wait is over writes the reply.
-    pub(crate) fn resume(
-        &mut self,
-        shared: &Shared,
-        session: &Session,
-        out: &mut Vec<u8>,
-        why: Why,
-    ) -> bool {
+impl Reader for SampleReader {
+    fn resume(&mut self, shared: &Shared, session: &Session, out: &mut Vec<u8>, why: Why) -> bool {
         let protocol = session.protocol;
         if why == Why::Refused {
             let text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -227,11 +222,12 @@ impl SampleReader {
         true
     }
 
-    /// Ends listening.
-    pub(crate) fn forget(&self, shared: &Shared) {
+    fn forget(&self, shared: &Shared) {
         shared.events.unlisten(&self.key, &self.listener);
     }
+}
 
+impl SampleReader {
     /// Whether a change ends the wait: enough samples, a key that is gone, or
     /// a failure to be told.
     fn is_answered(&mut self, shared: &Shared) -> bool {

@@ -1,75 +1,18 @@
 //! The commands as data: what dispatch, COMMAND and `docs/commands.md` need.
 //!
-//! Each command's file holds its own [`Spec`]; this one lists them. Looking a
-//! name up compares it with the few commands of the same length and allocates
-//! nothing.
+//! Each command's file holds its own [`Spec`](super::spec::Spec); this one lists
+//! them.
 
-pub(crate) use super::keys::Keys;
-use super::{Call, Outcome};
-use std::sync::LazyLock;
-
-/// What runs a command.
-pub(crate) type Apply = fn(&mut Call<'_>) -> Outcome;
-
-/// One command or subcommand.
-pub(crate) struct Spec {
-    /// In lower case.
-    pub(crate) name: &'static str,
-    /// Words with the name: exactly so many, or at least `-arity`.
-    pub(crate) arity: i64,
-    /// The flags that COMMAND INFO shows.
-    pub(crate) flags: &'static [&'static str],
-    /// Where the keys stand.
-    pub(crate) keys: Keys,
-    /// The group in the documentation.
-    pub(crate) group: &'static str,
-    /// The words after the name.
-    pub(crate) syntax: &'static str,
-    /// What it does, in one sentence.
-    pub(crate) summary: &'static str,
-    /// What runs it.
-    pub(crate) action: Action,
-}
-
-impl std::fmt::Debug for Spec {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// How a command is run.
-#[derive(Clone, Copy)]
-pub(crate) enum Action {
-    /// By this function.
-    Apply(Apply),
-    /// By one of its subcommands.
-    Container(&'static [Spec]),
-    /// By one of its subcommands, or by this function where it stands alone.
-    Either(Apply, &'static [Spec]),
-}
-
-impl Spec {
-    /// Whether a command of `words` words, name included, has the right number.
-    pub(crate) fn takes(&self, words: usize) -> bool {
-        let words = i64::try_from(words).unwrap_or(i64::MAX);
-        if self.arity < 0 {
-            words >= -self.arity
-        } else {
-            words == self.arity
-        }
-    }
-
-    /// Its subcommands.
-    pub(crate) fn subcommands(&self) -> &'static [Self] {
-        match self.action {
-            Action::Apply(_) => &[],
-            Action::Container(subcommands) | Action::Either(_, subcommands) => subcommands,
-        }
-    }
-}
+use super::args::Args;
+use super::call::Call;
+use super::dispatch;
+use super::spec::{Spec, Table};
+use crate::client::Session;
+use crate::observe::CommandId;
+use crate::state::Shared;
 
 /// Every command, by the file it stands in. A group of the documentation may have several.
-pub(crate) static COMMANDS: &[&[Spec]] = &[
+pub(crate) static COMMANDS: Table = Table::new(&[
     &[
         super::create::SPEC,
         super::alter::SPEC,
@@ -119,48 +62,40 @@ pub(crate) static COMMANDS: &[&[Spec]] = &[
     super::time::SPECS,
     super::persistence::SPECS,
     super::latewood::SPECS,
-];
+]);
 
-/// Every command, in the order of the table.
-pub(crate) fn all() -> impl Iterator<Item = &'static Spec> {
-    COMMANDS.iter().copied().flatten()
-}
-
-/// The command called `name`, in any case.
-pub(crate) fn find(name: &[u8]) -> Option<&'static Spec> {
-    static BY_LENGTH: LazyLock<[Vec<&'static Spec>; NAME_BYTES_MAX + 1]> = LazyLock::new(|| {
-        let mut by_length = [const { Vec::new() }; NAME_BYTES_MAX + 1];
-        for spec in all() {
-            by_length[spec.name.len()].push(spec);
-        }
-        by_length
+/// Executes the command `args` of a connection; its reply goes to the end of `out`.
+pub(crate) fn execute(shared: &Shared, session: &mut Session, args: Args<'_>, out: &mut Vec<u8>) {
+    dispatch::execute(&mut Call {
+        commands: &COMMANDS,
+        args,
+        out,
+        session,
+        shared,
     });
-    BY_LENGTH
-        .get(name.len())?
-        .iter()
-        .find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()))
-        .copied()
 }
 
-/// The subcommand called `name`, in any case.
-pub(crate) fn find_in(subcommands: &'static [Spec], name: &[u8]) -> Option<&'static Spec> {
-    subcommands
-        .iter()
-        .find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()))
+/// Every command and subcommand with its full name, for the figures of commands.
+pub(crate) fn all_commands() -> impl Iterator<Item = (CommandId, String)> {
+    COMMANDS.all().flat_map(|spec| {
+        let subcommands = spec.subcommands().iter();
+        let full = |sub: &'static Spec| (sub.id(), format!("{}|{}", spec.name, sub.name));
+        let subcommands: Vec<_> = subcommands.map(full).collect();
+        std::iter::once((spec.id(), spec.name.to_owned())).chain(subcommands)
+    })
 }
-
-/// Longest name of a command.
-const NAME_BYTES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::spec::NAME_BYTES_MAX;
+    use crate::observe::Commands;
     use std::collections::BTreeSet;
 
     #[test]
     fn names_are_lower_case_short_and_unique() {
         let mut names = BTreeSet::new();
-        for spec in all() {
+        for spec in COMMANDS.all() {
             assert!(spec.name.len() <= NAME_BYTES_MAX, "{}", spec.name);
             assert_eq!(spec.name, spec.name.to_ascii_lowercase());
             assert!(names.insert(spec.name), "{} is there twice", spec.name);
@@ -169,20 +104,34 @@ mod tests {
 
     #[test]
     fn every_command_is_found_in_any_case() {
-        for spec in all() {
+        for spec in COMMANDS.all() {
             let upper = spec.name.to_ascii_uppercase();
-            let found = find(upper.as_bytes()).unwrap();
+            let found = COMMANDS.find(upper.as_bytes()).unwrap();
             assert_eq!(found.name, spec.name);
         }
-        assert!(find(b"get").is_none());
-        assert!(find(&[b'x'; 100]).is_none());
+        assert!(COMMANDS.find(b"get").is_none());
+        assert!(COMMANDS.find(&[b'x'; 100]).is_none());
     }
 
     #[test]
     fn arity_counts_the_name() {
-        let add = find(b"ts.add").unwrap();
+        let add = COMMANDS.find(b"ts.add").unwrap();
         assert!(!add.takes(3) && add.takes(4) && add.takes(100));
-        let echo = find(b"echo").unwrap();
+        let echo = COMMANDS.find(b"echo").unwrap();
         assert!(!echo.takes(1) && echo.takes(2) && !echo.takes(3));
+    }
+
+    #[test]
+    fn every_spec_has_a_row_of_its_own() {
+        let commands = Commands::new(all_commands());
+        for spec in COMMANDS.all() {
+            assert_eq!(commands.row(spec.id()).unwrap().name, spec.name);
+            for sub in spec.subcommands() {
+                let name = format!("{}|{}", spec.name, sub.name);
+                assert_eq!(commands.row(sub.id()).unwrap().name, name);
+            }
+        }
+        assert_eq!(commands.add().name, "ts.add");
+        assert_eq!(commands.madd().name, "ts.madd");
     }
 }

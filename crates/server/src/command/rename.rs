@@ -2,10 +2,11 @@
 //!
 //! RENAME replaces what stood there; RENAMENX leaves it and answers 0.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::keys::{Access, Keys, Run};
-use super::registry::{Action, Spec};
-use super::{Call, Fault, Outcome};
-use crate::events::Class;
+use super::spec::{Action, Spec};
+use crate::messaging::Class;
 use latewood_engine::ErrorKind;
 
 const RENAME: Spec = Spec {

@@ -3,9 +3,9 @@
 //! Where there is a memory budget, an eighth of it: a reply is held whole until
 //! it is sent, and writers should not be refused because somebody reads.
 
-use super::Fault;
+use super::fault::Fault;
 use crate::observe::Limit;
-use crate::shared::Shared;
+use crate::state::Shared;
 use latewood_model::limits::REPLY_BYTES_MAX;
 
 /// What an error says of a limit that the budget makes.

@@ -7,8 +7,9 @@
 //! end the query and become an error, and so do empty buckets that would, before
 //! they are walked.
 
+use super::exact;
+use super::fault::Fault;
 use super::reply_limit::ReplyLimit;
-use super::{Fault, exact};
 use latewood_engine::query::Sink;
 use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;

@@ -4,11 +4,12 @@
 //! The words are checked before the keys, as in RedisTimeSeries. AGGREGATION is
 //! looked for behind the keys, which may be called like it.
 
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::keys::{Access, Run};
 use super::range_options;
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
-use crate::events::Class;
+use super::spec::{Action, Keys, Spec};
+use crate::messaging::Class;
 use latewood_engine::RuleSpec;
 use latewood_wire::resp::number::parse_timestamp;
 

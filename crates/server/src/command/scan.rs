@@ -6,12 +6,14 @@
 //! walks the places of series: a key under which RENAME, COPY or RESTORE puts
 //! another series meanwhile may stand behind the cursor then, and is left out.
 
+use super::args::Args;
+use super::call::{Call, Outcome};
+use super::fault::Fault;
 use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keyspace::TYPE_NAME;
-use super::registry::{Action, Keys, Spec};
 use super::reply_limit::ReplyLimit;
-use super::{Args, Call, Fault, Outcome};
-use crate::glob;
+use super::spec::{Action, Keys, Spec};
+use crate::base::glob;
 use crate::observe::Limit;
 use latewood_engine::Listed;
 use latewood_wire::resp::number::parse_i64;

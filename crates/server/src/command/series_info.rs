@@ -4,8 +4,9 @@
 //! Names and policies are simple strings, labels and keys bulk strings, and
 //! ratios doubles in RESP3 but text in RESP2, all as clients expect.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
 use latewood_engine::{ChunkInfo, RuleInfo, SeriesInfo};
 use latewood_model::Labels;
 use latewood_wire::resp::double::append_resp3;

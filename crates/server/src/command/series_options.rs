@@ -13,7 +13,8 @@
 //! there, the scan begins after the fixed words: a key may be called
 //! RETENTION.
 
-use super::{Args, Fault};
+use super::args::Args;
+use super::fault::Fault;
 use crate::observe::Limit;
 use latewood_engine::shown_key;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, LabelError, Labels, SeriesOptions};

@@ -4,8 +4,9 @@
 //! What an entry holds is said in `observe/slowlog.rs`; a group of samples
 //! that were applied together has one entry.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Fault, Outcome};
+use super::call::{Call, Outcome};
+use super::fault::Fault;
+use super::spec::{Action, Keys, Spec};
 use latewood_wire::resp::number::parse_i64;
 
 const SUB: Spec = Spec {

@@ -1,8 +1,8 @@
 //! `TIME`: the server's clock, as seconds since the Unix epoch and the
 //! microseconds of that second.
 
-use super::registry::{Action, Keys, Spec};
-use super::{Call, Outcome};
+use super::call::{Call, Outcome};
+use super::spec::{Action, Keys, Spec};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) const SPECS: &[Spec] = &[Spec {

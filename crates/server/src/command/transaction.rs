@@ -2,16 +2,18 @@
 //!
 //! After MULTI commands are checked, answered with QUEUED and kept as bytes;
 //! EXEC parses and runs them one after the other, with no command of another
-//! connection between them (`gate.rs`); its replies together are no longer than
+//! connection between them (`state/exec_lock.rs`); its replies together are no longer than
 //! one may be. Where a check failed EXEC runs none,
 //! and neither where a watched key has changed or expired. A command that fails while
 //! EXEC runs has an error in its place and the others run all the same.
 
-use super::registry::{Action, Keys, Spec};
+use super::args::Args;
+use super::call::{Call, Outcome};
+use super::dispatch::execute;
+use super::fault::Fault;
+use super::monitor;
 use super::reply_limit::ReplyLimit;
-use super::{Args, Call, Fault, Outcome, execute, monitor};
-use crate::client_info::Flag;
-use crate::session::Session;
+use super::spec::{Action, Keys, Spec};
 use latewood_model::limits::{COMMAND_BYTES_MAX, TRANSACTION_BYTES_MAX};
 use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
 use std::sync::atomic::Ordering;
@@ -59,49 +61,6 @@ pub(crate) const SPECS: &[Spec] = &[
     UNWATCH,
 ];
 
-/// What was queued since MULTI.
-#[derive(Debug, Default)]
-pub(crate) struct Transaction {
-    /// The commands, encoded one behind the other.
-    bytes: Vec<u8>,
-    commands: usize,
-    /// A command was refused: EXEC will run none.
-    has_failed: bool,
-    /// One of them writes.
-    has_write: bool,
-}
-
-impl Session {
-    /// Begins or ends a transaction.
-    pub(crate) fn set_transaction(&mut self, transaction: Option<Box<Transaction>>) {
-        self.transaction = transaction;
-        self.show_transaction();
-    }
-
-    /// Makes EXEC refuse the transaction, if there is one.
-    pub(crate) fn fail_transaction(&mut self) {
-        if let Some(transaction) = &mut self.transaction {
-            transaction.has_failed = true;
-        }
-    }
-
-    /// Whether EXEC would write.
-    pub(crate) fn transaction_writes(&self) -> bool {
-        let transaction = self.transaction.as_ref();
-        transaction.is_some_and(|transaction| transaction.has_write)
-    }
-
-    fn show_transaction(&self) {
-        let (figures, transaction) = (&self.info.figures, self.transaction.as_ref());
-        let queued =
-            transaction.map_or(-1, |each| i64::try_from(each.commands).unwrap_or(i64::MAX));
-        figures.queued.store(queued, Ordering::Relaxed);
-        let bytes = transaction.map_or(0, |transaction| transaction.bytes.capacity());
-        figures.queued_bytes.store(bytes, Ordering::Relaxed);
-        figures.set(Flag::Transaction, transaction.is_some());
-    }
-}
-
 /// Queues a checked command, if it is one to queue; whether it was.
 ///
 /// # Errors
@@ -127,7 +86,7 @@ pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
     }
     encode_command(&mut transaction.bytes, &words);
     transaction.commands += 1;
-    transaction.has_write |= super::is_write(spec);
+    transaction.has_write |= spec.is_write();
     call.session.show_transaction();
     call.reply().simple("QUEUED");
     Ok(true)
@@ -234,7 +193,7 @@ const LIMITS: Limits = Limits {
 
 fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
     let mut parser = Parser::new();
-    let commands = &call.shared.counters.commands;
+    let counter = &call.shared.counters.commands;
     while !bytes.is_empty() {
         // Each is a batch of its own.
         call.session.timed = call.shared.db.stages().due();
@@ -242,6 +201,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
             return Err(Fault::line("ERR a queued command cannot be read again"));
         };
         execute(&mut Call {
+            commands: call.commands,
             args: Args::new(parser.command(), bytes),
             out: call.out,
             session: call.session,
@@ -249,7 +209,7 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
         });
         while call.session.continue_stream(call.shared, call.out) {}
         call.session.end_timing();
-        commands.fetch_add(1, Ordering::Relaxed);
+        counter.fetch_add(1, Ordering::Relaxed);
         bytes = &bytes[consumed..];
     }
     Ok(())

@@ -91,6 +91,7 @@ fn split(text: &[u8]) -> Option<Credentials> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::testing;
 
     fn headers(value: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn every_way_to_name_a_user_is_known() {
-        let users = Users::new();
+        let users = testing::users();
         let rules = ["on", ">secret:1", "+@all", "~*"].map(|rule| rule.as_bytes().to_vec());
         users.set(b"ann", &rules).unwrap();
         assert_eq!(name(&users, &HeaderMap::new(), None, None), "default");
@@ -138,7 +139,7 @@ mod tests {
 
     #[test]
     fn no_part_of_a_mistyped_secret_is_kept_for_a_name() {
-        let users = Users::new();
+        let users = testing::users();
         users.set_default_password("s3cr:et");
         users.set(b"ann", &[]).unwrap();
         for (value, shown) in [

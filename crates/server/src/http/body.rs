@@ -1,8 +1,8 @@
 //! Bodies: their bytes as they come, and what they hold uncompressed.
 
-use super::Context;
 use super::answer::Answer;
 use super::auth;
+use super::context::Context;
 use super::room::Room;
 use crate::acl::User;
 use axum::body::Body;

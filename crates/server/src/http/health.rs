@@ -1,7 +1,7 @@
 //! Whether the server is there, in the ways that senders and operators ask.
 
-use super::Context;
 use super::answer::json_text;
+use super::context::Context;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};

@@ -1,11 +1,12 @@
 //! InfluxDB's writes: `POST /write` of version 1, `POST /api/v2/write` of 2.
 
-use super::Context;
 use super::answer::{Answer, json_text};
 use super::body::{BODY_TIME_MAX, Received, receive};
+use super::context::Context;
 use super::short::receive_short;
 use crate::acl::User;
-use crate::intake::{Protocol, Report};
+use crate::intake::Report;
+use crate::observe::Protocol;
 use axum::body::Body;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -161,7 +162,7 @@ fn decode(
     let mut intake = context.work.intake(shared, Protocol::Influx, &scope, user);
     let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
     let report = intake.finish();
-    let bytes = &shared.intake.of(Protocol::Influx).bytes;
+    let bytes = &shared.protocols.intake.of(Protocol::Influx).bytes;
     bytes.fetch_add(*inflated.as_ref().unwrap_or(&0), Ordering::Relaxed);
     context.work.keep(Protocol::Influx, scope, intake);
     (report, inflated.map(drop))

@@ -21,8 +21,10 @@
 mod answer;
 mod auth;
 mod body;
+mod context;
 mod health;
 mod influx;
+mod labelled;
 mod metrics;
 mod opentsdb;
 mod otlp;
@@ -34,32 +36,18 @@ mod short;
 mod stall;
 mod work;
 
-pub(crate) use read::{Counters as ReadCounters, Endpoint, Reads};
-pub(crate) use serve::Connections;
-
-use crate::senders::Http;
-use crate::shared::Shared;
+use crate::state::Http;
+use crate::state::Shared;
 use answer::Answer;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::routing::{get, post};
+use context::Context;
+use serve::STOP_MAX;
 use std::net::TcpListener;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::watch;
 use work::Work;
-
-/// Longest time that requests under way may take once the server stops.
-const STOP_MAX: Duration = Duration::from_secs(10);
-
-/// What a handler has of the server.
-#[derive(Clone)]
-pub(crate) struct Context {
-    /// The server.
-    pub(crate) shared: Arc<Shared>,
-    /// Threads and memory for requests.
-    pub(crate) work: Arc<Work>,
-}
 
 /// Binds the address of `--http`; nothing where it is `off`, or where nobody
 /// asked for it and another program, perhaps InfluxDB, has the port.
@@ -100,8 +88,11 @@ pub(crate) fn run(
         .thread_name("http")
         .enable_all()
         .build()?;
-    let context = Context { shared, work };
-    let served = runtime.block_on(serve::serve(context, listener, stop));
+    let context = Context {
+        shared: Arc::clone(&shared),
+        work,
+    };
+    let served = runtime.block_on(serve::serve(shared, routes(context), listener, stop));
     runtime.shutdown_timeout(STOP_MAX);
     served
 }

@@ -3,11 +3,12 @@
 //! Good points are kept where others are refused. Every request is answered
 //! once its points are in the log, so that `sync` changes nothing.
 
-use super::Context;
 use super::answer::{Answer, json_text};
 use super::body::{Received, decoded, receive};
+use super::context::Context;
 use crate::acl::User;
-use crate::intake::{Protocol, Report};
+use crate::intake::Report;
+use crate::observe::Protocol;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -50,7 +51,7 @@ fn decode(
 ) -> Result<Response, Answer> {
     let body = received.unpacked()?;
     let shared = &context.shared;
-    let bytes = &shared.intake.of(Protocol::OpenTsdb).bytes;
+    let bytes = &shared.protocols.intake.of(Protocol::OpenTsdb).bytes;
     bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
     let _memory = decoded(context, json::weight(&body))?;
     let points = match json::points(&body) {

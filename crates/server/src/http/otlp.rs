@@ -4,11 +4,12 @@
 //! protocol wants it: status 200, the number of data points and why. Errors
 //! carry a `google.rpc.Status`; 503 means that sending it again will do.
 
-use super::Context;
 use super::answer::Answer;
 use super::body::{Received, decoded, receive};
+use super::context::Context;
 use crate::acl::User;
-use crate::intake::{Protocol, Report};
+use crate::intake::Report;
+use crate::observe::Protocol;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -81,7 +82,7 @@ fn decode(
 ) -> Result<Vec<u8>, Answer> {
     let body = received.unpacked()?;
     let shared = &context.shared;
-    let bytes = &shared.intake.of(Protocol::Otlp).bytes;
+    let bytes = &shared.protocols.intake.of(Protocol::Otlp).bytes;
     bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
     // The usual small ones may take what they take: there are few threads.
     let _memory = match body.len() > SMALL_BYTES_MAX {

@@ -6,11 +6,12 @@
 //! again (the rest is kept); 415 for another message or compression; 503 where
 //! sending it again will do, which goes for nothing else.
 
-use super::Context;
 use super::answer::Answer;
 use super::body::{Encoding, Received, receive};
+use super::context::Context;
 use crate::acl::User;
-use crate::intake::{Protocol, Report};
+use crate::intake::Report;
+use crate::observe::Protocol;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -98,7 +99,7 @@ fn read_message(
 ) -> Result<(Report, Result<(), String>), Answer> {
     let message = received.unpacked()?;
     let shared = &context.shared;
-    let bytes = &shared.intake.of(Protocol::Prometheus).bytes;
+    let bytes = &shared.protocols.intake.of(Protocol::Prometheus).bytes;
     bytes.fetch_add(message.len() as u64, Ordering::Relaxed);
     let mut intake = context
         .work
@@ -128,7 +129,7 @@ fn read_text(
     let mut decoder = exposition::Decoder::new();
     let inflated = received.pieces(|piece, is_end| decoder.decode(piece, is_end, &mut intake));
     let report = intake.finish();
-    let bytes = &shared.intake.of(Protocol::Prometheus).bytes;
+    let bytes = &shared.protocols.intake.of(Protocol::Prometheus).bytes;
     bytes.fetch_add(*inflated.as_ref().unwrap_or(&0), Ordering::Relaxed);
     context
         .work

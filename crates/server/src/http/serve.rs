@@ -1,8 +1,7 @@
 //! Connections: accepted within limits, served, ended.
 
 use super::stall::{STALL_MAX, Unstalled};
-use super::{Context, STOP_MAX, routes};
-use crate::shared::{Runtime, Shared};
+use crate::state::{Runtime, Shared};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -11,11 +10,13 @@ use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+/// Longest time that requests under way may take once the server stops.
+pub(super) const STOP_MAX: Duration = Duration::from_secs(10);
 /// Longest time for a request's head to come, from the end of the one before.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
 /// Bytes of a request's head.
@@ -25,38 +26,26 @@ const HEADERS_MAX: usize = 100;
 /// What is done when the system has no socket left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Connections over HTTP.
-#[derive(Debug, Default)]
-pub(crate) struct Connections {
-    /// At this moment.
-    pub(crate) open: AtomicU64,
-    /// Since the start.
-    pub(crate) accepted: AtomicU64,
-    /// Refused by a limit or by protected mode.
-    pub(crate) rejected: AtomicU64,
-}
-
 /// One open connection, for as long as it lives.
 struct Open(Arc<Shared>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.http.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.protocols.http.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Serves `listener` until `stop` says so; then finishes what is under way.
+/// Serves `router` at `listener` until `stop` says so; then finishes what is under way.
 ///
 /// # Errors
 /// Where the listener is none of the runtime's.
 pub(super) async fn serve(
-    context: Context,
+    shared: Arc<Shared>,
+    router: Router,
     listener: TcpListener,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let shared = Arc::clone(&context.shared);
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let router = routes(context);
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = tokio::select! {
@@ -89,7 +78,7 @@ fn begin(
     stream: TcpStream,
     peer: SocketAddr,
 ) {
-    let connections = &shared.http;
+    let connections = &shared.protocols.http;
     connections.accepted.fetch_add(1, Ordering::Relaxed);
     let open = connections.open.load(Ordering::Relaxed);
     let is_full = shared.runtime.is_full(open as usize, &stream);
@@ -129,17 +118,24 @@ fn may_come(runtime: &Runtime, is_full: bool, peer: SocketAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::testing;
+    use crate::state::Settings;
 
     #[test]
     fn protected_mode_serves_this_machine_only_until_there_is_a_password() {
-        let runtime = Runtime::new(10, 0, true, String::new());
+        let settings = Settings {
+            connections_max: 10,
+            protected_mode: true,
+            ..Settings::default()
+        };
+        let runtime = Runtime::new(&settings, testing::users());
         let near: SocketAddr = "[::ffff:127.0.0.1]:1".parse().unwrap();
         let far: SocketAddr = "192.0.2.1:1".parse().unwrap();
         assert!(may_come(&runtime, false, near) && !may_come(&runtime, false, far));
         assert!(!may_come(&runtime, true, near));
-        runtime.set_password("sesame".to_owned());
+        runtime.set_password("sesame");
         assert!(may_come(&runtime, false, far));
-        runtime.set_password(String::new());
+        runtime.set_password("");
         runtime.protected_mode.store(false, Ordering::Relaxed);
         assert!(may_come(&runtime, false, far));
     }

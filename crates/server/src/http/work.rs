@@ -1,13 +1,12 @@
 //! Threads, rooms and intakes for requests, each bounded.
 
-use super::Context;
-use super::answer::Answer;
 use super::metrics::MemoryByPart;
 use super::room::Room;
 use crate::acl::User;
 use crate::acl::log::HTTP;
-use crate::intake::{EngineIntake, Failure, InPause, Protocol};
-use crate::shared::Shared;
+use crate::intake::{EngineIntake, InPause};
+use crate::observe::Protocol;
+use crate::state::Shared;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -96,50 +95,5 @@ impl Work {
             label,
             intake,
         });
-    }
-}
-
-impl Context {
-    /// Whether the database can be asked.
-    ///
-    /// # Errors
-    /// 503 while it is being loaded, or CLIENT PAUSE holds such requests up.
-    pub(crate) fn ready(&self, writes: bool) -> Result<(), Answer> {
-        if self.shared.db.is_loading() {
-            return Err(Answer::busy("the data is being loaded"));
-        }
-        match self.shared.pause.holds(writes) {
-            Some(_) => Err(Answer::busy(Failure::Paused.to_string())),
-            None => Ok(()),
-        }
-    }
-
-    /// Runs `work` on a thread that may block, one of those of `room`.
-    ///
-    /// # Errors
-    /// Those of [`Context::block`].
-    pub(crate) async fn block_in<T: Send + 'static>(
-        &self,
-        room: &Room,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Answer> {
-        let thread = room.thread().await;
-        self.block(|| (work(), drop(thread)).0).await
-    }
-
-    /// Runs `work` on a thread that may block, without waiting for one.
-    ///
-    /// # Errors
-    /// 500 where it panics.
-    pub(crate) async fn block<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Answer> {
-        let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|_| {
-            tracing::error!("a request over HTTP panicked");
-            let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
-            Answer::new(status, "the server made a mistake")
-        })
     }
 }

@@ -3,8 +3,8 @@
 use super::pass::enter;
 use super::report::shown;
 use super::{EngineIntake, Failure, Pending, Place, ToCome};
-use crate::command::ADD_EVENT;
-use crate::events::Class;
+use crate::messaging::ADD_EVENT;
+use crate::messaging::Class;
 use crate::observe::Limit;
 use latewood_engine::{Append, AppendTo, Create, Outcome, Position, Refusal, Scratch};
 use latewood_model::{Labels, SeriesOptions};

@@ -14,25 +14,21 @@
 //!
 //! Tested by `tests.rs`.
 
-mod ages;
 mod apply;
-mod figures;
 mod pass;
 mod remembered;
 mod report;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use ages::{AGE_BOUNDS_MS, AgeCounters, Ages};
-pub(crate) use figures::{Counters, Figures, Protocol};
 pub(crate) use pass::InPause;
-pub(crate) use remembered::{Remembered, Share};
+pub(crate) use remembered::Share;
 pub(crate) use report::{Failure, Report};
-#[cfg(test)]
-pub(crate) use tests::shared as test_shared;
 
 use crate::acl::{Denied, User};
-use crate::shared::{Shared, now_ms};
+use crate::base::clock::now_ms;
+use crate::observe::Protocol;
+use crate::state::Shared;
 use latewood_engine::{Scratch, SeriesRef, prefetch};
 use latewood_model::SeriesOptions;
 use latewood_model::limits::APPEND_BATCH_MAX;
@@ -173,9 +169,9 @@ impl EngineIntake {
         self.apply();
         self.sync();
         let report = std::mem::take(&mut self.report);
-        let counters = self.shared.intake.of(self.protocol);
-        counters.add(&report);
-        counters.warn(&report, self.protocol, self.now_ms);
+        let counters = self.shared.protocols.intake.of(self.protocol);
+        report.count(counters);
+        report.warn(counters, self.protocol, self.now_ms);
         report
     }
 

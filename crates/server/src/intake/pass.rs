@@ -1,8 +1,8 @@
 //! The way of a batch past the gate and CLIENT PAUSE.
 
 use super::Failure;
-use crate::gate::Pass;
-use crate::shared::Shared;
+use crate::state::Pass;
+use crate::state::Shared;
 use std::sync::atomic::Ordering;
 
 /// What a sender does while CLIENT PAUSE holds writes up.
@@ -27,18 +27,18 @@ pub(super) fn enter(shared: &Shared, in_pause: InPause) -> Result<Pass<'_>, Fail
             return Err(Failure::Paused);
         }
         // A server that stops takes what has come.
-        if shared.stopping.load(Ordering::Acquire) {
+        if shared.lifetime.stopping.load(Ordering::Acquire) {
             return Ok(pass);
         }
         drop(pass);
-        shared.pause.wait(&shared.stopping);
+        shared.pause.wait(&shared.lifetime.stopping);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intake::test_shared;
+    use crate::options::testing::shared as test_shared;
     use std::time::{Duration, Instant};
 
     #[test]
@@ -60,7 +60,7 @@ mod tests {
             assert!(waits.join().unwrap());
         });
         shared.pause.begin(until, false);
-        shared.stopping.store(true, Ordering::Release);
+        shared.lifetime.stopping.store(true, Ordering::Release);
         assert!(enter(&shared, InPause::Wait).is_ok());
     }
 }

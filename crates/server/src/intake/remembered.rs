@@ -7,21 +7,14 @@
 //! whoever has more forgets all the next time it learns something. So together
 //! they hold twice the bound at most. Tested by `tests.rs`.
 
-use crate::shared::Shared;
+use crate::state::Shared;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The bound where there is no memory budget.
 const BOUND_BYTES: usize = 512 << 20;
 /// The share of the memory budget that is the bound.
 const BUDGET_SHARE: u64 = 16;
-
-/// What all of them hold.
-#[derive(Debug, Default)]
-pub(crate) struct Remembered {
-    bytes: AtomicUsize,
-    owners: AtomicUsize,
-}
 
 /// What one of them holds, for as long as it lives.
 pub(crate) struct Share {
@@ -29,23 +22,20 @@ pub(crate) struct Share {
     bytes: usize,
 }
 
-impl Remembered {
-    /// Bytes at this moment.
-    pub(crate) fn len_bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-}
-
 impl Share {
     /// Nothing yet.
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        shared.remembered.owners.fetch_add(1, Ordering::Relaxed);
+        shared
+            .protocols
+            .remembered
+            .owners
+            .fetch_add(1, Ordering::Relaxed);
         Self { shared, bytes: 0 }
     }
 
     /// Holds so many bytes from now on.
     pub(crate) fn hold(&mut self, bytes: usize) {
-        let all = &self.shared.remembered.bytes;
+        let all = &self.shared.protocols.remembered.bytes;
         match bytes.checked_sub(self.bytes) {
             Some(more) => all.fetch_add(more, Ordering::Relaxed),
             None => all.fetch_sub(self.bytes - bytes, Ordering::Relaxed),
@@ -59,7 +49,7 @@ impl Share {
             0 => BOUND_BYTES,
             budget => usize::try_from(budget / BUDGET_SHARE).unwrap_or(usize::MAX),
         };
-        let all = &self.shared.remembered;
+        let all = &self.shared.protocols.remembered;
         match all.len_bytes() > bound {
             true => most.min(bound / all.owners.load(Ordering::Relaxed).max(1)),
             false => most.min(bound),
@@ -70,7 +60,7 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.hold(0);
-        let owners = &self.shared.remembered.owners;
+        let owners = &self.shared.protocols.remembered.owners;
         owners.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,9 +1,10 @@
 //! What became of the lines of a request.
 
-use super::ages::Ages;
+use crate::observe::{Ages, IntakeCounters, Protocol};
 use latewood_engine::{Error, Position};
 use latewood_wire::intake::Reason;
 use std::fmt::{self, Arguments};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Lines whose reason is kept; the others are counted.
 const LINES_MAX: usize = 1000;
@@ -74,6 +75,46 @@ impl Report {
     /// How much was refused.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.iter().sum()
+    }
+
+    /// Tells the log of the first refusal, with key and timestamp where it has
+    /// them, of what kept samples from being applied, and of how many there
+    /// were since the last time.
+    pub(super) fn warn(&self, counters: &IntakeCounters, protocol: Protocol, now_ms: i64) {
+        let protocol = protocol.name();
+        if let Some(line) = self.lines.first()
+            && let Some(refused) = counters.refusals.due(self.refused(), now_ms)
+        {
+            tracing::warn!(
+                protocol,
+                reason = line.reason.name(),
+                first = line.text,
+                refused,
+                "samples were refused"
+            );
+        }
+        if let Some(error) = &self.failure
+            && let Some(failed) = counters.failures.due(self.failed, now_ms)
+        {
+            tracing::warn!(protocol, %error, failed, "samples were not applied");
+        }
+    }
+
+    /// Adds all of it to the counters of its protocol.
+    pub(super) fn count(&self, counters: &IntakeCounters) {
+        let add = |counter: &AtomicU64, more: u64| {
+            if more > 0 {
+                counter.fetch_add(more, Ordering::Relaxed);
+            }
+        };
+        add(&counters.samples, self.samples);
+        add(&counters.texts, self.texts);
+        add(&counters.merged, self.merged);
+        add(&counters.failed, self.failed);
+        counters.ages.add(&self.ages);
+        for (counter, more) in counters.refused.iter().zip(self.refused) {
+            add(counter, more);
+        }
     }
 
     pub(super) fn refuse(&mut self, number: u32, reason: Reason, text: Arguments<'_>) {

@@ -1,38 +1,11 @@
 //! An intake over a database on a simulated disk.
 
 use super::*;
-use crate::channels::Channels;
-use crate::cli::ServeOptions;
-use crate::config::Settings;
-use crate::events::Events;
-use crate::loading::Database;
-use crate::net::Office;
-use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Db, Defaults, Options, RangeQuery, Sink};
+use crate::options::testing::shared;
+use latewood_engine::{RangeQuery, Sink};
 use latewood_model::{DuplicatePolicy, Matcher, Test};
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
-
-/// A server's state over a database on a simulated disk.
-pub(crate) fn shared() -> Arc<Shared> {
-    let options = Options {
-        segment_bytes: 1 << 20,
-        background: false,
-        ..Options::default()
-    };
-    let env = SimDisk::new().env(1);
-    let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
-    let settings = Settings::resolve(ServeOptions::default()).unwrap();
-    let events = Arc::new(Events::new(Channels::new(Arc::new(
-        Office::new(Vec::new()),
-    ))));
-    let database = Database::closed(Defaults::default()).unwrap();
-    let shared = Shared::new(database, settings, events, channel().0, channel().0);
-    shared.opened(db);
-    Arc::new(shared)
-}
 
 fn intake(shared: &Arc<Shared>) -> EngineIntake {
     EngineIntake::new(
@@ -123,7 +96,7 @@ fn a_new_series_gets_its_labels_and_keeps_the_last_value() {
     let found = labelled(&shared, b"__name__", b"mem");
     assert_eq!(found.len(), 1);
     assert_eq!(*found[0].key, *b"mem{host=\"a\"}");
-    let counters = shared.intake.of(Protocol::Influx);
+    let counters = shared.protocols.intake.of(Protocol::Influx);
     assert_eq!(counters.samples.load(Ordering::Relaxed), 6);
 }
 
@@ -211,7 +184,7 @@ fn ages_are_counted_by_how_far_samples_lie_behind_the_clock() {
         bring(&mut intake, "cpu", at(now_ms - age_ms), 1.0, 1);
     }
     intake.finish();
-    let counters = shared.intake.of(Protocol::Influx);
+    let counters = shared.protocols.intake.of(Protocol::Influx);
     let ages: Vec<_> = counters.ages.read().0.collect();
     assert_eq!(ages, [3, 1, 0, 0, 1, 1, 0, 0, 0, 1]);
 }
@@ -234,7 +207,9 @@ fn what_rounding_merges_is_counted() {
 fn a_user_writes_only_where_it_may() {
     let shared = shared();
     let rules = ["on", "+ts.add", "%W~cpu*"].map(|rule| rule.as_bytes().to_vec());
-    let user = User::new(b"sender", 1).with(&rules).unwrap();
+    let user = User::new(b"sender", 1, shared.runtime.users.catalogue())
+        .with(&rules)
+        .unwrap();
     let (sender, user) = ("influx", Some(Arc::new(user)));
     let mut intake = EngineIntake::new(
         Arc::clone(&shared),
@@ -348,7 +323,7 @@ fn a_row_that_shows_more_and_more_fields_is_forgotten_in_time() {
     for number in 0..20_000 {
         let field = format!("{number}{:0600}", 0);
         bring_field(&mut intake, &field, "a").unwrap();
-        most = most.max(shared.remembered.len_bytes());
+        most = most.max(shared.protocols.remembered.len_bytes());
     }
     let bound = (budget / 16) as usize;
     assert!(most > bound / 2 && most < bound + 8192, "{most} of {bound}");
@@ -386,7 +361,7 @@ fn what_all_senders_are_remembered_by_is_bounded_and_given_back() {
         for (number, intake) in intakes.iter_mut().enumerate() {
             let metric = format!("m{number}.{round}.{:0300}", 0);
             bring(intake, &metric, at(1), 1.0, 1);
-            most = most.max(shared.remembered.len_bytes());
+            most = most.max(shared.protocols.remembered.len_bytes());
         }
     }
     // Twice the sixteenth, and what one line took before it was counted.
@@ -399,5 +374,5 @@ fn what_all_senders_are_remembered_by_is_bounded_and_given_back() {
         assert_eq!(intake.finish().samples, 8_000);
     }
     drop(intakes);
-    assert_eq!(shared.remembered.len_bytes(), 0);
+    assert_eq!(shared.protocols.remembered.len_bytes(), 0);
 }

@@ -1,9 +1,9 @@
 //! Akumuli's native protocol: silence for what is good, one line for what is not.
 
 use super::by_line::LineSpeaker;
-use super::{Next, unspoken};
+use super::speaker::{Next, unspoken};
 use crate::intake::{EngineIntake, Report, Share};
-use crate::shared::Shared;
+use crate::state::Shared;
 use latewood_wire::akumuli::{DICTIONARY_BYTES_MAX, Writer};
 use latewood_wire::intake::Reason;
 use std::io::Write;

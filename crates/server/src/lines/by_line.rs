@@ -1,8 +1,8 @@
 //! Protocols whose every line stands for itself.
 
-use super::{LINE_BYTES_MAX, Next, Speaker, refuse_rest};
+use super::speaker::{LINE_BYTES_MAX, Next, Speaker, refuse_rest};
 use crate::intake::{EngineIntake, Report};
-use crate::shared::Shared;
+use crate::state::Shared;
 use latewood_wire::lines::{Lines, Step};
 
 /// What one protocol does with the lines of a connection.

@@ -1,8 +1,8 @@
 //! One connection: what arrives is a batch, and the answers go back.
 
-use super::{Next, Speaker, intake_of};
-use crate::intake::Protocol;
-use crate::shared::Shared;
+use super::speaker::{Next, Speaker, intake_of};
+use crate::observe::Protocol;
+use crate::state::Shared;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub(super) fn serve(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => break Err(error),
         };
-        shared.pause.wait(&shared.stopping);
+        shared.pause.wait(&shared.lifetime.stopping);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake());
         }
@@ -50,7 +50,7 @@ pub(super) fn serve(
         let arrived = &buffer[..held + got];
         let (taken, next) = speaker.read(arrived, &mut intake_now, shared, &mut out);
         speaker.answer(&intake_now.finish(), &mut out);
-        let counters = shared.intake.of(protocol);
+        let counters = shared.protocols.intake.of(protocol);
         counters.bytes.fetch_add(taken as u64, Ordering::Relaxed);
         buffer.copy_within(taken..held + got, 0);
         held = held + got - taken;

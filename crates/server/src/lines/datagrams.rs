@@ -4,10 +4,10 @@
 //! one does. Nothing is answered. What the kernel has no room for is lost before
 //! it comes here; while a batch waits for memory or for the disk, that may be.
 
-use super::intake_of;
-use super::listener::is_barred;
-use crate::intake::{EngineIntake, Protocol};
-use crate::shared::Shared;
+use super::speaker::{intake_of, is_barred};
+use crate::intake::EngineIntake;
+use crate::observe::Protocol;
+use crate::state::Shared;
 use latewood_wire::influx::{Decoder, Precision};
 use latewood_wire::intake::{Intake, Reason};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -45,13 +45,13 @@ pub(super) fn serve(
     // What came before the stop was asked for is still taken.
     let mut is_last = false;
     while !is_last {
-        is_last = shared.stopping.load(Ordering::Acquire);
+        is_last = shared.lifetime.stopping.load(Ordering::Acquire);
         match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&LOOK)) {
             Ok(0) | Err(Errno::INTR) => continue,
             Ok(_) => {}
             Err(error) => return Err(error.into()),
         }
-        shared.pause.wait(&shared.stopping);
+        shared.pause.wait(&shared.lifetime.stopping);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake());
         }
@@ -100,7 +100,7 @@ fn batch(
         }
         // Lines are counted in each datagram.
         Decoder::new(precision).decode(&buffer[..bytes], true, intake);
-        let counters = shared.intake.of(Protocol::Influx);
+        let counters = shared.protocols.intake.of(Protocol::Influx);
         counters.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }

@@ -1,8 +1,8 @@
 //! InfluxDB line protocol on a connection: nothing is ever answered.
 
-use super::{LINE_BYTES_MAX, Next, Speaker, refuse_rest};
+use super::speaker::{LINE_BYTES_MAX, Next, Speaker, refuse_rest};
 use crate::intake::{EngineIntake, Report};
-use crate::shared::Shared;
+use crate::state::Shared;
 use latewood_wire::influx::{Decoder, Precision};
 
 /// The lines of one connection.

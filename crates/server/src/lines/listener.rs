@@ -4,10 +4,11 @@ use super::akumuli::Akumuli;
 use super::by_line::ByLine;
 use super::influx::Influx;
 use super::opentsdb::Telnet;
-use super::{CONNECTIONS_MAX, Speaker, connection, datagrams};
-use crate::config::Settings;
-use crate::intake::Protocol;
-use crate::shared::{Shared, Stop};
+use super::speaker::{CONNECTIONS_MAX, Speaker, is_barred};
+use super::{connection, datagrams};
+use crate::observe::Protocol;
+use crate::state::Settings;
+use crate::state::{Shared, Stop};
 use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
@@ -165,7 +166,7 @@ impl Open {
 
 /// Waits for the data and serves one address until the server stops.
 fn run(bound: &Bound, shared: &Arc<Shared>, open: &Arc<Open>) {
-    while shared.db.is_loading() && !shared.stopping.load(Ordering::Acquire) {
+    while shared.db.is_loading() && !shared.lifetime.stopping.load(Ordering::Acquire) {
         thread::sleep(PAUSE);
     }
     match &bound.socket {
@@ -174,7 +175,7 @@ fn run(bound: &Bound, shared: &Arc<Shared>, open: &Arc<Open>) {
             let precision = shared.settings.senders.influx_precision;
             if let Err(error) = datagrams::serve(socket, precision, shared) {
                 let why = format!("the socket of {} failed: {error}", bound.name());
-                shared.stop(Stop::Crashed(why));
+                shared.lifetime.stop(Stop::Crashed(why));
             }
         }
         Socket::Datagrams(_) => {}
@@ -182,7 +183,7 @@ fn run(bound: &Bound, shared: &Arc<Shared>, open: &Arc<Open>) {
 }
 
 fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>, open: &Arc<Open>) {
-    let stopping = || shared.stopping.load(Ordering::Acquire);
+    let stopping = || shared.lifetime.stopping.load(Ordering::Acquire);
     let mut number = 0;
     while !stopping() {
         match listener.accept() {
@@ -208,7 +209,7 @@ fn begin(
     shared: &Arc<Shared>,
     open: &Arc<Open>,
 ) {
-    let counters = shared.lines.of(protocol);
+    let counters = shared.protocols.lines.of(protocol);
     counters.accepted.fetch_add(1, Ordering::Relaxed);
     if let Some(text) = refusal(shared, &stream, peer, open.count(protocol)) {
         counters.rejected.fetch_add(1, Ordering::Relaxed);
@@ -243,7 +244,7 @@ fn spawn(
             Protocol::Influx => Box::new(Influx::new(shared.settings.senders.influx_precision)),
             _ => Box::new(ByLine::new(Telnet::default())),
         };
-        let counters = shared.lines.of(protocol);
+        let counters = shared.protocols.lines.of(protocol);
         counters.open.fetch_add(1, Ordering::Relaxed);
         guarded(&shared, || {
             match connection::serve(stream, &shared, protocol, speaker) {
@@ -289,17 +290,11 @@ fn refusal(
     }
 }
 
-/// Whether protected mode keeps a peer out.
-pub(super) fn is_barred(shared: &Shared, peer: SocketAddr) -> bool {
-    let is_far = !peer.ip().to_canonical().is_loopback();
-    is_far && shared.runtime.protected_mode.load(Ordering::Relaxed)
-}
-
 /// Runs `body`; its panic stops the server.
 fn guarded(shared: &Shared, body: impl FnOnce()) {
     // Nothing of what panicked is used again: the process ends.
     if catch_unwind(AssertUnwindSafe(body)).is_err() {
-        shared.stop(Stop::Crashed(
+        shared.lifetime.stop(Stop::Crashed(
             "a thread of a line protocol panicked".to_owned(),
         ));
     }
@@ -308,7 +303,7 @@ fn guarded(shared: &Shared, body: impl FnOnce()) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::intake::test_shared;
+    use crate::options::testing::shared as test_shared;
 
     #[test]
     fn protected_mode_keeps_other_machines_out() {

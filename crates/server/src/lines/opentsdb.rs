@@ -1,9 +1,11 @@
 //! OpenTSDB's telnet protocol: `put`, and what people type.
 
 use super::by_line::LineSpeaker;
-use super::{LINE_BYTES_MAX, Next, unspoken};
-use crate::intake::{EngineIntake, Protocol, Report};
-use crate::shared::{Shared, now_ms};
+use super::speaker::{LINE_BYTES_MAX, Next, unspoken};
+use crate::base::clock::now_ms;
+use crate::intake::{EngineIntake, Report};
+use crate::observe::Protocol;
+use crate::state::Shared;
 use latewood_wire::intake::{Intake, Reason};
 use latewood_wire::opentsdb::telnet::{self, Request};
 use latewood_wire::opentsdb::{Writer, refuse};
@@ -85,7 +87,7 @@ fn append_answer(request: Request<'_>, shared: &Shared, out: &mut Vec<u8>) {
 
 /// `METRIC TIMESTAMP VALUE TAG=VALUE` for each counter, as OpenTSDB names them.
 fn append_stats(shared: &Shared, out: &mut Vec<u8>) {
-    let counters = shared.intake.of(Protocol::OpenTsdb);
+    let counters = shared.protocols.intake.of(Protocol::OpenTsdb);
     let now_s = now_ms() / 1000;
     let samples = counters.samples.load(Ordering::Relaxed);
     let _ = writeln!(out, "tsd.rpc.received {now_s} {samples} type=put");

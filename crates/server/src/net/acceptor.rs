@@ -3,12 +3,13 @@
 //! It also turns away what must not be served: more connections than
 //! `maxclients` or than leave the database its descriptors, and in protected mode peers on other machines.
 
-use crate::client_info::ClientInfo;
+use crate::clients::ClientInfo;
+use crate::messaging::{Inbox, Mail};
 use crate::net::listener::{Accepted, Listener};
-use crate::net::mail::{Inbox, Mail};
-use crate::shared::{Runtime, Shared};
+use crate::state::{Runtime, Shared};
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -66,7 +67,7 @@ impl Acceptor {
     pub(crate) fn run(mut self, shared: &Shared) -> io::Result<()> {
         let mut events = Events::with_capacity(64);
         let mut paused = false;
-        while !shared.stopping.load(Ordering::Acquire) {
+        while !shared.lifetime.stopping.load(Ordering::Acquire) {
             match self.poll.poll(&mut events, paused.then_some(PAUSE)) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 polled => polled?,
@@ -107,7 +108,7 @@ impl Acceptor {
         let counters = &shared.counters;
         counters.connections.fetch_add(1, Ordering::Relaxed);
         let runtime = &shared.runtime;
-        let is_full = runtime.is_full(shared.connected(), &accepted.socket);
+        let is_full = runtime.is_full(shared.clients.count(), &accepted.socket);
         if let Some(text) = refusal(runtime, is_full, accepted.is_local) {
             counters
                 .connections_rejected
@@ -117,9 +118,10 @@ impl Acceptor {
             let _ = accepted.socket.write(text);
             return;
         }
-        let info = shared.register(|id| {
+        let info = shared.clients.register(|id| {
             let info = ClientInfo::new(id, accepted.peer, accepted.local);
-            info.served_by(self.next, &accepted.socket)
+            let socket = &accepted.socket;
+            info.served_by(self.next, socket.as_raw_fd(), socket.is_unix())
         });
         self.inboxes[self.next].put(Mail::Connection(accepted.socket, info));
         self.next = (self.next + 1) % self.inboxes.len();
@@ -141,15 +143,21 @@ fn refusal(runtime: &Runtime, is_full: bool, is_local: bool) -> Option<&'static 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::Settings;
 
     #[test]
     fn protected_mode_serves_this_machine_only_until_there_is_a_password() {
-        let runtime = Runtime::new(10, 0, true, String::new());
+        let settings = Settings {
+            connections_max: 10,
+            protected_mode: true,
+            ..Settings::default()
+        };
+        let runtime = Runtime::new(&settings, crate::options::testing::users());
         assert_eq!(refusal(&runtime, false, true), None);
         assert_eq!(refusal(&runtime, false, false), Some(DENIED));
-        runtime.set_password("sesame".to_owned());
+        runtime.set_password("sesame");
         assert_eq!(refusal(&runtime, false, false), None);
-        runtime.set_password(String::new());
+        runtime.set_password("");
         runtime.protected_mode.store(false, Ordering::Relaxed);
         assert_eq!(refusal(&runtime, false, false), None);
         assert_eq!(refusal(&runtime, true, true), Some(TOO_MANY));

@@ -7,12 +7,12 @@
 //! and one reply.
 
 use super::pipeline::{Client, Executor};
-use super::socket::Socket;
-use crate::channels::{BufferLimit, Message};
-use crate::client_info::Flag;
-use crate::session::Session;
-use crate::shared::Shared;
-use crate::waiting::Why;
+use crate::client::Session;
+use crate::clients::Flag;
+use crate::messaging::Socket;
+use crate::messaging::Why;
+use crate::messaging::{BufferLimit, Message};
+use crate::state::Shared;
 use latewood_engine::{Position, Stage};
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
@@ -130,9 +130,9 @@ impl Connection {
     /// Notes what it leaves unread, and sees how much it may.
     pub(super) fn note_backlog(&mut self, shared: &Shared) {
         let unread = self.client.backlog();
-        shared.backlog.note(&mut self.backlog_noted, unread);
+        shared.clients.backlog.note(&mut self.backlog_noted, unread);
         let share = || shared.db.reply_bytes_max();
-        self.client.backlog_max = shared.backlog.allowed(unread, share);
+        self.client.backlog_max = shared.clients.backlog.allowed(unread, share);
     }
 
     /// When its wait ends by itself.
@@ -197,7 +197,7 @@ impl Connection {
 
     /// Takes it out of all that others hold of it.
     pub(super) fn leave(&mut self, shared: &Shared) {
-        shared.backlog.note(&mut self.backlog_noted, 0);
+        shared.clients.backlog.note(&mut self.backlog_noted, 0);
         self.client.session.leave(shared);
     }
 

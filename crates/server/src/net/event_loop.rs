@@ -8,12 +8,11 @@
 mod receive;
 
 use super::connection::{Connection, READ_BYTES, Workspace};
-use super::mail::Inbox;
 use super::pipeline::Executor;
-use super::socket::Socket;
-use crate::client_info::ClientInfo;
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::client::Session;
+use crate::clients::ClientInfo;
+use crate::messaging::{Inbox, Socket};
+use crate::state::Shared;
 use latewood_engine::Position;
 use mio::{Events, Interest, Poll, Token, Waker};
 use std::collections::{BTreeSet, HashMap};
@@ -80,7 +79,7 @@ impl EventLoop {
         let mut events = Events::with_capacity(EVENTS);
         let mut round = Vec::new();
         let mut next_sweep = Instant::now() + SWEEP;
-        while !shared.stopping.load(Ordering::Acquire) {
+        while !shared.lifetime.stopping.load(Ordering::Acquire) {
             let wait = if self.ready.is_empty() {
                 let next_timer = self.timers.first().map_or(next_sweep, |timer| timer.0);
                 let next = next_sweep.min(next_timer);
@@ -111,7 +110,7 @@ impl EventLoop {
             let now = Instant::now();
             if now >= next_sweep {
                 self.sweep(shared);
-                shared.observe.rates.tick(now, || shared.reading());
+                shared.observe.rates.tick(now, || shared.counters.reading());
                 next_sweep = now + SWEEP;
             }
         }
@@ -125,7 +124,7 @@ impl EventLoop {
         let registry = self.poll.registry();
         if let Err(error) = registry.register(&mut socket, Token(slot), interest) {
             tracing::warn!(%error, "cannot watch a new connection");
-            shared.unregister(info.id);
+            shared.clients.unregister(info.id);
             self.free.push(slot);
             return;
         }
@@ -274,7 +273,7 @@ impl EventLoop {
             self.timers.remove(&(deadline, connection.id()));
         }
         self.slots.remove(&connection.id());
-        shared.unregister(connection.id());
+        shared.clients.unregister(connection.id());
         self.free.push(slot);
     }
 }

@@ -10,11 +10,12 @@
 
 use super::fast::{self, Fast, Words};
 use crate::acl::User;
-use crate::command::{ADD_EVENT, engine_text, refusal_text, sample};
-use crate::events::Class;
+use crate::base::clock::now_ms;
+use crate::client::Session;
+use crate::command::{engine_text, refusal_text, sample};
+use crate::messaging::{ADD_EVENT, Class};
 use crate::observe::GroupWork;
-use crate::session::Session;
-use crate::shared::{Shared, now_ms};
+use crate::state::Shared;
 use latewood_engine::{Append, Create, Scratch, Stage, Timed};
 use latewood_model::limits::APPEND_BATCH_MAX;
 use latewood_wire::resp::Reply;

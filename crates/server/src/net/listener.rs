@@ -3,8 +3,8 @@
 //! Addresses are bound before the data is opened, so that a taken port is told
 //! at once and not after a long recovery.
 
-use crate::config::Settings;
-use crate::net::socket::Socket;
+use crate::messaging::Socket;
+use crate::state::Settings;
 use mio::net::{TcpListener, UnixListener};
 use socket2::{Domain, Protocol, SockRef, Socket as RawSocket, TcpKeepalive, Type};
 use std::io;

@@ -11,21 +11,15 @@
 //! command and its age, bytes of replies nobody reads, idle time where asked.
 
 mod acceptor;
-mod backlog;
 mod connection;
 mod event_loop;
 mod fast;
 mod group;
 mod listener;
-mod mail;
 mod pipeline;
-mod socket;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use acceptor::Acceptor;
-pub(crate) use backlog::Backlog;
 pub(crate) use event_loop::EventLoop;
 pub(crate) use listener::{Listener, bind};
-pub(crate) use mail::{Inbox, Mail, Office};
-pub(crate) use socket::Socket;

@@ -6,11 +6,11 @@
 
 use super::group::Group;
 use crate::acl::User;
-use crate::channels::Message;
-use crate::command::{self, Args, Call};
-use crate::gate::Pass;
-use crate::session::{ReplyMode, Session};
-use crate::shared::Shared;
+use crate::client::{ReplyMode, Session};
+use crate::command::{self, Args};
+use crate::messaging::Message;
+use crate::state::Pass;
+use crate::state::Shared;
 use latewood_engine::Scratch;
 use latewood_model::limits::{
     ARGUMENT_BYTES_MAX, COMMAND_ARGUMENTS_MAX, COMMAND_BYTES_MAX, INLINE_BYTES_MAX,
@@ -239,12 +239,7 @@ fn next<'a>(
                 *pass = None;
                 shared.gate.alone()
             });
-            command::execute(&mut Call {
-                args,
-                out: &mut client.output,
-                session: &mut client.session,
-                shared,
-            });
+            command::execute(shared, &mut client.session, args, &mut client.output);
             client.session.end_timing();
             if client.session.is_paused() {
                 return None;

@@ -3,50 +3,26 @@
 
 use super::connection::{Connection, READ_BYTES, Workspace};
 use super::event_loop::EventLoop;
-use super::mail::{Mail, Office};
 use super::pipeline::Executor;
-use super::socket::Socket;
-use crate::acl::Users;
-use crate::channels::Channels;
-use crate::cli::ServeOptions;
-use crate::client_info::ClientInfo;
-use crate::config::Settings;
-use crate::events::Events;
-use crate::loading::Database;
-use crate::session::Session;
-use crate::shared::Shared;
+use crate::client::Session;
+use crate::clients::ClientInfo;
+use crate::messaging::{Inbox, Mail, Office, Socket};
+use crate::options::testing::shared_on;
+use crate::state::Shared;
+use latewood_engine::Durability;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
-use latewood_engine::{Db, Defaults, Durability, Options};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 
 /// One event loop over a disk of its own.
 struct Harness {
     disk: SimDisk,
     shared: Arc<Shared>,
-    inbox: Arc<super::Inbox>,
+    inbox: Arc<Inbox>,
     thread: JoinHandle<std::io::Result<()>>,
-}
-
-/// A server's state over a simulated disk.
-fn shared(disk: &SimDisk, office: Office) -> Arc<Shared> {
-    let options = Options {
-        segment_bytes: 1 << 20,
-        background: false,
-        ..Options::default()
-    };
-    let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
-    let settings = Settings::resolve(ServeOptions::default()).unwrap();
-    let events = Arc::new(Events::new(Channels::new(Arc::new(office))));
-    let database = Database::closed(Defaults::default()).unwrap();
-    let shared = Shared::new(database, settings, events, channel().0, channel().0);
-    shared.opened(db);
-    Arc::new(shared)
 }
 
 /// A client and the server's end of its connection.
@@ -55,7 +31,9 @@ fn connected(shared: &Shared) -> (TcpStream, Socket, Arc<ClientInfo>) {
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (accepted, peer) = listener.accept().unwrap();
     accepted.set_nonblocking(true).unwrap();
-    let info = shared.register(|id| ClientInfo::new(id, peer.to_string(), String::new()));
+    let info = shared
+        .clients
+        .register(|id| ClientInfo::new(id, peer.to_string(), String::new()));
     let socket = Socket::Tcp(mio::net::TcpStream::from_std(accepted));
     (client, socket, info)
 }
@@ -65,7 +43,7 @@ impl Harness {
         let disk = SimDisk::new();
         let event_loop = EventLoop::new(0).unwrap();
         let inbox = event_loop.inbox();
-        let shared = shared(&disk, Office::new(vec![Arc::clone(&inbox)]));
+        let shared = shared_on(&disk, Office::new(vec![Arc::clone(&inbox)]));
         let for_loop = Arc::clone(&shared);
         let thread = std::thread::spawn(move || event_loop.run(&for_loop));
         Self {
@@ -91,7 +69,7 @@ impl Harness {
     }
 
     fn stop(self) {
-        self.shared.stopping.store(true, Ordering::Release);
+        self.shared.lifetime.stopping.store(true, Ordering::Release);
         self.inbox.wake();
         self.thread.join().unwrap().unwrap();
     }
@@ -154,9 +132,9 @@ fn a_failed_sync_closes_without_an_acknowledgement() {
 
 #[test]
 fn the_time_of_an_unfinished_command_begins_with_that_command() {
-    let shared = shared(&SimDisk::new(), Office::default());
+    let shared = shared_on(&SimDisk::new(), Office::default());
     let (mut client, socket, info) = connected(&shared);
-    let session = Session::new(info, &Users::new(), Durability::Interval);
+    let session = Session::new(info, &shared.runtime.users, Durability::Interval);
     let mut connection = Connection::new(socket, session);
     let mut workspace = Workspace {
         executor: Executor::default(),

@@ -1,12 +1,21 @@
 //! Calls, time, refusals and failures of every command and subcommand.
 //!
-//! One row for each [`Spec`] of the registry, found by the spec's address:
-//! specs live as long as the process and never move. Rows are atomics that
-//! the event loops add to, once per command, or once per group of samples.
+//! One row for each command of the registry, found by its [`CommandId`]. Rows are
+//! atomics that the event loops add to, once per command, or once per group of
+//! samples.
 
-use crate::command::registry::{self, Spec};
 use latewood_engine::histogram::Histogram;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A command of the registry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandId {
+    /// The address of its row in the registry, which lives as long as the
+    /// process and never moves.
+    pub(crate) address: usize,
+    /// Whether it is flagged as fast.
+    pub(crate) is_fast: bool,
+}
 
 /// The row of one command.
 #[derive(Debug)]
@@ -38,7 +47,7 @@ pub(crate) struct Figures {
 #[derive(Debug)]
 pub(crate) struct Commands {
     rows: Vec<CommandRow>,
-    /// Addresses of specs, ascending, and the places of their rows.
+    /// Addresses of commands, ascending, and the places of their rows.
     places: Vec<(usize, usize)>,
     /// The row of TS.ADD, which samples off the wire count in.
     add: usize,
@@ -46,31 +55,24 @@ pub(crate) struct Commands {
     madd: usize,
 }
 
-impl Default for Commands {
-    fn default() -> Self {
-        let mut commands = Self {
+impl Commands {
+    /// A row for each of `commands`, which are named in full.
+    pub(crate) fn new(commands: impl Iterator<Item = (CommandId, String)>) -> Self {
+        let mut rows = Self {
             rows: Vec::new(),
             places: Vec::new(),
             add: 0,
             madd: 0,
         };
-        for spec in registry::all() {
-            commands.enter(spec, spec.name.to_owned());
-            for sub in spec.subcommands() {
-                commands.enter(sub, format!("{}|{}", spec.name, sub.name));
-            }
-        }
-        commands.places.sort_unstable();
-        let place = |name| commands.rows.iter().position(|row| row.name == name);
-        (commands.add, commands.madd) =
-            (place("ts.add").unwrap_or(0), place("ts.madd").unwrap_or(0));
-        commands
+        commands.for_each(|(command, name)| rows.enter(command, name));
+        rows.places.sort_unstable();
+        let place = |name| rows.rows.iter().position(|row| row.name == name);
+        (rows.add, rows.madd) = (place("ts.add").unwrap_or(0), place("ts.madd").unwrap_or(0));
+        rows
     }
-}
 
-impl Commands {
-    fn enter(&mut self, spec: &'static Spec, name: String) {
-        self.places.push((address(spec), self.rows.len()));
+    fn enter(&mut self, command: CommandId, name: String) {
+        self.places.push((command.address, self.rows.len()));
         self.rows.push(CommandRow {
             name,
             durations: Histogram::default(),
@@ -81,11 +83,11 @@ impl Commands {
         });
     }
 
-    /// The row of `spec`, if it is of the registry.
-    pub(crate) fn row(&self, spec: &Spec) -> Option<&CommandRow> {
+    /// The row of `command`, if it is of the registry.
+    pub(crate) fn row(&self, command: CommandId) -> Option<&CommandRow> {
         let found = self
             .places
-            .binary_search_by_key(&address(spec), |place| place.0);
+            .binary_search_by_key(&command.address, |place| place.0);
         self.rows.get(self.places[found.ok()?].1)
     }
 
@@ -149,31 +151,17 @@ impl CommandRow {
     }
 }
 
-fn address(spec: &Spec) -> usize {
-    std::ptr::from_ref(spec).addr()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn every_spec_has_a_row_of_its_own() {
-        let commands = Commands::default();
-        for spec in registry::all() {
-            assert_eq!(commands.row(spec).unwrap().name, spec.name);
-            for sub in spec.subcommands() {
-                let name = format!("{}|{}", spec.name, sub.name);
-                assert_eq!(commands.row(sub).unwrap().name, name);
-            }
-        }
-        assert_eq!(commands.add().name, "ts.add");
-        assert_eq!(commands.madd().name, "ts.madd");
-    }
-
-    #[test]
     fn figures_add_up_and_reset() {
-        let commands = Commands::default();
+        let add = CommandId {
+            address: 1,
+            is_fast: true,
+        };
+        let commands = Commands::new([(add, "ts.add".to_owned())].into_iter());
         let row = commands.add();
         row.ran(5_000, 5, 1, true);
         row.ran(1_000, 1, 0, true);

@@ -87,7 +87,7 @@ impl Latency {
     pub(crate) fn note(&self, event: Event, duration_ns: u64) {
         let threshold_ms = self.threshold_ms.load(Ordering::Relaxed);
         if threshold_ms > 0 && duration_ns / 1_000_000 >= threshold_ms {
-            let time_s = crate::shared::now_ms() / 1000;
+            let time_s = crate::base::clock::now_ms() / 1000;
             self.keep(event, time_s, duration_ns / 1_000_000);
         }
     }

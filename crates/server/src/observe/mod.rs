@@ -6,26 +6,35 @@
 //! Nothing here locks on the path of a command that is neither slow nor
 //! wrong.
 
+mod ages;
 mod commands;
+mod connections;
+mod counters;
 mod errors;
+mod intake;
 mod latency;
+pub(crate) mod process;
 mod rates;
+pub(crate) mod reads;
 mod refused;
 mod slowlog;
 
-pub(crate) use commands::{CommandRow, Commands};
+pub(crate) use ages::{AGE_BOUNDS_MS, AgeCounters, Ages};
+pub(crate) use commands::{CommandId, CommandRow, Commands};
+pub(crate) use connections::{Connections, Listeners};
+pub(crate) use counters::Counters;
 pub(crate) use errors::Errors;
+pub(crate) use intake::{IntakeCounters, IntakeFigures, Protocol};
 #[cfg(test)]
 pub(crate) use latency::Delay;
 pub(crate) use latency::{Event, History, Latency};
-pub(crate) use rates::{Rates, Reading};
+pub(crate) use rates::Rates;
+pub(crate) use reads::{Endpoint, ReadCounters, Reads};
 pub(crate) use refused::{Limit, Refused};
-pub(crate) use slowlog::{SlowEntry, SlowLog, is_secret, shown_words};
+pub(crate) use slowlog::{SlowEntry, SlowLog, cut};
 
-use crate::client_info::ClientInfo;
-use crate::command::registry::Spec;
-use crate::intake::{AgeCounters, Ages};
-use crate::shared::now_ms;
+use crate::base::clock::now_ms;
+use crate::clients::ClientInfo;
 use latewood_engine::Append;
 use parking_lot::RwLock;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -74,11 +83,11 @@ pub(crate) struct GroupWork<'a> {
 }
 
 impl Observe {
-    /// Nothing observed yet.
-    pub(crate) fn new() -> Self {
+    /// Nothing observed yet; `commands` are all commands with their full names.
+    pub(crate) fn new(commands: impl Iterator<Item = (CommandId, String)>) -> Self {
         Self {
             run_id: run_id(),
-            commands: Commands::default(),
+            commands: Commands::new(commands),
             errors: Errors::default(),
             ages: AgeCounters::default(),
             refused: Refused::default(),
@@ -94,16 +103,16 @@ impl Observe {
     /// the slow log shows it.
     pub(crate) fn ran(
         &self,
-        spec: &Spec,
+        command: CommandId,
         words: impl FnOnce() -> Vec<Vec<u8>>,
         client: &ClientInfo,
         (took, failed): (Duration, bool),
     ) {
         let duration_ns = nanoseconds(took);
-        if let Some(row) = self.commands.row(spec) {
+        if let Some(row) = self.commands.row(command) {
             row.ran(duration_ns, 1, failed.into(), self.tracks());
         }
-        let event = if spec.flags.contains(&"fast") {
+        let event = if command.is_fast {
             Event::FastCommand
         } else {
             Event::Command
@@ -116,8 +125,8 @@ impl Observe {
 
     /// Notes a command that was refused before it ran.
     #[cold]
-    pub(crate) fn rejected(&self, spec: &Spec) {
-        if let Some(row) = self.commands.row(spec) {
+    pub(crate) fn rejected(&self, command: CommandId) {
+        if let Some(row) = self.commands.row(command) {
             row.rejected();
         }
     }

@@ -1,8 +1,9 @@
 //! `latewood backup` and `latewood restore`.
 
 use super::ask::Server;
-use super::{failed, offsite, say, tell};
-use crate::outside::require_outside;
+use super::offsite;
+use super::output::{failed, say, tell};
+use crate::base::outside::require_outside;
 use clap::Args;
 use latewood_engine::io::Env;
 use latewood_engine::tools;

@@ -1,6 +1,6 @@
 //! `latewood compact`.
 
-use super::{failed, say};
+use super::output::{failed, say};
 use clap::Args;
 use latewood_engine::io::Env;
 use latewood_engine::io::directory::open_existing;

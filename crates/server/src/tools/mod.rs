@@ -10,6 +10,7 @@ mod ask;
 mod backup;
 mod compact;
 mod offsite;
+mod output;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
 pub(crate) use compact::{Compact, compact};
@@ -18,8 +19,7 @@ use clap::Args;
 use latewood_engine::io::Env;
 use latewood_engine::{Detail, tools};
 use latewood_engine::{ErrorKind, Result};
-use serde_json::Value;
-use std::io::Write;
+use output::{failed, json, say, tell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -27,8 +27,6 @@ use std::process::ExitCode;
 const DAMAGED: u8 = 1;
 /// Exit status where a server refuses to start over the damage.
 const REFUSED: u8 = 3;
-/// Exit status where no answer can be given.
-const FAILED: u8 = 2;
 
 /// Options of `latewood check`.
 #[derive(Args, Debug)]
@@ -127,44 +125,5 @@ fn show(detail: Result<Detail>, as_json: bool) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => failed(&error),
-    }
-}
-
-pub(crate) fn failed(error: &dyn std::fmt::Display) -> ExitCode {
-    eprintln!("latewood: {error}");
-    ExitCode::from(FAILED)
-}
-
-/// One finding as a line of the answer.
-pub(crate) fn tell(finding: &tools::Finding) {
-    let kind = if finding.is_damage {
-        "damage"
-    } else {
-        "notice"
-    };
-    say(&format!("{kind}: {}", finding.what));
-}
-
-/// A line of the answer. A reader that has gone away wants no more of it.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-fn json(detail: &Detail) -> Value {
-    match detail {
-        Detail::Number(number) => match (i64::try_from(*number), u64::try_from(*number)) {
-            (Ok(number), _) => number.into(),
-            (_, Ok(number)) => number.into(),
-            _ => number.to_string().into(),
-        },
-        Detail::Fraction(number) => (*number).into(),
-        Detail::Text(text) => text.as_str().into(),
-        Detail::List(items) => items.iter().map(json).collect(),
-        Detail::Fields(fields) => {
-            let named = fields
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), json(value)));
-            Value::Object(named.collect())
-        }
     }
 }

@@ -5,7 +5,7 @@
 
 use super::ask::Server;
 use super::backup::Backup;
-use super::tell;
+use super::output::tell;
 use latewood_engine::ErrorKind;
 use latewood_engine::io::Env;
 use latewood_engine::io::directory::open_existing;

@@ -1,11 +1,11 @@
 //! What ACL tells: GETUSER, LIST, USERS, CAT, LOG.
 
 use super::wrong_words;
-use crate::acl::catalogue::CATALOGUE;
 use crate::acl::{category, log};
+use crate::base::clock::now_ms;
+use crate::command::call::{Call, Outcome};
+use crate::command::fault::Fault;
 use crate::command::fault::NOT_AN_INTEGER;
-use crate::command::{Call, Fault, Outcome};
-use crate::shared::now_ms;
 use latewood_wire::resp::{Protocol, number::parse_i64};
 
 pub(crate) fn get_user(call: &mut Call<'_>) -> Outcome {
@@ -80,7 +80,7 @@ pub(crate) fn cat(call: &mut Call<'_>) -> Outcome {
                 let name = String::from_utf8_lossy(name);
                 Fault::Line(format!("ERR Unknown category '{name}'").into())
             })?;
-            let entries = CATALOGUE.entries().iter();
+            let entries = call.shared.runtime.users.catalogue().entries().iter();
             entries
                 .filter(|entry| entry.categories & wanted != 0)
                 .map(|entry| entry.name.as_str())

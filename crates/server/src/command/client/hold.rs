@@ -4,11 +4,12 @@
 //! A paused command waits where it is and is run when the pause ends; a client
 //! that waits for samples can be let go with UNBLOCK.
 
+use crate::base::clock::now_ms;
+use crate::command::call::{Call, Outcome};
+use crate::command::fault::Fault;
 use crate::command::fault::NOT_AN_INTEGER;
-use crate::command::{Call, Fault, Outcome};
-use crate::net::Mail;
-use crate::shared::now_ms;
-use crate::waiting::Why;
+use crate::messaging::Mail;
+use crate::messaging::Why;
 use latewood_wire::resp::number::parse_i64;
 use std::time::{Duration, Instant};
 
@@ -59,7 +60,9 @@ pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
         _ => return Err(Fault::Arity),
     };
     let id = parse_i64(args.word(2)).ok_or(NOT_AN_INTEGER)?;
-    let client = u64::try_from(id).ok().and_then(|id| call.shared.client(id));
+    let client = u64::try_from(id)
+        .ok()
+        .and_then(|id| call.shared.clients.get(id));
     let claimed = client.filter(|client| client.figures.claim_unblock());
     if let Some(client) = &claimed {
         let mail = Mail::Resume(client.id, why);

@@ -4,10 +4,12 @@
 //! `CLIENT KILL addr:port` and `CLIENT KILL {ID|ADDR|LADDR|USER|TYPE|MAXAGE|
 //! SKIPME value}...` closes those that pass every filter.
 
-use crate::client_info::{ClientInfo, Flag};
+use crate::clients::{ClientInfo, Flag};
+use crate::command::args::Args;
+use crate::command::call::{Call, Outcome};
+use crate::command::fault::Fault;
 use crate::command::fault::SYNTAX;
-use crate::command::{Args, Call, Fault, Outcome};
-use crate::net::Mail;
+use crate::messaging::Mail;
 use latewood_wire::resp::number::parse_i64;
 
 /// A condition on a client.
@@ -77,7 +79,7 @@ pub(super) fn list(call: &mut Call<'_>) -> Outcome {
         return Err(SYNTAX);
     }
     let mut text = String::new();
-    for client in call.shared.clients() {
+    for client in call.shared.clients.all() {
         let is_named = |ids: &Vec<i64>| ids.iter().any(|id| u64::try_from(*id) == Ok(client.id));
         let is_of_type = wanted.is_none_or(|wanted| Type::of(&client) == wanted);
         if ids.as_ref().is_none_or(is_named) && is_of_type {
@@ -159,7 +161,7 @@ fn yes_or_no(args: Args<'_>, at: usize) -> Result<bool, Fault> {
 fn close(call: &mut Call<'_>, filters: &[Filter], skip_me: bool) -> usize {
     let me = call.session.info.id;
     let mut closed = 0;
-    for client in call.shared.clients() {
+    for client in call.shared.clients.all() {
         let is_wanted = filters.iter().all(|filter| filter.takes(&client));
         if !is_wanted || (skip_me && client.id == me) {
             continue;

@@ -4,8 +4,9 @@
 //! A cache that is told of every sample gains nothing, so there is no
 //! tracking: it is off, and cannot be turned on.
 
+use crate::command::call::{Call, Outcome};
+use crate::command::fault::Fault;
 use crate::command::fault::SYNTAX;
-use crate::command::{Call, Fault, Outcome};
 
 pub(super) fn tracking(call: &mut Call<'_>) -> Outcome {
     if call.args.is(2, "ON") {

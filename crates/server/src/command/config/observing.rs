@@ -56,7 +56,6 @@ fn set_slower_than(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         let cell = &shared.observe.slowlog.slower_than_us;
         cell.store(us, Ordering::Relaxed);
-        Ok(())
     }))
 }
 
@@ -64,7 +63,6 @@ fn set_slowlog_len(text: &str) -> Result<Change, String> {
     let len = integer(text, 0, i64::MAX)?.unsigned_abs();
     Ok(Box::new(move |shared| {
         shared.observe.slowlog.set_len_max(len);
-        Ok(())
     }))
 }
 
@@ -73,7 +71,6 @@ fn set_threshold(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         let cell = &shared.observe.latency.threshold_ms;
         cell.store(ms, Ordering::Relaxed);
-        Ok(())
     }))
 }
 
@@ -82,7 +79,6 @@ fn set_tracking(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         let cell = &shared.observe.tracks_durations;
         cell.store(on, Ordering::Relaxed);
-        Ok(())
     }))
 }
 
@@ -94,7 +90,6 @@ fn set_stage_sampling(text: &str) -> Result<Change, String> {
     Ok(Box::new(move |shared| {
         // At most a million, which fits.
         shared.db.stages().set_sampling(every as u32);
-        Ok(())
     }))
 }
 
@@ -113,6 +108,5 @@ fn set_percentiles(text: &str) -> Result<Change, String> {
     }
     Ok(Box::new(move |shared| {
         *shared.observe.percentiles.write() = percentiles;
-        Ok(())
     }))
 }

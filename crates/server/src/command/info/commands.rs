@@ -1,6 +1,6 @@
 //! The sections commandstats, errorstats and latencystats of INFO.
 
-use super::{Source, field};
+use super::source::{Source, field};
 use std::fmt::Write;
 
 pub(super) fn commands(text: &mut String, source: &Source<'_>) {

@@ -1,11 +1,11 @@
 //! The section `latewood` of INFO: ingest, settling, the log, recovery.
 
 use super::super::compact::fields;
-use super::{Source, field};
-use crate::http::Endpoint;
-use crate::intake::Protocol;
+use super::source::{Source, field};
+use crate::observe::Endpoint;
 use crate::observe::Limit;
-use crate::shared::Shared;
+use crate::observe::Protocol;
+use crate::state::Shared;
 use latewood_engine::Stats;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,7 +37,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_other_bytes", memory.series.other_bytes);
     field(text, "memory_key_map_bytes", memory.key_map_bytes);
     field(text, "memory_index_bytes", memory.index_bytes);
-    let remembered = shared.remembered.len_bytes();
+    let remembered = shared.protocols.remembered.len_bytes();
     field(text, "memory_senders_bytes", remembered);
     let budget = &stats.budget;
     field(text, "memory_budget_bytes", budget.limit_bytes);
@@ -66,14 +66,14 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
 
 /// What came by other protocols, for those that were used.
 fn senders(text: &mut String, shared: &Shared) {
-    let open = shared.http.open.load(Ordering::Relaxed);
+    let open = shared.protocols.http.open.load(Ordering::Relaxed);
     field(text, "http_connections", open);
-    for (name, listener) in shared.lines.all() {
+    for (name, listener) in shared.protocols.lines.all() {
         let open = listener.open.load(Ordering::Relaxed);
         field(text, &format!("{name}_connections"), open);
     }
     for protocol in Protocol::ALL {
-        let (counters, name) = (shared.intake.of(protocol), protocol.name());
+        let (counters, name) = (shared.protocols.intake.of(protocol), protocol.name());
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let refused: u64 = counters.refused.iter().map(load).sum();
         let (samples, bytes) = (load(&counters.samples), load(&counters.bytes));
@@ -104,7 +104,7 @@ fn senders(text: &mut String, shared: &Shared) {
 /// What was read over HTTP, for the paths that were asked.
 fn readers(text: &mut String, shared: &Shared) {
     for endpoint in Endpoint::ALL {
-        let (counters, name) = (shared.reads.of(endpoint), endpoint.name());
+        let (counters, name) = (shared.protocols.reads.of(endpoint), endpoint.name());
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         if load(&counters.requests) == 0 {
             continue;
@@ -211,9 +211,9 @@ fn recovery(text: &mut String, shared: &Shared) {
 }
 
 fn backups(text: &mut String, shared: &Shared) {
-    let is_running = shared.backups.is_running();
+    let is_running = shared.jobs.is_backing_up();
     field(text, "backup_in_progress", u8::from(is_running));
-    let Some(last) = shared.backups.last() else {
+    let Some(last) = shared.jobs.last_backup() else {
         return field(text, "backup_last_status", "none");
     };
     let one_line = |text: &str| text.replace(['\r', '\n'], " ");

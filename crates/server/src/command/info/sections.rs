@@ -1,19 +1,19 @@
 //! The sections of INFO about the process and its data.
 
-use super::process::{self, Cpu};
-use super::{Source, bytes_field, field};
-use crate::client_info::{ClientInfo, Flag};
+use super::source::{Source, bytes_field, field};
+use crate::base::clock::now_ms;
+use crate::clients::{ClientInfo, Flag};
 use crate::command::auth::{MODULE_VERSION, REDIS_VERSION};
 use crate::command::config::first_port;
 use crate::command::memory::clients_bytes;
 use crate::command::persistence::last_save_s;
-use crate::shared::now_ms;
+use crate::observe::process::{self, Cpu};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub(super) fn server(text: &mut String, source: &Source<'_>) {
     let shared = source.shared;
-    let uptime_s = shared.started.elapsed().as_secs();
+    let uptime_s = shared.lifetime.started.elapsed().as_secs();
     let executable = std::env::current_exe().unwrap_or_default();
     field(text, "redis_version", REDIS_VERSION);
     field(text, "latewood_version", env!("CARGO_PKG_VERSION"));
@@ -34,14 +34,14 @@ pub(super) fn server(text: &mut String, source: &Source<'_>) {
 pub(super) fn clients(text: &mut String, source: &Source<'_>) {
     let shared = source.shared;
     let limit = shared.runtime.connections_max.load(Ordering::Relaxed);
-    field(text, "connected_clients", shared.connected());
+    field(text, "connected_clients", shared.clients.count());
     field(text, "maxclients", limit);
     field(
         text,
         "blocked_clients",
-        shared.blocked.load(Ordering::Relaxed),
+        shared.clients.blocked.load(Ordering::Relaxed),
     );
-    let clients = shared.clients();
+    let clients = shared.clients.all();
     let count = |flag| {
         clients
             .iter()

@@ -1,6 +1,6 @@
 //! The section `stages` of INFO: how long each stage of a write takes.
 
-use super::{Source, field};
+use super::source::{Source, field};
 use latewood_engine::StageFigures;
 
 pub(super) fn stages(text: &mut String, source: &Source<'_>) {

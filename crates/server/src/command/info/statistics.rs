@@ -1,8 +1,8 @@
 //! The section `stats` of INFO: what connections and commands did.
 
-use super::{Source, field};
+use super::source::{Source, field};
 use crate::acl::log::Refusals;
-use crate::channels::Kind;
+use crate::messaging::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ pub(super) fn statistics(text: &mut String, source: &Source<'_>) {
     let shared = source.shared;
     let counters = &shared.counters;
     let observe = &shared.observe;
-    let rates = observe.rates.at(Instant::now(), shared.reading());
+    let rates = observe.rates.at(Instant::now(), shared.counters.reading());
     let mut count = |name, counter: &AtomicU64| field(text, name, counter.load(Ordering::Relaxed));
     count("total_connections_received", &counters.connections);
     count("total_commands_processed", &counters.commands);

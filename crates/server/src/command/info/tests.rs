@@ -1,35 +1,9 @@
 //! What the sections of INFO ask of the engine.
 
-use super::{SECTIONS, Source, human, report};
-use crate::cli::ServeOptions;
-use crate::config::Settings;
-use crate::loading::Database;
-use crate::shared::Shared;
-use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Db, Defaults, Options};
-use std::path::Path;
-use std::sync::mpsc::channel;
-
-fn shared() -> Shared {
-    let options = Options {
-        segment_bytes: 1 << 20,
-        background: false,
-        ..Options::default()
-    };
-    let env = SimDisk::new().env(1);
-    let db = Db::open(&env, Path::new("/db"), options, Defaults::default()).unwrap();
-    let settings = Settings::resolve(ServeOptions::default()).unwrap();
-    let database = Database::closed(Defaults::default()).unwrap();
-    let shared = Shared::new(
-        database,
-        settings,
-        Default::default(),
-        channel().0,
-        channel().0,
-    );
-    shared.opened(db);
-    shared
-}
+use super::source::{Source, human};
+use super::{SECTIONS, report};
+use crate::options::testing::shared;
+use crate::state::Shared;
 
 /// The sections called so, and whether the memory of series was summed.
 fn asked(shared: &Shared, names: &[&str]) -> (String, bool) {

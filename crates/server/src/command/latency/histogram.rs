@@ -4,7 +4,7 @@
 //! commands that never ran are left out.
 
 use super::signed;
-use crate::command::{Call, Outcome};
+use crate::command::call::{Call, Outcome};
 use crate::observe::CommandRow;
 
 pub(super) fn apply(call: &mut Call<'_>) -> Outcome {

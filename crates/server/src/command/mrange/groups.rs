@@ -9,12 +9,13 @@
 
 use super::parse::GroupBy;
 use super::{PART_SAMPLES, or_error, work_of};
+use crate::client::Stream;
+use crate::command::call::{Call, Outcome};
 use crate::command::label_options::Shown;
+use crate::command::mget;
 use crate::command::reply_limit::ReplyLimit;
 use crate::command::rows::{self, Shape};
-use crate::command::{Call, Outcome, mget};
-use crate::shared::Shared;
-use crate::stream::{self, Stream};
+use crate::state::Shared;
 use latewood_engine::Spread;
 use latewood_engine::{ErrorKind, RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
@@ -38,7 +39,7 @@ pub(super) fn apply(
     mget::begin(&mut call.reply(), groups.len());
     let groups = groups.into_iter();
     let question = Question { query, shown, by };
-    stream::begin(call, Grouped { groups, question });
+    call.begin_stream(Grouped { groups, question });
     Ok(())
 }
 

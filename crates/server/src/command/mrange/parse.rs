@@ -2,8 +2,10 @@
 //! range options, the presence of FILTER, labels, the place of GROUPBY, the
 //! filter, the group.
 
+use crate::command::args::Args;
+use crate::command::fault::Fault;
 use crate::command::label_options::{self, Shown};
-use crate::command::{Args, Fault, filter, range_options};
+use crate::command::{filter, range_options};
 use latewood_engine::RangeQuery;
 use latewood_model::{Aggregator, Matcher};
 

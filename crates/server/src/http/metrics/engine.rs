@@ -91,7 +91,7 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
         ("index", memory.index_bytes),
         ("log_buffers", memory.log_buffer_bytes),
         ("blocks", memory.block_bytes),
-        ("senders", shared.remembered.len_bytes()),
+        ("senders", shared.protocols.remembered.len_bytes()),
     ] {
         text.labelled(&[("part", part)], bytes);
     }

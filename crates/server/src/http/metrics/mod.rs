@@ -11,9 +11,10 @@ mod senders;
 mod tests;
 mod text;
 
-use super::{Context, auth};
-use crate::observe::Limit;
-use crate::shared::Shared;
+use crate::http::auth;
+use crate::http::context::Context;
+use crate::observe::{Limit, process};
+use crate::state::Shared;
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
@@ -92,7 +93,7 @@ fn process(text: &mut Text, shared: &Shared) {
         "The version, as a label; always 1.",
     );
     text.labelled(&[("version", version)], 1);
-    let uptime_s = shared.started.elapsed().as_secs_f64();
+    let uptime_s = shared.lifetime.started.elapsed().as_secs_f64();
     text.single(
         "uptime_seconds",
         Kind::Gauge,
@@ -101,7 +102,7 @@ fn process(text: &mut Text, shared: &Shared) {
     );
     let is_ready = u8::from(!shared.db.is_loading());
     text.single("ready", Kind::Gauge, "1 once the data is loaded.", is_ready);
-    let cpu = crate::command::cpu();
+    let cpu = process::cpu();
     text.family(
         "cpu_seconds_total",
         Kind::Counter,
@@ -109,7 +110,7 @@ fn process(text: &mut Text, shared: &Shared) {
     );
     text.labelled(&[("mode", "user")], cpu.user_s);
     text.labelled(&[("mode", "system")], cpu.system_s);
-    let resident = crate::command::resident().now_bytes;
+    let resident = process::resident().now_bytes;
     text.single(
         "resident_bytes",
         Kind::Gauge,
@@ -123,7 +124,7 @@ fn process(text: &mut Text, shared: &Shared) {
         "Commands of the Redis protocol.",
         commands,
     );
-    let backing_up = u8::from(shared.backups.is_running());
+    let backing_up = u8::from(shared.jobs.is_backing_up());
     text.single(
         "backup_in_progress",
         Kind::Gauge,
@@ -133,11 +134,11 @@ fn process(text: &mut Text, shared: &Shared) {
 }
 
 fn connections(text: &mut Text, shared: &Shared) {
-    let (redis, http) = (&shared.counters, &shared.http);
-    let lines = shared.lines.all();
+    let (redis, http) = (&shared.counters, &shared.protocols.http);
+    let lines = shared.protocols.lines.all();
     let others = || [("http", http)].into_iter().chain(lines);
     text.family("connections", Kind::Gauge, "Connections at this moment.");
-    text.labelled(&[("listener", "redis")], shared.connected());
+    text.labelled(&[("listener", "redis")], shared.clients.count());
     for (name, listener) in others() {
         text.labelled(&[("listener", name)], count(&listener.open));
     }

@@ -2,8 +2,8 @@
 
 use super::text::{Kind, Text};
 use super::{Shared, count};
-use crate::http::{Endpoint, ReadCounters};
-use crate::intake::{AGE_BOUNDS_MS, AgeCounters, Counters, Protocol};
+use crate::observe::{AGE_BOUNDS_MS, AgeCounters, IntakeCounters, Protocol};
+use crate::observe::{Endpoint, ReadCounters};
 use latewood_wire::intake::Reason;
 use std::sync::atomic::AtomicU64;
 
@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 type Row<C> = (&'static str, &'static str, fn(&C) -> &AtomicU64);
 
 /// Of each protocol.
-const ROWS: &[Row<Counters>] = &[
+const ROWS: &[Row<IntakeCounters>] = &[
     ("intake_samples_total", "Samples taken.", |of| &of.samples),
     (
         "intake_bytes_total",
@@ -69,13 +69,13 @@ const READ_ROWS: &[Row<ReadCounters>] = &[
 
 /// What was read.
 pub(super) fn reads(text: &mut Text, shared: &Shared) {
-    let all = Endpoint::ALL.map(|endpoint| (endpoint.name(), shared.reads.of(endpoint)));
+    let all = Endpoint::ALL.map(|endpoint| (endpoint.name(), shared.protocols.reads.of(endpoint)));
     families(text, READ_ROWS, "endpoint", &all);
 }
 
 /// What came.
 pub(super) fn report(text: &mut Text, shared: &Shared) {
-    let all = Protocol::ALL.map(|protocol| (protocol.name(), shared.intake.of(protocol)));
+    let all = Protocol::ALL.map(|protocol| (protocol.name(), shared.protocols.intake.of(protocol)));
     families(text, ROWS, "protocol", &all);
     text.family(
         "intake_refused_total",
@@ -83,7 +83,10 @@ pub(super) fn report(text: &mut Text, shared: &Shared) {
         "Samples and lines refused, by reason.",
     );
     for protocol in Protocol::ALL {
-        for (reason, refused) in Reason::ALL.iter().zip(&shared.intake.of(protocol).refused) {
+        for (reason, refused) in Reason::ALL
+            .iter()
+            .zip(&shared.protocols.intake.of(protocol).refused)
+        {
             let labels = [("protocol", protocol.name()), ("reason", reason.name())];
             text.labelled(&labels, count(refused));
         }
@@ -110,7 +113,11 @@ fn ages(text: &mut Text, shared: &Shared) {
     );
     histogram(text, "redis", &shared.observe.ages);
     for protocol in Protocol::ALL {
-        histogram(text, protocol.name(), &shared.intake.of(protocol).ages);
+        histogram(
+            text,
+            protocol.name(),
+            &shared.protocols.intake.of(protocol).ages,
+        );
     }
 }
 

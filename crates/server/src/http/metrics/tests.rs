@@ -1,7 +1,7 @@
 //! Names: their form, their list in the manual, their use under `deploy/`.
 
 use super::*;
-use crate::intake::test_shared;
+use crate::options::testing::shared as test_shared;
 use std::collections::BTreeSet;
 
 /// The repository, from this crate.

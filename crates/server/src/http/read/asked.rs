@@ -1,16 +1,17 @@
 //! A request to read: who asks, for what, and what may be read.
 
-use super::figures::{Counters, Endpoint, add};
 use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
 use crate::acl::{Denied, User};
-use crate::http::Context;
 use crate::http::answer::Answer;
 use crate::http::auth;
 use crate::http::body::{Received, receive_in};
+use crate::http::context::Context;
+use crate::http::labelled::{self, Named};
 use crate::http::room::Room;
-use crate::labelled::{self, Named};
-use crate::shared::Shared;
+use crate::observe::reads::add;
+use crate::observe::{Endpoint, ReadCounters};
+use crate::state::Shared;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
@@ -49,7 +50,7 @@ impl Asked {
         headers: &HeaderMap,
         body: Body,
     ) -> Result<Self, Answer> {
-        add(&context.shared.reads.of(endpoint).requests, 1);
+        add(&context.shared.protocols.reads.of(endpoint).requests, 1);
         Self::admit(context, endpoint, headers)?;
         let received = receive_in(&context.work.readers, headers, body).await?;
         Ok(Self {
@@ -104,8 +105,8 @@ impl Asked {
         &self.context.work.readers
     }
 
-    pub(super) fn counters(&self) -> &Counters {
-        self.shared().reads.of(self.endpoint)
+    pub(super) fn counters(&self) -> &ReadCounters {
+        self.shared().protocols.reads.of(self.endpoint)
     }
 
     /// Whether some series may be there that the user may not read.

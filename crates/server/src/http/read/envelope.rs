@@ -1,8 +1,9 @@
 //! Refusals in the envelope of Prometheus' HTTP API.
 
-use super::figures::{Endpoint, add};
-use crate::http::Context;
 use crate::http::answer::Answer;
+use crate::http::context::Context;
+use crate::observe::Endpoint;
+use crate::observe::reads::add;
 use axum::body::Body;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -19,7 +20,7 @@ pub(super) fn answered(
         Ok(response) => return response,
         Err(answer) => answer,
     };
-    add(&context.shared.reads.of(endpoint).failed, 1);
+    add(&context.shared.protocols.reads.of(endpoint).failed, 1);
     let body = json!({
         "status": "error", "errorType": error_type(answer.status), "error": answer.text,
     });

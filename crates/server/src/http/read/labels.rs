@@ -6,12 +6,12 @@
 
 use super::asked::{Asked, Unreadable};
 use super::envelope::answered;
-use super::figures::Endpoint;
 use super::list::{List, put_text};
 use super::parameters::Parameters;
 use super::stream;
-use crate::http::Context;
 use crate::http::answer::Answer;
+use crate::http::context::Context;
+use crate::observe::Endpoint;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;

@@ -1,9 +1,9 @@
 //! Lists in the envelope of Prometheus' HTTP API.
 
 use super::asked::Asked;
-use super::figures::add;
 use super::stream::{PIECE_BYTES, Pieces};
 use crate::http::answer::Answer;
+use crate::observe::reads::add;
 
 /// `{"status":"success","data":[...]}`, where not all items are given with
 /// `"warnings"` that says so.

@@ -3,7 +3,7 @@
 //! `/api/v1/series`, `/api/v1/labels` and `/api/v1/label/NAME/values` have the
 //! shape of Prometheus' HTTP API, `/api/v1/read` is its remote read,
 //! `/api/v1/export` gives samples as JSON lines, CSV or Arrow. Series are found
-//! and named by [`crate::labelled`].
+//! and named by [`crate::http::labelled`].
 //!
 //! ```text
 //! asked       who asks, with which parameters, and what may be read
@@ -21,7 +21,6 @@
 mod asked;
 mod envelope;
 mod export;
-mod figures;
 mod labels;
 mod list;
 mod parameters;
@@ -31,7 +30,6 @@ mod stream;
 mod walk;
 
 pub(super) use export::export;
-pub(crate) use figures::{Counters, Endpoint, Reads};
 pub(super) use labels::{label_values, labels};
 pub(super) use remote::read;
 pub(super) use series::series;

@@ -2,12 +2,12 @@
 
 use super::asked::{Asked, Unreadable};
 use super::envelope::answered;
-use super::figures::Endpoint;
 use super::list::{List, put_text};
 use super::stream;
-use crate::http::Context;
 use crate::http::answer::Answer;
-use crate::labelled::{LabelSet, Named};
+use crate::http::context::Context;
+use crate::http::labelled::{LabelSet, Named};
+use crate::observe::Endpoint;
 use axum::extract::{Request, State};
 use axum::response::Response;
 

@@ -7,9 +7,9 @@
 //! which a reader sees by the chunk that is missing at the end.
 
 use super::asked::Asked;
-use super::figures::add;
 use crate::http::answer::Answer;
 use crate::http::stall::STALL_MAX;
+use crate::observe::reads::add;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -85,7 +85,7 @@ struct Maker<P> {
 /// Makes the pieces behind `piece` as they are taken.
 async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sender<Piece>) {
     let context = work.asked.context.clone();
-    let counters = context.shared.reads.of(work.asked.endpoint);
+    let counters = context.shared.protocols.reads.of(work.asked.endpoint);
     loop {
         let follows = piece.1;
         let sent = tokio::time::timeout(STALL_MAX, sender.send(piece)).await;

@@ -1,10 +1,10 @@
 //! What a loop does on letters and when time is up.
 
 use super::EventLoop;
+use crate::messaging::Mail;
+use crate::messaging::Why;
 use crate::net::connection::Connection;
-use crate::net::mail::Mail;
-use crate::shared::Shared;
-use crate::waiting::Why;
+use crate::state::Shared;
 use std::time::Instant;
 
 impl EventLoop {

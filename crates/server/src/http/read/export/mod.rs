@@ -11,13 +11,14 @@ mod table;
 
 use super::asked::{Asked, Unreadable, raw};
 use super::envelope::answered;
-use super::figures::{Endpoint, add};
 use super::parameters::{Parameters, Span};
 use super::stream::{self, PIECE_BYTES, PIECE_TIME, Pieces};
 use super::walk::{Job, Next, Part, Walk};
-use crate::http::Context;
 use crate::http::answer::Answer;
-use crate::labelled::Named;
+use crate::http::context::Context;
+use crate::http::labelled::Named;
+use crate::observe::Endpoint;
+use crate::observe::reads::add;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use latewood_engine::query::{Aggregation, BucketStamp};

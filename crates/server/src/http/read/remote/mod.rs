@@ -10,13 +10,13 @@ mod streamed;
 
 use super::asked::{Asked, Unreadable, raw};
 use super::envelope::answered;
-use super::figures::Endpoint;
 use super::parameters::Span;
 use super::stream;
 use super::walk::{Job, Walk};
-use crate::http::Context;
 use crate::http::answer::Answer;
 use crate::http::body::Encoding;
+use crate::http::context::Context;
+use crate::observe::Endpoint;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};

@@ -5,10 +5,10 @@
 
 use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
-use crate::http::read::figures::add;
 use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::http::read::walk::{Next, Walk};
 use crate::http::room;
+use crate::observe::reads::add;
 use latewood_wire::prometheus::read::SamplesAnswer;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OwnedSemaphorePermit;

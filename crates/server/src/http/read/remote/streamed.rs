@@ -2,9 +2,9 @@
 
 use crate::http::answer::Answer;
 use crate::http::read::asked::Asked;
-use crate::http::read::figures::add;
 use crate::http::read::stream::{PIECE_BYTES, PIECE_TIME, Pieces};
 use crate::http::read::walk::{Next, Walk};
+use crate::observe::reads::add;
 use latewood_wire::prometheus::read::frames::{FRAME_BYTES, FrameWriter};
 use std::time::Instant;
 

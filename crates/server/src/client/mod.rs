@@ -1,0 +1,15 @@
+//! One connection's state between its commands: what CLIENT, MULTI, WATCH and
+//! SUBSCRIBE set, the long reply under way and what the connection waits for.
+//!
+//! Tested by `tests/resp/` (transaction, pubsub, client_state, long_replies).
+
+mod session;
+mod stream;
+mod subscriptions;
+mod transaction;
+mod waiting;
+mod watches;
+
+pub(crate) use session::{ReplyMode, Session};
+pub(crate) use stream::{Stream, Streamed};
+pub(crate) use waiting::{Reader, What};

@@ -1,0 +1,238 @@
+//! What the server remembers of one connection between its commands.
+//!
+//! A session belongs to one event loop and is never shared; the few facts that
+//! other connections may ask for live in [`ClientInfo`].
+
+use super::stream::{Stream, Streamed};
+use super::subscriptions::Subscriptions;
+use super::transaction::Transaction;
+use super::waiting::Waiting;
+use super::watches::Watches;
+use crate::acl::{DEFAULT, Permit, Refreshed, User, Users};
+use crate::clients::{ClientInfo, Flag};
+use crate::state::Shared;
+use latewood_engine::{Durability, Position, Stage, Timed};
+use latewood_wire::resp::Protocol;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Whether replies are sent, as CLIENT REPLY set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyMode {
+    /// Every command is answered.
+    On,
+    /// No command is answered.
+    Off,
+    /// The next command is not answered, then all are again.
+    SkipNext,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// RESP2 or RESP3.
+    pub(crate) protocol: Protocol,
+    /// Whether commands other than AUTH and HELLO are served.
+    pub(crate) authenticated: bool,
+    /// Who it is and what that allows.
+    pub(crate) permit: Permit,
+    /// Whether replies are sent.
+    pub(crate) reply_mode: ReplyMode,
+    /// CLIENT REPLY ON was the last command: its own reply goes out.
+    pub(crate) reply_turned_on: bool,
+    /// What a reply to a write promises.
+    pub(crate) durability: Durability,
+    /// The newest write of this connection.
+    pub(crate) written: Position,
+    /// The newest write whose reply waits for the disk.
+    pub(crate) unsynced: Option<Position>,
+    /// The part of the last reply that is not written yet.
+    pub(crate) stream: Option<Box<dyn Stream>>,
+    /// Between MULTI and EXEC: what was queued.
+    pub(crate) transaction: Option<Box<Transaction>>,
+    /// EXEC runs: where the replies end at the latest, its own among them.
+    pub(crate) exec_end: Option<usize>,
+    /// What WATCH named.
+    pub(crate) watches: Option<Box<Watches>>,
+    /// What it subscribes to.
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// What it waits for; its next commands wait with it.
+    pub(crate) waiting: Option<Box<Waiting>>,
+    /// Close the connection once its replies are sent.
+    pub(crate) closing: bool,
+    /// The command whose reply `stream` is.
+    pub(crate) streamed: Option<Box<Streamed>>,
+    /// The command under way is timed, if it writes samples.
+    pub(crate) timed: Option<Timed>,
+    /// The command under way wrote samples and was timed up to here; so many
+    /// of their replies are not counted yet.
+    pub(crate) timed_reply: Option<(Timed, usize)>,
+    /// What others may see.
+    pub(crate) info: Arc<ClientInfo>,
+}
+
+impl Session {
+    /// The state a connection begins with.
+    pub(crate) fn new(info: Arc<ClientInfo>, users: &Users, durability: Durability) -> Self {
+        info.set_user(DEFAULT);
+        Self {
+            protocol: Protocol::Resp2,
+            authenticated: users.is_open(),
+            permit: Permit::new(users.default_user(), users),
+            reply_mode: ReplyMode::On,
+            reply_turned_on: false,
+            durability,
+            written: Position::default(),
+            unsynced: None,
+            stream: None,
+            transaction: None,
+            exec_end: None,
+            watches: None,
+            subscriptions: None,
+            waiting: None,
+            closing: false,
+            streamed: None,
+            timed: None,
+            timed_reply: None,
+            info,
+        }
+    }
+
+    /// Notes a write at `position`; under `sync` its reply waits for the disk.
+    #[inline]
+    pub(crate) fn wrote(&mut self, position: Position) {
+        self.written = self.written.max(position);
+        if self.durability == Durability::Sync {
+            self.unsynced = Some(self.written);
+        }
+    }
+
+    /// Ends the timing of the command that was under way.
+    #[inline]
+    pub(crate) fn end_timing(&mut self) {
+        self.timed = None;
+        if let Some((mut timed, replies)) = self.timed_reply.take() {
+            timed.end_for(Stage::Reply, replies);
+        }
+    }
+
+    /// Whether EXEC runs.
+    pub(crate) fn in_exec(&self) -> bool {
+        self.exec_end.is_some()
+    }
+
+    /// Speaks `protocol` from the next reply on.
+    pub(crate) fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        let is_resp3 = protocol == Protocol::Resp3;
+        self.info.figures.set(Flag::Resp3, is_resp3);
+    }
+
+    /// Takes over what changed of its user; ends when the user is gone, or may
+    /// no longer listen to what the session subscribes to.
+    #[inline]
+    pub(crate) fn renew_permit(&mut self, shared: &Shared) {
+        match self.permit.refresh(&shared.runtime.users) {
+            Refreshed::Same => {}
+            Refreshed::Changed => self.closing |= !self.may_keep_subscriptions(),
+            Refreshed::Gone => self.closing = true,
+        }
+    }
+
+    /// Goes on as `user`, who gave the right password.
+    pub(crate) fn log_in(&mut self, user: Arc<User>, users: &Users) {
+        self.info.set_user(&user.name);
+        self.permit = Permit::new(user, users);
+        self.authenticated = true;
+    }
+
+    /// Back to the state a connection begins with, but for its identity.
+    pub(crate) fn reset(&mut self, shared: &Shared) {
+        self.leave(shared);
+        let users = &shared.runtime.users;
+        self.set_protocol(Protocol::Resp2);
+        self.log_in(users.default_user(), users);
+        self.authenticated = users.is_open();
+        self.reply_mode = ReplyMode::On;
+        self.durability = shared.settings.durability;
+        self.info.set_name(String::new());
+        self.info.figures.set(Flag::NoEvict, false);
+        self.info.figures.set(Flag::NoTouch, false);
+    }
+
+    /// Takes it out of all that others hold of it: channels, watched keys,
+    /// waits.
+    pub(crate) fn leave(&mut self, shared: &Shared) {
+        self.set_transaction(None);
+        self.unwatch(&shared.events);
+        self.unsubscribe_all(shared);
+        self.stop_waiting(shared);
+        self.end_stream(shared);
+    }
+}
+
+impl Session {
+    /// Begins or ends a transaction.
+    pub(crate) fn set_transaction(&mut self, transaction: Option<Box<Transaction>>) {
+        self.transaction = transaction;
+        self.show_transaction();
+    }
+
+    /// Makes EXEC refuse the transaction, if there is one.
+    pub(crate) fn fail_transaction(&mut self) {
+        if let Some(transaction) = &mut self.transaction {
+            transaction.has_failed = true;
+        }
+    }
+
+    /// Whether EXEC would write.
+    pub(crate) fn transaction_writes(&self) -> bool {
+        let transaction = self.transaction.as_ref();
+        transaction.is_some_and(|transaction| transaction.has_write)
+    }
+
+    /// Shows CLIENT LIST what is queued.
+    pub(crate) fn show_transaction(&self) {
+        let (figures, transaction) = (&self.info.figures, self.transaction.as_ref());
+        let queued =
+            transaction.map_or(-1, |each| i64::try_from(each.commands).unwrap_or(i64::MAX));
+        figures.queued.store(queued, Ordering::Relaxed);
+        let bytes = transaction.map_or(0, |transaction| transaction.bytes.capacity());
+        figures.queued_bytes.store(bytes, Ordering::Relaxed);
+        figures.set(Flag::Transaction, transaction.is_some());
+    }
+}
+
+impl Session {
+    /// Writes the next part of the long reply, if there is one; whether more
+    /// is to come.
+    pub(crate) fn continue_stream(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {
+        let Some(stream) = &mut self.stream else {
+            return false;
+        };
+        let begun = Instant::now();
+        let has_more = stream.more(shared, self.protocol, out);
+        if let Some(streamed) = &mut self.streamed {
+            streamed.took += begun.elapsed();
+        }
+        if !has_more {
+            self.end_stream(shared);
+        }
+        has_more
+    }
+
+    /// Ends the long reply, if there is one, and notes the time it took.
+    pub(crate) fn end_stream(&mut self, shared: &Shared) {
+        self.stream = None;
+        if let Some(streamed) = self.streamed.take() {
+            let Streamed {
+                command,
+                words,
+                took,
+            } = *streamed;
+            let observe = &shared.observe;
+            observe.ran(command, || words, &self.info, (took, false));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Replies too long to be built at once.
+//!
+//! A command that has one leaves it in [`crate::client::Session::stream`]. The
+//! executor asks for the next part whenever the connection's unsent replies are
+//! below the backlog limit, and runs the connection's next command after the
+//! last part. So a long reply costs a backlog of memory and not its own length.
+
+use crate::observe::CommandId;
+use crate::state::Shared;
+use latewood_wire::resp::Protocol;
+use std::fmt;
+use std::time::Duration;
+
+/// The part of a reply that is not written yet.
+pub(crate) trait Stream: Send {
+    /// Appends the next part to `out`; whether more is to come. A part is
+    /// some ten kilobytes, so that the limit means something.
+    fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool;
+}
+
+/// A command whose reply is being written, for the figures of commands.
+#[derive(Debug)]
+pub(crate) struct Streamed {
+    pub(super) command: CommandId,
+    /// Its words as the slow log shows them.
+    pub(super) words: Vec<Vec<u8>>,
+    /// The time it has taken so far, that of waiting for the peer left out.
+    pub(super) took: Duration,
+}
+
+impl Streamed {
+    /// A command whose first part took so long.
+    pub(crate) fn new(command: CommandId, words: Vec<Vec<u8>>, took: Duration) -> Self {
+        Self {
+            command,
+            words,
+            took,
+        }
+    }
+}
+
+impl fmt::Debug for dyn Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}

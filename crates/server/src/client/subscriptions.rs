@@ -1,0 +1,109 @@
+//! What one connection subscribes to.
+//!
+//! The table of `messaging/channels.rs` says the same for all connections; a message is
+//! delivered only while it stands here too, so that none comes behind the reply
+//! to UNSUBSCRIBE.
+
+use super::session::Session;
+use crate::clients::Flag;
+use crate::messaging::Kind;
+use crate::state::Shared;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The names a connection subscribes to.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    by_kind: [BTreeSet<Arc<[u8]>>; 4],
+}
+
+impl Subscriptions {
+    /// Whether `name` is one of `kind`.
+    pub(crate) fn has(&self, kind: Kind, name: &[u8]) -> bool {
+        self.by_kind[kind as usize].contains(name)
+    }
+
+    /// Every name of `kind`.
+    pub(crate) fn names(&self, kind: Kind) -> Vec<Arc<[u8]>> {
+        self.by_kind[kind as usize].iter().cloned().collect()
+    }
+
+    /// How many names of `kind` there are.
+    pub(crate) fn len(&self, kind: Kind) -> usize {
+        self.by_kind[kind as usize].len()
+    }
+}
+
+impl Session {
+    /// Whether it subscribes to a channel of any kind.
+    #[inline]
+    pub(crate) fn is_subscriber(&self) -> bool {
+        let kinds = [Kind::Channel, Kind::Pattern, Kind::Shard];
+        let subscriptions = self.subscriptions.as_ref();
+        subscriptions.is_some_and(|own| kinds.iter().any(|kind| own.len(*kind) > 0))
+    }
+
+    /// Whether it sees every command.
+    pub(crate) fn is_monitor(&self) -> bool {
+        let subscriptions = self.subscriptions.as_ref();
+        subscriptions.is_some_and(|own| own.len(Kind::Monitor) > 0)
+    }
+
+    /// Subscribes to `name`.
+    pub(crate) fn subscribe(&mut self, shared: &Shared, kind: Kind, name: &[u8]) {
+        let own = self.subscriptions.get_or_insert_default();
+        if !own.has(kind, name) {
+            let name: Arc<[u8]> = name.into();
+            shared.channels().subscribe(kind, &name, &self.info);
+            own.by_kind[kind as usize].insert(name);
+        }
+        self.show_subscriptions();
+    }
+
+    /// Ends a subscription.
+    pub(crate) fn unsubscribe(&mut self, shared: &Shared, kind: Kind, name: &[u8]) {
+        if let Some(own) = &mut self.subscriptions
+            && own.by_kind[kind as usize].remove(name)
+        {
+            shared.channels().unsubscribe(kind, name, self.info.id);
+        }
+        self.show_subscriptions();
+    }
+
+    /// Whether its user may listen to all that it subscribes to.
+    pub(crate) fn may_keep_subscriptions(&self) -> bool {
+        let Some(own) = &self.subscriptions else {
+            return true;
+        };
+        let kinds = [Kind::Channel, Kind::Pattern, Kind::Shard];
+        kinds.into_iter().all(|kind| {
+            let mut names = own.by_kind[kind as usize].iter();
+            let user = self.permit.user();
+            names.all(|name| user.may_listen(name, kind == Kind::Pattern))
+        })
+    }
+
+    /// Ends every subscription.
+    pub(crate) fn unsubscribe_all(&mut self, shared: &Shared) {
+        for kind in [Kind::Channel, Kind::Pattern, Kind::Shard, Kind::Monitor] {
+            let own = self.subscriptions.as_ref();
+            for name in own.map(|own| own.names(kind)).unwrap_or_default() {
+                self.unsubscribe(shared, kind, &name);
+            }
+        }
+        self.subscriptions = None;
+    }
+
+    fn show_subscriptions(&self) {
+        let (own, figures) = (self.subscriptions.as_ref(), &self.info.figures);
+        for (kind, shown) in [Kind::Channel, Kind::Pattern, Kind::Shard]
+            .into_iter()
+            .zip(&figures.subscriptions)
+        {
+            let names = own.map_or(0, |own| own.len(kind));
+            shown.store(names, std::sync::atomic::Ordering::Relaxed);
+        }
+        figures.set(Flag::Subscriber, self.is_subscriber());
+        figures.set(Flag::Monitor, self.is_monitor());
+    }
+}

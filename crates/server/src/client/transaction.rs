@@ -1,0 +1,14 @@
+//! What a connection has queued between MULTI and EXEC.
+
+/// What was queued since MULTI.
+#[derive(Debug, Default)]
+pub(crate) struct Transaction {
+    /// The commands, encoded one behind the other.
+    pub(crate) bytes: Vec<u8>,
+    /// How many they are.
+    pub(crate) commands: usize,
+    /// A command was refused: EXEC will run none.
+    pub(crate) has_failed: bool,
+    /// One of them writes.
+    pub(crate) has_write: bool,
+}

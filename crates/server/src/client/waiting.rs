@@ -1,0 +1,101 @@
+//! A connection that waits: for samples (TS.READ BLOCK) or for the end of a
+//! pause. Its next commands wait behind it, unread.
+//!
+//! Of all who may end a wait for samples (news, the time, CLIENT UNBLOCK) the
+//! one that claims it in the connection's figures does; the others are late.
+
+use super::session::Session;
+use crate::clients::Flag;
+use crate::messaging::Why;
+use crate::state::Shared;
+use std::fmt::Debug;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// What a connection waits for, and how long.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    /// When the wait ends by itself.
+    pub(crate) deadline: Option<Instant>,
+    /// The reply is not to be sent.
+    pub(crate) is_muted: bool,
+    /// What it waits for.
+    pub(crate) what: What,
+}
+
+/// A command that waits for samples.
+pub(crate) trait Reader: Debug + Send {
+    /// Looks again; writes the reply if the wait is over, and says so.
+    fn resume(&mut self, shared: &Shared, session: &Session, out: &mut Vec<u8>, why: Why) -> bool;
+
+    /// Ends listening.
+    fn forget(&self, shared: &Shared);
+}
+
+/// What a connection waits for.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// The end of CLIENT PAUSE; then the command is run that was held up.
+    PauseEnd,
+    /// Samples of a series.
+    Samples(Box<dyn Reader>),
+}
+
+impl Session {
+    /// Begins to wait.
+    pub(crate) fn wait(&mut self, shared: &Shared, deadline: Option<Instant>, what: What) {
+        shared.clients.blocked.fetch_add(1, Ordering::Relaxed);
+        self.info.figures.set(Flag::Blocked, true);
+        if matches!(what, What::Samples(_)) {
+            self.info.figures.let_unblock();
+        }
+        self.waiting = Some(Box::new(Waiting {
+            deadline,
+            is_muted: false,
+            what,
+        }));
+    }
+
+    /// Whether it waits for the end of a pause.
+    pub(crate) fn is_paused(&self) -> bool {
+        let waiting = self.waiting.as_ref();
+        waiting.is_some_and(|waiting| matches!(waiting.what, What::PauseEnd))
+    }
+
+    /// Looks whether the wait is over; if so writes its reply. Whether the
+    /// connection may go on.
+    pub(crate) fn resume(&mut self, shared: &Shared, out: &mut Vec<u8>, why: Why) -> bool {
+        let Some(mut waiting) = self.waiting.take() else {
+            return false;
+        };
+        let start = out.len();
+        let is_over = match &mut waiting.what {
+            What::PauseEnd => true,
+            What::Samples(reader) => reader.resume(shared, self, out, why),
+        };
+        if waiting.is_muted {
+            out.truncate(start);
+        }
+        if is_over {
+            self.end_waiting(shared, &waiting);
+        } else {
+            self.waiting = Some(waiting);
+        }
+        is_over
+    }
+
+    /// Ends a wait without a reply, because the connection ends.
+    pub(crate) fn stop_waiting(&mut self, shared: &Shared) {
+        if let Some(waiting) = self.waiting.take() {
+            self.end_waiting(shared, &waiting);
+        }
+    }
+
+    fn end_waiting(&mut self, shared: &Shared, waiting: &Waiting) {
+        if let What::Samples(reader) = &waiting.what {
+            reader.forget(shared);
+        }
+        shared.clients.blocked.fetch_sub(1, Ordering::Relaxed);
+        self.info.figures.set(Flag::Blocked, false);
+    }
+}

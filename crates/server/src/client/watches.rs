@@ -1,0 +1,62 @@
+//! The keys that one connection watches for its next EXEC.
+
+use super::session::Session;
+use crate::clients::Flag;
+use crate::messaging::{Events, Listener};
+use crate::state::Shared;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Keys, and whether one of them has changed.
+#[derive(Debug)]
+pub(crate) struct Watches {
+    listener: Arc<Listener>,
+    keys: HashSet<Box<[u8]>>,
+}
+
+impl Session {
+    /// Watches `key` from now on; one whose time has come already as one that
+    /// is not there.
+    pub(crate) fn watch(&mut self, shared: &Shared, key: &[u8]) {
+        expire(shared, key);
+        let watches = self.watches.get_or_insert_with(|| {
+            let listener = Arc::new(Listener::of_watch(Arc::clone(&self.info)));
+            Box::new(Watches {
+                listener,
+                keys: HashSet::new(),
+            })
+        });
+        if watches.keys.insert(key.into()) {
+            shared.events.listen(key, &watches.listener);
+        }
+        let watched = watches.keys.len();
+        self.info.figures.watched.store(watched, Ordering::Relaxed);
+    }
+
+    /// Removes the watched keys whose time has come, so that it counts as the
+    /// change it is.
+    pub(crate) fn expire_watched(&self, shared: &Shared) {
+        let watched = self.watches.iter().flat_map(|watches| &watches.keys);
+        watched.for_each(|key| expire(shared, key));
+    }
+
+    /// Watches nothing any more; whether something had changed.
+    pub(crate) fn unwatch(&mut self, events: &Events) -> bool {
+        let Some(watches) = self.watches.take() else {
+            return false;
+        };
+        for key in &watches.keys {
+            events.unlisten(key, &watches.listener);
+        }
+        self.info.figures.watched.store(0, Ordering::Relaxed);
+        self.info.figures.set(Flag::Dirty, false);
+        watches.listener.has_changed()
+    }
+}
+
+/// Removes the series under `key` if its time has come, which its watchers hear.
+fn expire(shared: &Shared, key: &[u8]) {
+    // A log that failed lets nothing go, and tells every writer so.
+    let _ = shared.db.remove_expired(key);
+}

@@ -1,0 +1,62 @@
+//! What a handler has of the server, and the threads it may block.
+
+use super::answer::Answer;
+use super::room::Room;
+use super::work::Work;
+use crate::intake::Failure;
+use crate::state::Shared;
+use std::sync::Arc;
+
+/// What a handler has of the server.
+#[derive(Clone)]
+pub(crate) struct Context {
+    /// The server.
+    pub(crate) shared: Arc<Shared>,
+    /// Threads and memory for requests.
+    pub(crate) work: Arc<Work>,
+}
+
+impl Context {
+    /// Whether the database can be asked.
+    ///
+    /// # Errors
+    /// 503 while it is being loaded, or CLIENT PAUSE holds such requests up.
+    pub(crate) fn ready(&self, writes: bool) -> Result<(), Answer> {
+        if self.shared.db.is_loading() {
+            return Err(Answer::busy("the data is being loaded"));
+        }
+        match self.shared.pause.holds(writes) {
+            Some(_) => Err(Answer::busy(Failure::Paused.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs `work` on a thread that may block, one of those of `room`.
+    ///
+    /// # Errors
+    /// Those of [`Context::block`].
+    pub(crate) async fn block_in<T: Send + 'static>(
+        &self,
+        room: &Room,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Answer> {
+        let thread = room.thread().await;
+        self.block(|| (work(), drop(thread)).0).await
+    }
+
+    /// Runs `work` on a thread that may block, without waiting for one.
+    ///
+    /// # Errors
+    /// 500 where it panics.
+    pub(crate) async fn block<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Answer> {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.map_err(|_| {
+            tracing::error!("a request over HTTP panicked");
+            let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
+            Answer::new(status, "the server made a mistake")
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! What readers by label find and see.
+
+use super::*;
+use crate::options::testing::shared as test_shared;
+use crate::state::Shared;
+use latewood_model::SeriesOptions;
+use latewood_wire::selector::parse;
+use std::sync::Arc;
+
+type Series<'a> = (&'a str, &'a [(&'a str, &'a str)]);
+
+fn filled(series: &[Series<'_>]) -> Arc<Shared> {
+    let shared = test_shared();
+    for (key, labels) in series {
+        let labels = labels.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+        let options = SeriesOptions {
+            labels: Labels::new(labels).unwrap(),
+            ..SeriesOptions::default()
+        };
+        shared.db.create(key.as_bytes(), &options).unwrap();
+    }
+    shared
+}
+
+/// What a selector finds, each as `name=value,...`.
+fn found(shared: &Shared, selector: &str) -> Vec<String> {
+    let matchers = parse(selector).unwrap();
+    let mut found = named(&shared.db, select(&shared.db, &matchers));
+    retain_matching(&mut found, &[matchers]);
+    let show = |one: &Named| {
+        let pairs = one
+            .labels
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        pairs.collect::<Vec<_>>().join(",")
+    };
+    found.iter().map(show).collect()
+}
+
+const SOME: &[Series<'_>] = &[
+    ("cpu{host=\"a\"}", &[("__name__", "cpu"), ("host", "a")]),
+    ("cpu{host=\"b\"}", &[("__name__", "cpu"), ("host", "b")]),
+    ("mem", &[("__name__", "mem")]),
+    ("sensor:1", &[("host", "a")]),
+    ("sensor:2", &[]),
+];
+
+#[test]
+fn a_series_without_a_metric_shows_its_key() {
+    let shared = filled(SOME);
+    assert_eq!(found(&shared, "sensor:1"), ["__name__=sensor:1,host=a"]);
+    assert_eq!(found(&shared, "sensor:2{host=\"\"}"), ["__name__=sensor:2"]);
+    assert!(found(&shared, "sensor:2{host=\"a\"}").is_empty());
+    assert_eq!(
+        found(&shared, "{host=\"a\"}"),
+        ["__name__=cpu,host=a", "__name__=sensor:1,host=a"]
+    );
+    assert_eq!(found(&shared, "{__name__!=\"\"}").len(), 5);
+    assert_eq!(found(&shared, "{__name__=~\"sensor.*\"}").len(), 2);
+    assert_eq!(
+        found(&shared, "{__name__!=\"\",__name__!~\"sensor.*|cpu\"}"),
+        ["__name__=mem"]
+    );
+    // The key of a series that has a metric is none.
+    assert!(found(&shared, "{\"cpu{host=\\\"a\\\"}\"}").is_empty());
+    assert_eq!(found(&shared, "cpu{host=\"a\"}").len(), 1);
+}
+
+#[test]
+fn every_matcher_agrees_with_a_look_at_each_series() {
+    let shared = filled(SOME);
+    let all = found(&shared, "{__name__=~\".*\",__name__!=\"\"}");
+    assert_eq!(all.len(), SOME.len());
+    let value = |series: &str, name: &str| {
+        let mut pairs = series.split(',').filter_map(|pair| pair.split_once('='));
+        pairs
+            .find(|pair| pair.0 == name)
+            .map_or("", |pair| pair.1)
+            .to_owned()
+    };
+    for name in ["__name__", "host", "nothing"] {
+        for operator in ["=", "!=", "=~", "!~"] {
+            for wanted in [
+                "", "a", "b", "a|b", "a?", ".*", ".+", "cpu", "sensor:1", "[ms].*", "x|",
+            ] {
+                let matcher = format!("{{__name__!=\"\",{name}{operator}\"{wanted}\"}}");
+                let matchers = parse(&matcher).unwrap();
+                let passes = |series: &&String| matchers[1].passes(value(series, name).as_bytes());
+                let wanted: Vec<_> = all.iter().filter(passes).cloned().collect();
+                assert_eq!(found(&shared, &matcher), wanted, "{matcher}");
+            }
+        }
+    }
+}
+
+#[test]
+fn series_that_look_the_same_are_told_apart_by_their_keys() {
+    let shared = filled(&[
+        ("m{a=\"1\"}", &[("__name__", "m"), ("a", "1")]),
+        ("copy", &[("a", "1"), ("__name__", "m")]),
+        ("other", &[("a", "2"), ("__name__", "m")]),
+    ]);
+    assert_eq!(
+        found(&shared, "m"),
+        [
+            "__key__=copy,__name__=m,a=1",
+            "__key__=m{a=\"1\"},__name__=m,a=1",
+            "__name__=m,a=2"
+        ]
+    );
+    assert_eq!(found(&shared, "m{a=\"2\"}"), ["__name__=m,a=2"]);
+    assert_eq!(
+        found(&shared, "m{__key__=\"copy\"}"),
+        ["__key__=copy,__name__=m,a=1"]
+    );
+    assert_eq!(found(&shared, "m{__key__=\"\"}"), ["__name__=m,a=2"]);
+    assert_eq!(found(&shared, "m{__key__!~\"c.*\"}").len(), 2);
+}
+
+#[test]
+fn a_name_that_is_there_twice_and_bytes_that_are_no_text() {
+    let labels = [(&b"x"[..], &b"1"[..]), (b"x", b"2"), (b"a", b"\xff")];
+    let set = LabelSet::of(&Labels::new(labels).unwrap(), b"key\xfe");
+    let pairs: Vec<_> = set.iter().collect();
+    assert_eq!(
+        pairs,
+        [("__name__", "key\u{fffd}"), ("a", "\u{fffd}"), ("x", "1")]
+    );
+    assert_eq!(LabelSet::of(&Labels::default(), b""), LabelSet::default());
+}
+
+#[test]
+fn matchers_look_at_what_is_shown_of_a_name_that_is_there_twice() {
+    let shared = filled(&[
+        ("twice", &[("x", "1"), ("x", "2")]),
+        ("once", &[("x", "1")]),
+        ("named", &[("__name__", "m"), ("__name__", "n"), ("x", "2")]),
+    ]);
+    let (twice, once) = ("__name__=twice,x=1", "__name__=once,x=1");
+    let named = "__name__=m,x=2";
+    for (selector, wanted) in [
+        ("{x=\"1\"}", vec![once, twice]),
+        ("{x=\"2\"}", vec![named]),
+        ("{x=~\"2|3\"}", vec![named]),
+        ("{x=~\"1|3\"}", vec![once, twice]),
+        ("{x=~\".+\"}", vec![named, once, twice]),
+        // Left out where either is named.
+        ("{x!=\"\",x!=\"2\"}", vec![once]),
+        ("{x!=\"\",x!=\"1\"}", vec![named]),
+        ("{x!=\"\",x!~\"2|3\"}", vec![once]),
+        ("m", vec![named]),
+        ("n", vec![]),
+    ] {
+        assert_eq!(found(&shared, selector), wanted, "{selector}");
+    }
+}
+
+#[test]
+fn label_sets_are_ordered_as_prometheus_orders_them() {
+    let set = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+        LabelSet::of(&Labels::new(pairs).unwrap(), b"")
+    };
+    let ascending = [
+        set(&[("a", "1")]),
+        set(&[("a", "1"), ("b", "1")]),
+        set(&[("a", "1"), ("c", "0")]),
+        set(&[("a", "2")]),
+        set(&[("aa", "1")]),
+    ];
+    assert!(ascending.is_sorted());
+}

@@ -1,0 +1,84 @@
+//! What is read by each path, for `/metrics` and INFO.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A path that reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Endpoint {
+    /// `/api/v1/series`.
+    Series,
+    /// `/api/v1/labels`.
+    Labels,
+    /// `/api/v1/label/NAME/values`.
+    LabelValues,
+    /// `/api/v1/export`.
+    Export,
+    /// `/api/v1/read`.
+    RemoteRead,
+}
+
+impl Endpoint {
+    /// All of them, in the order of their numbers.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Series,
+        Self::Labels,
+        Self::LabelValues,
+        Self::Export,
+        Self::RemoteRead,
+    ];
+
+    /// The name by which it is counted.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Series => "series",
+            Self::Labels => "labels",
+            Self::LabelValues => "label_values",
+            Self::Export => "export",
+            Self::RemoteRead => "remote_read",
+        }
+    }
+
+    /// The command of the Redis side that does the same: who may not run that
+    /// one may not ask here.
+    pub(crate) const fn command(self) -> &'static str {
+        match self {
+            Self::Series => "ts.queryindex",
+            Self::Labels | Self::LabelValues => "ts.querylabels",
+            Self::Export | Self::RemoteRead => "ts.mrange",
+        }
+    }
+}
+
+/// The figures of every path.
+#[derive(Debug, Default)]
+pub(crate) struct Reads([ReadCounters; Endpoint::ALL.len()]);
+
+/// Counters of one path since the start.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCounters {
+    /// Requests.
+    pub(crate) requests: AtomicU64,
+    /// Requests that were refused, or whose answer broke off by an error.
+    pub(crate) failed: AtomicU64,
+    /// Answers that the reader did not wait for, or took too slowly.
+    pub(crate) cancelled: AtomicU64,
+    /// Series, names or values answered.
+    pub(crate) items: AtomicU64,
+    /// Samples, or buckets of samples, answered.
+    pub(crate) samples: AtomicU64,
+    /// Bytes of answers.
+    pub(crate) bytes: AtomicU64,
+}
+
+impl Reads {
+    /// The counters of `endpoint`.
+    pub(crate) fn of(&self, endpoint: Endpoint) -> &ReadCounters {
+        &self.0[endpoint as usize]
+    }
+}
+
+/// Adds to a counter.
+pub(crate) fn add(counter: &AtomicU64, more: usize) {
+    counter.fetch_add(more as u64, Ordering::Relaxed);
+}

@@ -1,0 +1,146 @@
+//! From what is given to settings without gaps.
+//!
+//! Precedence: flag, environment, file, default. Values are checked here, once,
+//! so that the server starts with good settings or not at all.
+
+use super::all;
+use super::kind::Kind;
+use super::row::{Default, Row, variable};
+use crate::state::{Settings, cores};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use latewood_engine::io::Env;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Values by the names of their options, each a list of texts.
+type Values = BTreeMap<&'static str, Vec<String>>;
+
+/// The flags that were given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Given {
+    /// The configuration file.
+    pub(super) config: Option<PathBuf>,
+    pub(super) flags: Values,
+}
+
+/// The only option that is not a setting.
+const CONFIG: &str = "config";
+
+impl Args for Given {
+    fn augment_args(command: Command) -> Command {
+        let config = Arg::new(CONFIG)
+            .long(CONFIG)
+            .value_name("FILE")
+            .help("Read further options from this TOML file [env: LATEWOOD_CONFIG]")
+            .value_parser(clap::value_parser!(PathBuf));
+        all().map(argument).fold(command.arg(config), Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+fn argument(row: &Row) -> Arg {
+    let (help, variable, default) = (row.help, row.variable(), row.default_text());
+    let (name, value) = row.usage();
+    let argument = Arg::new(name)
+        .long(name)
+        .value_name(value)
+        .help(format!("{help} [env: {variable}] [default: {default}]"));
+    match row.kind {
+        Kind::List(..) => argument.action(ArgAction::Append),
+        Kind::OnOff(_) | Kind::YesNo(_) => argument.num_args(0..=1).default_missing_value("on"),
+        _ => argument,
+    }
+}
+
+impl FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut flags = Values::new();
+        for row in all() {
+            if let Some(values) = matches.get_many::<String>(row.name()) {
+                flags.insert(row.name(), values.cloned().collect());
+            }
+        }
+        let config = matches.get_one::<PathBuf>(CONFIG).cloned();
+        Ok(Self { config, flags })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The settings of `given`, of the variables that `environment` has, of the file
+/// and of the defaults.
+///
+/// # Errors
+/// A sentence that names the file or the option that is wrong.
+pub(crate) fn resolve(
+    given: Given,
+    environment: impl Fn(&str) -> Option<OsString>,
+) -> Result<Settings, String> {
+    let config = given
+        .config
+        .or_else(|| environment(&variable(CONFIG)).map(PathBuf::from));
+    let file = config.map_or_else(|| Ok(Values::new()), |path| read_file(&path))?;
+    let mut settings = Settings {
+        memory_bytes: memory_default(),
+        query_threads: cores().min(QUERY_THREADS_MAX) as u64,
+        ..Settings::default()
+    };
+    for row in all() {
+        let variable = match environment(&row.variable()).map(OsString::into_string) {
+            Some(Ok(text)) => Some(vec![text]),
+            Some(Err(_)) => return Err(format!("{}: is not UTF-8", row.variable())),
+            None => None,
+        };
+        let default = match row.default {
+            Default::Is(text) if !text.is_empty() => Some(vec![text.to_owned()]),
+            _ => None,
+        };
+        let flag = given.flags.get(row.name()).cloned();
+        let texts = flag.or(variable);
+        let texts = texts.or_else(|| file.get(row.name()).cloned());
+        if let Some(texts) = texts.or(default) {
+            let put = row.kind.put(&mut settings, &texts);
+            let takes = row.kind.takes();
+            put.map_err(|reason| match takes.as_str() {
+                "" => format!("{}: {reason}", row.name()),
+                takes => format!("{}: {reason}; it takes {takes}", row.name()),
+            })?;
+        }
+    }
+    Ok(settings)
+}
+
+/// As many threads of a query as the option takes.
+const QUERY_THREADS_MAX: usize = 16;
+
+/// Half of what the process may have; no limit where the system does not say.
+fn memory_default() -> u64 {
+    let memory_bytes = Env::real().process.memory_bytes();
+    memory_bytes.map_or(0, |bytes| bytes / 2)
+}
+
+fn read_file(path: &Path) -> Result<Values, String> {
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read the configuration file {shown}: {error}"))?;
+    let wrong = |reason: String| format!("the configuration file {shown} is wrong: {reason}");
+    let table: toml::Table = text
+        .parse()
+        .map_err(|error: toml::de::Error| wrong(error.to_string()))?;
+    let mut values = Values::new();
+    for (name, value) in &table {
+        let row = all().find(|row| row.name() == name);
+        let row = row.ok_or_else(|| wrong(format!("unknown option `{name}`")))?;
+        let texts = row.kind.texts(value);
+        let texts = texts.map_err(|reason| wrong(format!("{name} = {value}: {reason}")))?;
+        values.insert(row.name(), texts);
+    }
+    Ok(values)
+}

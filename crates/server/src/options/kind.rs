@@ -1,0 +1,204 @@
+//! What options take, and which setting each is.
+
+use super::range::Range;
+use crate::base::age::Age;
+use crate::base::size::Size;
+use crate::state::Settings;
+use std::path::PathBuf;
+
+/// The place of a setting.
+type Field<T> = fn(&mut Settings) -> &mut T;
+
+/// What an option takes, and which setting it is.
+pub(crate) enum Kind {
+    /// A text.
+    Text(Field<String>),
+    /// A text; an empty one is none.
+    Optional(Field<Option<String>>),
+    /// A path; an empty one is none.
+    Path(Field<Option<PathBuf>>),
+    /// Texts: the option given several times. In one text the letter parts them.
+    List(Field<Vec<String>>, Option<char>),
+    /// `on` or `off`.
+    OnOff(Field<bool>),
+    /// The same, which CONFIG calls `yes` and `no`.
+    YesNo(Field<bool>),
+    /// A whole number.
+    Number(Range, Field<u64>),
+    /// Bytes, such as `512mb`.
+    Bytes(Range, Field<u64>),
+    /// Milliseconds, such as `90d`.
+    Time(Range, Field<u64>),
+    /// One of several words, or a text with a form of its own.
+    Form {
+        /// What it takes, in words.
+        takes: &'static str,
+        /// Whether the file has it as a number.
+        is_number: bool,
+        /// Reads it.
+        put: fn(&mut Settings, &str) -> Result<(), String>,
+        /// Writes it.
+        show: fn(&Settings) -> String,
+    },
+}
+
+/// One of several words, which have a name each.
+macro_rules! word {
+    ($what:literal, $parse:path, $($place:ident).+, $takes:literal) => {
+        Kind::Form {
+            takes: $takes,
+            is_number: false,
+            put: |settings, text| {
+                crate::options::kind::named($what, $parse, &mut settings.$($place).+, text)
+            },
+            show: |settings| settings.$($place).+.name().to_owned(),
+        }
+    };
+}
+pub(super) use word;
+
+/// Puts what `parse` makes of `text` in its place.
+///
+/// # Errors
+/// That there is no such `what`.
+pub(super) fn named<T>(
+    what: &str,
+    parse: impl Fn(&[u8]) -> Option<T>,
+    place: &mut T,
+    text: &str,
+) -> Result<(), String> {
+    *place = parse(text.as_bytes()).ok_or_else(|| format!("Invalid {what}: {text}"))?;
+    Ok(())
+}
+
+/// `on` and `off`.
+pub(super) fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{text:?} is not supported: expected on or off")),
+    }
+}
+
+impl Kind {
+    /// Puts a value that was given as `texts` in its place.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn put(&self, settings: &mut Settings, texts: &[String]) -> Result<(), String> {
+        let text = texts.last().map_or("", String::as_str);
+        match self {
+            Self::Text(field) => text.clone_into(field(settings)),
+            Self::Optional(field) => {
+                *field(settings) = Some(text.to_owned()).filter(|text| !text.is_empty());
+            }
+            Self::Path(field) => {
+                *field(settings) = Some(PathBuf::from(text)).filter(|_| !text.is_empty());
+            }
+            Self::List(field, separator) => {
+                let split = |text: &String| -> Vec<String> {
+                    match separator {
+                        Some(letter) => text.split(*letter).map(str::to_owned).collect(),
+                        None => vec![text.clone()],
+                    }
+                };
+                let list = texts.iter().flat_map(split);
+                *field(settings) = list.filter(|text| !text.is_empty()).collect();
+            }
+            Self::OnOff(field) | Self::YesNo(field) => *field(settings) = on_off(text)?,
+            Self::Number(range, field) => *field(settings) = range.number(text)?,
+            Self::Bytes(range, field) => {
+                let Size(bytes) = text.parse()?;
+                *field(settings) = range.check(bytes)?;
+            }
+            Self::Time(range, field) => {
+                let Age(milliseconds) = text.parse()?;
+                *field(settings) = range.check(milliseconds)?;
+            }
+            Self::Form { put, .. } => put(settings, text)?,
+        }
+        Ok(())
+    }
+
+    /// The value as CONFIG GET has it.
+    pub(crate) fn show(&self, settings: &mut Settings) -> String {
+        let word = |is: bool, words: [&str; 2]| words[usize::from(is)].to_owned();
+        match self {
+            Self::Text(field) => field(settings).clone(),
+            Self::Optional(field) => field(settings).clone().unwrap_or_default(),
+            Self::Path(field) => {
+                let path = field(settings).as_ref();
+                path.map_or_else(String::new, |path| path.display().to_string())
+            }
+            Self::List(field, _) => field(settings).join(" "),
+            Self::OnOff(field) => word(*field(settings), ["off", "on"]),
+            Self::YesNo(field) => word(*field(settings), ["no", "yes"]),
+            Self::Number(_, field) | Self::Bytes(_, field) | Self::Time(_, field) => {
+                field(settings).to_string()
+            }
+            Self::Form { show, .. } => show(settings),
+        }
+    }
+
+    /// What it takes, in words; empty where any text will do.
+    pub(super) fn takes(&self) -> String {
+        match self {
+            Self::Text(_) | Self::Optional(_) | Self::Path(_) | Self::List(..) => String::new(),
+            Self::OnOff(_) | Self::YesNo(_) => "on or off".to_owned(),
+            Self::Number(range, _) | Self::Bytes(range, _) | Self::Time(range, _) => range.takes(),
+            Self::Form { takes, .. } => (*takes).to_owned(),
+        }
+    }
+
+    /// The texts of a value of the configuration file.
+    ///
+    /// # Errors
+    /// What is expected there.
+    pub(super) fn texts(&self, value: &toml::Value) -> Result<Vec<String>, &'static str> {
+        use toml::Value::{Array, Boolean, Float, Integer, String};
+        let text = match (self, value) {
+            (Self::List(..), Array(values)) => {
+                let texts = values.iter().map(|value| value.as_str().map(str::to_owned));
+                return texts.collect::<Option<_>>().ok_or(LIST);
+            }
+            (Self::List(..), _) => return Err(LIST),
+            (Self::OnOff(_) | Self::YesNo(_), Boolean(true)) => "on".to_owned(),
+            (Self::OnOff(_) | Self::YesNo(_), Boolean(false)) => "off".to_owned(),
+            (Self::OnOff(_) | Self::YesNo(_), String(text)) if on_off(text).is_ok() => text.clone(),
+            (Self::OnOff(_) | Self::YesNo(_), _) => {
+                return Err("expected \"on\", \"off\", true or false");
+            }
+            (Self::Number(..), Integer(number)) => number.to_string(),
+            (Self::Number(..), _) => return Err("expected a whole number without quotes"),
+            (Self::Bytes(..) | Self::Time(..), Integer(number)) => number.to_string(),
+            (
+                Self::Form {
+                    is_number: true, ..
+                },
+                Integer(number),
+            ) => number.to_string(),
+            (
+                Self::Form {
+                    is_number: true, ..
+                },
+                Float(number),
+            ) => number.to_string(),
+            (
+                Self::Form {
+                    is_number: true, ..
+                },
+                _,
+            ) => {
+                return Err("expected a number without quotes");
+            }
+            (_, String(text)) => text.clone(),
+            (Self::Bytes(..), _) => return Err("expected bytes, such as 1048576 or \"512mb\""),
+            (Self::Time(..), _) => return Err("expected a time, such as \"90d\""),
+            (Self::Form { .. }, _) => return Err("expected a name in quotes"),
+            (_, _) => return Err("expected a text in quotes"),
+        };
+        Ok(vec![text])
+    }
+}
+
+const LIST: &str = "expected a list of texts in quotes";

@@ -1,0 +1,31 @@
+//! The options of `latewood serve`: one row of a table each.
+//!
+//! A row makes the flag, the key in the configuration file, the environment
+//! variable, the text of `--help`, the parameter of CONFIG, and its line in
+//! `docs/operations.md`. [`resolve`] makes the settings of what is given.
+//!
+//! Tested by `tests.rs` and by `tests/config.rs` on the real process.
+
+mod given;
+mod kind;
+#[cfg(test)]
+mod page;
+mod range;
+mod row;
+mod senders;
+mod server;
+mod storage;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use given::{Given, resolve};
+pub(crate) use kind::Kind;
+pub(crate) use row::{Apply, Row};
+
+/// Every option, in the order of `--help`.
+pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
+    let parts = [server::ROWS, storage::ROWS, senders::ROWS];
+    parts.into_iter().flatten()
+}

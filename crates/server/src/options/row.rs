@@ -1,0 +1,106 @@
+//! One option.
+
+use super::kind::Kind;
+use crate::state::{Settings, Shared};
+use latewood_engine::Result;
+
+/// One option of `latewood serve`.
+pub(crate) struct Row {
+    /// The flag without its dashes, which is the key in the file and the name
+    /// in CONFIG, and what stands for the value in `--help`.
+    usage: &'static str,
+    /// What holds where nothing is given.
+    pub(super) default: Default,
+    /// What it takes and which setting it is.
+    pub(crate) kind: Kind,
+    /// What it does, for `--help` and the page.
+    pub(super) help: &'static str,
+    /// What puts a value that CONFIG SET gave in force; `None` where it is set at
+    /// start only.
+    pub(crate) apply: Option<Apply>,
+}
+
+/// Puts a setting in force.
+pub(crate) type Apply = fn(&Shared, &Settings) -> Result<()>;
+
+/// What holds where nothing is given.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Default {
+    /// This value; an empty one is none.
+    Is(&'static str),
+    /// What these words say, which is computed.
+    Says(&'static str),
+}
+
+/// An option with a default that is a value.
+pub(super) const fn row(
+    usage: &'static str,
+    default: &'static str,
+    kind: Kind,
+    help: &'static str,
+) -> Row {
+    Row {
+        usage,
+        default: Default::Is(default),
+        kind,
+        help,
+        apply: None,
+    }
+}
+
+/// An option with a default that is computed, as `says` says.
+pub(super) const fn computed(
+    usage: &'static str,
+    says: &'static str,
+    kind: Kind,
+    help: &'static str,
+) -> Row {
+    let row = row(usage, "", kind, help);
+    Row {
+        default: Default::Says(says),
+        ..row
+    }
+}
+
+impl Row {
+    /// An option that CONFIG SET changes.
+    pub(super) const fn live(self, apply: Apply) -> Self {
+        Self {
+            apply: Some(apply),
+            ..self
+        }
+    }
+
+    /// The name and what stands for the value.
+    pub(super) fn usage(&self) -> (&'static str, &'static str) {
+        self.usage.split_once(' ').unwrap_or((self.usage, ""))
+    }
+
+    /// The name.
+    pub(crate) fn name(&self) -> &'static str {
+        self.usage().0
+    }
+
+    /// The default in words; `none` where there is none.
+    pub(super) fn default_text(&self) -> &'static str {
+        match self.default {
+            Default::Is("") => "none",
+            Default::Is(text) | Default::Says(text) => text,
+        }
+    }
+
+    /// The environment variable.
+    pub(super) fn variable(&self) -> String {
+        variable(self.name())
+    }
+
+    /// Whether CONFIG GET shows it: users hold passwords.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.name() != "user"
+    }
+}
+
+/// The environment variable of the option called `name`.
+pub(super) fn variable(name: &str) -> String {
+    format!("LATEWOOD_{}", name.to_ascii_uppercase().replace('-', "_"))
+}

@@ -1,0 +1,62 @@
+//! A server's state over a simulated disk, for the tests of the floors above.
+
+use crate::acl::Users;
+use crate::acl::catalogue::{Catalogue, Entry};
+use crate::messaging::{Channels, Events, Office};
+use crate::observe::{CommandId, Observe};
+use crate::options::{Given, resolve};
+use crate::state::{Database, Jobs, Lifetime, Shared};
+use latewood_engine::io::sim::SimDisk;
+use latewood_engine::{Db, Defaults, Options};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, LazyLock};
+
+/// The two commands that the floors below the registry know by name.
+const NAMES: [&str; 2] = ["ts.add", "ts.madd"];
+
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(|| {
+    let entry = |(at, name): (usize, &str)| Entry {
+        name: name.to_owned(),
+        categories: 0,
+        family: at..at + 1,
+    };
+    Catalogue::new(NAMES.into_iter().enumerate().map(entry).collect())
+});
+
+/// Users over these commands: the default one alone.
+pub(crate) fn users() -> Users {
+    Users::new(&CATALOGUE)
+}
+
+/// A server's state over a new disk; nobody hears its events.
+pub(crate) fn shared() -> Arc<Shared> {
+    shared_on(&SimDisk::new(), Office::default())
+}
+
+/// The same over `disk`, with the event loops of `office`.
+pub(crate) fn shared_on(disk: &SimDisk, office: Office) -> Arc<Shared> {
+    let options = Options {
+        segment_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
+    let rows = NAMES.into_iter().enumerate().map(|(address, name)| {
+        let id = CommandId {
+            address,
+            is_fast: true,
+        };
+        (id, name.to_owned())
+    });
+    let shared = Shared::new(
+        Database::closed(Defaults::default()).unwrap(),
+        resolve(Given::default(), |_| None).unwrap(),
+        (users(), Observe::new(rows)),
+        Arc::new(Events::new(Channels::new(Arc::new(office)))),
+        Jobs::new(channel().0),
+        Lifetime::new(channel().0),
+    );
+    shared.opened(db);
+    Arc::new(shared)
+}

@@ -1,0 +1,223 @@
+//! The file, the flags and the defaults.
+
+use super::{Given, all, resolve};
+use crate::messaging::Notify;
+use crate::state::{Http, LogFormat, LogLevel, Senders, Settings};
+use clap::{Args, Command, FromArgMatches};
+use latewood_engine::{Defaults, Durability};
+use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
+use latewood_wire::influx::Precision;
+use std::ffi::OsString;
+use std::io::Write;
+
+fn with_file(text: &str, flags: &[&str]) -> Result<Settings, String> {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    let mut given = given(flags);
+    given.config = Some(file.path().to_owned());
+    resolve(given, |_| None)
+}
+
+fn given(flags: &[&str]) -> Given {
+    let command = Given::augment_args(Command::new("serve"));
+    let words = ["serve"].iter().chain(flags);
+    Given::from_arg_matches(&command.get_matches_from(words)).unwrap()
+}
+
+#[test]
+fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
+    let text = "maxclients = 5\ntimeout = 9\n";
+    let settings = with_file(text, &["--maxclients", "7"]).unwrap();
+    assert_eq!(settings.connections_max, 7);
+    assert_eq!(settings.idle_timeout_s, 9);
+    assert_eq!(settings.sync_interval_ms, 1000);
+}
+
+#[test]
+fn every_option_has_an_environment_variable() {
+    let variables = |name: &str| match name {
+        "LATEWOOD_LISTEN" => Some(OsString::from("127.0.0.1:1,[::1]:2")),
+        "LATEWOOD_TS_NUM_THREADS" => Some("3".into()),
+        "LATEWOOD_STRICT" => Some("on".into()),
+        _ => None,
+    };
+    let settings = resolve(given(&["--ts-num-threads", "4"]), variables).unwrap();
+    assert_eq!(settings.listen, ["127.0.0.1:1", "[::1]:2"]);
+    assert!(settings.strict && settings.query_threads == 4);
+    assert!(resolve(given(&["--strict"]), |_| None).unwrap().strict);
+}
+
+/// A default that the table shows is the one that holds.
+#[test]
+fn names_are_unique_and_defaults_are_values() {
+    let mut names: Vec<_> = all().map(|row| row.name()).collect();
+    let options = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), options);
+    let settings = resolve(Given::default(), |_| None).unwrap();
+    assert_eq!(settings.log_bytes_max, 1 << 30);
+    assert_eq!(settings.senders.future_limit_ms, 86_400_000);
+    assert_eq!(settings.defaults, Defaults::default());
+    assert!(settings.wal && settings.protected_mode && !settings.strict);
+}
+
+const EVERY_OPTION: &str = r#"
+            dir = "/d"
+            listen = ["127.0.0.1:1", "[::1]:2"]
+            unixsocket = "/s"
+            requirepass = "p"
+            aclfile = "/users.acl"
+            user = ["a on +@read ~*"]
+            protected-mode = "off"
+            durability = "sync"
+            sync-interval = 5
+            wal = "off"
+            strict = "on"
+            memory = "64mb"
+            retention = "90d"
+            disk-budget = "10gb"
+            flush-age = 60
+            log-max = 4194304
+            threads = 3
+            maxclients = 4
+            max-series = 7
+            max-query-series = 8
+            timeout = 6
+            log-level = "warn"
+            log-format = "json"
+            notify-keyspace-events = "KEA"
+            ts-duplicate-policy = "last"
+            ts-encoding = "uncompressed"
+            ts-chunk-size-bytes = 128
+            ts-retention-policy = 10
+            ts-ignore-max-time-diff = 11
+            ts-ignore-max-val-diff = 1.5
+            ts-num-threads = 2
+            ts-compaction-policy = "avg:1m:2s"
+            sender-duplicate-policy = "max"
+            future-limit = "1m"
+            opentsdb = "127.0.0.1:4242"
+            akumuli = "127.0.0.1:8282"
+            influx-tcp = "127.0.0.1:8094"
+            influx-udp = "127.0.0.1:8089"
+            influx-precision = "ms"
+            http = "off"
+            influx-db-label = "db"
+        "#;
+
+#[test]
+fn every_option_can_stand_in_the_file() {
+    let settings = with_file(EVERY_OPTION, &[]).unwrap();
+    let expected = Settings {
+        dir: "/d".into(),
+        listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
+        unixsocket: Some("/s".into()),
+        requirepass: "p".into(),
+        aclfile: Some("/users.acl".into()),
+        users: vec!["a on +@read ~*".into()],
+        protected_mode: false,
+        durability: Durability::Sync,
+        sync_interval_ms: 5,
+        wal: false,
+        strict: true,
+        memory_bytes: 64 << 20,
+        retention_ms: 90 * 86_400_000,
+        disk_budget_bytes: 10 << 30,
+        flush_age_s: 60,
+        series_max: 7,
+        query_series_max: 8,
+        log_bytes_max: 4 << 20,
+        threads: 3,
+        query_threads: 2,
+        connections_max: 4,
+        idle_timeout_s: 6,
+        notify: Notify::parse(b"KEA").unwrap(),
+        log_level: LogLevel::Warn,
+        log_format: LogFormat::Json,
+        defaults: Defaults {
+            duplicate_policy: DuplicatePolicy::Last,
+            series: SeriesOptions {
+                retention_ms: 10,
+                chunk_size_bytes: 128,
+                encoding: Encoding::Uncompressed,
+                ignore: Ignore {
+                    max_time_diff_ms: 11,
+                    max_value_diff: 1.5,
+                },
+                ..SeriesOptions::default()
+            },
+            compactions: CompactionPolicy::parse("avg:1m:2s").unwrap(),
+        },
+        senders: Senders {
+            http: Http::Off,
+            influx_db_label: Some("db".into()),
+            duplicate_policy: DuplicatePolicy::Max,
+            future_limit_ms: 60_000,
+            opentsdb: Some("127.0.0.1:4242".into()),
+            akumuli: Some("127.0.0.1:8282".into()),
+            influx_tcp: Some("127.0.0.1:8094".into()),
+            influx_udp: Some("127.0.0.1:8089".into()),
+            influx_precision: Precision::Milliseconds,
+        },
+    };
+    assert_eq!(settings, expected);
+}
+
+#[test]
+fn switches_are_words_or_booleans() {
+    for (text, wal, strict) in [
+        ("wal = false\nstrict = true", false, true),
+        ("wal = true\nstrict = false", true, false),
+        ("wal = \"off\"\nstrict = \"on\"", false, true),
+    ] {
+        let settings = with_file(text, &[]).unwrap();
+        assert_eq!((settings.wal, settings.strict), (wal, strict), "{text}");
+    }
+}
+
+#[test]
+fn an_empty_address_serves_nowhere() {
+    let text = "http = \"\"\nopentsdb = \"\"\nlisten = [\"\"]";
+    let settings = with_file(text, &[]).unwrap();
+    assert_eq!(settings.senders.http, Http::Off);
+    assert_eq!(settings.senders.opentsdb, None);
+    assert_eq!(settings.listen, [""; 0]);
+}
+
+#[test]
+fn unknown_names_and_bad_values_are_refused() {
+    for text in [
+        "mxclients = 5",
+        "config = \"x\"",
+        "durability = \"maybe\"",
+        "notify-keyspace-events = \"KEq\"",
+        "ts-encoding = \"zip\"",
+        "ts-duplicate-policy = \"newest\"",
+        "ts-chunk-size-bytes = 49",
+        "ts-compaction-policy = \"avg:1:1\"",
+        "ts-ignore-max-val-diff = -1.0",
+        "memory = \"much\"",
+        "retention = \"long\"",
+        "disk-budget = 1000",
+        "memory = -1",
+        "memory = 1",
+        "flush-age = 0",
+        "retention = 1",
+        "disk-budget = 1",
+        "sync-interval = 0",
+        "maxclients = 0",
+        "max-series = 4294967295",
+        "max-query-series = 4294967295",
+        "timeout = 99999999999",
+        "log-max = \"1kb\"",
+        "threads = 100000",
+        "ts-num-threads = 0",
+        "ts-num-threads = 17",
+        "sender-duplicate-policy = \"newest\"",
+        "future-limit = 1",
+        "influx-precision = \"day\"",
+    ] {
+        assert!(with_file(text, &[]).is_err(), "{text} was taken");
+    }
+}

@@ -1,0 +1,371 @@
+//! Starts and stops the server: addresses, data, threads, signals.
+
+use super::damage;
+use super::jobs;
+use super::notices::Notices;
+use crate::acl::{User, Users, file};
+use crate::base::descriptors;
+use crate::command;
+use crate::http;
+use crate::lines;
+use crate::messaging::Channels;
+use crate::messaging::{Class, Events};
+use crate::messaging::{Inbox, Office};
+use crate::net::{Acceptor, EventLoop, Listener, bind};
+use crate::observe::Observe;
+use crate::state::Settings;
+use crate::state::{Database, Job, Jobs, Lifetime, Shared, Stop};
+use latewood_engine::io::Env;
+use latewood_engine::{Db, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Weak};
+use std::thread::{self, JoinHandle};
+use tokio::sync::watch;
+
+/// Serves until a signal or SHUTDOWN.
+///
+/// # Errors
+/// A sentence that says why the server could not start, or what its stop
+/// could not finish.
+pub(crate) fn run(settings: Settings) -> Result<(), String> {
+    descriptors::raise_limit();
+    let (sender, receiver) = channel();
+    let (jobs, queue) = channel();
+    watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
+    let notices = Notices::start(|sentence| tracing::warn!("{sentence}"))
+        .map_err(|error| format!("cannot start the thread of the log: {error}"))?;
+    let sockets = Sockets::bind(&settings)?;
+    let addresses = sockets.addresses();
+    let mut loops = Vec::new();
+    for number in 0..settings.threads {
+        let event_loop = EventLoop::new(number);
+        loops.push(event_loop.map_err(|error| format!("cannot poll events: {error}"))?);
+    }
+    let inboxes: Vec<Arc<Inbox>> = loops.iter().map(EventLoop::inbox).collect();
+    let shared = share(settings, inboxes.clone(), (jobs, sender))?;
+
+    let acceptor = Acceptor::new(sockets.redis, inboxes.clone())
+        .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
+    let acceptor_waker = acceptor.waker();
+
+    let mut handles = Vec::new();
+    for (number, event_loop) in loops.into_iter().enumerate() {
+        let name = format!("loop-{number}");
+        handles.push(spawn(name, &shared, move |shared| event_loop.run(shared))?);
+    }
+    let name = "acceptor".to_owned();
+    handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
+    let (http_stop, stop) = watch::channel(false);
+    if let Some(listener) = sockets.http {
+        let context = Arc::clone(&shared);
+        let serve = move |_: &Shared| http::run(context, listener, stop);
+        handles.push(spawn("http".to_owned(), &shared, serve)?);
+    }
+    let hook = NoticeHook::new(notices.hearer());
+    let loader = load(&shared, addresses, queue, hook)?;
+    let line_servers = lines::Serving::start(sockets.lines, &shared)?;
+
+    let why = wait(&receiver);
+    shared.lifetime.stopping.store(true, Ordering::Release);
+    // Nobody hears it where HTTP is off.
+    let _ = http_stop.send(true);
+    for inbox in &inboxes {
+        inbox.wake();
+    }
+    if let Err(error) = acceptor_waker.wake() {
+        return Err(format!("cannot wake the acceptor: {error}"));
+    }
+    if shared.db.is_loading() {
+        return leave_early(why);
+    }
+    line_servers.stop();
+    handles.push(loader);
+    shared.jobs.queue(Job::End);
+    finish(why, shared, handles)?;
+    drop(notices);
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// What all threads share, at start.
+fn share(
+    settings: Settings,
+    inboxes: Vec<Arc<Inbox>>,
+    (jobs, stop): (Sender<Job>, Sender<Stop>),
+) -> Result<Arc<Shared>, String> {
+    let users = first_users(&settings)?;
+    let channels = Channels::new(Arc::new(Office::new(inboxes)));
+    let events = Arc::new(Events::new(channels));
+    events.set_notify(settings.notify);
+    let database = Database::closed(settings.defaults.clone())
+        .map_err(|error| format!("cannot start: {error}"))?;
+    let shared = Shared::new(
+        database,
+        settings,
+        (
+            Users::new(&command::CATALOGUE),
+            Observe::new(command::all_commands()),
+        ),
+        events,
+        Jobs::new(jobs),
+        Lifetime::new(stop),
+    );
+    if let Some(users) = users {
+        let password = &shared.settings.requirepass;
+        shared.runtime.users.replace(users, password);
+    }
+    Ok(Arc::new(shared))
+}
+
+/// Opens the data on a thread of its own, while the sockets answer LOADING;
+/// then the thread runs background jobs.
+fn load(
+    shared: &Arc<Shared>,
+    addresses: Addresses,
+    queue: Receiver<Job>,
+    notices: NoticeHook,
+) -> Result<JoinHandle<()>, String> {
+    let weak = Arc::downgrade(shared);
+    spawn("jobs".to_owned(), shared, move |shared| {
+        match open(&shared.settings, &shared.events, weak, notices) {
+            Ok(db) => {
+                shared.opened(db);
+                announce(shared, &addresses);
+                jobs::run(shared, &queue);
+            }
+            Err(reason) => shared.lifetime.stop(Stop::NotOpened(reason)),
+        }
+        Ok(())
+    })
+}
+
+/// Ends before the data is there: nothing was acknowledged, and opening may be
+/// cut short at any point, as a crash would.
+fn leave_early(why: Stop) -> Result<(), String> {
+    match why {
+        Stop::Asked(by) => {
+            tracing::info!(by, "stopped while loading");
+            Ok(())
+        }
+        Stop::NotOpened(reason) | Stop::Crashed(reason) => Err(reason),
+    }
+}
+
+/// The users of the ACL file or of the configuration.
+fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
+    match &settings.aclfile {
+        None if settings.users.is_empty() => Ok(None),
+        None => {
+            let lines = settings.users.iter().map(|user| format!("user {user}"));
+            let text = lines.collect::<Vec<_>>().join("\n");
+            file::parse(text.as_bytes(), "user", &command::CATALOGUE).map(Some)
+        }
+        Some(_) if !settings.users.is_empty() => {
+            Err("aclfile and user: give users in one of them, not in both".to_owned())
+        }
+        Some(path) => file::load(path, &command::CATALOGUE).map(Some),
+    }
+}
+
+fn open(
+    settings: &Settings,
+    events: &Arc<Events>,
+    shared: Weak<Shared>,
+    notices: NoticeHook,
+) -> Result<Db, String> {
+    let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
+    let options = Options {
+        wal: settings.wal,
+        strict: settings.strict,
+        durability: settings.durability,
+        sync_interval_ms: settings.sync_interval_ms,
+        query_threads: settings.query_threads as usize,
+        memory_bytes: settings.memory_bytes,
+        series_max: settings.series_max,
+        query_series_max: settings.query_series_max,
+        retention_ms: settings.retention_ms,
+        disk_budget_bytes: settings.disk_budget_bytes,
+        on_notice: Some(notices),
+        flush_age_ms: settings.flush_age_s.saturating_mul(1000),
+        log_bytes_max: settings.log_bytes_max,
+        on_progress: Some(ProgressHook::new(move |progress| {
+            if let Some(shared) = shared.upgrade() {
+                shared.db.loading.note(progress);
+            }
+        })),
+        on_expired: Some(KeyHook::new(move |key| {
+            hearing.changed(Class::Expired, "expired", key);
+        })),
+        on_rule_write: Some(KeyHook::new(move |key| {
+            events.changed(Class::Module, "ts.add:dest", key);
+        })),
+        on_created: Some(KeyHook::new(move |key| creating.came_along(key))),
+        on_not_compacted: Some(KeyHook::new(|key| {
+            let key = shown_key(key);
+            tracing::warn!(%key, "no compaction made: its key is taken or over a limit");
+        })),
+        ..Options::default()
+    };
+    let defaults = settings.defaults.clone();
+    Db::open(&Env::real(), &settings.dir, options, defaults)
+        .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))
+}
+
+fn watch_signals(stop: Sender<Stop>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in signals.forever() {
+                let name = if signal == SIGTERM {
+                    "SIGTERM"
+                } else {
+                    "SIGINT"
+                };
+                // The receiver is gone only when the server is stopping already.
+                let _ = stop.send(Stop::Asked(name));
+            }
+        })?;
+    Ok(())
+}
+
+/// Runs `body` on a thread of its own; its panic or error stops the server.
+fn spawn(
+    name: String,
+    shared: &Arc<Shared>,
+    body: impl FnOnce(&Shared) -> io::Result<()> + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
+    let shared = Arc::clone(shared);
+    let thread_name = name.clone();
+    let run = move || {
+        // A loop that panicked has left its connections in any state; nothing
+        // of it is used again, the process ends.
+        let why = match catch_unwind(AssertUnwindSafe(|| body(&shared))) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => format!("{name} failed: {error}"),
+            Err(_) => format!("{name} panicked"),
+        };
+        shared.lifetime.stop(Stop::Crashed(why));
+    };
+    thread::Builder::new()
+        .name(thread_name.clone())
+        .spawn(run)
+        .map_err(|error| format!("cannot start the thread {thread_name}: {error}"))
+}
+
+/// Every socket that listens, bound before any data is touched.
+struct Sockets {
+    redis: Vec<Listener>,
+    lines: Vec<lines::Bound>,
+    http: Option<TcpListener>,
+}
+
+impl Sockets {
+    fn bind(settings: &Settings) -> Result<Self, String> {
+        Ok(Self {
+            redis: bind(settings)?,
+            lines: lines::bind(settings)?,
+            http: http::bind(&settings.senders.http)?,
+        })
+    }
+
+    fn addresses(&self) -> Addresses {
+        let redis = self.redis.iter().map(Listener::address);
+        let lines = self.lines.iter().map(lines::Bound::describe);
+        let http = self.http.as_ref();
+        Addresses {
+            redis: redis.chain(lines).collect(),
+            http: http.and_then(|http| http.local_addr().ok()),
+        }
+    }
+}
+
+/// Where the server is served.
+struct Addresses {
+    redis: Vec<String>,
+    http: Option<SocketAddr>,
+}
+
+fn announce(shared: &Shared, addresses: &Addresses) {
+    let http = addresses
+        .http
+        .map_or_else(|| "off".to_owned(), |http| http.to_string());
+    let recovery = shared.db.recovery();
+    damage::tell(recovery);
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        listen = addresses.redis.join(" "),
+        http,
+        dir = %shared.settings.dir.display(),
+        durability = shared.settings.durability.name(),
+        wal = shared.settings.wal,
+        threads = shared.settings.threads,
+        recovery = describe(recovery),
+        "ready"
+    );
+}
+
+/// What opening the data found and did.
+fn describe(recovery: &RecoverySummary) -> String {
+    let (samples, series) = (recovery.samples, recovery.series);
+    let duration_ms = recovery.duration_ns / 1_000_000;
+    if recovery.log.groups == 0 {
+        return format!("nothing to replay, {duration_ms} ms");
+    }
+    let stop = if recovery.log.clean {
+        "a clean"
+    } else {
+        "an unclean"
+    };
+    let mut text = format!(
+        "replayed {samples} samples of {series} series after {stop} stop in {duration_ms} ms"
+    );
+    if recovery.log.groups_dropped > 0 {
+        let dropped = recovery.log.groups_dropped;
+        text.push_str(&format!(
+            "; dropped {dropped} groups behind a torn end, never acknowledged as durable"
+        ));
+    }
+    text
+}
+
+fn wait(receiver: &Receiver<Stop>) -> Stop {
+    receiver
+        .recv()
+        .unwrap_or_else(|_| Stop::Crashed("every thread is gone".to_owned()))
+}
+
+fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), String> {
+    let mut flushes = false;
+    let crashed = match why {
+        Stop::Asked(by) => {
+            tracing::info!(by, "stopping");
+            flushes = by == "SHUTDOWN";
+            None
+        }
+        Stop::Crashed(what) | Stop::NotOpened(what) => Some(what),
+    };
+    for handle in handles {
+        if handle.join().is_err() {
+            return Err("a thread ended in a panic".to_owned());
+        }
+    }
+    if let Some(what) = crashed {
+        return Err(format!("{what}; what was acknowledged is in the log"));
+    }
+    let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
+    if let Some(db) = shared.db.into_opened() {
+        if flushes && let Err(error) = db.flush() {
+            tracing::warn!(%error, "cannot write blocks; the next start replays the log");
+        }
+        db.close()
+            .map_err(|error| format!("cannot close the database: {error}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! The life of the process: when it began, and how it ends.
+//!
+//! Any thread may ask for the end; the main thread carries it out. Tested by
+//! `tests/resp/admin.rs` and `tests/kill.rs`.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+/// Why the server stops.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// A signal or SHUTDOWN asked for it.
+    Asked(&'static str),
+    /// A thread panicked; its state cannot be trusted.
+    Crashed(String),
+    /// The database could not be opened, for this reason.
+    NotOpened(String),
+}
+
+/// When the process began, and whether it ends.
+#[derive(Debug)]
+pub(crate) struct Lifetime {
+    /// When the process began.
+    pub(crate) started: Instant,
+    /// Set once: loops finish their round and return.
+    pub(crate) stopping: AtomicBool,
+    stop: Sender<Stop>,
+}
+
+impl Lifetime {
+    /// A life that begins now; requests to end it go to `stop`.
+    pub(crate) fn new(stop: Sender<Stop>) -> Self {
+        Self {
+            started: Instant::now(),
+            stopping: AtomicBool::new(false),
+            stop,
+        }
+    }
+
+    /// Asks the main thread to stop the server.
+    pub(crate) fn stop(&self, why: Stop) {
+        // The receiver is gone only when the server is stopping already.
+        let _ = self.stop.send(why);
+    }
+}

@@ -1,0 +1,24 @@
+//! What all threads of the server share.
+//!
+//! [`Shared`] is a list of parts, each the owner of its state; nothing of it is
+//! locked on the path of a sample. Tested through the floors above.
+
+pub(crate) mod database;
+mod exec_lock;
+mod jobs;
+mod lifetime;
+mod pause;
+mod protocols;
+mod runtime;
+mod settings;
+mod shared;
+
+pub(crate) use database::Database;
+pub(crate) use exec_lock::Pass;
+pub(crate) use jobs::{Job, Jobs, LastBackup};
+pub(crate) use lifetime::{Lifetime, Stop};
+pub(crate) use runtime::Runtime;
+#[cfg(test)]
+pub(crate) use settings::Senders;
+pub(crate) use settings::{Http, LogFormat, LogLevel, Settings, cores};
+pub(crate) use shared::Shared;

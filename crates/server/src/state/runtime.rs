@@ -1,0 +1,56 @@
+//! Settings that may change while the server runs, users among them.
+//!
+//! Tested by `tests/resp/admin.rs` and `tests/resp/limits.rs`.
+
+use super::settings::Settings;
+use crate::acl::Users;
+use crate::base::descriptors::leave_room;
+use parking_lot::Mutex;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// Settings that may change while the server runs.
+#[derive(Debug)]
+pub(crate) struct Runtime {
+    /// Connections at a time.
+    pub(crate) connections_max: AtomicUsize,
+    /// Idle seconds after which a connection is closed; 0 never.
+    pub(crate) idle_timeout_s: AtomicU64,
+    /// Without a password only loopback peers are served.
+    pub(crate) protected_mode: AtomicBool,
+    /// Who may do what.
+    pub(crate) users: Users,
+    /// The settings as CONFIG shows them. The lock is held while a change is put
+    /// in force, so that changes follow one after the other.
+    pub(crate) current: Mutex<Settings>,
+}
+
+impl Runtime {
+    /// The settings at start; the default one of `users` gets their password.
+    pub(crate) fn new(settings: &Settings, users: Users) -> Self {
+        users.set_default_password(&settings.requirepass);
+        Self {
+            connections_max: AtomicUsize::new(settings.connections_max as usize),
+            idle_timeout_s: AtomicU64::new(settings.idle_timeout_s),
+            protected_mode: AtomicBool::new(settings.protected_mode),
+            users,
+            current: Mutex::new(settings.clone()),
+        }
+    }
+
+    /// Whether there are too many connections where so many of a kind are open
+    /// and `socket` comes: by `maxclients`, or by descriptors.
+    pub(crate) fn is_full(&self, open: usize, socket: &impl AsRawFd) -> bool {
+        open >= self.connections_max.load(Ordering::Relaxed) || !leave_room(socket)
+    }
+
+    /// The password that `requirepass` gave the default user; empty without one.
+    pub(crate) fn password(&self) -> String {
+        self.current.lock().requirepass.clone()
+    }
+
+    /// Gives the default user this password alone; empty makes any right.
+    pub(crate) fn set_password(&self, password: &str) {
+        self.users.set_default_password(password);
+    }
+}

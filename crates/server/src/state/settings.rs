@@ -1,0 +1,205 @@
+//! Everything the server needs to know to start, with no gaps. `options` makes it
+//! from flags, environment, file and defaults.
+
+use crate::messaging::Notify;
+use latewood_engine::{Defaults, Durability};
+use latewood_model::DuplicatePolicy;
+use latewood_wire::influx::Precision;
+use std::path::PathBuf;
+
+/// Everything the server needs to know to start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    /// Where the data lies.
+    pub(crate) dir: PathBuf,
+    /// Addresses with ports to listen on.
+    pub(crate) listen: Vec<String>,
+    /// Path of the unix socket, if there is one.
+    pub(crate) unixsocket: Option<PathBuf>,
+    /// The password; empty means none.
+    pub(crate) requirepass: String,
+    /// The file of users, if there is one.
+    pub(crate) aclfile: Option<PathBuf>,
+    /// Users as lines of that file.
+    pub(crate) users: Vec<String>,
+    /// Without a password only loopback peers are served.
+    pub(crate) protected_mode: bool,
+    /// What a reply to a write promises unless the connection asks otherwise.
+    pub(crate) durability: Durability,
+    /// Longest wait for the disk under `Interval`, milliseconds.
+    pub(crate) sync_interval_ms: u64,
+    /// Whether there is a log.
+    pub(crate) wal: bool,
+    /// Whether damaged data is refused.
+    pub(crate) strict: bool,
+    /// Bytes of memory for the process; 0 is no limit.
+    pub(crate) memory_bytes: u64,
+    /// Longest time samples are in memory and in no block, seconds.
+    pub(crate) flush_age_s: u64,
+    /// Series there may be; 0 is no limit.
+    pub(crate) series_max: u64,
+    /// Series that one query may match; 0 is no limit.
+    pub(crate) query_series_max: u64,
+    /// Bytes the log gets before it is flushed.
+    pub(crate) log_bytes_max: u64,
+    /// Milliseconds that samples of any series are kept; 0 is for ever.
+    pub(crate) retention_ms: u64,
+    /// Bytes that all files should take; 0 is no limit.
+    pub(crate) disk_budget_bytes: u64,
+    /// Number of event loops, at least 1.
+    pub(crate) threads: usize,
+    /// Threads that share one large query, 1 to 16.
+    pub(crate) query_threads: u64,
+    /// Connections at a time.
+    pub(crate) connections_max: u64,
+    /// Idle seconds after which a connection is closed; 0 never.
+    pub(crate) idle_timeout_s: u64,
+    /// Which keyspace events are published.
+    pub(crate) notify: Notify,
+    /// How much is logged.
+    pub(crate) log_level: LogLevel,
+    /// How its lines are written.
+    pub(crate) log_format: LogFormat,
+    /// What new series get.
+    pub(crate) defaults: Defaults,
+    /// Other protocols than Redis'.
+    pub(crate) senders: Senders,
+}
+
+/// How what comes by other protocols is taken.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Senders {
+    /// Where HTTP is served.
+    pub(crate) http: Http,
+    /// The label that the database or bucket of InfluxDB's senders becomes.
+    pub(crate) influx_db_label: Option<String>,
+    /// Policy of the series they create.
+    pub(crate) duplicate_policy: DuplicatePolicy,
+    /// Milliseconds a timestamp may be ahead of the clock; 0 is no limit.
+    pub(crate) future_limit_ms: u64,
+    /// Where OpenTSDB's telnet protocol is spoken.
+    pub(crate) opentsdb: Option<String>,
+    /// Where Akumuli's native protocol is spoken.
+    pub(crate) akumuli: Option<String>,
+    /// Where InfluxDB line protocol is taken from connections.
+    pub(crate) influx_tcp: Option<String>,
+    /// Where it is taken from datagrams.
+    pub(crate) influx_udp: Option<String>,
+    /// The unit of the timestamps at these two.
+    pub(crate) influx_precision: Precision,
+}
+
+impl Default for Senders {
+    fn default() -> Self {
+        Self {
+            http: Http::Default,
+            influx_db_label: None,
+            duplicate_policy: DuplicatePolicy::Last,
+            future_limit_ms: 0,
+            opentsdb: None,
+            akumuli: None,
+            influx_tcp: None,
+            influx_udp: None,
+            influx_precision: Precision::default(),
+        }
+    }
+}
+
+/// InfluxDB's port.
+const HTTP: &str = "127.0.0.1:8086";
+
+/// Where HTTP is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Http {
+    /// At its usual address, if that is free.
+    Default,
+    /// At this address.
+    At(String),
+    /// Nowhere.
+    Off,
+}
+
+impl Http {
+    /// The address to bind.
+    pub(crate) fn address(&self) -> Option<&str> {
+        match self {
+            Self::Default => Some(HTTP),
+            Self::At(address) => Some(address),
+            Self::Off => None,
+        }
+    }
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogLevel {
+    /// What stops the server or loses a write.
+    Error,
+    /// And what an operator should look at.
+    Warn,
+    /// And starts, stops and recoveries.
+    #[default]
+    Info,
+    /// And connections.
+    Debug,
+    /// And everything else.
+    Trace,
+}
+
+/// How lines of the log are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: an object each.
+    Json,
+}
+
+impl LogFormat {
+    /// The format called `name`.
+    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
+        let all = [Self::Text, Self::Json];
+        all.into_iter()
+            .find(|format| format.name().as_bytes() == name)
+    }
+
+    /// The name as the option spells it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
+impl LogLevel {
+    /// The level called `name`.
+    pub(crate) fn parse(name: &[u8]) -> Option<Self> {
+        let all = [
+            Self::Error,
+            Self::Warn,
+            Self::Info,
+            Self::Debug,
+            Self::Trace,
+        ];
+        all.into_iter()
+            .find(|level| level.name().as_bytes() == name)
+    }
+
+    /// The name as the log filter spells it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// Cores of the machine that the process may use.
+pub(crate) fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -1,0 +1,111 @@
+//! The list of what all threads share, and the few questions that concern
+//! several of its parts.
+//!
+//! Nothing here is locked on the path of a sample: counters are atomics that
+//! a loop adds to once per round, and the locks guard what changes rarely.
+
+use super::database::Database;
+use super::exec_lock::Gate;
+use super::jobs::Jobs;
+use super::lifetime::Lifetime;
+use super::pause::Pause;
+use super::protocols::Protocols;
+use super::runtime::Runtime;
+use super::settings::Settings;
+use crate::acl::Users;
+use crate::clients::ClientList;
+use crate::messaging::{Channels, Class, Events};
+use crate::observe::{Counters, Event, Observe};
+use latewood_engine::Db;
+use std::sync::Arc;
+
+/// One batch in so many has its stages timed, unless CONFIG says otherwise.
+const STAGE_SAMPLING: u32 = 256;
+
+/// Shared by every thread of the server.
+pub(crate) struct Shared {
+    /// The database; an empty one until it is open.
+    pub(crate) db: Database,
+    /// What the server was started with.
+    pub(crate) settings: Settings,
+    /// What CONFIG SET may change.
+    pub(crate) runtime: Runtime,
+    /// Counters of INFO stats.
+    pub(crate) counters: Counters,
+    /// Figures of commands, errors and delays.
+    pub(crate) observe: Observe,
+    /// The protocols beside Redis'.
+    pub(crate) protocols: Protocols,
+    /// Connections of the Redis port.
+    pub(crate) clients: ClientList,
+    /// Who wants to know what happens to keys.
+    pub(crate) events: Arc<Events>,
+    /// What keeps EXEC to itself.
+    pub(crate) gate: Gate,
+    /// CLIENT PAUSE.
+    pub(crate) pause: Pause,
+    /// Backups and other work on a thread of its own.
+    pub(crate) jobs: Jobs,
+    /// The begin and the end of the process.
+    pub(crate) lifetime: Lifetime,
+}
+
+impl Shared {
+    /// The state at start.
+    pub(crate) fn new(
+        db: Database,
+        settings: Settings,
+        (users, observe): (Users, Observe),
+        events: Arc<Events>,
+        jobs: Jobs,
+        lifetime: Lifetime,
+    ) -> Self {
+        Self {
+            db,
+            runtime: Runtime::new(&settings, users),
+            gate: Gate::new(settings.threads),
+            settings,
+            counters: Counters::default(),
+            observe,
+            protocols: Protocols::default(),
+            clients: ClientList::default(),
+            events,
+            pause: Pause::default(),
+            jobs,
+            lifetime,
+        }
+    }
+
+    /// Serves `db` from now on; once.
+    pub(crate) fn opened(&self, db: Db) {
+        let latency = Arc::clone(&self.observe.latency);
+        db.observe(move |work, duration_ns| latency.note(Event::Engine(work), duration_ns));
+        db.stages().set_sampling(STAGE_SAMPLING);
+        if !self.db.fill(db) {
+            tracing::error!("the database was opened twice; the second is not used");
+        }
+    }
+
+    /// Tells everyone who asked that `event` happened to `key`. Every command
+    /// that writes says this for each key it changed, after the change.
+    #[inline]
+    pub(crate) fn changed(&self, class: Class, event: &'static str, key: &[u8]) {
+        self.events.changed(class, event, key);
+    }
+
+    /// Subscriptions.
+    pub(crate) fn channels(&self) -> &Channels {
+        &self.events.channels
+    }
+
+    /// Whether samples may go past the dispatcher: the data is there, nobody
+    /// monitors, there is no pause, nobody asks which keys are new, and memory is left.
+    #[inline]
+    pub(crate) fn allows_fast_path(&self) -> bool {
+        !self.db.is_loading()
+            && !self.pause.is_on()
+            && !self.channels().has_monitors()
+            && !self.events.wants(Class::New)
+            && !self.db.is_out_of_memory()
+    }
+}
