@@ -6,6 +6,7 @@ use super::overlay::overlay_chunks;
 use super::settle::{SettleJob, Settled};
 use super::stored::Frozen;
 use super::*;
+use crate::format::chunk::Shape;
 use crate::io::Env;
 use crate::io::sim::SimDisk;
 use crate::query::Source;
@@ -14,8 +15,10 @@ use crate::storage::block::{
     Block, BlockSet, BlockWriter, Cache, CurrentBlocks, Family, Kind, PartitionBlocks,
 };
 use latewood_codec::Encoder;
+use latewood_model::{DuplicatePolicy, Labels, Sample, SeriesOptions, Timestamp};
 use latewood_model::{Encoding, SeriesId};
 use naive::Naive;
+use std::sync::Arc;
 
 /// Small, seeded and good enough: the splitmix64 generator.
 struct Rng(u64);

@@ -9,7 +9,7 @@
 use super::backup::FOLDERS;
 use super::check::{Checked, Finding, check_held};
 use super::copying::empty_folder;
-use super::list;
+use super::read::list;
 use super::restore::require_whole;
 use crate::base::error::{Error, Result};
 use crate::base::names;

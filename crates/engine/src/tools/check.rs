@@ -1,7 +1,7 @@
 //! Reading everything a database holds and comparing it with every promise.
 
 use super::log::Judge;
-use super::{list, manifest_bytes};
+use super::read::{list, manifest_bytes};
 use crate::base::error::{Error, Result};
 use crate::base::names;
 use crate::io::Env;

@@ -70,7 +70,7 @@ pub(super) fn empty_folder(env: &Env, dir: &Path, folders: &[&str]) -> Result<()
     env.disk.create_dir_all(dir).map_err(failed)?;
     let mut held = env.disk.list(dir).map_err(failed)?;
     for folder in folders {
-        held.extend(super::list(env, &dir.join(folder))?);
+        held.extend(super::read::list(env, &dir.join(folder))?);
     }
     if let Some(name) = held.first() {
         let message = format!("the folder is not empty: it holds {name}");

@@ -1,6 +1,6 @@
 //! What one file says of itself.
 
-use super::read_whole;
+use super::read::read_whole;
 use crate::base::detail::Detail;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;

@@ -3,7 +3,7 @@
 use super::backup::{FOLDERS, finish};
 use super::check::{Checked, Finding, check};
 use super::copying::{copy, empty_folder};
-use super::{list, manifest_bytes};
+use super::read::{list, manifest_bytes};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::io::Env;
 use std::path::Path;

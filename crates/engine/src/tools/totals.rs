@@ -1,7 +1,7 @@
 //! What a database holds, counted from its manifest, series files and log.
 
 use super::log::Counter;
-use super::{list, manifest_of};
+use super::read::{list, manifest_of};
 use crate::base::detail::Detail;
 use crate::base::error::Result;
 use crate::base::names;

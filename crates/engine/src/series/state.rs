@@ -1,0 +1,248 @@
+//! The state of one series, and what every step of its way asks of it.
+//! [`super`] has the invariants.
+
+use super::late::Late;
+use super::moment::Moment;
+use super::seal::Sealer;
+use super::stored::Stored;
+use crate::base::error::Result;
+use crate::format::chunk::{Held, Shape};
+use crate::series::rules::{Links, Source};
+use latewood_codec::{Hint, prefetch};
+use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, Sample, SeriesOptions, Timestamp};
+use std::sync::Arc;
+
+/// One series. See the module's invariants.
+///
+/// In this order, so that what a sample for the tail reads and writes lies side
+/// by side, up to the retention, which only late ones read: with a million
+/// series, each line of memory is a wait of its own.
+#[repr(C)]
+pub(crate) struct Series {
+    pub(super) newest: Moment,
+    pub(super) sealed_last: Moment,
+    pub(super) tail: Vec<Sample>,
+    /// The rules it is part of; most series pay a null pointer.
+    pub(super) links: Option<Box<Links>>,
+    /// Rare, so it takes no room in a series without.
+    pub(super) ignore: Option<Box<Ignore>>,
+    /// Samples of a full tail.
+    pub(super) frame_samples: u16,
+    pub(super) policy: Option<DuplicatePolicy>,
+    /// Some value may be NaN.
+    pub(super) holds_nan: bool,
+    /// The last chunk may still grow.
+    pub(super) last_open: bool,
+    /// The series stands in its shard's list of those that wait for a settle.
+    pub(crate) queued: bool,
+    /// The series stands in its shard's list of those to settle next.
+    pub(crate) ready: bool,
+    /// The tail is as its samples arrived; see [`tail`].
+    pub(super) tail_unsorted: bool,
+    pub(crate) key: Arc<[u8]>,
+    pub(super) retention_ms: u64,
+    /// Bytes of its head that its shard has counted.
+    pub(crate) head_noted: u32,
+    /// Late operations its shard has counted.
+    pub(crate) late_noted: u32,
+    pub(super) late: Option<Box<Late>>,
+    /// What lies in blocks; none in a series that was never flushed.
+    pub(super) stored: Option<Box<Stored>>,
+    /// What the chunks count in [`Series::held_bytes`].
+    pub(super) chunk_bytes: usize,
+    pub(super) chunks: Vec<Held>,
+    pub(super) hint: Hint,
+    pub(super) chunk_size_bytes: u32,
+    /// Settles begun so far; a result with another number is out of date.
+    pub(super) settles_begun: u32,
+    pub(super) encoding: Encoding,
+    pub(super) settling: bool,
+    /// Its shard has counted it among those that have something in blocks.
+    pub(crate) stored_noted: bool,
+}
+
+impl Series {
+    /// An empty series. The index holds its labels.
+    pub(crate) fn new(key: Arc<[u8]>, options: &SeriesOptions) -> Self {
+        let shape = Shape {
+            encoding: options.encoding,
+            chunk_size_bytes: options.chunk_size_bytes,
+        };
+        Self {
+            newest: Moment::NONE,
+            sealed_last: Moment::NONE,
+            tail: Vec::new(),
+            links: None,
+            ignore: boxed(options.ignore),
+            frame_samples: tail_max(shape),
+            policy: options.duplicate_policy,
+            holds_nan: false,
+            last_open: false,
+            queued: false,
+            ready: false,
+            tail_unsorted: false,
+            key,
+            retention_ms: options.retention_ms,
+            head_noted: 0,
+            late_noted: 0,
+            late: None,
+            stored: None,
+            chunk_bytes: 0,
+            chunks: Vec::new(),
+            hint: Hint::default(),
+            chunk_size_bytes: options.chunk_size_bytes,
+            settles_begun: 0,
+            encoding: options.encoding,
+            settling: false,
+            stored_noted: false,
+        }
+    }
+
+    /// How its chunks are cut and coded.
+    pub(super) fn shape(&self) -> Shape {
+        Shape {
+            encoding: self.encoding,
+            chunk_size_bytes: self.chunk_size_bytes,
+        }
+    }
+
+    /// The options as CREATE would take them, with the labels the index has.
+    pub(crate) fn options(&self, labels: Labels) -> SeriesOptions {
+        SeriesOptions {
+            retention_ms: self.retention_ms,
+            chunk_size_bytes: self.chunk_size_bytes,
+            encoding: self.encoding,
+            duplicate_policy: self.policy,
+            ignore: self.ignore.as_deref().copied().unwrap_or_default(),
+            labels,
+        }
+    }
+
+    /// Sets all options but the labels; what is already encoded stays as it is.
+    pub(crate) fn set_options(
+        &mut self,
+        options: &SeriesOptions,
+        sealer: &mut Sealer,
+    ) -> Result<()> {
+        let is_longer = match options.retention_ms {
+            0 => self.retention_ms != 0,
+            retention_ms => self.retention_ms != 0 && retention_ms > self.retention_ms,
+        };
+        if is_longer {
+            // It must not bring back what a reader saw go. A shorter one brings
+            // nothing back, and rules may still need what it hides.
+            self.delete_expired(sealer)?;
+        }
+        self.chunk_size_bytes = options.chunk_size_bytes;
+        self.frame_samples = tail_max(self.shape());
+        self.retention_ms = options.retention_ms;
+        self.policy = options.duplicate_policy;
+        self.ignore = boxed(options.ignore);
+        self.drop_expired();
+        Ok(())
+    }
+
+    /// Reads what taking a sample reads: see [`crate::series::shard::ShardState::touch`].
+    #[inline]
+    pub(crate) fn touch(&self) -> usize {
+        let small = usize::from(self.frame_samples) ^ usize::from(self.holds_nan);
+        let newest = self.newest().unwrap_or(0) as usize;
+        small ^ newest ^ self.tail.len() ^ self.key.len()
+    }
+
+    /// Reads the end of the tail, where the next sample goes.
+    #[inline]
+    pub(crate) fn touch_tail(&self) -> i64 {
+        self.tail.last().map_or(0, |sample| sample.timestamp)
+    }
+
+    /// Asks for the memory that the next sample of the tail goes to.
+    #[inline]
+    pub(crate) fn prefetch_tail(&self) {
+        prefetch(self.tail.as_ptr_range().end);
+    }
+
+    /// Reads where the tail begins, and the last chunk.
+    pub(crate) fn touch_chunk(&self) -> usize {
+        let tail = self.tail.first().map_or(0, |sample| sample.timestamp);
+        self.chunks.last().map_or(0, |held| held.count()) ^ tail as usize
+    }
+
+    /// Reads where the frames of the last chunk begin.
+    pub(crate) fn touch_frames(&self) -> u8 {
+        let bytes = self.chunks.last().and_then(|held| held.bytes().first());
+        bytes.copied().unwrap_or(0)
+    }
+
+    /// The timestamp of the newest sample.
+    #[inline]
+    pub(crate) fn newest(&self) -> Option<Timestamp> {
+        self.newest.get()
+    }
+
+    /// The rules it is part of.
+    pub(crate) fn links(&self) -> Option<&Links> {
+        self.links.as_deref()
+    }
+
+    /// Sets the rules it is part of.
+    pub(crate) fn set_links(&mut self, links: Option<Links>) {
+        self.links = links.map(Box::new);
+    }
+
+    /// Its rules, where it has some.
+    pub(crate) fn source_mut(&mut self) -> Option<&mut Source> {
+        match self.links.as_deref_mut() {
+            Some(Links::Source(source)) => Some(source),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    pub(super) fn note_touched(&mut self, timestamp: Timestamp) {
+        let sealed = self.sealed_last.get();
+        let sealed = sealed.is_some_and(|last| timestamp <= last);
+        if let Some(source) = self.source_mut() {
+            source.touched(timestamp, sealed);
+        }
+    }
+
+    /// The policy for a sample that brings none of its own.
+    pub(crate) fn policy_or(&self, default: DuplicatePolicy) -> DuplicatePolicy {
+        self.policy.unwrap_or(default)
+    }
+
+    /// The oldest timestamp inside the retention of a series whose newest
+    /// sample is at `newest`.
+    pub(super) fn floor(&self, newest: Timestamp) -> Timestamp {
+        match i64::try_from(self.retention_ms) {
+            Ok(0) | Err(_) => Timestamp::MIN,
+            Ok(retention_ms) => newest.saturating_sub(retention_ms),
+        }
+    }
+
+    /// The oldest timestamp that is kept for readers and rules.
+    pub(crate) fn held_floor(&self) -> Timestamp {
+        let floor = self.retention_floor();
+        match self.links() {
+            Some(Links::Source(source)) => source.hold(floor),
+            _ => floor,
+        }
+    }
+
+    /// The oldest timestamp a reader sees.
+    pub(crate) fn retention_floor(&self) -> Timestamp {
+        self.newest()
+            .map_or(Timestamp::MIN, |newest| self.floor(newest))
+    }
+}
+
+fn tail_max(shape: Shape) -> u16 {
+    // At most FRAME_SAMPLES_MAX.
+    shape.frame_samples() as u16
+}
+
+/// The rule where there is one.
+fn boxed(ignore: Ignore) -> Option<Box<Ignore>> {
+    (ignore != Ignore::default()).then(|| Box::new(ignore))
+}
