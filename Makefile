@@ -1,7 +1,9 @@
 # The only commands to remember.
 #   make demo            build, load real measurements, kill, recover, check
 #   make demo KEEP=1     the same, and leave the server running
-#   make test            everything that must pass, in under 30 minutes on 2 cores
+#   make test            everything that must pass, in under 30 minutes on 2 cores; installs
+#                        what it needs on Debian and Ubuntu, and lists what it left out elsewhere
+#   make test STRICT=1   the same, and fails if anything would be left out
 #   make soak TIME=600   fuzzing, random models and kill loops for TIME seconds each
 #   make bench           the reports of docs/benchmarks, beside its peers: 2 to 3 hours
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
@@ -15,63 +17,80 @@ FUZZ_SECONDS ?= 5
 VENV := target/venv
 RELEASE := target/release
 # Compiled in a third of the time a release takes; Cargo.toml says what it leaves out.
-QUICK_BUILD := target/demo
-# Where Go's own installer puts it, and collectd and netdata lie: not on every user's path.
-export PATH := $(PATH):/usr/local/go/bin:/usr/local/sbin:/usr/sbin
+DEMO := target/demo
+PROGRAMS := -p latewood-server -p latewood-bench
+# Where the installers of Rust and Go put them, and where collectd and netdata are: not on
+# every user's path.
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin
+export STRICT
 
 # The target of a static build. With musl installed, `make static STATIC=x86_64-unknown-linux-musl`.
 STATIC := $(shell uname -m)-unknown-linux-gnu
 
-.PHONY: demo test check soak bench build quick-build clients differential fuzz deb static
+# Tools that this machine lacks; `make test` sets it.
+export LEFT_OUT
+# $(call with,TOOL,COMMAND): the command, unless the tool is left out.
+with = $(if $(filter $(1),$(LEFT_OUT)),@echo "Left out: $(1) is missing",$(2))
 
-build:
-	$(CARGO) build --release --locked -p latewood-server -p latewood-bench
+.PHONY: demo test every check soak bench build quick clients differential fuzz deb static
 
-quick-build:
-	$(CARGO) build --profile demo --locked -p latewood-server -p latewood-bench
+# needs-TOOL fails with how to get the tool.
+needs-%:
+	@tests/setup.sh need $*
 
-deb:
+build: needs-cargo needs-cc
+	$(CARGO) build --release --locked $(PROGRAMS)
+
+quick: needs-cargo needs-cc
+	$(CARGO) build --profile demo --locked $(PROGRAMS)
+
+deb: needs-cargo needs-cc
 	$(CARGO) deb --locked -p latewood-server
 
 # --target keeps the flag from what runs while building.
-static:
+static: needs-cargo needs-cc
 	RUSTFLAGS="-C target-feature=+crt-static" $(CARGO) build --release --locked --target $(STATIC) -p latewood-server
 
-demo: quick-build
-	$(QUICK_BUILD)/latewood-bench demo $(if $(KEEP),--keep)
+demo: quick
+	$(DEMO)/latewood-bench demo $(if $(KEEP),--keep)
 
-check:
+check: needs-cargo needs-cc $(filter-out $(LEFT_OUT:%=needs-%),needs-git needs-valgrind)
 	$(CARGO) fmt --all --check
-	$(CARGO) run --quiet --locked -p xtask
+	$(call with,git,$(CARGO) run --quiet --locked -p xtask)
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
-	$(CARGO) run --quiet --locked -p xtask -- instructions
+	$(call with,valgrind,$(CARGO) run --quiet --locked -p xtask -- instructions)
 
-test: check build
+test:
+	tests/setup.sh install
+	$(MAKE) every LEFT_OUT="$$(xargs <target/left-out)"
+	@tests/setup.sh report
+
+every: check
 	$(CARGO) test --locked --workspace
-	$(MAKE) clients
-	$(MAKE) differential
-	$(MAKE) fuzz
+	$(call with,python3,$(MAKE) clients)
+	$(call with,python3,$(call with,redistimeseries,$(MAKE) differential))
+	$(call with,c++,$(MAKE) fuzz)
 
 # redis-py, node-redis and go-redis, against Latewood and RedisTimeSeries; Prometheus, collectd,
 # netdata and others as senders; what lies in deploy/.
-clients: build $(VENV)/ready tests/clients/node/node_modules
-	$(VENV)/bin/python -m pytest -q tests/clients
+clients: quick $(VENV)/ready $(if $(filter node,$(LEFT_OUT)),,tests/clients/node/node_modules)
+	$(VENV)/bin/python -m pytest -q -rs tests/clients
 
 # The same random commands to Latewood and RedisTimeSeries; LATEWOOD_SEED replays.
-differential: build $(VENV)/ready
+differential: quick $(VENV)/ready
 	$(VENV)/bin/python -m pytest -q tests/differential
 
-$(VENV)/ready: tests/clients/requirements.txt
+$(VENV)/ready: tests/clients/requirements.txt | needs-python3
 	python3 -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check -r $<
 	touch $@
 
-tests/clients/node/node_modules: tests/clients/node/package-lock.json
+tests/clients/node/node_modules: tests/clients/node/package-lock.json | needs-node
 	npm ci --prefix tests/clients/node --silent
 	touch $@
 
-fuzz:
+fuzz: needs-cargo needs-c++
 	fuzz/run.sh $(FUZZ_SECONDS)
 
 soak: build

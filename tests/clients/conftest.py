@@ -12,7 +12,24 @@ import redis
 from peer import Peer, free_port
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/release/latewood"))
+BINARY = pathlib.Path(os.environ.get("LATEWOOD_BIN", ROOT / "target/demo/latewood"))
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "needs(tool): skipped where LEFT_OUT names the tool")
+
+
+def pytest_runtest_setup(item):
+    """Without LEFT_OUT, which tests/setup.sh determines, every test runs."""
+    left_out = os.environ.get("LEFT_OUT", "").split()
+    for mark in item.iter_markers("needs"):
+        if mark.args[0] in left_out:
+            pytest.skip(f"{mark.args[0]} is missing")
+
+
+def needs(value, tool):
+    """A parameter of tests that need a tool."""
+    return pytest.param(value, marks=pytest.mark.needs(tool), id=value)
 
 
 class Server:
@@ -66,7 +83,7 @@ def client(request, server):
         yield connection
 
 
-@pytest.fixture(params=["latewood", "redistimeseries"])
+@pytest.fixture(params=["latewood", needs("redistimeseries", "redistimeseries")])
 def either(request, tmp_path):
     """Latewood, then RedisTimeSeries, so that tests state the behaviour of the original."""
     running = Server(tmp_path / "data") if request.param == "latewood" else Peer(tmp_path)

@@ -7,6 +7,8 @@ import tomllib
 import urllib.request
 from os import path
 
+import pytest
+
 from conftest import BINARY, ROOT, Server
 from peer import free_port
 
@@ -22,6 +24,7 @@ def run(*words, **options):
     return ended.stdout + ended.stderr
 
 
+@pytest.mark.needs("prometheus")
 def test_prometheus_own_tool_takes_the_rules_and_the_metrics(tmp_path):
     assert "SUCCESS: " in run("promtool", "check", "rules", DEPLOY / "prometheus/alerts.yml")
     http = free_port()
@@ -41,6 +44,7 @@ def test_every_alert_is_explained():
     assert len(alerts) > 10 and sorted(alerts) == sorted(rows)
 
 
+@pytest.mark.needs("systemd-analyze")
 def test_systemd_takes_the_unit_and_finds_it_closed(tmp_path):
     unit = (DEPLOY / "systemd/latewood.service").read_text()
     assert "\nExecStart=/usr/bin/latewood serve --config /etc/latewood/latewood.toml\n" in unit

@@ -5,6 +5,8 @@ import socket
 import subprocess
 import time
 
+import pytest
+
 from conftest import Server
 from peer import free_port
 
@@ -32,6 +34,7 @@ def samples(redis, key, at_least):
     raise AssertionError(f"{key} is not among {sorted(redis.keys('*'))}")
 
 
+@pytest.mark.needs("collectd")
 def test_collectd_writes_by_telnet(tmp_path):
     port, control = free_port(), tmp_path / "control"
     server = Server(tmp_path / "data", "--opentsdb", f"127.0.0.1:{port}")
@@ -124,6 +127,7 @@ EXPORTER = """
 """
 
 
+@pytest.mark.needs("netdata")
 def test_netdata_writes_by_telnet_and_http(tmp_path):
     lines, http = free_port(), free_port()
     server = Server(

@@ -85,6 +85,7 @@ def promql(port, query, at_ms):
     return found
 
 
+@pytest.mark.needs("prometheus")
 def test_promql_over_remote_read_sees_what_was_written(tmp_path):
     http, port = free_port(), free_port()
     server = Server(tmp_path / "data", "--http", f"127.0.0.1:{http}")
@@ -141,6 +142,7 @@ remote_read:
         server.kill()
 
 
+@pytest.mark.needs("prometheus")
 def test_both_answer_remote_read_with_the_same_chunks(tmp_path):
     with writing(tmp_path, samples=8) as (redis, key, addresses):
         # All of these have arrived: later samples of `up` were written.
@@ -176,6 +178,7 @@ def test_both_answer_remote_read_with_the_same_chunks(tmp_path):
         assert same > 0, "no chunk to compare"
 
 
+@pytest.mark.needs("prometheus")
 def test_prometheus_writes_what_it_scrapes(tmp_path):
     with writing(tmp_path, samples=3) as (redis, key, _):
         assert all(value == 1 for _, value in redis.ts().range(key, "-", "+"))

