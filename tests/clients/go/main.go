@@ -1,9 +1,9 @@
-// What an application written against go-redis relies on: writes, backfill, label queries,
+// The behaviour that applications using go-redis rely on: writes, backfill, label queries,
 // compaction rules, transactions, and replies of the types the client promises.
 //
 //	REDIS_PORT=6379 RESP=2 go run .
 //
-// The server must be empty. Ends with status 0 when every answer was right.
+// The server must be empty. Exits with status 0 if all replies are correct.
 package main
 
 import (
@@ -104,7 +104,7 @@ func queriesByLabel() {
 	refused(client.TSMGet(ctx, []string{"site!=north"}).Err(), "at least one matcher")
 	if resp == 2 {
 		// The client reads the replies for many series under RESP3 only.
-		// It sent the labels in the random order of a map, so their order is asked for.
+		// It sends labels in the random order of a map, so request an explicit order.
 		reply := must(client.Do(ctx, "TS.MGET", "SELECTED_LABELS", "site", "unit", "FILTER", "site=north").Slice())
 		labels := list(list("site", "north"), list("unit", "celsius"))
 		same("mget", reply, list(list("room:1", labels, list(int64(2000), "20.75"))))

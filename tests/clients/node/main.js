@@ -1,9 +1,9 @@
-// What an application written against node-redis relies on: writes, backfill, label queries,
+// The behaviour that applications using node-redis rely on: writes, backfill, label queries,
 // compaction rules, transactions, and replies of the types the client promises.
 //
 //   REDIS_PORT=6379 RESP=2 node main.js
 //
-// The server must be empty. Ends with status 0 when every answer was right.
+// The server must be empty. Exits with status 0 if all replies are correct.
 
 import assert from 'node:assert/strict';
 import { createClient } from '@redis/client';
@@ -19,7 +19,7 @@ const client = createClient({
   modules: { ts: timeSeries.default ?? timeSeries },
 });
 
-// The client makes objects without a prototype; their contents are what counts.
+// The client makes objects without a prototype; compare their contents.
 const same = (actual, expected) =>
   assert.deepEqual(JSON.parse(JSON.stringify(actual)), expected);
 const samples = (...pairs) => pairs.map(([timestamp, value]) => ({ timestamp, value }));
