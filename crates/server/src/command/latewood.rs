@@ -3,7 +3,7 @@
 //! BACKUP copies the database into a folder while it is served: the reply is
 //! that it has begun, INFO latewood says how it went.
 //! SETTLE merges late samples into the chunks in memory and waits for it; COMPACT is
-//! in [`super::compact`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
+//! in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
@@ -47,7 +47,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     action: Action::Container(&[
         BACKUP,
         SETTLE,
-        super::compact::SPEC,
+        super::merge::SPEC,
         super::exact::ADD,
         super::exact::CREATE,
         super::exact::ALTER,

@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::auth;
 use super::context::Context;
-use super::room::Room;
+use super::permits::Permits;
 use crate::acl::User;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -102,17 +102,17 @@ pub(crate) async fn receive(
     Ok((admit()?, received))
 }
 
-/// Takes in a whole body of a request that has a place in `room`.
+/// Takes in a whole body of a request that has a place in `permits`.
 ///
 /// # Errors
 /// 408 where it comes too slowly, 413 where it is too long, 415, 503 where
 /// other requests take all places or the memory.
 pub(crate) async fn receive_in(
-    room: &Room,
+    permits: &Permits,
     headers: &HeaderMap,
     mut body: Body,
 ) -> Result<Received, Answer> {
-    let place = room.enter()?;
+    let place = permits.enter()?;
     let encoding = Encoding::of(headers)?;
     let until = Instant::now() + BODY_TIME_MAX;
     let length = headers.get(header::CONTENT_LENGTH);
@@ -120,7 +120,7 @@ pub(crate) async fn receive_in(
     if length.is_some_and(|length| length > BODY_BYTES_MAX) {
         return Err(too_long(BODY_BYTES_MAX as u64));
     }
-    let mut memory = vec![room.memory(length.unwrap_or(0))?];
+    let mut memory = vec![permits.memory(length.unwrap_or(0))?];
     let mut bytes = Vec::with_capacity(length.unwrap_or(0));
     let mut granted = length.unwrap_or(0);
     loop {
@@ -137,7 +137,7 @@ pub(crate) async fn receive_in(
         if bytes.len() + piece.len() > granted {
             // A vector grows by doubling: so does what is asked for.
             let more = granted.max(piece.len()).max(64 << 10);
-            memory.push(room.memory(more)?);
+            memory.push(permits.memory(more)?);
             granted += more;
         }
         bytes.extend_from_slice(&piece);

@@ -1,7 +1,7 @@
 //! What a handler has of the server, and the threads it may block.
 
 use super::answer::Answer;
-use super::room::Room;
+use super::permits::Permits;
 use super::work::Work;
 use crate::intake::Failure;
 use crate::state::Shared;
@@ -31,16 +31,16 @@ impl Context {
         }
     }
 
-    /// Runs `work` on a thread that may block, one of those of `room`.
+    /// Runs `work` on a thread that may block, with one of the threads of `permits`.
     ///
     /// # Errors
     /// Those of [`Context::block`].
     pub(crate) async fn block_in<T: Send + 'static>(
         &self,
-        room: &Room,
+        permits: &Permits,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Answer> {
-        let thread = room.thread().await;
+        let thread = permits.thread().await;
         self.block(|| (work(), drop(thread)).0).await
     }
 

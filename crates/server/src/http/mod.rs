@@ -7,7 +7,7 @@
 //! ```text
 //! serve    a connection within its limits of time, header and number
 //!   routes   the path, and who may take it (auth)
-//!   room     a place and memory, those who write apart from those who read
+//!   permits  a place and memory, separate for writers and readers
 //!   body     the bytes of the body
 //!   work     a thread that may block: decoding and the engine, a few at a time
 //! ```
@@ -28,9 +28,9 @@ mod labelled;
 mod metrics;
 mod opentsdb;
 mod otlp;
+mod permits;
 mod prometheus;
 mod read;
-mod room;
 mod serve;
 mod short;
 mod stall;

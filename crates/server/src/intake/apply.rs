@@ -1,6 +1,6 @@
 //! Batches: from waiting samples to outcomes by line.
 
-use super::pass::enter;
+use super::pause::enter;
 use super::report::shown;
 use super::{EngineIntake, Failure, Pending, Place, ToCome};
 use crate::messaging::ADD_EVENT;

@@ -15,13 +15,13 @@
 //! Tested by `tests.rs`.
 
 mod apply;
-mod pass;
+mod pause;
 mod remembered;
 mod report;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pass::InPause;
+pub(crate) use pause::InPause;
 pub(crate) use remembered::Share;
 pub(crate) use report::{Failure, Report};
 

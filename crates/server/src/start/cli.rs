@@ -66,7 +66,7 @@ pub(crate) enum Command {
     /// every checksum.
     Restore(crate::tools::Restore),
     /// Bring everything into blocks and merge them until nothing is to gain.
-    Compact(crate::tools::Compact),
+    Merge(crate::tools::Merge),
     /// Count what a directory holds; damage is not looked for.
     Stats(crate::tools::Stats),
 }

@@ -1,4 +1,4 @@
-//! `latewood check|inspect|stats|compact|backup|restore`: what is done to data beside
+//! `latewood check|inspect|stats|merge|backup|restore`: what is done to data beside
 //! serving it.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
@@ -8,12 +8,12 @@
 
 mod ask;
 mod backup;
-mod compact;
+mod merge;
 mod offsite;
 mod output;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
-pub(crate) use compact::{Compact, compact};
+pub(crate) use merge::{Merge, merge};
 
 use clap::Args;
 use latewood_engine::io::Env;

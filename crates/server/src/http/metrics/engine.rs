@@ -234,26 +234,26 @@ pub(super) fn flush(text: &mut Text, stats: &Stats) {
     );
 }
 
-pub(super) fn compaction(text: &mut Text, stats: &MergeStats) {
+pub(super) fn merges(text: &mut Text, stats: &MergeStats) {
     use Kind::{Counter, Gauge};
-    text.family("compactions_total", Counter, "Merges of blocks.");
+    text.family("merges_total", Counter, "Merges of blocks.");
     text.labelled(&[("kind", "base")], stats.base_merges);
     text.labelled(&[("kind", "late")], stats.late_merges);
     text.labelled(&[("kind", "fold")], stats.folds);
     for (name, help, value) in [
         (
-            "compaction_failures_total",
-            "Compactions that failed.",
+            "merge_failures_total",
+            "Merges that failed.",
             stats.failures,
         ),
         (
-            "compaction_read_bytes_total",
-            "Bytes that compactions read.",
+            "merge_read_bytes_total",
+            "Bytes that merges read.",
             stats.bytes_read,
         ),
         (
-            "compaction_written_bytes_total",
-            "Bytes that compactions wrote.",
+            "merge_written_bytes_total",
+            "Bytes that merges wrote.",
             stats.bytes_written,
         ),
         (
@@ -279,18 +279,18 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
         "Unix time from which on samples are kept; 0 where retention and disk budget dropped none.",
         shared.db.floor() as f64 / 1e3,
     );
-    let room = shared.db.disk_budget_stats();
+    let budget = shared.db.disk_budget_stats();
     text.single(
         "disk_budget_bytes",
         Kind::Gauge,
         "The disk budget; 0 is none.",
-        room.budget_bytes,
+        budget.budget_bytes,
     );
     text.single(
         "disk_used_bytes",
         Kind::Gauge,
         "Bytes of all files.",
-        room.used_bytes,
+        budget.used_bytes,
     );
     stalls(
         text,
@@ -300,7 +300,7 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
             "disk_refused_total",
         ],
         "disk",
-        (room.stalls, room.stalled_ns, room.refused),
+        (budget.stalls, budget.stalled_ns, budget.refused),
     );
 }
 

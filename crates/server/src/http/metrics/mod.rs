@@ -78,7 +78,7 @@ fn report(shared: &Shared, memory: &DbMemory) -> String {
     engine::memory(&mut text, shared, &stats, memory);
     engine::log(&mut text, shared, &stats);
     engine::flush(&mut text, &stats);
-    engine::compaction(&mut text, &shared.db.merge_stats());
+    engine::merges(&mut text, &shared.db.merge_stats());
     engine::disk(&mut text, shared);
     engine::recovery(&mut text, shared);
     engine::stages(&mut text, shared);

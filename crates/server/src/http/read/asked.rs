@@ -8,7 +8,7 @@ use crate::http::auth;
 use crate::http::body::{Received, receive_in};
 use crate::http::context::Context;
 use crate::http::labelled::{self, Named};
-use crate::http::room::Room;
+use crate::http::permits::Permits;
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
@@ -101,7 +101,7 @@ impl Asked {
         &self.context.shared
     }
 
-    pub(super) fn room(&self) -> &Room {
+    pub(super) fn permits(&self) -> &Permits {
         &self.context.work.readers
     }
 
@@ -156,7 +156,7 @@ impl Asked {
     /// Takes memory for names until the answer has gone out.
     fn hold(&mut self, named: &[Named]) -> Result<(), Answer> {
         let each = |one: &Named| size_of::<Named>() + one.labels.len_bytes() + one.series.key.len();
-        let permit = self.room().memory(named.iter().map(each).sum())?;
+        let permit = self.permits().memory(named.iter().map(each).sum())?;
         match &mut self.memory {
             Some(memory) => memory.merge(permit),
             None => self.memory = Some(permit),

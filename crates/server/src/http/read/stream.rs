@@ -49,7 +49,7 @@ pub(super) async fn respond(
     content_type: &'static str,
     pieces: impl Pieces,
 ) -> Result<Response, Answer> {
-    let memory = asked.room().memory(MEMORY_BYTES)?;
+    let memory = asked.permits().memory(MEMORY_BYTES)?;
     let (work, (first, follows)) = next(Maker { asked, pieces }).await?;
     let kind = [(header::CONTENT_TYPE, content_type)];
     if !follows {

@@ -4,10 +4,10 @@
 //! is taken it counts among the memory of readers.
 
 use crate::http::answer::Answer;
+use crate::http::permits;
 use crate::http::read::asked::Asked;
 use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::http::read::walk::{Next, Walk};
-use crate::http::room;
 use crate::observe::reads::add;
 use latewood_wire::prometheus::read::SamplesAnswer;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +59,7 @@ pub(super) fn message(
     let mut answer = SamplesAnswer::new();
     let (mut query, mut samples) = (0, 0);
     // The message and what it is compressed to.
-    let mut memory = asked.room().memory(STEP_BYTES)?;
+    let mut memory = asked.permits().memory(STEP_BYTES)?;
     let mut granted = STEP_BYTES;
     loop {
         if left.load(Ordering::Relaxed) {
@@ -91,7 +91,7 @@ pub(super) fn message(
             )));
         }
         while 2 * answer.len_bytes() > granted {
-            memory.merge(asked.room().memory(STEP_BYTES)?);
+            memory.merge(asked.permits().memory(STEP_BYTES)?);
             granted += STEP_BYTES;
         }
     }
@@ -109,7 +109,7 @@ fn compressed(answer: SamplesAnswer, mut memory: OwnedSemaphorePermit) -> Result
         Answer::new(status, format!("the answer does not compress: {error}"))
     })?;
     bytes.shrink_to_fit();
-    room::shrink(&mut memory, bytes.len());
+    permits::shrink(&mut memory, bytes.len());
     Ok(Message {
         bytes,
         sent: 0,
