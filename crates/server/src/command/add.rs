@@ -33,7 +33,7 @@ pub(crate) const SPEC: Spec = Spec {
     syntax: "key timestamp|* value [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] \
              [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] [ON_DUPLICATE policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
-    summary: "Adds a sample of any age, creating the series where it is missing.",
+    summary: "Adds a sample of any age; creates the series if it does not exist.",
     action: Action::Apply(|call| apply(call, parse_value, LabelValues::Filterable)),
 };
 

@@ -25,7 +25,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::ONE,
         group: "keyspace",
         syntax: "key index",
-        summary: "Refused: there is no other database to move a series to.",
+        summary: "Not supported: there is only one database.",
         action: Action::Apply(move_key),
     },
     Spec {

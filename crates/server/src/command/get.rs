@@ -15,7 +15,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::ONE,
     group: "timeseries",
     syntax: "key [LATEST]",
-    summary: "Gives the newest sample of a series.",
+    summary: "Returns the newest sample of a series.",
     action: Action::Apply(apply),
 };
 

@@ -28,7 +28,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "[section ...]",
-    summary: "Gives the server's figures.",
+    summary: "Returns statistics of the server.",
     action: Action::Apply(apply),
 }];
 

@@ -23,7 +23,7 @@ const SETTLE: Spec = Spec {
     keys: Keys::NONE,
     group: "latewood",
     syntax: "",
-    summary: "Merges late samples into the chunks in memory and waits for it.",
+    summary: "Settles late samples into the chunks in memory and waits for it.",
     action: Action::Apply(settle),
 };
 
@@ -31,7 +31,7 @@ const BACKUP: Spec = Spec {
     name: "backup",
     arity: 3,
     syntax: "path",
-    summary: "Begins to copy the database into an empty folder.",
+    summary: "Starts a backup into an empty folder.",
     action: Action::Apply(backup),
     ..SETTLE
 };
@@ -43,7 +43,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "latewood",
     syntax: "BACKUP|SETTLE|COMPACT|ADD|CREATE|ALTER|RANGE|HELP",
-    summary: "What only Latewood has.",
+    summary: "Commands that only Latewood has.",
     action: Action::Container(&[
         BACKUP,
         SETTLE,

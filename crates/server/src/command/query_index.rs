@@ -16,7 +16,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::NONE,
     group: "timeseries",
     syntax: "expression ...",
-    summary: "Gives the keys of the series that pass a filter.",
+    summary: "Returns the keys of the series that match a filter.",
     action: Action::Apply(apply),
 };
 

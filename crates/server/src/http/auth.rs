@@ -56,7 +56,7 @@ pub(crate) fn user(
                 StatusCode::UNAUTHORIZED,
                 match given {
                     Some(_) => "wrong user name or password",
-                    None => "a user name and a password are needed",
+                    None => "user name and password are required",
                 },
             ))
         }

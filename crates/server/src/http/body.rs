@@ -74,7 +74,7 @@ impl Encoding {
             b"snappy" => Ok(Self::Snappy),
             _ => Err(Answer::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "Content-Encoding may be gzip, zstd, snappy or identity",
+                "Content-Encoding must be gzip, zstd, snappy or identity",
             )),
         }
     }
@@ -186,7 +186,7 @@ impl Received {
     pub(crate) fn unpacked(&self) -> Result<Vec<u8>, Answer> {
         if self.encoding == Encoding::Snappy {
             if self.bytes.starts_with(SNAPPY_FRAMES) {
-                let text = "the body is snappy in frames: one block without a frame is expected";
+                let text = "framed snappy is not supported: expected the block format";
                 return Err(Answer::bad(text));
             }
             let length = snap::raw::decompress_len(&self.bytes).map_err(not_inflated)?;
@@ -257,7 +257,7 @@ pub(super) fn cut_short(error: &axum::Error) -> Answer {
     while let Some(behind) = cause.source() {
         cause = behind;
     }
-    Answer::bad(format!("the body ends early: {cause}"))
+    Answer::bad(format!("the body is incomplete: {cause}"))
 }
 
 /// Memory for what a body holds, to be kept until it is done with.
@@ -267,8 +267,7 @@ pub(super) fn cut_short(error: &axum::Error) -> Answer {
 pub(crate) fn decoded(context: &Context, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
     if bytes > DECODED_BYTES_MAX {
         let text = format!(
-            "what the body holds takes more than {DECODED_BYTES_MAX} bytes of memory: send less \
-             at a time"
+            "the decoded body takes more than {DECODED_BYTES_MAX} bytes of memory: send smaller requests"
         );
         return Err(Answer::new(StatusCode::PAYLOAD_TOO_LARGE, text));
     }
@@ -276,15 +275,18 @@ pub(crate) fn decoded(context: &Context, bytes: usize) -> Result<OwnedSemaphoreP
 }
 
 pub(super) fn too_slow(time_max: Duration) -> Answer {
-    let text = format!("the body took more than {} seconds", time_max.as_secs());
+    let text = format!(
+        "the body did not arrive within {} seconds",
+        time_max.as_secs()
+    );
     Answer::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
 pub(super) fn too_long(bytes_max: u64) -> Answer {
-    let text = format!("the body holds more than {bytes_max} bytes");
+    let text = format!("the body is longer than {bytes_max} bytes");
     Answer::new(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
 fn not_inflated(error: impl std::fmt::Display) -> Answer {
-    Answer::bad(format!("the body does not uncompress: {error}"))
+    Answer::bad(format!("cannot decompress the body: {error}"))
 }

@@ -23,7 +23,7 @@ impl Context {
     /// 503 while it is being loaded, or CLIENT PAUSE holds such requests up.
     pub(crate) fn ready(&self, writes: bool) -> Result<(), Answer> {
         if self.shared.db.is_loading() {
-            return Err(Answer::busy("the data is being loaded"));
+            return Err(Answer::busy("the database is loading"));
         }
         match self.shared.pause.holds(writes) {
             Some(_) => Err(Answer::busy(Failure::Paused.to_string())),
@@ -54,9 +54,9 @@ impl Context {
     ) -> Result<T, Answer> {
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|_| {
-            tracing::error!("a request over HTTP panicked");
+            tracing::error!("an HTTP request panicked");
             let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
-            Answer::new(status, "the server made a mistake")
+            Answer::new(status, "internal server error")
         })
     }
 }

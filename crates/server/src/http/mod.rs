@@ -130,13 +130,11 @@ async fn nothing_there(uri: Uri) -> Answer {
     let path = shown(&uri);
     let text = match path.starts_with("/api/v1/query") {
         true => {
-            "PromQL is not there: samples are at /api/v1/export, and a Prometheus server evaluates \
-             it through remote read at /api/v1/read"
+            "PromQL is not supported: read samples at /api/v1/export, or evaluate PromQL in a Prometheus server through remote read at /api/v1/read"
                 .to_owned()
         }
         false => format!(
-            "there is nothing at {path}; /metrics, /api/v1/series and /api/v1/export are, among \
-             others"
+            "no such path: {path}; see /metrics, /api/v1/series and /api/v1/export"
         ),
     };
     Answer::new(StatusCode::NOT_FOUND, text)

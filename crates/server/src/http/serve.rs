@@ -66,7 +66,7 @@ pub(super) async fn serve(
         .await
         .is_err()
     {
-        tracing::warn!("some requests over HTTP were not finished");
+        tracing::warn!("some HTTP requests were not finished");
     }
     Ok(())
 }

@@ -162,7 +162,7 @@ impl Channels {
             self.cut_off.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 peer = client.peer,
-                "closed a subscriber that does not read what it subscribed to"
+                "closed a subscriber that does not read its messages"
             );
             self.mailboxes
                 .send(client.event_loop, Message::Close(client.id));

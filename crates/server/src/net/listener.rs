@@ -62,7 +62,7 @@ pub(crate) fn bind(settings: &Settings) -> Result<Vec<Listener>, String> {
         listeners.push(Listener::Unix(listener, path.clone()));
     }
     if listeners.is_empty() {
-        return Err("there is no address to listen on".to_owned());
+        return Err("no address to listen on".to_owned());
     }
     Ok(listeners)
 }

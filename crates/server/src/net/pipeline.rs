@@ -277,6 +277,6 @@ fn refuse(client: &mut Client, error: ProtocolError) {
         );
         return;
     }
-    tracing::debug!(peer, %error, "closed a connection that broke the protocol");
+    tracing::debug!(peer, %error, "closed a connection after a protocol error");
     Reply::new(&mut client.output, client.session.protocol).error(error.to_string());
 }

@@ -30,7 +30,7 @@ that --config names, there under its name without the dashes:
 A flag wins over the environment, the environment over the file, the file over
 the default. An unknown name in the file is an error.";
 
-/// A time-series database that does not mind late samples.
+/// A time-series database for late samples.
 ///
 /// Latewood speaks the Redis protocol and the TS.* commands of RedisTimeSeries.
 /// Samples may arrive in any order and of any age, and what was acknowledged
@@ -48,10 +48,10 @@ pub(crate) enum Command {
     /// Run the database server until SIGTERM, SIGINT or SHUTDOWN.
     #[command(after_help = PRECEDENCE)]
     Serve(Box<Given>),
-    /// Bring series into a running Latewood.
+    /// Import series into a running server.
     #[command(subcommand)]
     Import(latewood_migrate::Import),
-    /// Take series out of a running server.
+    /// Export series from a running server.
     #[command(subcommand)]
     Export(latewood_migrate::Export),
     /// Read every byte of a directory and say what is damaged; exit status 0

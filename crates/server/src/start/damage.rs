@@ -22,7 +22,7 @@ pub(crate) fn tell(recovery: &RecoverySummary) {
     for path in &recovery.log.set_aside {
         tracing::warn!(
             file = %path.display(),
-            "a log segment has no readable header and nothing says that it held anything durable; it is out of use and kept"
+            "a log segment has no readable header and is not known to hold durable data; it is set aside and kept"
         );
     }
     for path in &recovery.log.damaged_copies {

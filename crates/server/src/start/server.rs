@@ -167,7 +167,7 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
             file::parse(text.as_bytes(), "user", &command::CATALOGUE).map(Some)
         }
         Some(_) if !settings.users.is_empty() => {
-            Err("aclfile and user: give users in one of them, not in both".to_owned())
+            Err("aclfile and user: only one of them may be given".to_owned())
         }
         Some(path) => file::load(path, &command::CATALOGUE).map(Some),
     }
@@ -208,7 +208,7 @@ fn open(
         on_created: Some(KeyHook::new(move |key| creating.came_along(key))),
         on_not_compacted: Some(KeyHook::new(|key| {
             let key = shown_key(key);
-            tracing::warn!(%key, "no compaction made: its key is taken or over a limit");
+            tracing::warn!(%key, "compaction rule not created: its key exists or is over a limit");
         })),
         ..Options::default()
     };
@@ -338,7 +338,7 @@ fn describe(recovery: &RecoverySummary) -> String {
 fn wait(receiver: &Receiver<Stop>) -> Stop {
     receiver
         .recv()
-        .unwrap_or_else(|_| Stop::Crashed("every thread is gone".to_owned()))
+        .unwrap_or_else(|_| Stop::Crashed("all threads have ended".to_owned()))
 }
 
 fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), String> {
@@ -357,7 +357,7 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
         }
     }
     if let Some(what) = crashed {
-        return Err(format!("{what}; what was acknowledged is in the log"));
+        return Err(format!("{what}; acknowledged writes are in the log"));
     }
     let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
     if let Some(db) = shared.db.into_opened() {

@@ -315,7 +315,7 @@ fn what_an_export_cannot_do_is_told() {
         ),
         (
             "match[]=a&aggregation=avg",
-            "aggregation and step come together",
+            "aggregation and step must be given together",
         ),
         (
             "match[]=a&aggregation=median&step=1m",
@@ -330,7 +330,7 @@ fn what_an_export_cannot_do_is_told() {
             "match[]=bad&format=csv",
             "a label __value__, which is the name of a column",
         ),
-        ("match[]=a&start=3&end=2", "end lies before start"),
+        ("match[]=a&start=3&end=2", "end is before start"),
     ] {
         let answer = http.get(&format!("/api/v1/export?{parameters}"));
         assert_eq!(answer.status, 400, "{parameters}");

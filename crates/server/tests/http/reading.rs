@@ -160,7 +160,7 @@ fn mistakes_are_told_in_the_envelope() {
         ),
         (
             "/api/v1/series?match[]=up&start=2&end=1",
-            "end lies before start",
+            "end is before start",
         ),
         (
             "/api/v1/series?match[]=up&start=2&start=1",

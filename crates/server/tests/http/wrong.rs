@@ -38,7 +38,7 @@ fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
     assert_eq!(said(&answer), "/write does not take GET");
     let answer = http.get("/api/v1/label/%ff/values");
     assert_eq!(answer.status, 400);
-    assert_eq!(said(&answer), "the name of the label is no UTF-8");
+    assert_eq!(said(&answer), "the label name is not UTF-8");
 }
 
 #[test]

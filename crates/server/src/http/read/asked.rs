@@ -75,7 +75,7 @@ impl Asked {
             let command = endpoint.command();
             log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), &user.name);
             let command = command.to_ascii_uppercase();
-            let text = format!("the user may not run {command}, which this needs");
+            let text = format!("permission to run {command} is required");
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
         context.ready(false)?;
@@ -142,7 +142,7 @@ impl Asked {
                 if let Some(refused) = found.iter().find(|series| !may_read(&series.key)) {
                     let log = &self.context.shared.runtime.users.log;
                     log.note_sender(HTTP, Some(Denied::Key), &refused.key, &self.user.name);
-                    let text = "the user may not read all of the series that match";
+                    let text = "no permission to read all matching series";
                     return Err(Answer::new(StatusCode::FORBIDDEN, text));
                 }
             }

@@ -39,7 +39,7 @@ impl Parameters {
             let kind = headers.get(header::CONTENT_TYPE);
             let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
             if !kind.starts_with("application/x-www-form-urlencoded") {
-                let text = "a body holds parameters as application/x-www-form-urlencoded";
+                let text = "parameters in a body must be application/x-www-form-urlencoded";
                 return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
             }
             let body = received.unpacked()?;
@@ -68,7 +68,7 @@ impl Parameters {
         match self.0.iter().find(|(name, _)| !known.contains(&&**name)) {
             None => Ok(()),
             Some((name, _)) => Err(Answer::bad(format!(
-                "there is no parameter {name:?}; there are {}",
+                "unknown parameter {name:?}; expected one of {}",
                 known.join(", ")
             ))),
         }
@@ -111,10 +111,10 @@ impl Parameters {
         match selectors.is_empty() {
             false => Ok(selectors),
             true if self.all("match").next().is_some() => {
-                Err(Answer::bad("the parameter is called match[], not match"))
+                Err(Answer::bad("the parameter match must be written match[]"))
             }
             true => Err(Answer::bad(
-                "no match[] parameter: it says which series, as match[]=up{job=\"a\"}",
+                "missing parameter match[], such as match[]=up{job=\"a\"}",
             )),
         }
     }
@@ -136,7 +136,7 @@ impl Parameters {
             to_ms: end.unwrap_or(i64::MAX),
         };
         if span.to_ms < span.from_ms {
-            return Err(Answer::bad("end lies before start"));
+            return Err(Answer::bad("end is before start"));
         }
         Ok(start.or(end).map(|_| span))
     }

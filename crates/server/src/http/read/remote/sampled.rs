@@ -87,7 +87,7 @@ pub(super) fn message(
         if samples > SAMPLES_MAX || answer.len_bytes() > MESSAGE_BYTES_MAX {
             return Err(Answer::bad(format!(
                 "the answer is more than {SAMPLES_MAX} samples or {MESSAGE_BYTES_MAX} bytes: \
-                 ask for a shorter span or fewer series, or accept STREAMED_XOR_CHUNKS"
+                 request a shorter time range or fewer series, or accept STREAMED_XOR_CHUNKS"
             )));
         }
         while 2 * answer.len_bytes() > granted {
@@ -106,7 +106,7 @@ fn compressed(answer: SamplesAnswer, mut memory: OwnedSemaphorePermit) -> Result
     let compressed = snap::raw::Encoder::new().compress_vec(&answer.finish());
     let mut bytes = compressed.map_err(|error| {
         let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
-        Answer::new(status, format!("the answer does not compress: {error}"))
+        Answer::new(status, format!("cannot compress the answer: {error}"))
     })?;
     bytes.shrink_to_fit();
     permits::shrink(&mut memory, bytes.len());
