@@ -1,5 +1,5 @@
 //! `CLUSTER INFO|MYID|NODES|SHARDS|SLOTS|KEYSLOT key|HELP`
-//! of a server that is alone.
+//! of a single server.
 //!
 //! It answers as one node that owns every slot, so that the cluster clients of
 //! redis-py and go-redis, which ask before anything else, work as they are.

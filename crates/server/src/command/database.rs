@@ -1,4 +1,4 @@
-//! Databases by number, of which there is one: `SELECT 0`, `MOVE key 0`,
+//! Databases by number; there is only database 0: `SELECT 0`, `MOVE key 0`,
 //! `SWAPDB 0 0`.
 
 use super::call::{Call, Outcome};

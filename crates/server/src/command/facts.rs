@@ -1,5 +1,5 @@
-//! What COMMAND DOCS says beside the registry: since when a command is there,
-//! and what it costs.
+//! What COMMAND DOCS has beside the registry: the version that introduced a command
+//! and its complexity.
 //!
 //! Versions are those of Redis, of RedisTimeSeries, or, for its own commands,
 //! of Latewood. A test fails for a command without a row.

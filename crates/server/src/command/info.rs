@@ -1,4 +1,4 @@
-//! `INFO [section...]`: figures for people and monitoring, `name:value` lines
+//! `INFO [section...]`: statistics, `name:value` lines
 //! under `# Section` titles.
 //!
 //! Fields that Redis has too have its names and meanings, as far as they mean

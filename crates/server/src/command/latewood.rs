@@ -1,8 +1,8 @@
-//! `LATEWOOD subcommand`: what no other server has.
+//! `LATEWOOD subcommand`: commands that only Latewood has.
 //!
-//! BACKUP copies the database into a folder while it is served: the reply is
-//! that it has begun, INFO latewood says how it went.
-//! SETTLE merges late samples into the chunks in memory and waits for it; COMPACT is
+//! BACKUP copies the database into a folder while it is served: it replies at
+//! once, INFO latewood shows the outcome.
+//! SETTLE settles late samples into the chunks in memory and waits for it; MERGE is
 //! in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::call::{Call, Outcome};
@@ -88,8 +88,8 @@ fn help(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Refuses a folder that is none for backups of the data in `dir`: one inside
-/// of it, but for that which an upload takes it from.
+/// Refuses a folder inside `dir` for a backup of the data in `dir`, except the one
+/// that uploads read from.
 ///
 /// # Errors
 /// Says where it lies.

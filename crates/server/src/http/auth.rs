@@ -1,5 +1,5 @@
-//! Who sends a request: the users of the Redis side, by any of the ways that
-//! senders know.
+//! Authentication of a request: the users of the Redis side, by any of the methods
+//! that senders use.
 //!
 //! `Authorization: Basic` with name and password; `Bearer` or `Token` with
 //! `name:password`, or with the password of the user `default` alone; and the

@@ -62,7 +62,7 @@ impl Encoding {
     /// What the headers say.
     ///
     /// # Errors
-    /// 415 where it is none of these.
+    /// 415 for any other.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Answer> {
         let Some(value) = headers.get(header::CONTENT_ENCODING) else {
             return Ok(Self::Identity);

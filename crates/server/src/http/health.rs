@@ -43,7 +43,7 @@ pub(super) async fn health(State(context): State<Context>) -> Response {
     (status, json_text(&body)).into_response()
 }
 
-/// `/`: for whoever looks what answers here.
+/// `/`: what this server is.
 pub(super) async fn home() -> String {
     format!(
         "Latewood {VERSION}, a time-series database.\n\n\

@@ -142,7 +142,7 @@ async fn nothing_there(uri: Uri) -> Answer {
 
 /// Which methods are taken says the header `Allow`.
 async fn not_taken(method: Method, uri: Uri) -> Answer {
-    let text = format!("{} does not take {method}", shown(&uri));
+    let text = format!("{} does not support {method}", shown(&uri));
     Answer::new(StatusCode::METHOD_NOT_ALLOWED, text)
 }
 

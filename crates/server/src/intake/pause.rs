@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 pub(crate) enum InPause {
     /// It waits, and its samples with it.
     Wait,
-    /// It is told to come again.
+    /// It is refused and may retry.
     Refuse,
 }
 

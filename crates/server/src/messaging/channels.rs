@@ -6,8 +6,7 @@
 //! counted: a subscriber that does not read is closed once it is owed more than
 //! the limit, so a message never waits for a reader and memory stays bounded.
 //!
-//! MONITOR is a subscription like others, to a kind of which there is one
-//! channel without a name.
+//! MONITOR is a subscription to a kind with a single channel without a name.
 
 use super::kind::Kind;
 use super::limit::BufferLimit;

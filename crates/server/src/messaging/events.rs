@@ -15,7 +15,7 @@ use super::listeners::{Listener, Listeners};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Everyone who wants to know of changes.
+/// The subscribers and listeners of changes.
 #[derive(Default)]
 pub(crate) struct Events {
     /// The letters of `notify-keyspace-events` below, the number of listeners above

@@ -1,6 +1,6 @@
-//! Who waits for a change of which key: WATCH and blocked readers.
+//! Listeners for changes of a key: WATCH and blocked readers.
 //!
-//! A listener is told once; it is told again after it has taken the news with
+//! A listener is notified once, and again after it has taken the news with
 //! [`Listener::take`]. So a reader that is slow to look is woken once, however
 //! many samples arrive meanwhile.
 
@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Somebody who waits for changes of one or more keys.
+/// A listener for changes of one or more keys.
 #[derive(Debug)]
 pub(crate) struct Listener {
     changed: AtomicBool,

@@ -131,7 +131,7 @@ impl Acceptor {
     }
 }
 
-/// What a new connection is told instead of being served.
+/// The reply to a connection that is refused.
 fn refusal(runtime: &Runtime, is_full: bool, is_local: bool) -> Option<&'static [u8]> {
     let is_open = is_local || !runtime.users.default_has_no_password();
     if is_full {

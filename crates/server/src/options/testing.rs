@@ -29,7 +29,7 @@ pub(crate) fn users() -> Users {
     Users::new(&CATALOGUE)
 }
 
-/// A server's state over a new disk; nobody hears its events.
+/// A server's state over a new disk; without event loops.
 pub(crate) fn shared() -> Arc<Shared> {
     shared_on(&SimDisk::new(), Mailboxes::default())
 }

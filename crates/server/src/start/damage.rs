@@ -1,4 +1,4 @@
-//! What the start found damaged, for people: one line of the log each.
+//! Reports what the start found damaged, one line of the log each.
 
 use latewood_engine::{LogHole, LostBlock, RecoverySummary, shown_key};
 

@@ -38,15 +38,15 @@ pub(crate) struct Shared {
     pub(crate) protocols: Protocols,
     /// Connections of the Redis port.
     pub(crate) clients: ClientList,
-    /// Who wants to know what happens to keys.
+    /// Channels, and listeners for changes of keys.
     pub(crate) events: Arc<Events>,
-    /// What keeps EXEC to itself.
+    /// Excludes other commands while EXEC runs.
     pub(crate) exec_lock: ExecLock,
     /// CLIENT PAUSE.
     pub(crate) pause: Pause,
     /// Backups and other work on a thread of its own.
     pub(crate) jobs: Jobs,
-    /// The begin and the end of the process.
+    /// Start and end of the process.
     pub(crate) lifetime: Lifetime,
 }
 

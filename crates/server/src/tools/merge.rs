@@ -16,7 +16,7 @@ pub(crate) struct Merge {
 }
 
 /// Runs `latewood merge`: everything goes from the log into blocks, and
-/// blocks are merged until there is nothing left to gain. 0, or 2 with the
+/// blocks are merged as far as useful. 0, or 2 with the
 /// reason. Damaged data is refused: nothing is made new over a loss.
 pub(crate) fn merge(options: &Merge) -> ExitCode {
     match merge_all(&options.dir) {

@@ -2,8 +2,8 @@
 //! serving it.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
-//! around it and the exit status. Standard output has the answer, standard
-//! error the reason why there is none. Tested by `tests/tools.rs` on the
+//! around it and the exit status. Results go to standard output, errors to
+//! standard error. Tested by `tests/tools.rs` on the
 //! built binary.
 
 mod ask;

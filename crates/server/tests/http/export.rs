@@ -308,10 +308,10 @@ fn what_an_export_cannot_do_is_told() {
     server.client().ask("TS.CREATE bad LABELS __value__ x");
     let mut http = Http::to(server.http());
     for (parameters, wanted) in [
-        ("", "no match[] parameter"),
+        ("", "missing parameter match[]"),
         (
             "match[]=a&format=parquet",
-            "no format \"parquet\"; there are json, csv and arrow",
+            "unknown format \"parquet\"; expected json, csv or arrow",
         ),
         (
             "match[]=a&aggregation=avg",
@@ -319,12 +319,12 @@ fn what_an_export_cannot_do_is_told() {
         ),
         (
             "match[]=a&aggregation=median&step=1m",
-            "no aggregation \"median\"; there are avg, sum",
+            "unknown aggregation \"median\"; expected one of avg, sum",
         ),
         ("match[]=a&aggregation=avg&step=0", "step is not a duration"),
         (
             "match[]=a&agregation=avg",
-            "no parameter \"agregation\"; there are match[], start",
+            "unknown parameter \"agregation\"; expected one of match[], start",
         ),
         (
             "match[]=bad&format=csv",

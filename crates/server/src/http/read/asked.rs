@@ -1,4 +1,4 @@
-//! A request to read: who asks, for what, and what may be read.
+//! A read request: its user, its parameters, and what the user may read.
 
 use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
