@@ -1,5 +1,5 @@
-//! The ACL categories by name and bit. Which of them a command is in is said
-//! where commands are (`command/catalogue.rs`).
+//! The ACL categories by name and bit. `command/catalogue.rs` assigns them to
+//! commands.
 
 /// A set of categories: bit `i` is `NAMES[i]`.
 pub(crate) type Categories = u32;

@@ -1,7 +1,7 @@
-//! What stands against a command, in Redis' words.
+//! Why a command is denied, in the words of Redis.
 
-/// The first thing that is not allowed. In this order a later one is nearer to
-/// being allowed; of several selectors the nearest is told.
+/// The first thing that is not allowed. Variants are ordered: a later one is nearer
+/// to being allowed. Of several selectors the nearest is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Denied {
     /// The command.
@@ -60,7 +60,7 @@ impl Refusal {
         )
     }
 
-    /// The answer of ACL DRYRUN, which is no error.
+    /// The answer of ACL DRYRUN, which is not an error.
     pub(crate) fn dry_run_text(&self, user: &[u8]) -> String {
         let user = String::from_utf8_lossy(user);
         let object = String::from_utf8_lossy(&self.object);

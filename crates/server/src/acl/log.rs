@@ -1,4 +1,4 @@
-//! ACL LOG: who was refused what.
+//! ACL LOG: refused commands, keys, channels and logins.
 //!
 //! The newest entries come first. A refusal like one of the last minute is
 //! counted there instead of taking a line of its own. Names are cut to a bounded

@@ -1,4 +1,4 @@
-//! Users and what each may do.
+//! Manages users and their permissions.
 //!
 //! A [`User`] has passwords and selectors; a [`Selector`](selector::Selector)
 //! compiles rules into a set of command numbers, patterns of keys and patterns

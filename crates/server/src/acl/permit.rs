@@ -1,4 +1,4 @@
-//! A session's share of the permissions: who it is, and what follows from it.
+//! The permissions of one session: its user, as the session last saw it.
 
 use super::user::User;
 use super::users::Users;

@@ -6,7 +6,7 @@
 //! earlier one; `+@all` and `-@all` replace everything.
 //!
 //! A property test compares the compiled form with an evaluator that walks
-//! the rules (`acl/tests.rs`).
+//! the rules (`command/acl/tests.rs`).
 
 use super::catalogue::{Catalogue, Commands};
 use super::category;
@@ -88,7 +88,7 @@ impl Selector {
     /// Applies one rule.
     ///
     /// # Errors
-    /// Why it is none; nothing is changed then.
+    /// Why it is invalid; nothing changes then.
     pub(crate) fn apply(&mut self, catalogue: &Catalogue, rule: &[u8]) -> Result<(), Reason> {
         let lower = rule.to_ascii_lowercase();
         match lower.as_slice() {

@@ -67,7 +67,7 @@ impl User {
     /// The user after `rules`, in their order.
     ///
     /// # Errors
-    /// The first rule that is none.
+    /// The first invalid rule.
     pub(crate) fn with(&self, rules: &[Vec<u8>]) -> Result<Self, BadRule> {
         let mut user = self.clone();
         for rule in rules {

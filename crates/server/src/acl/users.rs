@@ -98,7 +98,7 @@ impl Users {
     /// Makes a user or changes it by `rules`, all or none.
     ///
     /// # Errors
-    /// The first rule that is none.
+    /// The first invalid rule.
     pub(crate) fn set(&self, name: &[u8], rules: &[Vec<u8>]) -> Result<(), BadRule> {
         let mut by_name = self.by_name.write();
         let user = match by_name.get(name) {

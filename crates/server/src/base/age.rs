@@ -1,4 +1,4 @@
-//! How long samples are kept, as people write it: `90d`, `12h`, `30m`, `10s`,
+//! Lengths of time in text: `90d`, `12h`, `30m`, `10s`,
 //! `500ms`; a bare number is milliseconds.
 
 use std::str::FromStr;

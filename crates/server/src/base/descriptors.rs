@@ -1,9 +1,9 @@
-//! File descriptors: how many sockets may take, so that the database has some left.
+//! File descriptors: sockets leave a reserve for the files of the database.
 //!
 //! A log segment or a block that cannot be opened stops writes or flushes for all,
-//! a connection that is turned away concerns its peer alone. The system gives the
-//! lowest number that is free: a socket that got one of the last says that there
-//! are too many, of whatever protocol. Tested by `tests/resp/limits.rs`.
+//! a refused connection affects its peer only. The system assigns the lowest free
+//! number, so a socket with one of the last numbers means that there are too many,
+//! of any protocol. Tested by `tests/resp/limits.rs`.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::os::fd::{AsRawFd, RawFd};

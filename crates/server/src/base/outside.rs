@@ -1,5 +1,5 @@
-//! Copies of a database stay outside of its directory: there the disk budget
-//! would not count them, and who loses the one loses the other.
+//! Copies of a database must be outside of its directory: the disk budget does
+//! not count them, and losing the directory would lose the copy.
 
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,8 @@
-//! Commands of Redis that are not here.
+//! Commands of Redis that are not supported.
 //!
-//! They are answered like any unknown command, because clients find out what a
-//! server can by that answer, with the reason added. Rules of users may name
-//! them, so that a user written for Redis is taken as it is.
+//! They are answered like unknown commands, with the reason added, because clients
+//! detect features by that answer. ACL rules may name them, so that rules written
+//! for Redis are accepted.
 
 /// Names by length of use: other data types, scripts, replication, modules.
 const NAMES: &[&str] = &[

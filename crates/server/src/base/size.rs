@@ -1,7 +1,7 @@
-//! Bytes as people and Redis write them: `512mb`, `1GiB`, `1048576`.
+//! Numbers of bytes in text: `512mb`, `1GiB`, `1048576`.
 //!
 //! As in Redis `k`, `m` and `g` are powers of ten, `kb`, `mb` and `gb` powers
-//! of 1024; `KiB`, `MiB`, `GiB` and `TiB` are there for those who mind.
+//! of 1024; `KiB`, `MiB`, `GiB` and `TiB` are accepted too.
 
 use std::str::FromStr;
 
@@ -39,7 +39,7 @@ impl FromStr for Size {
         bytes
             .and_then(|(number, (_, factor))| number.checked_mul(*factor))
             .map(Self)
-            .ok_or_else(|| format!("{text:?} is not a number of bytes: argument must be a memory value such as 512mb"))
+            .ok_or_else(|| format!("{text:?}: argument must be a memory value such as 512mb"))
     }
 }
 

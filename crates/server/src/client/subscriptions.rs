@@ -1,8 +1,8 @@
 //! What one connection subscribes to.
 //!
-//! The table of `messaging/channels.rs` says the same for all connections; a message is
-//! delivered only while it stands here too, so that none comes behind the reply
-//! to UNSUBSCRIBE.
+//! The table of `messaging/channels.rs` holds the same for all connections; a message
+//! is delivered only while the subscription is here too, so that none follows the
+//! reply to UNSUBSCRIBE.
 
 use super::session::Session;
 use crate::clients::Flag;

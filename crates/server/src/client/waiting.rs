@@ -1,8 +1,8 @@
 //! A connection that waits: for samples (TS.READ BLOCK) or for the end of a
 //! pause. Its next commands wait behind it, unread.
 //!
-//! Of all who may end a wait for samples (news, the time, CLIENT UNBLOCK) the
-//! one that claims it in the connection's figures does; the others are late.
+//! A change, the deadline and CLIENT UNBLOCK may end a wait for samples: the first
+//! to claim it in the connection's figures does.
 
 use super::session::Session;
 use crate::clients::Flag;

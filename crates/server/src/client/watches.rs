@@ -16,8 +16,8 @@ pub(crate) struct Watches {
 }
 
 impl Session {
-    /// Watches `key` from now on; one whose time has come already as one that
-    /// is not there.
+    /// Watches `key` from now on; an expired one counts as
+    /// missing.
     pub(crate) fn watch(&mut self, shared: &Shared, key: &[u8]) {
         expire(shared, key);
         let watches = self.watches.get_or_insert_with(|| {

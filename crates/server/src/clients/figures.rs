@@ -1,4 +1,4 @@
-//! The figures of one connection.
+//! The figures of one connection, as CLIENT LIST shows them.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicUsize, Ordering};

@@ -1,5 +1,5 @@
-//! What other connections may know of a connection: CLIENT LIST, CLIENT KILL,
-//! publishers.
+//! What other connections see of a connection: CLIENT LIST, CLIENT KILL and
+//! publishers use it.
 //!
 //! Names change rarely and are locked; figures are atomics that the
 //! connection's own loop sets once per round, so that describing 10,000

@@ -41,7 +41,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "subcommand [argument ...]",
-    summary: "Users and what each may do.",
+    summary: "Manages users and their permissions.",
     action: Action::Container(&[
         Spec {
             name: "cat",
@@ -63,7 +63,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "dryrun",
             arity: -4,
             syntax: "username command [argument ...]",
-            summary: "Says whether a user may run a command, without running it.",
+            summary: "Checks whether a user may run a command, without running it.",
             action: Action::Apply(dry_run),
             ..SUB
         },
@@ -71,7 +71,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "genpass",
             arity: -2,
             syntax: "[bits]",
-            summary: "Makes a random password.",
+            summary: "Generates a random password.",
             action: Action::Apply(generate_password),
             ..HARMLESS
         },
@@ -91,7 +91,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "load",
-            summary: "Reads all users from the ACL file; a wrong line changes nothing.",
+            summary: "Loads all users from the ACL file; an invalid line changes nothing.",
             action: Action::Apply(load),
             ..SUB
         },
@@ -99,7 +99,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "log",
             arity: -2,
             syntax: "[count|RESET]",
-            summary: "Shows who was refused what, or forgets it.",
+            summary: "Shows refused commands and logins, or clears the list.",
             action: Action::Apply(reports::log),
             ..SUB
         },
@@ -113,7 +113,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "setuser",
             arity: -3,
             syntax: "username [rule ...]",
-            summary: "Makes a user or changes it, by all rules or by none.",
+            summary: "Creates or changes a user; all rules are applied or none.",
             action: Action::Apply(set_user),
             ..SUB
         },
@@ -125,7 +125,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "whoami",
-            summary: "Gives the name of the connection's user.",
+            summary: "Returns the name of the connection's user.",
             action: Action::Apply(who_am_i),
             ..HARMLESS
         },
@@ -224,9 +224,8 @@ fn generate_password(call: &mut Call<'_>) -> Outcome {
             "ERR ACL GENPASS argument must be the number of bits for the output password, a \
              positive number up to 4096",
         ))?;
-    let password = password::generate(bits).map_err(|error| {
-        Fault::Line(format!("ERR the system gives no random numbers: {error}").into())
-    })?;
+    let password = password::generate(bits)
+        .map_err(|error| Fault::Line(format!("ERR cannot read random numbers: {error}").into()))?;
     call.reply().bulk(password);
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! `TS.ADD key timestamp|* value CREATE-OPTS [ON_DUPLICATE policy]` adds one
-//! sample and creates the series where it is missing. Reply: the timestamp.
+//! sample and creates the series if it is missing. Reply: the timestamp.
 //!
 //! Nearly all of these commands never come here: `net/group.rs` takes the
 //! plain ones off the wire and applies them many at a time. The result is the
 //! same; a test compares the two on random pipelines.
 //!
 //! The value is checked before the timestamp. CREATE-OPTS are refused only when
-//! the series is missing and ON_DUPLICATE only when it is there, as in
-//! RedisTimeSeries. The series may come or go between that look and the append,
-//! which is told of both: one that came gets the sample under ON_DUPLICATE, and
-//! for one that went there is another look.
+//! the series is missing and ON_DUPLICATE only when it exists, as in
+//! RedisTimeSeries. The series may be created or removed between that check and
+//! the append, which is given both cases: a created one gets the sample under
+//! ON_DUPLICATE, for a removed one the check is repeated.
 
 use super::call::{Call, Outcome};
 use super::fault::{Fault, refusal_text};
@@ -33,7 +33,7 @@ pub(crate) const SPEC: Spec = Spec {
     syntax: "key timestamp|* value [RETENTION ms] [ENCODING COMPRESSED|UNCOMPRESSED] \
              [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] [ON_DUPLICATE policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
-    summary: "Adds a sample of any age, creating the series where it is missing.",
+    summary: "Adds a sample of any age; creates the series if it does not exist.",
     action: Action::Apply(|call| apply(call, parse_value, LabelValues::Filterable)),
 };
 

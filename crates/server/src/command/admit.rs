@@ -1,5 +1,5 @@
-//! What stands between a command that was found and its running: the checks
-//! that all commands have in common, a pause, a transaction that queues.
+//! Admission of a command: the checks that all commands have in common, CLIENT
+//! PAUSE, and queueing in a transaction.
 
 use super::call::Call;
 use super::fault::Fault;

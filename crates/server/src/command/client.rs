@@ -36,11 +36,11 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "connection",
     syntax: "subcommand [argument ...]",
-    summary: "What a connection says and learns about itself.",
+    summary: "Reads and changes the state of connections.",
     action: Action::Container(&[
         Spec {
             name: "getname",
-            summary: "Gives the connection's name.",
+            summary: "Returns the name of the connection.",
             action: Action::Apply(get_name),
             ..SUB
         },
@@ -48,13 +48,13 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "setname",
             arity: 3,
             syntax: "name",
-            summary: "Names the connection.",
+            summary: "Sets the name of the connection.",
             action: Action::Apply(set_name),
             ..SUB
         },
         Spec {
             name: "id",
-            summary: "Gives the connection's number.",
+            summary: "Returns the ID of the connection.",
             action: Action::Apply(id),
             ..SUB
         },
@@ -88,7 +88,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             arity: -3,
             flags: &["admin", "noscript", "loading", "stale"],
             syntax: "milliseconds [WRITE|ALL]",
-            summary: "Makes writes, or all commands, wait for some time.",
+            summary: "Suspends writes, or all commands, for some time.",
             action: Action::Apply(hold::pause),
             ..SUB
         },
@@ -104,7 +104,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             arity: -3,
             flags: &["admin", "noscript", "loading", "stale"],
             syntax: "id [TIMEOUT|ERROR]",
-            summary: "Lets a connection go on that waits for samples.",
+            summary: "Unblocks a connection that waits for samples.",
             action: Action::Apply(hold::unblock),
             ..SUB
         },
@@ -112,7 +112,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "tracking",
             arity: -3,
             syntax: "ON|OFF",
-            summary: "Refused: there is no client-side caching. OFF is accepted.",
+            summary: "Client-side caching is not supported; only OFF is accepted.",
             action: Action::Apply(tracking::tracking),
             ..SUB
         },
@@ -120,19 +120,19 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "caching",
             arity: 3,
             syntax: "YES|NO",
-            summary: "Refused: there is no client-side caching.",
+            summary: "Client-side caching is not supported.",
             action: Action::Apply(tracking::caching),
             ..SUB
         },
         Spec {
             name: "trackinginfo",
-            summary: "Says that client-side caching is off.",
+            summary: "Reports that client-side caching is off.",
             action: Action::Apply(tracking::info),
             ..SUB
         },
         Spec {
             name: "getredir",
-            summary: "Says that client-side caching sends nothing anywhere: -1.",
+            summary: "Returns -1: client-side caching is off.",
             action: Action::Apply(tracking::redirection),
             ..SUB
         },
@@ -140,7 +140,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "setinfo",
             arity: 4,
             syntax: "LIB-NAME|LIB-VER text",
-            summary: "Notes the client library's name or version.",
+            summary: "Sets the name or version of the client library.",
             action: Action::Apply(set_info),
             ..SUB
         },
@@ -156,7 +156,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "durability",
             arity: -2,
             syntax: "[sync|interval|none]",
-            summary: "Says or sets when a reply to a write means that it is on disk.",
+            summary: "Returns or sets whether replies to writes wait for the disk.",
             action: Action::Apply(durability),
             ..SUB
         },
@@ -165,7 +165,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             arity: 3,
             syntax: "ON|OFF",
             flags: &["admin", "noscript", "loading", "stale"],
-            summary: "Noted; connections are never evicted.",
+            summary: "Accepted without effect: connections are never evicted.",
             action: Action::Apply(|call| switch(call, Flag::NoEvict)),
             ..SUB
         },
@@ -173,7 +173,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "no-touch",
             arity: 3,
             syntax: "ON|OFF",
-            summary: "Noted; reads change nothing.",
+            summary: "Accepted without effect: reads change nothing.",
             action: Action::Apply(|call| switch(call, Flag::NoTouch)),
             ..SUB
         },
@@ -270,9 +270,8 @@ fn durability(call: &mut Call<'_>) -> Outcome {
         }
         3 => {
             let mode = Durability::parse(call.args.word(2));
-            call.session.durability = mode.ok_or(Fault::line(
-                "ERR the durability is one of sync, interval and none",
-            ))?;
+            call.session.durability =
+                mode.ok_or(Fault::line("ERR durability must be sync, interval or none"))?;
             call.reply().ok();
         }
         _ => return Err(Fault::Arity),

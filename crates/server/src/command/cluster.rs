@@ -1,5 +1,5 @@
 //! `CLUSTER INFO|MYID|NODES|SHARDS|SLOTS|KEYSLOT key|HELP`
-//! of a server that is alone.
+//! of a single server.
 //!
 //! It answers as one node that owns every slot, so that the cluster clients of
 //! redis-py and go-redis, which ask before anything else, work as they are.
@@ -33,7 +33,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     action: Action::Container(&[
         Spec {
             name: "info",
-            summary: "Says that the cluster of one is well.",
+            summary: "Reports that the cluster of one node is up.",
             action: Action::Apply(info),
             ..SUB
         },
@@ -41,13 +41,13 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "keyslot",
             arity: 3,
             syntax: "key",
-            summary: "Gives the slot of a key.",
+            summary: "Returns the slot of a key.",
             action: Action::Apply(key_slot),
             ..SUB
         },
         Spec {
             name: "myid",
-            summary: "Gives the name of the node.",
+            summary: "Returns the name of the node.",
             action: Action::Apply(my_id),
             ..SUB
         },
@@ -65,7 +65,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "slots",
-            summary: "Says that the node owns all slots.",
+            summary: "Reports that the node owns all slots.",
             action: Action::Apply(slots),
             ..SUB
         },

@@ -37,7 +37,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         &[
             Spec {
                 name: "count",
-                summary: "Says how many commands there are.",
+                summary: "Returns the number of commands.",
                 action: Action::Apply(count),
                 ..SUB
             },
@@ -61,7 +61,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
                 name: "docs",
                 arity: -2,
                 syntax: "[name ...]",
-                summary: "Describes commands for people.",
+                summary: "Returns the documentation of commands.",
                 action: Action::Apply(documentation),
                 ..SUB
             },
@@ -69,7 +69,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
                 name: "getkeys",
                 arity: -3,
                 syntax: "command [argument ...]",
-                summary: "Gives the keys of a whole command.",
+                summary: "Returns the keys of a full command.",
                 action: Action::Apply(get_keys),
                 ..SUB
             },
@@ -77,7 +77,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
                 name: "getkeysandflags",
                 arity: -3,
                 syntax: "command [argument ...]",
-                summary: "Gives the keys of a whole command and what it does with them.",
+                summary: "Returns the keys of a full command and how it accesses them.",
                 action: Action::Apply(get_keys_and_flags),
                 ..SUB
             },

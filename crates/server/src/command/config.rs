@@ -43,7 +43,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "get",
             arity: -3,
             syntax: "pattern [pattern ...]",
-            summary: "Gives the parameters that match glob patterns.",
+            summary: "Returns the parameters that match glob patterns.",
             action: Action::Apply(get),
             ..SUB
         },
@@ -63,7 +63,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "rewrite",
-            summary: "Refused: the server does not write its configuration file.",
+            summary: "Not supported: the server does not write its configuration file.",
             action: Action::Apply(rewrite),
             ..SUB
         },

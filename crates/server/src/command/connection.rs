@@ -13,7 +13,7 @@ const PING: Spec = Spec {
     keys: Keys::NONE,
     group: "connection",
     syntax: "[message]",
-    summary: "Answers PONG, or the message.",
+    summary: "Returns PONG, or the message.",
     action: Action::Apply(ping),
 };
 
@@ -23,7 +23,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "echo",
         arity: 2,
         syntax: "message",
-        summary: "Answers the message.",
+        summary: "Returns the message.",
         action: Action::Apply(echo),
         ..PING
     },
@@ -31,7 +31,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "quit",
         flags: &["noscript", "loading", "stale", "fast", "no_auth"],
         syntax: "",
-        summary: "Answers OK and closes the connection.",
+        summary: "Returns OK and closes the connection.",
         action: Action::Apply(quit),
         ..PING
     },
@@ -40,7 +40,7 @@ pub(crate) const SPECS: &[Spec] = &[
         arity: 1,
         flags: &["noscript", "loading", "stale", "fast", "no_auth"],
         syntax: "",
-        summary: "Puts the connection back into the state it began with.",
+        summary: "Resets the connection to its initial state.",
         action: Action::Apply(reset),
         ..PING
     },

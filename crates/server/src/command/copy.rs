@@ -1,4 +1,4 @@
-//! `COPY source destination [DB 0] [REPLACE]`: a series a second time.
+//! `COPY source destination [DB 0] [REPLACE]`: copies a series.
 //!
 //! Samples, options, labels and expiry go along, rules do not. The copy is of
 //! one moment and appears whole.

@@ -1,4 +1,4 @@
-//! Databases by number, of which there is one: `SELECT 0`, `MOVE key 0`,
+//! Databases by number; there is only database 0: `SELECT 0`, `MOVE key 0`,
 //! `SWAPDB 0 0`.
 
 use super::call::{Call, Outcome};
@@ -25,7 +25,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::ONE,
         group: "keyspace",
         syntax: "key index",
-        summary: "Refused: there is no other database to move a series to.",
+        summary: "Not supported: there is only one database.",
         action: Action::Apply(move_key),
     },
     Spec {

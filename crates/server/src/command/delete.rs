@@ -13,7 +13,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::ONE,
     group: "timeseries",
     syntax: "key from to",
-    summary: "Deletes the samples of a span of time, both ends included.",
+    summary: "Deletes the samples of a time range, both ends included.",
     action: Action::Apply(apply),
 };
 

@@ -1,4 +1,4 @@
-//! The registry for people: COMMAND DOCS, the HELP subcommands, and the page
+//! Documentation from the registry: COMMAND DOCS, the HELP subcommands, and the page
 //! `docs/commands.md`, which a test keeps equal to the registry.
 
 use super::call::Call;

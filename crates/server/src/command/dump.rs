@@ -25,7 +25,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::ONE,
         group: "keyspace",
         syntax: "key",
-        summary: "Gives a series as bytes for RESTORE.",
+        summary: "Returns a series as bytes for RESTORE.",
         action: Action::Apply(dump),
     },
     Spec {
@@ -35,7 +35,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys(&[Run::at(1, Access::Overwrite)]),
         group: "keyspace",
         syntax: "key ttl payload [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]",
-        summary: "Makes a series of the bytes that DUMP gave.",
+        summary: "Creates a series from the bytes of DUMP.",
         action: Action::Apply(restore),
     },
 ];

@@ -26,7 +26,7 @@ pub(crate) const ADD: Spec = Spec {
     keys: Keys(&[Run::at(2, Access::ByFlags)]),
     group: "latewood",
     syntax: add::SPEC.syntax,
-    summary: "Does what TS.ADD does, with infinities, every NaN and every label.",
+    summary: "Same as TS.ADD; also accepts infinities, every NaN and every label.",
     action: Action::Apply(|call| within(call, |call| add::apply(call, number, LabelValues::Any))),
 };
 
@@ -34,7 +34,7 @@ pub(crate) const CREATE: Spec = Spec {
     name: "create",
     arity: -3,
     syntax: create::SPEC.syntax,
-    summary: "Does what TS.CREATE does, with every label.",
+    summary: "Same as TS.CREATE; also accepts every label.",
     action: Action::Apply(|call| within(call, |call| create::apply(call, LabelValues::Any))),
     ..ADD
 };
@@ -42,7 +42,7 @@ pub(crate) const CREATE: Spec = Spec {
 pub(crate) const ALTER: Spec = Spec {
     name: "alter",
     syntax: alter::SPEC.syntax,
-    summary: "Does what TS.ALTER does, with every label.",
+    summary: "Same as TS.ALTER; also accepts every label.",
     action: Action::Apply(|call| within(call, |call| alter::apply(call, LabelValues::Any))),
     ..CREATE
 };
@@ -52,7 +52,7 @@ pub(crate) const RANGE: Spec = Spec {
     arity: -5,
     flags: &["readonly"],
     syntax: range::RANGE.syntax,
-    summary: "Does what TS.RANGE does, and tells one NaN from another.",
+    summary: "Same as TS.RANGE; also distinguishes NaN values.",
     action: Action::Apply(|call| within(call, |call| range::apply(call, false, Shape::Exact))),
     ..ADD
 };

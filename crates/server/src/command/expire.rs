@@ -24,43 +24,45 @@ pub(crate) const SPECS: &[Spec] = &[
     expiring(
         "expire",
         "key seconds [NX|XX|GT|LT]",
-        "Lets a series expire after seconds.",
+        "Makes a series expire after seconds.",
         |call| expire(call, "expire", Unit::Seconds, now_ms()),
     ),
     expiring(
         "pexpire",
         "key milliseconds [NX|XX|GT|LT]",
-        "Lets a series expire after milliseconds.",
+        "Makes a series expire after milliseconds.",
         |call| expire(call, "pexpire", Unit::Milliseconds, now_ms()),
     ),
     expiring(
         "expireat",
         "key unix-seconds [NX|XX|GT|LT]",
-        "Lets a series expire at a time in seconds.",
+        "Makes a series expire at a Unix time in seconds.",
         |call| expire(call, "expireat", Unit::Seconds, 0),
     ),
     expiring(
         "pexpireat",
         "key unix-milliseconds [NX|XX|GT|LT]",
-        "Lets a series expire at a time in milliseconds.",
+        "Makes a series expire at a Unix time in milliseconds.",
         |call| expire(call, "pexpireat", Unit::Milliseconds, 0),
     ),
-    asking("ttl", "Says how many seconds a series has left.", |call| {
-        left(call, Unit::Seconds)
-    }),
+    asking(
+        "ttl",
+        "Returns the seconds until a series expires.",
+        |call| left(call, Unit::Seconds),
+    ),
     asking(
         "pttl",
-        "Says how many milliseconds a series has left.",
+        "Returns the milliseconds until a series expires.",
         |call| left(call, Unit::Milliseconds),
     ),
     asking(
         "expiretime",
-        "Says when a series expires, in seconds.",
+        "Returns when a series expires, as Unix time in seconds.",
         |call| answer(call, |at_ms| rounded(at_ms, Unit::Seconds)),
     ),
     asking(
         "pexpiretime",
-        "Says when a series expires, in milliseconds.",
+        "Returns when a series expires, as Unix time in milliseconds.",
         |call| answer(call, |at_ms| at_ms),
     ),
     Spec {
@@ -70,7 +72,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: UPDATED,
         group: "keyspace",
         syntax: "key",
-        summary: "Lets a series stay for ever.",
+        summary: "Removes the expiry of a series.",
         action: Action::Apply(persist),
     },
 ];

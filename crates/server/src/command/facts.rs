@@ -1,5 +1,5 @@
-//! What COMMAND DOCS says beside the registry: since when a command is there,
-//! and what it costs.
+//! What COMMAND DOCS has beside the registry: the version that introduced a command
+//! and its complexity.
 //!
 //! Versions are those of Redis, of RedisTimeSeries, or, for its own commands,
 //! of Latewood. A test fails for a command without a row.
@@ -113,10 +113,10 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("latewood", "0.1.0", "that of the subcommand"),
     ("latewood|add", "0.1.0", "O(M) with M compaction rules"),
     ("latewood|alter", "0.1.0", "O(N) with N labels"),
-    ("latewood|backup", "0.1.0", "O(1); O(N) behind it"),
-    ("latewood|compact", "0.1.0", "O(1); O(N) behind it"),
+    ("latewood|backup", "0.1.0", "O(1); O(N) in the background"),
     ("latewood|create", "0.1.0", "O(N) with N labels"),
     ("latewood|help", "0.1.0", "O(1)"),
+    ("latewood|merge", "0.1.0", "O(1); O(N) in the background"),
     ("latewood|range", "0.1.0", "O(N) with N samples"),
     ("latewood|settle", "0.1.0", "O(N)"),
     ("memory", "4.0.0", "that of the subcommand"),

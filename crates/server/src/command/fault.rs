@@ -85,8 +85,7 @@ pub(crate) fn engine_text(error: &Error) -> Cow<'static, str> {
         ErrorKind::NoSuchKey => "ERR TSDB: the key does not exist".into(),
         ErrorKind::KeyExists => "ERR TSDB: key already exists".into(),
         ErrorKind::Halted => format!(
-            "MISCONF Latewood stopped accepting writes: {error}. Reads go on; \
-             mend the disk and restart the server"
+            "MISCONF Latewood stopped accepting writes: {error}. Reads go on; repair the disk and restart the server"
         )
         .into(),
         ErrorKind::Limit | ErrorKind::Invalid | ErrorKind::NoSuchRule => {

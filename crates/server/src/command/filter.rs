@@ -1,4 +1,4 @@
-//! FILTER: which series a query over many of them is about.
+//! FILTER: selects the series of a query.
 //!
 //! The conditions are read by [`latewood_wire::filter`]; here are what
 //! RedisTimeSeries asks of all of them together, in its order and its words,

@@ -1,7 +1,7 @@
 //! `TS.GET key [LATEST]` gives the newest sample of a series. Reply: its
 //! timestamp and value, or an empty array where the series has none.
 //!
-//! LATEST asks for the open bucket of a compaction; it changes nothing where
+//! LATEST includes the open bucket of a compaction rule; it changes nothing where
 //! there is none.
 
 use super::call::{Call, Outcome};
@@ -15,7 +15,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::ONE,
     group: "timeseries",
     syntax: "key [LATEST]",
-    summary: "Gives the newest sample of a series.",
+    summary: "Returns the newest sample of a series.",
     action: Action::Apply(apply),
 };
 

@@ -34,7 +34,7 @@ pub(crate) const INCRBY: Spec = Spec {
 
 pub(crate) const DECRBY: Spec = Spec {
     name: "ts.decrby",
-    summary: "Takes a number from the newest value, as a sample of now or of a given time.",
+    summary: "Subtracts a number from the newest value, as a sample of now or of a given time.",
     action: Action::Apply(decrease),
     ..INCRBY
 };

@@ -1,4 +1,4 @@
-//! `INFO [section...]`: figures for people and monitoring, `name:value` lines
+//! `INFO [section...]`: statistics, `name:value` lines
 //! under `# Section` titles.
 //!
 //! Fields that Redis has too have its names and meanings, as far as they mean
@@ -28,7 +28,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "[section ...]",
-    summary: "Gives the server's figures.",
+    summary: "Returns statistics of the server.",
     action: Action::Apply(apply),
 }];
 

@@ -28,7 +28,7 @@ const DEL: Spec = Spec {
     keys: Keys(&[Run::from(1, 1, Access::Delete)]),
     group: "keyspace",
     syntax: "key [key ...]",
-    summary: "Removes series and says how many there were.",
+    summary: "Removes series; returns how many existed.",
     action: Action::Apply(delete),
 };
 
@@ -45,7 +45,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys(&[Run::from(1, 1, Access::Look)]),
         group: "keyspace",
         syntax: "key [key ...]",
-        summary: "Says how many of the keys are there; a key named twice counts twice.",
+        summary: "Returns how many of the keys exist; a repeated key counts each time.",
         action: Action::Apply(exists),
     },
     Spec {
@@ -55,7 +55,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys(&[Run::from(1, 1, Access::Look)]),
         group: "keyspace",
         syntax: "key [key ...]",
-        summary: "As EXISTS: there is no time of last access to change.",
+        summary: "Same as EXISTS: access times are not tracked.",
         action: Action::Apply(exists),
     },
     Spec {
@@ -65,7 +65,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "keyspace",
         syntax: "",
-        summary: "Names some series.",
+        summary: "Returns some keys.",
         action: Action::Apply(random),
     },
     Spec {
@@ -75,7 +75,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys(&[Run::at(1, Access::Look)]),
         group: "keyspace",
         syntax: "key",
-        summary: "Says what a key holds: TSDB-TYPE or none.",
+        summary: "Returns the type of a key: TSDB-TYPE or none.",
         action: Action::Apply(kind),
     },
     Spec {
@@ -85,7 +85,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "keyspace",
         syntax: "",
-        summary: "Says how many series there are.",
+        summary: "Returns the number of series.",
         action: Action::Apply(size),
     },
     FLUSHALL,

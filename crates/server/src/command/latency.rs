@@ -36,7 +36,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     arity: -2,
     flags: &[],
     syntax: "subcommand [argument ...]",
-    summary: "Delays, and how long commands take.",
+    summary: "Reports delays and the duration of commands.",
     action: Action::Container(SUBCOMMANDS),
     ..SUB
 }];
@@ -44,7 +44,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
 const SUBCOMMANDS: &[Spec] = &[
     Spec {
         name: "latest",
-        summary: "Gives the latest and the longest delay of each event.",
+        summary: "Returns the latest and the longest delay of each event.",
         action: Action::Apply(latest),
         ..ADMIN
     },
@@ -52,7 +52,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "history",
         arity: 3,
         syntax: "event",
-        summary: "Gives the delays of an event, at most 160.",
+        summary: "Returns the delays of an event, at most 160.",
         action: Action::Apply(history),
         ..ADMIN
     },
@@ -60,7 +60,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "reset",
         arity: -2,
         syntax: "[event ...]",
-        summary: "Forgets the delays of these events, or of all.",
+        summary: "Clears the delays of these events, or of all.",
         action: Action::Apply(reset),
         ..ADMIN
     },
@@ -74,7 +74,7 @@ const SUBCOMMANDS: &[Spec] = &[
     },
     Spec {
         name: "doctor",
-        summary: "Says in words which delays there were and what to look at.",
+        summary: "Describes the delays and what to check.",
         action: Action::Apply(doctor),
         ..ADMIN
     },
@@ -82,7 +82,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "histogram",
         arity: -2,
         syntax: "[command ...]",
-        summary: "Gives how many calls of commands took at most how long.",
+        summary: "Returns histograms of the duration of commands.",
         action: Action::Apply(histogram::apply),
         ..ADMIN
     },
@@ -174,11 +174,10 @@ fn doctor(call: &mut Call<'_>) -> Outcome {
     let seen = seen(call);
     if threshold_ms == 0 {
         text.push_str(
-            "Delays are not watched. CONFIG SET latency-monitor-threshold <milliseconds> keeps \
-             those that take so long or longer.\n",
+            "Delays are not recorded. CONFIG SET latency-monitor-threshold <milliseconds> records those of at least that length.\n",
         );
     } else if seen.is_empty() {
-        let _ = writeln!(text, "Nothing took {threshold_ms} ms or longer.");
+        let _ = writeln!(text, "No delay of {threshold_ms} ms or more.");
     }
     for (event, history) in seen {
         let (count, longest_ms) = (history.delays.len(), history.longest_ms);
@@ -199,24 +198,23 @@ fn doctor(call: &mut Call<'_>) -> Outcome {
 fn advice(event: Event) -> &'static str {
     match event {
         Event::Command | Event::FastCommand => {
-            "SLOWLOG GET names the commands; long ranges and KEYS are the usual ones."
+            "SLOWLOG GET lists the commands; long ranges and KEYS are the usual causes."
         }
         Event::Engine(work) => match work {
             latewood_engine::Work::WalSync => {
                 "The disk is slow to sync: writes under durability sync wait for it, others do not."
             }
             latewood_engine::Work::Settle => {
-                "Merging late samples works beside the writers; it takes a core, not their time."
+                "Late samples are settled in the background; this takes a core but does not delay writers."
             }
             latewood_engine::Work::Rules => {
-                "Compactions are brought up to date in the background and by who reads them: many \
-                 late samples in many buckets of one source take long."
+                "Compaction rules are recomputed in the background and by readers: many late samples in many buckets of one source take long."
             }
             latewood_engine::Work::Flush => {
-                "Writing blocks takes long: the disk is slow, or much came in since the last time."
+                "Flushes take long: the disk is slow, or much was written since the last flush."
             }
             latewood_engine::Work::ExpireCycle => {
-                "Many series expired at once; they are removed beside the readers and writers."
+                "Many series expired at once; they are removed in the background."
             }
         },
     }

@@ -1,9 +1,9 @@
-//! `LATEWOOD subcommand`: what no other server has.
+//! `LATEWOOD subcommand`: commands that only Latewood has.
 //!
-//! BACKUP copies the database into a folder while it is served: the reply is
-//! that it has begun, INFO latewood says how it went.
-//! SETTLE merges late samples into the chunks in memory and waits for it; COMPACT is
-//! in [`super::compact`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
+//! BACKUP copies the database into a folder while it is served: it replies at
+//! once, INFO latewood shows the outcome.
+//! SETTLE settles late samples into the chunks in memory and waits for it; MERGE is
+//! in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::call::{Call, Outcome};
 use super::fault::Fault;
@@ -23,7 +23,7 @@ const SETTLE: Spec = Spec {
     keys: Keys::NONE,
     group: "latewood",
     syntax: "",
-    summary: "Merges late samples into the chunks in memory and waits for it.",
+    summary: "Settles late samples into the chunks in memory and waits for it.",
     action: Action::Apply(settle),
 };
 
@@ -31,7 +31,7 @@ const BACKUP: Spec = Spec {
     name: "backup",
     arity: 3,
     syntax: "path",
-    summary: "Begins to copy the database into an empty folder.",
+    summary: "Starts a backup into an empty folder.",
     action: Action::Apply(backup),
     ..SETTLE
 };
@@ -43,11 +43,11 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "latewood",
     syntax: "BACKUP|SETTLE|COMPACT|ADD|CREATE|ALTER|RANGE|HELP",
-    summary: "What only Latewood has.",
+    summary: "Commands that only Latewood has.",
     action: Action::Container(&[
         BACKUP,
         SETTLE,
-        super::compact::SPEC,
+        super::merge::SPEC,
         super::exact::ADD,
         super::exact::CREATE,
         super::exact::ALTER,
@@ -88,8 +88,8 @@ fn help(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// Refuses a folder that is none for backups of the data in `dir`: one inside
-/// of it, but for that which an upload takes it from.
+/// Refuses a folder inside `dir` for a backup of the data in `dir`, except the one
+/// that uploads read from.
 ///
 /// # Errors
 /// Says where it lies.

@@ -34,7 +34,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     arity: -2,
     flags: &[],
     syntax: "subcommand [argument ...]",
-    summary: "Where the memory is.",
+    summary: "Reports memory usage.",
     action: Action::Container(&[
         Spec {
             name: "usage",
@@ -42,31 +42,31 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             flags: &["readonly"],
             keys: Keys(&[Run::at(2, Access::Look)]),
             syntax: "key [SAMPLES count]",
-            summary: "Gives the bytes that a series accounts for; nothing is estimated.",
+            summary: "Returns the memory of a series in bytes; nothing is estimated.",
             action: Action::Apply(usage),
             ..FIGURES
         },
         Spec {
             name: "stats",
-            summary: "Gives the memory of the database and of the process by part.",
+            summary: "Returns the memory of the database and of the process by part.",
             action: Action::Apply(stats),
             ..FIGURES
         },
         Spec {
             name: "doctor",
-            summary: "Says in words what stands out.",
+            summary: "Describes unusual memory usage.",
             action: Action::Apply(doctor),
             ..FIGURES
         },
         Spec {
             name: "purge",
-            summary: "Refused: the allocator cannot be asked to.",
+            summary: "Not supported: the allocator does not do it on request.",
             action: Action::Apply(refuse),
             ..FIGURES
         },
         Spec {
             name: "malloc-stats",
-            summary: "Refused: the allocator does not say.",
+            summary: "Not supported: the allocator does not report it.",
             action: Action::Apply(refuse),
             ..FIGURES
         },
@@ -202,20 +202,17 @@ fn doctor(call: &mut Call<'_>) -> Outcome {
     );
     if resident.now_bytes > machine / 10 * 8 {
         text.push_str(
-            "That is more than 80 % of the machine: a retention on series keeps them from \
-             growing without end.\n",
+            "That is more than 80 % of the machine's memory: a retention limits the growth of series.\n",
         );
     }
     if memory.series.late_bytes as u64 > used / 4 {
         text.push_str(
-            "More than a quarter is late samples on their way into chunks; LATEWOOD SETTLE \
-             merges them now.\n",
+            "More than a quarter is late samples that are not settled; LATEWOOD SETTLE settles them now.\n",
         );
     }
     if mib(used) >= 64 && resident.now_bytes > 2 * used {
         text.push_str(
-            "The process holds more than twice what the series do: memory that was freed and \
-             not given back, or replies that clients do not read.\n",
+            "The process holds more than twice the memory of the series: freed memory that was not returned, or replies that clients do not read.\n",
         );
     }
     call.reply().verbatim(*b"txt", text);

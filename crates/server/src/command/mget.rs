@@ -24,7 +24,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::NONE,
     group: "timeseries",
     syntax: "[LATEST] [WITHLABELS | SELECTED_LABELS name ...] FILTER expression ...",
-    summary: "Gives the newest sample of each series that passes a filter.",
+    summary: "Returns the newest sample of each series that matches a filter.",
     action: Action::Apply(apply),
 };
 

@@ -21,7 +21,7 @@ const SUB: Spec = Spec {
 const REFUSED: Spec = Spec {
     arity: -3,
     syntax: "name [argument ...]",
-    summary: "Refused: there are no modules to load.",
+    summary: "Not supported: modules cannot be loaded.",
     action: Action::Apply(refuse),
     ..SUB
 };
@@ -85,7 +85,7 @@ fn list(call: &mut Call<'_>) -> Outcome {
 
 fn refuse(_: &mut Call<'_>) -> Outcome {
     Err(Fault::line(
-        "ERR Latewood loads no modules; the timeseries commands are built in",
+        "ERR loading modules is not supported; the timeseries commands are built in",
     ))
 }
 

@@ -39,13 +39,13 @@ pub(crate) const MRANGE: Spec = Spec {
     keys: Keys::NONE,
     group: "timeseries",
     syntax: SYNTAX,
-    summary: "Gives a span of time of each series that passes a filter, oldest first.",
+    summary: "Returns a time range of each series that matches a filter, oldest first.",
     action: Action::Apply(|call| apply(call, false)),
 };
 
 pub(crate) const MREVRANGE: Spec = Spec {
     name: "ts.mrevrange",
-    summary: "Gives a span of time of each series that passes a filter, newest first.",
+    summary: "Returns a time range of each series that matches a filter, newest first.",
     action: Action::Apply(|call| apply(call, true)),
     ..MRANGE
 };

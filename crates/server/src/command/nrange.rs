@@ -31,13 +31,13 @@ pub(crate) const NRANGE: Spec = Spec {
     keys: Keys(&[Run::counted(1, Access::ByFlags)]),
     group: "timeseries",
     syntax: SYNTAX,
-    summary: "Gives a span of time of several series side by side, oldest first.",
+    summary: "Returns a time range of several series side by side, oldest first.",
     action: Action::Apply(|call| apply(call, false)),
 };
 
 pub(crate) const NREVRANGE: Spec = Spec {
     name: "ts.nrevrange",
-    summary: "Gives a span of time of several series side by side, newest first.",
+    summary: "Returns a time range of several series side by side, newest first.",
     action: Action::Apply(|call| apply(call, true)),
     ..NRANGE
 };

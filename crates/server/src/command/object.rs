@@ -25,20 +25,24 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     arity: -2,
     flags: &[],
     syntax: "subcommand [argument ...]",
-    summary: "How the value of a key is kept.",
+    summary: "Describes the value of a key.",
     action: Action::Container(&[
-        about("encoding", "Says raw, as of any module's value.", encoding),
+        about(
+            "encoding",
+            "Returns raw, as for every module type.",
+            encoding,
+        ),
         about(
             "freq",
-            "Refused: the reads of a series are not counted.",
+            "Not supported: reads of a series are not counted.",
             |call| refused(call, FREQUENCY),
         ),
         about(
             "idletime",
-            "Refused: the reads of a series are not timed.",
+            "Not supported: reads of a series are not timed.",
             |call| refused(call, IDLE_TIME),
         ),
-        about("refcount", "Says 1: no value is shared.", references),
+        about("refcount", "Returns 1: values are not shared.", references),
         HELP,
     ]),
     ..HELP

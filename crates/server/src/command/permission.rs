@@ -63,7 +63,7 @@ fn note(call: &Call<'_>, refusal: &Refusal) {
 /// Whether `user` may run the command that begins at word `name_at`.
 ///
 /// # Errors
-/// The command is none, or has too few or too many words.
+/// The command is unknown, or has too few or too many words.
 pub(crate) fn dry_run(
     call: &Call<'_>,
     user: &User,

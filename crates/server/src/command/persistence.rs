@@ -25,7 +25,7 @@ const SAVE: Spec = Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Writes everything in memory into blocks and answers when it is on disk.",
+    summary: "Flushes everything in memory into blocks and returns when it is on disk.",
     action: Action::Apply(save),
 };
 
@@ -43,7 +43,7 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "lastsave",
         flags: &["loading", "stale", "fast"],
-        summary: "Gives the time of the last SAVE or BGSAVE that is done, or of the start.",
+        summary: "Returns the time of the last completed SAVE or BGSAVE, or of the start.",
         action: Action::Apply(last_save),
         ..SAVE
     },
@@ -52,7 +52,7 @@ pub(crate) const SPECS: &[Spec] = &[
         arity: 3,
         flags: &["blocking"],
         syntax: "numreplicas timeout",
-        summary: "Says how many replicas have this connection's writes: none.",
+        summary: "Returns 0: there are no replicas.",
         action: Action::Apply(wait),
         ..SAVE
     },
@@ -70,7 +70,7 @@ pub(crate) const SPECS: &[Spec] = &[
         arity: -1,
         flags: &["admin", "noscript", "loading", "stale", "no_multi"],
         syntax: "[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
-        summary: "Stops the server; what was acknowledged is kept.",
+        summary: "Stops the server; acknowledged writes are kept.",
         action: Action::Apply(shutdown),
         ..SAVE
     },

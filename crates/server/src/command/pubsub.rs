@@ -19,7 +19,7 @@ const SUBSCRIBE: Spec = Spec {
     keys: Keys::NONE,
     group: "pubsub",
     syntax: "channel [channel ...]",
-    summary: "Receives what is published to channels.",
+    summary: "Subscribes to channels.",
     action: Action::Apply(|call| subscribe(call, Kind::Channel, "subscribe")),
 };
 
@@ -27,7 +27,7 @@ const UNSUBSCRIBE: Spec = Spec {
     name: "unsubscribe",
     arity: -1,
     syntax: "[channel ...]",
-    summary: "Receives nothing of these channels any more, or of none.",
+    summary: "Unsubscribes from channels, or from all.",
     action: Action::Apply(|call| unsubscribe(call, Kind::Channel, "unsubscribe")),
     ..SUBSCRIBE
 };
@@ -37,7 +37,7 @@ const PUBLISH: Spec = Spec {
     arity: 3,
     flags: &["pubsub", "loading", "stale", "fast"],
     syntax: "channel message",
-    summary: "Sends a message to a channel's subscribers and says how many they are.",
+    summary: "Publishes a message; returns the number of receivers.",
     action: Action::Apply(publish),
     ..SUBSCRIBE
 };
@@ -58,13 +58,13 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "psubscribe",
         syntax: "pattern [pattern ...]",
-        summary: "Receives what is published to channels that match glob patterns.",
+        summary: "Subscribes to channels that match glob patterns.",
         action: Action::Apply(|call| subscribe(call, Kind::Pattern, "psubscribe")),
         ..SUBSCRIBE
     },
     Spec {
         name: "ssubscribe",
-        summary: "Receives what is published to shard channels.",
+        summary: "Subscribes to shard channels.",
         action: Action::Apply(|call| subscribe(call, Kind::Shard, "ssubscribe")),
         ..SUBSCRIBE
     },
@@ -72,20 +72,20 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "punsubscribe",
         syntax: "[pattern ...]",
-        summary: "Receives nothing of these patterns any more, or of none.",
+        summary: "Unsubscribes from patterns, or from all.",
         action: Action::Apply(|call| unsubscribe(call, Kind::Pattern, "punsubscribe")),
         ..UNSUBSCRIBE
     },
     Spec {
         name: "sunsubscribe",
-        summary: "Receives nothing of these shard channels any more, or of none.",
+        summary: "Unsubscribes from shard channels, or from all.",
         action: Action::Apply(|call| unsubscribe(call, Kind::Shard, "sunsubscribe")),
         ..UNSUBSCRIBE
     },
     PUBLISH,
     Spec {
         name: "spublish",
-        summary: "Sends a message to a shard channel's subscribers and says how many they are.",
+        summary: "Publishes a message to a shard channel; returns the number of receivers.",
         action: Action::Apply(publish_to_shard),
         ..PUBLISH
     },
@@ -96,7 +96,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "pubsub",
         syntax: "subcommand [argument ...]",
-        summary: "Says what is subscribed to.",
+        summary: "Reports subscriptions.",
         action: Action::Container(&[
             Spec {
                 name: "channels",
@@ -108,14 +108,14 @@ pub(crate) const SPECS: &[Spec] = &[
             Spec {
                 name: "numsub",
                 syntax: "[channel ...]",
-                summary: "Says how many subscribers the channels have, patterns not counted.",
+                summary: "Returns the number of subscribers of channels, patterns not counted.",
                 action: Action::Apply(|call| subscribers(call, Kind::Channel)),
                 ..SUB
             },
             Spec {
                 name: "numpat",
                 arity: 2,
-                summary: "Says how many patterns have subscribers.",
+                summary: "Returns the number of patterns with subscribers.",
                 action: Action::Apply(patterns),
                 ..SUB
             },
@@ -129,7 +129,7 @@ pub(crate) const SPECS: &[Spec] = &[
             Spec {
                 name: "shardnumsub",
                 syntax: "[channel ...]",
-                summary: "Says how many subscribers the shard channels have.",
+                summary: "Returns the number of subscribers of shard channels.",
                 action: Action::Apply(|call| subscribers(call, Kind::Shard)),
                 ..SUB
             },

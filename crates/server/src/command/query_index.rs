@@ -16,7 +16,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::NONE,
     group: "timeseries",
     syntax: "expression ...",
-    summary: "Gives the keys of the series that pass a filter.",
+    summary: "Returns the keys of the series that match a filter.",
     action: Action::Apply(apply),
 };
 
@@ -27,14 +27,14 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let matchers = filter::matchers(call.args.from(1))?;
     let series = call.select(&matchers)?;
     call.reply().set(series.len());
-    call.begin_stream(Found(series.into_iter()));
+    call.begin_stream(KeyStream(series.into_iter()));
     Ok(())
 }
 
 /// The series whose keys are not written yet.
-struct Found(std::vec::IntoIter<SeriesRef>);
+struct KeyStream(std::vec::IntoIter<SeriesRef>);
 
-impl Stream for Found {
+impl Stream for KeyStream {
     fn more(&mut self, _: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
         let mut reply = Reply::new(out, protocol);
         for series in self.0.by_ref().take(PART_KEYS) {

@@ -18,7 +18,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::NONE,
     group: "timeseries",
     syntax: "LABELS | VALUES label [FILTER expression ...]",
-    summary: "Gives the names of labels, or the values of one label.",
+    summary: "Returns the names of labels, or the values of one label.",
     action: Action::Apply(apply),
 };
 

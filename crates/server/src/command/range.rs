@@ -19,13 +19,13 @@ pub(crate) const RANGE: Spec = Spec {
     keys: Keys::ONE,
     group: "timeseries",
     syntax: SYNTAX,
-    summary: "Gives the samples, or buckets of samples, of a span of time, oldest first.",
+    summary: "Returns the samples, or buckets of samples, of a time range, oldest first.",
     action: Action::Apply(|call| apply(call, false, Shape::Flat)),
 };
 
 pub(crate) const REVRANGE: Spec = Spec {
     name: "ts.revrange",
-    summary: "Gives the samples, or buckets of samples, of a span of time, newest first.",
+    summary: "Returns the samples, or buckets of samples, of a time range, newest first.",
     action: Action::Apply(|call| apply(call, true, Shape::Flat)),
     ..RANGE
 };

@@ -266,7 +266,7 @@ fn filter_by_value(args: Args<'_>, from: usize) -> Result<Option<(f64, f64)>, Fa
     Ok(Some((min, max)))
 }
 
-/// Timestamps up to the first word that is none, sorted, without duplicates.
+/// Timestamps up to the first word that is not one, sorted, without duplicates.
 fn filter_by_timestamps(args: Args<'_>, from: usize) -> Result<Option<Vec<i64>>, Fault> {
     let Some(at) = args.find("FILTER_BY_TS", from) else {
         return Ok(None);

@@ -34,7 +34,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::ONE,
     group: "timeseries",
     syntax: "key timestamp|-|+|$ [BLOCK milliseconds min-count] [MAX_COUNT n]",
-    summary: "Gives the samples from a timestamp on, and waits for them if asked.",
+    summary: "Returns the samples from a timestamp on, and waits for them if asked.",
     action: Action::Apply(apply),
 };
 

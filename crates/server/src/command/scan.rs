@@ -48,7 +48,7 @@ const SCAN_COUNT_MAX: usize = 1_000_000;
 
 fn keys(call: &mut Call<'_>) -> Outcome {
     let pattern = call.args.word(1);
-    let mut found = Found::new(call);
+    let mut found = ScannedKeys::new(call);
     let mut cursor = 0;
     loop {
         cursor = call.shared.db.scan(cursor, KEYS_STEP, &mut |key| {
@@ -70,7 +70,7 @@ fn scan(call: &mut Call<'_>) -> Outcome {
         .and_then(|text| text.parse::<u64>().ok())
         .ok_or(Fault::line("ERR invalid cursor"))?;
     let options = ScanOptions::parse(args)?;
-    let mut found = Found::new(call);
+    let mut found = ScannedKeys::new(call);
     let next = call.shared.db.scan(cursor, options.count, &mut |key| {
         if options.matches(key) {
             found.push(key);
@@ -83,14 +83,14 @@ fn scan(call: &mut Call<'_>) -> Outcome {
 }
 
 /// Keys, counted as names and values of labels are.
-struct Found {
+struct ScannedKeys {
     keys: Listed,
     bytes_max: usize,
     /// There are more than a reply may have.
     is_over: bool,
 }
 
-impl Found {
+impl ScannedKeys {
     fn new(call: &Call<'_>) -> Self {
         Self {
             keys: Listed::default(),

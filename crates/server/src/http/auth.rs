@@ -1,5 +1,5 @@
-//! Who sends a request: the users of the Redis side, by any of the ways that
-//! senders know.
+//! Authentication of a request: the users of the Redis side, by any of the methods
+//! that senders use.
 //!
 //! `Authorization: Basic` with name and password; `Bearer` or `Token` with
 //! `name:password`, or with the password of the user `default` alone; and the
@@ -56,7 +56,7 @@ pub(crate) fn user(
                 StatusCode::UNAUTHORIZED,
                 match given {
                     Some(_) => "wrong user name or password",
-                    None => "a user name and a password are needed",
+                    None => "user name and password are required",
                 },
             ))
         }

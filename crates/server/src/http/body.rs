@@ -3,7 +3,7 @@
 use super::answer::Answer;
 use super::auth;
 use super::context::Context;
-use super::room::Room;
+use super::permits::Permits;
 use crate::acl::User;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -62,7 +62,7 @@ impl Encoding {
     /// What the headers say.
     ///
     /// # Errors
-    /// 415 where it is none of these.
+    /// 415 for any other.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Answer> {
         let Some(value) = headers.get(header::CONTENT_ENCODING) else {
             return Ok(Self::Identity);
@@ -74,7 +74,7 @@ impl Encoding {
             b"snappy" => Ok(Self::Snappy),
             _ => Err(Answer::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "Content-Encoding may be gzip, zstd, snappy or identity",
+                "Content-Encoding must be gzip, zstd, snappy or identity",
             )),
         }
     }
@@ -102,17 +102,17 @@ pub(crate) async fn receive(
     Ok((admit()?, received))
 }
 
-/// Takes in a whole body of a request that has a place in `room`.
+/// Takes in a whole body of a request that has a place in `permits`.
 ///
 /// # Errors
 /// 408 where it comes too slowly, 413 where it is too long, 415, 503 where
 /// other requests take all places or the memory.
 pub(crate) async fn receive_in(
-    room: &Room,
+    permits: &Permits,
     headers: &HeaderMap,
     mut body: Body,
 ) -> Result<Received, Answer> {
-    let place = room.enter()?;
+    let place = permits.enter()?;
     let encoding = Encoding::of(headers)?;
     let until = Instant::now() + BODY_TIME_MAX;
     let length = headers.get(header::CONTENT_LENGTH);
@@ -120,7 +120,7 @@ pub(crate) async fn receive_in(
     if length.is_some_and(|length| length > BODY_BYTES_MAX) {
         return Err(too_long(BODY_BYTES_MAX as u64));
     }
-    let mut memory = vec![room.memory(length.unwrap_or(0))?];
+    let mut memory = vec![permits.memory(length.unwrap_or(0))?];
     let mut bytes = Vec::with_capacity(length.unwrap_or(0));
     let mut granted = length.unwrap_or(0);
     loop {
@@ -137,7 +137,7 @@ pub(crate) async fn receive_in(
         if bytes.len() + piece.len() > granted {
             // A vector grows by doubling: so does what is asked for.
             let more = granted.max(piece.len()).max(64 << 10);
-            memory.push(room.memory(more)?);
+            memory.push(permits.memory(more)?);
             granted += more;
         }
         bytes.extend_from_slice(&piece);
@@ -186,7 +186,7 @@ impl Received {
     pub(crate) fn unpacked(&self) -> Result<Vec<u8>, Answer> {
         if self.encoding == Encoding::Snappy {
             if self.bytes.starts_with(SNAPPY_FRAMES) {
-                let text = "the body is snappy in frames: one block without a frame is expected";
+                let text = "framed snappy is not supported: expected the block format";
                 return Err(Answer::bad(text));
             }
             let length = snap::raw::decompress_len(&self.bytes).map_err(not_inflated)?;
@@ -257,7 +257,7 @@ pub(super) fn cut_short(error: &axum::Error) -> Answer {
     while let Some(behind) = cause.source() {
         cause = behind;
     }
-    Answer::bad(format!("the body ends early: {cause}"))
+    Answer::bad(format!("the body is incomplete: {cause}"))
 }
 
 /// Memory for what a body holds, to be kept until it is done with.
@@ -267,8 +267,7 @@ pub(super) fn cut_short(error: &axum::Error) -> Answer {
 pub(crate) fn decoded(context: &Context, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
     if bytes > DECODED_BYTES_MAX {
         let text = format!(
-            "what the body holds takes more than {DECODED_BYTES_MAX} bytes of memory: send less \
-             at a time"
+            "the decoded body takes more than {DECODED_BYTES_MAX} bytes of memory: send smaller requests"
         );
         return Err(Answer::new(StatusCode::PAYLOAD_TOO_LARGE, text));
     }
@@ -276,15 +275,18 @@ pub(crate) fn decoded(context: &Context, bytes: usize) -> Result<OwnedSemaphoreP
 }
 
 pub(super) fn too_slow(time_max: Duration) -> Answer {
-    let text = format!("the body took more than {} seconds", time_max.as_secs());
+    let text = format!(
+        "the body did not arrive within {} seconds",
+        time_max.as_secs()
+    );
     Answer::new(StatusCode::REQUEST_TIMEOUT, text)
 }
 
 pub(super) fn too_long(bytes_max: u64) -> Answer {
-    let text = format!("the body holds more than {bytes_max} bytes");
+    let text = format!("the body is longer than {bytes_max} bytes");
     Answer::new(StatusCode::PAYLOAD_TOO_LARGE, text)
 }
 
 fn not_inflated(error: impl std::fmt::Display) -> Answer {
-    Answer::bad(format!("the body does not uncompress: {error}"))
+    Answer::bad(format!("cannot decompress the body: {error}"))
 }

@@ -1,7 +1,7 @@
 //! What a handler has of the server, and the threads it may block.
 
 use super::answer::Answer;
-use super::room::Room;
+use super::permits::Permits;
 use super::work::Work;
 use crate::intake::Failure;
 use crate::state::Shared;
@@ -23,7 +23,7 @@ impl Context {
     /// 503 while it is being loaded, or CLIENT PAUSE holds such requests up.
     pub(crate) fn ready(&self, writes: bool) -> Result<(), Answer> {
         if self.shared.db.is_loading() {
-            return Err(Answer::busy("the data is being loaded"));
+            return Err(Answer::busy("the database is loading"));
         }
         match self.shared.pause.holds(writes) {
             Some(_) => Err(Answer::busy(Failure::Paused.to_string())),
@@ -31,16 +31,16 @@ impl Context {
         }
     }
 
-    /// Runs `work` on a thread that may block, one of those of `room`.
+    /// Runs `work` on a thread that may block, with one of the threads of `permits`.
     ///
     /// # Errors
     /// Those of [`Context::block`].
     pub(crate) async fn block_in<T: Send + 'static>(
         &self,
-        room: &Room,
+        permits: &Permits,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Answer> {
-        let thread = room.thread().await;
+        let thread = permits.thread().await;
         self.block(|| (work(), drop(thread)).0).await
     }
 
@@ -54,9 +54,9 @@ impl Context {
     ) -> Result<T, Answer> {
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|_| {
-            tracing::error!("a request over HTTP panicked");
+            tracing::error!("an HTTP request panicked");
             let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
-            Answer::new(status, "the server made a mistake")
+            Answer::new(status, "internal server error")
         })
     }
 }

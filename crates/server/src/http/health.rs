@@ -43,7 +43,7 @@ pub(super) async fn health(State(context): State<Context>) -> Response {
     (status, json_text(&body)).into_response()
 }
 
-/// `/`: for whoever looks what answers here.
+/// `/`: what this server is.
 pub(super) async fn home() -> String {
     format!(
         "Latewood {VERSION}, a time-series database.\n\n\
@@ -58,7 +58,7 @@ pub(super) async fn healthy() -> &'static str {
     "Latewood is healthy.\n"
 }
 
-/// `/-/ready`: 503 while the data is being loaded or writes are refused.
+/// `/-/ready`: 503 while the database is loading or writes are refused.
 pub(super) async fn ready(State(context): State<Context>) -> Response {
     match unready(&context) {
         None => "Latewood is ready.\n".into_response(),
@@ -73,13 +73,13 @@ pub(super) async fn ready(State(context): State<Context>) -> Response {
 /// Why writes are not taken, if they are not.
 fn unready(context: &Context) -> Option<String> {
     if context.shared.db.is_loading() {
-        return Some("the data is being loaded".to_owned());
+        return Some("the database is loading".to_owned());
     }
     let halted = context.shared.db.stats().wal.and_then(|wal| wal.halted);
     match halted {
         Some(reason) => Some(format!("writes have stopped: {reason}")),
         None if context.shared.db.is_out_of_memory() => {
-            Some("writes are refused: the memory budget is spent".to_owned())
+            Some("writes are refused: the memory budget is exhausted".to_owned())
         }
         None => None,
     }

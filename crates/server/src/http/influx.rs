@@ -94,7 +94,7 @@ pub(super) async fn query(
         None => statement_of_form(&headers, body).await?,
     };
     let Some(text) = text else {
-        return Err(Answer::bad("no statement: it is the parameter q"));
+        return Err(Answer::bad("missing parameter q"));
     };
     let text = text.trim_start().to_ascii_lowercase();
     if text.starts_with("create database") {
@@ -105,7 +105,7 @@ pub(super) async fn query(
         let results = json!({"results": [{"statement_id": 0, "series": [none]}]});
         return Ok(json_text(&results).into_response());
     }
-    let text = "InfluxQL is not there; read with /api/v1/export or TS.RANGE";
+    let text = "InfluxQL is not supported; read with /api/v1/export or TS.RANGE";
     Err(Answer::bad(text))
 }
 

@@ -7,7 +7,7 @@
 //! ```text
 //! serve    a connection within its limits of time, header and number
 //!   routes   the path, and who may take it (auth)
-//!   room     a place and memory, those who write apart from those who read
+//!   permits  a place and memory, separate for writers and readers
 //!   body     the bytes of the body
 //!   work     a thread that may block: decoding and the engine, a few at a time
 //! ```
@@ -28,9 +28,9 @@ mod labelled;
 mod metrics;
 mod opentsdb;
 mod otlp;
+mod permits;
 mod prometheus;
 mod read;
-mod room;
 mod serve;
 mod short;
 mod stall;
@@ -130,13 +130,11 @@ async fn nothing_there(uri: Uri) -> Answer {
     let path = shown(&uri);
     let text = match path.starts_with("/api/v1/query") {
         true => {
-            "PromQL is not there: samples are at /api/v1/export, and a Prometheus server evaluates \
-             it through remote read at /api/v1/read"
+            "PromQL is not supported: read samples at /api/v1/export, or evaluate PromQL in a Prometheus server through remote read at /api/v1/read"
                 .to_owned()
         }
         false => format!(
-            "there is nothing at {path}; /metrics, /api/v1/series and /api/v1/export are, among \
-             others"
+            "no such path: {path}; see /metrics, /api/v1/series and /api/v1/export"
         ),
     };
     Answer::new(StatusCode::NOT_FOUND, text)
@@ -144,7 +142,7 @@ async fn nothing_there(uri: Uri) -> Answer {
 
 /// Which methods are taken says the header `Allow`.
 async fn not_taken(method: Method, uri: Uri) -> Answer {
-    let text = format!("{} does not take {method}", shown(&uri));
+    let text = format!("{} does not support {method}", shown(&uri));
     Answer::new(StatusCode::METHOD_NOT_ALLOWED, text)
 }
 

@@ -38,7 +38,7 @@ impl Drop for Open {
 /// Serves `router` at `listener` until `stop` says so; then finishes what is under way.
 ///
 /// # Errors
-/// Where the listener is none of the runtime's.
+/// If the listener cannot be registered with the runtime.
 pub(super) async fn serve(
     shared: Arc<Shared>,
     router: Router,
@@ -66,7 +66,7 @@ pub(super) async fn serve(
         .await
         .is_err()
     {
-        tracing::warn!("some requests over HTTP were not finished");
+        tracing::warn!("some HTTP requests were not finished");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Bodies of few bytes, of whoever sends them.
+//! Short bodies, read before the user is known.
 
 use super::answer::Answer;
 use super::body::{cut_short, too_long, too_slow};

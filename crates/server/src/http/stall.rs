@@ -43,7 +43,7 @@ impl<S> Unstalled<S> {
             .until
             .get_or_insert_with(|| Box::pin(sleep(self.time_max)));
         ready!(until.as_mut().poll(context));
-        let text = "the peer does not read what it is sent";
+        let text = "the peer does not read its answer";
         Poll::Ready(Err(io::Error::new(ErrorKind::TimedOut, text)))
     }
 }

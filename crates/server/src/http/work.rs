@@ -1,7 +1,7 @@
-//! Threads, rooms and intakes for requests, each bounded.
+//! Threads, permits and intakes for requests, each bounded.
 
 use super::metrics::MemoryByPart;
-use super::room::Room;
+use super::permits::Permits;
 use crate::acl::User;
 use crate::acl::log::HTTP;
 use crate::intake::{EngineIntake, InPause};
@@ -19,9 +19,9 @@ const KEPT_INTAKES_MAX: usize = 8;
 pub(crate) struct Work {
     threads: usize,
     /// For those who write.
-    pub(super) writers: Room,
+    pub(super) writers: Permits,
     /// For those who read.
-    pub(super) readers: Room,
+    pub(super) readers: Permits,
     kept: Mutex<Vec<Kept>>,
     /// For `/metrics`.
     pub(super) memory_by_part: MemoryByPart,
@@ -41,8 +41,8 @@ impl Work {
         let threads = threads.max(2);
         Self {
             threads,
-            writers: Room::new("write", threads * (1 + WAITING_PER_THREAD), threads),
-            readers: Room::new("read", threads * (1 + WAITING_PER_THREAD), threads),
+            writers: Permits::new("write", threads * (1 + WAITING_PER_THREAD), threads),
+            readers: Permits::new("read", threads * (1 + WAITING_PER_THREAD), threads),
             kept: Mutex::default(),
             memory_by_part: MemoryByPart::default(),
         }

@@ -1,6 +1,6 @@
 //! Batches: from waiting samples to outcomes by line.
 
-use super::pass::enter;
+use super::pause::enter;
 use super::report::shown;
 use super::{EngineIntake, Failure, Pending, Place, ToCome};
 use crate::messaging::ADD_EVENT;
@@ -47,7 +47,7 @@ impl EngineIntake {
                 });
             }
         }
-        // Events are told of behind the gate: no EXEC sees the samples before
+        // Events are published with the exec lock held: no EXEC sees the samples before
         // its WATCH does.
         let applied = enter(&self.shared, self.in_pause).and_then(|_pass| {
             let applied = self.shared.db.append_resolved(&batch, &mut self.scratch);
@@ -82,7 +82,7 @@ impl EngineIntake {
         }
     }
 
-    /// Creates the series of a sample anew, which is not there any more.
+    /// Creates again the series of a sample, which was removed.
     #[cold]
     fn renew(&mut self, pending: Pending) {
         let slot = pending.slot as usize;
@@ -160,7 +160,7 @@ impl EngineIntake {
         }
     }
 
-    /// Tells of samples, and of keys that were not there before.
+    /// Publishes the events of samples and of new keys.
     #[cold]
     fn tell_of_fresh(&self, batch: &[Append<'_>], new: &[bool]) {
         let mut told = std::collections::HashSet::new();
@@ -242,7 +242,7 @@ impl EngineIntake {
         self.report.refuse(line, Reason::Future, text);
     }
 
-    /// A series that is not there, as it will be created.
+    /// A series that does not exist yet, as it will be created.
     pub(super) fn to_come(&self, name: &SeriesName) -> Result<Place, Refused> {
         let labels = Labels::new(name.labels()).map_err(|error| {
             self.shared.observe.refused.note(Limit::Labels);

@@ -15,13 +15,13 @@
 //! Tested by `tests.rs`.
 
 mod apply;
-mod pass;
+mod pause;
 mod remembered;
 mod report;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pass::InPause;
+pub(crate) use pause::InPause;
 pub(crate) use remembered::Share;
 pub(crate) use report::{Failure, Report};
 
@@ -50,7 +50,7 @@ const TO_COME_BYTES_MAX: usize = 64 << 20;
 pub(crate) struct EngineIntake {
     shared: Arc<Shared>,
     protocol: Protocol,
-    /// How ACL LOG shows who sends.
+    /// The sender, as ACL LOG shows it.
     sender: &'static str,
     /// What becomes of its samples during CLIENT PAUSE.
     in_pause: InPause,
@@ -64,7 +64,7 @@ pub(crate) struct EngineIntake {
     is_full: bool,
     /// Of the memory for what senders have sent before.
     share: Share,
-    /// Samples of series that are there.
+    /// Samples of existing series.
     known: Vec<Pending>,
     /// Samples of series that may have to be created.
     fresh: Vec<Pending>,
@@ -159,7 +159,7 @@ impl EngineIntake {
         };
     }
 
-    /// Whether it belongs to nobody who may not write everywhere.
+    /// Whether its user may write to every key.
     pub(crate) fn is_for_all(&self) -> bool {
         self.user.is_none()
     }

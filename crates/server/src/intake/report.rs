@@ -55,7 +55,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Engine(error) => error.fmt(f),
             Self::NoRoom(text) => f.write_str(text),
-            Self::Paused => f.write_str("the server pauses, by CLIENT PAUSE"),
+            Self::Paused => f.write_str("writes are paused by CLIENT PAUSE"),
         }
     }
 }

@@ -86,7 +86,7 @@ fn batch(
             }
             Err(error) => {
                 // Nobody can be told, and the next datagram may do.
-                tracing::warn!(%error, "a datagram could not be taken");
+                tracing::warn!(%error, "cannot receive a datagram");
                 thread::sleep(Duration::from_millis(100));
                 break;
             }

@@ -93,7 +93,7 @@ fn datagram_socket(address: &str) -> io::Result<UdpSocket> {
 }
 
 impl Bound {
-    /// The protocol and the address, for people.
+    /// The protocol and the address, as text.
     pub(crate) fn describe(&self) -> String {
         let address = match &self.socket {
             Socket::Connections(listener) => listener.local_addr(),

@@ -56,7 +56,7 @@ pub(super) fn intake_of(shared: &Arc<Shared>, protocol: Protocol) -> EngineIntak
 /// of a time may be missing.
 pub(super) fn refuse_rest(rest: &[u8], number: u32, intake: &mut EngineIntake) {
     if !rest.trim_ascii().is_empty() {
-        let text = format_args!("the connection ended before the line did");
+        let text = format_args!("the connection ended inside a line");
         intake.refuse(number, Reason::Syntax, text);
     }
 }

@@ -1,18 +1,17 @@
 //! Channels: who subscribes to what, and messages on their way.
 //!
 //! One table for all event loops. A publisher looks up the subscribers, encodes
-//! the message once and leaves it in the inbox of each loop that has some of
+//! the message once and leaves it in the mailbox of each loop that has some of
 //! them; the loop appends it to their replies. Every byte on that way is
 //! counted: a subscriber that does not read is closed once it is owed more than
 //! the limit, so a message never waits for a reader and memory stays bounded.
 //!
-//! MONITOR is a subscription like others, to a kind of which there is one
-//! channel without a name.
+//! MONITOR is a subscription to a kind with a single channel without a name.
 
 use super::kind::Kind;
 use super::limit::BufferLimit;
-use super::mailbox::{Mail, Office};
-use super::publication::Message;
+use super::mailbox::{Mailboxes, Message};
+use super::publication::Publication;
 use crate::base::glob;
 use crate::clients::ClientInfo;
 use parking_lot::RwLock;
@@ -29,23 +28,23 @@ pub(crate) struct Channels {
     pub(crate) limit: RwLock<BufferLimit>,
     /// Subscribers that were closed because they were owed too much.
     pub(crate) cut_off: AtomicU64,
-    office: Arc<Office>,
+    mailboxes: Arc<Mailboxes>,
 }
 
 type Table = HashMap<Arc<[u8]>, BTreeMap<u64, Arc<ClientInfo>>>;
 
 impl Channels {
-    /// No subscriptions; messages go through `office`.
-    pub(crate) fn new(office: Arc<Office>) -> Self {
+    /// No subscriptions; messages go through `mailboxes`.
+    pub(crate) fn new(mailboxes: Arc<Mailboxes>) -> Self {
         Self {
-            office,
+            mailboxes,
             ..Self::default()
         }
     }
 
     /// The way to the event loops.
-    pub(crate) fn office(&self) -> &Office {
-        &self.office
+    pub(crate) fn mailboxes(&self) -> &Mailboxes {
+        &self.mailboxes
     }
 
     /// Subscribes a client.
@@ -83,11 +82,11 @@ impl Channels {
         let tables = self.tables.read();
         let mut receivers = 0;
         if let Some((name, subscribers)) = tables[Kind::Channel as usize].get_key_value(channel) {
-            receivers += self.send(Message::of_channel(name, payload), subscribers);
+            receivers += self.send(Publication::of_channel(name, payload), subscribers);
         }
         for (pattern, subscribers) in &tables[Kind::Pattern as usize] {
             if glob::matches(pattern, channel) {
-                let message = Message::of_pattern(pattern, channel, payload);
+                let message = Publication::of_pattern(pattern, channel, payload);
                 receivers += self.send(message, subscribers);
             }
         }
@@ -98,7 +97,9 @@ impl Channels {
     pub(crate) fn publish_to_shard(&self, channel: &[u8], payload: &[u8]) -> usize {
         let tables = self.tables.read();
         match tables[Kind::Shard as usize].get_key_value(channel) {
-            Some((name, subscribers)) => self.send(Message::of_shard(name, payload), subscribers),
+            Some((name, subscribers)) => {
+                self.send(Publication::of_shard(name, payload), subscribers)
+            }
             None => 0,
         }
     }
@@ -107,7 +108,7 @@ impl Channels {
     pub(crate) fn tell_monitors(&self, line: &str) {
         let tables = self.tables.read();
         for subscribers in tables[Kind::Monitor as usize].values() {
-            self.send(Message::of_monitor(line), subscribers);
+            self.send(Publication::of_monitor(line), subscribers);
         }
     }
 
@@ -129,13 +130,13 @@ impl Channels {
         self.tables.read()[kind as usize].len()
     }
 
-    /// Leaves a message in the inboxes of the subscribers' loops; how many
+    /// Leaves a message in the mailboxes of the subscribers' loops; how many
     /// subscribers there are.
-    fn send(&self, message: Message, subscribers: &BTreeMap<u64, Arc<ClientInfo>>) -> usize {
+    fn send(&self, message: Publication, subscribers: &BTreeMap<u64, Arc<ClientInfo>>) -> usize {
         let bytes = message.len_bytes();
         let hard_bytes = self.limit.read().hard_bytes;
         let mut by_loop: Vec<Vec<u64>> = Vec::new();
-        by_loop.resize_with(self.office.inboxes().len(), Vec::new);
+        by_loop.resize_with(self.mailboxes.mailboxes().len(), Vec::new);
         for (id, client) in subscribers {
             let owed = client.figures.owe(bytes);
             if hard_bytes > 0 && owed > hard_bytes {
@@ -147,8 +148,8 @@ impl Channels {
         let message = Arc::new(message);
         for (event_loop, clients) in by_loop.into_iter().enumerate() {
             if !clients.is_empty() {
-                let mail = Mail::Message(Arc::clone(&message), clients);
-                self.office.send(event_loop, mail);
+                let message = Message::Publish(Arc::clone(&message), clients);
+                self.mailboxes.send(event_loop, message);
             }
         }
         subscribers.len()
@@ -160,9 +161,10 @@ impl Channels {
             self.cut_off.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 peer = client.peer,
-                "closed a subscriber that does not read what it subscribed to"
+                "closed a subscriber that does not read its messages"
             );
-            self.office.send(client.event_loop, Mail::Close(client.id));
+            self.mailboxes
+                .send(client.event_loop, Message::Close(client.id));
         }
     }
 }

@@ -62,7 +62,7 @@ impl Notify {
     /// The letters there are, as the refusal of another one shows them.
     pub(crate) const LETTERS: &'static str = "'Ag$lshzxeKEtmdn'";
 
-    /// Reads letters; `None` for one that is none.
+    /// Reads letters; `None` if one is invalid.
     pub(crate) fn parse(letters: &[u8]) -> Option<Self> {
         letters.iter().try_fold(Self(0), |notify, &letter| {
             let bits = match letter {

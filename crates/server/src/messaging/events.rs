@@ -15,7 +15,7 @@ use super::listeners::{Listener, Listeners};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Everyone who wants to know of changes.
+/// The subscribers and listeners of changes.
 #[derive(Default)]
 pub(crate) struct Events {
     /// The letters of `notify-keyspace-events` below, the number of listeners above
@@ -58,7 +58,7 @@ impl Events {
     /// about to say what it did to it.
     pub(crate) fn came_along(&self, key: &[u8]) {
         if self.interest.load(Ordering::Relaxed) >= LISTENER {
-            self.listeners.touch(key, self.channels.office());
+            self.listeners.touch(key, self.channels.mailboxes());
         }
         self.created(key);
     }
@@ -120,14 +120,14 @@ impl Events {
     /// Tells of the end of every key that had one of these listeners.
     pub(crate) fn flushed(&self, listeners: &[Arc<Listener>]) {
         for listener in listeners {
-            listener.touch(self.channels.office());
+            listener.touch(self.channels.mailboxes());
         }
     }
 
     #[cold]
     fn tell(&self, interest: u64, class: Class, event: &'static str, key: &[u8]) {
         if interest >= LISTENER {
-            self.listeners.touch(key, self.channels.office());
+            self.listeners.touch(key, self.channels.mailboxes());
         }
         self.notify_only(class, event, key);
     }

@@ -63,7 +63,9 @@ impl BufferLimit {
                     if limit.hard_bytes == 0 && limit.soft_bytes == 0 => {}
                 "normal" | "slave" | "replica" => {
                     let class = class[0];
-                    return Err(format!("the class {class} has no limit here, only 0 0 0"));
+                    return Err(format!(
+                        "class {class} does not support limits, must be 0 0 0"
+                    ));
                 }
                 _ => {
                     return Err(

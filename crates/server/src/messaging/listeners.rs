@@ -1,17 +1,17 @@
-//! Who waits for a change of which key: WATCH and blocked readers.
+//! Listeners for changes of a key: WATCH and blocked readers.
 //!
-//! A listener is told once; it is told again after it has taken the news with
+//! A listener is notified once, and again after it has taken the news with
 //! [`Listener::take`]. So a reader that is slow to look is woken once, however
 //! many samples arrive meanwhile.
 
-use super::mailbox::{Mail, Office, Why};
+use super::mailbox::{Mailboxes, Message, Why};
 use crate::clients::{ClientInfo, Flag};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Somebody who waits for changes of one or more keys.
+/// A listener for changes of one or more keys.
 #[derive(Debug)]
 pub(crate) struct Listener {
     changed: AtomicBool,
@@ -38,7 +38,7 @@ impl Listener {
         }
     }
 
-    /// One that is woken, by a letter to its event loop.
+    /// One that is woken, by a message to its event loop.
     pub(crate) fn of_reader(client: Arc<ClientInfo>) -> Self {
         Self {
             wakes: true,
@@ -58,13 +58,13 @@ impl Listener {
     }
 
     /// Tells of a change.
-    pub(super) fn touch(&self, office: &Office) {
+    pub(super) fn touch(&self, mailboxes: &Mailboxes) {
         if self.changed.swap(true, Ordering::AcqRel) {
             return;
         }
         if self.wakes {
-            let mail = Mail::Resume(self.client.id, Why::News);
-            office.send(self.client.event_loop, mail);
+            let message = Message::Resume(self.client.id, Why::News);
+            mailboxes.send(self.client.event_loop, message);
         } else {
             self.client.figures.set(Flag::Dirty, true);
         }
@@ -96,9 +96,11 @@ impl Listeners {
         place.is_some()
     }
 
-    pub(super) fn touch(&self, key: &[u8], office: &Office) {
+    pub(super) fn touch(&self, key: &[u8], mailboxes: &Mailboxes) {
         if let Some(listeners) = self.by_key.lock().get(key) {
-            listeners.iter().for_each(|listener| listener.touch(office));
+            listeners
+                .iter()
+                .for_each(|listener| listener.touch(mailboxes));
         }
     }
 

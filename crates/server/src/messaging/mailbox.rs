@@ -1,23 +1,23 @@
-//! What threads leave for an event loop: a connection's state is touched by its
-//! own loop only, so whoever wants something of it writes to that loop.
+//! Mailboxes of the event loops. The state of a connection is touched by its own
+//! loop only; other threads leave messages for that loop.
 //!
-//! Mail is bounded by its senders: a reader is woken once until it looks, and
-//! a subscriber is owed no more bytes than its limit (`channels.rs`).
+//! Senders bound a mailbox: a reader is woken once until it looks, and a
+//! subscriber is owed no more bytes than its limit (`channels.rs`).
 
-use super::publication::Message;
+use super::publication::Publication;
 use super::socket::Socket;
 use crate::clients::ClientInfo;
 use mio::Waker;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// One letter to an event loop. Clients are named by their numbers; one that
-/// is gone is passed over.
-pub(crate) enum Mail {
+/// One message to an event loop. Clients are named by their ids; a client that
+/// is gone is ignored.
+pub(crate) enum Message {
     /// A new connection.
     Connection(Socket, Arc<ClientInfo>),
-    /// A message for these subscribers.
-    Message(Arc<Message>, Vec<u64>),
+    /// A publication for these subscribers.
+    Publish(Arc<Publication>, Vec<u64>),
     /// A waiting client may go on.
     Resume(u64, Why),
     /// Every paused client may go on.
@@ -39,39 +39,39 @@ pub(crate) enum Why {
     Refused,
 }
 
-/// The letters of one event loop.
-pub(crate) struct Inbox {
+/// The messages of one event loop.
+pub(crate) struct Mailbox {
     waker: Waker,
-    letters: Mutex<Vec<Mail>>,
+    messages: Mutex<Vec<Message>>,
 }
 
-/// The inboxes of all event loops.
+/// The mailboxes of all event loops, by number.
 #[derive(Default)]
-pub(crate) struct Office {
-    inboxes: Vec<Arc<Inbox>>,
+pub(crate) struct Mailboxes {
+    mailboxes: Vec<Arc<Mailbox>>,
 }
 
-impl Inbox {
-    /// An empty inbox of the loop that `waker` wakes.
+impl Mailbox {
+    /// An empty mailbox of the loop that `waker` wakes.
     pub(crate) fn new(waker: Waker) -> Self {
         Self {
             waker,
-            letters: Mutex::default(),
+            messages: Mutex::default(),
         }
     }
 
-    /// Leaves a letter. The first one wakes the loop, which takes all.
-    pub(crate) fn put(&self, mail: Mail) {
-        let mut letters = self.letters.lock();
-        letters.push(mail);
-        if letters.len() == 1 {
+    /// Leaves a message. The first one wakes the loop, which takes all.
+    pub(crate) fn put(&self, message: Message) {
+        let mut messages = self.messages.lock();
+        messages.push(message);
+        if messages.len() == 1 {
             self.wake();
         }
     }
 
-    /// Takes all letters.
-    pub(crate) fn take(&self) -> Vec<Mail> {
-        std::mem::take(&mut *self.letters.lock())
+    /// Takes all messages.
+    pub(crate) fn take(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.messages.lock())
     }
 
     /// Wakes the loop.
@@ -82,21 +82,21 @@ impl Inbox {
     }
 }
 
-impl Office {
-    /// The office of these loops, by their numbers.
-    pub(crate) fn new(inboxes: Vec<Arc<Inbox>>) -> Self {
-        Self { inboxes }
+impl Mailboxes {
+    /// The mailboxes of these loops, by number.
+    pub(crate) fn new(mailboxes: Vec<Arc<Mailbox>>) -> Self {
+        Self { mailboxes }
     }
 
-    /// Every inbox, by the number of its loop.
-    pub(crate) fn inboxes(&self) -> &[Arc<Inbox>] {
-        &self.inboxes
+    /// Every mailbox, by the number of its loop.
+    pub(crate) fn mailboxes(&self) -> &[Arc<Mailbox>] {
+        &self.mailboxes
     }
 
-    /// Writes to event loop number `event_loop`.
-    pub(crate) fn send(&self, event_loop: usize, mail: Mail) {
-        if let Some(inbox) = self.inboxes.get(event_loop) {
-            inbox.put(mail);
+    /// Sends to event loop number `event_loop`.
+    pub(crate) fn send(&self, event_loop: usize, message: Message) {
+        if let Some(mailbox) = self.mailboxes.get(event_loop) {
+            mailbox.put(message);
         }
     }
 }

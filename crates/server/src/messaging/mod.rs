@@ -20,6 +20,6 @@ pub(crate) use events::Events;
 pub(crate) use kind::Kind;
 pub(crate) use limit::BufferLimit;
 pub(crate) use listeners::Listener;
-pub(crate) use mailbox::{Inbox, Mail, Office, Why};
-pub(crate) use publication::Message;
+pub(crate) use mailbox::{Mailbox, Mailboxes, Message, Why};
+pub(crate) use publication::Publication;
 pub(crate) use socket::Socket;

@@ -1,12 +1,12 @@
-//! One message, encoded once for all its receivers.
+//! A publication: a message of a channel, encoded once for all subscribers.
 
 use super::kind::Kind;
 use latewood_wire::resp::{Protocol, Reply};
 use std::sync::Arc;
 
-/// A message on its way to subscribers.
+/// A message of a channel on its way to subscribers.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct Publication {
     /// What its receivers subscribed to.
     pub(crate) kind: Kind,
     /// The name they subscribed to.
@@ -15,7 +15,7 @@ pub(crate) struct Message {
     bytes: Box<[u8]>,
 }
 
-impl Message {
+impl Publication {
     pub(crate) fn of_channel(name: &Arc<[u8]>, payload: &[u8]) -> Self {
         Self::encode(Kind::Channel, name, &[b"message", name, payload])
     }

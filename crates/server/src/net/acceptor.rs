@@ -4,7 +4,7 @@
 //! `maxclients` or than leave the database its descriptors, and in protected mode peers on other machines.
 
 use crate::clients::ClientInfo;
-use crate::messaging::{Inbox, Mail};
+use crate::messaging::{Mailbox, Message};
 use crate::net::listener::{Accepted, Listener};
 use crate::state::{Runtime, Shared};
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -28,17 +28,20 @@ pub(crate) struct Acceptor {
     poll: Poll,
     waker: Arc<Waker>,
     listeners: Vec<Listener>,
-    inboxes: Vec<Arc<Inbox>>,
+    mailboxes: Vec<Arc<Mailbox>>,
     next: usize,
 }
 
 impl Acceptor {
-    /// Accepts on `listeners` for the loops of `inboxes`, of which there is at
+    /// Accepts on `listeners` for the loops of `mailboxes`, of which there is at
     /// least one.
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn new(mut listeners: Vec<Listener>, inboxes: Vec<Arc<Inbox>>) -> io::Result<Self> {
+    pub(crate) fn new(
+        mut listeners: Vec<Listener>,
+        mailboxes: Vec<Arc<Mailbox>>,
+    ) -> io::Result<Self> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKE)?);
         for (number, listener) in listeners.iter_mut().enumerate() {
@@ -50,7 +53,7 @@ impl Acceptor {
             poll,
             waker,
             listeners,
-            inboxes,
+            mailboxes,
             next: 0,
         })
     }
@@ -123,12 +126,12 @@ impl Acceptor {
             let socket = &accepted.socket;
             info.served_by(self.next, socket.as_raw_fd(), socket.is_unix())
         });
-        self.inboxes[self.next].put(Mail::Connection(accepted.socket, info));
-        self.next = (self.next + 1) % self.inboxes.len();
+        self.mailboxes[self.next].put(Message::Connection(accepted.socket, info));
+        self.next = (self.next + 1) % self.mailboxes.len();
     }
 }
 
-/// What a new connection is told instead of being served.
+/// The reply to a connection that is refused.
 fn refusal(runtime: &Runtime, is_full: bool, is_local: bool) -> Option<&'static [u8]> {
     let is_open = is_local || !runtime.users.default_has_no_password();
     if is_full {

@@ -11,7 +11,7 @@ use crate::client::Session;
 use crate::clients::Flag;
 use crate::messaging::Socket;
 use crate::messaging::Why;
-use crate::messaging::{BufferLimit, Message};
+use crate::messaging::{BufferLimit, Publication};
 use crate::state::Shared;
 use latewood_engine::{Position, Stage};
 use std::io::{self, ErrorKind, Read, Write};
@@ -147,7 +147,7 @@ impl Connection {
 
     /// Looks whether its wait is over; then its next commands are run.
     pub(super) fn resume(&mut self, shared: &Shared, why: Why) {
-        let _pass = shared.gate.enter(self.client.session.info.event_loop);
+        let _shared_lock = shared.exec_lock.share(self.client.session.info.event_loop);
         let client = &mut self.client;
         if client.session.resume(shared, &mut client.output, why) {
             client.has_more = true;
@@ -155,11 +155,11 @@ impl Connection {
     }
 
     /// Appends a message to its replies, if it still subscribes.
-    pub(super) fn deliver(&mut self, message: &Message) {
-        self.client.deliver(message);
+    pub(super) fn deliver(&mut self, publication: &Publication) {
+        self.client.deliver(publication);
         let figures = &self.client.session.info.figures;
         figures.unsent_bytes.store(self.unsent(), Ordering::Relaxed);
-        figures.received(message.len_bytes());
+        figures.received(publication.len_bytes());
     }
 
     /// Closes it if its user is gone: one that only listens or waits sends no

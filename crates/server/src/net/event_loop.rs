@@ -11,7 +11,7 @@ use super::connection::{Connection, READ_BYTES, Workspace};
 use super::pipeline::Executor;
 use crate::client::Session;
 use crate::clients::ClientInfo;
-use crate::messaging::{Inbox, Socket};
+use crate::messaging::{Mailbox, Socket};
 use crate::state::Shared;
 use latewood_engine::Position;
 use mio::{Events, Interest, Poll, Token, Waker};
@@ -30,7 +30,7 @@ const EVENTS: usize = 1024;
 /// One event loop and its connections.
 pub(crate) struct EventLoop {
     poll: Poll,
-    inbox: Arc<Inbox>,
+    mailbox: Arc<Mailbox>,
     connections: Vec<Option<Box<Connection>>>,
     free: Vec<usize>,
     /// Connections to serve in the next round.
@@ -52,7 +52,7 @@ impl EventLoop {
         let waker = Waker::new(poll.registry(), WAKE)?;
         Ok(Self {
             poll,
-            inbox: Arc::new(Inbox::new(waker)),
+            mailbox: Arc::new(Mailbox::new(waker)),
             connections: Vec::new(),
             free: Vec::new(),
             ready: Vec::new(),
@@ -67,8 +67,8 @@ impl EventLoop {
     }
 
     /// Where new connections go.
-    pub(crate) fn inbox(&self) -> Arc<Inbox> {
-        Arc::clone(&self.inbox)
+    pub(crate) fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
     }
 
     /// Serves until the server stops.

@@ -31,9 +31,9 @@ pub(crate) enum Listener {
 pub(crate) struct Accepted {
     /// The stream.
     pub(crate) socket: Socket,
-    /// The peer, for people.
+    /// The peer, as text.
     pub(crate) peer: String,
-    /// Our end, for people.
+    /// The local address, as text.
     pub(crate) local: String,
     /// Whether the peer is on this machine.
     pub(crate) is_local: bool,
@@ -62,7 +62,7 @@ pub(crate) fn bind(settings: &Settings) -> Result<Vec<Listener>, String> {
         listeners.push(Listener::Unix(listener, path.clone()));
     }
     if listeners.is_empty() {
-        return Err("there is no address to listen on".to_owned());
+        return Err("no address to listen on".to_owned());
     }
     Ok(listeners)
 }
@@ -116,7 +116,7 @@ impl Listener {
         }
     }
 
-    /// The address, for people; with the real port where 0 was asked.
+    /// The address as text, with the real port if 0 was requested.
     pub(crate) fn address(&self) -> String {
         match self {
             Self::Tcp(listener, asked) => listener

@@ -8,8 +8,8 @@ use super::group::Group;
 use crate::acl::User;
 use crate::client::{ReplyMode, Session};
 use crate::command::{self, Args};
-use crate::messaging::Message;
-use crate::state::Pass;
+use crate::messaging::Publication;
+use crate::state::ExecShared;
 use crate::state::Shared;
 use latewood_engine::Scratch;
 use latewood_model::limits::{
@@ -112,14 +112,14 @@ impl Client {
 
     /// Appends a message to the replies, behind the end of the one that is
     /// being written.
-    pub(super) fn deliver(&mut self, message: &Message) {
+    pub(super) fn deliver(&mut self, publication: &Publication) {
         let subscriptions = self.session.subscriptions.as_ref();
-        if subscriptions.is_some_and(|own| own.has(message.kind, &message.name)) {
+        if subscriptions.is_some_and(|own| own.has(publication.kind, &publication.name)) {
             let out = match self.session.stream {
                 Some(_) => &mut self.deferred,
                 None => &mut self.output,
             };
-            message.write(self.session.protocol, out);
+            publication.write(self.session.protocol, out);
         }
     }
 
@@ -159,15 +159,15 @@ impl Executor {
     pub(super) fn run(&mut self, shared: &Shared, client: &mut Client, input: &[u8]) -> usize {
         let mut group: Group<'_> = std::mem::take(&mut self.group);
         let mut at = 0;
-        let mut pass = None;
+        let mut shared_lock = None;
         client.has_more = false;
         client.session.renew_permit(shared);
         let mut grouping = Grouping::Off;
         loop {
             // The parts of a long reply are read between EXECs like all else.
-            if pass.is_none() {
-                pass = Some(shared.gate.enter(self.event_loop));
-                // Behind the gate, or a pause could begin in between.
+            if shared_lock.is_none() {
+                shared_lock = Some(shared.exec_lock.share(self.event_loop));
+                // With the exec lock held, or a pause could begin in between.
                 grouping = client.grouping(shared);
             }
             if !client.continue_stream(shared) {
@@ -196,7 +196,7 @@ impl Executor {
             }
             self.apply(&mut group, shared, client);
             client.session.timed = group.timed.take();
-            match next(shared, client, rest, &mut pass) {
+            match next(shared, client, rest, &mut shared_lock) {
                 Some(bytes) => at += bytes,
                 None => break,
             }
@@ -224,7 +224,7 @@ fn next<'a>(
     shared: &'a Shared,
     client: &mut Client,
     input: &[u8],
-    pass: &mut Option<Pass<'a>>,
+    shared_lock: &mut Option<ExecShared<'a>>,
 ) -> Option<usize> {
     let limits = if client.session.authenticated {
         LIMITS
@@ -235,9 +235,9 @@ fn next<'a>(
     match client.parser.parse(input, &limits) {
         Ok(Parsed::Command { consumed }) => {
             let args = Args::new(client.parser.command(), input);
-            let _alone = runs_alone(&client.session, &args).then(|| {
-                *pass = None;
-                shared.gate.alone()
+            let _exclusive = runs_exclusive(&client.session, &args).then(|| {
+                *shared_lock = None;
+                shared.exec_lock.exclude()
             });
             command::execute(shared, &mut client.session, args, &mut client.output);
             client.session.end_timing();
@@ -261,7 +261,7 @@ fn next<'a>(
 
 /// Whether a command runs while no other does: EXEC, and CLIENT PAUSE, so that
 /// it is answered once no write is under way that has not met it.
-fn runs_alone(session: &Session, args: &Args<'_>) -> bool {
+fn runs_exclusive(session: &Session, args: &Args<'_>) -> bool {
     (session.transaction.is_some() && args.is(0, "EXEC"))
         || (args.len() > 1 && args.is(0, "CLIENT") && args.is(1, "PAUSE"))
 }
@@ -277,6 +277,6 @@ fn refuse(client: &mut Client, error: ProtocolError) {
         );
         return;
     }
-    tracing::debug!(peer, %error, "closed a connection that broke the protocol");
+    tracing::debug!(peer, %error, "closed a connection after a protocol error");
     Reply::new(&mut client.output, client.session.protocol).error(error.to_string());
 }

@@ -6,7 +6,7 @@ use super::event_loop::EventLoop;
 use super::pipeline::Executor;
 use crate::client::Session;
 use crate::clients::ClientInfo;
-use crate::messaging::{Inbox, Mail, Office, Socket};
+use crate::messaging::{Mailbox, Mailboxes, Message, Socket};
 use crate::options::testing::shared_on;
 use crate::state::Shared;
 use latewood_engine::Durability;
@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 struct Harness {
     disk: SimDisk,
     shared: Arc<Shared>,
-    inbox: Arc<Inbox>,
+    mailbox: Arc<Mailbox>,
     thread: JoinHandle<std::io::Result<()>>,
 }
 
@@ -42,21 +42,21 @@ impl Harness {
     fn start() -> Self {
         let disk = SimDisk::new();
         let event_loop = EventLoop::new(0).unwrap();
-        let inbox = event_loop.inbox();
-        let shared = shared_on(&disk, Office::new(vec![Arc::clone(&inbox)]));
+        let mailbox = event_loop.mailbox();
+        let shared = shared_on(&disk, Mailboxes::new(vec![Arc::clone(&mailbox)]));
         let for_loop = Arc::clone(&shared);
         let thread = std::thread::spawn(move || event_loop.run(&for_loop));
         Self {
             disk,
             shared,
-            inbox,
+            mailbox,
             thread,
         }
     }
 
     fn client(&self) -> TcpStream {
         let (client, socket, info) = connected(&self.shared);
-        self.inbox.put(Mail::Connection(socket, info));
+        self.mailbox.put(Message::Connection(socket, info));
         client
     }
 
@@ -70,7 +70,7 @@ impl Harness {
 
     fn stop(self) {
         self.shared.lifetime.stopping.store(true, Ordering::Release);
-        self.inbox.wake();
+        self.mailbox.wake();
         self.thread.join().unwrap().unwrap();
     }
 }
@@ -132,7 +132,7 @@ fn a_failed_sync_closes_without_an_acknowledgement() {
 
 #[test]
 fn the_time_of_an_unfinished_command_begins_with_that_command() {
-    let shared = shared_on(&SimDisk::new(), Office::default());
+    let shared = shared_on(&SimDisk::new(), Mailboxes::default());
     let (mut client, socket, info) = connected(&shared);
     let session = Session::new(info, &shared.runtime.users, Durability::Interval);
     let mut connection = Connection::new(socket, session);

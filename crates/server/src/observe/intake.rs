@@ -69,7 +69,7 @@ pub(crate) struct IntakeCounters {
     pub(crate) failures: Warnings,
 }
 
-/// Something the log is told of now and then.
+/// A warning that is logged at intervals.
 #[derive(Debug, Default)]
 pub(crate) struct Warnings {
     /// What it was not told of yet.

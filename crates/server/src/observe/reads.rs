@@ -63,9 +63,9 @@ pub(crate) struct ReadCounters {
     pub(crate) failed: AtomicU64,
     /// Answers that the reader did not wait for, or took too slowly.
     pub(crate) cancelled: AtomicU64,
-    /// Series, names or values answered.
+    /// Series, names or values returned.
     pub(crate) items: AtomicU64,
-    /// Samples, or buckets of samples, answered.
+    /// Samples, or buckets of samples, returned.
     pub(crate) samples: AtomicU64,
     /// Bytes of answers.
     pub(crate) bytes: AtomicU64,

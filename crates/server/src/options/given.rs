@@ -32,7 +32,7 @@ impl Args for Given {
         let config = Arg::new(CONFIG)
             .long(CONFIG)
             .value_name("FILE")
-            .help("Read further options from this TOML file [env: LATEWOOD_CONFIG]")
+            .help("Read further options from this TOML file [env: LATEWOOD_CONFIG=]")
             .value_parser(clap::value_parser!(PathBuf));
         all().map(argument).fold(command.arg(config), Command::arg)
     }
@@ -48,7 +48,7 @@ fn argument(row: &Row) -> Arg {
     let argument = Arg::new(name)
         .long(name)
         .value_name(value)
-        .help(format!("{help} [env: {variable}] [default: {default}]"));
+        .help(format!("{help} [env: {variable}=] [default: {default}]"));
     match row.kind {
         Kind::List(..) => argument.action(ArgAction::Append),
         Kind::OnOff(_) | Kind::YesNo(_) => argument.num_args(0..=1).default_missing_value("on"),

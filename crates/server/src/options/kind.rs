@@ -9,6 +9,17 @@ use std::path::PathBuf;
 /// The place of a setting.
 type Field<T> = fn(&mut Settings) -> &mut T;
 
+/// How the configuration file has a value with a form of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// As a text.
+    Text,
+    /// As a whole number.
+    Whole,
+    /// As any number.
+    Number,
+}
+
 /// What an option takes, and which setting it is.
 pub(crate) enum Kind {
     /// A text.
@@ -33,8 +44,8 @@ pub(crate) enum Kind {
     Form {
         /// What it takes, in words.
         takes: &'static str,
-        /// Whether the file has it as a number.
-        is_number: bool,
+        /// How the file has it.
+        written: Written,
         /// Reads it.
         put: fn(&mut Settings, &str) -> Result<(), String>,
         /// Writes it.
@@ -47,7 +58,7 @@ macro_rules! word {
     ($what:literal, $parse:path, $($place:ident).+, $takes:literal) => {
         Kind::Form {
             takes: $takes,
-            is_number: false,
+            written: crate::options::kind::Written::Text,
             put: |settings, text| {
                 crate::options::kind::named($what, $parse, &mut settings.$($place).+, text)
             },
@@ -169,28 +180,28 @@ impl Kind {
                 return Err("expected \"on\", \"off\", true or false");
             }
             (Self::Number(..), Integer(number)) => number.to_string(),
-            (Self::Number(..), _) => return Err("expected a whole number without quotes"),
             (Self::Bytes(..) | Self::Time(..), Integer(number)) => number.to_string(),
-            (
+            (Self::Form { written, .. }, Integer(number)) if *written != Written::Text => {
+                number.to_string()
+            }
+            (Self::Form { written, .. }, Float(number)) if *written == Written::Number => {
+                number.to_string()
+            }
+            (Self::Number(..), _)
+            | (
                 Self::Form {
-                    is_number: true, ..
-                },
-                Integer(number),
-            ) => number.to_string(),
-            (
-                Self::Form {
-                    is_number: true, ..
-                },
-                Float(number),
-            ) => number.to_string(),
-            (
-                Self::Form {
-                    is_number: true, ..
+                    written: Written::Whole,
+                    ..
                 },
                 _,
-            ) => {
-                return Err("expected a number without quotes");
-            }
+            ) => return Err("expected a whole number without quotes"),
+            (
+                Self::Form {
+                    written: Written::Number,
+                    ..
+                },
+                _,
+            ) => return Err("expected a number without quotes"),
             (_, String(text)) => text.clone(),
             (Self::Bytes(..), _) => return Err("expected bytes, such as 1048576 or \"512mb\""),
             (Self::Time(..), _) => return Err("expected a time, such as \"90d\""),

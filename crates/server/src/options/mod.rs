@@ -26,6 +26,6 @@ pub(crate) use row::{Apply, Row};
 
 /// Every option, in the order of `--help`.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    let parts = [server::ROWS, storage::ROWS, senders::ROWS];
+    let parts = [storage::ROWS, server::ROWS, senders::ROWS];
     parts.into_iter().flatten()
 }

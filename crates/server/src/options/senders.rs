@@ -1,7 +1,6 @@
 //! Options of the protocols beside Redis'.
 
-use super::kind::Kind;
-use super::kind::word;
+use super::kind::{Kind, Written, word};
 use super::range::FUTURE_LIMIT;
 use super::row::{Row, computed, row};
 use crate::state::Http;
@@ -15,7 +14,7 @@ pub(super) const ROWS: &[Row] = &[
         "127.0.0.1:8086, if it is free",
         Kind::Form {
             takes: "an address or off",
-            is_number: false,
+            written: Written::Text,
             put: |settings, text| {
                 settings.senders.http = match text {
                     "off" | "" => Http::Off,

@@ -1,7 +1,6 @@
 //! Options of the process: addresses, users, connections, threads, the log of messages.
 
-use super::kind::Kind;
-use super::kind::word;
+use super::kind::{Kind, Written, word};
 use super::range::{CONNECTIONS, THREADS, TIMEOUT};
 use super::row::{Row, row};
 use crate::messaging::Notify;
@@ -60,7 +59,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         Kind::Form {
             takes: "0 to 1024",
-            is_number: true,
+            written: Written::Whole,
             put: |settings, text| {
                 settings.threads = match THREADS.number(text)? {
                     0 => cores().saturating_sub(1).max(1),
@@ -99,7 +98,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         Kind::Form {
             takes: "letters of Redis",
-            is_number: false,
+            written: Written::Text,
             put: |settings, text| {
                 settings.notify = Notify::parse(text.as_bytes()).ok_or_else(|| {
                     let letters = Notify::LETTERS;

@@ -1,7 +1,6 @@
 //! Options of the database: durability, budgets, retention, defaults of new series.
 
-use super::kind::Kind;
-use super::kind::word;
+use super::kind::{Kind, Written, word};
 use super::range::{
     CHUNK_SIZE, DISK_BUDGET, FLUSH_AGE, LOG_MAX, MEMORY, QUERY_THREADS, RETENTION, SERIES,
     SYNC_INTERVAL, TS_IGNORE_TIME, TS_RETENTION,
@@ -18,7 +17,7 @@ pub(super) const ROWS: &[Row] = &[
         "latewood-data",
         Kind::Form {
             takes: "",
-            is_number: false,
+            written: Written::Text,
             put: |settings, text| {
                 settings.dir = text.into();
                 Ok(())
@@ -159,7 +158,7 @@ pub(super) const ROWS: &[Row] = &[
         "4096",
         Kind::Form {
             takes: "48 to 1048576, a multiple of 8",
-            is_number: true,
+            written: Written::Whole,
             put: put_chunk_size,
             show: |settings| settings.defaults.series.chunk_size_bytes.to_string(),
         },
@@ -189,7 +188,7 @@ pub(super) const ROWS: &[Row] = &[
         "0",
         Kind::Form {
             takes: "0 and more",
-            is_number: true,
+            written: Written::Number,
             put: put_ignore_value,
             show: |settings| format!("{:.6}", settings.defaults.series.ignore.max_value_diff),
         },
@@ -201,7 +200,7 @@ pub(super) const ROWS: &[Row] = &[
         "",
         Kind::Form {
             takes: "rules joined by ;",
-            is_number: false,
+            written: Written::Text,
             put: put_compactions,
             show: |settings| settings.defaults.compactions.as_str().to_owned(),
         },

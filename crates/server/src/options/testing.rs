@@ -2,7 +2,7 @@
 
 use crate::acl::Users;
 use crate::acl::catalogue::{Catalogue, Entry};
-use crate::messaging::{Channels, Events, Office};
+use crate::messaging::{Channels, Events, Mailboxes};
 use crate::observe::{CommandId, Observe};
 use crate::options::{Given, resolve};
 use crate::state::{Database, Jobs, Lifetime, Shared};
@@ -29,13 +29,13 @@ pub(crate) fn users() -> Users {
     Users::new(&CATALOGUE)
 }
 
-/// A server's state over a new disk; nobody hears its events.
+/// A server's state over a new disk; without event loops.
 pub(crate) fn shared() -> Arc<Shared> {
-    shared_on(&SimDisk::new(), Office::default())
+    shared_on(&SimDisk::new(), Mailboxes::default())
 }
 
-/// The same over `disk`, with the event loops of `office`.
-pub(crate) fn shared_on(disk: &SimDisk, office: Office) -> Arc<Shared> {
+/// The same over `disk`, with the event loops of `mailboxes`.
+pub(crate) fn shared_on(disk: &SimDisk, mailboxes: Mailboxes) -> Arc<Shared> {
     let options = Options {
         segment_bytes: 1 << 20,
         background: false,
@@ -53,7 +53,7 @@ pub(crate) fn shared_on(disk: &SimDisk, office: Office) -> Arc<Shared> {
         Database::closed(Defaults::default()).unwrap(),
         resolve(Given::default(), |_| None).unwrap(),
         (users(), Observe::new(rows)),
-        Arc::new(Events::new(Channels::new(Arc::new(office)))),
+        Arc::new(Events::new(Channels::new(Arc::new(mailboxes)))),
         Jobs::new(channel().0),
         Lifetime::new(channel().0),
     );

@@ -30,11 +30,11 @@ that --config names, there under its name without the dashes:
 A flag wins over the environment, the environment over the file, the file over
 the default. An unknown name in the file is an error.";
 
-/// A time-series database that does not mind late samples.
+/// A time-series database for late samples.
 ///
 /// Latewood speaks the Redis protocol and the TS.* commands of RedisTimeSeries.
-/// Samples may arrive in any order and of any age, and what was acknowledged
-/// survives a crash.
+/// Samples may arrive in any order and of any age; acknowledged writes survive
+/// a crash.
 #[derive(Debug, Parser)]
 #[command(name = "latewood", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -42,32 +42,32 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What the process does.
+/// The subcommand.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run the database server until SIGTERM, SIGINT or SHUTDOWN.
     #[command(after_help = PRECEDENCE)]
     Serve(Box<Given>),
-    /// Bring series into a running Latewood.
+    /// Import series into a running server.
     #[command(subcommand)]
     Import(latewood_migrate::Import),
-    /// Take series out of a running server.
+    /// Export series from a running server.
     #[command(subcommand)]
     Export(latewood_migrate::Export),
-    /// Read every byte of a directory and say what is damaged; exit status 0
-    /// where all is well, 1 where something is damaged and the rest can be
-    /// served, 3 where a server refuses to start, 2 where it could not be checked.
+    /// Read every byte of a directory and report damage; exit status 0 if there is
+    /// none, 1 if the rest can be served, 3 if a server refuses to start, 2 if the
+    /// directory cannot be checked.
     Check(crate::tools::Check),
-    /// Say what a log segment, block, series file or manifest holds.
+    /// Show the contents of a log segment, block, series file or manifest.
     Inspect(crate::tools::Inspect),
-    /// Copy a database into a folder or an object store, while it is served or not.
+    /// Back up a database to a folder or an object store, whether a server runs or not.
     Backup(crate::tools::Backup),
-    /// Make a directory from a backup, here or in an object store, and verify
+    /// Restore a directory from a backup in a folder or an object store, and verify
     /// every checksum.
     Restore(crate::tools::Restore),
-    /// Bring everything into blocks and merge them until nothing is to gain.
-    Compact(crate::tools::Compact),
-    /// Count what a directory holds; damage is not looked for.
+    /// Flush the log into blocks and merge them as far as useful.
+    Merge(crate::tools::Merge),
+    /// Count the contents of a directory; damage is not detected.
     Stats(crate::tools::Stats),
 }
 

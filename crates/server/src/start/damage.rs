@@ -1,4 +1,4 @@
-//! What the start found damaged, for people: one line of the log each.
+//! Reports what the start found damaged, one line of the log each.
 
 use latewood_engine::{LogHole, LostBlock, RecoverySummary, shown_key};
 
@@ -22,7 +22,7 @@ pub(crate) fn tell(recovery: &RecoverySummary) {
     for path in &recovery.log.set_aside {
         tracing::warn!(
             file = %path.display(),
-            "a log segment has no readable header and nothing says that it held anything durable; it is out of use and kept"
+            "a log segment has no readable header and is not known to hold durable data; it is set aside and kept"
         );
     }
     for path in &recovery.log.damaged_copies {

@@ -10,7 +10,7 @@ use crate::http;
 use crate::lines;
 use crate::messaging::Channels;
 use crate::messaging::{Class, Events};
-use crate::messaging::{Inbox, Office};
+use crate::messaging::{Mailbox, Mailboxes};
 use crate::net::{Acceptor, EventLoop, Listener, bind};
 use crate::observe::Observe;
 use crate::state::Settings;
@@ -47,10 +47,10 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         let event_loop = EventLoop::new(number);
         loops.push(event_loop.map_err(|error| format!("cannot poll events: {error}"))?);
     }
-    let inboxes: Vec<Arc<Inbox>> = loops.iter().map(EventLoop::inbox).collect();
-    let shared = share(settings, inboxes.clone(), (jobs, sender))?;
+    let mailboxes: Vec<Arc<Mailbox>> = loops.iter().map(EventLoop::mailbox).collect();
+    let shared = share(settings, mailboxes.clone(), (jobs, sender))?;
 
-    let acceptor = Acceptor::new(sockets.redis, inboxes.clone())
+    let acceptor = Acceptor::new(sockets.redis, mailboxes.clone())
         .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
     let acceptor_waker = acceptor.waker();
 
@@ -75,8 +75,8 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     shared.lifetime.stopping.store(true, Ordering::Release);
     // Nobody hears it where HTTP is off.
     let _ = http_stop.send(true);
-    for inbox in &inboxes {
-        inbox.wake();
+    for mailbox in &mailboxes {
+        mailbox.wake();
     }
     if let Err(error) = acceptor_waker.wake() {
         return Err(format!("cannot wake the acceptor: {error}"));
@@ -96,11 +96,11 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
 /// What all threads share, at start.
 fn share(
     settings: Settings,
-    inboxes: Vec<Arc<Inbox>>,
+    mailboxes: Vec<Arc<Mailbox>>,
     (jobs, stop): (Sender<Job>, Sender<Stop>),
 ) -> Result<Arc<Shared>, String> {
     let users = first_users(&settings)?;
-    let channels = Channels::new(Arc::new(Office::new(inboxes)));
+    let channels = Channels::new(Arc::new(Mailboxes::new(mailboxes)));
     let events = Arc::new(Events::new(channels));
     events.set_notify(settings.notify);
     let database = Database::closed(settings.defaults.clone())
@@ -167,7 +167,7 @@ fn first_users(settings: &Settings) -> Result<Option<Vec<User>>, String> {
             file::parse(text.as_bytes(), "user", &command::CATALOGUE).map(Some)
         }
         Some(_) if !settings.users.is_empty() => {
-            Err("aclfile and user: give users in one of them, not in both".to_owned())
+            Err("aclfile and user: only one of them may be given".to_owned())
         }
         Some(path) => file::load(path, &command::CATALOGUE).map(Some),
     }
@@ -208,7 +208,7 @@ fn open(
         on_created: Some(KeyHook::new(move |key| creating.came_along(key))),
         on_not_compacted: Some(KeyHook::new(|key| {
             let key = shown_key(key);
-            tracing::warn!(%key, "no compaction made: its key is taken or over a limit");
+            tracing::warn!(%key, "compaction rule not created: its key exists or is over a limit");
         })),
         ..Options::default()
     };
@@ -338,7 +338,7 @@ fn describe(recovery: &RecoverySummary) -> String {
 fn wait(receiver: &Receiver<Stop>) -> Stop {
     receiver
         .recv()
-        .unwrap_or_else(|_| Stop::Crashed("every thread is gone".to_owned()))
+        .unwrap_or_else(|_| Stop::Crashed("all threads have ended".to_owned()))
 }
 
 fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Result<(), String> {
@@ -357,7 +357,7 @@ fn finish(why: Stop, shared: Arc<Shared>, handles: Vec<JoinHandle<()>>) -> Resul
         }
     }
     if let Some(what) = crashed {
-        return Err(format!("{what}; what was acknowledged is in the log"));
+        return Err(format!("{what}; acknowledged writes are in the log"));
     }
     let shared = Arc::into_inner(shared).ok_or("the database is still in use")?;
     if let Some(db) = shared.db.into_opened() {

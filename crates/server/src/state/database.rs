@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a command that needs the data is told until it is there.
+/// The error of commands that need the data while it is loading.
 pub(crate) const LOADING: &str = "LOADING Latewood is loading the dataset in memory";
 /// The least time between two lines of the log about progress.
 const LINE_EVERY: Duration = Duration::from_secs(1);

@@ -1,62 +1,62 @@
-//! The gate between EXEC and everything else. CLIENT PAUSE takes the same way,
-//! so that no write is under way any more when it is answered.
+//! The exec lock: EXEC excludes every other command. CLIENT PAUSE takes it too,
+//! so that no write is under way when it is answered.
 //!
-//! An event loop runs commands while it holds a pass; EXEC runs while it has the
-//! gate alone, so no command of another loop comes between its own. Each loop
-//! has a lock to itself and takes it for reading, once per connection and
-//! round: nobody contends for it and no cache line travels. EXEC takes all of
-//! them for writing, in ascending order, and first gives back its own loop's
-//! pass, so two EXECs cannot wait for each other.
+//! An event loop shares the lock while it runs commands; EXEC holds it
+//! exclusively, so no command of another loop runs between its own. Each loop
+//! has a lock of its own and takes it for reading, once per connection and
+//! round: it is uncontended and no cache line travels. EXEC takes all of them
+//! for writing, in ascending order, after its own loop has given back its
+//! share, so two EXECs cannot wait for each other.
 //!
-//! What is not behind the gate: the engine's own threads, which settle, sync,
-//! expire keys and write compactions.
+//! The engine's own threads, which settle, sync, expire keys and write
+//! compaction rules, do not take the lock.
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// One lock for each event loop, and one for the threads beside them.
 #[derive(Debug)]
-pub(crate) struct Gate {
-    locks: Box<[Lane]>,
+pub(crate) struct ExecLock {
+    locks: Box<[LoopLock]>,
 }
 
-/// A loop's lock on cache lines of its own.
+/// The lock of one loop, on cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Lane(RwLock<()>);
+struct LoopLock(RwLock<()>);
 
 /// While it lives, no EXEC of another loop runs.
-pub(crate) type Pass<'a> = RwLockReadGuard<'a, ()>;
+pub(crate) type ExecShared<'a> = RwLockReadGuard<'a, ()>;
 
 /// While it lives, no other loop runs a command.
-pub(crate) struct Alone<'a> {
+pub(crate) struct ExecExclusive<'a> {
     _locks: Vec<RwLockWriteGuard<'a, ()>>,
 }
 
-impl Gate {
-    /// A gate for loops 0 to `loops`, of which there is at least one, and for
-    /// all others together.
+impl ExecLock {
+    /// A lock for loops 0 to `loops`, at least one, and for all other threads
+    /// together.
     pub(crate) fn new(loops: usize) -> Self {
-        let locks = (0..=loops.max(1)).map(|_| Lane::default()).collect();
+        let locks = (0..=loops.max(1)).map(|_| LoopLock::default()).collect();
         Self { locks }
     }
 
     /// Lets event loop number `event_loop` run commands.
     #[inline]
-    pub(crate) fn enter(&self, event_loop: usize) -> Pass<'_> {
+    pub(crate) fn share(&self, event_loop: usize) -> ExecShared<'_> {
         self.locks[event_loop % (self.locks.len() - 1)].0.read()
     }
 
-    /// Lets a thread that is no event loop write a batch.
+    /// Lets a thread that is not an event loop write a batch.
     #[inline]
-    pub(crate) fn enter_beside_loops(&self) -> Pass<'_> {
+    pub(crate) fn share_beside_loops(&self) -> ExecShared<'_> {
         self.locks[self.locks.len() - 1].0.read()
     }
 
-    /// Waits until no loop runs commands, and keeps them from it. The caller
-    /// must not hold a pass.
-    pub(crate) fn alone(&self) -> Alone<'_> {
-        let locks = self.locks.iter().map(|lane| lane.0.write()).collect();
-        Alone { _locks: locks }
+    /// Waits until no loop runs commands, and excludes them. The caller must
+    /// not hold a share.
+    pub(crate) fn exclude(&self) -> ExecExclusive<'_> {
+        let locks = self.locks.iter().map(|lock| lock.0.write()).collect();
+        ExecExclusive { _locks: locks }
     }
 }
 
@@ -66,21 +66,21 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     #[test]
-    fn who_is_alone_sees_nothing_change() {
-        let gate = Gate::new(3);
+    fn who_is_exclusive_sees_nothing_change() {
+        let lock = ExecLock::new(3);
         let counter = AtomicU64::new(0);
         std::thread::scope(|threads| {
             for event_loop in 0..3 {
-                let (gate, counter) = (&gate, &counter);
+                let (lock, counter) = (&lock, &counter);
                 threads.spawn(move || {
                     for round in 0..2000 {
                         if round % 10 == 0 {
-                            let _alone = gate.alone();
+                            let _exclusive = lock.exclude();
                             let before = counter.load(Ordering::Relaxed);
                             std::thread::yield_now();
                             assert_eq!(counter.load(Ordering::Relaxed), before);
                         }
-                        let _pass = gate.enter(event_loop);
+                        let _shared = lock.share(event_loop);
                         counter.fetch_add(1, Ordering::Relaxed);
                     }
                 });

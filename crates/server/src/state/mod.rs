@@ -14,7 +14,7 @@ mod settings;
 mod shared;
 
 pub(crate) use database::Database;
-pub(crate) use exec_lock::Pass;
+pub(crate) use exec_lock::ExecShared;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
 pub(crate) use lifetime::{Lifetime, Stop};
 pub(crate) use runtime::Runtime;

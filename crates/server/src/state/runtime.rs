@@ -18,7 +18,7 @@ pub(crate) struct Runtime {
     pub(crate) idle_timeout_s: AtomicU64,
     /// Without a password only loopback peers are served.
     pub(crate) protected_mode: AtomicBool,
-    /// Who may do what.
+    /// Users and their permissions.
     pub(crate) users: Users,
     /// The settings as CONFIG shows them. The lock is held while a change is put
     /// in force, so that changes follow one after the other.

@@ -32,19 +32,19 @@ pub(crate) struct Settings {
     pub(crate) wal: bool,
     /// Whether damaged data is refused.
     pub(crate) strict: bool,
-    /// Bytes of memory for the process; 0 is no limit.
+    /// Memory budget of the process in bytes (0 = unlimited).
     pub(crate) memory_bytes: u64,
     /// Longest time samples are in memory and in no block, seconds.
     pub(crate) flush_age_s: u64,
-    /// Series there may be; 0 is no limit.
+    /// Maximum number of series (0 = unlimited).
     pub(crate) series_max: u64,
-    /// Series that one query may match; 0 is no limit.
+    /// Series that one query may match (0 = unlimited).
     pub(crate) query_series_max: u64,
     /// Bytes the log gets before it is flushed.
     pub(crate) log_bytes_max: u64,
     /// Milliseconds that samples of any series are kept; 0 is for ever.
     pub(crate) retention_ms: u64,
-    /// Bytes that all files should take; 0 is no limit.
+    /// Disk budget in bytes (0 = unlimited).
     pub(crate) disk_budget_bytes: u64,
     /// Number of event loops, at least 1.
     pub(crate) threads: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Settings {
     pub(crate) senders: Senders,
 }
 
-/// How what comes by other protocols is taken.
+/// Settings of the protocols other than Redis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Senders {
     /// Where HTTP is served.
@@ -75,7 +75,7 @@ pub(crate) struct Senders {
     pub(crate) influx_db_label: Option<String>,
     /// Policy of the series they create.
     pub(crate) duplicate_policy: DuplicatePolicy,
-    /// Milliseconds a timestamp may be ahead of the clock; 0 is no limit.
+    /// Milliseconds a timestamp may be ahead of the clock (0 = unlimited).
     pub(crate) future_limit_ms: u64,
     /// Where OpenTSDB's telnet protocol is spoken.
     pub(crate) opentsdb: Option<String>,

@@ -5,7 +5,7 @@
 //! a loop adds to once per round, and the locks guard what changes rarely.
 
 use super::database::Database;
-use super::exec_lock::Gate;
+use super::exec_lock::ExecLock;
 use super::jobs::Jobs;
 use super::lifetime::Lifetime;
 use super::pause::Pause;
@@ -38,15 +38,15 @@ pub(crate) struct Shared {
     pub(crate) protocols: Protocols,
     /// Connections of the Redis port.
     pub(crate) clients: ClientList,
-    /// Who wants to know what happens to keys.
+    /// Channels, and listeners for changes of keys.
     pub(crate) events: Arc<Events>,
-    /// What keeps EXEC to itself.
-    pub(crate) gate: Gate,
+    /// Excludes other commands while EXEC runs.
+    pub(crate) exec_lock: ExecLock,
     /// CLIENT PAUSE.
     pub(crate) pause: Pause,
     /// Backups and other work on a thread of its own.
     pub(crate) jobs: Jobs,
-    /// The begin and the end of the process.
+    /// Start and end of the process.
     pub(crate) lifetime: Lifetime,
 }
 
@@ -63,7 +63,7 @@ impl Shared {
         Self {
             db,
             runtime: Runtime::new(&settings, users),
-            gate: Gate::new(settings.threads),
+            exec_lock: ExecLock::new(settings.threads),
             settings,
             counters: Counters::default(),
             observe,

@@ -23,7 +23,7 @@ impl Server {
         let stream = TcpStream::connect(&options.server)
             .map_err(|error| {
                 let server = &options.server;
-                format!("cannot reach {server}: {error}; --server ADDR:PORT names the server, --dir a directory that none runs on")
+                format!("cannot connect to {server}: {error}; --server ADDR:PORT sets the server, --dir backs up a directory without one")
             })?;
         let mut server = Self {
             stream,
@@ -66,13 +66,13 @@ impl Server {
     pub(super) fn directory(&mut self) -> Result<PathBuf, String> {
         match self.ask(&["CONFIG", "GET", "dir"])? {
             Value::Array(pair) if pair.len() == 2 => Ok(PathBuf::from(text(&pair[1])?)),
-            _ => Err("the server does not say where its data lies; is it a Latewood?".to_owned()),
+            _ => Err("the server does not report its data directory; is it Latewood?".to_owned()),
         }
     }
 
     /// The reply to a command.
     fn ask(&mut self, words: &[&str]) -> Result<Value, String> {
-        let lost = |error: std::io::Error| format!("lost the server: {error}");
+        let lost = |error: std::io::Error| format!("lost the connection to the server: {error}");
         let mut bytes = Vec::new();
         encode_command(&mut bytes, words);
         self.stream.write_all(&bytes).map_err(lost)?;
@@ -105,6 +105,6 @@ fn text(reply: &Value) -> Result<String, String> {
             let text = String::from_utf8(bytes.clone());
             text.map_err(|_| "the server's answer is not UTF-8".to_owned())
         }
-        _ => Err("the server answers in another way; is it a Latewood?".to_owned()),
+        _ => Err("unexpected reply from the server; is it Latewood?".to_owned()),
     }
 }

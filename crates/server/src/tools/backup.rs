@@ -43,7 +43,7 @@ pub(crate) struct Restore {
     /// The backup: a folder, or the URL it was uploaded to
     #[arg(value_name = "PATH|URL")]
     from: String,
-    /// Directory to make from it; must be empty or not there
+    /// Directory to restore to; must be empty or missing
     dir: PathBuf,
 }
 

@@ -1,19 +1,19 @@
-//! `latewood check|inspect|stats|compact|backup|restore`: what is done to data beside
+//! `latewood check|inspect|stats|merge|backup|restore`: what is done to data beside
 //! serving it.
 //!
 //! The work is the engine's (`latewood_engine::tools`); here are the words
-//! around it and the exit status. Standard output has the answer, standard
-//! error the reason why there is none. Tested by `tests/tools.rs` on the
+//! around it and the exit status. Results go to standard output, errors to
+//! standard error. Tested by `tests/tools.rs` on the
 //! built binary.
 
 mod ask;
 mod backup;
-mod compact;
+mod merge;
 mod offsite;
 mod output;
 
 pub(crate) use backup::{Backup, Restore, backup, restore};
-pub(crate) use compact::{Compact, compact};
+pub(crate) use merge::{Merge, merge};
 
 use clap::Args;
 use latewood_engine::io::Env;

@@ -109,7 +109,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if let Err(reason) = self.remove() {
-            eprintln!("latewood: {reason}; it takes room until the next upload");
+            eprintln!("latewood: {reason}; it takes disk space until the next upload");
         }
     }
 }
@@ -119,7 +119,7 @@ fn require_served_here(dir: &Path) -> Result<(), String> {
     match open_existing(&Env::real(), dir) {
         Err(error) if error.kind() == ErrorKind::Locked => Ok(()),
         _ => Err(format!(
-            "the server's data is not in {} on this machine; run the upload beside the server",
+            "the server's data is not in {} on this machine; run the upload on the machine of the server",
             dir.display()
         )),
     }

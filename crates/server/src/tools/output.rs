@@ -1,5 +1,4 @@
-//! What the tools write: the answer to standard output, the reason why there is
-//! none to standard error.
+//! What the tools write: results to standard output, errors to standard error.
 
 use latewood_engine::Detail;
 use latewood_engine::tools::Finding;
@@ -10,7 +9,7 @@ use std::process::ExitCode;
 /// Exit status where no answer can be given.
 const FAILED: u8 = 2;
 
-/// Says why there is no answer.
+/// Writes an error.
 pub(super) fn failed(error: &dyn std::fmt::Display) -> ExitCode {
     eprintln!("latewood: {error}");
     ExitCode::from(FAILED)

@@ -308,29 +308,29 @@ fn what_an_export_cannot_do_is_told() {
     server.client().ask("TS.CREATE bad LABELS __value__ x");
     let mut http = Http::to(server.http());
     for (parameters, wanted) in [
-        ("", "no match[] parameter"),
+        ("", "missing parameter match[]"),
         (
             "match[]=a&format=parquet",
-            "no format \"parquet\"; there are json, csv and arrow",
+            "unknown format \"parquet\"; expected json, csv or arrow",
         ),
         (
             "match[]=a&aggregation=avg",
-            "aggregation and step come together",
+            "aggregation and step must be given together",
         ),
         (
             "match[]=a&aggregation=median&step=1m",
-            "no aggregation \"median\"; there are avg, sum",
+            "unknown aggregation \"median\"; expected one of avg, sum",
         ),
         ("match[]=a&aggregation=avg&step=0", "step is not a duration"),
         (
             "match[]=a&agregation=avg",
-            "no parameter \"agregation\"; there are match[], start",
+            "unknown parameter \"agregation\"; expected one of match[], start",
         ),
         (
             "match[]=bad&format=csv",
             "a label __value__, which is the name of a column",
         ),
-        ("match[]=a&start=3&end=2", "end lies before start"),
+        ("match[]=a&start=3&end=2", "end is before start"),
     ] {
         let answer = http.get(&format!("/api/v1/export?{parameters}"));
         assert_eq!(answer.status, 400, "{parameters}");

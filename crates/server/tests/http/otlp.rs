@@ -98,7 +98,7 @@ fn a_small_body_that_would_take_much_memory_is_refused() {
         let answer = http.post_with("/v1/metrics", &head, &gzip.finish().unwrap());
         assert_eq!(answer.status, 413, "{}", answer.text());
         assert!(
-            answer.text().contains("send less at a time"),
+            answer.text().contains("send smaller requests"),
             "{}",
             answer.text()
         );

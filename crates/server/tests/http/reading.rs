@@ -135,8 +135,8 @@ fn mistakes_are_told_in_the_envelope() {
     let many = format!("/api/v1/series?{}", "match[]={a=~%22b%22}&".repeat(65));
     for (path, wanted) in [
         (&*many, "more than 64 regular expressions"),
-        ("/api/v1/series", "no match[] parameter"),
-        ("/api/v1/series?match=up", "called match[], not match"),
+        ("/api/v1/series", "missing parameter match[]"),
+        ("/api/v1/series?match=up", "must be written match[]"),
         (
             "/api/v1/series?match[]=up{",
             "match[]=up{: at byte 3: expected a label name",
@@ -160,13 +160,13 @@ fn mistakes_are_told_in_the_envelope() {
         ),
         (
             "/api/v1/series?match[]=up&start=2&end=1",
-            "end lies before start",
+            "end is before start",
         ),
         (
             "/api/v1/series?match[]=up&start=2&start=1",
-            "start is there twice",
+            "start is given twice",
         ),
-        ("/api/v1/labels?limit=-1", "limit is a whole number"),
+        ("/api/v1/labels?limit=-1", "limit must be a whole number"),
         (
             "/api/v1/series?match[]={__name__!=%22%22}",
             "more than the 2 that max-query-series",

@@ -15,11 +15,11 @@ fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     for (path, wanted) in [
-        ("/nowhere", "there is nothing at /nowhere"),
-        ("/api/v1/labels/?a=b", "there is nothing at /api/v1/labels/"),
+        ("/nowhere", "no such path: /nowhere"),
+        ("/api/v1/labels/?a=b", "no such path: /api/v1/labels/"),
         (
             "/api/v1/query?query=up",
-            "PromQL is not there: samples are at /api/v1/export",
+            "PromQL is not supported: read samples at /api/v1/export",
         ),
     ] {
         let answer = http.get(path);
@@ -35,10 +35,10 @@ fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
     assert!((404, true) == (long.status, said(&long).len() < 300));
     let answer = http.get("/write");
     assert_eq!((answer.status, answer.field("allow")), (405, Some("post")));
-    assert_eq!(said(&answer), "/write does not take GET");
+    assert_eq!(said(&answer), "/write does not support GET");
     let answer = http.get("/api/v1/label/%ff/values");
     assert_eq!(answer.status, 400);
-    assert_eq!(said(&answer), "the name of the label is no UTF-8");
+    assert_eq!(said(&answer), "the label name is not UTF-8");
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_body_that_is_not_what_it_says_is_told_so() {
     );
     assert_eq!(framed.status, 400);
     assert!(
-        said(&framed).contains("snappy in frames"),
+        said(&framed).contains("framed snappy is not supported"),
         "{}",
         framed.text()
     );
@@ -71,7 +71,7 @@ fn a_body_that_is_not_what_it_says_is_told_so() {
         assert_eq!(answer.status, 400);
         let said = said(&answer);
         assert!(
-            said.starts_with("the body ends early") && said.contains(wanted),
+            said.starts_with("the body is incomplete") && said.contains(wanted),
             "{said}"
         );
     }
@@ -95,8 +95,8 @@ fn a_statement_is_taken_from_the_path_or_from_a_form() {
     let mut http = Http::to(server.http());
     assert_eq!(http.get("/query?q=SHOW+DATABASES").status, 200);
     for (path, wanted) in [
-        ("/query", "no statement"),
-        ("/query?q=SELECT+1", "InfluxQL is not there"),
+        ("/query", "missing parameter q"),
+        ("/query?q=SELECT+1", "InfluxQL is not supported"),
     ] {
         let answer = http.post(path, b"");
         assert_eq!(answer.status, 400);

@@ -67,7 +67,7 @@ fn a_line_that_is_cut_off_is_not_taken_for_a_shorter_number() {
     assert_eq!(samples(&server.server, "m_v"), ["1 1"]);
     assert_eq!(figure(&server, "refused"), 1);
     let told = server.server.wait_for_log("samples were refused");
-    assert!(told.contains("ended before the line did"), "{told}");
+    assert!(told.contains("ended inside a line"), "{told}");
 }
 
 #[test]

@@ -174,6 +174,6 @@ fn a_line_that_is_cut_off_is_refused_and_not_taken_for_a_shorter_one() {
     let mut sender = Lines::connect(server.address_of("opentsdb"));
     sender.send("put m 1 1 h=a\nput m 2 2 h=ab");
     let refused = sender.finish();
-    assert_eq!(refused, "put: the connection ended before the line did\n");
+    assert_eq!(refused, "put: the connection ended inside a line\n");
     assert_eq!(samples(&server.server, "m{h=\"a\"}"), ["1000 1"]);
 }

@@ -77,7 +77,7 @@ fn a_connection_chooses_its_durability() {
     client.expect(&[
         (
             "CLIENT DURABILITY often",
-            "-ERR the durability is one of sync, interval and none\r\n",
+            "-ERR durability must be sync, interval or none\r\n",
         ),
         ("RESET", "+RESET\r\n"),
         ("CLIENT DURABILITY", "+none\r\n"),

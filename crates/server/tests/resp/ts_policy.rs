@@ -61,7 +61,7 @@ fn no_key_forges_a_line_of_the_log() {
     // What came along is still there, and in the way.
     client.ask_words(&["TS.ADD", source, "1", "1"]);
     let line = server.wait_for_log("forged");
-    assert!(line.contains("no compaction made"), "{line}");
+    assert!(line.contains("compaction rule not created"), "{line}");
     assert!(line.contains(r"x\n2030-01-01"), "{line}");
 }
 

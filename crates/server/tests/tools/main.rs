@@ -7,8 +7,8 @@
 mod harness;
 
 mod backup;
-mod compact;
 mod look;
+mod merge;
 mod offsite;
 
 use harness::{Server, command};

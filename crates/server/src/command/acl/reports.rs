@@ -1,4 +1,4 @@
-//! What ACL tells: GETUSER, LIST, USERS, CAT, LOG.
+//! The subcommands of ACL that report: GETUSER, LIST, USERS, CAT, LOG.
 
 use super::wrong_words;
 use crate::acl::{category, log};

@@ -8,7 +8,7 @@ use crate::base::clock::now_ms;
 use crate::command::call::{Call, Outcome};
 use crate::command::fault::Fault;
 use crate::command::fault::NOT_AN_INTEGER;
-use crate::messaging::Mail;
+use crate::messaging::Message;
 use crate::messaging::Why;
 use latewood_wire::resp::number::parse_i64;
 use std::time::{Duration, Instant};
@@ -39,8 +39,8 @@ pub(super) fn pause(call: &mut Call<'_>) -> Outcome {
 
 pub(super) fn unpause(call: &mut Call<'_>) -> Outcome {
     call.shared.pause.end();
-    for inbox in call.shared.channels().office().inboxes() {
-        inbox.put(Mail::EndPause);
+    for mailbox in call.shared.channels().mailboxes().mailboxes() {
+        mailbox.put(Message::EndPause);
     }
     call.reply().ok();
     Ok(())
@@ -65,10 +65,10 @@ pub(super) fn unblock(call: &mut Call<'_>) -> Outcome {
         .and_then(|id| call.shared.clients.get(id));
     let claimed = client.filter(|client| client.figures.claim_unblock());
     if let Some(client) = &claimed {
-        let mail = Mail::Resume(client.id, why);
+        let mail = Message::Resume(client.id, why);
         call.shared
             .channels()
-            .office()
+            .mailboxes()
             .send(client.event_loop, mail);
     }
     call.reply().integer(i64::from(claimed.is_some()));

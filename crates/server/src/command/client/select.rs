@@ -9,7 +9,7 @@ use crate::command::args::Args;
 use crate::command::call::{Call, Outcome};
 use crate::command::fault::Fault;
 use crate::command::fault::SYNTAX;
-use crate::messaging::Mail;
+use crate::messaging::Message;
 use latewood_wire::resp::number::parse_i64;
 
 /// A condition on a client.
@@ -170,8 +170,8 @@ fn close(call: &mut Call<'_>, filters: &[Filter], skip_me: bool) -> usize {
         if client.id == me {
             call.session.closing = true;
         } else {
-            let office = call.shared.channels().office();
-            office.send(client.event_loop, Mail::Close(client.id));
+            let mailboxes = call.shared.channels().mailboxes();
+            mailboxes.send(client.event_loop, Message::Close(client.id));
         }
     }
     closed

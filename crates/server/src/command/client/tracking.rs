@@ -1,8 +1,8 @@
 //! Client-side caching, which is refused: `CLIENT TRACKING ON|OFF`,
 //! `CLIENT CACHING YES|NO`, `CLIENT TRACKINGINFO`, `CLIENT GETREDIR`.
 //!
-//! A cache that is told of every sample gains nothing, so there is no
-//! tracking: it is off, and cannot be turned on.
+//! A cache that is invalidated by every sample gains nothing, so tracking is not
+//! supported.
 
 use crate::command::call::{Call, Outcome};
 use crate::command::fault::Fault;

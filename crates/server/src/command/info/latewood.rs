@@ -1,7 +1,7 @@
 //! The section `latewood` of INFO: ingest, settling, the log, recovery.
 
-use super::super::compact::fields;
 use super::source::{Source, field};
+use crate::command::merge::fields;
 use crate::observe::Endpoint;
 use crate::observe::Limit;
 use crate::observe::Protocol;
@@ -47,16 +47,16 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "memory_stalls", budget.stalls);
     field(text, "memory_stalled_ms", budget.stalled_ns / 1_000_000);
     field(text, "memory_refused", budget.refused);
-    let room = shared.db.disk_budget_stats();
-    field(text, "disk_budget_bytes", room.budget_bytes);
-    field(text, "disk_used_bytes", room.used_bytes);
-    field(text, "disk_stalls", room.stalls);
-    field(text, "disk_stalled_ms", room.stalled_ns / 1_000_000);
-    field(text, "disk_refused", room.refused);
+    let budget = shared.db.disk_budget_stats();
+    field(text, "disk_budget_bytes", budget.budget_bytes);
+    field(text, "disk_used_bytes", budget.used_bytes);
+    field(text, "disk_stalls", budget.stalls);
+    field(text, "disk_stalled_ms", budget.stalled_ns / 1_000_000);
+    field(text, "disk_refused", budget.refused);
     field(text, "kept_from", shared.db.floor());
     field(text, "label_pairs", stats.label_pairs);
     flushes(text, stats);
-    compaction(text, shared);
+    merges(text, shared);
     log(text, shared, stats);
     recovery(text, shared);
     backups(text, shared);
@@ -146,20 +146,16 @@ fn flushes(text: &mut String, stats: &Stats) {
     field(text, "flush_total_ms", flush.total_ns / 1_000_000);
 }
 
-fn compaction(text: &mut String, shared: &Shared) {
+fn merges(text: &mut String, shared: &Shared) {
     let stats = shared.db.merge_stats();
     for (name, value) in fields(&stats) {
-        field(text, &format!("compaction_{name}"), value);
+        field(text, &format!("merge_{name}"), value);
     }
     let amplification = format!("{:.2}", stats.write_amplification());
-    field(text, "compaction_write_amplification", amplification);
+    field(text, "merge_write_amplification", amplification);
     match &stats.failure {
-        Some(failure) => field(
-            text,
-            "compaction_failure",
-            failure.replace(['\r', '\n'], " "),
-        ),
-        None => field(text, "compaction_failure", "none"),
+        Some(failure) => field(text, "merge_failure", failure.replace(['\r', '\n'], " ")),
+        None => field(text, "merge_failure", "none"),
     }
 }
 

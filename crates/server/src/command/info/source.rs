@@ -38,7 +38,7 @@ pub(super) fn field(text: &mut String, name: &str, value: impl Display) {
     let _ = write!(text, "{name}:{value}\r\n");
 }
 
-/// A number of bytes, and again for people.
+/// A number of bytes, and again with a unit.
 pub(super) fn bytes_field(text: &mut String, name: &str, bytes: u64) {
     field(text, name, bytes);
     field(text, &format!("{name}_human"), human(bytes));

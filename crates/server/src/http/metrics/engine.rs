@@ -11,7 +11,7 @@ fn seconds(ns: u64) -> f64 {
 
 pub(super) fn ingest(text: &mut Text, stats: &Stats) {
     use Kind::{Counter, Gauge};
-    text.single("series", Gauge, "Series there are.", stats.series);
+    text.single("series", Gauge, "Number of series.", stats.series);
     text.single(
         "series_created_total",
         Counter,
@@ -21,7 +21,7 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
     text.family(
         "samples_total",
         Counter,
-        "Samples taken by any protocol, by how they stood to what was there.",
+        "Samples accepted by any protocol, by their relation to stored samples.",
     );
     text.labelled(&[("order", "in_order")], stats.samples_in_order);
     text.labelled(&[("order", "late")], stats.samples_late);
@@ -29,7 +29,7 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
     for (name, help, value) in [
         (
             "samples_ignored_total",
-            "Samples passed over by IGNORE.",
+            "Samples dropped by IGNORE.",
             stats.samples_ignored,
         ),
         (
@@ -55,7 +55,7 @@ pub(super) fn ingest(text: &mut Text, stats: &Stats) {
         ),
         (
             "rule_failures_total",
-            "Times that rows of a compaction rule could not be computed or written.",
+            "Failures to compute or write rows of compaction rules.",
             stats.rules_failed,
         ),
     ] {
@@ -99,7 +99,7 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
     for (name, help, bytes) in [
         (
             "memory_budget_bytes",
-            "The memory budget; 0 is none.",
+            "Memory budget in bytes (0 = unlimited).",
             budget.limit_bytes,
         ),
         (
@@ -109,7 +109,7 @@ pub(super) fn memory(text: &mut Text, shared: &Shared, stats: &Stats, memory: &D
         ),
         (
             "memory_peak_bytes",
-            "The most that counted.",
+            "Peak of the memory that counts against the budget.",
             budget.peak_bytes,
         ),
         (
@@ -143,7 +143,7 @@ fn stalls(
     text.single(count, Kind::Counter, &help, stalls);
     let help = format!("Time that writes waited for {what}.");
     text.single(time, Kind::Counter, &help, seconds(stalled_ns));
-    let help = format!("Writes refused for want of {what}.");
+    let help = format!("Writes refused for lack of {what}.");
     text.single(refusals, Kind::Counter, &help, refused);
 }
 
@@ -174,7 +174,7 @@ pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     text.single(
         "wal_last_sync_seconds",
         Gauge,
-        "How long the last sync took.",
+        "Duration of the last sync.",
         last_s,
     );
     text.single("wal_segments", Gauge, "Segments of the log.", wal.segments);
@@ -188,7 +188,7 @@ pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     text.single(
         "wal_unsynced_groups",
         Gauge,
-        "Groups that are not known to be on disk.",
+        "Groups not yet known to be on disk.",
         written.saturating_sub(durable),
     );
 }
@@ -223,37 +223,37 @@ pub(super) fn flush(text: &mut Text, stats: &Stats) {
     text.single(
         "flush_seconds_total",
         Counter,
-        "How long flushes took.",
+        "Time spent in flushes.",
         seconds(flush.total_ns),
     );
     text.single(
         "flush_last_seconds",
         Gauge,
-        "How long the last flush took.",
+        "Duration of the last flush.",
         seconds(flush.last_ns),
     );
 }
 
-pub(super) fn compaction(text: &mut Text, stats: &MergeStats) {
+pub(super) fn merges(text: &mut Text, stats: &MergeStats) {
     use Kind::{Counter, Gauge};
-    text.family("compactions_total", Counter, "Merges of blocks.");
+    text.family("merges_total", Counter, "Merges of blocks.");
     text.labelled(&[("kind", "base")], stats.base_merges);
     text.labelled(&[("kind", "late")], stats.late_merges);
     text.labelled(&[("kind", "fold")], stats.folds);
     for (name, help, value) in [
         (
-            "compaction_failures_total",
-            "Compactions that failed.",
+            "merge_failures_total",
+            "Merges that failed.",
             stats.failures,
         ),
         (
-            "compaction_read_bytes_total",
-            "Bytes that compactions read.",
+            "merge_read_bytes_total",
+            "Bytes that merges read.",
             stats.bytes_read,
         ),
         (
-            "compaction_written_bytes_total",
-            "Bytes that compactions wrote.",
+            "merge_written_bytes_total",
+            "Bytes that merges wrote.",
             stats.bytes_written,
         ),
         (
@@ -264,10 +264,10 @@ pub(super) fn compaction(text: &mut Text, stats: &MergeStats) {
     ] {
         text.single(name, Counter, help, value);
     }
-    text.family("blocks", Gauge, "Blocks there are.");
+    text.family("blocks", Gauge, "Number of blocks.");
     text.labelled(&[("kind", "base")], stats.base_blocks);
     text.labelled(&[("kind", "late")], stats.late_blocks);
-    text.family("block_bytes", Gauge, "Bytes of the blocks there are.");
+    text.family("block_bytes", Gauge, "Bytes of blocks.");
     text.labelled(&[("kind", "base")], stats.base_bytes);
     text.labelled(&[("kind", "late")], stats.late_bytes);
 }
@@ -276,21 +276,21 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
     text.single(
         "kept_from_seconds",
         Kind::Gauge,
-        "Unix time from which on samples are kept; 0 where retention and disk budget dropped none.",
+        "Unix time of the oldest samples kept by retention and disk budget (0 = all).",
         shared.db.floor() as f64 / 1e3,
     );
-    let room = shared.db.disk_budget_stats();
+    let budget = shared.db.disk_budget_stats();
     text.single(
         "disk_budget_bytes",
         Kind::Gauge,
-        "The disk budget; 0 is none.",
-        room.budget_bytes,
+        "Disk budget in bytes (0 = unlimited).",
+        budget.budget_bytes,
     );
     text.single(
         "disk_used_bytes",
         Kind::Gauge,
         "Bytes of all files.",
-        room.used_bytes,
+        budget.used_bytes,
     );
     stalls(
         text,
@@ -300,7 +300,7 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
             "disk_refused_total",
         ],
         "disk",
-        (room.stalls, room.stalled_ns, room.refused),
+        (budget.stalls, budget.stalled_ns, budget.refused),
     );
 }
 
@@ -310,19 +310,19 @@ pub(super) fn recovery(text: &mut Text, shared: &Shared) {
     text.single(
         "recovery_seconds",
         Gauge,
-        "How long the start took to load the data.",
+        "Duration of loading the data at start.",
         seconds(recovery.duration_ns),
     );
     text.single(
         "recovery_samples",
         Gauge,
-        "Samples replayed from the log at the start.",
+        "Samples replayed from the log at start.",
         recovery.samples,
     );
     text.single(
         "recovery_clean",
         Gauge,
-        "1 where the server had been stopped in order.",
+        "1 if the last stop was clean.",
         u8::from(recovery.log.clean),
     );
     let lost: u64 = recovery.log.holes.iter().map(|hole| hole.groups).sum();
@@ -336,13 +336,13 @@ pub(super) fn recovery(text: &mut Text, shared: &Shared) {
     text.single(
         "recovery_bad_blocks",
         Gauge,
-        "Blocks found missing or damaged at the start.",
+        "Blocks found missing or damaged at start.",
         blocks,
     );
     text.single(
         "quarantined_files",
         Gauge,
-        "Files that the start put into quarantine.",
+        "Files in quarantine at start.",
         recovery.quarantined.len(),
     );
 }
@@ -362,7 +362,7 @@ pub(super) fn stages(text: &mut Text, shared: &Shared) {
     text.family(
         "stage_events_total",
         Kind::Counter,
-        "Times each stage of a write was gone through.",
+        "Passes through each stage of a write.",
     );
     for figures in &figures {
         text.labelled(&[("stage", figures.stage.name())], figures.events);

@@ -78,7 +78,7 @@ fn report(shared: &Shared, memory: &DbMemory) -> String {
     engine::memory(&mut text, shared, &stats, memory);
     engine::log(&mut text, shared, &stats);
     engine::flush(&mut text, &stats);
-    engine::compaction(&mut text, &shared.db.merge_stats());
+    engine::merges(&mut text, &shared.db.merge_stats());
     engine::disk(&mut text, shared);
     engine::recovery(&mut text, shared);
     engine::stages(&mut text, shared);
@@ -87,19 +87,10 @@ fn report(shared: &Shared, memory: &DbMemory) -> String {
 
 fn process(text: &mut Text, shared: &Shared) {
     let version = env!("CARGO_PKG_VERSION");
-    text.family(
-        "build_info",
-        Kind::Gauge,
-        "The version, as a label; always 1.",
-    );
+    text.family("build_info", Kind::Gauge, "Version as a label; always 1.");
     text.labelled(&[("version", version)], 1);
     let uptime_s = shared.lifetime.started.elapsed().as_secs_f64();
-    text.single(
-        "uptime_seconds",
-        Kind::Gauge,
-        "Time since the start.",
-        uptime_s,
-    );
+    text.single("uptime_seconds", Kind::Gauge, "Time since start.", uptime_s);
     let is_ready = u8::from(!shared.db.is_loading());
     text.single("ready", Kind::Gauge, "1 once the data is loaded.", is_ready);
     let cpu = process::cpu();
@@ -114,7 +105,7 @@ fn process(text: &mut Text, shared: &Shared) {
     text.single(
         "resident_bytes",
         Kind::Gauge,
-        "Memory of the process that is in RAM.",
+        "Resident memory of the process.",
         resident,
     );
     let commands = count(&shared.counters.commands);
@@ -137,7 +128,7 @@ fn connections(text: &mut Text, shared: &Shared) {
     let (redis, http) = (&shared.counters, &shared.protocols.http);
     let lines = shared.protocols.lines.all();
     let others = || [("http", http)].into_iter().chain(lines);
-    text.family("connections", Kind::Gauge, "Connections at this moment.");
+    text.family("connections", Kind::Gauge, "Open connections.");
     text.labelled(&[("listener", "redis")], shared.clients.count());
     for (name, listener) in others() {
         text.labelled(&[("listener", name)], count(&listener.open));
@@ -171,7 +162,7 @@ fn limits(text: &mut Text, shared: &Shared) {
     text.family(
         "limit_refused_total",
         Kind::Counter,
-        "Series, keys, labels, queries and replies refused because they were over a limit.",
+        "Series, keys, labels, queries and replies refused by a limit.",
     );
     for (limit, refused) in [
         ("series", engine.series),

@@ -20,49 +20,49 @@ const ROWS: &[Row<IntakeCounters>] = &[
     ),
     (
         "intake_strings_total",
-        "Values that are texts, which are not stored.",
+        "Text values, which are not stored.",
         |of| &of.texts,
     ),
     (
         "intake_merged_total",
-        "Samples that rounding down to milliseconds merged with the one before.",
+        "Samples merged with the previous one by rounding to milliseconds.",
         |of| &of.merged,
     ),
     (
         "intake_failed_total",
-        "Samples not applied because the database could not take them.",
+        "Samples not applied because of a database error.",
         |of| &of.failed,
     ),
 ];
 
 /// Of each path that reads.
 const READ_ROWS: &[Row<ReadCounters>] = &[
-    ("read_requests_total", "Requests to read over HTTP.", |of| {
+    ("read_requests_total", "Read requests over HTTP.", |of| {
         &of.requests
     }),
     (
         "read_failed_total",
-        "Requests to read that were refused, or whose answer broke off.",
+        "Read requests that were refused or whose answer was aborted.",
         |of| &of.failed,
     ),
     (
         "read_cancelled_total",
-        "Answers whose reader left, or took nothing for a minute.",
+        "Answers that the reader abandoned or did not read for a minute.",
         |of| &of.cancelled,
     ),
     (
         "read_items_total",
-        "Series, names or values answered.",
+        "Series, names or values returned.",
         |of| &of.items,
     ),
     (
         "read_samples_total",
-        "Samples, or buckets of samples, answered.",
+        "Samples, or buckets of samples, returned.",
         |of| &of.samples,
     ),
     (
         "read_bytes_total",
-        "Bytes of answers to requests to read.",
+        "Bytes of answers to read requests.",
         |of| &of.bytes,
     ),
 ];
@@ -109,7 +109,7 @@ fn ages(text: &mut Text, shared: &Shared) {
     text.family(
         "intake_age_seconds",
         Kind::Histogram,
-        "How far behind the clock the timestamps of samples were.",
+        "Age of samples on arrival.",
     );
     histogram(text, "redis", &shared.observe.ages);
     for protocol in Protocol::ALL {

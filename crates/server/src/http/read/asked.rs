@@ -1,4 +1,4 @@
-//! A request to read: who asks, for what, and what may be read.
+//! A read request: its user, its parameters, and what the user may read.
 
 use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
@@ -8,7 +8,7 @@ use crate::http::auth;
 use crate::http::body::{Received, receive_in};
 use crate::http::context::Context;
 use crate::http::labelled::{self, Named};
-use crate::http::room::Room;
+use crate::http::permits::Permits;
 use crate::observe::reads::add;
 use crate::observe::{Endpoint, ReadCounters};
 use crate::state::Shared;
@@ -75,7 +75,7 @@ impl Asked {
             let command = endpoint.command();
             log.note_sender(HTTP, Some(Denied::Command), command.as_bytes(), &user.name);
             let command = command.to_ascii_uppercase();
-            let text = format!("the user may not run {command}, which this needs");
+            let text = format!("permission to run {command} is required");
             return Err(Answer::new(StatusCode::FORBIDDEN, text));
         }
         context.ready(false)?;
@@ -101,7 +101,7 @@ impl Asked {
         &self.context.shared
     }
 
-    pub(super) fn room(&self) -> &Room {
+    pub(super) fn permits(&self) -> &Permits {
         &self.context.work.readers
     }
 
@@ -142,7 +142,7 @@ impl Asked {
                 if let Some(refused) = found.iter().find(|series| !may_read(&series.key)) {
                     let log = &self.context.shared.runtime.users.log;
                     log.note_sender(HTTP, Some(Denied::Key), &refused.key, &self.user.name);
-                    let text = "the user may not read all of the series that match";
+                    let text = "no permission to read all matching series";
                     return Err(Answer::new(StatusCode::FORBIDDEN, text));
                 }
             }
@@ -156,7 +156,7 @@ impl Asked {
     /// Takes memory for names until the answer has gone out.
     fn hold(&mut self, named: &[Named]) -> Result<(), Answer> {
         let each = |one: &Named| size_of::<Named>() + one.labels.len_bytes() + one.series.key.len();
-        let permit = self.room().memory(named.iter().map(each).sum())?;
+        let permit = self.permits().memory(named.iter().map(each).sum())?;
         match &mut self.memory {
             Some(memory) => memory.merge(permit),
             None => self.memory = Some(permit),

@@ -37,7 +37,7 @@ pub(crate) async fn label_values(
             let name = unescape(&name).unwrap_or(name);
             answer(&context, Some(name), request).await
         }
-        Err(_) => Err(Answer::bad("the name of the label is no UTF-8")),
+        Err(_) => Err(Answer::bad("the label name is not UTF-8")),
     };
     answered(&context, Endpoint::LabelValues, result)
 }

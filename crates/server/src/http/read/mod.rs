@@ -6,7 +6,7 @@
 //! and named by [`crate::http::labelled`].
 //!
 //! ```text
-//! asked       who asks, with which parameters, and what may be read
+//! asked       user, parameters, and what may be read
 //!   walk      samples of one series after the other, in bounded parts
 //!   stream    an answer in pieces, each made once the one before was taken
 //! ```

@@ -25,7 +25,7 @@ impl Parameters {
     /// Those of the path, then those of the body.
     ///
     /// # Errors
-    /// 415 where the body is no form, and what its compression has.
+    /// 415 if the body is not a form, and errors of its compression.
     pub(super) fn read(
         uri: &Uri,
         headers: &HeaderMap,
@@ -39,7 +39,7 @@ impl Parameters {
             let kind = headers.get(header::CONTENT_TYPE);
             let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
             if !kind.starts_with("application/x-www-form-urlencoded") {
-                let text = "a body holds parameters as application/x-www-form-urlencoded";
+                let text = "parameters in a body must be application/x-www-form-urlencoded";
                 return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
             }
             let body = received.unpacked()?;
@@ -48,7 +48,7 @@ impl Parameters {
         Ok(Self(parameters))
     }
 
-    /// The value of a parameter that may be there once; an empty one is none.
+    /// The value of a parameter that may be there once; an empty one counts as missing.
     ///
     /// # Errors
     /// 400 where it is there twice.
@@ -56,7 +56,7 @@ impl Parameters {
         let mut values = self.all(name).filter(|value| !value.is_empty());
         match (values.next(), values.next()) {
             (value, None) => Ok(value),
-            _ => Err(Answer::bad(format!("{name} is there twice"))),
+            _ => Err(Answer::bad(format!("{name} is given twice"))),
         }
     }
 
@@ -68,7 +68,7 @@ impl Parameters {
         match self.0.iter().find(|(name, _)| !known.contains(&&**name)) {
             None => Ok(()),
             Some((name, _)) => Err(Answer::bad(format!(
-                "there is no parameter {name:?}; there are {}",
+                "unknown parameter {name:?}; expected one of {}",
                 known.join(", ")
             ))),
         }
@@ -77,7 +77,7 @@ impl Parameters {
     /// The selectors of `match[]`.
     ///
     /// # Errors
-    /// 400 for one that is none.
+    /// 400 for an invalid one.
     pub(super) fn selectors(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
         if self.all("match[]").count() > SELECTORS_MAX {
             return Err(Answer::bad(format!("more than {SELECTORS_MAX} match[]")));
@@ -105,16 +105,16 @@ impl Parameters {
     /// The same where there must be one.
     ///
     /// # Errors
-    /// 400 for none, or one that is none.
+    /// 400 if it is missing or invalid.
     pub(super) fn selectors_needed(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
         let selectors = self.selectors()?;
         match selectors.is_empty() {
             false => Ok(selectors),
             true if self.all("match").next().is_some() => {
-                Err(Answer::bad("the parameter is called match[], not match"))
+                Err(Answer::bad("the parameter match must be written match[]"))
             }
             true => Err(Answer::bad(
-                "no match[] parameter: it says which series, as match[]=up{job=\"a\"}",
+                "missing parameter match[], such as match[]=up{job=\"a\"}",
             )),
         }
     }
@@ -122,7 +122,7 @@ impl Parameters {
     /// What `start` and `end` say; `None` where neither is there.
     ///
     /// # Errors
-    /// 400 for a time that is none, and for an end before the start.
+    /// 400 for an invalid time, and for an end before the start.
     pub(super) fn span(&self) -> Result<Option<Span>, Answer> {
         let time = |name: &'static str| {
             let bad = |error| Answer::bad(format!("{name} {error}"));
@@ -136,7 +136,7 @@ impl Parameters {
             to_ms: end.unwrap_or(i64::MAX),
         };
         if span.to_ms < span.from_ms {
-            return Err(Answer::bad("end lies before start"));
+            return Err(Answer::bad("end is before start"));
         }
         Ok(start.or(end).map(|_| span))
     }
@@ -144,9 +144,9 @@ impl Parameters {
     /// A number of at least 1; 0 stands for none.
     ///
     /// # Errors
-    /// 400 for what is no number.
+    /// 400 if it is not a number.
     pub(super) fn number(&self, name: &'static str) -> Result<Option<usize>, Answer> {
-        let bad = |_| Answer::bad(format!("{name} is a whole number, 0 for none"));
+        let bad = |_| Answer::bad(format!("{name} must be a whole number (0 = unlimited)"));
         let number = self.one(name)?.map(|text| text.parse().map_err(bad));
         Ok(number.transpose()?.filter(|number| *number > 0))
     }

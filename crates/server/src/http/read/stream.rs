@@ -49,7 +49,7 @@ pub(super) async fn respond(
     content_type: &'static str,
     pieces: impl Pieces,
 ) -> Result<Response, Answer> {
-    let memory = asked.room().memory(MEMORY_BYTES)?;
+    let memory = asked.permits().memory(MEMORY_BYTES)?;
     let (work, (first, follows)) = next(Maker { asked, pieces }).await?;
     let kind = [(header::CONTENT_TYPE, content_type)];
     if !follows {
@@ -68,7 +68,7 @@ pub(super) async fn respond(
         Some(match piece {
             Some((bytes, follows)) => (Ok(bytes), (receiver, !follows)),
             None => (
-                Err(io::Error::other("the answer broke off")),
+                Err(io::Error::other("the answer was aborted")),
                 (receiver, true),
             ),
         })
@@ -102,7 +102,7 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
             Ok((rest, made)) => (work, piece) = (rest, made),
             Err(answer) => {
                 add(&counters.failed, 1);
-                tracing::warn!(error = answer.text, "an answer over HTTP broke off");
+                tracing::warn!(error = answer.text, "an HTTP answer was aborted");
                 return;
             }
         }

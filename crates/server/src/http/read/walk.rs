@@ -117,7 +117,7 @@ impl Walk {
         };
         let shared = asked.shared();
         let found = {
-            let _pass = shared.gate.enter_beside_loops();
+            let _shared_lock = shared.exec_lock.share_beside_loops();
             let series = std::slice::from_ref(&job.named.series);
             shared.db.views(series, &query, false).pop()
         };

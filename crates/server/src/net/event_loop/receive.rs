@@ -1,28 +1,28 @@
-//! What a loop does on letters and when time is up.
+//! What a loop does with its messages and with what is due.
 
 use super::EventLoop;
-use crate::messaging::Mail;
+use crate::messaging::Message;
 use crate::messaging::Why;
 use crate::net::connection::Connection;
 use crate::state::Shared;
 use std::time::Instant;
 
 impl EventLoop {
-    /// Works off the letters in the inbox.
+    /// Handles the messages in the mailbox.
     pub(super) fn receive(&mut self, shared: &Shared) {
-        for mail in self.inbox.take() {
-            match mail {
-                Mail::Connection(socket, info) => self.adopt(shared, socket, info),
-                Mail::Message(message, clients) => {
+        for message in self.mailbox.take() {
+            match message {
+                Message::Connection(socket, info) => self.adopt(shared, socket, info),
+                Message::Publish(publication, clients) => {
                     for client in clients {
-                        self.with(client, |connection| connection.deliver(&message));
+                        self.with(client, |connection| connection.deliver(&publication));
                     }
                 }
-                Mail::Resume(client, why) => {
+                Message::Resume(client, why) => {
                     self.with(client, |connection| connection.resume(shared, why));
                 }
-                Mail::EndPause => self.end_pause(shared),
-                Mail::Close(client) => {
+                Message::EndPause => self.end_pause(shared),
+                Message::Close(client) => {
                     if let Some(&slot) = self.slots.get(&client) {
                         self.close(shared, slot);
                     }

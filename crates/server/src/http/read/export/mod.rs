@@ -96,13 +96,13 @@ fn aggregation(parameters: &Parameters) -> Result<Option<Aggregation>, Answer> {
     let (name, step) = match (parameters.one("aggregation")?, parameters.one("step")?) {
         (None, None) => return Ok(None),
         (Some(name), Some(step)) => (name, step),
-        _ => return Err(Answer::bad("aggregation and step come together")),
+        _ => return Err(Answer::bad("aggregation and step must be given together")),
     };
     let names = Aggregator::ALL.map(Aggregator::name).join(", ");
     let aggregator = Aggregator::parse(name.as_bytes());
     let aggregator = aggregator.ok_or_else(|| {
         Answer::bad(format!(
-            "there is no aggregation {name:?}; there are {names}"
+            "unknown aggregation {name:?}; expected one of {names}"
         ))
     })?;
     let bucket_ms = parse_duration(step).map_err(|error| Answer::bad(format!("step {error}")))?;
@@ -130,7 +130,7 @@ impl Kind {
             Some("csv") => Ok(Self::Csv),
             Some("arrow") => Ok(Self::Arrow),
             Some(other) => Err(Answer::bad(format!(
-                "there is no format {other:?}; there are json, csv and arrow"
+                "unknown format {other:?}; expected json, csv or arrow"
             ))),
         }
     }

@@ -88,7 +88,7 @@ fn check(asked: &Asked, headers: &HeaderMap) -> Result<(), Answer> {
     }
     match asked.received.encoding {
         Encoding::Snappy => Ok(()),
-        _ => refused("remote read is compressed with snappy: Content-Encoding must say so"),
+        _ => refused("remote read requires Content-Encoding: snappy"),
     }
 }
 

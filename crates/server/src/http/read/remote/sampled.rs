@@ -4,10 +4,10 @@
 //! is taken it counts among the memory of readers.
 
 use crate::http::answer::Answer;
+use crate::http::permits;
 use crate::http::read::asked::Asked;
 use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::http::read::walk::{Next, Walk};
-use crate::http::room;
 use crate::observe::reads::add;
 use latewood_wire::prometheus::read::SamplesAnswer;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,7 +59,7 @@ pub(super) fn message(
     let mut answer = SamplesAnswer::new();
     let (mut query, mut samples) = (0, 0);
     // The message and what it is compressed to.
-    let mut memory = asked.room().memory(STEP_BYTES)?;
+    let mut memory = asked.permits().memory(STEP_BYTES)?;
     let mut granted = STEP_BYTES;
     loop {
         if left.load(Ordering::Relaxed) {
@@ -87,11 +87,11 @@ pub(super) fn message(
         if samples > SAMPLES_MAX || answer.len_bytes() > MESSAGE_BYTES_MAX {
             return Err(Answer::bad(format!(
                 "the answer is more than {SAMPLES_MAX} samples or {MESSAGE_BYTES_MAX} bytes: \
-                 ask for a shorter span or fewer series, or accept STREAMED_XOR_CHUNKS"
+                 request a shorter time range or fewer series, or accept STREAMED_XOR_CHUNKS"
             )));
         }
         while 2 * answer.len_bytes() > granted {
-            memory.merge(asked.room().memory(STEP_BYTES)?);
+            memory.merge(asked.permits().memory(STEP_BYTES)?);
             granted += STEP_BYTES;
         }
     }
@@ -106,10 +106,10 @@ fn compressed(answer: SamplesAnswer, mut memory: OwnedSemaphorePermit) -> Result
     let compressed = snap::raw::Encoder::new().compress_vec(&answer.finish());
     let mut bytes = compressed.map_err(|error| {
         let status = axum::http::StatusCode::INTERNAL_SERVER_ERROR;
-        Answer::new(status, format!("the answer does not compress: {error}"))
+        Answer::new(status, format!("cannot compress the answer: {error}"))
     })?;
     bytes.shrink_to_fit();
-    room::shrink(&mut memory, bytes.len());
+    permits::shrink(&mut memory, bytes.len());
     Ok(Message {
         bytes,
         sent: 0,

@@ -1,8 +1,7 @@
-//! `LATEWOOD COMPACT NOW|PAUSE|RESUME|STATUS`: what happens to blocks behind
-//! the writers.
+//! `LATEWOOD MERGE NOW|PAUSE|RESUME|STATUS` controls the merging of blocks.
 //!
-//! NOW answers at once: the work is done in the background, and `busy` and
-//! `asked` of STATUS say when it is over. STATUS replies with names and values.
+//! NOW answers at once: the merge runs in the background, and `busy` and `asked`
+//! of STATUS show when it is done. STATUS replies with names and values.
 
 use super::call::{Call, Outcome};
 use super::fault::SYNTAX;
@@ -10,13 +9,13 @@ use super::spec::{Action, Keys, Spec};
 use latewood_engine::MergeStats;
 
 pub(super) const SPEC: Spec = Spec {
-    name: "compact",
+    name: "merge",
     arity: 3,
     flags: &["admin"],
     keys: Keys::NONE,
     group: "latewood",
     syntax: "NOW|PAUSE|RESUME|STATUS",
-    summary: "Compacts everything in the background, or stops, resumes or describes compaction.",
+    summary: "Merges all blocks in the background, or pauses, resumes or describes merging.",
     action: Action::Apply(apply),
 };
 
@@ -24,7 +23,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let db = &call.shared.db;
     if call.args.is(2, "NOW") {
         db.merge_soon()?;
-        call.reply().simple("Compaction started");
+        call.reply().simple("Merge started");
         return Ok(());
     }
     if call.args.is(2, "STATUS") {
@@ -48,7 +47,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     Ok(())
 }
 
-/// The figures of compaction by name, as STATUS and INFO give them.
+/// The figures of merging by name, as STATUS and INFO give them.
 pub(super) fn fields(stats: &MergeStats) -> Vec<(&'static str, u64)> {
     vec![
         ("paused", u64::from(stats.paused)),
@@ -57,7 +56,7 @@ pub(super) fn fields(stats: &MergeStats) -> Vec<(&'static str, u64)> {
         ("base_merges", stats.base_merges),
         ("late_merges", stats.late_merges),
         ("folds", stats.folds),
-        ("surveys", stats.surveys),
+        ("usage_reads", stats.surveys),
         ("failures", stats.failures),
         ("abandoned", stats.abandoned),
         ("bytes_read", stats.bytes_read),

@@ -1,4 +1,4 @@
-//! `latewood compact`.
+//! `latewood merge`.
 
 use super::output::{failed, say};
 use clap::Args;
@@ -8,27 +8,27 @@ use latewood_engine::{Db, Defaults, Options, Result};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Options of `latewood compact`.
+/// Options of `latewood merge`.
 #[derive(Args, Debug)]
-pub(crate) struct Compact {
+pub(crate) struct Merge {
     /// Directory of the data; no server may be running on it
     dir: PathBuf,
 }
 
-/// Runs `latewood compact`: everything goes from the log into blocks, and
-/// blocks are merged until there is nothing left to gain. 0, or 2 with the
+/// Runs `latewood merge`: everything goes from the log into blocks, and
+/// blocks are merged as far as useful. 0, or 2 with the
 /// reason. Damaged data is refused: nothing is made new over a loss.
-pub(crate) fn compact(options: &Compact) -> ExitCode {
-    match compact_all(&options.dir) {
+pub(crate) fn merge(options: &Merge) -> ExitCode {
+    match merge_all(&options.dir) {
         Ok(()) => {
-            say("compacted");
+            say("merged");
             ExitCode::SUCCESS
         }
         Err(error) => failed(&error),
     }
 }
 
-fn compact_all(dir: &Path) -> Result<()> {
+fn merge_all(dir: &Path) -> Result<()> {
     let env = Env::real();
     // An empty folder is not made a database of.
     drop(open_existing(&env, dir)?);

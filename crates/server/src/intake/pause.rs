@@ -1,7 +1,7 @@
-//! The way of a batch past the gate and CLIENT PAUSE.
+//! The exec lock and CLIENT PAUSE on the way of a batch.
 
 use super::Failure;
-use crate::state::Pass;
+use crate::state::ExecShared;
 use crate::state::Shared;
 use std::sync::atomic::Ordering;
 
@@ -10,27 +10,27 @@ use std::sync::atomic::Ordering;
 pub(crate) enum InPause {
     /// It waits, and its samples with it.
     Wait,
-    /// It is told to come again.
+    /// It is refused and may retry.
     Refuse,
 }
 
-/// A pass of the gate to write a batch with. A pause is looked for behind the
-/// gate, which CLIENT PAUSE has alone: once that is answered, nothing is
-/// written before the pause ends.
-pub(super) fn enter(shared: &Shared, in_pause: InPause) -> Result<Pass<'_>, Failure> {
+/// A share of the exec lock to write a batch with. The pause is checked with the
+/// lock held, which CLIENT PAUSE takes exclusively: once that is answered,
+/// nothing is written before the pause ends.
+pub(super) fn enter(shared: &Shared, in_pause: InPause) -> Result<ExecShared<'_>, Failure> {
     loop {
-        let pass = shared.gate.enter_beside_loops();
+        let shared_lock = shared.exec_lock.share_beside_loops();
         if shared.pause.holds(true).is_none() {
-            return Ok(pass);
+            return Ok(shared_lock);
         }
         if in_pause == InPause::Refuse {
             return Err(Failure::Paused);
         }
         // A server that stops takes what has come.
         if shared.lifetime.stopping.load(Ordering::Acquire) {
-            return Ok(pass);
+            return Ok(shared_lock);
         }
-        drop(pass);
+        drop(shared_lock);
         shared.pause.wait(&shared.lifetime.stopping);
     }
 }
@@ -53,8 +53,8 @@ mod tests {
         ));
         std::thread::scope(|threads| {
             let waits = threads.spawn(|| enter(&shared, InPause::Wait).is_ok());
-            // Who waits keeps no EXEC from the gate.
-            drop(shared.gate.alone());
+            // A waiting sender does not block EXEC.
+            drop(shared.exec_lock.exclude());
             assert!(!waits.is_finished());
             shared.pause.end();
             assert!(waits.join().unwrap());

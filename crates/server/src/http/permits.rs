@@ -1,9 +1,9 @@
-//! Places, memory and threads for requests of one side: those that write, or
-//! those that read.
+//! Permits: the places, memory and threads of the requests of one side, those
+//! that write or those that read.
 //!
-//! Each side has a room of its own, so that readers who take their time keep no
-//! writer out, nor writers a reader. Who finds no place or memory is told to
-//! come again; who has a place waits for a thread.
+//! Each side has its own, so that slow readers do not block writers, nor writers
+//! readers. A request that finds no place or memory is refused and may be sent
+//! again; a request with a place waits for a thread.
 
 use super::answer::Answer;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const MEMORY_PIECES: usize = 16 * 1024;
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// What the requests of one side share.
-pub(crate) struct Room {
+pub(crate) struct Permits {
     /// What they are about, as in "too many requests to read".
     verb: &'static str,
     places: Arc<Semaphore>,
@@ -23,8 +23,8 @@ pub(crate) struct Room {
     threads: Arc<Semaphore>,
 }
 
-impl Room {
-    /// Room for so many requests, which are there to `verb`, of which so many
+impl Permits {
+    /// Permits for so many requests, which are there to `verb`, of which so many
     /// are worked on at a time.
     pub(super) fn new(verb: &'static str, places: usize, threads: usize) -> Self {
         Self {
@@ -35,16 +35,16 @@ impl Room {
         }
     }
 
-    /// One of the threads, once it is free; given back with what is returned.
+    /// One of the threads, once it is free; dropping the permit gives it back.
     pub(super) async fn thread(&self) -> impl Send + use<> {
         // Nobody closes the semaphore, so it is always there.
         Arc::clone(&self.threads).acquire_owned().await.ok()
     }
 
-    /// A place among the requests that are worked on or wait for it.
+    /// A place among the requests that run or wait.
     ///
     /// # Errors
-    /// 503 where there are too many.
+    /// 503 if there are too many.
     pub(crate) fn enter(&self) -> Result<OwnedSemaphorePermit, Answer> {
         let permit = Arc::clone(&self.places).try_acquire_owned();
         permit.map_err(|_| Answer::busy(format!("too many requests to {} at a time", self.verb)))
@@ -53,11 +53,11 @@ impl Room {
     /// Memory for `bytes` more of a body or an answer.
     ///
     /// # Errors
-    /// 503 where others take too much already.
+    /// 503 if other requests hold too much.
     pub(crate) fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
         let permit = Arc::clone(&self.memory).try_acquire_many_owned(pieces(bytes));
         permit.map_err(|_| {
-            let text = format!("other requests to {} take all memory there is", self.verb);
+            let text = format!("other requests to {} hold all the memory", self.verb);
             Answer::busy(text)
         })
     }

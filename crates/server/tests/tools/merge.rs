@@ -1,4 +1,4 @@
-//! `compact`, and the other tools over the blocks that it makes.
+//! `merge`, and the other tools over the blocks that it makes.
 
 use crate::harness::{Server, command};
 use crate::{filled, said, words_of};
@@ -12,15 +12,15 @@ fn files(dir: &TempDir, folder: &str) -> Vec<PathBuf> {
     listed.map(|entry| entry.unwrap().path()).collect()
 }
 
-fn compacted() -> TempDir {
+fn merged() -> TempDir {
     let dir = filled();
-    assert!(said(&["compact", &words_of(&dir)], 0).contains("compacted"));
+    assert!(said(&["merge", &words_of(&dir)], 0).contains("merged"));
     dir
 }
 
 #[test]
 fn everything_is_in_blocks_afterwards_and_is_served() {
-    let dir = compacted();
+    let dir = merged();
     let path = words_of(&dir);
     let json: Value = serde_json::from_str(&said(&["stats", &path, "--json"], 0)).unwrap();
     assert_eq!(json["base"]["samples"], 30);
@@ -47,7 +47,7 @@ fn everything_is_in_blocks_afterwards_and_is_served() {
 
 #[test]
 fn every_flipped_byte_of_every_file_is_found() {
-    let dir = compacted();
+    let dir = merged();
     let path = words_of(&dir);
     let mut all = [files(&dir, "blocks"), files(&dir, "series")].concat();
     all.push(dir.path().join("MANIFEST"));
@@ -75,7 +75,7 @@ fn every_flipped_byte_of_every_file_is_found() {
 
 #[test]
 fn a_damaged_block_fails_its_reads_or_is_kept_aside() {
-    let dir = compacted();
+    let dir = merged();
     let block = files(&dir, "blocks").remove(0);
     let good = std::fs::read(&block).unwrap();
     // The chunk of the first series stands right behind the header.
