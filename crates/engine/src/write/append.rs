@@ -20,6 +20,7 @@ use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::{Laps, Stage, Untimed};
 use crate::series::Fate;
+use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::write::Writer;
 use crate::write::find::SeriesLookup;
@@ -43,6 +44,15 @@ pub struct Append<'a> {
     pub create: Create<'a>,
 }
 
+/// What a write that is taken alone is for.
+pub(super) struct Target<'a> {
+    pub(super) key: &'a [u8],
+    pub(super) hash: u64,
+    /// Of the sample; `None` takes the time at which it is written.
+    pub(super) timestamp: Option<Timestamp>,
+    pub(super) create: Create<'a>,
+}
+
 /// The timestamp a sample now has, or why it was not kept.
 pub type Outcome = std::result::Result<Timestamp, Refusal>;
 
@@ -57,108 +67,110 @@ impl Writer {
         admit_write(&self.core)?;
         let renames = self.core.keys.renames.load(Ordering::Acquire);
         scratch.locate(batch, &self.core.keys, self.core.shards.len(), laps);
-        let default_policy = self.core.defaults.policy();
-        let mut position = Position::default();
-        for shard in 0..self.core.shards.len() {
-            let (start, end) = (scratch.starts[shard], scratch.starts[shard + 1]);
-            if start == end {
-                continue;
-            }
-            let mut state = self.core.shards[shard].lock();
-            laps.end(Stage::LockWait);
-            laps.enter(&mut state.sealer.inner);
-            let is_stale = self.core.keys.renames.load(Ordering::Acquire) != renames;
-            self.pass_over_expired(&state, scratch, start..end);
-            let order = &scratch.order[start as usize..end as usize];
-            let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
-            state.touch(found.map(|id| self.core.shards.place_of(id)));
-            state.touch_checked(order.iter().filter_map(|&at| {
-                let id = scratch.ids[at as usize]?;
-                Some((self.core.shards.place_of(id), batch[at as usize].timestamp))
-            }));
-            for place in start..end {
-                let index = scratch.order[place as usize] as usize;
-                let found = scratch.ids[index].filter(|_| !is_stale);
-                let hash = scratch.hashes[index];
-                let append = &batch[index];
-                let outcome = match self.find_in(&mut state, shard, append, found, hash, laps) {
+        let policy = self.core.defaults.policy();
+        let position = self.through_shards(
+            scratch,
+            laps,
+            |state, scratch, places| {
+                let is_stale = self.core.keys.renames.load(Ordering::Acquire) != renames;
+                self.pass_over_expired(state, scratch, places);
+                let order = &scratch.order[places.clone()];
+                let found = order.iter().filter_map(|&at| scratch.ids[at as usize]);
+                state.touch(found.map(|id| self.core.shards.place_of(id)));
+                state.touch_checked(order.iter().filter_map(|&at| {
+                    let id = scratch.ids[at as usize]?;
+                    Some((self.core.shards.place_of(id), batch[at as usize].timestamp))
+                }));
+                is_stale
+            },
+            |step, is_stale, laps| {
+                let found = step.scratch.ids[step.index].filter(|_| !is_stale);
+                let (append, hash) = (&batch[step.index], step.scratch.hashes[step.index]);
+                match self.find_in(step.state, step.shard, append, found, hash, laps) {
                     SeriesLookup::Here(id) => {
-                        self.append_to(&mut state, append, id, default_policy, laps)
+                        Some(self.append_to(step.state, append, id, policy, laps))
                     }
                     // A sample before it may bring the series along.
                     SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.defaults.compacts() => {
-                        scratch.moved.push(index as u32);
-                        continue;
+                        None
                     }
-                    SeriesLookup::Refused(refusal) => Err(refusal),
-                    SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => {
-                        scratch.moved.push(index as u32);
-                        continue;
-                    }
-                };
-                scratch.outcomes[index] = outcome;
-                if state.group.len_bytes() > self.core.group_bytes_max() / 4 {
-                    position = position.max(self.core.log_group_timed(&mut state, laps)?);
+                    SeriesLookup::Refused(refusal) => Some(Err(refusal)),
+                    SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => None,
                 }
-            }
-            position = position.max(self.core.log_group_timed(&mut state, laps)?);
-            laps.leave(&mut state.sealer.inner);
-        }
-        // One may create what the next is for.
-        scratch.moved.sort_unstable();
-        for moved in 0..scratch.moved.len() {
-            let index = scratch.moved[moved] as usize;
-            let (outcome, end) =
-                self.append_moved(&batch[index], scratch.hashes[index], default_policy)?;
-            scratch.outcomes[index] = outcome;
-            position = position.max(end);
-        }
+            },
+            |index, scratch| self.append_moved(&batch[index], scratch.hashes[index], policy),
+        )?;
         self.core.index.relieve();
         Ok(position)
     }
 
     /// Appends a sample for which the lock of one shard was not enough, or the
     /// wrong one: its series went or came while the batch was under way, is a
-    /// destination, or brings compactions along.
+    /// destination, or brings compaction rules along.
     #[cold]
     fn append_moved(
         &self,
         append: &Append<'_>,
         hash: u64,
-        default_policy: DuplicatePolicy,
+        policy: DuplicatePolicy,
     ) -> Result<(Outcome, Position)> {
-        let mut position = Position::default();
-        loop {
-            self.rules.purge(append.key)?;
-            if append.timestamp >= self.core.store.blocks.floor().max(0) {
-                match self
-                    .rules
-                    .create_compacted(append.key, hash, append.create)?
-                {
-                    Ok(end) => position = position.max(end),
-                    Err(refusal) => return Ok((Err(refusal), position)),
-                }
-            }
-            let found = self.core.keys.find(hash, append.key);
-            let unread = self.rules.recompute_destination(append.key)?;
-            let shard = found.map_or(self.core.shards.shard_of_hash(hash), |id| {
-                self.core.shards.shard_of(id)
-            });
-            let mut state = self.core.shards[shard].lock();
-            let outcome = match self.find_in(&mut state, shard, append, None, hash, &mut Untimed) {
+        let target = Target {
+            key: append.key,
+            hash,
+            timestamp: Some(append.timestamp),
+            create: append.create,
+        };
+        self.write_alone(&target, |state, shard, failed| {
+            let outcome = match self.find_in(state, shard, append, None, hash, &mut Untimed) {
                 // What its rule has yet to write there would follow.
                 SeriesLookup::Here(_) | SeriesLookup::Destination(_)
-                    if unread.check(append.timestamp, append.timestamp).is_err() =>
+                    if failed.check(append.timestamp, append.timestamp).is_err() =>
                 {
                     Err(Refusal::Damaged)
                 }
                 SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
-                    self.append_to(&mut state, append, id, default_policy, &mut Untimed)
+                    self.append_to(state, append, id, policy, &mut Untimed)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),
-                SeriesLookup::Elsewhere => continue,
+                SeriesLookup::Elsewhere => return None,
             };
-            return Ok((outcome, position.max(self.core.log_group(&mut state)?)));
+            Some(outcome)
+        })
+    }
+
+    /// Writes to one series under the lock of the shard it is or will be in,
+    /// once what expired under its key is gone, the series that a compaction
+    /// policy asks for are made, and what rules write to it is there. `write` is
+    /// tried again where it finds the series elsewhere.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(super) fn write_alone(
+        &self,
+        target: &Target<'_>,
+        mut write: impl FnMut(&mut ShardState, usize, &FailedBuckets) -> Option<Outcome>,
+    ) -> Result<(Outcome, Position)> {
+        let (core, key, hash) = (&self.core, target.key, target.hash);
+        let mut position = Position::default();
+        loop {
+            self.rules.purge(key)?;
+            let floor = core.store.blocks.floor().max(0);
+            if target.timestamp.is_none_or(|timestamp| timestamp >= floor) {
+                match self.rules.create_compacted(key, hash, target.create)? {
+                    Ok(end) => position = position.max(end),
+                    Err(refusal) => return Ok((Err(refusal), position)),
+                }
+            }
+            let found = core.keys.find(hash, key);
+            let failed = self.rules.recompute_destination(key)?;
+            let shard = match found {
+                Some(id) => core.shards.shard_of(id),
+                None => core.shards.shard_of_hash(hash),
+            };
+            let mut state = core.shards[shard].lock();
+            if let Some(outcome) = write(&mut state, shard, &failed) {
+                return Ok((outcome, position.max(core.log_group(&mut state)?)));
+            }
         }
     }
 
@@ -166,10 +178,10 @@ impl Writer {
     /// their samples take the way of those whose series moved, on which they
     /// are removed under no lock of a batch.
     #[inline]
-    fn pass_over_expired(&self, state: &ShardState, scratch: &mut Scratch, places: Range<u32>) {
+    fn pass_over_expired(&self, state: &ShardState, scratch: &mut Scratch, places: &Range<usize>) {
         if let Some(now_ms) = self.core.overdue_ms(state) {
-            for place in places {
-                let index = scratch.order[place as usize] as usize;
+            for place in places.clone() {
+                let index = scratch.order[place] as usize;
                 let is_due = |id| state.expiries.is_due(self.core.shards.place_of(id), now_ms);
                 scratch.ids[index] = scratch.ids[index].filter(|&id| !is_due(id));
             }

@@ -16,7 +16,7 @@ use crate::observe::stages::Untimed;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::write::Writer;
-use crate::write::append::{Append, Outcome};
+use crate::write::append::{Append, Outcome, Target};
 use crate::write::find::SeriesLookup;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
@@ -30,23 +30,15 @@ impl Writer {
         create: Create<'_>,
     ) -> Result<(Outcome, Position)> {
         let core = &self.core;
-        admit_write(&self.core)?;
+        admit_write(core)?;
         let hash = core.keys.hash(key);
-        let mut position = Position::default();
-        loop {
-            self.rules.purge(key)?;
-            if timestamp.is_none_or(|timestamp| timestamp >= core.store.blocks.floor().max(0)) {
-                match self.rules.create_compacted(key, hash, create)? {
-                    Ok(end) => position = position.max(end),
-                    Err(refusal) => return Ok((Err(refusal), position)),
-                }
-            }
-            let found = core.keys.find(hash, key);
-            let failed = self.rules.recompute_destination(key)?;
-            let shard = found.map_or(core.shards.shard_of_hash(hash), |id| {
-                core.shards.shard_of(id)
-            });
-            let mut state = core.shards[shard].lock();
+        let target = Target {
+            key,
+            hash,
+            timestamp,
+            create,
+        };
+        self.write_alone(&target, |state, shard, failed| {
             let append = Append {
                 key,
                 // Under the lock, so that increments by the clock never meet
@@ -56,19 +48,17 @@ impl Writer {
                 on_duplicate: Some(DuplicatePolicy::Last),
                 create,
             };
-            let outcome = match self.find_in(&mut state, shard, &append, None, hash, &mut Untimed) {
+            let outcome = match self.find_in(state, shard, &append, None, hash, &mut Untimed) {
                 SeriesLookup::Here(id) | SeriesLookup::Destination(id) => {
-                    self.increment_in(&mut state, append, id, &failed)
+                    self.increment_in(state, append, id, failed)
                 }
                 SeriesLookup::Refused(refusal) => Err(refusal),
-                SeriesLookup::Elsewhere => continue,
+                SeriesLookup::Elsewhere => return None,
             };
-            return Ok((outcome, position.max(core.log_group(&mut state)?)));
-        }
+            Some(outcome)
+        })
     }
-}
 
-impl Writer {
     /// Turns the delta in `append` into a sum and appends that.
     fn increment_in(
         &self,

@@ -1,6 +1,7 @@
 //! The way in: batches by key, samples by reference, increments and copies.
 
 pub(crate) mod append;
+mod batch;
 pub(crate) mod copy;
 mod expire;
 pub(crate) mod find;

@@ -86,57 +86,35 @@ impl Writer {
             .map(|append| self.core.shards.shard_of(append.series.id));
         scratch.place(shards, self.core.shards.len());
         laps.end_for(Stage::SeriesLookup, batch.len());
-        let default_policy = self.core.defaults.policy();
-        let mut position = Position::default();
-        for shard in 0..self.core.shards.len() {
-            let places = scratch.of_shard(shard);
-            if places.is_empty() {
-                continue;
-            }
-            let mut state = self.core.shards[shard].lock();
-            laps.end(Stage::LockWait);
-            laps.enter(&mut state.sealer.inner);
-            let overdue_ms = self.core.overdue_ms(&state);
-            let order = &scratch.order[places.clone()];
-            state.touch_checked(order.iter().map(|&at| {
-                let append = &batch[at as usize];
-                (
-                    self.core.shards.place_of(append.series.id),
-                    append.timestamp,
-                )
-            }));
-            for place in places.clone() {
+        let policy = self.core.defaults.policy();
+        let place_of = |append: &AppendTo<'_>| self.core.shards.place_of(append.series.id);
+        self.through_shards(
+            scratch,
+            laps,
+            |state, scratch, places| {
                 let order = &scratch.order[places.clone()];
-                state.prefetch(place - places.start, |n| {
-                    let append = &batch[*order.get(n)? as usize];
-                    Some(self.core.shards.place_of(append.series.id))
+                state.touch_checked(order.iter().map(|&at| {
+                    let append = &batch[at as usize];
+                    (place_of(append), append.timestamp)
+                }));
+                self.core.overdue_ms(state)
+            },
+            |step, overdue_ms, laps| {
+                let (state, append) = (step.state, &batch[step.index]);
+                let order = &step.scratch.order[step.places.clone()];
+                state.prefetch(step.place - step.places.start, |n| {
+                    Some(place_of(&batch[*order.get(n)? as usize]))
                 });
-                let index = scratch.order[place] as usize;
-                let append = &batch[index];
-                let slab_place = self.core.shards.place_of(append.series.id);
-                let is_due = |now_ms| state.expiries.is_due(slab_place, now_ms);
+                let is_due = |now_ms| state.expiries.is_due(place_of(append), now_ms);
                 let is_destination =
-                    || state.destinations > 0 && self.is_destination(&state, append.series.id);
+                    || state.destinations > 0 && self.is_destination(state, append.series.id);
                 if overdue_ms.is_some_and(is_due) || is_destination() {
-                    scratch.moved.push(index as u32);
-                    continue;
+                    return None;
                 }
-                scratch.outcomes[index] =
-                    self.append_here(&mut state, append, default_policy, laps);
-                if state.group.len_bytes() > self.core.group_bytes_max() / 4 {
-                    position = position.max(self.core.log_group_timed(&mut state, laps)?);
-                }
-            }
-            position = position.max(self.core.log_group_timed(&mut state, laps)?);
-            laps.leave(&mut state.sealer.inner);
-        }
-        for moved in 0..scratch.moved.len() {
-            let index = scratch.moved[moved] as usize;
-            let (outcome, end) = self.append_with_rules(&batch[index], default_policy)?;
-            scratch.outcomes[index] = outcome;
-            position = position.max(end);
-        }
-        Ok(position)
+                Some(self.append_here(state, append, policy, laps))
+            },
+            |index, _| self.append_with_rules(&batch[index], policy),
+        )
     }
 
     /// Appends to a series in the shard whose lock is held.

@@ -24,7 +24,7 @@ pub struct Scratch {
     shards: Vec<u32>,
     /// Batch indexes, those of one shard together, each in batch order.
     pub(crate) order: Vec<u32>,
-    pub(crate) starts: Vec<u32>,
+    starts: Vec<u32>,
     /// Batch indexes whose series was not in the shard it was looked for in.
     pub(crate) moved: Vec<u32>,
     pub(crate) outcomes: Vec<Outcome>,

@@ -1,0 +1,94 @@
+//! A batch on its way through the shards: the loop that every batch takes,
+//! whether its series are found by key or by reference.
+//!
+//! Each shard is locked once, in ascending order. Its samples are taken in the
+//! order of the batch, and what was accepted is one group of the log before the
+//! lock is given back. A sample that needs other locks is set aside and taken
+//! alone at the end, in the order of the batch.
+//!
+//! Tested by the database's tests and the model test.
+
+use crate::base::error::Result;
+use crate::log::Position;
+use crate::observe::stages::{Laps, Stage};
+use crate::series::shard::ShardState;
+use crate::write::Writer;
+use crate::write::append::Outcome;
+use crate::write::scratch::Scratch;
+use std::ops::Range;
+
+/// One sample under the lock of its shard.
+pub(super) struct Step<'a> {
+    pub(super) state: &'a mut ShardState,
+    pub(super) scratch: &'a Scratch,
+    pub(super) shard: usize,
+    /// The places of the shard's samples in [`Scratch::order`].
+    pub(super) places: &'a Range<usize>,
+    /// The place of this one.
+    pub(super) place: usize,
+    /// Its index in the batch.
+    pub(super) index: usize,
+}
+
+impl Writer {
+    /// Takes the batch that `scratch` has placed through the shards. Under the
+    /// lock of each, `begin` sees the places of its samples and `take` takes one
+    /// after the other; where `take` gives no outcome, `alone` takes the sample
+    /// at the end, under no lock.
+    ///
+    /// # Errors
+    /// Those of the log, and of `alone`.
+    #[inline]
+    pub(super) fn through_shards<L: Laps, S>(
+        &self,
+        scratch: &mut Scratch,
+        laps: &mut L,
+        begin: impl Fn(&mut ShardState, &mut Scratch, &Range<usize>) -> S,
+        take: impl Fn(Step<'_>, &S, &mut L) -> Option<Outcome>,
+        alone: impl Fn(usize, &Scratch) -> Result<(Outcome, Position)>,
+    ) -> Result<Position> {
+        let mut position = Position::default();
+        for shard in 0..self.core.shards.len() {
+            let places = scratch.of_shard(shard);
+            if places.is_empty() {
+                continue;
+            }
+            let mut state = self.core.shards[shard].lock();
+            laps.end(Stage::LockWait);
+            laps.enter(&mut state.sealer.inner);
+            let begun = begin(&mut state, scratch, &places);
+            for place in places.clone() {
+                let index = scratch.order[place] as usize;
+                let step = Step {
+                    state: &mut state,
+                    scratch,
+                    shard,
+                    places: &places,
+                    place,
+                    index,
+                };
+                match take(step, &begun, laps) {
+                    Some(outcome) => scratch.outcomes[index] = outcome,
+                    None => {
+                        scratch.moved.push(index as u32);
+                        continue;
+                    }
+                }
+                if state.group.len_bytes() > self.core.group_bytes_max() / 4 {
+                    position = position.max(self.core.log_group_timed(&mut state, laps)?);
+                }
+            }
+            position = position.max(self.core.log_group_timed(&mut state, laps)?);
+            laps.leave(&mut state.sealer.inner);
+        }
+        // One may create what the next is for.
+        scratch.moved.sort_unstable();
+        for moved in 0..scratch.moved.len() {
+            let index = scratch.moved[moved] as usize;
+            let (outcome, end) = alone(index, scratch)?;
+            scratch.outcomes[index] = outcome;
+            position = position.max(end);
+        }
+        Ok(position)
+    }
+}
