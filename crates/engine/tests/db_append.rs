@@ -335,3 +335,26 @@ fn a_nan_that_a_sum_made_refuses_numbers_wherever_it_was_made() {
     );
     assert!(read(&db, b"k").unwrap()[0].value.is_nan());
 }
+
+#[test]
+fn late_counts_every_accepted_sample_older_than_the_newest() {
+    let db = fresh();
+    let samples = [10, 20, 10, 20, 15].map(|at| sample(b"k", at, 1.0));
+    let samples = samples.map(|one| Append {
+        on_duplicate: Some(DuplicatePolicy::Last),
+        ..one
+    });
+    for outcome in append(&db, &samples).unwrap() {
+        outcome.unwrap();
+    }
+    let stats = db.stats();
+    assert_eq!(
+        (
+            stats.samples_in_order,
+            stats.samples_late,
+            stats.samples_duplicate
+        ),
+        (2, 2, 1),
+        "10 again replaces a sample and is older than 20 all the same"
+    );
+}

@@ -17,12 +17,12 @@ use std::sync::atomic::Ordering;
 pub struct Stats {
     /// Series there are.
     pub series: u64,
-    /// Samples newer than all before in their series.
+    /// Accepted samples newer than all others of their series.
     pub samples_in_order: u64,
-    /// Samples kept though older than the newest of their series.
+    /// Accepted samples older than the newest of their series, whether they came
+    /// between two others or replaced one.
     pub samples_late: u64,
-    /// Samples that found another in the raw tail and were resolved by policy;
-    /// late ones under LAST may replace one without a look for it.
+    /// Accepted samples with the timestamp of the newest of their series.
     pub samples_duplicate: u64,
     /// Samples dropped by an IGNORE rule.
     pub samples_ignored: u64,

@@ -193,6 +193,7 @@ impl ShardState {
 /// What happened in a shard since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
+    /// Accepted: newer than the newest of the series, older, and of its timestamp.
     pub(crate) in_order: u64,
     pub(crate) late: u64,
     pub(crate) duplicate: u64,

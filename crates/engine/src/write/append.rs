@@ -220,6 +220,7 @@ impl Writer {
         match fate {
             Fate::InOrder => counters.in_order += 1,
             Fate::Late | Fate::Staged => counters.late += 1,
+            Fate::Duplicate if series.newest() > Some(append.timestamp) => counters.late += 1,
             Fate::Duplicate => counters.duplicate += 1,
             Fate::Ignored(newest) => {
                 counters.ignored += 1;
