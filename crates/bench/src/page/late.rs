@@ -1,118 +1,16 @@
-//! The pages of the late reports.
+//! What the pages of the late reports need beside their texts.
 
 use serde_json::{Value, json};
 
 use super::raw::{at, fill, list, number, text};
-use super::sheet::{Page, Part, ShareChart, Sheet};
-use super::table::Show::{Count, Extra, Fixed, Label, Lost, Range, Text};
-use super::table::{Column, Table, figures, groups};
+use super::sheet::Sheet;
+use super::table::{figures, groups};
 use crate::measure::statistics::thousands;
 
 const LATE: &str = "cell.late_percent";
 
-/// What a late sample costs until late samples are settled, and until they are in files.
-#[rustfmt::skip]
-pub(crate) const PAGE: Page = Page {
-    family: "late",
-    title: "what late samples cost",
-    prepare,
-    facts: &[
-        "{series} series",
-        "Medians of {settings.repeats} runs, smallest to largest in brackets; targets alternate; \
-         seed {settings.seed!}; rate {rate}; {preload} samples of each series in order and \
-         {settings.warmup} of the mix sent before the clock starts; load generator with \
-         {settings.client_threads} thread(s) on the same machine",
-    ],
-    parts: &[
-        Part::Words("{clock} *Overhead* is the rate lost against 0 % late. *CPU ns* is server \
-            processor time per sample; *extra* is its increase over 0 % late, divided by the share \
-            of late samples: the price of a late sample. Latency is that of a whole batch. *Bytes* \
-            is memoryUsage per sample kept. In every run the server held exactly the distinct \
-            timestamps that were sent."),
-        Part::Each(
-            &["suffix"],
-            "## Chunk {cell.chunk_size!}, pipeline {cell.pipeline}, {cell.connections} connections, {group}",
-            &[CHARTS, Part::Each(&["<uncompressed"], "{encoding}:", &[
-                Part::Table(Table {
-                    by: &["target", "<cell.late_percent"],
-                    base: Some((LATE, "0")),
-                    columns: &[
-                        Column("server", Text, "target"),
-                        Column("late %", Label, LATE),
-                        Column("samples/s", Range, "measured.samples_per_second"),
-                        Column("overhead", Lost, "measured.samples_per_second"),
-                        Column("per server CPU-s", Count, "measured.samples_per_server_cpu_second"),
-                        Column("CPU ns", Fixed(0), CPU_NS),
-                        Column("extra", Extra(LATE), CPU_NS),
-                        Column("p50 us", Count, "measured.p50_us"),
-                        Column("p95 us", Count, "measured.p95_us"),
-                        Column("p99 us", Count, "measured.p99_us"),
-                        Column("bytes", Fixed(2), "measured.bytes_per_sample"),
-                        Column("client CPU ns", Fixed(0),
-                            "measured.client_cpu_seconds / measured.measured_samples * 1e9"),
-                    ],
-                    ..Table::EMPTY
-                }),
-                Part::Table(AT_REST),
-            ]), Part::Made(destinations)],
-        ),
-    ],
-};
-
-/// Server processor time of a sample.
-pub(crate) const CPU_NS: &str = "measured.server_cpu_seconds_per_million * 1e3";
-pub(crate) const REST_CPU_NS: &str =
-    "measured.at_rest.server_cpu_seconds / measured.measured_samples * 1e9";
-const REST_RATE: &str = "measured.measured_samples / measured.at_rest.seconds";
-
-const CHARTS: Part = Part::Shares(
-    LATE,
-    &[
-        ShareChart(
-            "rate-{suffix}",
-            "TS.ADD per second: {setting}",
-            "thousand samples per second",
-            "measured.samples_per_second / 1e3",
-        ),
-        ShareChart(
-            "p50-{suffix}",
-            "Median latency: {setting}",
-            "p50 of a batch, microseconds",
-            "measured.p50_us",
-        ),
-    ],
-);
-
-#[rustfmt::skip]
-const AT_REST: Table = Table {
-    needs: "measured.at_rest.seconds",
-    title: "At rest:",
-    by: &["target", "<cell.late_percent"],
-    base: Some((LATE, "0")),
-    columns: &[
-        Column("server", Text, "target"),
-        Column("late %", Label, LATE),
-        Column("samples/s", Range, REST_RATE),
-        Column("overhead", Lost, REST_RATE),
-        Column("CPU ns", Range, REST_CPU_NS),
-        Column("extra", Extra(LATE), REST_CPU_NS),
-        Column("seconds", Fixed(1), "measured.at_rest.seconds"),
-    ],
-    ..Table::EMPTY
-};
-
-/// What the page over all reports shows: the charts, and the rate lost at each share.
-pub(crate) const OVERVIEW: [Part; 2] = [
-    Part::Each(&["suffix"], "", &[CHARTS]),
-    Part::Each(
-        &["<uncompressed", "suffix"],
-        "{encoding}, chunk {cell.chunk_size!}, pipeline {cell.pipeline}, {cell.connections} \
-         connections, {group}:",
-        &[Part::Made(overview)],
-    ),
-];
-
-fn overview(sheet: &Sheet<'_>) -> String {
+/// The rate lost at each share of late samples: servers down, shares across.
+pub(super) fn overview(sheet: &Sheet<'_>) -> String {
     let runs = sheet.runs("runs");
     let shares = groups(&runs, &["<cell.late_percent"]);
     let shares: Vec<f64> = shares.iter().map(|runs| number(runs[0], LATE)).collect();
@@ -145,7 +43,7 @@ fn overview(sheet: &Sheet<'_>) -> String {
 }
 
 /// Which rules ran, and what the destinations of each server held; empty without rules.
-fn destinations(sheet: &Sheet<'_>) -> String {
+pub(super) fn destinations(sheet: &Sheet<'_>) -> String {
     let runs = sheet.runs("runs");
     let rules = number(runs[0], "cell.rules") as usize;
     if rules == 0 {
@@ -181,7 +79,7 @@ fn destinations(sheet: &Sheet<'_>) -> String {
     words
 }
 
-fn prepare(report: &mut Value) {
+pub(super) fn prepare(report: &mut Value) {
     let rate = match number(report, "settings.rate") {
         0.0 => "unlimited".to_owned(),
         rate => format!("{} samples/s", thousands(rate)),

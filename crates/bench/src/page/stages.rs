@@ -1,11 +1,10 @@
-//! The page of the stages report: where the time of a write goes, and what it costs to look.
+//! What the page of the stages report needs beside its text.
 
 use serde_json::{Value, json};
 
 use super::raw::{fill, list, number, text};
-use super::sheet::{Page, Part, Sheet};
-use super::table::Show::{Count, Fixed, Text};
-use super::table::{Column, Table, groups};
+use super::sheet::Sheet;
+use super::table::groups;
 use crate::measure::statistics::{median, sign_test, thousands};
 
 /// Sorts of writes: as the runs name them, as the page does.
@@ -23,54 +22,7 @@ const WRITES: [(&str, &str); 9] = [
 const BY_WRITE: &str =
     "write:New,KnownLabels,Known,Reference,InOrder,Late,LateBlock,OneRule,Synced";
 
-#[rustfmt::skip]
-pub(crate) const PAGE: Page = Page {
-    family: "stages",
-    title: "where the time of a write goes",
-    prepare,
-    facts: &["One batch of 50 in {sampling} timed, the log on (`interval` unless a column says `sync`)"],
-    parts: &[
-        Part::Words("*New* and *known* are {series} series with {labels} labels, written to one \
-            after the other; *in order* and *late* are 32 series with a history, policy LAST, the \
-            late samples anywhere in it. *Under BLOCK* such samples are refused where a timestamp \
-            is taken, with *one rule* every series has a compaction rule, and under `sync` a tenth \
-            of the samples waits for the disk batch by batch. Over the wire that history lies in \
-            blocks. Medians of the runs. Time runs until the label index holds every series, late \
-            samples are settled and the log is on disk; over the wire, except under `sync`, \
-            *sync_wait* is the one WAITAOF that waits for that at the end of a load. Stages are \
-            timed by the wall clock, so time given to other processes counts; processor time does \
-            not include it. A stage that occurred in fewer than half of the runs is left out. A \
-            star: fewer than one event of a hundred makes the mean, most often because the core was \
-            preempted. Short stages overlap inside the processor and reading its clock takes time \
-            even where it is subtracted, so stages add up to more than a batch that is not timed \
-            takes (*CPU*)."),
-        Part::Each(&["<wire"], "## {place}\n\nNanoseconds a sample:", &[
-            Part::Made(overview),
-            Part::Each(&[BY_WRITE], "### {place}: {name}", &[Part::Made(detail)]),
-        ]),
-        Part::Table(Table {
-            of: "costs",
-            title: "## What the timing costs\n\n\
-                The same load with the timing off and on, in turns from the same beginning, \
-                processor time of all threads; the median over pairs of turns, and its 95 % \
-                confidence interval (sign test). *Under* is the upper end where the lower is below \
-                zero.",
-            by: &["load"],
-            columns: &[
-                Column("load", Text, "load"),
-                Column("timed", Text, "1 in {sampling}"),
-                Column("samples of a turn", Count, "samples"),
-                Column("pairs", Count, "on_cpu_seconds"),
-                Column("CPU ns off", Fixed(1), "off_ns"),
-                Column("CPU ns on", Fixed(1), "on_ns"),
-                Column("cost", Text, "cost"),
-            ],
-            ..Table::EMPTY
-        }),
-    ],
-};
-
-fn prepare(report: &mut Value) {
+pub(super) fn prepare(report: &mut Value) {
     for run in report["runs"].as_array_mut().into_iter().flatten() {
         let place = if run["wire"] == true {
             "Over the wire"
@@ -112,7 +64,7 @@ fn prepare(report: &mut Value) {
 }
 
 /// Stages down, sorts of writes across, nanoseconds a sample.
-fn overview(sheet: &Sheet<'_>) -> String {
+pub(super) fn overview(sheet: &Sheet<'_>) -> String {
     let runs = sheet.runs("runs");
     let columns = groups(&runs, &[BY_WRITE]);
     let heads: String = columns
@@ -147,7 +99,7 @@ fn overview(sheet: &Sheet<'_>) -> String {
 }
 
 /// Everything that was timed of one sort of writes.
-fn detail(sheet: &Sheet<'_>) -> String {
+pub(super) fn detail(sheet: &Sheet<'_>) -> String {
     let runs = sheet.runs("runs");
     let samples = number(runs[0], "samples");
     let sum = |run: &&Value| number(run, "sums.write + sums.behind / samples");

@@ -15,14 +15,14 @@ pub(crate) struct Table {
     /// The list of runs, and an expression without which a run is left out.
     pub(crate) of: &'static str,
     pub(crate) needs: &'static str,
-    /// What stands before it, a template of the report: dropped with an empty table.
-    pub(crate) title: &'static str,
+    /// What stands before it, templates of the report: dropped with an empty table.
+    pub(crate) titles: Vec<String>,
     /// Keys of a group. `<` before a path sorts its values; `path:a,b` gives their order; without
     /// either they stand as they came. With `~` the base may differ in it.
-    pub(crate) by: &'static [&'static str],
+    pub(crate) by: Vec<&'static str>,
     /// A key and its value in the group that others are compared with; `*` is the first group.
     pub(crate) base: Option<(&'static str, &'static str)>,
-    pub(crate) columns: &'static [Column],
+    pub(crate) columns: Vec<Column>,
 }
 
 /// A column: its head, how its cells are shown, and what of: a path, template or expression.
@@ -33,14 +33,13 @@ pub(crate) struct Column(
 );
 
 /// How a cell is made of a group.
-#[derive(Clone, Copy)]
 pub(crate) enum Show {
     /// A template of the first run, to the left.
     Text,
     /// The same, to the right.
     Label,
     /// A text of the first run under another name.
-    Named(&'static [(&'static str, &'static str)]),
+    Named(Vec<(&'static str, &'static str)>),
     /// The median, whole, with commas.
     Count,
     /// The same with smallest and largest.
@@ -76,16 +75,6 @@ pub(crate) struct Group<'a> {
 }
 
 impl Table {
-    /// Nothing yet; tables name what they have and take the rest from here.
-    pub(crate) const EMPTY: Self = Table {
-        of: "runs",
-        needs: "1",
-        title: "",
-        by: &[],
-        base: None,
-        columns: &[],
-    };
-
     /// The table as Markdown; nothing without runs.
     pub(crate) fn text(&self, runs: &[&Value]) -> String {
         let has = |run: &&&Value| !number(run, self.needs).is_nan();
@@ -96,7 +85,7 @@ impl Table {
         }
         let mut head = String::from("|");
         let mut rule = String::from("|");
-        for column in self.columns {
+        for column in &self.columns {
             head += &format!(" {} |", column.0);
             let is_left = matches!(column.1, Show::Text | Show::Named(_));
             rule += if is_left { "---|" } else { "--:|" };
@@ -111,7 +100,7 @@ impl Table {
 
     /// The groups in the order of their keys.
     pub(crate) fn groups<'a>(&self, runs: &[&'a Value]) -> Vec<Group<'a>> {
-        let groups = groups(runs, self.by);
+        let groups = groups(runs, &self.by);
         let based = |runs: &Vec<&'a Value>| Group {
             base: self.base_of(runs[0], &groups),
             runs: runs.clone(),
@@ -153,7 +142,7 @@ impl Column {
         let (median, is_base) = (value.median, group.runs == group.base);
         let base = figures(&group.base, of).map(|base| base.median);
         let beside = |shown: &dyn Fn(f64) -> String| base.map_or_else(String::new, shown);
-        match *show {
+        match show {
             Show::Range => bracketed(value),
             Show::Fixed(places) => format!("{median:.places$}"),
             Show::Pair(other) => format!("{median:.0} ({:.0})", group.median(other)),
@@ -254,22 +243,18 @@ pub(crate) fn digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::source::{self, Part};
     use serde_json::json;
 
-    const TABLE: Table = Table {
-        needs: "rate",
-        by: &["log:off,on", "<late"],
-        base: Some(("late", "0")),
-        columns: &[
-            Column("log", Show::Named(&[("off", "none"), ("on", "all")]), "log"),
-            Column("late %", Show::Label, "late"),
-            Column("rate", Show::Range, "rate"),
-            Column("lost", Show::Lost, "rate"),
-            Column("extra", Show::Extra("late"), "rate"),
-            Column("peak", Show::Fixed(1), "peak / 2"),
-        ],
-        ..Table::EMPTY
-    };
+    const TABLE: &str = "title
+
+table runs by log:off,on <late base late=0 needs rate
+log | named off=none; on=all | log
+late % | label | late
+rate | range | rate
+lost | lost | rate
+extra | extra late | rate
+peak | fixed 1 | peak / 2";
 
     #[test]
     fn groups_become_rows_beside_their_base() {
@@ -277,13 +262,17 @@ mod tests {
         let mut runs = vec![run("on", 50.0, 900.0), run("on", 0.0, 1_000.0)];
         runs.extend([10.0, 4_000.0, 20.0].map(|rate| run("off", 0.0, rate)));
         runs[0]["peak"] = json!(3);
-        let text = TABLE.text(&runs.iter().collect::<Vec<_>>());
+        let mut page = source::read(TABLE);
+        let Some(Part::Table(table)) = page.parts.pop() else {
+            panic!("no table");
+        };
+        let text = table.text(&runs.iter().collect::<Vec<_>>());
         let expected = "| log | late % | rate | lost | extra | peak |\n\
                         |---|--:|--:|--:|--:|--:|\n\
                         | none | 0 | 20 (10-4,000) |  |  |  |\n\
                         | all | 0 | 1,000 |  |  |  |\n\
                         | all | 50 | 900 | 10.0 % | -200 | 1.5 |\n";
         assert_eq!(text, expected);
-        assert_eq!(TABLE.text(&[]), "");
+        assert_eq!(table.text(&[]), "");
     }
 }
