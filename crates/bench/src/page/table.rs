@@ -242,7 +242,6 @@ pub(crate) fn digits(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::page::source::{self, Part};
     use serde_json::json;
 
