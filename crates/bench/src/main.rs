@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn every_report_is_a_command_that_parses() {
-        for report in page::catalog::REPORTS {
+        for report in page::catalog::reports() {
             for quick in [false, true] {
                 let command = report.command(quick, None);
                 let words = std::iter::once("latewood-bench").chain(command.split_whitespace());

@@ -8,7 +8,12 @@ use super::table::{figures, groups};
 
 /// Names the samples and senders of each run.
 pub(super) fn prepare_senders(report: &mut Value) {
-    report["compressed"] = if report["gzip"] == true { "compressed " } else { "" }.into();
+    report["compressed"] = if report["gzip"] == true {
+        "compressed "
+    } else {
+        ""
+    }
+    .into();
     let senders = report["senders"].clone();
     super::sensors::prepare(report);
     for run in report["runs"].as_array_mut().into_iter().flatten() {

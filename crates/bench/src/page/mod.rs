@@ -37,18 +37,42 @@ use crate::base::error::{Doing, Error, Result};
 const PAGES: [Page; 14] = [
     page("late", include_str!("pages/late.txt"), late::prepare),
     page("lines", include_str!("pages/lines.txt"), lines::prepare),
-    page("senders", include_str!("pages/senders.txt"), lines::prepare_senders),
-    page("durable", include_str!("pages/durable.txt"), server::prepare_durable),
+    page(
+        "senders",
+        include_str!("pages/senders.txt"),
+        lines::prepare_senders,
+    ),
+    page(
+        "durable",
+        include_str!("pages/durable.txt"),
+        server::prepare_durable,
+    ),
     page("query", include_str!("pages/query.txt"), |_| ()),
     page("size", include_str!("pages/size.txt"), server::prepare_size),
-    page("inprocess", include_str!("pages/inprocess.txt"), engine::prepare),
+    page(
+        "inprocess",
+        include_str!("pages/inprocess.txt"),
+        engine::prepare,
+    ),
     page("new", include_str!("pages/new.txt"), engine::prepare_new),
     page("stages", include_str!("pages/stages.txt"), stages::prepare),
     page("fleet", include_str!("pages/fleet.txt"), sensors::prepare),
     page("wear", include_str!("pages/wear.txt"), sensors::prepare),
-    page("recover", include_str!("pages/recover.txt"), sensors::prepare_recover),
-    page("mixed", include_str!("pages/mixed.txt"), sensors::prepare_mixed),
-    page("soak", include_str!("pages/soak.txt"), sensors::prepare_soak),
+    page(
+        "recover",
+        include_str!("pages/recover.txt"),
+        sensors::prepare_recover,
+    ),
+    page(
+        "mixed",
+        include_str!("pages/mixed.txt"),
+        sensors::prepare_mixed,
+    ),
+    page(
+        "soak",
+        include_str!("pages/soak.txt"),
+        sensors::prepare_soak,
+    ),
 ];
 
 /// What the page over all reports shows of late reports.
@@ -64,7 +88,10 @@ const FUNCTIONS: Functions = Functions {
         ("stages-detail", stages::detail),
         ("beside", server::beside),
     ],
-    drawn: &[("fleet", sensors::fleet_charts), ("soak", sensors::soak_chart)],
+    drawn: &[
+        ("fleet", sensors::fleet_charts),
+        ("soak", sensors::soak_chart),
+    ],
 };
 
 const fn page(family: &'static str, text: &'static str, prepare: fn(&mut Value)) -> Page {

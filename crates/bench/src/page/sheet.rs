@@ -48,7 +48,12 @@ pub(crate) struct Drawing {
 
 impl Page {
     /// Draws the page of the raw runs `report`, whose file bears `name`.
-    pub(crate) fn draw(&self, functions: &Functions, report: &Value, name: &str) -> Result<Drawing> {
+    pub(crate) fn draw(
+        &self,
+        functions: &Functions,
+        report: &Value,
+        name: &str,
+    ) -> Result<Drawing> {
         let mut report = report.clone();
         (self.prepare)(&mut report);
         let source = source::read(self.text);
@@ -120,7 +125,9 @@ impl<'a> Sheet<'a> {
     /// What templates are filled with: the first run of a group; outside of groups the report.
     fn first(&self) -> &'a Value {
         let runs = self.runs.as_ref();
-        runs.and_then(|runs| runs.first()).copied().unwrap_or(self.report)
+        runs.and_then(|runs| runs.first())
+            .copied()
+            .unwrap_or(self.report)
     }
 
     fn draw(&self, parts: &[Part], blocks: &mut Vec<String>, drawing: &mut Drawing) -> Result<()> {
@@ -204,7 +211,9 @@ impl Drawing {
 /// The function a page calls `name`.
 fn named<T: Copy>(functions: &[(&str, T)], name: &str) -> T {
     let found = functions.iter().find(|(known, _)| *known == name);
-    found.unwrap_or_else(|| panic!("no function {name} for pages")).1
+    found
+        .unwrap_or_else(|| panic!("no function {name} for pages"))
+        .1
 }
 
 /// Where a measurement ran.

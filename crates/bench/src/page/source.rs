@@ -74,7 +74,9 @@ fn unwrapped(block: &str) -> String {
 
 fn cells<const N: usize>(row: &'static str) -> [&'static str; N] {
     let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-    cells.try_into().unwrap_or_else(|_| panic!("{row}: {N} cells"))
+    cells
+        .try_into()
+        .unwrap_or_else(|_| panic!("{row}: {N} cells"))
 }
 
 fn table(of: &'static str, rows: &'static str, titles: Vec<String>) -> Table {
@@ -102,11 +104,18 @@ fn table(of: &'static str, rows: &'static str, titles: Vec<String>) -> Table {
 
 fn column([head, show, of]: [&'static str; 3]) -> Column {
     let (kind, with) = show.split_once(' ').unwrap_or((show, ""));
-    let places = || with.parse().unwrap_or_else(|_| panic!("{show}: no number of digits"));
+    let places = || {
+        with.parse()
+            .unwrap_or_else(|_| panic!("{show}: no number of digits"))
+    };
     let show = match kind {
         "text" => Show::Text,
         "label" => Show::Label,
-        "named" => Show::Named(with.split("; ").filter_map(|name| name.split_once('=')).collect()),
+        "named" => Show::Named(
+            with.split("; ")
+                .filter_map(|name| name.split_once('='))
+                .collect(),
+        ),
         "count" => Show::Count,
         "range" => Show::Range,
         "fixed" => Show::Fixed(places()),
