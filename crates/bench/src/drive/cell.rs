@@ -3,9 +3,8 @@
 //! Creates the series, loads them, waits until they are settled and, over history on disk, until
 //! the server rests; checks them, deletes them.
 
-use std::time::Instant;
-
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::{preload, rules, values, wire};
 use crate::base::address::Address;
@@ -13,7 +12,7 @@ use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::base::reply;
 use crate::load::{Load, Outcome, Shape};
-use crate::measure::machine::own_cpu_seconds;
+use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
 use crate::workload::series::{Writer, writers};
 use crate::workload::shape::LateShape;
@@ -76,60 +75,6 @@ pub(crate) enum Moment {
     Begins,
     /// All of them are answered and settled.
     Ends,
-}
-
-/// What came out of one run of one cell.
-#[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct Measured {
-    /// Samples sent after the warm-up.
-    measured_samples: u64,
-    /// From the first command to the last reply and the end of settling.
-    seconds: f64,
-    /// The part of it spent settling after the last reply.
-    settle_seconds: f64,
-    samples_per_second: f64,
-    /// Latency of a command, from being put into a batch to the batch's last reply.
-    p50_us: f64,
-    p95_us: f64,
-    p99_us: f64,
-    p999_us: f64,
-    max_us: f64,
-    /// Processor time of the server, user and system, until everything was settled.
-    server_cpu_seconds: f64,
-    server_cpu_seconds_per_million: f64,
-    samples_per_server_cpu_second: f64,
-    /// The same run until late samples were in files, where history lies there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at_rest: Option<AtRest>,
-    client_cpu_seconds: f64,
-    /// Samples sent, preload and warm-up included.
-    sent: u64,
-    /// Samples the server holds at the end; equal to the distinct timestamps sent.
-    stored: u64,
-    /// memoryUsage of TS.INFO over the samples stored, all series together.
-    bytes_per_sample: f64,
-    /// Growth of used_memory of INFO over the samples stored.
-    used_memory_bytes_per_sample: f64,
-    /// The most anonymous memory of the server since its start; of servers that do not tell it,
-    /// used_memory_peak of INFO.
-    peak_memory_bytes: Option<f64>,
-    /// Duplicates refused under BLOCK.
-    blocked: u64,
-    rules: Option<rules::Held>,
-    /// All other errors by text.
-    errors: Vec<(String, u64)>,
-}
-
-/// A run up to the moment when nothing was left to do.
-///
-/// What LATEWOOD SETTLE merges lies in memory. A late sample of a time that is in a block stays an
-/// operation until the next flush writes it to a late block, which is then merged into the block.
-/// So a run over history goes on: everything is moved to disk, and the server is watched until it
-/// rests. All servers are, so that their figures can be compared.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-struct AtRest {
-    seconds: f64,
-    server_cpu_seconds: f64,
 }
 
 /// Samples and bytes of all series, as TS.INFO tells them.
@@ -212,13 +157,17 @@ impl Fixed {
 }
 
 /// Measures a cell; `hear` is told when the clock is about to start and when it has stopped.
+///
+/// Latency is that of a command, from being put into a batch to the batch's last reply. Clocks run
+/// until everything is settled. `sent` has preload and warm-up in it; `stored` equals the distinct
+/// timestamps sent. Peak memory is anonymous, or used_memory_peak of servers that do not tell it.
 pub(crate) fn measure(
     address: &Address,
     cell: &Cell,
     fixed: &Fixed,
     label: String,
     mut hear: impl FnMut(&mut Control, Moment) -> Result<()>,
-) -> Result<Measured> {
+) -> Result<Value> {
     let keys = cell.keys(fixed);
     let mut control = Control::connect(address)?;
     let memory_before = control.info("memory")?.number("used_memory");
@@ -236,7 +185,7 @@ pub(crate) fn measure(
     let held = check(&mut control, &writers)?;
     let memory_after = control.info("memory")?.number("used_memory");
     if cell.rules > 0 {
-        measured.rules = Some(rules::check(&mut control, &keys, cell.rules)?);
+        measured["rules"] = json!(rules::check(&mut control, &keys, cell.rules)?);
     }
     let all = rules::destinations(&keys, cell.rules)
         .into_iter()
@@ -244,71 +193,67 @@ pub(crate) fn measure(
     control.run_all(all.map(|key| format!("DEL {key}")))?;
     let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
     let series = writers.iter().flat_map(Writer::series);
-    measured.sent = series.map(|series| series.sent()).sum();
-    measured.stored = held.samples;
-    measured.bytes_per_sample = held.memory_bytes as f64 / held.samples as f64;
-    measured.used_memory_bytes_per_sample = grown / held.samples as f64;
     let own = control
         .info("latewood")?
         .number("memory_anonymous_peak_bytes");
-    measured.peak_memory_bytes = match own {
+    let peak = match own {
         None => control.info("memory")?.number("used_memory_peak"),
         peak => peak,
     };
+    let each = |bytes: f64| bytes / held.samples as f64;
+    measured["sent"] = series.map(|series| series.sent()).sum::<u64>().into();
+    measured["stored"] = held.samples.into();
+    measured["bytes_per_sample"] = each(held.memory_bytes as f64).into();
+    measured["used_memory_bytes_per_sample"] = each(grown).into();
+    measured["peak_memory_bytes"] = peak.into();
     Ok(measured)
 }
 
 /// Sends the samples and waits until they are settled and, over history on disk, in files.
+///
+/// What LATEWOOD SETTLE merges lies in memory. A late sample of a time that is in a block stays an
+/// operation until the next flush writes it to a late block, which is then merged into the block.
+/// So a run over history goes on: everything is moved to disk, and the server is watched until it
+/// rests. All servers are, so that their figures can be compared.
 fn time(
     control: &mut Control,
     load: &mut Load<Writer>,
     cell: &Cell,
     fixed: &Fixed,
     mut progress: Progress,
-) -> Result<Measured> {
+) -> Result<Value> {
     let cpu_before = wire::cpu_seconds(control)?;
-    let own_before = own_cpu_seconds();
-    let began = Instant::now();
+    let clock = Clock::start();
     let outcome = run_load(load, cell.samples, |done| progress.show(done))?;
-    let loaded = began.elapsed().as_secs_f64();
+    let loaded = clock.seconds();
     let stages = wire::settle(control)?;
-    let seconds = began.elapsed().as_secs_f64();
-    let server_cpu_seconds = wire::cpu_seconds(control)? - cpu_before;
-    let client_cpu_seconds = own_cpu_seconds() - own_before;
+    let seconds = clock.seconds();
+    let cpu_seconds = wire::cpu_seconds(control)? - cpu_before;
+    let client_cpu_seconds = clock.cpu_seconds();
     progress.finish();
-    let mut at_rest = None;
+    let samples = outcome.answered as f64;
+    let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
+    let (blocked, errors) = refusals(&outcome);
+    let mut measured = json!({
+        "measured_samples": outcome.answered, "seconds": seconds,
+        "settle_seconds": seconds - loaded, "samples_per_second": samples / seconds,
+        "p50_us": us(0.5), "p95_us": us(0.95), "p99_us": us(0.99), "p999_us": us(0.999),
+        "max_us": us(1.0), "server_cpu_seconds": cpu_seconds,
+        "server_cpu_seconds_per_million": cpu_seconds / samples * 1e6,
+        "samples_per_server_cpu_second": samples / cpu_seconds,
+        "client_cpu_seconds": client_cpu_seconds, "blocked": blocked, "errors": errors,
+    });
     if fixed.preload > 0 {
         if stages {
             control.run("SAVE")?;
         }
-        let rested = wire::rest(control, began)?;
-        at_rest = Some(AtRest {
-            seconds: rested.at.as_secs_f64(),
-            server_cpu_seconds: rested.cpu_seconds - cpu_before,
+        let rested = wire::rest(control, clock.began)?;
+        measured["at_rest"] = json!({
+            "seconds": rested.at.as_secs_f64(),
+            "server_cpu_seconds": rested.cpu_seconds - cpu_before,
         });
     }
-    let samples = outcome.answered as f64;
-    let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
-    let (blocked, errors) = refusals(&outcome);
-    Ok(Measured {
-        measured_samples: outcome.answered,
-        seconds,
-        settle_seconds: seconds - loaded,
-        samples_per_second: samples / seconds,
-        p50_us: us(0.5),
-        p95_us: us(0.95),
-        p99_us: us(0.99),
-        p999_us: us(0.999),
-        max_us: us(1.0),
-        server_cpu_seconds,
-        server_cpu_seconds_per_million: server_cpu_seconds / samples * 1e6,
-        samples_per_server_cpu_second: samples / server_cpu_seconds,
-        at_rest,
-        client_cpu_seconds,
-        blocked,
-        errors,
-        ..Measured::default()
-    })
+    Ok(measured)
 }
 
 /// Duplicates refused under BLOCK, and all other errors by text.

@@ -48,30 +48,6 @@ pub(crate) enum Kind {
     KeyAndLabels,
 }
 
-/// One way of writing, measured once.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct Run {
-    pub(crate) kind: Kind,
-    /// Whether the next sample is for a series far away.
-    scattered: bool,
-    pub(crate) samples: u64,
-    /// Of the writes alone.
-    seconds: f64,
-    /// From then on until index and log were up to date.
-    drain_seconds: f64,
-    /// From the first sample's making until then by the wall clock, the making of keys and labels
-    /// between the writes included. The engine's threads do not stop in that time.
-    whole_seconds: f64,
-    /// Of all threads, until then.
-    pub(crate) cpu_seconds: f64,
-    /// Of these, those in the kernel.
-    system_seconds: f64,
-    /// Pages of memory touched for the first time.
-    fresh_pages: u64,
-    /// Of a write of 50 samples.
-    pauses: Value,
-}
-
 /// What one database is for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Many {
@@ -109,12 +85,12 @@ impl Many {
         &self,
         known: &[(Kind, bool)],
         repeat: usize,
-        mut watch: impl FnMut(&Db, Option<Run>),
+        mut watch: impl FnMut(&Db, Option<(Kind, Value)>),
     ) -> Result<()> {
         let engine = Engine::new()?;
         watch(&engine.db, None);
         let mut job = self.job(&engine.db, Kind::New, 1);
-        watch(&engine.db, Some(job.run()?));
+        watch(&engine.db, Some((job.kind, job.run()?)));
         let resolve = |number| engine.db.resolve(key(number).as_bytes()).map_err(failed);
         let series = (0..self.series).map(resolve).collect::<Result<Vec<_>>>()?;
         job.series = &series;
@@ -127,7 +103,7 @@ impl Many {
                 known.len() - 1 - at
             };
             (job.kind, job.scattered) = known[at];
-            watch(&engine.db, Some(job.run()?));
+            watch(&engine.db, Some((job.kind, job.run()?)));
             job.round += self.known;
         }
         self.check(&engine.db, u64::from(job.round) * self.series)?;
@@ -136,12 +112,12 @@ impl Many {
     }
 
     /// New and known series mixed, into a database of its own.
-    pub(crate) fn mixed(&self) -> Result<Run> {
+    pub(crate) fn mixed(&self) -> Result<Value> {
         let engine = Engine::new()?;
         let mut job = self.job(&engine.db, Kind::Mixed, 2);
         job.scattered = true;
         let run = job.run()?;
-        self.check(&engine.db, run.samples)?;
+        self.check(&engine.db, 2 * self.series)?;
         engine.close()?;
         Ok(run)
     }
@@ -211,7 +187,10 @@ fn pauses(pauses_ns: &Histogram<u64>) -> Value {
 }
 
 impl Job<'_> {
-    fn run(&self) -> Result<Run> {
+    /// One way of writing, measured once. `seconds` are those of the writes alone, `whole_seconds` by
+    /// the wall clock from the first sample's making until index and log are up to date, the making
+    /// between the writes included: the engine's threads do not stop in that time.
+    fn run(&self) -> Result<Value> {
         let system_before = SystemWork::now();
         let clock = Clock::start();
         let write = |thread| self.write(thread as u64, MADE, |_| ());
@@ -228,18 +207,14 @@ impl Job<'_> {
             let added = pauses_ns.add(&spent.pauses_ns);
             added.map_err(|error| Error::new(error.to_string()))?;
         }
-        Ok(Run {
-            kind: self.kind,
-            scattered: self.scattered,
-            samples: self.many.series * u64::from(self.rounds),
-            seconds: spent.iter().map(|spent| spent.seconds).fold(0.0, f64::max),
-            drain_seconds,
-            whole_seconds,
-            cpu_seconds,
-            system_seconds: system.seconds,
-            fresh_pages: system.fresh_pages,
-            pauses: pauses(&pauses_ns),
-        })
+        let seconds = spent.iter().map(|spent| spent.seconds).fold(0.0, f64::max);
+        Ok(json!({
+            "kind": self.kind, "scattered": self.scattered,
+            "samples": self.many.series * u64::from(self.rounds), "seconds": seconds,
+            "drain_seconds": drain_seconds, "whole_seconds": whole_seconds,
+            "cpu_seconds": cpu_seconds, "system_seconds": system.seconds,
+            "fresh_pages": system.fresh_pages, "pauses": pauses(&pauses_ns),
+        }))
     }
 
     /// Number and timestamp of sample `at` of a thread that has `own` series.

@@ -224,7 +224,7 @@ fn sortable(value: &Value) -> f64 {
     }
 }
 
-fn path<'a>(key: &'a str) -> &'a str {
+fn path(key: &str) -> &str {
     let key = key.trim_start_matches(['<', '~']);
     key.split_once(':').map_or(key, |(path, _)| path)
 }

@@ -116,16 +116,16 @@ fn every_way(many: &Many, repeat: usize) -> Result<Vec<Value>> {
         .flat_map(|&kind| [(kind, false), (kind, true)])
         .collect();
     let mut runs = Vec::new();
-    many.watched(&known, repeat, |_, run| runs.extend(run))?;
+    many.watched(&known, repeat, |_, run| {
+        runs.extend(run.map(|(_, run)| run))
+    })?;
     runs.push(many.mixed()?);
-    let named = |run: many::Run| {
-        let mut run = json!(run);
+    for run in &mut runs {
         run["labels"] = many.labels.into();
         run["threads"] = many.threads.into();
         run["repeat"] = repeat.into();
-        run
-    };
-    Ok(runs.into_iter().map(named).collect())
+    }
+    Ok(runs)
 }
 
 /// New and known series of one server.

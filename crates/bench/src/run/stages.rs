@@ -20,6 +20,7 @@ use crate::drive::many::{Kind, Many};
 use crate::drive::many_wire;
 use crate::drive::wire::{Wired, cpu_seconds, settle};
 use crate::measure::machine::own_cpu_seconds;
+use crate::page::raw::number;
 use crate::server::{Durability, Latewood};
 use crate::workload::series::Series;
 
@@ -172,9 +173,10 @@ fn in_process(args: &StagesArgs, repeat: usize) -> Result<Vec<Value>> {
         db.stages().set_sampling(args.sampling);
         let stages = take(&db.stages().figures());
         db.stages().reset();
-        runs.extend(
-            run.map(|run| figures(name(run.kind), false, run.samples, run.cpu_seconds, stages)),
-        );
+        runs.extend(run.map(|(kind, run)| {
+            let [samples, cpu] = ["samples", "cpu_seconds"].map(|of| number(&run, of));
+            figures(name(kind), false, samples as u64, cpu, stages)
+        }));
     })?;
     for load in LOADS {
         let samples = load.samples(args.samples);
