@@ -28,7 +28,13 @@ const CIRCLE_FILES_MAX: usize = 5;
 /// Crates from top to bottom, and the entries of each from top to bottom.
 /// A crate without entries is not laid out yet.
 pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
-    ("bench", &[]),
+    (
+        "bench",
+        &[
+            "main", "demo", "run", "page", "drive", "server", "protocol", "workload", "load",
+            "measure", "base",
+        ],
+    ),
     (
         "server",
         &[

@@ -1,51 +1,26 @@
 //! `latewood-bench`: workloads, targets and reports for time-series servers.
 //!
-//! Everything here speaks to servers over their sockets, so that Latewood and its peers are
-//! measured the same way. A workload says what is sent, a target where to, a report what came out.
+//! Folders, each of which imports only from those below it: `demo`; `run`, a file for each family
+//! of reports; `page`, which draws reports from raw runs and measures nothing; `drive`, the drivers
+//! over the wire and in process; `server`, what is measured; `protocol`, `workload`, what is sent;
+//! `load`, the load generator; `measure`, clocks, processes, statistics; `base`.
 
-mod absent;
-mod address;
-mod all;
-mod control;
-mod decode;
+mod base;
 mod demo;
-mod durable;
-mod error;
-mod fleet;
-mod fresh;
-mod generate;
-mod http;
-mod inprocess;
-mod late;
-mod lines;
+mod drive;
 mod load;
-mod machine;
-mod mixed;
-mod new;
-mod output;
-mod progress;
+mod measure;
+mod page;
 mod protocol;
-mod query;
-mod quiet;
-mod recover;
-mod reply;
-mod report;
-mod senders;
-mod size;
-mod soak;
-mod stages;
-mod target;
-mod threads;
-mod usage;
-mod watch;
-mod wear;
+mod run;
+mod server;
 mod workload;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::error::Result;
+use crate::base::error::{Error, Result};
 
 /// The server's, so that what is measured in process is what the server does.
 #[global_allocator]
@@ -61,24 +36,24 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Mode {
-    Late(Box<late::LateArgs>),
-    Lines(lines::LinesArgs),
-    Generate(generate::GenerateArgs),
-    Senders(senders::SendersArgs),
-    Decode(decode::DecodeArgs),
-    Durable(durable::DurableArgs),
-    Recover(recover::RecoverArgs),
-    Query(query::QueryArgs),
-    Inprocess(inprocess::InProcessArgs),
-    New(Box<new::NewArgs>),
-    Fleet(fleet::FleetArgs),
-    Wear(wear::WearArgs),
-    Mixed(mixed::MixedArgs),
-    Size(size::SizeArgs),
-    Stages(stages::StagesArgs),
-    Soak(soak::SoakArgs),
-    All(all::AllArgs),
-    Report(report::ReportArgs),
+    Late(Box<run::late::LateArgs>),
+    Lines(run::lines::LinesArgs),
+    Generate(run::generate::GenerateArgs),
+    Senders(run::senders::SendersArgs),
+    Decode(run::decode::DecodeArgs),
+    Durable(run::durable::DurableArgs),
+    Recover(run::fleet::RecoverArgs),
+    Query(run::query::QueryArgs),
+    Inprocess(run::inprocess::InProcessArgs),
+    New(Box<run::new::NewArgs>),
+    Fleet(run::fleet::FleetArgs),
+    Wear(run::fleet::WearArgs),
+    Mixed(run::mixed::MixedArgs),
+    Size(run::size::SizeArgs),
+    Stages(run::stages::StagesArgs),
+    Soak(run::soak::SoakArgs),
+    All(run::all::AllArgs),
+    Report(page::ReportArgs),
     Demo(demo::DemoArgs),
 }
 
@@ -96,24 +71,43 @@ fn main() -> ExitCode {
 /// Runs one mode; `command` is its command line without the name of the program.
 fn dispatch(mode: Mode, command: &str) -> Result<()> {
     match mode {
-        Mode::Late(args) => late::run(&args, command),
-        Mode::Lines(args) => lines::run(&args, command),
-        Mode::Generate(args) => generate::run(&args),
-        Mode::Decode(args) => decode::run(&args),
-        Mode::Senders(args) => senders::run(&args, command),
-        Mode::Durable(args) => durable::run(&args, command),
-        Mode::Recover(args) => recover::run(&args, command),
-        Mode::Query(args) => query::run(&args, command),
-        Mode::Inprocess(args) => inprocess::run(&args, command),
-        Mode::New(args) => new::run(&args, command),
-        Mode::Fleet(args) => fleet::run(&args, command),
-        Mode::Wear(args) => wear::run(&args, command),
-        Mode::Mixed(args) => mixed::run(&args, command),
-        Mode::Size(args) => size::run(&args, command),
-        Mode::Soak(args) => soak::run(&args, command),
-        Mode::Stages(args) => stages::run(&args, command),
-        Mode::All(args) => all::run(&args),
-        Mode::Report(args) => report::run(&args),
+        Mode::Late(args) => run::late::run(&args, command),
+        Mode::Lines(args) => run::lines::run(&args, command),
+        Mode::Generate(args) => run::generate::run(&args),
+        Mode::Decode(args) => run::decode::run(&args),
+        Mode::Senders(args) => run::senders::run(&args, command),
+        Mode::Durable(args) => run::durable::run(&args, command),
+        Mode::Recover(args) => run::fleet::recover(&args, command),
+        Mode::Query(args) => run::query::run(&args, command),
+        Mode::Inprocess(args) => run::inprocess::run(&args, command),
+        Mode::New(args) => run::new::run(&args, command),
+        Mode::Fleet(args) => run::fleet::run(&args, command),
+        Mode::Wear(args) => run::fleet::wear(&args, command),
+        Mode::Mixed(args) => run::mixed::run(&args, command),
+        Mode::Size(args) => run::size::run(&args, command),
+        Mode::Soak(args) => run::soak::run(&args, command),
+        Mode::Stages(args) => run::stages::run(&args, command),
+        Mode::All(args) => run::all::run(&args, |words, command| {
+            let cli = Cli::try_parse_from(words).map_err(|error| Error::new(error.to_string()))?;
+            dispatch(cli.mode, command)
+        }),
+        Mode::Report(args) => page::run(&args),
         Mode::Demo(args) => demo::run(&args),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_report_is_a_command_that_parses() {
+        for report in page::catalog::reports() {
+            for quick in [false, true] {
+                let command = report.command(quick, None);
+                let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
+                Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{command}: {error}"));
+            }
+        }
     }
 }

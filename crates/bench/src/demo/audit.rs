@@ -5,9 +5,9 @@ use std::thread;
 
 use super::fleet::Fleet;
 use super::plan::Delivery;
-use crate::address::Address;
-use crate::control::Control;
-use crate::error::{Error, Result};
+use crate::base::address::Address;
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
 
 /// Connections that read at once.
 const READERS: usize = 2;
@@ -15,11 +15,8 @@ const READERS: usize = 2;
 /// What the server must hold of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
-    /// Not sent: it must not be there.
     Absent,
-    /// Sent but not acknowledged: it may be there.
     Maybe,
-    /// Acknowledged: it must be there.
     Present,
 }
 
@@ -34,7 +31,6 @@ pub(super) struct Ledger {
 pub(super) struct Audit {
     /// Samples that had to be there and are, with the right value.
     pub(super) confirmed: u64,
-    /// Samples that were sent, never acknowledged, and are there.
     pub(super) unacknowledged: u64,
 }
 
@@ -62,9 +58,6 @@ impl Ledger {
 }
 
 /// Reads every device whole and compares it with the ledger.
-///
-/// # Errors
-/// Names the first sample that is missing, wrong or unexpected.
 pub(super) fn audit(
     address: &Address,
     fleet: &Fleet,
@@ -81,7 +74,7 @@ pub(super) fn audit(
                 return Ok(total);
             };
             let key = &known.key;
-            let command: [&[u8]; 4] = [b"TS.RANGE", key.as_bytes(), b"-", b"+"];
+            let command = format!("TS.RANGE {key} - +");
             let (samples, due) = (fleet.samples(device), &ledger.due[device]);
             let audit = control.ask_raw(&command, |reply| compare(key, reply, samples, due))??;
             total.confirmed += audit.confirmed;

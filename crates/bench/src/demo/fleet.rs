@@ -15,7 +15,6 @@ pub(super) struct Fleet {
 /// One device: a series of its own.
 #[derive(Debug)]
 pub(super) struct Device {
-    /// Key of its series, such as `weather:JFK:temp:0042`.
     pub(super) key: String,
     recording: usize,
 }

@@ -24,18 +24,14 @@ const OFFLINE_ONE_IN: usize = 4;
 /// One sample on its way: whose, and its place in what that device measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delivery {
-    /// Place of the device in the fleet.
     pub(super) device: u32,
-    /// Place of the sample in the device's year.
     pub(super) sample: u32,
 }
 
 /// One part of the year as one connection delivers it.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// Every sample of the part, once, in the order of arrival.
     pub(super) deliveries: Vec<Delivery>,
-    /// How many arrive after a newer one of the same device.
     pub(super) late: u64,
 }
 

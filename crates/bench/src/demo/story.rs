@@ -1,28 +1,29 @@
-//! The parts of the demo, in order.
+//! The parts of the demo, in order. Each says where it is while it runs.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use latewood_wire::resp::Value;
-
-use super::audit::{Ledger, audit};
+use super::Host;
+use super::audit::{Audit, Ledger, audit};
 use super::fleet::Fleet;
 use super::plan::{Plan, plan};
 use super::uploader::Uploader;
-use super::{CONNECTIONS, Host, PIPELINE};
-use crate::address::Address;
-use crate::control::Control;
-use crate::error::{Doing, Error, Result};
+use crate::base::address::Address;
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::base::reply::{count, rows};
 use crate::load::{Load, Outcome, Shape};
-use crate::progress::Progress;
-use crate::reply::ReplyExt;
-use crate::target::Latewood;
+use crate::measure::progress::{Progress, during};
+use crate::measure::statistics;
+use crate::measure::usage::footprint;
+use crate::server::Latewood;
 
 /// Parts of the year: on time, late, late with a kill.
 const PARTS: usize = 3;
-/// A device to look at in the end.
+/// Connections the devices share, and commands each sends before it waits.
+const CONNECTIONS: usize = 8;
+const PIPELINE: usize = 100;
+/// A device to look at in the end, and milliseconds of 30 days.
 const EXAMPLE: &str = "weather:JFK:temp:0001";
-/// Milliseconds of 30 days.
 const MONTH_MS: &str = "2592000000";
 
 /// The demo under way.
@@ -45,57 +46,55 @@ impl<'a> Story<'a> {
         let create = |device: usize| {
             let (station, measure) = fleet.labels(device);
             let key = &fleet.devices()[device].key;
-            let words = [
-                "TS.CREATE",
-                key,
-                "DUPLICATE_POLICY",
-                "LAST",
-                "LABELS",
-                "station",
-                station,
-                "measure",
-                measure,
-            ];
-            words.map(|word| word.as_bytes().to_vec()).to_vec()
+            format!(
+                "TS.CREATE {key} DUPLICATE_POLICY LAST LABELS station {station} measure {measure}"
+            )
         };
-        let commands: Vec<_> = (0..fleet.devices().len()).map(create).collect();
-        story.control()?.run_all(&commands)?;
+        story
+            .control()?
+            .run_all((0..fleet.devices().len()).map(create))?;
         Ok(story)
     }
 
     /// Two parts of equal size, one on time and one with outages, and their rates.
     pub(super) fn on_time_and_late(&mut self) -> Result<()> {
         println!("\n1. The first third of the year: every device is online.");
-        let on_time = self.whole_part(0, false)?;
+        let plans = self.plans(0, false)?;
+        let on_time = self.deliver(0, &plans, "on time")?;
         println!(
             "\n2. The second third: one device in four goes offline for days and uploads late."
         );
-        let late = self.whole_part(1, true)?;
-        let change = 100.0 * (late / on_time - 1.0);
-        println!("   Late samples changed the rate by {change:+.1} %.");
+        let plans = self.plans(1, true)?;
+        let late = self.deliver(1, &plans, "late")?;
+        println!(
+            "   Late samples changed the rate by {:+.1} %.",
+            100.0 * (late / on_time - 1.0)
+        );
         Ok(())
     }
 
     /// The last part, with SIGKILL in its middle if the server is ours.
     pub(super) fn kill_and_resume(&mut self) -> Result<()> {
-        let plans = self.plans(2, true);
         if matches!(self.host, Host::Theirs(_)) {
             println!("\n3. The last third, with outages.");
-            return self.deliver(2, &plans, "late").map(|_| ());
+            let plans = self.plans(2, true)?;
+            return self.deliver(2, &plans, "late").map(drop);
         }
         println!("\n3. The last third, with outages, and SIGKILL in the middle.");
+        let plans = self.plans(2, true)?;
         let progress = self.until_killed(&plans)?;
         let acknowledged: usize = progress.iter().map(|(acknowledged, _)| acknowledged).sum();
         let sent: usize = progress.iter().map(|(_, sent)| sent).sum();
+        let in_flight = thousands((sent - acknowledged) as u64);
         println!(
-            "   Killed. {} samples of this part were acknowledged, {} more were on their way.",
+            "   Killed. {} samples of this part were acknowledged, {in_flight} more were in flight.",
             thousands(acknowledged as u64),
-            thousands((sent - acknowledged) as u64)
         );
         let Host::Ours(process) = &mut self.host else {
             return Ok(());
         };
-        let start = Latewood::default().start_again(process)?;
+        let again = || Latewood::default().start_again(process);
+        let start = during("   recovery: reading the log", again)?;
         println!(
             "   Started again: it answered after {:.2} s.",
             start.took.as_secs_f64()
@@ -105,31 +104,25 @@ impl<'a> Story<'a> {
         }
         let seen = self.audit("reading back")?;
         println!(
-            "   Of {} acknowledged samples none is missing and none differs; of the {} on their \
-             way {} were kept whole.",
+            "   Of {} acknowledged samples none is missing and none differs; of the {in_flight} in \
+             flight {} were kept whole.",
             thousands(seen.confirmed),
-            thousands((sent - acknowledged) as u64),
             thousands(seen.unacknowledged)
         );
-        let sources = plans.iter().zip(&progress);
-        let sources = sources.map(|(plan, (acknowledged, _))| {
-            Uploader::new(self.fleet, &plan.deliveries, *acknowledged)
-        });
-        let left = plans
+        let sources = plans
             .iter()
-            .map(|plan| plan.deliveries.len() as u64)
-            .sum::<u64>();
-        let left = left - acknowledged as u64;
+            .zip(&progress)
+            .map(|(plan, (acknowledged, _))| {
+                Uploader::new(self.fleet, &plan.deliveries, *acknowledged)
+            });
+        let left = total(&plans) - acknowledged as u64;
         let outcome = self.load(sources.collect(), "resuming", left)?;
         println!(
             "   Resumed: {} more samples at {}.",
             thousands(left),
             rate(&outcome)
         );
-        for plan in &plans {
-            let all = plan.deliveries.len();
-            self.ledger.note(&plan.deliveries, all, all);
-        }
+        self.note_all(&plans);
         Ok(())
     }
 
@@ -142,27 +135,29 @@ impl<'a> Story<'a> {
             return Err(Error::new("not every sample of the year was checked"));
         }
         println!(
-            "   All {} samples are there and equal to the source bit for bit ({} samples/s read).",
+            "   All {} samples are present and equal to the source bit for bit ({} samples/s read).",
             thousands(seen.confirmed),
             thousands((seen.confirmed as f64 / began.elapsed().as_secs_f64()) as u64)
         );
         Ok(())
     }
 
-    /// Bytes per sample in memory and in the log.
+    /// Bytes per sample in memory and on disk.
     pub(super) fn sizes(&mut self) -> Result<()> {
-        let mut control = self.control()?;
-        let mut bytes = 0;
-        for device in self.fleet.devices() {
-            let info = control.run(&[b"TS.INFO", device.key.as_bytes()])?;
-            let usage = info.field("memoryUsage").and_then(ReplyExt::number);
-            bytes += usage.ok_or_else(|| Error::new("TS.INFO has no memoryUsage"))?;
-        }
-        let total = self.fleet.total() as f64;
-        print!("   {:.2} bytes a sample in memory", bytes as f64 / total);
+        let info = |device: &super::fleet::Device| format!("TS.INFO {}", device.key);
+        let infos = self
+            .control()?
+            .run_all(self.fleet.devices().iter().map(info))?;
+        let memory = infos
+            .iter()
+            .map(|info| count(info, "memoryUsage"))
+            .sum::<Result<u64>>()?;
+        let samples = self.fleet.total() as f64;
+        print!("   {:.2} bytes a sample in memory", memory as f64 / samples);
         if let Host::Ours(process) = &self.host {
-            let log = disk_bytes(&process.data())? as f64;
-            print!(", {:.2} in the log on disk", log / total);
+            let found = footprint(&process.data());
+            let bytes = (found.log_bytes + found.data_bytes) as f64;
+            print!(", {:.2} in the log on disk", bytes / samples);
         }
         println!(".");
         Ok(())
@@ -171,25 +166,27 @@ impl<'a> Story<'a> {
     /// Shows an answer and what to try; stops the server unless it is to be kept.
     pub(super) fn end(self, keep: bool) -> Result<()> {
         let mut control = self.control()?;
+        let means = format!("TS.RANGE {EXAMPLE} - + AGGREGATION avg {MONTH_MS}");
+        let means = rows(&control.run(&means)?)?;
+        let means: Vec<String> = means.iter().map(|(_, mean)| format!("{mean:.1}")).collect();
         println!("\n5. The year of one device, means of 30 days, degrees Fahrenheit:");
-        println!("   {}", means(&mut control)?);
+        println!("   {}", means.join("  "));
         println!("\nAll checks passed.");
         match self.host {
             Host::Theirs(_) if keep => {}
             Host::Theirs(_) => {
-                for device in self.fleet.devices() {
-                    control.run(&[b"DEL", device.key.as_bytes()])?;
-                }
+                let delete = |device: &super::fleet::Device| format!("DEL {}", device.key);
+                control.run_all(self.fleet.devices().iter().map(delete))?;
             }
             Host::Ours(process) if keep => {
                 let address = process.address().to_string();
                 let port = address.rsplit(':').next().unwrap_or_default();
                 let (dir, data) = (process.dir().to_owned(), process.data());
-                println!("The server goes on. Try\n\n{}", tries(port));
+                println!("The server keeps running. Try\n\n{}", tries(port));
                 let id = process.leave_running().unwrap_or_default();
                 println!(
-                    "Stop it with `kill {id}`. Then `latewood check {}` reads every byte again; \
-                     remove {} in the end.",
+                    "Stop it with `kill {id}`. Then `latewood check {}` verifies every byte; remove \
+                     {} in the end.",
                     data.display(),
                     dir.display()
                 );
@@ -198,7 +195,7 @@ impl<'a> Story<'a> {
                 drop(process);
                 println!(
                     "The server is stopped and its data removed. `make demo KEEP=1` leaves it \
-                     running and says its PORT; then try\n\n{}",
+                     running and prints its PORT; then try\n\n{}",
                     tries("PORT")
                 );
             }
@@ -206,33 +203,28 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
+    /// What each connection delivers of a part of the year, and in which order.
+    fn plans(&self, part: usize, outages: bool) -> Result<Vec<Plan>> {
+        let one = |at| {
+            plan(
+                self.fleet,
+                (part, PARTS),
+                (at, CONNECTIONS),
+                outages,
+                self.seed,
+            )
+        };
+        let label = format!("   generating part {}", part + 1);
+        during(&label, || Ok((0..CONNECTIONS).map(one).collect()))
+    }
+
     /// Delivers one part without interruption; returns samples per second.
-    fn whole_part(&mut self, part: usize, outages: bool) -> Result<f64> {
-        let plans = self.plans(part, outages);
-        self.deliver(part, &plans, if outages { "late" } else { "on time" })
-    }
-
-    fn plans(&self, part: usize, outages: bool) -> Vec<Plan> {
-        (0..CONNECTIONS)
-            .map(|at| {
-                plan(
-                    self.fleet,
-                    (part, PARTS),
-                    (at, CONNECTIONS),
-                    outages,
-                    self.seed,
-                )
-            })
-            .collect()
-    }
-
     fn deliver(&mut self, part: usize, plans: &[Plan], label: &str) -> Result<f64> {
-        let total = plans.iter().map(|plan| plan.deliveries.len() as u64).sum();
-        let late: u64 = plans.iter().map(|plan| plan.late).sum();
-        let sources = plans
-            .iter()
-            .map(|plan| Uploader::new(self.fleet, &plan.deliveries, 0));
-        let outcome = self.load(sources.collect(), label, total)?;
+        let (total, late) = (
+            total(plans),
+            plans.iter().map(|plan| plan.late).sum::<u64>(),
+        );
+        let outcome = self.load(self.sources(plans), label, total)?;
         println!(
             "   Part {} of {PARTS}: {} samples, {:.1} % of them late, in {:.1} s: {}.",
             part + 1,
@@ -241,34 +233,40 @@ impl<'a> Story<'a> {
             outcome.elapsed.as_secs_f64(),
             rate(&outcome)
         );
+        self.note_all(plans);
+        Ok(outcome.answered as f64 / outcome.elapsed.as_secs_f64())
+    }
+
+    fn note_all(&mut self, plans: &[Plan]) {
         for plan in plans {
             let all = plan.deliveries.len();
             self.ledger.note(&plan.deliveries, all, all);
         }
-        Ok(outcome.answered as f64 / outcome.elapsed.as_secs_f64())
+    }
+
+    fn sources<'p>(&self, plans: &'p [Plan]) -> Vec<Uploader<'p>>
+    where
+        'a: 'p,
+    {
+        let source = |plan: &'p Plan| Uploader::new(self.fleet, &plan.deliveries, 0);
+        plans.iter().map(source).collect()
     }
 
     /// Runs a load to its end.
     fn load(&self, sources: Vec<Uploader<'_>>, label: &str, total: u64) -> Result<Outcome> {
-        let mut load = Load::connect(&self.address(), sources, shape())?;
+        let mut load = Load::connect(&self.address(), sources, Shape::pipelined(PIPELINE))?;
         let mut progress = Progress::new(format!("   {label}"), total);
         let outcome = load.run(|done| progress.show(done))?;
         progress.finish();
-        fail_on_errors(&outcome)?;
-        match &outcome.lost {
-            Some(why) => Err(Error::new(format!("the server went away: {why}"))),
-            None => Ok(outcome),
-        }
+        outcome.clean()
     }
 
     /// Runs the load until half of it is acknowledged and kills the server there. Returns for
     /// each connection how many deliveries were acknowledged and how many sent.
     fn until_killed(&mut self, plans: &[Plan]) -> Result<Vec<(usize, usize)>> {
-        let total: u64 = plans.iter().map(|plan| plan.deliveries.len() as u64).sum();
-        let sources = plans
-            .iter()
-            .map(|plan| Uploader::new(self.fleet, &plan.deliveries, 0));
-        let mut load = Load::connect(&self.address(), sources.collect(), shape())?;
+        let total = total(plans);
+        let shape = Shape::pipelined(PIPELINE);
+        let mut load = Load::connect(&self.address(), self.sources(plans), shape)?;
         let mut progress = Progress::new("   late", total);
         let mut killed = Ok(());
         let host = &mut self.host;
@@ -278,26 +276,27 @@ impl<'a> Story<'a> {
                 && done >= total / 2
                 && process.id().is_some()
             {
+                eprintln!("   kill: SIGKILL after {done} of {total} samples");
                 killed = process.kill();
             }
         })?;
         progress.finish();
         killed?;
-        fail_on_errors(&outcome)?;
+        if let Some((text, count)) = outcome.errors.by_text().first() {
+            return Err(Error::new(format!("{count} samples were refused: {text}")));
+        }
         if outcome.lost.is_none() {
-            return Err(Error::new(
-                "the load ended before the server was killed; use more --copies",
-            ));
+            let why = "the load ended before the server was killed; use more --copies";
+            return Err(Error::new(why));
         }
         let progress = |source: Uploader<'_>| (source.acknowledged(), source.sent());
         Ok(load.into_sources().into_iter().map(progress).collect())
     }
 
-    fn audit(&self, label: &str) -> Result<super::audit::Audit> {
+    fn audit(&self, label: &str) -> Result<Audit> {
         let mut progress = Progress::new(format!("   {label}"), self.fleet.total());
-        let seen = audit(&self.address(), self.fleet, &self.ledger, |done| {
-            progress.show(done)
-        });
+        let tick = |done| progress.show(done);
+        let seen = audit(&self.address(), self.fleet, &self.ledger, tick);
         progress.finish();
         seen
     }
@@ -314,24 +313,8 @@ impl<'a> Story<'a> {
     }
 }
 
-/// The means of one device, as the server computes them.
-fn means(control: &mut Control) -> Result<String> {
-    let command = format!("TS.RANGE {EXAMPLE} - + AGGREGATION avg {MONTH_MS}");
-    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
-    let Value::Array(buckets) = control.run(&words)? else {
-        return Err(Error::new("an aggregated TS.RANGE is no array"));
-    };
-    let mean = |bucket: &Value| match bucket {
-        Value::Array(pair) => pair.get(1)?.text().parse::<f64>().ok(),
-        _ => None,
-    };
-    let means: Option<Vec<f64>> = buckets.iter().map(mean).collect();
-    let means = means.ok_or_else(|| Error::new("an aggregated TS.RANGE has no values"))?;
-    Ok(means
-        .iter()
-        .map(|mean| format!("{mean:.1}"))
-        .collect::<Vec<_>>()
-        .join("  "))
+fn total(plans: &[Plan]) -> u64 {
+    plans.iter().map(|plan| plan.deliveries.len() as u64).sum()
 }
 
 /// Commands to type next.
@@ -344,45 +327,14 @@ fn tries(port: &str) -> String {
 }
 
 /// A number with commas.
-pub(super) fn thousands(value: u64) -> String {
-    crate::report::thousands(value as f64)
-}
-
-fn shape() -> Shape {
-    Shape {
-        pipeline: PIPELINE,
-        threads: 1,
-        rate: 0.0,
-    }
+fn thousands(value: u64) -> String {
+    statistics::thousands(value as f64)
 }
 
 fn rate(outcome: &Outcome) -> String {
-    let seconds = outcome.elapsed.max(Duration::from_micros(1)).as_secs_f64();
+    let seconds = outcome.elapsed.as_secs_f64().max(1e-6);
     format!(
         "{} samples/s",
         thousands((outcome.answered as f64 / seconds) as u64)
     )
-}
-
-fn fail_on_errors(outcome: &Outcome) -> Result<()> {
-    match outcome.errors.by_text().first() {
-        Some((text, count)) => Err(Error::new(format!("{count} samples were refused: {text}"))),
-        None => Ok(()),
-    }
-}
-
-/// Bytes of all files below a directory.
-fn disk_bytes(dir: &Path) -> Result<u64> {
-    let doing = format!("look into {}", dir.display());
-    let mut bytes = 0;
-    for entry in std::fs::read_dir(dir).doing(&doing)? {
-        let entry = entry.doing(&doing)?;
-        let about = entry.metadata().doing(&doing)?;
-        bytes += if about.is_dir() {
-            disk_bytes(&entry.path())?
-        } else {
-            about.len()
-        };
-    }
-    Ok(bytes)
 }

@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use crate::error::{Doing, Error, Result};
+use crate::base::error::{Doing, Error, Result};
 
 /// The measurements, compressed, so that the demo needs no file and no network.
 const CSV_GZ: &[u8] = include_bytes!("../../../../data/nyc-weather-2013.csv.gz");
@@ -12,18 +12,12 @@ const CSV_GZ: &[u8] = include_bytes!("../../../../data/nyc-weather-2013.csv.gz")
 /// One measured quantity of one station.
 #[derive(Clone, Debug)]
 pub(super) struct Recording {
-    /// Airport, such as `JFK`.
     pub(super) station: String,
-    /// Quantity, such as `temp`.
     pub(super) measure: String,
-    /// Milliseconds since 1970 and value, in order of time.
     pub(super) samples: Vec<(i64, f64)>,
 }
 
 /// All recordings; hours at which a station reported nothing are left out.
-///
-/// # Errors
-/// When the data is damaged.
 pub(super) fn recordings() -> Result<Vec<Recording>> {
     let mut text = String::new();
     flate2::read::GzDecoder::new(CSV_GZ)

@@ -10,8 +10,8 @@ use mio::{Interest, Registry, Token, event};
 
 use super::pace::Pace;
 use super::{LATENCY_MAX_NS, Source, Tally};
-use crate::address::{Address, Stream};
-use crate::error::{Doing, Error, Result};
+use crate::base::address::{Address, Stream};
+use crate::base::error::{Doing, Error, Result};
 
 /// Bytes asked from the kernel at once; the replies of thousands of commands.
 const READ_BYTES: usize = 64 * 1024;
@@ -19,11 +19,9 @@ const READ_BYTES: usize = 64 * 1024;
 /// A connection and what it sends.
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
-    /// Where commands come from.
     pub(crate) source: S,
     socket: Socket,
     out: Vec<u8>,
-    /// Bytes of `out` the kernel has taken.
     sent_bytes: usize,
     input: Vec<u8>,
     /// Bytes at the start of `input` that hold the beginning of a reply.
@@ -41,11 +39,8 @@ pub(crate) struct Connection<S> {
 /// Where a connection stands; each carries the number of commands answered just now.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// Waits for the socket, or for its time.
     Waiting(u64),
-    /// The source is empty and every reply is in.
     Finished(u64),
-    /// The server is gone.
     Lost(u64, String),
 }
 
@@ -110,9 +105,6 @@ impl<S: Source> Connection<S> {
 
     /// Does all that can be done without waiting: takes the replies that are there and, when the
     /// batch is complete, sends the next.
-    ///
-    /// # Errors
-    /// When the server's bytes are no replies.
     pub(crate) fn advance(
         &mut self,
         pipeline: usize,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use latewood_wire::resp::{encode_command, skip_reply};
 
 use super::{Load, Outcome, Shape, Source};
-use crate::address::Address;
+use crate::base::address::Address;
 
 /// Sends `PING` a number of times and counts the answers.
 struct Pings {

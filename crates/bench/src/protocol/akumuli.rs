@@ -3,8 +3,8 @@
 
 use std::io::Write;
 
-use super::metric;
-use crate::lines::{Batch, CpuLoad, FIELDS, TAGS};
+use super::common::metric;
+use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
 /// Writing to a `Vec` cannot fail, so no outcome is looked at.
 pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Vec<u8> {

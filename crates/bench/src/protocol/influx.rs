@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::lines::{Batch, CpuLoad, FIELDS, TAGS};
+use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
 /// Writing to a `Vec` cannot fail, so no outcome is looked at.
 pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Vec<u8> {

@@ -4,23 +4,20 @@
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::metrics::v1::{
-    Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric, number_data_point,
+    Gauge, Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data, number_data_point,
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 
-use super::by_host;
-use crate::error::{Error, Result};
-use crate::lines::{Batch, CpuLoad, FIELDS, TAGS};
+use super::common::{by_host, metric};
+use crate::base::error::{Error, Result};
+use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
 pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Vec<u8> {
     request(load, batch).encode_to_vec()
 }
 
 /// A batch as a line of a file of OTLP in JSON.
-///
-/// # Errors
-/// When JSON cannot hold it.
 pub(crate) fn json_line(load: &CpuLoad, batch: &Batch) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(&request(load, batch))
         .map_err(|error| Error::new(format!("write OTLP in JSON: {error}")))?;
@@ -69,8 +66,8 @@ fn gauge(load: &CpuLoad, lines: &[u32], field: usize) -> Metric {
         ..NumberDataPoint::default()
     };
     Metric {
-        name: super::metric(FIELDS[field]),
-        data: Some(metric::Data::Gauge(Gauge {
+        name: metric(FIELDS[field]),
+        data: Some(Data::Gauge(Gauge {
             data_points: lines.iter().map(point).collect(),
         })),
         ..Metric::default()

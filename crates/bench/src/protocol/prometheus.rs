@@ -5,9 +5,9 @@
 
 use prost::Message;
 
-use super::{by_host, metric};
-use crate::error::{Error, Result};
-use crate::lines::{Batch, CpuLoad, FIELDS, TAGS};
+use super::common::{by_host, metric};
+use crate::base::error::{Error, Result};
+use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
 /// What a remote write says of itself.
 pub(crate) const HEADERS: [(&str, &str); 3] = [
@@ -46,8 +46,6 @@ struct Sample {
     timestamp_ms: i64,
 }
 
-/// # Errors
-/// When it is too long for Snappy.
 pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Result<Vec<u8>> {
     let request = WriteRequest {
         timeseries: timeseries(load, batch),

@@ -3,8 +3,8 @@
 
 use latewood_wire::resp::encode_command;
 
-use super::Body;
-use crate::lines::{Batch, CpuLoad, FIELDS, TAGS};
+use super::common::Body;
+use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
 /// Lines of one TS.MADD: ten samples each.
 const LINES_PER_COMMAND: usize = 100;

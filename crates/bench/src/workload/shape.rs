@@ -59,20 +59,16 @@ pub(crate) enum LateShape {
 #[derive(Debug)]
 pub(super) enum Lateness {
     Uniform {
-        /// A bit for each timestamp up to the start.
         seen: Vec<u64>,
         distinct: u64,
     },
-    /// Samples on their way: when each comes, and its timestamp.
     Delays(BinaryHeap<Reverse<(i64, i64)>>),
     DeviceDay {
-        /// Samples in order until the device comes back.
         until: u64,
         /// The next of those it held back, and how many they still are.
         held_ms: i64,
         held: u64,
     },
-    /// The oldest sent.
     Backfill {
         oldest_ms: i64,
     },
@@ -255,7 +251,7 @@ fn in_order_of_a_day(late_share: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Series;
+    use super::super::series::Series;
     use super::*;
     use std::collections::BTreeSet;
 

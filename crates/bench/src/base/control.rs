@@ -1,0 +1,257 @@
+//! A blocking connection for everything outside the measured load: creating series, reading
+//! INFO, asking for the late samples to be settled, checking results.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{Read, Write};
+use std::time::Duration;
+
+use latewood_wire::resp::{Value, encode_command, parse_reply, skip_reply};
+
+use crate::base::address::{Address, Stream};
+use crate::base::error::{Doing, Error, Result};
+use crate::base::reply::ReplyExt;
+
+/// Commands of one pipeline of `run_all`: enough to hide the round trip, far from any buffer.
+const PIPELINE: usize = 512;
+/// Bytes read at a time where nobody looks into them.
+const ROOM_BYTES: usize = 256 * 1024;
+/// Longer than any command here may take; settling a hundred million samples is the longest.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// A series that is written to wait for the log, and gone afterwards.
+const FENCE: &str = "latewood-bench:fence";
+
+/// A connection that sends a command and waits for its reply.
+#[derive(Debug)]
+pub(crate) struct Control {
+    stream: Stream,
+    input: Vec<u8>,
+    room: Vec<u8>,
+}
+
+/// The fields of an `INFO` answer, all sections together.
+#[derive(Debug, Default)]
+pub(crate) struct Info(HashMap<String, String>);
+
+impl Control {
+    /// Connects to a server.
+    pub(crate) fn connect(address: &Address) -> Result<Self> {
+        let stream = address.connect()?;
+        let set = match &stream {
+            Stream::Tcp(tcp) => tcp.set_read_timeout(Some(PATIENCE)),
+            Stream::Unix(unix) => unix.set_read_timeout(Some(PATIENCE)),
+        };
+        set.doing("set a read timeout")?;
+        Ok(Control {
+            stream,
+            input: Vec::new(),
+            room: Vec::new(),
+        })
+    }
+
+    /// Sends one command, words with blanks between them; returns its reply, error replies too.
+    pub(crate) fn ask(&mut self, command: &str) -> Result<Value> {
+        self.send(&encoded(command))?;
+        self.receive()
+    }
+
+    /// Sends one command; an error reply is an error.
+    pub(crate) fn run(&mut self, command: &str) -> Result<Value> {
+        let reply = self.ask(command)?;
+        check(command, reply)
+    }
+
+    /// Runs many commands in pipelines and returns their replies in order; the first error reply
+    /// is an error.
+    pub(crate) fn run_all(
+        &mut self,
+        commands: impl IntoIterator<Item = String>,
+    ) -> Result<Vec<Value>> {
+        let (mut commands, mut replies) = (commands.into_iter(), Vec::new());
+        loop {
+            let batch: Vec<String> = commands.by_ref().take(PIPELINE).collect();
+            if batch.is_empty() {
+                return Ok(replies);
+            }
+            let mut out = Vec::new();
+            for command in &batch {
+                out.extend(encoded(command));
+            }
+            self.send(&out)?;
+            for command in &batch {
+                replies.push(check(command, self.receive()?)?);
+            }
+        }
+    }
+
+    /// Sends `bytes`, which hold `commands`, and hands each reply to `take`.
+    pub(crate) fn exchange(
+        &mut self,
+        bytes: &[u8],
+        commands: usize,
+        mut take: impl FnMut(Value) -> Result<()>,
+    ) -> Result<()> {
+        self.send(bytes)?;
+        let mut outcome = Ok(());
+        for _ in 0..commands {
+            let reply = self.receive()?;
+            outcome = outcome.and_then(|()| take(reply));
+        }
+        outcome
+    }
+
+    /// Sends one command and hands the bytes of its whole reply to `read`.
+    pub(crate) fn ask_raw<T>(&mut self, command: &str, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        self.send(&encoded(command))?;
+        loop {
+            if let Some((len, _)) = skip_reply(&self.input)? {
+                let answer = read(&self.input[..len]);
+                self.input.drain(..len);
+                return Ok(answer);
+            }
+            self.read_more()?;
+        }
+    }
+
+    /// Sends one command whose reply is known to be `len` bytes long, and reads those without
+    /// looking into them.
+    pub(crate) fn ask_bytes(&mut self, command: &str, len: usize) -> Result<()> {
+        self.send(&encoded(command))?;
+        self.room.resize(ROOM_BYTES, 0);
+        let (mut read, mut last) = (0, 0);
+        while read < len {
+            let got = self.stream.read_some(&mut self.room)?;
+            last = self.room[got - 1];
+            read += got;
+        }
+        if read > len || last != b'\n' {
+            return Err(Error::new(format!("the reply is not {len} bytes long")));
+        }
+        Ok(())
+    }
+
+    /// `INFO [section]`. A section the server does not have gives no fields.
+    pub(crate) fn info(&mut self, section: &str) -> Result<Info> {
+        let reply = self.ask(&format!("INFO {section}"))?;
+        let text = match reply {
+            Value::Error(_) => String::new(),
+            other => other.text(),
+        };
+        Ok(Info::read(&text))
+    }
+
+    /// Waits until everything acknowledged so far, to whatever connection, is in the log on disk.
+    ///
+    /// WAITAOF speaks for the writes of its own connection alone. The log has one order, so a
+    /// write that comes after all others and is on disk says the same of them. Unlike SAVE it
+    /// moves no samples into blocks.
+    pub(crate) fn wait_for_log(&mut self) -> Result<()> {
+        self.run(&format!("TS.CREATE {FENCE}"))?;
+        self.run("WAITAOF 1 0 0")?;
+        self.run(&format!("DEL {FENCE}")).map(drop)
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        let sent = match &mut self.stream {
+            Stream::Tcp(tcp) => tcp.write_all(bytes),
+            Stream::Unix(unix) => unix.write_all(bytes),
+        };
+        sent.doing("send a command")
+    }
+
+    fn receive(&mut self) -> Result<Value> {
+        loop {
+            if let Some((len, reply)) = parse_reply(&self.input)? {
+                self.input.drain(..len);
+                return Ok(reply);
+            }
+            self.read_more()?;
+        }
+    }
+
+    fn read_more(&mut self) -> Result<()> {
+        const READ_BYTES: usize = 256 * 1024;
+        let held = self.input.len();
+        self.input.resize(held + READ_BYTES, 0);
+        let read = self.stream.read_some(&mut self.input[held..]);
+        self.input.truncate(held + *read.as_ref().unwrap_or(&0));
+        read.map(drop)
+    }
+}
+
+impl Stream {
+    /// Waits for bytes; at least one comes.
+    fn read_some(&mut self, room: &mut [u8]) -> Result<usize> {
+        let read = match self {
+            Stream::Tcp(tcp) => tcp.read(room),
+            Stream::Unix(unix) => unix.read(room),
+        };
+        match read.doing("wait for a reply")? {
+            0 => Err(Error::new("the server closed the connection")),
+            got => Ok(got),
+        }
+    }
+}
+
+impl Info {
+    /// Reads the text of an `INFO` reply; lines that are no `name:value` are passed over.
+    fn read(text: &str) -> Self {
+        let fields = text
+            .lines()
+            .filter_map(|line| line.trim_end().split_once(':'));
+        Info(fields.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
+    }
+
+    /// The text of a field.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// A field as a number, which must be there.
+    pub(crate) fn required(&self, name: &str) -> Result<f64> {
+        let missing = || Error::new(format!("INFO has no {name}"));
+        self.number(name).ok_or_else(missing)
+    }
+
+    /// Every field that is a number.
+    pub(crate) fn numbers(&self) -> BTreeMap<String, f64> {
+        let number = |name: &String| Some((name.clone(), self.number(name)?));
+        self.0.keys().filter_map(number).collect()
+    }
+
+    /// A field as a number.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        self.text(name)?.parse().ok()
+    }
+}
+
+/// A command of words with blanks between them, as it goes over the wire.
+pub(crate) fn encoded(command: &str) -> Vec<u8> {
+    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+    let mut out = Vec::new();
+    encode_command(&mut out, &words);
+    out
+}
+
+fn check(command: &str, reply: Value) -> Result<Value> {
+    let Value::Error(text) = reply else {
+        return Ok(reply);
+    };
+    let text = String::from_utf8_lossy(&text);
+    let command: String = command.chars().take(200).collect();
+    Err(Error::new(format!("{command} was answered: {text}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_info_fields() {
+        let info =
+            Info::read("# CPU\r\nused_cpu_sys:1.25\r\nused_cpu_user:2\r\n\r\nrole:master\r\n");
+        assert_eq!(info.number("used_cpu_sys"), Some(1.25));
+        assert_eq!(info.text("role"), Some("master"));
+        assert_eq!(info.number("role"), None);
+        assert_eq!(info.text("# CPU"), None);
+    }
+}

@@ -1,0 +1,74 @@
+//! Threads that do the same side by side, and how many of them a machine is asked for.
+
+use crate::base::error::{Error, Result};
+
+/// The most threads that can be asked for.
+const THREADS_MAX: usize = 1_024;
+
+/// Does `work` on `count` threads, each with its number from 0. What they bring comes in that
+/// order.
+pub(crate) fn side_by_side<T: Send>(
+    count: usize,
+    work: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..count)
+            .map(|thread| scope.spawn(move || work(thread)))
+            .collect();
+        let ended: Vec<Result<T>> = threads
+            .into_iter()
+            .map(|thread| match thread.join() {
+                Ok(brought) => brought,
+                Err(_) => Err(Error::new("a thread died")),
+            })
+            .collect();
+        ended.into_iter().collect()
+    })
+}
+
+/// Reads a number of threads from a command line.
+pub(crate) fn thread_count(text: &str) -> std::result::Result<usize, String> {
+    let count = text.parse().ok();
+    let count = count.filter(|count| (1..=THREADS_MAX).contains(count));
+    count.ok_or_else(|| format!("a number from 1 to {THREADS_MAX}"))
+}
+
+/// From one thread to as many as this machine has cores, doubling, as a command line takes them.
+pub(crate) fn up_to_all_cores() -> String {
+    up_to(std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+fn up_to(cores: usize) -> String {
+    let cores = cores.min(THREADS_MAX);
+    let doubling = std::iter::successors(Some(1), |count| Some(count * 2));
+    let counts = doubling.take_while(|&count| count < cores).chain([cores]);
+    let counts: Vec<String> = counts.map(|count: usize| count.to_string()).collect();
+    counts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_double_up_to_the_cores() {
+        let counts = [1, 2, 6, 8, 5_000].map(up_to);
+        assert_eq!(counts[..4], ["1", "1,2", "1,2,4,6", "1,2,4,8"]);
+        assert!(counts[4].ends_with(",512,1024"), "{}", counts[4]);
+        for count in counts.join(",").split(',') {
+            assert!(thread_count(count).is_ok(), "{count}");
+        }
+        assert!(thread_count("0").is_err());
+    }
+
+    #[test]
+    fn what_threads_bring_comes_in_their_order() {
+        assert_eq!(side_by_side(3, |thread| Ok(thread * 2)).unwrap(), [0, 2, 4]);
+        let odd = |thread| match thread % 2 {
+            0 => Ok(()),
+            _ => Err(Error::new(format!("{thread} failed"))),
+        };
+        assert_eq!(side_by_side(4, odd).unwrap_err().to_string(), "1 failed");
+    }
+}

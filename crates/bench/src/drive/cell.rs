@@ -1,0 +1,302 @@
+//! One cell of the late reports on one server: one setting of every knob.
+//!
+//! Creates the series, loads them, waits until they are settled and, over history on disk, until
+//! the server rests; checks them, deletes them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{preload, rules, values, wire};
+use crate::base::address::Address;
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::base::reply;
+use crate::load::{Load, Outcome, Shape};
+use crate::measure::machine::Clock;
+use crate::measure::progress::Progress;
+use crate::workload::series::{Writer, writers};
+use crate::workload::shape::LateShape;
+
+/// What every server's refusal of a duplicate under BLOCK contains.
+const BLOCKED: &str = "DUPLICATE_POLICY is set to BLOCK";
+/// The keys of the public client: keys as long as its own cost as much to parse.
+pub(crate) const KEY_PREFIX: &str = "ooo-client#";
+
+/// How samples are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Encoding {
+    /// The default of TS.CREATE
+    Compressed,
+    /// `ENCODING UNCOMPRESSED`
+    Uncompressed,
+}
+
+/// One setting of every knob that a table or a chart may vary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Cell {
+    pub(crate) late_percent: f64,
+    pub(crate) encoding: Encoding,
+    pub(crate) chunk_size: u32,
+    pub(crate) pipeline: usize,
+    pub(crate) connections: usize,
+    /// DUPLICATE_POLICY of every series; empty for the server's default.
+    pub(crate) policy: String,
+    pub(crate) series: u64,
+    /// Samples of each series, without the warm-up.
+    pub(crate) samples: u64,
+    /// Compaction rules of each series.
+    pub(crate) rules: usize,
+    #[serde(default, skip_serializing_if = "LateShape::is_uniform")]
+    pub(crate) shape: LateShape,
+}
+
+/// What stays the same in all cells.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Fixed {
+    pub(crate) seed: u64,
+    /// Samples of each series sent in order before the warm-up, and moved to disk.
+    pub(crate) preload: u64,
+    /// Samples of each series sent before the clock starts.
+    pub(crate) warmup: u64,
+    /// Samples per second over all connections; 0 for no limit.
+    pub(crate) rate: f64,
+    /// Threads of the load generator.
+    #[serde(rename = "client_threads")]
+    pub(crate) threads: usize,
+    #[serde(skip)]
+    pub(crate) key_prefix: String,
+}
+
+/// What one asks to hear of who does something beside a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The first command is about to be sent.
+    Begins,
+    /// All of them are answered and settled.
+    Ends,
+}
+
+/// Samples and bytes of all series, as TS.INFO tells them.
+pub(crate) struct Held {
+    pub(crate) samples: u64,
+    memory_bytes: u64,
+}
+
+impl Cell {
+    /// Compressed, in order, under LAST, a connection for each of `series`, as wide as a pipeline.
+    pub(crate) fn in_order(series: u64, samples: u64, pipeline: usize) -> Self {
+        Cell {
+            late_percent: 0.0,
+            encoding: Encoding::Compressed,
+            chunk_size: 4096,
+            pipeline,
+            connections: series as usize,
+            policy: "LAST".to_owned(),
+            series,
+            samples,
+            rules: 0,
+            shape: LateShape::Uniform,
+        }
+    }
+
+    fn keys(&self, fixed: &Fixed) -> Vec<String> {
+        let key = |number| format!("{}{number}", fixed.key_prefix);
+        (1..=self.series).map(key).collect()
+    }
+
+    /// Makes the series and their rules.
+    fn create(&self, control: &mut Control, keys: &[String]) -> Result<()> {
+        let mut options = String::new();
+        if self.encoding == Encoding::Uncompressed {
+            options += " ENCODING UNCOMPRESSED";
+        }
+        options += &format!(" CHUNK_SIZE {}", self.chunk_size);
+        if !self.policy.is_empty() {
+            options += &format!(" DUPLICATE_POLICY {}", self.policy);
+        }
+        control.run_all(keys.iter().map(|key| format!("TS.CREATE {key}{options}")))?;
+        rules::create(control, keys, self.rules)
+    }
+
+    /// Creates the series and opens the connections that write them.
+    pub(crate) fn open(&self, address: &Address, fixed: &Fixed) -> Result<Load<Writer>> {
+        self.create(&mut Control::connect(address)?, &self.keys(fixed))?;
+        self.connect(address, fixed)
+    }
+
+    /// Opens the connections, once the history before the clock starts is there.
+    fn connect(&self, address: &Address, fixed: &Fixed) -> Result<Load<Writer>> {
+        let shape = Shape {
+            pipeline: self.pipeline,
+            threads: fixed.threads,
+            rate: fixed.rate,
+        };
+        let lateness = (self.shape, self.late_percent / 100.0);
+        let mut writers = writers(self.keys(fixed), self.connections, lateness, fixed.seed);
+        if fixed.preload > 0 {
+            writers = preload::run(address, writers, fixed)?;
+        }
+        Load::connect(address, writers, shape)
+    }
+}
+
+impl Fixed {
+    /// The values of a plain run: no rate limit, the usual keys, half the cores.
+    pub(crate) fn new(seed: u64, warmup: u64) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Fixed {
+            seed,
+            preload: 0,
+            warmup,
+            rate: 0.0,
+            threads: (cores / 2).max(1),
+            key_prefix: KEY_PREFIX.to_owned(),
+        }
+    }
+}
+
+/// Measures a cell; `hear` is told when the clock is about to start and when it has stopped.
+///
+/// Latency is that of a command, from being put into a batch to the batch's last reply. Clocks run
+/// until everything is settled. `sent` has preload and warm-up in it; `stored` equals the distinct
+/// timestamps sent. Peak memory is anonymous, or used_memory_peak of servers that do not tell it.
+pub(crate) fn measure(
+    address: &Address,
+    cell: &Cell,
+    fixed: &Fixed,
+    label: String,
+    mut hear: impl FnMut(&mut Control, Moment) -> Result<()>,
+) -> Result<Value> {
+    let keys = cell.keys(fixed);
+    let mut control = Control::connect(address)?;
+    let memory_before = control.info("memory")?.number("used_memory");
+    cell.create(&mut control, &keys)?;
+    let mut load = cell.connect(address, fixed)?;
+    if fixed.warmup > 0 {
+        run_load(&mut load, fixed.warmup, |_| ())?;
+    }
+    hear(&mut control, Moment::Begins)?;
+    let progress = Progress::new(label, cell.series * cell.samples);
+    let mut measured = time(&mut control, &mut load, cell, fixed, progress)?;
+    hear(&mut control, Moment::Ends)?;
+
+    let writers = load.into_sources();
+    let held = check(&mut control, &writers)?;
+    let memory_after = control.info("memory")?.number("used_memory");
+    if cell.rules > 0 {
+        measured["rules"] = json!(rules::check(&mut control, &keys, cell.rules)?);
+    }
+    let all = rules::destinations(&keys, cell.rules)
+        .into_iter()
+        .chain(keys);
+    control.run_all(all.map(|key| format!("DEL {key}")))?;
+    let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
+    let series = writers.iter().flat_map(Writer::series);
+    let own = control
+        .info("latewood")?
+        .number("memory_anonymous_peak_bytes");
+    let peak = match own {
+        None => control.info("memory")?.number("used_memory_peak"),
+        peak => peak,
+    };
+    let each = |bytes: f64| bytes / held.samples as f64;
+    measured["sent"] = series.map(|series| series.sent()).sum::<u64>().into();
+    measured["stored"] = held.samples.into();
+    measured["bytes_per_sample"] = each(held.memory_bytes as f64).into();
+    measured["used_memory_bytes_per_sample"] = each(grown).into();
+    measured["peak_memory_bytes"] = peak.into();
+    Ok(measured)
+}
+
+/// Sends the samples and waits until they are settled and, over history on disk, in files.
+///
+/// What LATEWOOD SETTLE merges lies in memory. A late sample of a time that is in a block stays an
+/// operation until the next flush writes it to a late block, which is then merged into the block.
+/// So a run over history goes on: everything is moved to disk, and the server is watched until it
+/// rests. All servers are, so that their figures can be compared.
+fn time(
+    control: &mut Control,
+    load: &mut Load<Writer>,
+    cell: &Cell,
+    fixed: &Fixed,
+    mut progress: Progress,
+) -> Result<Value> {
+    let cpu_before = wire::cpu_seconds(control)?;
+    let clock = Clock::start();
+    let outcome = run_load(load, cell.samples, |done| progress.show(done))?;
+    let loaded = clock.seconds();
+    let stages = wire::settle(control)?;
+    let seconds = clock.seconds();
+    let cpu_seconds = wire::cpu_seconds(control)? - cpu_before;
+    let client_cpu_seconds = clock.cpu_seconds();
+    progress.finish();
+    let samples = outcome.answered as f64;
+    let us = |quantile| outcome.latencies_ns.value_at_quantile(quantile) as f64 / 1e3;
+    let (blocked, errors) = refusals(&outcome);
+    let mut measured = json!({
+        "measured_samples": outcome.answered, "seconds": seconds,
+        "settle_seconds": seconds - loaded, "samples_per_second": samples / seconds,
+        "p50_us": us(0.5), "p95_us": us(0.95), "p99_us": us(0.99), "p999_us": us(0.999),
+        "max_us": us(1.0), "server_cpu_seconds": cpu_seconds,
+        "server_cpu_seconds_per_million": cpu_seconds / samples * 1e6,
+        "samples_per_server_cpu_second": samples / cpu_seconds,
+        "client_cpu_seconds": client_cpu_seconds, "blocked": blocked, "errors": errors,
+    });
+    if fixed.preload > 0 {
+        if stages {
+            control.run("SAVE")?;
+        }
+        let rested = wire::rest(control, clock.began)?;
+        measured["at_rest"] = json!({
+            "seconds": rested.at.as_secs_f64(),
+            "server_cpu_seconds": rested.cpu_seconds - cpu_before,
+        });
+    }
+    Ok(measured)
+}
+
+/// Duplicates refused under BLOCK, and all other errors by text.
+fn refusals(outcome: &Outcome) -> (u64, Vec<(String, u64)>) {
+    let all = outcome.errors.by_text().into_iter();
+    let (blocked, errors): (Vec<_>, Vec<_>) = all.partition(|(text, _)| text.contains(BLOCKED));
+    (blocked.iter().map(|(_, count)| count).sum(), errors)
+}
+
+/// Sends `samples` more of every series; fails when the server goes away before all are answered.
+pub(crate) fn run_load(
+    load: &mut Load<Writer>,
+    samples: u64,
+    tick: impl FnMut(u64),
+) -> Result<Outcome> {
+    load.each_source(|writer| writer.allow(samples));
+    load.run(tick)?.whole()
+}
+
+/// Compares every series with what was sent to it: how many samples each holds, and of some the
+/// samples themselves.
+pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
+    let series: Vec<_> = writers.iter().flat_map(Writer::series).collect();
+    let commands = series
+        .iter()
+        .map(|series| format!("TS.INFO {}", series.key()));
+    let infos = control.run_all(commands)?;
+    let mut held = Held {
+        samples: 0,
+        memory_bytes: 0,
+    };
+    for (series, info) in series.iter().zip(infos) {
+        let samples = reply::count(&info, "totalSamples")?;
+        if samples != series.distinct() {
+            return Err(Error::new(format!(
+                "{} holds {samples} samples, but {} distinct timestamps were sent to it",
+                series.key(),
+                series.distinct()
+            )));
+        }
+        held.samples += samples;
+        held.memory_bytes += reply::count(&info, "memoryUsage")?;
+    }
+    values::check(control, &series)?;
+    Ok(held)
+}

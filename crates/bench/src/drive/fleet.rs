@@ -1,0 +1,247 @@
+//! The fleet against a server: make the series, send everything, read it back.
+//!
+//! The load Akumuli was made for: very many series with six labels, random walks on one clock.
+
+use std::time::Duration;
+
+use clap::Args;
+use latewood_wire::resp::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::sender::Sender;
+use super::wire::{Wired, all_held, drain};
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::base::reply::{row, rows};
+use crate::load::{Load, Outcome, Shape};
+use crate::measure::machine::Clock;
+use crate::measure::progress::Progress;
+use crate::measure::watch::Watch;
+use crate::server::Latewood;
+use crate::workload::sensors::{Part, Plan, key, labels, number};
+
+/// What is sent, to what.
+#[derive(Clone, Debug, Args, Serialize)]
+pub(crate) struct LoadArgs {
+    /// Series, each with six labels
+    #[arg(long, default_value_t = 350_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub(crate) series: u64,
+    /// Samples of all series together, rounded up to whole rounds
+    #[arg(long, default_value_t = 35_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) samples: u64,
+    /// Budget for the memory, such as 512mb [default: half of what there is]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    #[command(flatten)]
+    pub(crate) sending: Sending,
+}
+
+/// How the samples are sent.
+#[derive(Clone, Copy, Debug, Args, Serialize)]
+pub(crate) struct Sending {
+    /// Connections
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) connections: u16,
+    /// Samples of each TS.MADD
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u16).range(1..=3000))]
+    pub(crate) batch: u16,
+    /// Commands sent before their replies are awaited
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) pipeline: u16,
+}
+
+/// Whether a log is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Log {
+    Off,
+    Interval,
+}
+
+/// A server with the series of a plan, and the connections that write to them.
+pub(crate) struct Fleet {
+    pub(crate) server: Wired,
+    pub(crate) load: Load<Sender>,
+    plan: Plan,
+}
+
+impl LoadArgs {
+    /// What these arguments ask for.
+    pub(crate) fn plan(&self, late_percent: f64, seed: u64) -> Plan {
+        Plan::new(self.series, self.samples, late_percent, seed)
+    }
+
+    /// A server with the budget these arguments name.
+    pub(crate) fn latewood(&self, log: Log) -> Latewood {
+        log.latewood().budget(self.memory.as_deref())
+    }
+}
+
+impl Log {
+    pub(crate) fn latewood(self) -> Latewood {
+        match self {
+            Log::Off => Latewood::without_log(),
+            Log::Interval => Latewood::default(),
+        }
+    }
+}
+
+impl Fleet {
+    /// Starts a server, makes the series of a plan, with six labels each, and opens the
+    /// connections.
+    pub(crate) fn start(latewood: &Latewood, plan: Plan, load: &LoadArgs) -> Result<Self> {
+        plan.check()?;
+        let mut server = Wired::start(latewood)?;
+        server.control.run_all((0..plan.series).map(create))?;
+        let Sending {
+            connections,
+            batch,
+            pipeline,
+        } = load.sending;
+        let senders = plan.parts(usize::from(connections)).into_iter();
+        let senders = senders.map(|part| Sender::new(part, usize::from(batch)));
+        let shape = Shape::pipelined(usize::from(pipeline));
+        Ok(Fleet {
+            load: Load::connect(server.process.address(), senders.collect(), shape)?,
+            server,
+            plan,
+        })
+    }
+
+    /// Sends `rounds` samples of every series; `tick` hears the number of samples acknowledged now
+    /// and then.
+    pub(crate) fn send(&mut self, rounds: u32, mut tick: impl FnMut(u64)) -> Result<Outcome> {
+        let mut commands = 0;
+        self.load.each_source(|sender| {
+            sender.allow(rounds);
+            commands += sender.left();
+        });
+        let samples = self.plan.series * u64::from(rounds);
+        let share = samples as f64 / commands.max(1) as f64;
+        let outcome = self.load.run(|done| tick((done as f64 * share) as u64))?;
+        outcome.clean()
+    }
+
+    /// Waits until everything is merged and on disk and the server rests.
+    pub(crate) fn rest(&mut self) -> Result<()> {
+        drain(&mut self.server.control)?;
+        let process = &self.server.process;
+        Watch::begin(process.running()?, &process.data())?.until_quiet(0)
+    }
+
+    /// Sends everything under watch, until the server rests, and reads it back: what was seen.
+    pub(crate) fn watched(mut self, label: &str) -> Result<serde_json::Value> {
+        let (plan, samples) = (self.plan, self.plan.samples());
+        let mut progress = Progress::new(label, samples);
+        let process = &self.server.process;
+        let mut watch = Watch::begin(process.running()?, &process.data())?;
+        let log_before = log_bytes(&mut self.server.control)?;
+        let clock = Clock::start();
+        let outcome = self.send(plan.rounds, |done| {
+            watch.look(done);
+            progress.show(done);
+        })?;
+        progress.finish();
+        let client_cpu_seconds = clock.cpu_seconds();
+        let control = &mut self.server.control;
+        let drain_seconds = watch.during(samples, || drain(control))?;
+        watch.until_quiet(samples)?;
+        let trace = watch.end(samples)?;
+        let log_bytes = log_bytes(&mut self.server.control)? - log_before;
+        let info = self.server.info()?;
+        let parts = self
+            .load
+            .into_sources()
+            .into_iter()
+            .map(|sender| sender.part);
+        check(&mut self.server.control, plan, &parts.collect::<Vec<_>>())?;
+        Ok(json!({
+            "seconds": outcome.elapsed.as_secs_f64(), "drain_seconds": drain_seconds,
+            "client_cpu_seconds": client_cpu_seconds, "log_bytes": log_bytes, "trace": trace,
+            "info": info,
+        }))
+    }
+
+    /// Closes the connections: the server, and what was sent.
+    pub(crate) fn parts(self) -> (Wired, Vec<Part>) {
+        let senders = self.load.into_sources().into_iter();
+        (self.server, senders.map(|sender| sender.part).collect())
+    }
+}
+
+/// The command that makes a series.
+fn create(number: u64) -> String {
+    let labels = labels(number)
+        .map(|(name, value)| format!("{name} {value}"))
+        .join(" ");
+    format!(
+        "TS.CREATE {} DUPLICATE_POLICY LAST LABELS {labels}",
+        key(number)
+    )
+}
+
+fn log_bytes(control: &mut Control) -> Result<f64> {
+    let info = control.info("latewood")?;
+    Ok(info.number("wal_bytes_written").unwrap_or(0.0))
+}
+
+/// Reads back the number of all samples, the newest sample of every series, and every sample of
+/// the remembered ones; names the first that is not what was sent.
+pub(crate) fn check(control: &mut Control, plan: Plan, parts: &[Part]) -> Result<()> {
+    all_held(count(control)?, plan.samples())?;
+    for part in parts {
+        let get = |at| format!("TS.GET {}", key(part.number(at)));
+        let replies = control.run_all((0..part.len()).map(get))?;
+        for (at, reply) in replies.iter().enumerate() {
+            let (timestamp, value) = part.newest(at);
+            if row(reply) != Some((timestamp, number(value))) {
+                let key = key(part.number(at));
+                return Err(Error::new(format!(
+                    "the newest sample of {key} is {reply:?}, {timestamp} {value} was sent"
+                )));
+            }
+        }
+        for (at, wanted) in part.remembered() {
+            let key = key(part.number(at));
+            let held = rows(&control.run(&format!("TS.RANGE {key} - +"))?)?;
+            same(&key, &held, &wanted)?;
+        }
+    }
+    Ok(())
+}
+
+/// Compares the samples of a series with what was sent to it.
+pub(crate) fn same(name: &str, held: &[(i64, f64)], wanted: &[(i64, f64)]) -> Result<()> {
+    if held == wanted {
+        return Ok(());
+    }
+    let mut pairs = held.iter().zip(wanted);
+    let differ = pairs.find(|(held, wanted)| held != wanted);
+    Err(Error::new(format!(
+        "{name} holds {} samples, {} were sent; first difference {differ:?}",
+        held.len(),
+        wanted.len()
+    )))
+}
+
+/// Samples of all series, as the server counts them by reading.
+pub(crate) fn count(control: &mut Control) -> Result<u64> {
+    let question = "TS.MRANGE - + AGGREGATION count 100000000000000 FILTER unit=celsius \
+                    GROUPBY unit REDUCE sum";
+    let reply = control.run(question)?;
+    let rows = match &reply {
+        Value::Array(groups) => match groups.first() {
+            Some(Value::Array(group)) => group.get(2).map(rows).transpose()?,
+            _ => None,
+        },
+        _ => None,
+    };
+    match rows.as_deref() {
+        Some([(_, sum)]) => Ok(*sum as u64),
+        _ => Err(Error::new(format!("{question} answers {reply:?}"))),
+    }
+}
+
+/// How often what goes on behind a load is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);

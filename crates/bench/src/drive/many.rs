@@ -1,0 +1,335 @@
+//! New and known series in process: very many series, few samples of each.
+//!
+//! Each thread writes to series of its own in batches. A database is filled with new series, then
+//! each known way is measured over all of them, in the order they came and scattered; new and
+//! known mixed has a database of its own.
+
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use latewood_engine::{Append, AppendTo, Create, Db, Scratch, SeriesRef};
+use latewood_model::SeriesOptions;
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::engine::{BATCH, Engine, accepted, failed, labelled};
+use crate::base::error::{Error, Result};
+use crate::base::threads::side_by_side;
+use crate::load::histogram;
+use crate::measure::fresh::SystemWork;
+use crate::measure::machine::Clock;
+use crate::measure::progress::Progress;
+use crate::workload::names::{key, labels};
+
+/// The timestamp of every series' first sample, and the time between two.
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
+const STEP_MS: i64 = 10_000;
+/// Samples that are made at a time: few enough to be in the cache when they are written, as the
+/// bytes of a request are.
+const MADE: usize = 20 * BATCH;
+/// Steps from series to series that look like no order.
+const SCATTER: u64 = 2_654_435_761;
+/// Labels of the series of a database that grows.
+const GROWN_LABELS: usize = 6;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) enum Kind {
+    /// First samples, with key and labels.
+    New,
+    /// Every other sample the first of its series.
+    Mixed,
+    /// To series that were resolved before.
+    Reference,
+    /// By key.
+    Key,
+    /// By key, with labels for the case that the series is new.
+    KeyAndLabels,
+}
+
+/// What one database is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Many {
+    pub(crate) series: u64,
+    /// Samples to each known series in each way.
+    pub(crate) known: u32,
+    pub(crate) labels: usize,
+    pub(crate) threads: usize,
+}
+
+/// What is the same for all threads of a run.
+struct Job<'a> {
+    db: &'a Db,
+    many: Many,
+    kind: Kind,
+    scattered: bool,
+    /// Samples that every series has already, and that it gets.
+    round: u32,
+    rounds: u32,
+    /// By series, where the job is by reference.
+    series: &'a [SeriesRef],
+}
+
+/// What a thread spent.
+struct Spent {
+    seconds: f64,
+    making_cpu_seconds: f64,
+    pauses_ns: Histogram<u64>,
+}
+
+impl Many {
+    /// Fills a database with new series and writes to it in each way of `known`, which says whether
+    /// it is scattered. `watch` hears when the database is there, and each run as it ends.
+    pub(crate) fn watched(
+        &self,
+        known: &[(Kind, bool)],
+        repeat: usize,
+        mut watch: impl FnMut(&Db, Option<(Kind, Value)>),
+    ) -> Result<()> {
+        let engine = Engine::new()?;
+        watch(&engine.db, None);
+        let mut job = self.job(&engine.db, Kind::New, 1);
+        watch(&engine.db, Some((job.kind, job.run()?)));
+        let resolve = |number| engine.db.resolve(key(number).as_bytes()).map_err(failed);
+        let series = (0..self.series).map(resolve).collect::<Result<Vec<_>>>()?;
+        job.series = &series;
+        job.round = 1;
+        job.rounds = self.known;
+        for at in 0..known.len() {
+            let at = if repeat.is_multiple_of(2) {
+                at
+            } else {
+                known.len() - 1 - at
+            };
+            (job.kind, job.scattered) = known[at];
+            watch(&engine.db, Some((job.kind, job.run()?)));
+            job.round += self.known;
+        }
+        self.check(&engine.db, u64::from(job.round) * self.series)?;
+        drop(series);
+        engine.close()
+    }
+
+    /// New and known series mixed, into a database of its own.
+    pub(crate) fn mixed(&self) -> Result<Value> {
+        let engine = Engine::new()?;
+        let mut job = self.job(&engine.db, Kind::Mixed, 2);
+        job.scattered = true;
+        let run = job.run()?;
+        self.check(&engine.db, 2 * self.series)?;
+        engine.close()?;
+        Ok(run)
+    }
+
+    fn job<'a>(&self, db: &'a Db, kind: Kind, rounds: u32) -> Job<'a> {
+        Job {
+            db,
+            many: *self,
+            kind,
+            scattered: false,
+            round: 0,
+            rounds,
+            series: &[],
+        }
+    }
+
+    /// Counts series and samples.
+    fn check(&self, db: &Db, samples: u64) -> Result<()> {
+        let (series, held) = (db.len() as u64, db.stats().samples_in_order);
+        if series != self.series || held != samples {
+            let sent = self.series;
+            return Err(Error::new(format!(
+                "{series} series and {held} samples held, {sent} and {samples} sent"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Fills a database with new series, every write timed: nobody waits while a table grows.
+pub(crate) fn grow(series: u64) -> Result<Value> {
+    let engine = Engine::new()?;
+    let mut progress = Progress::new("growing", series);
+    let many = Many {
+        series,
+        known: 0,
+        labels: GROWN_LABELS,
+        threads: 1,
+    };
+    let job = many.job(&engine.db, Kind::New, 1);
+    let clock = Clock::start();
+    let spent = job.write(0, BATCH, |at| progress.show(at))?;
+    engine.db.maintain().map_err(failed)?;
+    let whole_seconds = clock.seconds();
+    let cpu_seconds = clock.cpu_seconds() - spent.making_cpu_seconds;
+    progress.finish();
+    engine.close()?;
+    Ok(json!({
+        "series": series, "seconds": spent.seconds, "whole_seconds": whole_seconds,
+        "cpu_seconds": cpu_seconds, "pauses": pauses(&spent.pauses_ns),
+    }))
+}
+
+/// CPU time of this thread so far.
+fn thread_cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Distribution of the time a write took, microseconds.
+fn pauses(pauses_ns: &Histogram<u64>) -> Value {
+    let at = |quantile| pauses_ns.value_at_quantile(quantile) as f64 / 1e3;
+    json!({
+        "p50_us": at(0.5), "p99_us": at(0.99), "p999_us": at(0.999),
+        "max_us": pauses_ns.max() as f64 / 1e3,
+    })
+}
+
+impl Job<'_> {
+    /// One way of writing, measured once. `seconds` are those of the writes alone, `whole_seconds` by
+    /// the wall clock from the first sample's making until index and log are up to date, the making
+    /// between the writes included: the engine's threads do not stop in that time.
+    fn run(&self) -> Result<Value> {
+        let system_before = SystemWork::now();
+        let clock = Clock::start();
+        let write = |thread| self.write(thread as u64, MADE, |_| ());
+        let spent = side_by_side(self.many.threads, write)?;
+        let draining = Instant::now();
+        self.db.maintain().map_err(failed)?;
+        let drain_seconds = draining.elapsed().as_secs_f64();
+        let whole_seconds = clock.seconds();
+        let making: f64 = spent.iter().map(|spent| spent.making_cpu_seconds).sum();
+        let cpu_seconds = clock.cpu_seconds() - making;
+        let system = SystemWork::since(system_before);
+        let mut pauses_ns = histogram();
+        for spent in &spent {
+            let added = pauses_ns.add(&spent.pauses_ns);
+            added.map_err(|error| Error::new(error.to_string()))?;
+        }
+        let seconds = spent.iter().map(|spent| spent.seconds).fold(0.0, f64::max);
+        Ok(json!({
+            "kind": self.kind, "scattered": self.scattered,
+            "samples": self.many.series * u64::from(self.rounds), "seconds": seconds,
+            "drain_seconds": drain_seconds, "whole_seconds": whole_seconds,
+            "cpu_seconds": cpu_seconds, "system_seconds": system.seconds,
+            "fresh_pages": system.fresh_pages, "pauses": pauses(&pauses_ns),
+        }))
+    }
+
+    /// Number and timestamp of sample `at` of a thread that has `own` series.
+    fn sample(&self, thread: u64, at: u64, own: u64) -> (u64, i64) {
+        let (place, round) = match self.kind {
+            Kind::Mixed if at % 2 == 1 => (at.wrapping_mul(SCATTER) % (at / 2 + 1), at + 1),
+            Kind::Mixed => (at / 2, 0),
+            _ if self.scattered => (at % own * SCATTER % own, at / own),
+            _ => (at % own, at / own),
+        };
+        let round = i64::from(self.round) + round as i64;
+        let number = place * self.many.threads as u64 + thread;
+        (number, START_MS + round * STEP_MS)
+    }
+
+    /// Makes `made` samples of a thread, writes them batch by batch, and makes the next; `tick`
+    /// hears how many are written.
+    fn write(&self, thread: u64, made: usize, mut tick: impl FnMut(u64)) -> Result<Spent> {
+        let threads = self.many.threads as u64;
+        let own = (self.many.series + threads - 1 - thread) / threads;
+        let samples = own * u64::from(self.rounds);
+        let mut spent = Spent {
+            seconds: 0.0,
+            making_cpu_seconds: 0.0,
+            pauses_ns: histogram(),
+        };
+        let mut scratch = Scratch::new();
+        for start in (0..samples).step_by(made) {
+            let places = start..samples.min(start + made as u64);
+            let making = thread_cpu_seconds();
+            let made = places.map(|at| self.make(self.sample(thread, at, own)));
+            let made: Vec<Made<'_>> = made.collect::<Result<_>>()?;
+            let by_ref: Vec<AppendTo<'_>> = made.iter().filter_map(Made::by_reference).collect();
+            let by_key: Vec<Append<'_>> = made.iter().filter_map(Made::by_key).collect();
+            spent.making_cpu_seconds += thread_cpu_seconds() - making;
+            for batch in by_ref.chunks(BATCH) {
+                let begun = Instant::now();
+                self.db
+                    .append_resolved(batch, &mut scratch)
+                    .map_err(failed)?;
+                spent.note(begun);
+                accepted(scratch.outcomes())?;
+            }
+            for batch in by_key.chunks(BATCH) {
+                let begun = Instant::now();
+                self.db.append(batch, &mut scratch).map_err(failed)?;
+                spent.note(begun);
+                accepted(scratch.outcomes())?;
+            }
+            let freeing = thread_cpu_seconds();
+            drop((by_ref, by_key));
+            drop(made);
+            spent.making_cpu_seconds += thread_cpu_seconds() - freeing;
+            tick(start);
+        }
+        Ok(spent)
+    }
+
+    fn make(&self, (number, timestamp): (u64, i64)) -> Result<Made<'_>> {
+        let options = || labelled(&labels(number, self.many.labels));
+        Ok(Made {
+            series: match self.kind {
+                Kind::Reference => Series::Known(&self.series[number as usize]),
+                Kind::Key => Series::Key(key(number), None),
+                _ => Series::Key(key(number), Some(options()?)),
+            },
+            timestamp,
+            value: 20.0 + (number % 100) as f64 / 10.0,
+        })
+    }
+}
+
+impl Spent {
+    fn note(&mut self, begun: Instant) {
+        let took = begun.elapsed();
+        self.seconds += took.as_secs_f64();
+        self.pauses_ns.saturating_record(took.as_nanos() as u64);
+    }
+}
+
+/// A sample as a client has it.
+struct Made<'a> {
+    series: Series<'a>,
+    timestamp: i64,
+    value: f64,
+}
+
+enum Series<'a> {
+    Known(&'a SeriesRef),
+    Key(String, Option<SeriesOptions>),
+}
+
+impl Made<'_> {
+    fn by_reference(&self) -> Option<AppendTo<'_>> {
+        match &self.series {
+            Series::Known(series) => Some(AppendTo {
+                series,
+                timestamp: self.timestamp,
+                value: self.value,
+                on_duplicate: None,
+            }),
+            Series::Key(..) => None,
+        }
+    }
+
+    fn by_key(&self) -> Option<Append<'_>> {
+        match &self.series {
+            Series::Known(_) => None,
+            Series::Key(key, options) => Some(Append {
+                key: key.as_bytes(),
+                timestamp: self.timestamp,
+                value: self.value,
+                on_duplicate: None,
+                create: options.as_ref().map_or(Create::Never, Create::With),
+            }),
+        }
+    }
+}

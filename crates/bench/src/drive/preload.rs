@@ -1,0 +1,106 @@
+//! History before the clock starts: many samples in order, fast, moved to disk, and left in peace
+//! until nothing is left to do for it.
+
+use std::fmt::Write;
+use std::time::Instant;
+
+use super::cell::Fixed;
+use super::wire;
+use crate::base::address::Address;
+use crate::base::control::{Control, encoded};
+use crate::base::error::Result;
+use crate::load::{Load, Shape, Source};
+use crate::workload::series::{Series, Writer};
+
+/// Samples of one TS.MADD.
+const BATCH_SAMPLES: u64 = 500;
+
+/// A connection's series, filled one TS.MADD after the other, taking turns.
+struct Filler {
+    writer: Writer,
+    left: Vec<u64>,
+    next: usize,
+}
+
+/// Sends `fixed.preload` samples of every series in order, each series through the connection
+/// that writes it later, has the server move them to disk and waits until it rests: compaction of
+/// the history is no part of what comes after it. Returns the writers.
+pub(super) fn run(address: &Address, writers: Vec<Writer>, fixed: &Fixed) -> Result<Vec<Writer>> {
+    let shape = Shape {
+        threads: fixed.threads,
+        ..Shape::pipelined(2)
+    };
+    let fillers = writers.into_iter().map(|writer| Filler {
+        left: vec![fixed.preload; writer.series().len()],
+        writer,
+        next: 0,
+    });
+    let mut load = Load::connect(address, fillers.collect(), shape)?;
+    load.run(|_| ())?.clean()?;
+    let mut control = Control::connect(address)?;
+    control.run("SAVE")?;
+    wire::rest(&mut control, Instant::now())?;
+    Ok(load.into_sources().into_iter().map(|f| f.writer).collect())
+}
+
+impl Source for Filler {
+    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
+        let mut count = 0;
+        while count < most {
+            let at = self.next;
+            self.next = (at + 1) % self.left.len();
+            let samples = self.left[at].min(BATCH_SAMPLES);
+            if samples == 0 {
+                // Series stay level, so the first that has none left is the last.
+                break;
+            }
+            self.left[at] -= samples;
+            encode(self.writer.series_mut(at), samples, out);
+            count += 1;
+        }
+        count
+    }
+}
+
+fn encode(series: &mut Series, samples: u64, out: &mut Vec<u8>) {
+    let mut command = "TS.MADD".to_owned();
+    for _ in 0..samples {
+        let (timestamp_ms, value) = series.next_in_order();
+        let mut text = zmij::Buffer::new();
+        let (key, value) = (series.key(), text.format_finite(value));
+        // Writing to a String cannot fail.
+        let _ = write!(command, " {key} {timestamp_ms} {value}");
+    }
+    out.extend(encoded(&command));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::series::writers;
+    use crate::workload::shape::LateShape;
+
+    #[test]
+    fn every_series_gets_the_same_number_in_order() {
+        let keys = (0..3).map(|n| format!("k{n}")).collect();
+        let writer = writers(keys, 1, (LateShape::Uniform, 0.9), 1).remove(0);
+        let mut filler = Filler {
+            left: vec![1_100; 3],
+            writer,
+            next: 0,
+        };
+        let mut out = Vec::new();
+        let mut commands = 0;
+        loop {
+            match filler.fill(&mut out, 2) {
+                0 => break,
+                count => commands += count,
+            }
+        }
+        assert_eq!(commands, 9);
+        for series in filler.writer.series() {
+            assert_eq!((series.sent(), series.distinct()), (1_100, 1_100));
+        }
+        assert!(out.starts_with(b"*1501\r\n$7\r\nTS.MADD\r\n$2\r\nk0\r\n$6\r\n100001\r\n"));
+    }
+}

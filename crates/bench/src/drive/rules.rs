@@ -1,0 +1,129 @@
+//! Compaction rules beside the load: made before it, checked after it.
+//!
+//! Every series gets the first so many of [`RULES`], each into a destination of its own. A late
+//! sample of the workload falls into any bucket, so nearly all of them are computed again and
+//! again. Afterwards each destination must hold what TS.RANGE ... AGGREGATION makes of its
+//! source, bucket by bucket, the newest bucket left out: that one is still open.
+
+use latewood_model::Aggregator;
+use serde::Serialize;
+
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::base::reply::rows;
+
+/// Aggregators and buckets, in steps of the workload (a step is a millisecond).
+pub(crate) const RULES: [(Aggregator, i64); 5] = [
+    (Aggregator::Avg, 10),
+    (Aggregator::Max, 60),
+    (Aggregator::Sum, 100),
+    (Aggregator::Min, 600),
+    (Aggregator::Count, 1000),
+];
+
+/// Sums of the same numbers in another order differ by less than this share.
+const ROUNDING: f64 = 1e-9;
+
+/// What the destinations hold at the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Held {
+    pub(crate) buckets: u64,
+    pub(crate) missing: u64,
+    pub(crate) different: u64,
+}
+
+/// Creates the destinations of every key and the rules.
+pub(super) fn create(control: &mut Control, keys: &[String], rules: usize) -> Result<()> {
+    let commands = each(keys, rules).flat_map(|(key, aggregator, bucket_ms)| {
+        let destination = name(key, aggregator, bucket_ms);
+        [
+            format!("TS.CREATE {destination}"),
+            format!("TS.CREATERULE {key} {destination} AGGREGATION {aggregator} {bucket_ms}"),
+        ]
+    });
+    control.run_all(commands).map(drop)
+}
+
+/// Compares every destination with its source.
+pub(super) fn check(control: &mut Control, keys: &[String], rules: usize) -> Result<Held> {
+    let mut held = Held::default();
+    for (key, aggregator, bucket_ms) in each(keys, rules) {
+        let destination = name(key, aggregator, bucket_ms);
+        let source = format!("TS.RANGE {key} - + AGGREGATION {aggregator} {bucket_ms}");
+        let mut wanted = rows(&control.run(&source)?)?;
+        let kept = rows(&control.run(&format!("TS.RANGE {destination} - +"))?)?;
+        wanted.pop();
+        let one = compare(&wanted, &kept)
+            .map_err(|at| Error::new(format!("{destination} holds {at}, its source does not")))?;
+        held.buckets += one.buckets;
+        held.missing += one.missing;
+        held.different += one.different;
+    }
+    Ok(held)
+}
+
+/// The keys of all destinations.
+pub(super) fn destinations(keys: &[String], rules: usize) -> Vec<String> {
+    let each = each(keys, rules);
+    each.map(|(key, aggregator, bucket_ms)| name(key, aggregator, bucket_ms))
+        .collect()
+}
+
+fn each(keys: &[String], rules: usize) -> impl Iterator<Item = (&str, Aggregator, i64)> {
+    let rules = &RULES[..rules.min(RULES.len())];
+    let of_key = move |key| {
+        rules
+            .iter()
+            .map(move |&(aggregator, ms)| (key, aggregator, ms))
+    };
+    keys.iter().map(String::as_str).flat_map(of_key)
+}
+
+fn name(key: &str, aggregator: Aggregator, bucket_ms: i64) -> String {
+    format!("{key}:{aggregator}:{bucket_ms}")
+}
+
+/// Compares ascending rows; a timestamp that only `kept` has is the error.
+fn compare(wanted: &[(i64, f64)], kept: &[(i64, f64)]) -> std::result::Result<Held, i64> {
+    let mut held = Held {
+        buckets: wanted.len() as u64,
+        ..Held::default()
+    };
+    let mut rest = kept.iter().peekable();
+    for &(at, value) in wanted {
+        match rest.next_if(|row| row.0 <= at) {
+            Some(row) if row.0 < at => return Err(row.0),
+            Some(row) => held.different += u64::from(!is_same(row.1, value)),
+            None => held.missing += 1,
+        }
+    }
+    rest.next().map_or(Ok(held), |row| Err(row.0))
+}
+
+fn is_same(a: f64, b: f64) -> bool {
+    (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_compared_one_by_one() {
+        let wanted = [(0, 1.0), (10, 2.0), (20, 3.0), (30, 4.0)];
+        let all = compare(&wanted, &wanted).unwrap();
+        assert_eq!((all.buckets, all.missing, all.different), (4, 0, 0));
+        let some = compare(&wanted, &[(0, 1.0 + 1e-12), (20, 3.5)]).unwrap();
+        assert_eq!((some.buckets, some.missing, some.different), (4, 2, 1));
+        assert_eq!(compare(&wanted, &[(0, 1.0), (5, 1.0)]), Err(5));
+        assert_eq!(compare(&wanted[..1], &wanted[..2]), Err(10));
+    }
+
+    #[test]
+    fn every_key_gets_the_first_rules() {
+        let keys = ["a".to_owned(), "b".to_owned()];
+        assert!(destinations(&keys, 0).is_empty());
+        assert_eq!(destinations(&keys, 1), ["a:avg:10", "b:avg:10"]);
+        assert_eq!(destinations(&keys, 5).len(), 10);
+    }
+}

@@ -1,0 +1,182 @@
+//! A part of the fleet as TS.MADD commands.
+//!
+//! The generator shares the cores with the server, so it must be cheap: every command is made
+//! once, with room for timestamps and values of fixed width. For a batch it is copied and the
+//! numbers are filled in. That costs a few nanoseconds a sample.
+
+use latewood_wire::resp::encode_command;
+
+use crate::load::Source;
+use crate::workload::sensors::{Part, START_MS, key};
+
+/// Bytes of a timestamp and of a value; START_MS has as many digits as any time before 2286.
+const TIME_BYTES: usize = 13;
+const VALUE_BYTES: usize = 5;
+
+/// Sends a part, round after round.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    pub(crate) part: Part,
+    commands: Vec<Command>,
+    next: usize,
+    left: u64,
+}
+
+/// A command for some neighbouring series.
+#[derive(Debug)]
+struct Command {
+    bytes: Vec<u8>,
+    /// Place of its first series in the part, and how many there are.
+    first: usize,
+    count: usize,
+    /// Bytes before the first timestamp, and from one to the next.
+    time_at: usize,
+    stride: usize,
+}
+
+impl Sender {
+    /// Has nothing to send until `allow` says how much; `batch` samples with each command.
+    pub(crate) fn new(part: Part, batch: usize) -> Self {
+        let starts = (0..part.len()).step_by(batch.max(1));
+        let commands: Vec<Command> = starts
+            .map(|first| Command::new(&part, first, batch.min(part.len() - first)))
+            .collect();
+        Sender {
+            left: 0,
+            commands,
+            next: 0,
+            part,
+        }
+    }
+
+    /// Lets every series send `rounds` samples more.
+    pub(crate) fn allow(&mut self, rounds: u32) {
+        self.left += self.commands.len() as u64 * u64::from(rounds);
+    }
+
+    /// Commands that are left.
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+}
+
+impl Source for Sender {
+    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
+        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
+        for _ in 0..count {
+            self.commands[self.next].write(&mut self.part, out);
+            self.next = (self.next + 1) % self.commands.len();
+        }
+        self.left -= count as u64;
+        count
+    }
+}
+
+impl Command {
+    fn new(part: &Part, first: usize, count: usize) -> Self {
+        let time = START_MS.to_string();
+        let mut words = vec!["TS.MADD".to_owned()];
+        for at in first..first + count {
+            words.extend([key(part.number(at)), time.clone(), "12.34".to_owned()]);
+        }
+        let words: Vec<&[u8]> = words.iter().map(String::as_bytes).collect();
+        let mut bytes = Vec::new();
+        encode_command(&mut bytes, &words);
+        // Keys have the same length, so the triples have, too.
+        let mut head = Vec::new();
+        encode_command(&mut head, &words[..1]);
+        let digits = words.len().to_string().len() - 1;
+        let triples = bytes.len() - head.len() - digits;
+        let stride = triples / count;
+        let after_time = "\r\n$5\r\n".len() + VALUE_BYTES + "\r\n".len();
+        Command {
+            time_at: bytes.len() - triples + stride - after_time - TIME_BYTES,
+            bytes,
+            first,
+            count,
+            stride,
+        }
+    }
+
+    fn write(&self, part: &mut Part, out: &mut Vec<u8>) {
+        let mut at = out.len() + self.time_at;
+        out.extend_from_slice(&self.bytes);
+        let (mut timestamp_ms, mut time) = (0, [b'0'; TIME_BYTES]);
+        for series in self.first..self.first + self.count {
+            let (next_ms, value) = part.next(series);
+            if next_ms != timestamp_ms {
+                timestamp_ms = next_ms;
+                time = digits(next_ms);
+            }
+            out[at..at + TIME_BYTES].copy_from_slice(&time);
+            let value_at = at + TIME_BYTES + "\r\n$5\r\n".len();
+            out[value_at..value_at + VALUE_BYTES].copy_from_slice(&text(value));
+            at += self.stride;
+        }
+    }
+}
+
+/// A value in hundredths, from 10.00 to 99.99.
+fn text(hundredths: u16) -> [u8; VALUE_BYTES] {
+    let digit = |unit: u16| b'0' + (hundredths / unit % 10) as u8;
+    [digit(1_000), digit(100), b'.', digit(10), digit(1)]
+}
+
+fn digits(timestamp_ms: i64) -> [u8; TIME_BYTES] {
+    let mut digits = [b'0'; TIME_BYTES];
+    let mut buffer = itoa::Buffer::new();
+    let text = buffer.format(timestamp_ms).as_bytes();
+    digits.copy_from_slice(&text[..TIME_BYTES]);
+    digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::sensors::{Plan, number};
+    use latewood_wire::resp::{Value, parse_reply};
+
+    fn words(bytes: &mut &[u8]) -> Vec<String> {
+        // A command has the form of an array reply.
+        let (len, reply) = parse_reply(bytes).unwrap().unwrap();
+        *bytes = &bytes[len..];
+        let Value::Array(items) = reply else {
+            panic!("no array");
+        };
+        let text = |item| match item {
+            Value::Bulk(text) => String::from_utf8(text).unwrap(),
+            other => panic!("{other:?}"),
+        };
+        items.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn commands_say_what_the_part_remembers() {
+        for late_percent in [0.0, 40.0] {
+            let plan = Plan::new(1_023, 3 * 1_023, late_percent, 9);
+            let part = plan.parts(2).remove(1);
+            let mut sender = Sender::new(part, 200);
+            sender.allow(plan.rounds);
+            let mut twin = plan.parts(2).remove(1);
+            assert_eq!(sender.left(), 9);
+            let mut out = Vec::new();
+            assert_eq!(sender.fill(&mut out, 4), 4);
+            assert_eq!(sender.fill(&mut out, 100), 5);
+            assert_eq!(sender.fill(&mut out, 100), 0);
+            let mut bytes = out.as_slice();
+            let mut at = 0;
+            while !bytes.is_empty() {
+                let command = words(&mut bytes);
+                assert_eq!(command[0], "TS.MADD");
+                for triple in command[1..].chunks(3) {
+                    let (timestamp_ms, value) = twin.next(at);
+                    assert_eq!(triple[0], key(twin.number(at)));
+                    assert_eq!(triple[1], timestamp_ms.to_string());
+                    assert_eq!(triple[2].parse(), Ok(number(value)));
+                    at = (at + 1) % twin.len();
+                }
+            }
+            assert_eq!(at, 0);
+        }
+    }
+}

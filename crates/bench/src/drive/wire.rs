@@ -1,0 +1,97 @@
+//! What all measurements over the wire ask of a server: its time, its rest, its end of work.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::measure::quiet::{self, Look};
+use crate::server::{Latewood, Process};
+
+/// Time between two looks at the server: the end of its work is known as exactly.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long it must rest: several times as long as its threads wait between two looks for work.
+const QUIET_FOR: Duration = Duration::from_secs(2);
+
+/// A Latewood of our own, and a connection to it.
+pub(crate) struct Wired {
+    pub(crate) process: Process,
+    pub(crate) control: Control,
+}
+
+impl Wired {
+    /// Starts it with an empty directory.
+    pub(crate) fn start(latewood: &Latewood) -> Result<Self> {
+        let process = latewood.start()?;
+        Ok(Wired {
+            control: Control::connect(process.address())?,
+            process,
+        })
+    }
+
+    /// Numbers of `INFO latewood`.
+    pub(crate) fn info(&mut self) -> Result<serde_json::Value> {
+        Ok(serde_json::json!(self.control.info("latewood")?.numbers()))
+    }
+}
+
+/// Processor seconds the server has used since its start, all threads.
+pub(crate) fn cpu_seconds(control: &mut Control) -> Result<f64> {
+    let info = control.info("cpu")?;
+    Ok(info.required("used_cpu_user")? + info.required("used_cpu_sys")?)
+}
+
+/// Waits until staged late samples are merged, on servers that stage them; whether it is one.
+pub(crate) fn settle(control: &mut Control) -> Result<bool> {
+    let info = control.info("latewood")?;
+    let stages = info.number("late_samples_pending").is_some();
+    if stages {
+        control.run("LATEWOOD SETTLE")?;
+    }
+    Ok(stages)
+}
+
+/// Waits until late samples are merged and everything is moved to disk.
+pub(crate) fn drain(control: &mut Control) -> Result<()> {
+    control.run("LATEWOOD SETTLE")?;
+    control.run("SAVE").map(drop)
+}
+
+/// Waits until the server rests; when it came to that, counted from `began`.
+pub(crate) fn rest(control: &mut Control, began: Instant) -> Result<Look> {
+    let mut look = || {
+        let cpu_seconds = cpu_seconds(control)?;
+        let at = began.elapsed();
+        Ok(Look { at, cpu_seconds })
+    };
+    let first = look()?;
+    quiet::since(first, QUIET_FOR, || {
+        thread::sleep(LOOK_EVERY);
+        look()
+    })
+}
+
+/// Name and version of a server, as it tells them.
+pub(crate) fn version(control: &mut Control) -> Result<String> {
+    let server = control.info("server")?;
+    if let Some(version) = server.text("latewood_version") {
+        return Ok(format!("Latewood {version}"));
+    }
+    let redis = server.text("redis_version").unwrap_or("of unknown version");
+    let modules = control.info("modules")?;
+    // name=timeseries,ver=11202,api=1,...
+    let module = modules.text("module").unwrap_or_default();
+    let field = |name| module.split(',').find_map(|field| field.strip_prefix(name));
+    Ok(match (field("name="), field("ver=")) {
+        (Some(name), Some(version)) => format!("Redis {redis} with {name} {version}"),
+        _ => format!("Redis {redis}"),
+    })
+}
+
+/// Fails where as many samples were not held as sent.
+pub(crate) fn all_held(held: u64, sent: u64) -> Result<()> {
+    match held == sent {
+        true => Ok(()),
+        false => Err(Error::new(format!("{held} samples held, {sent} sent"))),
+    }
+}

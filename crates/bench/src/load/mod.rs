@@ -1,0 +1,265 @@
+//! The load generator: many pipelined connections on few threads.
+//!
+//! Every connection sends a batch of commands, waits for all replies, and sends the next: what
+//! the public client does with a goroutine per connection. Here an event loop per thread does it,
+//! so that the generator stays cheaper than the server it measures even with many connections
+//! and no pipelining. Per batch it costs one write, one read and a share of one poll.
+//!
+//! Latency is the time from putting a batch together to its last reply. A batch is filled in
+//! microseconds, so one stamp stands for all its commands. Under a fixed rate a connection that
+//! is still busy when its next batch is due counts that wait too, so that a server that stalls
+//! is not forgiven.
+
+mod connection;
+mod pace;
+mod tally;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use mio::{Events, Poll, Token};
+
+use self::connection::{Connection, Progress};
+use self::pace::Pace;
+pub(crate) use self::tally::Tally;
+use crate::base::address::Address;
+use crate::base::error::{Doing, Error, Result};
+
+/// Longest time a thread sleeps before it looks whether it should stop.
+const POLL_MAX: Duration = Duration::from_millis(100);
+/// How often the caller hears how far the load is.
+const TICK: Duration = Duration::from_millis(50);
+/// Latencies above this many nanoseconds (100 s) are recorded as this.
+const LATENCY_MAX_NS: u64 = 100_000_000_000;
+
+/// What a connection sends.
+pub(crate) trait Source: Send {
+    /// Appends at most `most` commands to `out` and returns how many; 0 when there are no more.
+    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize;
+
+    /// The next `count` commands, in the order they were sent, have been answered.
+    fn answered(&mut self, count: usize) {
+        let _ = count;
+    }
+}
+
+/// How the connections are driven.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) pipeline: usize,
+    pub(crate) threads: usize,
+    /// Commands per second over all connections; 0 for as fast as they are answered.
+    pub(crate) rate: f64,
+}
+
+impl Shape {
+    /// One thread, as fast as commands are answered.
+    pub(crate) fn pipelined(pipeline: usize) -> Self {
+        Shape {
+            pipeline,
+            threads: 1,
+            rate: 0.0,
+        }
+    }
+}
+
+/// Connections that are open and ready to run; they stay open from one run to the next.
+#[derive(Debug)]
+pub(crate) struct Load<S> {
+    connections: Vec<Connection<S>>,
+    shape: Shape,
+}
+
+/// What a run did.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) answered: u64,
+    pub(crate) elapsed: Duration,
+    pub(crate) latencies_ns: Histogram<u64>,
+    pub(crate) errors: Tally,
+    /// Why the run ended early: the server closed a connection, or died.
+    pub(crate) lost: Option<String>,
+}
+
+impl<S: Source> Load<S> {
+    /// Opens one connection for each source.
+    pub(crate) fn connect(address: &Address, sources: Vec<S>, shape: Shape) -> Result<Self> {
+        let connect = |source| Connection::open(address, source);
+        Ok(Load {
+            connections: sources.into_iter().map(connect).collect::<Result<_>>()?,
+            shape,
+        })
+    }
+
+    /// Changes every source, between runs.
+    pub(crate) fn each_source(&mut self, change: impl FnMut(&mut S)) {
+        self.connections
+            .iter_mut()
+            .map(|connection| &mut connection.source)
+            .for_each(change);
+    }
+
+    /// Sets the commands per second of the next run; returns the rate before.
+    pub(crate) fn set_rate(&mut self, rate: f64) -> f64 {
+        std::mem::replace(&mut self.shape.rate, rate)
+    }
+
+    /// Closes the connections and returns the sources.
+    pub(crate) fn into_sources(self) -> Vec<S> {
+        self.connections.into_iter().map(|c| c.source).collect()
+    }
+
+    /// Runs until every source is empty or a connection is lost. `tick` hears the number of
+    /// answered commands now and then, on the caller's thread.
+    pub(crate) fn run(&mut self, mut tick: impl FnMut(u64)) -> Result<Outcome> {
+        let threads = self.shape.threads.clamp(1, self.connections.len().max(1));
+        let share = self.connections.len().div_ceil(threads).max(1);
+        let shape = self.shape;
+        let pace = Pace::new(shape, self.connections.len());
+        let answered = AtomicU64::new(0);
+        let stop = AtomicBool::new(false);
+        let running = AtomicUsize::new(self.connections.len().div_ceil(share));
+        let start = Instant::now();
+        let caller = thread::current();
+        let parts = thread::scope(|scope| {
+            let work = |part| {
+                let done = run_part(part, shape.pipeline, pace, &answered, &stop);
+                // Before the wake-up, or the caller would sleep through a tick and stop its clock late.
+                running.fetch_sub(1, Ordering::Release);
+                caller.unpark();
+                done
+            };
+            let parts: Vec<_> = self
+                .connections
+                .chunks_mut(share)
+                .map(|part| scope.spawn(move || work(part)))
+                .collect();
+            while running.load(Ordering::Acquire) > 0
+                && !parts.iter().all(thread::ScopedJoinHandle::is_finished)
+            {
+                thread::park_timeout(TICK);
+                tick(answered.load(Ordering::Relaxed));
+            }
+            parts
+                .into_iter()
+                .map(|part| part.join())
+                .collect::<Vec<_>>()
+        });
+        let mut outcome = Outcome {
+            answered: answered.load(Ordering::Relaxed),
+            elapsed: Duration::ZERO,
+            latencies_ns: histogram(),
+            errors: Tally::default(),
+            lost: None,
+        };
+        for part in parts {
+            let part = part.map_err(|_| Error::new("a thread of the load generator died"))??;
+            outcome.elapsed = outcome.elapsed.max(part.end - start);
+            let added = outcome.latencies_ns.add(&part.latencies_ns);
+            added.map_err(|error| Error::new(error.to_string()))?;
+            outcome.errors.merge(part.errors);
+            outcome.lost = outcome.lost.or(part.lost);
+        }
+        Ok(outcome)
+    }
+}
+
+impl Outcome {
+    /// Passes on a load that was not broken off.
+    pub(crate) fn whole(self) -> Result<Self> {
+        match &self.lost {
+            Some(why) => Err(Error::new(format!("the load broke off: {why}"))),
+            None => Ok(self),
+        }
+    }
+
+    /// The same where nothing was refused either.
+    pub(crate) fn clean(self) -> Result<Self> {
+        match self.errors.by_text().first() {
+            Some((text, count)) => Err(Error::new(format!("{count} x {text}"))),
+            None => self.whole(),
+        }
+    }
+}
+
+/// What one thread did.
+struct Part {
+    end: Instant,
+    latencies_ns: Histogram<u64>,
+    errors: Tally,
+    lost: Option<String>,
+}
+
+fn run_part<S: Source>(
+    connections: &mut [Connection<S>],
+    pipeline: usize,
+    pace: Pace,
+    answered: &AtomicU64,
+    stop: &AtomicBool,
+) -> Result<Part> {
+    let mut poll = Poll::new().doing("make an event loop")?;
+    let mut events = Events::with_capacity(256);
+    let mut latencies_ns = histogram();
+    let mut lost = None;
+    let mut busy = connections.len();
+    for (at, connection) in connections.iter_mut().enumerate() {
+        connection.register(poll.registry(), Token(at), pace)?;
+    }
+    let mut ready: Vec<usize> = (0..connections.len()).collect();
+    while busy > 0 && lost.is_none() && !stop.load(Ordering::Relaxed) {
+        for at in ready.drain(..) {
+            let progress = connections[at].advance(pipeline, pace, &mut latencies_ns);
+            match progress? {
+                Progress::Waiting(count) => {
+                    answered.fetch_add(count, Ordering::Relaxed);
+                }
+                Progress::Finished(count) => {
+                    answered.fetch_add(count, Ordering::Relaxed);
+                    busy -= 1;
+                }
+                Progress::Lost(count, why) => {
+                    answered.fetch_add(count, Ordering::Relaxed);
+                    lost = Some(why);
+                    stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+        if busy == 0 || lost.is_some() {
+            break;
+        }
+        let timeout = pace.sleep(connections.iter().filter_map(Connection::due), POLL_MAX);
+        match poll.poll(&mut events, Some(timeout)) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            other => other.doing("wait for replies")?,
+        }
+        ready.extend(events.iter().map(|event| event.token().0));
+        if pace.is_fixed() {
+            let now = Instant::now();
+            let due = |c: &Connection<S>| c.due().is_some_and(|due| due <= now);
+            ready.extend((0..connections.len()).filter(|&at| due(&connections[at])));
+            ready.sort_unstable();
+            ready.dedup();
+        }
+    }
+    let mut errors = Tally::default();
+    for connection in connections {
+        errors.merge(connection.deregister(poll.registry()));
+    }
+    Ok(Part {
+        end: Instant::now(),
+        latencies_ns,
+        errors,
+        lost,
+    })
+}
+
+/// An empty histogram of times, 1 ns to 100 s with three digits.
+pub(crate) fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_MAX_NS, 3)
+        .expect("1 to 10^11 with three digits are valid bounds")
+}
+
+#[cfg(test)]
+mod tests;

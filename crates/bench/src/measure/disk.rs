@@ -1,0 +1,78 @@
+//! The bare disk: writes of a given size, each with its fdatasync, into a file whose every byte
+//! has been written before, as a recycled log segment.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+
+use crate::base::error::{Doing, Result};
+
+/// Size of the file that is written round and round.
+const FILE_BYTES: usize = 16 * 1024 * 1024;
+
+/// A zero-written file on the disk under test.
+#[derive(Debug)]
+pub(crate) struct RawFile(File);
+
+impl RawFile {
+    /// Writes the file full of zeros into `dir` and syncs it.
+    pub(crate) fn create(dir: &Path) -> Result<Self> {
+        let doing = "prepare a raw file";
+        let file = File::create(dir.join("raw")).doing(doing)?;
+        file.write_all_at(&vec![0; FILE_BYTES], 0).doing(doing)?;
+        file.sync_all().doing(doing)?;
+        Ok(RawFile(file))
+    }
+
+    /// Records the times of `count` writes, one after the other, in nanoseconds.
+    pub(crate) fn write_and_sync(
+        &self,
+        size_bytes: usize,
+        count: u64,
+        times_ns: &mut Histogram<u64>,
+    ) -> Result<()> {
+        let doing = "write to the bare disk";
+        let bytes = vec![0xa5; size_bytes.clamp(1, FILE_BYTES)];
+        let places = (FILE_BYTES / bytes.len()) as u64;
+        for number in 0..count {
+            let offset = number % places * bytes.len() as u64;
+            let began = Instant::now();
+            self.0.write_all_at(&bytes, offset).doing(doing)?;
+            self.0.sync_data().doing(doing)?;
+            let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            times_ns.saturating_record(took_ns);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::histogram;
+
+    #[test]
+    fn every_write_is_timed() {
+        let dir = tempfile::tempdir().unwrap();
+        let raw = RawFile::create(dir.path()).unwrap();
+        let mut times_ns = histogram();
+        let began = Instant::now();
+        for size_bytes in [0, 100, FILE_BYTES + 1] {
+            raw.write_and_sync(size_bytes, 3, &mut times_ns).unwrap();
+        }
+        let all_ns = began.elapsed().as_nanos() as f64;
+        assert_eq!(times_ns.len(), 9);
+        // A histogram of another unit or range would show as times that cannot be.
+        assert!(
+            times_ns.min() > 100,
+            "{} ns for a system call",
+            times_ns.min()
+        );
+        assert!(times_ns.max() as f64 <= all_ns * 1.01);
+        let len_bytes = std::fs::metadata(dir.path().join("raw")).unwrap().len();
+        assert_eq!(len_bytes, FILE_BYTES as u64, "the file does not grow");
+    }
+}

@@ -1,0 +1,89 @@
+//! Memory that is touched for the first time: what it costs on this machine, and how much of it a
+//! run took.
+//!
+//! The kernel gives memory a page at a time, on the first touch. On a virtual machine its host may
+//! do so once more, in several microseconds: as much as Latewood spends on a hundred samples. A page
+//! of a report says what it was, since it differs from machine to machine and from hour to hour.
+
+use memmap2::MmapMut;
+
+use crate::measure::machine::own_cpu_seconds;
+
+/// Pages that are touched to see what one costs.
+const PAGES: usize = 4096;
+
+/// Processor time of a first touch, in nanoseconds; 0 where the system gives no memory.
+pub(crate) fn fresh_page_ns() -> f64 {
+    let before = own_cpu_seconds();
+    match touch(PAGES * rustix::param::page_size()) {
+        true => (own_cpu_seconds() - before) / PAGES as f64 * 1e9,
+        false => 0.0,
+    }
+}
+
+/// Touches about so much memory and gives it back, no more than half of what is free. A host that
+/// gives a virtual machine its memory on the first touch has then done so: what a run that begins
+/// within a second or two takes is the kernel's to give, at the same price for every run.
+pub(crate) fn have_memory_given(bytes: usize) {
+    let memory = rustix::system::sysinfo();
+    let free_bytes = memory.freeram as u64 * u64::from(memory.mem_unit);
+    touch(bytes.min((free_bytes / 2) as usize));
+}
+
+/// Whether the system gives so much memory, which is touched and given back.
+fn touch(bytes: usize) -> bool {
+    let Ok(mut memory) = MmapMut::map_anon(bytes.max(1)) else {
+        return false;
+    };
+    let pages = memory.iter_mut().step_by(rustix::param::page_size());
+    pages.for_each(|byte| *byte = 1);
+    true
+}
+
+/// What the system did for this process so far, all threads together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SystemWork {
+    pub(crate) fresh_pages: u64,
+    pub(crate) seconds: f64,
+}
+
+impl SystemWork {
+    /// What it did until now; nothing where the system does not tell.
+    pub(crate) fn now() -> Self {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // The name of the process may hold anything; what follows are numbers, of
+        // which proc_pid_stat(5) counts the state as the third.
+        let fields: Vec<&str> = stat
+            .rsplit_once(')')
+            .map(|(_, rest)| rest.split_ascii_whitespace().collect())
+            .unwrap_or_default();
+        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+        let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+        Self {
+            fresh_pages: field(10).unwrap_or(0),
+            seconds: field(15).unwrap_or(0) as f64 / ticks_per_second,
+        }
+    }
+
+    /// What it did since `before`.
+    pub(crate) fn since(before: Self) -> Self {
+        let now = Self::now();
+        Self {
+            fresh_pages: now.fresh_pages.saturating_sub(before.fresh_pages),
+            seconds: now.seconds - before.seconds,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_touched_is_counted() {
+        let before = SystemWork::now();
+        assert!(fresh_page_ns() > 0.0);
+        let work = SystemWork::since(before);
+        assert!(work.fresh_pages >= PAGES as u64, "{work:?}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Where and on what a measurement ran, so that a report can be judged.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::fresh::fresh_page_ns;
+
+/// The machine and the sources.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Machine {
+    pub(crate) cpu: String,
+    pub(crate) cores: usize,
+    pub(crate) memory_gib: f64,
+    pub(crate) kernel: String,
+    /// Commit of the sources, with a mark if files have changed since; empty outside a checkout.
+    pub(crate) commit: String,
+    pub(crate) version: String,
+    /// Processor time for a page of memory that is touched for the first time; 0 where it was not
+    /// measured.
+    #[serde(default)]
+    pub(crate) fresh_page_ns: f64,
+    pub(crate) began_unix_seconds: u64,
+    pub(crate) command: String,
+}
+
+impl Machine {
+    /// Looks at the machine this program runs on, for the measurement `command`; what cannot be
+    /// found is left empty.
+    pub(crate) fn look(command: &str) -> Self {
+        let system = rustix::system::uname();
+        let memory = rustix::system::sysinfo();
+        let bytes = memory.totalram as f64 * f64::from(memory.mem_unit);
+        Machine {
+            cpu: cpu_model(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_gib: (bytes / f64::from(1 << 30) * 10.0).round() / 10.0,
+            kernel: version_of(&system.release().to_string_lossy()).to_owned(),
+            commit: commit(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            fresh_page_ns: fresh_page_ns(),
+            began_unix_seconds: std::time::SystemTime::UNIX_EPOCH
+                .elapsed()
+                .map_or(0, |since| since.as_secs()),
+            command: command.to_owned(),
+        }
+    }
+
+    /// Whether it is the same machine as `other`, whatever the commit.
+    pub(crate) fn is_at(&self, other: &Machine) -> bool {
+        let place = |machine: &Machine| {
+            let sizes = (machine.cores, machine.memory_gib.round() as u64);
+            (
+                machine.cpu.clone(),
+                sizes,
+                version_of(&machine.kernel).to_owned(),
+            )
+        };
+        place(self) == place(other)
+    }
+
+    /// One sentence for the head of a report.
+    pub(crate) fn sentence(&self) -> String {
+        let commit = match self.commit.as_str() {
+            "" => String::new(),
+            commit => format!(", commit {commit}"),
+        };
+        let fresh = match self.fresh_page_ns {
+            0.0 => String::new(),
+            ns => format!(", a fresh page of memory in {:.1} us", ns / 1e3),
+        };
+        format!(
+            "{}, {} cores, {} GiB{fresh}, Linux {}; latewood-bench {}{commit}",
+            self.cpu, self.cores, self.memory_gib, self.kernel, self.version
+        )
+    }
+}
+
+/// CPU time this process has used so far, in seconds, all threads together.
+pub(crate) fn own_cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// A moment, and the CPU time of this process until then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    pub(crate) began: Instant,
+    cpu_seconds: f64,
+}
+
+impl Clock {
+    /// Starts both.
+    pub(crate) fn start() -> Self {
+        Clock {
+            began: Instant::now(),
+            cpu_seconds: own_cpu_seconds(),
+        }
+    }
+
+    /// Seconds since then.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.began.elapsed().as_secs_f64()
+    }
+
+    /// CPU time of this process since then.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        own_cpu_seconds() - self.cpu_seconds
+    }
+}
+
+/// The numbers a kernel release begins with: behind them stands who built it.
+fn version_of(release: &str) -> &str {
+    let end = release.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    release[..end.unwrap_or(release.len())].trim_end_matches('.')
+}
+
+fn cpu_model() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    line.and_then(|line| line.split_once(':')).map_or_else(
+        || std::env::consts::ARCH.to_owned(),
+        |(_, model)| model.trim().to_owned(),
+    )
+}
+
+fn commit() -> String {
+    commit_of(Path::new("."))
+}
+
+/// Git for the checkout that holds `folder`, also where a hook of another one runs this.
+fn git_in(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        command.env_remove(name);
+    }
+    command.arg("-C").arg(folder);
+    command
+}
+
+/// The commit of the checkout around `folder`, with a mark if its files differ. Pages and runs of
+/// reports do not count: each report of `all` changes those for the next.
+fn commit_of(folder: &Path) -> String {
+    let git = |arguments: &[&str]| {
+        let output = git_in(folder).args(arguments).output();
+        let output = output.ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
+        return String::new();
+    };
+    let mut status = vec!["status", "--porcelain", "--untracked-files=no"];
+    // From the top, wherever this runs.
+    status.extend(["--", ":/", ":(top,exclude)docs/benchmarks"]);
+    match git(&status).as_deref() {
+        Some("") => commit,
+        _ => format!("{commit} with local changes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_is_named_by_its_version_alone() {
+        let releases = ["6.1.0-18-amd64", "5.15.167.4-x", "6.12.0+", "6.8", "none"];
+        let versions = ["6.1.0", "5.15.167.4", "6.12.0", "6.8", ""];
+        assert_eq!(releases.map(version_of), versions);
+        let machine = Machine::look("late");
+        let only = |letter: char| letter.is_ascii_digit() || letter == '.';
+        assert!(machine.kernel.chars().all(only), "{}", machine.kernel);
+        // Runs that name all of it come from the same machine.
+        let mut whole = machine.clone();
+        whole.kernel += "-local";
+        assert!(whole.is_at(&machine));
+        whole.kernel = "1.0".to_owned();
+        assert!(!whole.is_at(&machine));
+    }
+
+    #[test]
+    fn pages_of_reports_are_no_local_changes() {
+        let checkout = tempfile::tempdir().unwrap();
+        let dir = checkout.path();
+        let git = |words: &str| {
+            let mut command = git_in(dir);
+            command
+                .args(["-c", "commit.gpgsign=false"])
+                .args(words.split(' '));
+            assert!(command.output().unwrap().status.success(), "git {words}");
+        };
+        let pages = dir.join("docs/benchmarks");
+        std::fs::create_dir_all(&pages).unwrap();
+        std::fs::write(pages.join("late.md"), "1").unwrap();
+        std::fs::write(dir.join("main.rs"), "1").unwrap();
+        git("init -q");
+        git("add .");
+        git("-c user.name=a -c user.email=a@b.c commit -q -m a");
+        let clean = commit_of(dir);
+        assert_eq!(clean.len(), 12, "{clean}");
+        std::fs::write(pages.join("late.md"), "2").unwrap();
+        assert_eq!(commit_of(dir), clean);
+        assert_eq!(commit_of(&pages), clean);
+        std::fs::write(dir.join("main.rs"), "2").unwrap();
+        assert_eq!(commit_of(&pages), format!("{clean} with local changes"));
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert_eq!(commit_of(elsewhere.path()), "");
+    }
+}

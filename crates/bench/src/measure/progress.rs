@@ -1,0 +1,81 @@
+//! How far a long run is: a bar on a terminal, a line now and then elsewhere.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::base::error::{Error, Result};
+
+/// Time between two lines when there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(1);
+
+/// A count on its way to a total.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    label: String,
+    total: u64,
+    began: Instant,
+    last_line: Instant,
+}
+
+impl Progress {
+    /// A bar from 0 to `total` samples, on standard error.
+    pub(crate) fn new(label: impl Into<String>, total: u64) -> Self {
+        let label = label.into();
+        let bar = ProgressBar::new(total);
+        let template = "{msg} {bar:30} {human_pos}/{human_len} samples, {per_sec}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        bar.set_message(label.clone());
+        Progress {
+            bar,
+            label,
+            total,
+            began: Instant::now(),
+            last_line: Instant::now(),
+        }
+    }
+
+    /// Shows that `done` samples are through.
+    pub(crate) fn show(&mut self, done: u64) {
+        self.bar.set_position(done);
+        if self.bar.is_hidden() && self.last_line.elapsed() >= LINE_EVERY {
+            self.last_line = Instant::now();
+            let rate = done as f64 / self.began.elapsed().as_secs_f64();
+            let percent = 100.0 * done as f64 / self.total.max(1) as f64;
+            eprintln!(
+                "{}: {percent:.0} % of {} samples, {rate:.0}/s",
+                self.label, self.total
+            );
+        }
+    }
+
+    /// Takes the bar off the screen.
+    pub(crate) fn finish(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// Does `work`, and says every second how long it has taken.
+pub(crate) fn during<T: Send>(label: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    thread::scope(|scope| {
+        let (began, mut last_line) = (Instant::now(), Instant::now());
+        let caller = thread::current();
+        let work = scope.spawn(move || {
+            let done = work();
+            caller.unpark();
+            done
+        });
+        while !work.is_finished() {
+            thread::park_timeout(LINE_EVERY);
+            if last_line.elapsed() >= LINE_EVERY {
+                last_line = Instant::now();
+                eprintln!("{label}: {:.0} s", began.elapsed().as_secs_f64());
+            }
+        }
+        work.join().map_err(|_| Error::new("a thread died"))?
+    })
+}

@@ -1,0 +1,206 @@
+//! Watching a server process over a run: a point a second for charts, and totals at the end.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Error, Result};
+use crate::measure::quiet::{self, Look};
+use crate::measure::usage::{self, Footprint, Usage};
+
+/// Time between two points.
+const EVERY: Duration = Duration::from_secs(1);
+/// Time between two looks at the memory.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Points of a trace that is kept; longer ones are thinned.
+const POINTS_MAX: usize = 240;
+
+/// A process under watch.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    process: u32,
+    dir: PathBuf,
+    began: Instant,
+    last: Instant,
+    at_start: Usage,
+    points: Vec<Point>,
+    peak_anonymous_bytes: u64,
+    files_max: u64,
+}
+
+/// What was seen at one moment; counts run from the start of the watch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Point {
+    pub(crate) seconds: f64,
+    pub(crate) samples: u64,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) anonymous_bytes: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) disk_bytes: u64,
+}
+
+/// A whole watch.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Trace {
+    /// About one a second; of long runs every second, third, ... of them.
+    pub(crate) points: Vec<Point>,
+    pub(crate) cpu_seconds: f64,
+    pub(crate) written_bytes: u64,
+    pub(crate) peak_anonymous_bytes: u64,
+    pub(crate) files_max: u64,
+    pub(crate) at_end: Footprint,
+}
+
+impl Watch {
+    /// Begins to watch a process and the directory it writes to.
+    pub(crate) fn begin(process: u32, dir: &Path) -> Result<Self> {
+        let mut watch = Watch {
+            process,
+            dir: dir.to_owned(),
+            began: Instant::now(),
+            last: Instant::now(),
+            at_start: usage::of(process)?,
+            points: Vec::new(),
+            peak_anonymous_bytes: 0,
+            files_max: 0,
+        };
+        watch.take(0)?;
+        Ok(watch)
+    }
+
+    /// Looks at the memory, and at everything else once a second; call it often, with the
+    /// number of samples acknowledged so far.
+    pub(crate) fn look(&mut self, samples: u64) {
+        if self.last.elapsed() >= EVERY {
+            // A process that has gone is noticed by whoever speaks to it.
+            let _ = self.take(samples);
+        } else if let Ok(bytes) = usage::anonymous_bytes(self.process) {
+            self.peak_anonymous_bytes = self.peak_anonymous_bytes.max(bytes);
+        }
+    }
+
+    /// Goes on watching while `work` runs, after `samples` were acknowledged; returns its
+    /// seconds.
+    pub(crate) fn during(
+        &mut self,
+        samples: u64,
+        work: impl FnOnce() -> Result<()> + Send,
+    ) -> Result<f64> {
+        let began = Instant::now();
+        thread::scope(|scope| {
+            let caller = thread::current();
+            let work = scope.spawn(move || {
+                let done = work();
+                caller.unpark();
+                done
+            });
+            while !work.is_finished() {
+                thread::park_timeout(LOOK_EVERY);
+                self.look(samples);
+            }
+            let done = work.join();
+            done.map_err(|_| Error::new("a thread died under watch"))?
+        })?;
+        Ok(began.elapsed().as_secs_f64())
+    }
+
+    /// Goes on watching until the process rests: merging and compacting in the background end
+    /// some time after the last sample.
+    pub(crate) fn until_quiet(&mut self, samples: u64) -> Result<()> {
+        let first = self.seen()?;
+        let next = || {
+            thread::sleep(EVERY);
+            self.look(samples);
+            self.seen()
+        };
+        quiet::since(first, EVERY, next).map(drop)
+    }
+
+    fn seen(&self) -> Result<Look> {
+        Ok(Look {
+            at: self.began.elapsed(),
+            cpu_seconds: usage::of(self.process)?.cpu_seconds,
+        })
+    }
+
+    /// Processor time of the process since the watch began.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        Ok(usage::of(self.process)?.cpu_seconds - self.at_start.cpu_seconds)
+    }
+
+    /// Takes the last point and sums up.
+    pub(crate) fn end(mut self, samples: u64) -> Result<Trace> {
+        self.take(samples)?;
+        let last = self.points.last().copied().unwrap_or_default();
+        Ok(Trace {
+            points: thinned(self.points),
+            cpu_seconds: last.cpu_seconds,
+            written_bytes: last.written_bytes,
+            peak_anonymous_bytes: self.peak_anonymous_bytes,
+            files_max: self.files_max,
+            at_end: usage::footprint(&self.dir),
+        })
+    }
+
+    fn take(&mut self, samples: u64) -> Result<()> {
+        self.last = Instant::now();
+        let used = usage::of(self.process)?;
+        let anonymous_bytes = usage::anonymous_bytes(self.process)?;
+        let found = usage::footprint(&self.dir);
+        self.peak_anonymous_bytes = self.peak_anonymous_bytes.max(anonymous_bytes);
+        self.files_max = self.files_max.max(found.files);
+        self.points.push(Point {
+            seconds: self.began.elapsed().as_secs_f64(),
+            samples,
+            cpu_seconds: used.cpu_seconds - self.at_start.cpu_seconds,
+            anonymous_bytes,
+            written_bytes: used.written_bytes - self.at_start.written_bytes,
+            disk_bytes: found.log_bytes + found.data_bytes,
+        });
+        Ok(())
+    }
+}
+
+/// Every n-th point and the last one, so that few enough are left.
+fn thinned(points: Vec<Point>) -> Vec<Point> {
+    let each = points.len().div_ceil(POINTS_MAX).max(1);
+    let end = points.len().saturating_sub(1);
+    let kept = points.into_iter().enumerate();
+    kept.filter(|(at, _)| at.is_multiple_of(each) || *at == end)
+        .map(|(_, point)| point)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watches_this_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut watch = Watch::begin(std::process::id(), dir.path()).unwrap();
+        std::fs::write(dir.path().join("a"), [1; 5_000]).unwrap();
+        watch.look(1);
+        let trace = watch.end(7).unwrap();
+        assert!(trace.peak_anonymous_bytes > 0);
+        assert_eq!((trace.files_max, trace.at_end.files), (1, 1));
+        assert_eq!(trace.points.last().unwrap().samples, 7);
+    }
+
+    #[test]
+    fn long_traces_keep_their_ends() {
+        let points = (0..1_000).map(|at| Point {
+            samples: at,
+            ..Point::default()
+        });
+        let kept = thinned(points.collect());
+        assert!(
+            (100..=POINTS_MAX + 1).contains(&kept.len()),
+            "{}",
+            kept.len()
+        );
+        assert_eq!((kept[0].samples, kept[kept.len() - 1].samples), (0, 999));
+    }
+}

@@ -1,0 +1,195 @@
+//! The mixed report: what reads cost while the server takes in, flushes and merges, and how fast
+//! it reads everything.
+//!
+//! Half of a fleet's history is loaded and moved to disk. A client then asks small questions
+//! about random series, one after the other: first of an idle server, then while the other half
+//! comes in. At the end two questions read every sample there is, one that chunk statistics can
+//! answer and one that must decode, first with the files out of the page cache.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hdrhistogram::Histogram;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::{Value, json};
+
+use super::options::percent;
+use super::report::{Report, Rounds};
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::drive::fleet::{self, Fleet, LoadArgs, Log};
+use crate::drive::wire::{Wired, cpu_seconds};
+use crate::load::histogram;
+use crate::measure::progress::Progress;
+use crate::measure::usage::forget_pages;
+use crate::workload::sensors::{START_MS, STEP_MS, key};
+
+/// Small questions, in the order they are asked; `range-recent` reads so many samples, the newest
+/// ones of what was there before the writes.
+const QUESTIONS: [&str; 4] = ["get", "range-recent", "range-hours", "mrange-host"];
+const RECENT: i64 = 100;
+/// A maximum is in the statistics of a chunk, a deviation is not. One bucket holds all.
+const SCANS: [(&str, &str); 2] = [("statistics", "max"), ("decoded", "std.p")];
+/// Warm rounds of each of these.
+const WARM: usize = 3;
+
+/// Measure reads beside writes, and reads of everything.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct MixedArgs {
+    #[command(flatten)]
+    load: LoadArgs,
+    /// Late samples of a hundred
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
+    late: f64,
+    /// Samples a second sent beside the questions; 0 for no limit
+    #[arg(long, default_value_t = 500_000.0)]
+    rate: f64,
+    /// Seconds the idle server is asked
+    #[arg(long, default_value_t = 10.0)]
+    seconds: f64,
+    #[command(flatten)]
+    rounds: Rounds,
+}
+
+/// Runs the subcommand; `command` is its command line, for the report.
+pub(crate) fn run(args: &MixedArgs, command: &str) -> Result<()> {
+    let plan = args.load.plan(args.late, args.rounds.seed);
+    let settings = args.load.latewood(Log::Interval).settings();
+    let shared = json!({"settings": settings, "plan": plan, "rate": args.rate});
+    let mut report = Report::begin("mixed", command, &args.rounds.output, shared);
+    args.rounds.alternate(&[()], |repeat, ()| {
+        let mut run = once(args)?;
+        run["repeat"] = repeat.into();
+        report.push("runs", run)
+    })?;
+    report.finish("mixed")
+}
+
+fn once(args: &MixedArgs) -> Result<Value> {
+    let plan = args.load.plan(args.late, args.rounds.seed);
+    let mut fleet = Fleet::start(&args.load.latewood(Log::Interval), plan, &args.load)?;
+    let history = plan.rounds.div_ceil(2);
+    let mut progress = Progress::new("loading", plan.samples() / 2);
+    fleet.send(history, |samples| progress.show(samples))?;
+    fleet
+        .load
+        .set_rate(args.rate / f64::from(args.load.sending.batch));
+    progress.finish();
+    fleet.rest()?;
+
+    let newest_ms = START_MS + i64::from(history) * STEP_MS;
+    let mut client = Client {
+        control: Control::connect(fleet.server.process.address())?,
+        rng: SmallRng::seed_from_u64(args.rounds.seed),
+        series: plan.series,
+        recent_ms: newest_ms - RECENT * STEP_MS,
+        latencies_ns: QUESTIONS.iter().map(|_| histogram()).collect(),
+    };
+    let idle_for = Duration::from_secs_f64(args.seconds);
+    let began = Instant::now();
+    client.ask_while(|| began.elapsed() < idle_for)?;
+    let idle = client.take();
+    let before = fleet.server.info()?;
+    let done = AtomicBool::new(false);
+    let outcome = thread::scope(|scope| {
+        let asking = scope.spawn(|| client.ask_while(|| !done.load(Ordering::Relaxed)));
+        let outcome = fleet.send(plan.rounds - history, |_| ());
+        done.store(true, Ordering::Relaxed);
+        let asked = asking.join().map_err(|_| Error::new("the client died"))?;
+        asked.and(outcome)
+    })?;
+    let busy = client.take();
+    let after = fleet.server.info()?;
+    fleet.rest()?;
+    let (mut server, parts) = fleet.parts();
+    fleet::check(&mut server.control, plan, &parts)?;
+    let sent = plan.series * u64::from(plan.rounds - history);
+    Ok(json!({
+        "idle": idle, "busy": busy, "info": [before, after],
+        "samples_per_second": sent as f64 / outcome.elapsed.as_secs_f64(),
+        "scans": scans(&mut server, plan.samples())?,
+    }))
+}
+
+/// Reads every sample of every series, once from chunk statistics, once decoded, cold and warm.
+fn scans(server: &mut Wired, samples: u64) -> Result<Vec<Value>> {
+    let mut scans = Vec::new();
+    let control = &mut server.control;
+    for (question, aggregator) in SCANS {
+        let command = format!(
+            "TS.MRANGE - + AGGREGATION {aggregator} 100000000000000 FILTER unit=celsius \
+             GROUPBY unit REDUCE max"
+        );
+        forget_pages(&server.process.data())?;
+        for round in 0..=WARM {
+            let cpu_before = cpu_seconds(control)?;
+            let began = Instant::now();
+            control.run(&command)?;
+            let seconds = began.elapsed().as_secs_f64();
+            scans.push(json!({
+                "question": question, "cold": round == 0, "samples": samples, "seconds": seconds,
+                "cpu_seconds": cpu_seconds(control)? - cpu_before,
+            }));
+        }
+    }
+    Ok(scans)
+}
+
+/// A client that asks one question after the other.
+struct Client {
+    control: Control,
+    rng: SmallRng,
+    series: u64,
+    recent_ms: i64,
+    latencies_ns: Vec<Histogram<u64>>,
+}
+
+impl Client {
+    /// Asks while `go_on` says so, each question in turn.
+    fn ask_while(&mut self, go_on: impl Fn() -> bool) -> Result<()> {
+        while go_on() {
+            for at in 0..QUESTIONS.len() {
+                let command = self.command(at);
+                let began = Instant::now();
+                let error = self.control.ask_raw(&command, |reply| {
+                    let is_error = reply.first() == Some(&b'-');
+                    is_error.then(|| String::from_utf8_lossy(reply).into_owned())
+                })?;
+                let taken_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                if let Some(text) = error {
+                    return Err(Error::new(format!("{command}: {text}")));
+                }
+                self.latencies_ns[at].saturating_record(taken_ns);
+            }
+        }
+        Ok(())
+    }
+
+    /// The latencies since the last call.
+    fn take(&mut self) -> Vec<Value> {
+        let asked = QUESTIONS.iter().zip(&mut self.latencies_ns);
+        let taken = asked.map(|(question, latencies_ns)| {
+            let of = std::mem::replace(latencies_ns, histogram());
+            let us = |quantile| of.value_at_quantile(quantile) as f64 / 1e3;
+            json!({
+                "question": question, "queries": of.len(), "p50_us": us(0.5), "p99_us": us(0.99),
+                "max_us": us(1.0),
+            })
+        });
+        taken.collect()
+    }
+
+    fn command(&mut self, question: usize) -> String {
+        let number = self.rng.random_range(0..self.series);
+        let (key, host, recent_ms) = (key(number), number / 10, self.recent_ms);
+        match QUESTIONS[question] {
+            "get" => format!("TS.GET {key}"),
+            "range-recent" => format!("TS.RANGE {key} {recent_ms} + COUNT {RECENT}"),
+            "range-hours" => format!("TS.RANGE {key} - + AGGREGATION avg 3600000"),
+            _ => format!("TS.MRANGE - + AGGREGATION avg 3600000 FILTER host=h{host}"),
+        }
+    }
+}

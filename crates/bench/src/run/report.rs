@@ -1,0 +1,258 @@
+//! A measurement under way: raw runs as JSON, saved after each run, and the page in the end.
+//!
+//! A file is written whole or not at all. Peers that a machine cannot run, or that break off, are
+//! left out and named with the reason, on the terminal and on the page: no Java, no Debian, no
+//! network, another processor, and Latewood's own runs go on. Where Latewood fails, the
+//! measurement fails.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::base::error::{Doing, Error, Result};
+use crate::measure::machine::Machine;
+use crate::page;
+use crate::server::Info;
+
+/// Characters of a reason that are kept; a server's last words may be a page long.
+const REASON_CHARS: usize = 300;
+
+/// Files a measurement leaves behind.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Output {
+    /// Write every run to this file; with --out alone it is DIR/NAME.json
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the Markdown page and the charts into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// A measurement of several alternating runs.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Rounds {
+    /// Runs of every setting, alternating
+    #[arg(long, default_value_t = 5)]
+    pub(crate) repeats: usize,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 12_345)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// The raw runs of a measurement.
+pub(crate) struct Report {
+    raw: Value,
+    output: Output,
+}
+
+impl Report {
+    /// A measurement of a family by the command line `command`, with what all runs share.
+    pub(crate) fn begin(family: &str, command: &str, output: &Output, shared: Value) -> Self {
+        let mut raw = shared;
+        raw["family"] = family.into();
+        raw["machine"] = json!(Machine::look(command));
+        Report {
+            raw,
+            output: output.clone(),
+        }
+    }
+
+    /// Adds a run to a list, prints its figures and saves what there is.
+    pub(crate) fn push(&mut self, list: &str, run: Value) -> Result<()> {
+        println!("{}", line(&run));
+        self.list(list).push(run);
+        match &self.output.json {
+            Some(path) => write(&self.raw, path),
+            None => Ok(()),
+        }
+    }
+
+    /// Names a server among the targets, once.
+    pub(crate) fn note(&mut self, server: &Info) {
+        let server = json!(server);
+        let targets = self.list("targets");
+        if !targets.contains(&server) {
+            targets.push(server);
+        }
+    }
+
+    /// How many runs a list has.
+    pub(crate) fn len(&self, list: &str) -> usize {
+        self.raw[list].as_array().map_or(0, Vec::len)
+    }
+
+    /// Takes a turn of `name`, unless it is left out; none where it is, or now becomes so.
+    pub(crate) fn turn<T>(
+        &mut self,
+        name: &str,
+        is_peer: bool,
+        turn: impl FnOnce() -> Result<T>,
+    ) -> Result<Option<T>> {
+        let mut absent = page::raw::list(&self.raw, "absent").into_iter();
+        if absent.any(|peer| peer["name"] == name) {
+            return Ok(None);
+        }
+        match turn() {
+            Err(error) if is_peer => {
+                let reason = one_line(&error.to_string());
+                eprintln!("*** {name}: NOT MEASURED from here on: {reason}");
+                self.list("absent")
+                    .push(json!({"name": name, "reason": reason}));
+                Ok(None)
+            }
+            outcome => outcome.map(Some),
+        }
+    }
+
+    /// Ends a measurement: shows its page and writes it and its runs, where that is wanted. The
+    /// page bears the name of the file of runs.
+    pub(crate) fn finish(mut self, name: &str) -> Result<()> {
+        // The lists of a page are there, though nothing was measured for them.
+        self.list("runs");
+        let sentences = page::sheet::absent(&self.raw);
+        if self.len("runs") + self.len("rates") == 0 && !sentences.is_empty() {
+            return Err(Error::new(sentences.join("; ")));
+        }
+        let Output { json, out } = &self.output;
+        let beside = out.as_ref().map(|dir| dir.join(format!("{name}.json")));
+        let json = json.clone().or(beside);
+        if let Some(dir) = out {
+            std::fs::create_dir_all(dir).doing(format!("make {}", dir.display()))?;
+        }
+        if let Some(path) = &json {
+            write(&self.raw, path)?;
+        }
+        let stem = json.as_deref().and_then(Path::file_stem);
+        let name = stem.map_or_else(|| name.into(), |stem| stem.to_string_lossy());
+        match out {
+            Some(dir) => page::write(&self.raw, dir, &name),
+            None => {
+                println!("{}", page::draw(&self.raw, &name)?.text);
+                Ok(())
+            }
+        }
+    }
+
+    fn list(&mut self, name: &str) -> &mut Vec<Value> {
+        let list = &mut self.raw[name];
+        if !list.is_array() {
+            *list = json!([]);
+        }
+        list.as_array_mut().expect("it was made a list")
+    }
+}
+
+/// The settings `0..count` in the order round `repeat` takes them: every other round goes
+/// backwards, so that none always comes first.
+pub(crate) fn turns(repeat: usize, count: usize) -> impl Iterator<Item = usize> {
+    (0..count).map(move |at| match repeat.is_multiple_of(2) {
+        true => at,
+        false => count - 1 - at,
+    })
+}
+
+impl Rounds {
+    /// Runs every setting in every round, alternating.
+    pub(crate) fn alternate<T: Copy>(
+        &self,
+        settings: &[T],
+        mut run: impl FnMut(usize, T) -> Result<()>,
+    ) -> Result<()> {
+        for repeat in 0..self.repeats {
+            for at in turns(repeat, settings.len()) {
+                run(repeat, settings[at])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes raw runs, whole or not at all.
+fn write(raw: &Value, path: &Path) -> Result<()> {
+    let doing = format!("write {}", path.display());
+    let text = serde_json::to_string_pretty(raw).doing(&doing)?;
+    let draft = path.with_extension("json.part");
+    std::fs::write(&draft, text + "\n").doing(&doing)?;
+    std::fs::rename(&draft, path).doing(&doing)
+}
+
+/// The figures of a run in one line.
+fn line(run: &Value) -> String {
+    let mut figures = Vec::new();
+    for (name, value) in run.as_object().into_iter().flatten() {
+        match value {
+            Value::Number(number) => {
+                let number = number.as_f64().unwrap_or(0.0);
+                figures.push(format!("{name} {}", page::digits(number)));
+            }
+            Value::String(text) => figures.push(format!("{name} {text}")),
+            Value::Object(_) if name != "info" => figures.push(format!("{name}: {}", line(value))),
+            _ => {}
+        }
+    }
+    figures.join(", ")
+}
+
+fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(REASON_CHARS) {
+        Some((end, _)) => format!("{} ...", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        Report::begin("late", "late", &Output::default(), json!({}))
+    }
+
+    #[test]
+    fn every_other_round_goes_backwards() {
+        let order = |repeat| turns(repeat, 3).collect::<Vec<_>>();
+        assert_eq!([order(0), order(1)], [[0, 1, 2], [2, 1, 0]]);
+        assert_eq!(order(2), order(0));
+    }
+
+    #[test]
+    fn a_peer_that_fails_is_left_out_from_then_on_and_named_with_the_reason() {
+        let mut report = report();
+        let no_java = || Err::<u32, _>(Error::new("install failed:\n  no java"));
+        assert_eq!(report.turn("QuestDB", true, no_java).unwrap(), None);
+        let second = report.turn("QuestDB", true, || -> Result<u32> { unreachable!() });
+        assert_eq!(second.unwrap(), None);
+        assert_eq!(report.turn("InfluxDB 1", true, || Ok(7)).unwrap(), Some(7));
+        let said = page::sheet::absent(&report.raw);
+        assert_eq!(
+            said,
+            ["QuestDB: not measured here: install failed: no java"]
+        );
+        let text = page::draw(&report.raw, "late").unwrap().text;
+        assert!(text.contains("**QuestDB: not measured here"), "{text}");
+        report.push("runs", json!({"target": "QuestDB"})).unwrap();
+        let said = page::sheet::absent(&report.raw);
+        assert!(said[0].contains("not measured to the end"));
+    }
+
+    #[test]
+    fn latewood_is_never_left_out_and_a_report_of_nothing_is_an_error() {
+        let mut report = report();
+        let failed = report.turn("Latewood", false, || {
+            Err::<(), _>(Error::new("lost a sample"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "lost a sample");
+        let ended = || Err::<(), _>(Error::new("é ".repeat(1_000)));
+        report.turn("X", true, ended).unwrap();
+        let said = report.finish("late").unwrap_err().to_string();
+        assert!(
+            said.chars().count() < 400 && said.ends_with("..."),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! The soak: a mixed load for as long as one likes, through stops and kills, everything counted.
+//!
+//! Series of every shape of lateness take in samples under a small budget for memory, so that
+//! flushes, merges and settling never end; series come and go; questions are asked beside. A round
+//! ends with the last acknowledgement. The question that is under way is answered, memory and files
+//! are looked at, and then the server is killed or stopped, in turn, whatever it has under way
+//! behind its writers. It must come back with exactly what was acknowledged: every series is
+//! counted, and the keys.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use latewood_wire::resp::Value;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::json;
+
+use super::report::{Output, Report};
+use crate::base::address::Address;
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::base::reply::ReplyExt;
+use crate::drive::cell;
+use crate::load::{Load, Shape};
+use crate::measure::usage::{self, anonymous_bytes, footprint};
+use crate::server::{Latewood, Process};
+use crate::workload::series::{Writer, writers};
+use crate::workload::shape::LateShape;
+
+/// Series of each shape of lateness, the connections that write to them, and late samples of all.
+const SERIES_OF_A_SHAPE: u64 = 8;
+const CONNECTIONS_OF_A_SHAPE: usize = 2;
+const LATE_SHARE: f64 = 0.25;
+/// Commands sent on a connection before the replies are awaited.
+const PIPELINE: usize = 50;
+/// The question about everything, once a round, and that about the newest of all series: it asks
+/// for as much however long the soak has run, or its cost would pass for the server's.
+const EVERYTHING: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 100000 FILTER soak=lasting";
+const NEWEST: &str = "TS.MREVRANGE - + COUNT 500 AGGREGATION avg 10 FILTER soak=lasting";
+
+/// Let a server run for long under a mixed load, through stops and kills, and count everything.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SoakArgs {
+    /// How long; the round that has begun is ended
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// Samples of a round, all series together
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    samples: u64,
+    /// Series that come in each round and go in the next
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
+    passing: u64,
+    /// Budget for the memory of the server
+    #[arg(long, value_name = "SIZE", default_value = "64mb")]
+    memory: String,
+    /// Seed of everything random
+    #[arg(long, default_value_t = 12_345)]
+    seed: u64,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Runs the subcommand; `command` is its command line, for the report.
+pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
+    let latewood = Latewood::default().budget(Some(&args.memory));
+    let mut process = latewood.start()?;
+    let mut writers = lasting(args.seed);
+    let keys = writers
+        .iter()
+        .flat_map(Writer::series)
+        .map(|series| series.key());
+    let create = |key| format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS soak lasting");
+    let made = Control::connect(process.address())?.run_all(keys.map(create))?;
+    let shared = json!({
+        "settings": latewood.settings(), "series": made.len(), "passing": args.passing,
+        "rounds": [],
+    });
+    let mut report = Report::begin("soak", command, &args.output, shared);
+    let began = Instant::now();
+    let patience = Duration::from_secs_f64(args.minutes * 60.0);
+    let mut start_seconds = 0.0;
+    while report.len("rounds") == 0 || began.elapsed() < patience {
+        let number = report.len("rounds");
+        let at_seconds = began.elapsed().as_secs_f64();
+        let mut run = round(args, &process, &mut writers, number)?;
+        let is_killed = number.is_multiple_of(2);
+        match is_killed {
+            true => process.kill()?,
+            false => process.stop(),
+        }
+        run["at_seconds"] = at_seconds.into();
+        run["start_seconds"] = start_seconds.into();
+        run["killed"] = is_killed.into();
+        report.push("rounds", run)?;
+        start_seconds = latewood.start_again(&mut process)?.took.as_secs_f64();
+    }
+    count(process.address(), &writers, args.passing)?;
+    report.finish("soak")
+}
+
+/// One round, up to its last acknowledgement.
+fn round(
+    args: &SoakArgs,
+    process: &Process,
+    writers: &mut Vec<Writer>,
+    number: usize,
+) -> Result<serde_json::Value> {
+    let address = process.address();
+    let passed = if number == 0 { 0 } else { args.passing };
+    let held = count(address, writers, passed)?;
+    let keys = writers.iter().flat_map(Writer::series);
+    let mut visitor = Visitor {
+        control: Control::connect(address)?,
+        keys: keys.map(|series| series.key().to_owned()).collect(),
+        rng: SmallRng::seed_from_u64(args.seed ^ number as u64),
+    };
+    let mut load = Load::connect(address, std::mem::take(writers), Shape::pipelined(PIPELINE))?;
+    let series = LateShape::ALL.len() as u64 * SERIES_OF_A_SHAPE;
+    let share = args.samples.div_ceil(series);
+    let done = AtomicBool::new(false);
+    let began = Instant::now();
+    let (outcome, (questions, slowest_us)) = thread::scope(|scope| {
+        let visiting = scope.spawn(|| {
+            visitor.pass(number, args.passing)?;
+            visitor.ask_while(|| !done.load(Ordering::Relaxed))
+        });
+        let outcome = cell::run_load(&mut load, share, |_| ());
+        done.store(true, Ordering::Relaxed);
+        let asked = visiting.join().map_err(|_| Error::new("the visitor died"));
+        asked.and_then(|asked| Ok((outcome?.clean()?, asked?)))
+    })?;
+    let seconds = began.elapsed().as_secs_f64();
+    *writers = load.into_sources();
+    let id = process.running()?;
+    Ok(json!({
+        "seconds": seconds, "samples": outcome.answered, "held": held,
+        "asked": {"questions": questions, "slowest_us": slowest_us},
+        "anonymous_bytes": anonymous_bytes(id)?, "on_disk": footprint(&process.data()),
+        "cpu_seconds": usage::of(id)?.cpu_seconds,
+    }))
+}
+
+/// Series of every shape, each shape on connections of its own.
+fn lasting(seed: u64) -> Vec<Writer> {
+    let of_shape = |shape: LateShape| {
+        let keys = (0..SERIES_OF_A_SHAPE).map(|number| format!("soak:{}:{number}", shape.name()));
+        writers(
+            keys.collect(),
+            CONNECTIONS_OF_A_SHAPE,
+            (shape, LATE_SHARE),
+            seed,
+        )
+    };
+    LateShape::ALL.into_iter().flat_map(of_shape).collect()
+}
+
+/// Compares keys, and every lasting series, with what was acknowledged; the samples of these.
+fn count(address: &Address, writers: &[Writer], passed: u64) -> Result<u64> {
+    let mut control = Control::connect(address)?;
+    let lasting: usize = writers.iter().map(|writer| writer.series().len()).sum();
+    let keys = control.run("DBSIZE")?.number();
+    let expected = lasting as u64 + passed;
+    if keys != i64::try_from(expected).ok() {
+        return Err(Error::new(format!("{keys:?} keys, {expected} expected")));
+    }
+    cell::check(&mut control, writers).map(|held| held.samples)
+}
+
+/// The other client of a soak: makes series that stay for a round, removes those of the round
+/// before, and asks questions whose answers it can judge.
+struct Visitor {
+    control: Control,
+    keys: Vec<String>,
+    rng: SmallRng,
+}
+
+impl Visitor {
+    /// Makes the `passing` series of round `number`, one sample each, and removes those before.
+    fn pass(&mut self, number: usize, passing: u64) -> Result<()> {
+        let key = |round: usize, at: u64| format!("soak:passing:{round}:{at}");
+        let add = |at| {
+            let key = key(number, at);
+            format!("TS.ADD {key} 1000 {at} LABELS soak passing host host-{at}")
+        };
+        self.control.run_all((0..passing).map(add))?;
+        let Some(before) = number.checked_sub(1) else {
+            return Ok(());
+        };
+        let delete = |at| format!("DEL {}", key(before, at));
+        let removed = self.control.run_all((0..passing).map(delete))?;
+        match removed.iter().all(|reply| reply.number() == Some(1)) {
+            true => Ok(()),
+            false => Err(Error::new("a series of the round before is missing")),
+        }
+    }
+
+    /// Asks until it is told to stop, once at least: how often, and the longest wait.
+    fn ask_while(&mut self, mut go_on: impl FnMut() -> bool) -> Result<(u64, f64)> {
+        let (mut questions, mut slowest_us) = (0, 0.0);
+        while questions == 0 || go_on() {
+            let began = Instant::now();
+            self.ask(questions == 0)?;
+            slowest_us = f64::max(slowest_us, began.elapsed().as_nanos() as f64 / 1e3);
+            questions += 1;
+        }
+        Ok((questions, slowest_us))
+    }
+
+    fn ask(&mut self, everything: bool) -> Result<()> {
+        let key = &self.keys[self.rng.random_range(0..self.keys.len())];
+        let question = match self.rng.random_range(0..16) {
+            _ if everything => EVERYTHING.to_owned(),
+            0..8 => format!("TS.GET {key}"),
+            8..12 => format!("TS.RANGE {key} - + COUNT 500"),
+            12..15 => format!("TS.REVRANGE {key} - + COUNT 500"),
+            _ => NEWEST.to_owned(),
+        };
+        let answer = self.control.run(&question)?;
+        // Answers of many series hold rows within groups.
+        match question.starts_with("TS.M") || in_order(&answer, question.contains("REV")) {
+            true => Ok(()),
+            false => Err(Error::new(format!(
+                "{question}: the answer is not in order of time"
+            ))),
+        }
+    }
+}
+
+/// Whether timestamps of rows only grow, or only shrink.
+fn in_order(rows: &Value, reverse: bool) -> bool {
+    let Value::Array(rows) = rows else {
+        return true;
+    };
+    let timestamp = |row: &Value| match row {
+        Value::Array(row) => row.first().and_then(Value::number),
+        _ => None,
+    };
+    let timestamps: Vec<i64> = rows.iter().filter_map(timestamp).collect();
+    timestamps.windows(2).all(|pair| match reverse {
+        true => pair[0] > pair[1],
+        false => pair[0] < pair[1],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_is_judged() {
+        let row = |at| Value::Array(vec![Value::Integer(at), Value::Simple(b"1".to_vec())]);
+        let rows = |all: &[i64]| Value::Array(all.iter().copied().map(row).collect());
+        assert!(in_order(&rows(&[1, 2, 5]), false) && in_order(&rows(&[5, 2]), true));
+        assert!(!in_order(&rows(&[1, 1]), false) && !in_order(&rows(&[1, 2]), true));
+        assert!(in_order(&rows(&[]), false));
+        // A single sample, as TS.GET answers, has no rows.
+        assert!(in_order(&row(7), false));
+    }
+}

@@ -1,0 +1,447 @@
+//! The stages report: where the time of a write goes, and what it costs to look.
+//!
+//! The engine times one batch in so many, stage by stage. Here it does so under loads that differ
+//! in one thing each. In process it is asked for its figures, over the wire they are in `INFO
+//! stages`. What the timing costs is measured by turns with it on and off, each from the same
+//! beginning: on one database the samples of the turns before would make every late sample dearer.
+//! Turns that follow each other see the same machine, so each pair gives a ratio.
+
+use clap::{Args, ValueEnum};
+use latewood_engine::{Options, Stage, StageFigures};
+use latewood_model::DuplicatePolicy;
+use serde_json::{Value, json};
+
+use super::report::{Report, Rounds};
+use crate::base::control::Control;
+use crate::base::error::{Error, Result};
+use crate::drive::cell::{self, Cell, Fixed};
+use crate::drive::engine::{Engine, Share, failed};
+use crate::drive::many::{Kind, Many};
+use crate::drive::many_wire;
+use crate::drive::wire::{Wired, cpu_seconds, settle};
+use crate::measure::machine::own_cpu_seconds;
+use crate::page::raw::number;
+use crate::server::{Durability, Latewood};
+use crate::workload::series::Series;
+
+/// Series of the loads that differ in lateness, and samples each of them has before; the same
+/// where the timing is weighed: turns are short, and each begins with that history.
+const LATE_SERIES: u64 = 32;
+const HISTORY: u64 = 20_000;
+const COST_HISTORY: u64 = 5_000;
+/// A load that waits for the disk is so many times as short.
+const SYNC_SHARE: u64 = 10;
+/// One batch in so many is timed by a server that was told nothing.
+const SERVER_SAMPLING: u32 = 256;
+
+/// A part of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The engine without sockets
+    Process,
+    /// A server of its own
+    Wire,
+    /// What the timing costs
+    Cost,
+}
+
+/// Measure where the time of a write goes, stage by stage, and what the timing costs.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct StagesArgs {
+    /// New series, which are the known ones afterwards
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
+    series: u64,
+    /// Labels of each
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(0..=10))]
+    labels: u64,
+    /// Samples of each load that differs in lateness
+    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    samples: u64,
+    /// Time one batch in so many
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
+    sampling: u32,
+    /// Pairs of turns, one with the timing off and one with it on
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(6..=10_000))]
+    pairs: u64,
+    /// Samples of such a turn
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
+    turn: u64,
+    /// Only these parts
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+    #[command(flatten)]
+    rounds: Rounds,
+}
+
+/// A load on few series: its name in the runs, and what it differs in.
+#[derive(Clone, Copy, Debug)]
+struct FewLoad {
+    write: &'static str,
+    /// Late samples, from 0 to 1.
+    late_share: f64,
+    policy: DuplicatePolicy,
+    rules: usize,
+    durability: Durability,
+}
+
+/// In order, as a server comes.
+const IN_ORDER: FewLoad = FewLoad {
+    write: "InOrder",
+    late_share: 0.0,
+    policy: DuplicatePolicy::Last,
+    rules: 0,
+    durability: Durability::Interval,
+};
+const LATE: FewLoad = FewLoad {
+    write: "Late",
+    late_share: 1.0,
+    ..IN_ORDER
+};
+const LOADS: [FewLoad; 5] = [
+    IN_ORDER,
+    LATE,
+    FewLoad {
+        write: "LateBlock",
+        policy: DuplicatePolicy::Block,
+        ..LATE
+    },
+    FewLoad {
+        write: "OneRule",
+        rules: 1,
+        ..IN_ORDER
+    },
+    FewLoad {
+        write: "Synced",
+        durability: Durability::Sync,
+        ..IN_ORDER
+    },
+];
+/// The load whose timing is weighed: all stages of a write take part.
+const COST: FewLoad = FewLoad {
+    late_share: 0.1,
+    ..LATE
+};
+
+/// Runs the subcommand; `command` is its command line, for the report.
+pub(crate) fn run(args: &StagesArgs, command: &str) -> Result<()> {
+    let shared = json!({
+        "series": args.series, "labels": args.labels, "sampling": args.sampling, "costs": [],
+    });
+    let mut report = Report::begin("stages", command, &args.rounds.output, shared);
+    let takes = |part| args.only.is_empty() || args.only.contains(&part);
+    for repeat in 0..args.rounds.repeats {
+        let mut runs = Vec::new();
+        if takes(Part::Process) {
+            runs.extend(in_process(args, repeat)?);
+        }
+        if takes(Part::Wire) {
+            runs.extend(over_the_wire(args)?);
+        }
+        for mut run in runs {
+            run["repeat"] = repeat.into();
+            report.push("runs", run)?;
+        }
+    }
+    if takes(Part::Cost) {
+        let seed = args.rounds.seed;
+        let load = "in process, 10 % late, 32 series";
+        let process = cost(load, args.turn, args.pairs, |every| {
+            Ok(few_in_process(COST, seed, COST_HISTORY, args.turn, every)?.0)
+        });
+        report.push("costs", process?)?;
+        let each = args.turn.div_ceil(LATE_SERIES);
+        let load = "over the wire, 10 % late, 32 series, pipeline 50";
+        let wire = cost(load, each * LATE_SERIES, args.pairs, |every| {
+            Ok(few_over_the_wire(COST, seed, COST_HISTORY, each, every)?.0)
+        });
+        report.push("costs", wire?)?;
+    }
+    report.finish("stages")
+}
+
+/// The engine without sockets: every sort of writes once.
+fn in_process(args: &StagesArgs, repeat: usize) -> Result<Vec<Value>> {
+    let many = Many {
+        series: args.series,
+        known: 4,
+        labels: args.labels as usize,
+        threads: 1,
+    };
+    let known = [Kind::KeyAndLabels, Kind::Key, Kind::Reference].map(|kind| (kind, false));
+    let mut runs = Vec::new();
+    many.watched(&known, repeat, |db, run| {
+        db.stages().set_sampling(args.sampling);
+        let stages = take(&db.stages().figures());
+        db.stages().reset();
+        runs.extend(run.map(|(kind, run)| {
+            let [samples, cpu] = ["samples", "cpu_seconds"].map(|of| number(&run, of));
+            figures(name(kind), false, samples as u64, cpu, stages)
+        }));
+    })?;
+    for load in LOADS {
+        let samples = load.samples(args.samples);
+        let seed = args.rounds.seed;
+        let (cpu, stages) = few_in_process(load, seed, HISTORY, samples, args.sampling)?;
+        runs.push(figures(load.write, false, samples, cpu, stages));
+    }
+    Ok(runs)
+}
+
+/// A server of its own: every sort of writes it can be sent, once.
+fn over_the_wire(args: &StagesArgs) -> Result<Vec<Value>> {
+    let mut runs = Vec::new();
+    many_wire::watched(args.series, args.labels as usize, |control, phase| {
+        sample(control, args.sampling)?;
+        let stages = take_from(control)?;
+        runs.extend(phase.map(|(kind, rate)| {
+            let cpu_seconds = args.series as f64 / rate.per_cpu_second;
+            figures(name(kind), true, args.series, cpu_seconds, stages)
+        }));
+        Ok(())
+    })?;
+    for load in LOADS {
+        let each = load.samples(args.samples).div_ceil(LATE_SERIES);
+        let seed = args.rounds.seed;
+        let (cpu, stages) = few_over_the_wire(load, seed, HISTORY, each, args.sampling)?;
+        runs.push(figures(load.write, true, each * LATE_SERIES, cpu, stages));
+    }
+    Ok(runs)
+}
+
+fn name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::New | Kind::Mixed => "New",
+        Kind::KeyAndLabels => "KnownLabels",
+        Kind::Key => "Known",
+        Kind::Reference => "Reference",
+    }
+}
+
+fn figures(write: &str, wire: bool, samples: u64, cpu_seconds: f64, stages: Vec<Value>) -> Value {
+    json!({
+        "write": write, "wire": wire, "samples": samples, "cpu_seconds": cpu_seconds,
+        "stages": stages,
+    })
+}
+
+/// Writes `samples` to few series of a new database that have a history, timing one batch in
+/// `every`: processor time until they are settled and logged, and what was timed.
+fn few_in_process(
+    load: FewLoad,
+    seed: u64,
+    history: u64,
+    samples: u64,
+    every: u32,
+) -> Result<(f64, Vec<Value>)> {
+    let engine = Engine::under(load.policy, Options::default())?;
+    let series = |number| {
+        Series::new(
+            format!("ooo-client#{number}"),
+            load.late_share,
+            seed,
+            number,
+        )
+    };
+    let mut share = Share::new((0..LATE_SERIES).map(series).collect());
+    engine.create(&share, load.rules)?;
+    let mut write = |samples: u64, next: fn(&mut Series) -> (i64, f32), sync| -> Result<f64> {
+        share.make(samples as usize, next);
+        let (_, before) = share.write(&engine.db, sync)?;
+        engine.db.settle().map_err(failed)?;
+        engine.db.maintain().map_err(failed)?;
+        Ok(own_cpu_seconds() - before)
+    };
+    write(history * LATE_SERIES, Series::next_in_order, false)?;
+    engine.db.stages().set_sampling(every);
+    engine.db.stages().reset();
+    let cpu_seconds = write(
+        samples,
+        Series::next_sample,
+        load.durability == Durability::Sync,
+    )?;
+    let stages = take(&engine.db.stages().figures());
+    engine.held(&share)?;
+    engine.close()?;
+    Ok((cpu_seconds, stages))
+}
+
+/// The same by a server of its own, `each` samples of every series; history lies in blocks.
+fn few_over_the_wire(
+    load: FewLoad,
+    seed: u64,
+    history: u64,
+    each: u64,
+    every: u32,
+) -> Result<(f64, Vec<Value>)> {
+    let mut server = Wired::start(&Latewood::with(load.durability))?;
+    let cell = Cell {
+        late_percent: load.late_share * 100.0,
+        connections: 8,
+        policy: load.policy.name().to_uppercase(),
+        rules: load.rules,
+        ..Cell::in_order(LATE_SERIES, 0, 50)
+    };
+    let fixed = Fixed {
+        preload: history,
+        ..Fixed::new(seed, 0)
+    };
+    let mut connections = cell.open(server.process.address(), &fixed)?;
+    let control = &mut server.control;
+    sample(control, every)?;
+    take_from(control)?;
+    let before = cpu_seconds(control)?;
+    cell::run_load(&mut connections, each, |_| ())?;
+    settle(control)?;
+    control.wait_for_log()?;
+    let cpu_seconds = cpu_seconds(control)? - before;
+    let stages = take_from(control)?;
+    cell::check(control, &connections.into_sources())?;
+    Ok((cpu_seconds, stages))
+}
+
+/// Takes pairs of turns with the timing off and on; `turn` runs one, timing one batch in so many,
+/// and returns its processor seconds. Which comes first changes from pair to pair.
+fn cost(
+    load: &str,
+    samples: u64,
+    pairs: u64,
+    mut turn: impl FnMut(u32) -> Result<f64>,
+) -> Result<Value> {
+    let (mut on, mut off) = (Vec::new(), Vec::new());
+    // The first turn finds nothing warm.
+    turn(0)?;
+    for pair in 0..pairs {
+        for is_on in [pair % 2 == 0, pair % 2 == 1] {
+            match is_on {
+                true => on.push(turn(SERVER_SAMPLING)?),
+                false => off.push(turn(0)?),
+            }
+        }
+    }
+    Ok(json!({
+        "load": load, "sampling": SERVER_SAMPLING, "samples": samples, "off_cpu_seconds": off,
+        "on_cpu_seconds": on,
+    }))
+}
+
+/// Has one batch in `every` timed by a server.
+fn sample(control: &mut Control, every: u32) -> Result<()> {
+    control
+        .run(&format!("CONFIG SET stage-sampling {every}"))
+        .map(drop)
+}
+
+/// The stages that occurred.
+fn take(figures: &[StageFigures]) -> Vec<Value> {
+    let occurred = figures.iter().filter(|figures| figures.events > 0);
+    let line = |of: &StageFigures| {
+        json!({
+            "name": of.stage.name(), "background": of.stage.is_background(), "timed": of.timed,
+            "events": of.events, "total_ns": of.total_ns, "mean_ns": of.mean_ns,
+            "p50_ns": of.p50_ns, "p99_ns": of.p99_ns,
+        })
+    };
+    occurred.map(line).collect()
+}
+
+/// Takes what a server has timed, and has it begin anew.
+fn take_from(control: &mut Control) -> Result<Vec<Value>> {
+    let info = control.info("stages")?;
+    let mut lines = Vec::new();
+    for stage in Stage::ALL {
+        let field = format!("stage_{}", stage.name());
+        let text = info.text(&field).unwrap_or_default();
+        let line = read(stage, text)
+            .ok_or_else(|| Error::new(format!("{field} of INFO stages is {text:?}")))?;
+        lines.extend(Some(line).filter(|line| line["events"] != 0));
+    }
+    control.run("CONFIG RESETSTAT")?;
+    Ok(lines)
+}
+
+/// Reads `count=..,timed=..,...`.
+fn read(stage: Stage, text: &str) -> Option<Value> {
+    let mut line = json!({"name": stage.name(), "background": stage.is_background()});
+    for name in ["count", "timed", "total_ns", "mean_ns", "p50_ns", "p99_ns"] {
+        let mut fields = text.split(',').filter_map(|field| field.split_once('='));
+        let value = fields.find_map(|(key, value)| (key == name).then_some(value))?;
+        let name = if name == "count" { "events" } else { name };
+        line[name] = serde_json::from_str(value).ok()?;
+    }
+    Some(line)
+}
+
+impl FewLoad {
+    /// Samples of it, where loads that wait for no disk have `samples`.
+    fn samples(&self, samples: u64) -> u64 {
+        match self.durability {
+            Durability::Sync => samples.div_ceil(SYNC_SHARE),
+            _ => samples,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::page::raw::list;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: StagesArgs,
+    }
+
+    #[test]
+    fn each_sort_of_writes_shows_the_stages_it_is_for() {
+        let words = "x --series 500 --samples 20000 --sampling 1 --turn 1000 --pairs 6";
+        let args = Cli::parse_from(words.split(' ')).args;
+        let runs = in_process(&args, 0).unwrap();
+        assert_eq!(runs.len(), 9);
+        for run in &runs {
+            let write = run["write"].as_str().unwrap();
+            let has = |stage: &str| list(run, "stages").iter().any(|line| line["name"] == stage);
+            assert_eq!(has("table_insert"), write == "New");
+            let is_late = ["Late", "LateBlock"].contains(&write);
+            assert_eq!(has("late_staging"), is_late);
+            assert_eq!(has("series_id"), write != "Reference");
+            assert_eq!(has("sample_append"), !is_late);
+            assert_eq!(has("rule_update"), write == "OneRule");
+            assert_eq!(has("sync_wait"), write == "Synced");
+            // Late samples meet others, by chance, under either policy.
+            assert_eq!(has("duplicate_check"), is_late);
+            assert!(has("log_write"));
+            assert!(has("index_batch") || write != "New");
+            assert!(has("settle") || write != "Late");
+        }
+    }
+
+    #[test]
+    fn turns_alternate_and_pairs_are_kept() {
+        let mut order = Vec::new();
+        let cost = cost("load", 10, 40, |every| {
+            order.push(every);
+            Ok(1.0)
+        });
+        assert_eq!(order[..5], [0, 256, 0, 0, 256]);
+        let cost = cost.unwrap();
+        let lens = ["on_cpu_seconds", "off_cpu_seconds"].map(|side| list(&cost, side).len());
+        assert_eq!(lens, [40, 40]);
+    }
+
+    #[test]
+    fn reads_a_line_of_info() {
+        let text = "count=1048576,timed=4096,total_ns=29360128,mean_ns=28.0,p50_ns=27,p99_ns=61,\
+                    share=9.41";
+        let line = read(Stage::SampleAppend, text).unwrap();
+        let expected = json!({
+            "name": "sample_append", "background": false, "events": 1_048_576, "timed": 4_096,
+            "total_ns": 29_360_128, "mean_ns": 28.0, "p50_ns": 27, "p99_ns": 61,
+        });
+        assert_eq!(line, expected);
+        assert!(read(Stage::Settle, "count=1,timed=x").is_none());
+        assert!(read(Stage::Settle, "").is_none());
+    }
+}

@@ -1,0 +1,150 @@
+//! Starting Latewood: the `latewood` binary that lies beside this program.
+
+use std::process::Command;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use super::process::{Process, Start};
+use crate::base::address::{Address, free_port};
+use crate::base::error::{Error, Result};
+use crate::protocol::Protocol;
+
+/// Recovery of a large log may take this long before the server answers.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// When a sample is safe, as `--durability` says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Durability {
+    /// On disk before the reply.
+    Sync,
+    /// In the kernel before the reply, on disk within a second.
+    #[default]
+    Interval,
+    /// Whenever the buffer is full.
+    None,
+}
+
+/// How to run it.
+#[derive(Clone, Debug)]
+pub(crate) struct Latewood {
+    durability: Durability,
+    wal: bool,
+    memory: Option<String>,
+    senders: Option<(Protocol, Address)>,
+}
+
+impl Default for Latewood {
+    fn default() -> Self {
+        Self::with(Durability::default())
+    }
+}
+
+impl Latewood {
+    /// With the log on, at this durability.
+    pub(crate) fn with(durability: Durability) -> Self {
+        Latewood {
+            durability,
+            wal: true,
+            memory: None,
+            senders: None,
+        }
+    }
+
+    /// With the log off.
+    pub(crate) fn without_log() -> Self {
+        Latewood {
+            durability: Durability::default(),
+            wal: false,
+            memory: None,
+            senders: None,
+        }
+    }
+
+    /// With a budget for its memory, as `--memory` takes it: `512mb`; without one as it comes.
+    pub(crate) fn budget(mut self, memory: Option<&str>) -> Self {
+        self.memory = memory.map(str::to_owned);
+        self
+    }
+
+    /// Taking samples by `protocol` too; returns where as well.
+    pub(crate) fn taking(mut self, protocol: Protocol) -> Result<(Self, Address)> {
+        let address = Address::loopback(free_port()?);
+        self.senders = Some((protocol, address.clone()));
+        Ok((self, address))
+    }
+
+    /// Its settings as they stand on its command line, but for addresses.
+    pub(crate) fn settings(&self) -> String {
+        let mut settings = "--wal off".to_owned();
+        if self.wal {
+            let value = self.durability.to_possible_value();
+            let name = value.as_ref().map_or("interval", |v| v.get_name());
+            settings = format!("--wal on --durability {name}");
+        }
+        if let Some(memory) = &self.memory {
+            settings += &format!(" --memory {memory}");
+        }
+        settings
+    }
+
+    /// Starts it on a free port with an empty directory.
+    pub(crate) fn start(&self) -> Result<Process> {
+        let taken = self.senders.as_ref().map(|(_, address)| address);
+        let mut address = Address::loopback(free_port()?);
+        while taken == Some(&address) {
+            address = Address::loopback(free_port()?);
+        }
+        let mut process = Process::prepare(address)?;
+        self.start_again(&mut process)?;
+        Ok(process)
+    }
+
+    /// Starts it on the directory and address of `process`, where it may have run before.
+    pub(crate) fn start_again(&self, process: &mut Process) -> Result<Start> {
+        let program = std::env::current_exe()
+            .ok()
+            .map(|path| path.with_file_name("latewood"))
+            .filter(|path| path.is_file())
+            .ok_or_else(|| {
+                Error::new("no `latewood` beside this program; build both: cargo build --release")
+            })?;
+        let mut command = Command::new(program);
+        command
+            // Another server may have its port; a flag wins over this.
+            .env("LATEWOOD_HTTP", "off")
+            .arg("serve")
+            .arg("--dir")
+            .arg(process.data())
+            .arg("--listen")
+            .arg(process.address().to_string())
+            .args(self.settings().split(' '));
+        if let Some((protocol, address)) = &self.senders {
+            let flag = match protocol {
+                Protocol::Opentsdb => "--opentsdb",
+                Protocol::Akumuli => "--akumuli",
+                _ => "--http",
+            };
+            command.arg(flag).arg(address.to_string());
+        }
+        process.start(&mut command, PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_command_line_words() {
+        assert_eq!(
+            Latewood::default().settings(),
+            "--wal on --durability interval"
+        );
+        assert_eq!(Latewood::without_log().settings(), "--wal off");
+        let sync = Latewood::with(Durability::Sync);
+        assert_eq!(sync.settings(), "--wal on --durability sync");
+        let small = Latewood::without_log().budget(Some("64mb"));
+        assert_eq!(small.settings(), "--wal off --memory 64mb");
+    }
+}

@@ -1,0 +1,212 @@
+//! The servers that are measured: Latewood, peers that this program starts, and plain addresses
+//! of those that run already.
+//!
+//! A started server is a child process on a free loopback port with a directory of its own. Both
+//! go away when the value is dropped, whatever happened in between.
+
+mod install;
+mod latewood;
+mod peer;
+mod process;
+mod store;
+mod stream;
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+pub(crate) use self::latewood::{Durability, Latewood};
+use self::peer::Peer;
+pub(crate) use self::process::Process;
+pub(crate) use self::store::{Sender, Store};
+pub(crate) use self::stream::LineStream;
+use crate::base::address::Address;
+use crate::base::error::{Error, Result};
+use crate::protocol::Protocol;
+
+/// Systems this program can start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum System {
+    /// The `latewood` binary that lies beside this program, log at `interval`.
+    Latewood,
+    /// The same with `--wal off`.
+    LatewoodNoWal,
+    /// The same with `--durability none`.
+    LatewoodNone,
+    /// The same with `--durability sync`.
+    LatewoodSync,
+    /// Redis with RedisTimeSeries, persistence off.
+    Redistimeseries,
+    /// The same with the append-only file on, synced every second.
+    RedistimeseriesAof,
+    /// VictoriaMetrics, single node; for `lines`.
+    Victoriametrics,
+    /// InfluxDB 1; for `lines`.
+    Influxdb,
+    /// Prometheus, by remote write; for `lines`.
+    Prometheus,
+    /// QuestDB; for `lines`.
+    Questdb,
+}
+
+/// A system under measurement.
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    /// Started for a run and stopped after it; only Latewood takes a budget for its memory.
+    Start {
+        system: System,
+        memory: Option<String>,
+    },
+    /// Somebody else's process.
+    Running { name: String, address: Address },
+}
+
+/// A server and how it was run, for the report.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Info {
+    pub(crate) name: String,
+    /// As it tells it.
+    pub(crate) version: String,
+    pub(crate) settings: String,
+}
+
+/// A target that answers: where it listens, how it was started, and its process if it is ours.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) address: Address,
+    pub(crate) settings: String,
+    pub(crate) process: Option<Process>,
+}
+
+impl System {
+    /// What the report calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            System::Latewood => "Latewood",
+            System::LatewoodNoWal => "Latewood, log off",
+            System::LatewoodNone => "Latewood, none",
+            System::LatewoodSync => "Latewood, sync",
+            _ => self.peer().name,
+        }
+    }
+
+    /// How to run it, if it is a Latewood.
+    pub(crate) fn latewood(self) -> Option<Latewood> {
+        match self {
+            System::Latewood => Some(Latewood::default()),
+            System::LatewoodNoWal => Some(Latewood::without_log()),
+            System::LatewoodNone => Some(Latewood::with(Durability::None)),
+            System::LatewoodSync => Some(Latewood::with(Durability::Sync)),
+            _ => None,
+        }
+    }
+
+    fn peer(self) -> &'static Peer {
+        match self {
+            System::Victoriametrics => &peer::VICTORIAMETRICS,
+            System::Influxdb => &peer::INFLUXDB,
+            System::Prometheus => &peer::PROMETHEUS,
+            System::Questdb => &peer::QUESTDB,
+            System::RedistimeseriesAof => &peer::REDISTIMESERIES_AOF,
+            _ => &peer::REDISTIMESERIES,
+        }
+    }
+
+    /// Starts it with an empty directory; returns its settings too.
+    fn start(self, memory: Option<&str>) -> Result<(Process, String)> {
+        match (self.latewood(), memory) {
+            (Some(latewood), _) => {
+                let latewood = latewood.budget(memory);
+                Ok((latewood.start()?, latewood.settings()))
+            }
+            (None, Some(_)) => Err(Error::new("only Latewood takes --memory")),
+            (None, None) => Ok((self.peer().start()?, self.peer().settings.to_owned())),
+        }
+    }
+
+    /// Starts it for lines, with an empty directory.
+    pub(crate) fn serve(self, protocol: Protocol) -> Result<(Store, Process, String)> {
+        if let (Some(latewood), true) = (self.latewood(), protocol != Protocol::Redis) {
+            let (latewood, senders) = latewood.taking(protocol)?;
+            let process = latewood.start()?;
+            let store = Store::resp(process.address(), protocol, &senders);
+            return Ok((store, process, latewood.settings()));
+        }
+        let (process, settings) = self.start(None)?;
+        let address = process.address();
+        let store = match self.speaks_resp() {
+            true => Store::resp(address, Protocol::Redis, address),
+            false => Store::peer(address, self.peer()),
+        };
+        Ok((store, process, settings))
+    }
+
+    /// Whether it is somebody else's; Latewood alone takes lines by several protocols.
+    pub(crate) fn is_peer(self) -> bool {
+        self.latewood().is_none()
+    }
+
+    /// Whether it takes TS commands.
+    fn speaks_resp(self) -> bool {
+        !self.is_peer() || matches!(self, System::Redistimeseries | System::RedistimeseriesAof)
+    }
+}
+
+impl Target {
+    /// Reads `name=host:port`.
+    pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
+        let named = text.split_once('=');
+        let (name, address) = named.ok_or("write it as name=host:port or name=/path/of/socket")?;
+        let Ok(address) = address.parse();
+        Ok(Target::Running {
+            name: name.to_owned(),
+            address,
+        })
+    }
+
+    /// A system as it comes.
+    pub(crate) fn start(system: System) -> Self {
+        Target::Start {
+            system,
+            memory: None,
+        }
+    }
+
+    /// What the report calls it.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Target::Start { system, .. } => system.name().to_owned(),
+            Target::Running { name, .. } => name.clone(),
+        }
+    }
+
+    /// Whether it is a peer that this program starts: one that not every machine can have.
+    pub(crate) fn is_started_peer(&self) -> bool {
+        matches!(self, Target::Start { system, .. } if system.is_peer())
+    }
+
+    /// Starts it if it is ours to start, and waits until it answers.
+    pub(crate) fn ready(&self) -> Result<Ready> {
+        let (system, memory) = match self {
+            Target::Start { system, memory } => (*system, memory.as_deref()),
+            Target::Running { address, .. } => {
+                return Ok(Ready {
+                    address: address.clone(),
+                    settings: format!("already running at {address}"),
+                    process: None,
+                });
+            }
+        };
+        if !system.speaks_resp() {
+            let name = system.name();
+            return Err(Error::new(format!(
+                "{name} takes no TS commands; see `lines`"
+            )));
+        }
+        let (process, settings) = system.start(memory)?;
+        Ok(Ready {
+            address: process.address().clone(),
+            settings,
+            process: Some(process),
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! A server process and its directory.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use crate::base::address::Address;
+use crate::base::control::Control;
+use crate::base::error::{Doing, Error, Result};
+use crate::measure::usage;
+use latewood_wire::resp::Value;
+
+/// How long a graceful stop may take before the process is killed.
+const STOP_PATIENCE: Duration = Duration::from_secs(20);
+/// How often to ask a starting server whether it is there.
+const ASK_AGAIN: Duration = Duration::from_millis(2);
+
+/// How a server came up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Start {
+    pub(crate) took: Duration,
+    /// Most anonymous memory it was seen with on the way; 0 where it came up between two looks.
+    pub(crate) peak_anonymous_bytes: u64,
+}
+
+/// A server of ours. Dropping it stops the process and removes its directory.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Option<Child>,
+    address: Address,
+    dir: TempDir,
+}
+
+impl Process {
+    /// A directory for a server that is not started yet; it will listen at `address`.
+    pub(crate) fn prepare(address: Address) -> Result<Self> {
+        Ok(Process {
+            child: None,
+            address,
+            dir: tempfile::Builder::new()
+                .prefix("latewood-bench-")
+                .tempdir()
+                .doing("make a directory for a server")?,
+        })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The directory it keeps its data in.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Where it keeps its data, within that.
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// The process id, while it runs.
+    pub(crate) fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// The process id.
+    pub(crate) fn running(&self) -> Result<u32> {
+        self.id().ok_or_else(|| Error::new("the server has ended"))
+    }
+
+    /// Runs `command` and waits at most `patience` until it answers PING.
+    pub(crate) fn start(&mut self, command: &mut Command, patience: Duration) -> Result<Start> {
+        self.start_until(command, patience, answers_ping)
+    }
+
+    /// Runs `command` and waits at most `patience` until it `answers`. What it prints goes to
+    /// `output.txt` in its directory.
+    pub(super) fn start_until(
+        &mut self,
+        command: &mut Command,
+        patience: Duration,
+        answers: impl Fn(&Address) -> bool,
+    ) -> Result<Start> {
+        let output = self.dir.path().join("output.txt");
+        let file = File::options().create(true).append(true).open(&output);
+        let file = file.doing("open the server's output")?;
+        let copy = file.try_clone().doing("open the server's output")?;
+        let began = Instant::now();
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(copy)
+            .spawn()
+            .doing(format!("run {}", command.get_program().display()))?;
+        let child = self.child.insert(child);
+        let mut start = Start::default();
+        loop {
+            // A process that has just ended has no memory; that it ended is noticed below.
+            let memory_bytes = usage::anonymous_bytes(child.id()).unwrap_or(0);
+            start.peak_anonymous_bytes = start.peak_anonymous_bytes.max(memory_bytes);
+            if answers(&self.address) {
+                start.took = began.elapsed();
+                return Ok(start);
+            }
+            let ended = child.try_wait().doing("look after the server")?;
+            if ended.is_some() || began.elapsed() > patience {
+                let what = if ended.is_some() {
+                    "ended"
+                } else {
+                    "does not answer"
+                };
+                let words = std::fs::read_to_string(&output).unwrap_or_default();
+                return Err(Error::new(format!("the server {what}; it said: {words}")));
+            }
+            thread::sleep(ASK_AGAIN);
+        }
+    }
+
+    /// Kills it with SIGKILL and waits until it is gone.
+    pub(crate) fn kill(&mut self) -> Result<()> {
+        if let Some(mut child) = self.child.take() {
+            child.kill().doing("kill the server")?;
+            child.wait().doing("wait for the killed server")?;
+        }
+        Ok(())
+    }
+
+    /// Lets process and directory live on after this program; returns the process id.
+    pub(crate) fn leave_running(mut self) -> Option<u32> {
+        self.dir.disable_cleanup(true);
+        self.child.take().map(|child| child.id())
+    }
+
+    /// Asks it to stop with SIGTERM and waits; kills it when it takes too long.
+    pub(crate) fn stop(&mut self) {
+        let Some(mut child) = self.child.take() else {
+            return;
+        };
+        let asked = i32::try_from(child.id())
+            .ok()
+            .and_then(rustix::process::Pid::from_raw)
+            .is_some_and(|id| {
+                rustix::process::kill_process(id, rustix::process::Signal::TERM).is_ok()
+            });
+        let began = Instant::now();
+        while asked && began.elapsed() < STOP_PATIENCE {
+            if let Ok(Some(_)) = child.try_wait() {
+                return;
+            }
+            thread::sleep(ASK_AGAIN);
+        }
+        // It is a child of ours and about to lose its directory: nothing is left to report to.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Whether a server is there and has loaded its data.
+fn answers_ping(address: &Address) -> bool {
+    Control::connect(address)
+        .and_then(|mut control| control.ask("PING"))
+        .is_ok_and(|reply| reply == Value::Simple(b"PONG".to_vec()))
+}

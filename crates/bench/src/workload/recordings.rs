@@ -1,0 +1,156 @@
+//! Series from CSV files of the Numenta Anomaly Benchmark and the like.
+//!
+//! A row is `2014-07-01 00:30:00,8127`; the time may have a fraction, or be milliseconds since
+//! 1970. Rows that do not come after the row before are left out: a few files repeat an hour
+//! when clocks change.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::base::error::{Doing, Error, Result};
+
+macro_rules! own {
+    ($name:literal) => {
+        (
+            $name,
+            include_bytes!(concat!("../../../../data/nab/", $name, ".csv.gz")) as &[u8],
+        )
+    };
+}
+/// A few series of the benchmark, so that a measurement needs no network; `data/README.md` says
+/// whence they come.
+const OWN: [(&str, &[u8]); 8] = [
+    own!("ec2_cpu_utilization_5f5533"),
+    own!("rds_cpu_utilization_e47b3b"),
+    own!("ec2_network_in_257a54"),
+    own!("ec2_disk_write_bytes_1ef3de"),
+    own!("elb_request_count_8c0756"),
+    own!("ec2_request_latency_system_failure"),
+    own!("TravelTime_451"),
+    own!("exchange-4_cpm_results"),
+];
+
+/// A series: milliseconds since 1970 and values, in order of time.
+#[derive(Clone, Debug)]
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    pub(crate) samples: Vec<(i64, f64)>,
+}
+
+/// The series that come along.
+pub(crate) fn own() -> Result<Vec<Recording>> {
+    let unpack = |(name, bytes): &(&str, &[u8])| {
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(*bytes)
+            .read_to_string(&mut text)
+            .doing(format!("unpack {name}"))?;
+        parse(name, &text)
+    };
+    OWN.iter().map(unpack).collect()
+}
+
+/// The series of all CSV files below a folder.
+pub(crate) fn read(dir: &Path) -> Result<Vec<Recording>> {
+    let mut recordings = Vec::new();
+    let mut folders = vec![dir.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let doing = format!("read {}", folder.display());
+        for entry in std::fs::read_dir(&folder).doing(&doing)? {
+            let path = entry.doing(&doing)?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "csv") {
+                let name = path.file_stem().unwrap_or_default().to_string_lossy();
+                let text = std::fs::read_to_string(&path);
+                let text = text.doing(format!("read {}", path.display()))?;
+                recordings.push(parse(&name, &text)?);
+            }
+        }
+    }
+    recordings.sort_by(|a, b| a.name.cmp(&b.name));
+    if recordings.is_empty() {
+        return Err(Error::new(format!("no CSV file below {}", dir.display())));
+    }
+    Ok(recordings)
+}
+
+fn parse(name: &str, text: &str) -> Result<Recording> {
+    let mut recording = Recording {
+        name: name.to_owned(),
+        samples: Vec::new(),
+    };
+    for line in text.lines().skip(1) {
+        let sample = line
+            .split_once(',')
+            .and_then(|(time, value)| Some((milliseconds(time)?, value.trim().parse().ok()?)));
+        let sample: (i64, f64) =
+            sample.ok_or_else(|| Error::new(format!("{name}: no sample: {line:?}")))?;
+        let newest = recording.samples.last().map_or(i64::MIN, |last| last.0);
+        if sample.0 > newest {
+            recording.samples.push(sample);
+        }
+    }
+    Ok(recording)
+}
+
+/// Milliseconds since 1970 of `2014-07-01 00:30:00`, or of a number.
+fn milliseconds(text: &str) -> Option<i64> {
+    let Some((day, time)) = text.split_once(' ') else {
+        return text.parse().ok();
+    };
+    let mut day = day.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (day.next()??, day.next()??, day.next()??);
+    let mut time = time.splitn(3, ':');
+    let hours: i64 = time.next()?.parse().ok()?;
+    let minutes: i64 = time.next()?.parse().ok()?;
+    let seconds: f64 = time.next()?.parse().ok()?;
+    let days = days_since_1970(year, month, day);
+    let whole = (days * 24 + hours) * 3_600_000 + minutes * 60_000;
+    Some(whole + (seconds * 1_000.0) as i64)
+}
+
+/// Days of the Gregorian calendar; years begin in March, so that the leap day is their last.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let since_march = (month + 9) % 12;
+    let day_of_year = (153 * since_march + 2) / 5 + day - 1;
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year;
+    days - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(milliseconds("1970-01-01 00:00:00"), Some(0));
+        assert_eq!(milliseconds("2014-07-01 00:30:00"), Some(1_404_174_600_000));
+        assert_eq!(
+            milliseconds("2000-02-29 23:59:59.500000"),
+            Some(951_868_799_500)
+        );
+        assert_eq!(milliseconds("1404172800000"), Some(1_404_172_800_000));
+        assert_eq!(milliseconds("yesterday at noon"), None);
+    }
+
+    #[test]
+    fn the_series_that_come_along_are_whole() {
+        let all = own().unwrap();
+        assert_eq!(all.len(), 8);
+        for recording in &all {
+            assert!(recording.samples.len() > 1_000, "{}", recording.name);
+        }
+        assert_eq!(
+            all[0].samples[0],
+            (1_392_388_020_000, 51.846_000_000_000_004)
+        );
+    }
+
+    #[test]
+    fn rows_that_go_back_are_left_out_and_rubbish_is_refused() {
+        let recording = parse("a", "timestamp,value\n5,1\n4,2\n5,3\n6,4\n").unwrap();
+        assert_eq!(recording.samples, [(5, 1.0), (6, 4.0)]);
+        assert!(parse("a", "timestamp,value\n5\n").is_err());
+    }
+}

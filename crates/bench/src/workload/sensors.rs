@@ -1,0 +1,322 @@
+//! What a fleet of sensors measures: random walks on a common clock.
+//!
+//! Every series gets a sample in turn, round after round, a fixed step apart. Values have two
+//! digits after the point, wander by up to a tenth, and stay from 10.00 to 99.99. With a share of
+//! late samples a turn brings, with that probability, not the next sample of the series but one
+//! for an earlier time, uniform over all it has sent. Late timestamps lie between the steps and
+//! never repeat, so every sample sent is one more to be found. In reverse order the whole
+//! history comes newest first, as a backfill does.
+//!
+//! A part knows the newest sample of each of its series, and everything it sent to a few of them,
+//! so that a server can be checked against it. The same seed gives the same samples.
+
+use std::ops::Range;
+
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Error, Result};
+
+/// Timestamp of every series' first sample.
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
+/// Time between two samples of a series.
+pub(crate) const STEP_MS: i64 = 10_000;
+/// Values in hundredths.
+const VALUES: Range<u16> = 1_000..10_000;
+/// A value differs from the one before by less than this many hundredths.
+const STRIDE: u64 = 10;
+/// Series of a part whose samples are all remembered.
+const SPOTS: usize = 8;
+
+/// What is sent, by all parts together.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) series: u64,
+    pub(crate) rounds: u32,
+    pub(crate) late_percent: f64,
+    pub(crate) reverse: bool,
+    pub(crate) seed: u64,
+}
+
+/// A sample: milliseconds since 1970 and hundredths.
+pub(crate) type Reading = (i64, u16);
+
+/// Neighbouring series, written by one connection or thread.
+#[derive(Debug)]
+pub(crate) struct Part {
+    plan: Plan,
+    first: u64,
+    rng: SmallRng,
+    late_share: u64,
+    /// Samples each series was sent so far, but for those that already had their turn.
+    round: u32,
+    values: Vec<u16>,
+    in_order: Vec<u32>,
+    newest: Vec<u16>,
+    spots: Vec<Spot>,
+    next_spot: usize,
+}
+
+/// A series and everything it was sent.
+#[derive(Debug)]
+struct Spot {
+    at: usize,
+    sent: Vec<Reading>,
+}
+
+/// The key of a series; all are of the same length.
+pub(crate) fn key(number: u64) -> String {
+    format!("sensor:{number:07}")
+}
+
+/// Names and values of the labels of a series; six of them, which no other has all.
+pub(crate) fn labels(number: u64) -> [(&'static str, String); 6] {
+    [
+        ("region", format!("r{}", number % 100)),
+        ("kind", format!("k{}", number % 3)),
+        ("batch", format!("b{}", number % 10)),
+        ("host", format!("h{}", number / 10)),
+        ("rack", format!("q{}", number / 1_000)),
+        ("unit", "celsius".to_owned()),
+    ]
+}
+
+impl Plan {
+    /// So many samples of all series together, rounded up to whole rounds.
+    pub(crate) fn new(series: u64, samples: u64, late_percent: f64, seed: u64) -> Self {
+        Plan {
+            series,
+            rounds: u32::try_from(samples.div_ceil(series)).unwrap_or(u32::MAX),
+            late_percent,
+            reverse: false,
+            seed,
+        }
+    }
+
+    /// Samples of all series together.
+    pub(crate) fn samples(&self) -> u64 {
+        self.series * u64::from(self.rounds)
+    }
+
+    /// Checks that late timestamps suffice.
+    pub(crate) fn check(&self) -> Result<()> {
+        let late = f64::from(self.rounds) * self.late_percent / 100.0;
+        if late > 0.9 * STEP_MS as f64 {
+            return Err(Error::new(format!(
+                "{late:.0} late samples for each series are too many; take more series"
+            )));
+        }
+        Ok(())
+    }
+
+    /// `count` parts of nearly the same size, none of them empty.
+    pub(crate) fn parts(self, count: usize) -> Vec<Part> {
+        let count = (count as u64).clamp(1, self.series);
+        let bound = |at: u64| self.series * at / count;
+        (0..count)
+            .map(|at| Part::new(self, bound(at)..bound(at + 1)))
+            .collect()
+    }
+}
+
+impl Part {
+    fn new(plan: Plan, series: Range<u64>) -> Self {
+        let count = (series.end - series.start) as usize;
+        let mut rng = SmallRng::seed_from_u64(plan.seed ^ series.start.wrapping_mul(0x9e37_79b9));
+        let spread = u64::from(VALUES.end - VALUES.start);
+        let values: Vec<u16> = (0..count)
+            .map(|_| VALUES.start + (rng.next_u64() % spread) as u16)
+            .collect();
+        let spots = SPOTS.min(count);
+        let spot = |at| Spot {
+            at: at * count / spots,
+            sent: Vec::with_capacity(plan.rounds as usize),
+        };
+        Part {
+            first: series.start,
+            rng,
+            late_share: (plan.late_percent / 100.0 * 2f64.powi(32)) as u64,
+            round: 0,
+            newest: values.clone(),
+            values,
+            in_order: vec![0; count],
+            spots: (0..spots).map(spot).collect(),
+            next_spot: 0,
+            plan,
+        }
+    }
+
+    /// Series of this part.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The number of a series among all.
+    pub(crate) fn number(&self, at: usize) -> u64 {
+        self.first + at as u64
+    }
+
+    /// The sample of the next turn of series `at`; turns go round over all series.
+    #[inline]
+    pub(crate) fn next(&mut self, at: usize) -> Reading {
+        let random = self.rng.next_u64();
+        let value = wander(self.values[at], random & 0xffff_ffff);
+        self.values[at] = value;
+        let in_order = self.in_order[at];
+        let timestamp_ms = if random >> 32 < self.late_share && in_order > 1 {
+            let step = ((self.rng.next_u64() >> 32) * u64::from(in_order - 1)) >> 32;
+            // Each late sample of a series has its own place between two steps.
+            START_MS + step as i64 * STEP_MS + 1 + i64::from(self.round - in_order)
+        } else {
+            self.in_order[at] = in_order + 1;
+            if !self.plan.reverse || in_order == 0 {
+                self.newest[at] = value;
+            }
+            START_MS + self.step(in_order) * STEP_MS
+        };
+        if self.spots[self.next_spot].at == at {
+            self.spots[self.next_spot].sent.push((timestamp_ms, value));
+            self.next_spot = (self.next_spot + 1) % self.spots.len();
+        }
+        if at + 1 == self.values.len() {
+            self.round += 1;
+        }
+        (timestamp_ms, value)
+    }
+
+    /// The newest sample of a series; only after its first turn.
+    pub(crate) fn newest(&self, at: usize) -> Reading {
+        let last = if self.plan.reverse {
+            0
+        } else {
+            self.in_order[at].saturating_sub(1)
+        };
+        (START_MS + self.step(last) * STEP_MS, self.newest[at])
+    }
+
+    /// The remembered series: their places in this part, and what they were sent, by time.
+    pub(crate) fn remembered(&self) -> impl Iterator<Item = (usize, Vec<(i64, f64)>)> {
+        self.spots.iter().map(|spot| {
+            let sent = spot.sent.iter();
+            let mut sent: Vec<_> = sent.map(|&(at, value)| (at, number(value))).collect();
+            sent.sort_unstable_by_key(|sample| sample.0);
+            (spot.at, sent)
+        })
+    }
+
+    /// Which step of the clock the `index`-th sample in order has.
+    fn step(&self, index: u32) -> i64 {
+        i64::from(if self.plan.reverse {
+            self.plan.rounds - 1 - index
+        } else {
+            index
+        })
+    }
+}
+
+/// A value as a server reads it.
+pub(crate) fn number(hundredths: u16) -> f64 {
+    f64::from(hundredths) / 100.0
+}
+
+/// The value after `value`, by 32 random bits; it turns round at the ends.
+fn wander(value: u16, random: u64) -> u16 {
+    let stride = ((random * (2 * STRIDE - 1)) >> 32) as i32 - (STRIDE as i32 - 1);
+    let there = i32::from(value) + stride;
+    let range = i32::from(VALUES.start)..i32::from(VALUES.end);
+    if range.contains(&there) {
+        there as u16
+    } else {
+        (i32::from(value) - stride) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn plan(late_percent: f64, reverse: bool) -> Plan {
+        Plan {
+            series: 37,
+            rounds: 200,
+            late_percent,
+            reverse,
+            seed: 5,
+        }
+    }
+
+    fn sent(plan: Plan, parts: usize) -> (Vec<Part>, Vec<BTreeMap<i64, u16>>) {
+        let mut parts = plan.parts(parts);
+        let mut all = vec![BTreeMap::new(); plan.series as usize];
+        for part in &mut parts {
+            for _ in 0..plan.rounds {
+                for at in 0..part.len() {
+                    let (timestamp_ms, value) = part.next(at);
+                    assert!(VALUES.contains(&value));
+                    let series = &mut all[part.number(at) as usize];
+                    assert_eq!(
+                        series.insert(timestamp_ms, value),
+                        None,
+                        "a timestamp repeats"
+                    );
+                }
+            }
+        }
+        (parts, all)
+    }
+
+    #[test]
+    fn knows_the_newest_sample_and_every_sample_of_its_spots() {
+        for (late_percent, reverse) in [(0.0, false), (25.0, false), (99.0, false), (0.0, true)] {
+            let (parts, all) = sent(plan(late_percent, reverse), 3);
+            for part in &parts {
+                for at in 0..part.len() {
+                    let series = &all[part.number(at) as usize];
+                    assert_eq!(series.len(), 200);
+                    let last = series.last_key_value().map(|(t, v)| (*t, *v));
+                    assert_eq!(last, Some(part.newest(at)), "{late_percent} % late");
+                }
+                assert_eq!(part.remembered().count(), SPOTS);
+                for (at, sent) in part.remembered() {
+                    let all = all[part.number(at) as usize].iter();
+                    assert!(all.map(|(&at, &value)| (at, number(value))).eq(sent));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn late_samples_are_as_many_as_asked_and_older_than_the_newest() {
+        let mut part = plan(25.0, false).parts(1).remove(0);
+        let (mut late, mut newest) = (0, vec![0; 37]);
+        for _ in 0..200 {
+            for (at, newest) in newest.iter_mut().enumerate() {
+                let (timestamp_ms, _) = part.next(at);
+                late += u32::from(timestamp_ms < *newest);
+                *newest = timestamp_ms.max(*newest);
+            }
+        }
+        assert!((1_600..2_100).contains(&late), "{late} late of 7,400");
+    }
+
+    #[test]
+    fn in_order_the_clock_is_common_and_a_seed_replays() {
+        let (_, all) = sent(plan(0.0, false), 3);
+        let first: Vec<i64> = all[0].keys().copied().collect();
+        assert_eq!(first[..2], [START_MS, START_MS + STEP_MS]);
+        assert!(all.iter().all(|series| series.keys().eq(first.iter())));
+        assert_eq!(all, sent(plan(0.0, false), 3).1);
+        assert!(all[0].values().ne(all[1].values()));
+    }
+
+    #[test]
+    fn too_many_late_samples_are_refused() {
+        let mut plan = plan(99.0, false);
+        assert!(plan.check().is_ok());
+        plan.rounds = 10_000;
+        assert!(plan.check().is_err());
+    }
+}

@@ -1,0 +1,263 @@
+//! The late-sample workload, as the public out-of-order client for RedisTimeSeries defines it.
+//!
+//! A series starts at 100,000 ms. Each sample is, with the wanted probability, late: its
+//! timestamp is uniform over everything from 0 to the newest; otherwise it is the newest plus
+//! one millisecond. Values are uniform in [0, 32) with single precision, in their shortest text.
+//! Other shapes of lateness are in `shape`.
+//!
+//! The generator knows how many different timestamps it has sent, so that nobody is credited for
+//! samples that were lost.
+
+use latewood_wire::resp::encode_command;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+use super::shape::{LateShape, Lateness};
+use crate::load::Source;
+
+/// Values are below this.
+const VALUE_MAX: f32 = 32.0;
+
+/// One series and its generator.
+#[derive(Debug)]
+pub(crate) struct Series {
+    key: String,
+    rng: SmallRng,
+    late_share: f64,
+    newest_ms: i64,
+    sent: u64,
+    lateness: Lateness,
+    origin: Origin,
+}
+
+/// What a series is made of again.
+#[derive(Clone, Copy, Debug)]
+struct Origin {
+    shape: LateShape,
+    seed: u64,
+    number: u64,
+    in_order: u64,
+}
+
+/// The series of one connection, served round robin.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    series: Vec<Series>,
+    next: usize,
+    left: u64,
+}
+
+impl Series {
+    /// A series of its own random stream: the same `seed` and `number` give the same samples.
+    pub(crate) fn new(key: String, late_share: f64, seed: u64, number: u64) -> Self {
+        Self::shaped(key, LateShape::Uniform, late_share, seed, number)
+    }
+
+    /// The same with late samples of another shape.
+    pub(crate) fn shaped(
+        key: String,
+        shape: LateShape,
+        late_share: f64,
+        seed: u64,
+        number: u64,
+    ) -> Self {
+        // Any odd constant keeps the streams of neighbouring numbers apart.
+        let stream = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut rng = SmallRng::seed_from_u64(seed ^ stream);
+        Series {
+            key,
+            lateness: shape.begin(late_share, &mut rng),
+            rng,
+            late_share,
+            newest_ms: shape.start_ms(),
+            sent: 0,
+            origin: Origin {
+                shape,
+                seed,
+                number,
+                in_order: 0,
+            },
+        }
+    }
+
+    /// The key of the series.
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Samples generated so far.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Different timestamps generated so far.
+    pub(crate) fn distinct(&self) -> u64 {
+        self.lateness.distinct(self.newest_ms, self.sent)
+    }
+
+    /// The next timestamp (ms) and value.
+    #[inline]
+    pub(crate) fn next_sample(&mut self) -> (i64, f32) {
+        self.sent += 1;
+        let (newest_ms, share) = (&mut self.newest_ms, self.late_share);
+        let timestamp_ms = self.lateness.next_ms(newest_ms, share, &mut self.rng);
+        (timestamp_ms, self.rng.random::<f32>() * VALUE_MAX)
+    }
+
+    /// The next sample if none were late; only before the first that may be late.
+    pub(crate) fn next_in_order(&mut self) -> (i64, f32) {
+        self.sent += 1;
+        self.origin.in_order += 1;
+        self.newest_ms += 1;
+        (self.newest_ms, self.rng.random::<f32>() * VALUE_MAX)
+    }
+
+    /// Everything generated so far once more, in the same order.
+    pub(crate) fn replay(&self) -> impl Iterator<Item = (i64, f32)> {
+        let (of, share) = (self.origin, self.late_share);
+        let mut twin = Series::shaped(String::new(), of.shape, share, of.seed, of.number);
+        (0..self.sent).map(move |at| match at < of.in_order {
+            true => twin.next_in_order(),
+            false => twin.next_sample(),
+        })
+    }
+
+    /// Appends the next `TS.ADD`.
+    #[inline]
+    fn encode_next(&mut self, out: &mut Vec<u8>) {
+        let (timestamp_ms, value) = self.next_sample();
+        let (mut timestamp, mut number) = (itoa::Buffer::new(), zmij::Buffer::new());
+        let timestamp = timestamp.format(timestamp_ms).as_bytes();
+        let number = number.format_finite(value).as_bytes();
+        encode_command(out, &[b"TS.ADD", self.key.as_bytes(), timestamp, number]);
+    }
+}
+
+impl Writer {
+    /// A writer that has nothing to send until `allow` says how much.
+    pub(crate) fn new(series: Vec<Series>) -> Self {
+        Writer {
+            series,
+            next: 0,
+            left: 0,
+        }
+    }
+
+    /// Lets every series send `samples` more.
+    pub(crate) fn allow(&mut self, samples: u64) {
+        self.left += samples * self.series.len() as u64;
+    }
+
+    /// The series of this connection.
+    pub(crate) fn series(&self) -> &[Series] {
+        &self.series
+    }
+
+    /// One of them.
+    pub(crate) fn series_mut(&mut self, at: usize) -> &mut Series {
+        &mut self.series[at]
+    }
+}
+
+impl Source for Writer {
+    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
+        let count = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
+        for _ in 0..count {
+            self.series[self.next].encode_next(out);
+            self.next += 1;
+            if self.next == self.series.len() {
+                self.next = 0;
+            }
+        }
+        self.left -= count as u64;
+        count
+    }
+}
+
+/// `count` writers for `keys`, which are dealt out in turn; every series has its own stream.
+pub(crate) fn writers(
+    keys: Vec<String>,
+    count: usize,
+    (shape, late_share): (LateShape, f64),
+    seed: u64,
+) -> Vec<Writer> {
+    let mut dealt: Vec<Vec<Series>> = Vec::new();
+    dealt.resize_with(count.clamp(1, keys.len().max(1)), Vec::new);
+    let hands = dealt.len();
+    for (number, key) in keys.into_iter().enumerate() {
+        let series = Series::shaped(key, shape, late_share, seed, number as u64);
+        dealt[number % hands].push(series);
+    }
+    dealt.into_iter().map(Writer::new).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn counts_distinct_timestamps_exactly() {
+        for (seed, late_share) in [(1, 0.0), (2, 0.5), (3, 0.99), (4, 1.0)] {
+            let mut series = Series::new("k".into(), late_share, seed, 0);
+            let sent: BTreeSet<i64> = (0..300_000).map(|_| series.next_sample().0).collect();
+            assert_eq!(series.distinct(), sent.len() as u64, "seed {seed}");
+            assert_eq!(series.sent(), 300_000);
+        }
+    }
+
+    #[test]
+    fn late_share_is_what_was_asked() {
+        let mut series = Series::new("k".into(), 0.25, 7, 0);
+        let mut newest_ms = LateShape::Uniform.start_ms();
+        let mut late = 0;
+        for _ in 0..100_000 {
+            let (timestamp_ms, value) = series.next_sample();
+            late += u64::from(timestamp_ms <= newest_ms);
+            newest_ms = newest_ms.max(timestamp_ms);
+            assert!((0.0..VALUE_MAX).contains(&value));
+        }
+        assert!((24_000..26_000).contains(&late), "{late} late of 100,000");
+    }
+
+    #[test]
+    fn a_seed_replays_and_series_differ() {
+        let samples = |seed, number| {
+            let mut series = Series::new("k".into(), 0.5, seed, number);
+            (0..100).map(|_| series.next_sample()).collect::<Vec<_>>()
+        };
+        assert_eq!(samples(1, 0), samples(1, 0));
+        assert_ne!(samples(1, 0), samples(1, 1));
+        assert_ne!(samples(1, 0), samples(2, 0));
+    }
+
+    #[test]
+    fn a_series_can_be_replayed_with_its_history() {
+        for shape in LateShape::ALL {
+            let mut series = Series::shaped("k".into(), shape, 0.5, 9, 4);
+            let mut sent: Vec<_> = (0..500).map(|_| series.next_in_order()).collect();
+            sent.extend((0..5_000).map(|_| series.next_sample()));
+            assert!(series.replay().eq(sent), "{}", shape.name());
+        }
+    }
+
+    #[test]
+    fn a_writer_serves_its_series_in_turn_and_stops() {
+        let keys = (0..3).map(|n| format!("k{n}")).collect();
+        let mut writers = writers(keys, 2, (LateShape::Uniform, 0.0), 1);
+        assert_eq!(writers.len(), 2);
+        let writer = &mut writers[0];
+        writer.allow(2);
+        let mut out = Vec::new();
+        assert_eq!(writer.fill(&mut out, 3), 3);
+        assert_eq!(writer.fill(&mut out, 3), 1);
+        assert_eq!(writer.fill(&mut out, 3), 0);
+        let text = String::from_utf8(out).unwrap();
+        let first = "*4\r\n$6\r\nTS.ADD\r\n$2\r\nk0\r\n$6\r\n100001\r\n";
+        assert!(text.starts_with(first), "{text}");
+        let keys: Vec<_> = text.lines().filter(|line| line.starts_with('k')).collect();
+        assert_eq!(keys, ["k0", "k2", "k0", "k2"]);
+        assert!(writer.series().iter().all(|series| series.sent() == 2));
+    }
+}
