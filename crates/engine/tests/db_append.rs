@@ -18,7 +18,7 @@ mod oracle;
 use chance::Chance;
 use db_support::{append, last_wins, open, options, read, sample, timestamps};
 use latewood_engine::io::sim::SimDisk;
-use latewood_engine::{Append, Create, Db, ErrorKind, Excess, Refusal};
+use latewood_engine::{Append, Create, Db, ErrorKind, Excess, Refusal, Stats};
 use latewood_model::{DuplicatePolicy, Ignore, Labels, Sample, SeriesOptions};
 use ops::{Op, Write};
 use oracle::Oracle;
@@ -348,13 +348,20 @@ fn late_counts_every_accepted_sample_older_than_the_newest() {
         outcome.unwrap();
     }
     let stats = db.stats();
-    assert_eq!(
+    let counted = |stats: &Stats| {
         (
             stats.samples_in_order,
             stats.samples_late,
-            stats.samples_duplicate
-        ),
+            stats.samples_duplicate,
+        )
+    };
+    assert_eq!(
+        counted(&stats),
         (2, 2, 1),
         "10 again replaces a sample and is older than 20 all the same"
     );
+    // Newer than all that is left, though a deletion makes it wait among late ones.
+    db.delete_range(b"k", 20, 20).unwrap();
+    append(&db, &[sample(b"k", 18, 1.0)]).unwrap();
+    assert_eq!(counted(&db.stats()), (3, 2, 1));
 }

@@ -26,6 +26,7 @@ use crate::write::Writer;
 use crate::write::find::SeriesLookup;
 use crate::write::scratch::Scratch;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
+use std::cmp::Ordering::{Equal, Greater, Less};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -211,6 +212,7 @@ impl Writer {
             counters.refused += 1;
             return Err(Refusal::OlderThanFloor);
         }
+        let newest = series.newest();
         let fate = match series.append(sample, policy, &mut state.sealer) {
             Ok(fate) => fate,
             Err(_) => return Err(Refusal::Damaged),
@@ -219,9 +221,13 @@ impl Writer {
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
-            Fate::Late | Fate::Staged => counters.late += 1,
-            Fate::Duplicate if series.newest() > Some(append.timestamp) => counters.late += 1,
-            Fate::Duplicate => counters.duplicate += 1,
+            Fate::Late | Fate::Staged | Fate::Duplicate => {
+                match Some(append.timestamp).cmp(&newest) {
+                    Less => counters.late += 1,
+                    Equal => counters.duplicate += 1,
+                    Greater => counters.in_order += 1,
+                }
+            }
             Fate::Ignored(newest) => {
                 counters.ignored += 1;
                 return Ok(newest);
