@@ -195,10 +195,10 @@ RULED = [
 ]
 
 KNOWN = [
-    Difference("filtered twa", "`twa` behind a filter", filtered_twa),
+    Difference("filtered twa", "`twa` with a filter", filtered_twa),
     Difference("structures", "describe Latewood's own structures", info_of_structures),
     Difference("count named twice", "never the option COUNT", count_named_twice),
-    Difference("block text", "refuses a duplicate with is the long one", block_text),
+    Difference("block text", "refuses a duplicate with the long text", block_text),
 ]
 
 

@@ -47,7 +47,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "cat",
             arity: -2,
             syntax: "[category]",
-            summary: "Lists the categories, or the commands of one.",
+            summary: "Returns the categories, or the commands of one.",
             action: Action::Apply(reports::cat),
             ..HARMLESS
         },
@@ -55,7 +55,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "deluser",
             arity: -3,
             syntax: "username [username ...]",
-            summary: "Removes users and ends their connections.",
+            summary: "Deletes users and closes their connections.",
             action: Action::Apply(delete_user),
             ..SUB
         },
@@ -79,13 +79,13 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             name: "getuser",
             arity: 3,
             syntax: "username",
-            summary: "Describes a user.",
+            summary: "Returns the rules of a user.",
             action: Action::Apply(reports::get_user),
             ..SUB
         },
         Spec {
             name: "list",
-            summary: "Describes all users, each as a line of the ACL file.",
+            summary: "Returns all users, each as a line of the ACL file.",
             action: Action::Apply(reports::list),
             ..SUB
         },
@@ -119,7 +119,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "users",
-            summary: "Lists the names of all users.",
+            summary: "Returns the names of all users.",
             action: Action::Apply(reports::users),
             ..SUB
         },
@@ -131,7 +131,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "help",
-            summary: "Lists these subcommands.",
+            summary: "Lists the subcommands.",
             flags: &["loading", "stale"],
             ..SUB
         },

@@ -31,7 +31,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "connection",
         syntax: "[2|3 [AUTH username password] [SETNAME name]]",
-        summary: "Chooses RESP2 or RESP3 and describes the server.",
+        summary: "Selects RESP2 or RESP3 and returns information about the server.",
         action: Action::Apply(hello),
     },
 ];

@@ -60,7 +60,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "info",
-            summary: "Describes the connection.",
+            summary: "Returns information about the connection.",
             action: Action::Apply(info),
             ..SUB
         },
@@ -69,7 +69,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             arity: -2,
             flags: &["admin", "noscript", "loading", "stale"],
             syntax: "[TYPE normal|master|replica|pubsub] [ID id ...]",
-            summary: "Describes all connections, one a line.",
+            summary: "Returns information about all connections, one per line.",
             action: Action::Apply(select::list),
             ..SUB
         },
@@ -179,7 +179,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "help",
-            summary: "Lists these subcommands.",
+            summary: "Lists the subcommands.",
             ..SUB
         },
     ]),

@@ -53,13 +53,13 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "nodes",
-            summary: "Describes the node in one line.",
+            summary: "Returns one line about the node.",
             action: Action::Apply(nodes),
             ..SUB
         },
         Spec {
             name: "shards",
-            summary: "Describes the node as the one shard.",
+            summary: "Returns the node as the only shard.",
             action: Action::Apply(shards),
             ..SUB
         },
@@ -71,7 +71,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "help",
-            summary: "Lists these subcommands.",
+            summary: "Lists the subcommands.",
             ..SUB
         },
     ]),

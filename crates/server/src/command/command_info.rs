@@ -31,7 +31,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "[subcommand [argument ...]]",
-    summary: "Describes the commands.",
+    summary: "Returns information about commands.",
     action: Action::Either(
         all,
         &[
@@ -45,7 +45,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
                 name: "list",
                 arity: -2,
                 syntax: "[FILTERBY MODULE|ACLCAT|PATTERN text]",
-                summary: "Lists the names of the commands.",
+                summary: "Returns the names of the commands.",
                 action: Action::Apply(list),
                 ..SUB
             },
@@ -53,7 +53,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
                 name: "info",
                 arity: -2,
                 syntax: "[name ...]",
-                summary: "Describes commands: arity, flags and keys.",
+                summary: "Returns arity, flags and keys of commands.",
                 action: Action::Apply(info),
                 ..SUB
             },
@@ -83,7 +83,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
             },
             Spec {
                 name: "help",
-                summary: "Lists these subcommands.",
+                summary: "Lists the subcommands.",
                 ..SUB
             },
         ],

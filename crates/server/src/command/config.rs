@@ -57,7 +57,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "resetstat",
-            summary: "Sets the counters of INFO stats to zero.",
+            summary: "Resets the counters of INFO.",
             action: Action::Apply(reset_statistics),
             ..SUB
         },
@@ -69,7 +69,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         },
         Spec {
             name: "help",
-            summary: "Lists these subcommands.",
+            summary: "Lists the subcommands.",
             ..SUB
         },
     ]),

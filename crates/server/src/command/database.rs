@@ -15,7 +15,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "connection",
         syntax: "index",
-        summary: "Selects a database; there is one, 0.",
+        summary: "Selects a database; only 0 exists.",
         action: Action::Apply(select),
     },
     Spec {
@@ -35,7 +35,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "server",
         syntax: "index1 index2",
-        summary: "Swaps database 0 with itself; there is no other.",
+        summary: "Swaps database 0 with itself; no other exists.",
         action: Action::Apply(swap),
     },
 ];

@@ -94,12 +94,11 @@ mod tests {
     fn render() -> String {
         let mut page = String::from(
             "# Commands\n\n\
-             What Latewood answers today. `[x]` may be left out, `a|b` is one of the two, `...`\n\
-             may go on. Words are taken in any case. What is not here is answered with\n\
-             `ERR unknown command`; [compatibility.md](compatibility.md) says what differs from\n\
-             Redis and RedisTimeSeries.\n\
-             A misspelt option of most TS.* commands is passed over, as in RedisTimeSeries.\n\n\
-             This page is made from the server's own table of commands.\n",
+             This page lists every command. `[x]` is optional, `a|b` is one of the two, `...` can be repeated.\n\
+             Words are accepted in any case. An unsupported command returns `ERR unknown command`.\n\
+             [compatibility.md](compatibility.md) lists the differences from Redis and RedisTimeSeries. Unknown\n\
+             options of most TS.* commands are ignored, as in RedisTimeSeries.\n\n\
+             The page is generated from the server's table of commands.\n",
         );
         let mut groups: Vec<&str> = Vec::new();
         for spec in COMMANDS.all() {
@@ -126,7 +125,7 @@ mod tests {
             "transactions" => "Transactions",
             "pubsub" => "Channels",
             "server" => "Server",
-            "latewood" => "Latewood's own",
+            "latewood" => "Latewood",
             other => other,
         }
     }

@@ -28,7 +28,7 @@ pub(crate) const INCRBY: Spec = Spec {
     syntax: "key number [TIMESTAMP timestamp|*] [RETENTION ms] \
              [ENCODING COMPRESSED|UNCOMPRESSED] [CHUNK_SIZE bytes] [DUPLICATE_POLICY policy] \
              [IGNORE max-time-diff max-value-diff] [LABELS name value ...]",
-    summary: "Adds a number to the newest value, as a sample of now or of a given time.",
+    summary: "Adds a sample with the newest value plus a number, at the current or a given time.",
     action: Action::Apply(increase),
 };
 

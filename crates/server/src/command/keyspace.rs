@@ -17,7 +17,7 @@ const FLUSHALL: Spec = Spec {
     keys: Keys::NONE,
     group: "keyspace",
     syntax: "[ASYNC|SYNC]",
-    summary: "Removes all series.",
+    summary: "Deletes all series.",
     action: Action::Apply(flush),
 };
 
@@ -65,7 +65,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "keyspace",
         syntax: "",
-        summary: "Returns some keys.",
+        summary: "Returns a random key.",
         action: Action::Apply(random),
     },
     Spec {

@@ -22,7 +22,7 @@ const SUB: Spec = Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Lists these subcommands.",
+    summary: "Lists the subcommands.",
     action: Action::Apply(help),
 };
 
@@ -68,7 +68,7 @@ const SUBCOMMANDS: &[Spec] = &[
         name: "graph",
         arity: 3,
         syntax: "event",
-        summary: "Draws the delays of an event.",
+        summary: "Returns a graph of the delays of an event.",
         action: Action::Apply(graph),
         ..ADMIN
     },

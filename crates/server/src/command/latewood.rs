@@ -54,7 +54,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         super::exact::RANGE,
         Spec {
             name: "help",
-            summary: "Lists these subcommands.",
+            summary: "Lists the subcommands.",
             action: Action::Apply(help),
             ..SETTLE
         },

@@ -23,7 +23,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys(&[Run::from(1, 3, Access::ReadUpdate)]),
     group: "timeseries",
     syntax: "key timestamp|* value [key timestamp|* value ...]",
-    summary: "Adds samples of any age to series that exist.",
+    summary: "Adds samples of any age to existing series.",
     action: Action::Apply(apply),
 };
 

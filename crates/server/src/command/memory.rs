@@ -23,7 +23,7 @@ const SUB: Spec = Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Lists these subcommands.",
+    summary: "Lists the subcommands.",
     action: Action::Apply(help),
 };
 

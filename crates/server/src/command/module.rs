@@ -33,11 +33,11 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "subcommand [argument ...]",
-    summary: "Lists the module that is built in.",
+    summary: "Lists the built-in module.",
     action: Action::Container(&[
         Spec {
             name: "list",
-            summary: "Lists the modules: timeseries.",
+            summary: "Returns the modules: timeseries.",
             action: Action::Apply(list),
             ..SUB
         },
@@ -58,7 +58,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
         Spec {
             name: "help",
             flags: &["loading", "stale"],
-            summary: "Lists these subcommands.",
+            summary: "Lists the subcommands.",
             ..SUB
         },
     ]),

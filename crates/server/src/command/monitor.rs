@@ -19,7 +19,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Shows every command that the server runs.",
+    summary: "Streams every command that the server runs.",
     action: Action::Apply(apply),
 };
 

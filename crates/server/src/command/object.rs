@@ -16,7 +16,7 @@ const HELP: Spec = Spec {
     keys: Keys::NONE,
     group: "keyspace",
     syntax: "",
-    summary: "Lists these subcommands.",
+    summary: "Lists the subcommands.",
     action: Action::Apply(help),
 };
 

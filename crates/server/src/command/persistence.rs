@@ -36,7 +36,7 @@ pub(crate) const SPECS: &[Spec] = &[
         flags: &["admin", "noscript"],
         arity: -1,
         syntax: "[SCHEDULE]",
-        summary: "The same as SAVE in the background.",
+        summary: "The same as SAVE, in the background.",
         action: Action::Apply(background_save),
         ..SAVE
     },
@@ -61,7 +61,7 @@ pub(crate) const SPECS: &[Spec] = &[
         arity: 4,
         flags: &["blocking"],
         syntax: "numlocal numreplicas timeout",
-        summary: "Waits until this connection's writes are on disk.",
+        summary: "Waits until the writes of this connection are on disk.",
         action: Action::Apply(wait_for_log),
         ..SAVE
     },

@@ -101,7 +101,7 @@ pub(crate) const SPECS: &[Spec] = &[
             Spec {
                 name: "channels",
                 syntax: "[pattern]",
-                summary: "Lists the channels with subscribers.",
+                summary: "Returns the channels with subscribers.",
                 action: Action::Apply(|call| channels(call, Kind::Channel)),
                 ..SUB
             },
@@ -122,7 +122,7 @@ pub(crate) const SPECS: &[Spec] = &[
             Spec {
                 name: "shardchannels",
                 syntax: "[pattern]",
-                summary: "Lists the shard channels with subscribers.",
+                summary: "Returns the shard channels with subscribers.",
                 action: Action::Apply(|call| channels(call, Kind::Shard)),
                 ..SUB
             },
@@ -137,7 +137,7 @@ pub(crate) const SPECS: &[Spec] = &[
                 name: "help",
                 arity: 2,
                 flags: &["loading", "stale"],
-                summary: "Lists these subcommands.",
+                summary: "Lists the subcommands.",
                 ..SUB
             },
         ]),

@@ -16,7 +16,7 @@ const RENAME: Spec = Spec {
     keys: Keys(&[Run::at(1, Access::Take), Run::at(2, Access::Overwrite)]),
     group: "keyspace",
     syntax: "key newkey",
-    summary: "Gives a series another key, in place of what stood there.",
+    summary: "Renames a series; replaces a series that has the new key.",
     action: Action::Apply(rename),
 };
 
@@ -26,7 +26,7 @@ pub(crate) const SPECS: &[Spec] = &[
         name: "renamenx",
         flags: &["write", "fast"],
         keys: Keys(&[Run::at(1, Access::Take), Run::at(2, Access::Insert)]),
-        summary: "Gives a series another key if nothing stands there.",
+        summary: "Renames a series if the new key does not exist.",
         action: Action::Apply(rename_to_free),
         ..RENAME
     },

@@ -25,7 +25,7 @@ pub(crate) const CREATERULE: Spec = Spec {
     keys: BOTH,
     group: "timeseries",
     syntax: "source-key destination-key AGGREGATION aggregator bucket-ms [align-ms]",
-    summary: "Keeps buckets of one series as samples of another from now on.",
+    summary: "Creates a compaction rule: buckets of one series become samples of another.",
     action: Action::Apply(create),
 };
 
@@ -36,7 +36,7 @@ pub(crate) const DELETERULE: Spec = Spec {
     keys: BOTH,
     group: "timeseries",
     syntax: "source-key destination-key",
-    summary: "Ends a compaction rule; what the destination holds stays.",
+    summary: "Deletes a compaction rule; the samples of the destination are kept.",
     action: Action::Apply(delete),
 };
 

@@ -26,7 +26,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "keyspace",
         syntax: "pattern",
-        summary: "Lists the keys that match a glob pattern.",
+        summary: "Returns the keys that match a glob pattern.",
         action: Action::Apply(keys),
     },
     Spec {
@@ -36,7 +36,7 @@ pub(crate) const SPECS: &[Spec] = &[
         keys: Keys::NONE,
         group: "keyspace",
         syntax: "cursor [MATCH pattern] [COUNT n] [TYPE type]",
-        summary: "Lists some of the keys and a cursor for the next of them.",
+        summary: "Returns some of the keys and a cursor for the next call.",
         action: Action::Apply(scan),
     },
 ];

@@ -19,7 +19,7 @@ pub(crate) const SPEC: Spec = Spec {
     keys: Keys::ONE,
     group: "timeseries",
     syntax: "key [DEBUG]",
-    summary: "Describes a series: its options, its extent, its memory and its chunks.",
+    summary: "Returns options, time range, memory and chunks of a series.",
     action: Action::Apply(apply),
 };
 

@@ -16,7 +16,7 @@ const SUB: Spec = Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Lists these subcommands.",
+    summary: "Lists the subcommands.",
     action: Action::Apply(help),
 };
 
@@ -30,25 +30,25 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     arity: -2,
     flags: &[],
     syntax: "subcommand [argument ...]",
-    summary: "The commands that took long.",
+    summary: "Reads and clears the list of slow commands.",
     action: Action::Container(&[
         Spec {
             name: "get",
             arity: -2,
             syntax: "[count]",
-            summary: "Gives the newest slow commands, 10 if not said, all with -1.",
+            summary: "Returns the newest slow commands: 10 by default, all with -1.",
             action: Action::Apply(get),
             ..ADMIN
         },
         Spec {
             name: "len",
-            summary: "Counts the entries.",
+            summary: "Returns the number of entries.",
             action: Action::Apply(len),
             ..ADMIN
         },
         Spec {
             name: "reset",
-            summary: "Forgets the entries.",
+            summary: "Deletes the entries.",
             action: Action::Apply(reset),
             ..ADMIN
         },

@@ -12,7 +12,7 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     keys: Keys::NONE,
     group: "server",
     syntax: "",
-    summary: "Gives the server's clock: seconds and microseconds.",
+    summary: "Returns the time of the server: seconds and microseconds.",
     action: Action::Apply(apply),
 }];
 

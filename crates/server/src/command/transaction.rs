@@ -25,27 +25,27 @@ const UNWATCH: Spec = Spec {
     keys: Keys::NONE,
     group: "transactions",
     syntax: "",
-    summary: "Forgets what was watched.",
+    summary: "Clears the watched keys.",
     action: Action::Apply(unwatch),
 };
 
 pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "multi",
-        summary: "Begins a transaction: the next commands are queued.",
+        summary: "Starts a transaction: the following commands are queued.",
         action: Action::Apply(multi),
         ..UNWATCH
     },
     Spec {
         name: "exec",
         flags: &["noscript", "loading", "stale", "skip_slowlog"],
-        summary: "Runs what was queued, with nothing of other clients in between.",
+        summary: "Runs the queued commands without commands of other clients in between.",
         action: Action::Apply(exec),
         ..UNWATCH
     },
     Spec {
         name: "discard",
-        summary: "Forgets what was queued.",
+        summary: "Discards the queued commands.",
         action: Action::Apply(discard),
         ..UNWATCH
     },
@@ -54,7 +54,7 @@ pub(crate) const SPECS: &[Spec] = &[
         arity: -2,
         keys: Keys::ALL,
         syntax: "key [key ...]",
-        summary: "Makes the next EXEC run only if none of the keys changes before.",
+        summary: "Makes the next EXEC run only if none of the keys has changed.",
         action: Action::Apply(watch),
         ..UNWATCH
     },

@@ -19,7 +19,7 @@ fn command_describes_the_commands() {
         ("COMMAND DOCS nosuch", "*0\r\n"),
         (
             "COMMAND DOCS time",
-            "*2\r\n$4\r\ntime\r\n*8\r\n$7\r\nsummary\r\n$51\r\nGives the server's clock: seconds \
+            "*2\r\n$4\r\ntime\r\n*8\r\n$7\r\nsummary\r\n$57\r\nReturns the time of the server: seconds \
              and microseconds.\r\n$5\r\nsince\r\n$5\r\n2.6.0\r\n$10\r\ncomplexity\r\n$4\r\nO(1)\r\n$5\r\ngroup\r\n$6\r\nserver\r\n",
         ),
         ("COMMAND GETKEYS ts.add k 1 2", "*1\r\n$1\r\nk\r\n"),
