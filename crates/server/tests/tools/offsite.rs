@@ -43,7 +43,7 @@ fn a_served_database_is_uploaded_and_comes_back() {
     Server::over(place, &[]).client().expect(&[(asked, given)]);
     // Only where nothing is.
     let text = refused(&words);
-    assert!(text.contains("is not empty: it holds"), "{text}");
+    assert!(text.contains("is not empty: it contains"), "{text}");
     assert!(!server.dir().join("upload").exists());
 }
 
