@@ -64,14 +64,13 @@ missing() { # missing TOOL...: those that do not work
 }
 
 how() { # how TOOL: where it comes from
-  local packages elsewhere
+  local packages
   packages=$(column "$1" 2)
-  elsewhere=$(column "$1" 3)
-  if [ -n "$packages" ] && command -v apt-get >/dev/null; then
-    echo "apt-get install $packages, or: $elsewhere"
-  else
-    echo "$elsewhere"
+  # shellcheck disable=SC2086 # several packages in one word
+  if [ -n "$packages" ] && apt-cache show --no-all-versions $packages >/dev/null 2>&1; then
+    echo -n "apt-get install $packages; or "
   fi
+  column "$1" 3
 }
 
 need() {
