@@ -63,11 +63,14 @@ missing() { # missing TOOL...: those that do not work
   for tool; do works "$tool" || echo "$tool"; done
 }
 
+available() { # available PACKAGE: whether this distribution has it
+  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+}
+
 how() { # how TOOL: where it comes from
   local packages
   packages=$(column "$1" 2)
-  # shellcheck disable=SC2086 # several packages in one word
-  if [ -n "$packages" ] && apt-cache show --no-all-versions $packages >/dev/null 2>&1; then
+  if [ -n "$packages" ] && available "${packages%% *}"; then
     echo -n "apt-get install $packages; or "
   fi
   column "$1" 3
@@ -111,7 +114,7 @@ install_packages() { # install_packages PACKAGE...
   echo "Installing with apt-get, as root: $*"
   as_root apt-get update -qq || return
   for package; do
-    if apt-cache show --no-all-versions "$package" >/dev/null 2>&1; then
+    if available "$package"; then
       known+=("$package")
     else
       echo "This distribution has no package $package."
