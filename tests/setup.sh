@@ -35,7 +35,7 @@ column() { awk -F ' *[|] *' -v name="$1" -v at="$2" '$1 == name { print $at }' <
 names() { awk -F ' *[|] *' 'NF { print $1 }' <<<"$table"; }
 
 # Whether version $2 is $1 or later.
-at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+at_least() { printf '%s\n' "$1" "$2" | sort -V -C; }
 
 rust_version() { sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml; }
 
@@ -64,7 +64,7 @@ missing() { # missing TOOL...: those that do not work
 }
 
 available() { # available PACKAGE: whether this distribution has it
-  apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'
+  [[ "$(apt-cache policy "$1" 2>/dev/null)" == *"Candidate: "[!\(]* ]]
 }
 
 how() { # how TOOL: where it comes from
