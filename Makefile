@@ -66,8 +66,13 @@ test:
 	$(MAKE) every LEFT_OUT="$$(xargs <target/left-out)"
 	@tests/setup.sh report
 
+# Tests of crates/server/tests/migrate that start a RedisTimeSeries.
+PEER_TESTS := live:: rules_go_on_where_the_source_left_them a_rule_to_a_series_left_out_is_named \
+	a_file_carries_rules_and_expiry a_redis_is_told_what_it_cannot_hold \
+	passwords_open_both_ends_and_wrong_ones_do_not
+
 every: check
-	$(CARGO) test --locked --workspace
+	$(CARGO) test --locked --workspace $(if $(filter redistimeseries,$(LEFT_OUT)),-- $(PEER_TESTS:%=--skip %))
 	$(call with,python3,$(MAKE) clients)
 	$(call with,python3,$(call with,redistimeseries,$(MAKE) differential))
 	$(call with,c++,$(MAKE) fuzz)

@@ -35,7 +35,7 @@ column() { awk -F ' *[|] *' -v name="$1" -v at="$2" '$1 == name { print $at }' <
 names() { awk -F ' *[|] *' 'NF { print $1 }' <<<"$table"; }
 
 # Whether version $2 is $1 or later.
-at_least() { [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" = "$1" ]; }
+at_least() { printf '%s\n' "$1" "$2" | sort -V -C; }
 
 rust_version() { sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml; }
 
@@ -63,15 +63,17 @@ missing() { # missing TOOL...: those that do not work
   for tool; do works "$tool" || echo "$tool"; done
 }
 
+available() { # available PACKAGE: whether this distribution has it
+  [[ "$(apt-cache policy "$1" 2>/dev/null)" == *"Candidate: "[!\(]* ]]
+}
+
 how() { # how TOOL: where it comes from
-  local packages elsewhere
+  local packages
   packages=$(column "$1" 2)
-  elsewhere=$(column "$1" 3)
-  if [ -n "$packages" ] && command -v apt-get >/dev/null; then
-    echo "apt-get install $packages, or: $elsewhere"
-  else
-    echo "$elsewhere"
+  if [ -n "$packages" ] && available "${packages%% *}"; then
+    echo -n "apt-get install $packages; or "
   fi
+  column "$1" 3
 }
 
 need() {
@@ -112,7 +114,7 @@ install_packages() { # install_packages PACKAGE...
   echo "Installing with apt-get, as root: $*"
   as_root apt-get update -qq || return
   for package; do
-    if apt-cache show --no-all-versions "$package" >/dev/null 2>&1; then
+    if available "$package"; then
       known+=("$package")
     else
       echo "This distribution has no package $package."
