@@ -1,14 +1,12 @@
 //! The write path: a batch of samples in, an outcome for each out.
 //!
-//! A batch is hashed and looked up whole, before any series is touched, then
-//! grouped by shard. Each shard is locked once: its samples are applied in the
-//! order of the batch, series that are missing are created, and what was
-//! accepted is one group in the log before the lock is given back. So the log
-//! holds each series' samples in the order they were applied, and nothing is
-//! acknowledged that is not in the log.
+//! All keys of a batch are hashed and looked up before any series is touched;
+//! then the samples are grouped by shard ([`super::batch`]). Missing series are
+//! created. The log holds the samples of a series in the order they were applied,
+//! and no sample is acknowledged before it is in the log.
 //!
-//! Outcomes are the same as if each sample had been appended alone. Once
-//! warmed up, nothing is allocated on the way of a known series.
+//! Outcomes are the same as if each sample had been appended alone. Appending to
+//! known series allocates nothing once the scratch memory has grown.
 //!
 //! Tested by the database's tests and the model test.
 
@@ -41,15 +39,15 @@ pub struct Append<'a> {
     pub value: f64,
     /// The policy for this sample alone.
     pub on_duplicate: Option<DuplicatePolicy>,
-    /// What to do when there is no such series.
+    /// What to do if the series does not exist.
     pub create: Create<'a>,
 }
 
-/// What a write that is taken alone is for.
+/// The series and the sample of a write that is taken alone.
 pub(super) struct Target<'a> {
     pub(super) key: &'a [u8],
     pub(super) hash: u64,
-    /// Of the sample; `None` takes the time at which it is written.
+    /// The timestamp of the sample; `None` is the time of the write.
     pub(super) timestamp: Option<Timestamp>,
     pub(super) create: Create<'a>,
 }
@@ -91,7 +89,7 @@ impl Writer {
                     SeriesLookup::Here(id) => {
                         Some(self.append_to(step.state, append, id, policy, laps))
                     }
-                    // A sample before it may bring the series along.
+                    // A sample before it may create the series.
                     SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.defaults.compacts() => {
                         None
                     }
@@ -105,9 +103,9 @@ impl Writer {
         Ok(position)
     }
 
-    /// Appends a sample for which the lock of one shard was not enough, or the
-    /// wrong one: its series went or came while the batch was under way, is a
-    /// destination, or brings compaction rules along.
+    /// Appends a sample that needs other locks than that of the shard in which its
+    /// series was looked up: the series was created, removed or renamed meanwhile,
+    /// is the destination of a rule, or is created with compaction rules.
     #[cold]
     fn append_moved(
         &self,
@@ -123,7 +121,7 @@ impl Writer {
         };
         self.write_alone(&target, |state, shard, failed| {
             let outcome = match self.find_in(state, shard, append, None, hash, &mut Untimed) {
-                // What its rule has yet to write there would follow.
+                // The rule will write this row once it can.
                 SeriesLookup::Here(_) | SeriesLookup::Destination(_)
                     if failed.check(append.timestamp, append.timestamp).is_err() =>
                 {
@@ -139,10 +137,10 @@ impl Writer {
         })
     }
 
-    /// Writes to one series under the lock of the shard it is or will be in,
-    /// once what expired under its key is gone, the series that a compaction
-    /// policy asks for are made, and what rules write to it is there. `write` is
-    /// tried again where it finds the series elsewhere.
+    /// Writes to one series under the lock of its shard. Before that it removes an
+    /// expired series under the key, creates the series that a compaction policy
+    /// asks for, and recomputes what a rule writes to the series. `write` is called
+    /// again if it returns no outcome because the series is in another shard.
     ///
     /// # Errors
     /// Those of the log.
@@ -175,9 +173,8 @@ impl Writer {
         }
     }
 
-    /// Forgets those of the series a batch found in a shard whose time has come:
-    /// their samples take the way of those whose series moved, on which they
-    /// are removed under no lock of a batch.
+    /// Forgets the expired among the series that a batch found in a shard. Their
+    /// samples are taken alone, which removes the expired series first.
     #[inline]
     fn pass_over_expired(&self, state: &ShardState, scratch: &mut Scratch, places: &Range<usize>) {
         if let Some(now_ms) = self.core.overdue_ms(state) {

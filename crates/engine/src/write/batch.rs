@@ -2,9 +2,9 @@
 //! whether its series are found by key or by reference.
 //!
 //! Each shard is locked once, in ascending order. Its samples are taken in the
-//! order of the batch, and what was accepted is one group of the log before the
-//! lock is given back. A sample that needs other locks is set aside and taken
-//! alone at the end, in the order of the batch.
+//! order of the batch, and accepted samples are in one group of the log before the
+//! lock is released. A sample that needs other locks is set aside and taken alone
+//! at the end, in the order of the batch.
 //!
 //! Tested by the database's tests and the model test.
 
@@ -31,10 +31,10 @@ pub(super) struct Step<'a> {
 }
 
 impl Writer {
-    /// Takes the batch that `scratch` has placed through the shards. Under the
-    /// lock of each, `begin` sees the places of its samples and `take` takes one
-    /// after the other; where `take` gives no outcome, `alone` takes the sample
-    /// at the end, under no lock.
+    /// Takes a batch, placed by `scratch`, through the shards. Under the lock of
+    /// each shard, `begin` is called with the places of its samples, then `take`
+    /// with one after the other. If `take` returns no outcome, `alone` is called
+    /// for that sample at the end, without a lock.
     ///
     /// # Errors
     /// Those of the log, and of `alone`.
@@ -81,7 +81,7 @@ impl Writer {
             position = position.max(self.core.log_group_timed(&mut state, laps)?);
             laps.leave(&mut state.sealer.inner);
         }
-        // One may create what the next is for.
+        // One may create the series of the next.
         scratch.moved.sort_unstable();
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;

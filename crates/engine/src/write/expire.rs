@@ -16,7 +16,7 @@ impl Writer {
         let core = &self.core;
         core.check_writable()?;
         if at_ms <= core.env.clock.now_ms() {
-            // What closed before a source goes is in its destinations.
+            // Closed buckets reach the destinations before the source is removed.
             let _ = self.rules.recompute_key(key);
         }
         let (mut state, id) = core.lock_series(key)?;

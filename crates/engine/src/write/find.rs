@@ -1,11 +1,11 @@
 //! The series of a sample, looked for under the lock of one shard.
 //!
-//! What a batch found before the lock may be gone by now, or may have come; and
-//! some series must not be written to under this lock alone. Each case has its
-//! answer in [`SeriesLookup`].
+//! A series that a batch found before it had the lock may have been removed or
+//! created meanwhile, and some series must not be written to under this lock
+//! alone. [`SeriesLookup`] lists the cases.
 //!
-//! Invariants: what is [`SeriesLookup::Here`] is in this shard, and no rule writes to
-//! it; a sample too old to be kept creates nothing. Tested by
+//! Invariants: a series that is [`SeriesLookup::Here`] is in this shard, and no rule
+//! writes to it; a sample too old to be kept creates no series. Tested by
 //! `tests/db_append.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::refusal::Refusal;
@@ -19,7 +19,7 @@ use latewood_model::SeriesId;
 /// Where the series of a sample is, seen from one shard.
 pub(crate) enum SeriesLookup {
     Here(SeriesId),
-    /// In this shard, and rules write to it: they must not have work left.
+    /// In this shard, and a rule writes to it: it must be recomputed first.
     Destination(SeriesId),
     /// In another shard, or to be created there.
     Elsewhere,
@@ -27,9 +27,9 @@ pub(crate) enum SeriesLookup {
 }
 
 impl Writer {
-    /// The series for a sample in the shard whose lock is held. `found` is
-    /// what the look before the lock saw, if nothing was renamed since; it may
-    /// be gone.
+    /// The series of a sample in the shard whose lock is held. `found` is what the
+    /// lookup before the lock found, unless a key was renamed since; it may have
+    /// been removed.
     #[inline]
     pub(crate) fn find_in(
         &self,
@@ -68,7 +68,7 @@ impl Writer {
         laps.end_for(Stage::SeriesLookup, 0);
         match found {
             Some(id) if self.core.shards.shard_of(id) != shard => return SeriesLookup::Elsewhere,
-            // Whoever comes back for it removes it first.
+            // The sample is taken alone, which removes the series first.
             Some(id) if self.core.is_expired(state, self.core.shards.place_of(id)) => {
                 return SeriesLookup::Elsewhere;
             }
@@ -76,7 +76,7 @@ impl Writer {
             Some(id) => return SeriesLookup::Here(id),
             None => {}
         }
-        // What will be refused makes no series.
+        // A refused sample creates no series.
         if append.timestamp < self.core.store.blocks.floor()
             && !matches!(append.create, Create::Never)
         {
@@ -85,9 +85,9 @@ impl Writer {
         }
         let created = match append.create {
             Create::Never => return SeriesLookup::Refused(Refusal::NoSuchKey),
-            // Only this shard's lock keeps others from creating it too.
+            // Only the lock of the shard that the hash names excludes others that create it.
             _ if self.core.shards.shard_of_hash(hash) != shard => return SeriesLookup::Elsewhere,
-            // What comes along with it lives in other shards, too.
+            // Its destinations are in other shards.
             _ if self.core.defaults.compacts() => return SeriesLookup::Elsewhere,
             Create::With(options) => self.core.create_in(state, append.key, hash, options, laps),
             _ => match append.create.options(&self.core.defaults.get().series) {

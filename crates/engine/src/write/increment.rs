@@ -1,9 +1,9 @@
 //! Adding to the newest value of a series: TS.INCRBY and TS.DECRBY.
 //!
 //! The read of the newest sample and the write of its successor are one step
-//! under the shard's lock, so that no increment is lost between threads. What
-//! is written, and logged, is an ordinary sample under policy LAST: replay
-//! need not know of increments, and the IGNORE rule acts as on any LAST.
+//! under the lock of the shard, so no increment is lost between threads. The sum
+//! is written and logged as an ordinary sample under policy LAST: the replay does
+//! not know increments, and IGNORE applies as to any LAST.
 //!
 //! Tested by `tests/db_increment.rs` and the model test.
 
@@ -71,12 +71,12 @@ impl Writer {
             Some(series) => failed.newest_of(series).map_err(|_| Refusal::Damaged)?,
             None => return Err(Refusal::NoSuchKey),
         };
-        // What no reader sees counts for nothing.
+        // Samples that no reader sees count as none.
         let newest = newest.filter(|newest| newest.timestamp >= self.core.store.blocks.floor());
         if newest.is_some_and(|newest| append.timestamp < newest.timestamp) {
             return Err(Refusal::OlderThanNewest);
         }
-        // Nothing counts as 0, to which even -0 adds up to 0.
+        // No sample counts as 0; 0 + -0 is 0.
         append.value += newest.map_or(0.0, |newest| newest.value);
         if append.value.is_nan() {
             return Err(Refusal::SumIsNan);

@@ -16,7 +16,7 @@ use crate::read::Reader;
 use crate::rules::Rules;
 use std::sync::Arc;
 
-/// Who writes: samples, series, keys.
+/// Writes samples, series and keys.
 pub(crate) struct Writer {
     core: Arc<Core>,
     rules: Arc<Rules>,

@@ -1,13 +1,13 @@
 //! Giving a series another key.
 //!
-//! The series stays where it is; only the map of keys changes. A series that
-//! stood under the new key goes in the same group of the log, so a crash shows
-//! both changes or neither. All shards that could see the change half done are
-//! locked: those of both series, and those that would create either key.
+//! The series stays in its place; only the map of keys changes. A series under the
+//! new key is removed in the same group of the log, so a crash shows both changes
+//! or neither. All shards that could see half of the change are locked: those of
+//! both series, and those that would create either key.
 //!
-//! A writer that looked a key up before its lock must look again if a rename
-//! came between. [`Core::renames`] tells it so, at the price of a load per
-//! batch. Tested by `tests/db_rename.rs`, `tests/db_races.rs` and the model test.
+//! A writer that looked up a key before it had the lock must look it up again
+//! after a rename. The counter `Keys::renames` tells it, at the cost of one load
+//! per batch. Tested by `tests/db_rename.rs`, `tests/db_races.rs` and the model test.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
@@ -27,7 +27,7 @@ impl Writer {
         core.check_key(to)?;
         self.rules.purge(from)?;
         self.rules.purge(to)?;
-        // What closed before a source goes is in its destinations.
+        // Closed buckets reach the destinations before the source is removed.
         let _ = self.rules.recompute_key(to);
         loop {
             let (source, target) = (core.keys.find(core.keys.hash(from), from), core.find(to));
@@ -79,7 +79,7 @@ impl Writer {
             .keys
             .remove(self.core.keys.hash(from), from, source);
         self.core.keys.insert(self.core.keys.hash(to), key, source);
-        // After the change: who reads the new count finds the new keys.
+        // After the change: a reader of the new count finds the new keys.
         self.core.keys.renames.fetch_add(1, Ordering::Release);
         logged
     }

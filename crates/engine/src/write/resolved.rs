@@ -1,12 +1,12 @@
 //! Writing to series that were looked up before: no key is hashed or compared.
 //!
-//! A program that writes to the same series again and again asks for each once
-//! ([`Db::resolve`], [`Db::select`]) and keeps what it got. Such a reference
-//! holds the very allocation of the key that the series has. A series that is
-//! gone, or has another key by now, does not have it any more, and no other
-//! series can have it while the reference lives: one comparison of pointers
-//! tells. So a stale reference is refused and never meets another series, be
-//! it one that got the same key later.
+//! A program that writes to the same series repeatedly looks up each once
+//! ([`crate::Db::resolve`], [`crate::Db::select`]) and keeps the reference. A
+//! reference shares the allocation of the key with its series. A removed or renamed
+//! series no longer has that allocation, and no other series can have it while the
+//! reference lives, so one comparison of pointers detects a stale reference. A stale
+//! reference is refused and never writes to another series, even one created later
+//! under the same key.
 //!
 //! Tested by `tests/db_resolved.rs`.
 
@@ -24,7 +24,7 @@ use crate::write::scratch::Scratch;
 use latewood_model::{DuplicatePolicy, Timestamp};
 use std::sync::Arc;
 
-/// One sample for a series that was resolved before.
+/// One sample for a resolved series.
 #[derive(Clone, Copy, Debug)]
 pub struct AppendTo<'a> {
     /// Its series.
@@ -38,7 +38,7 @@ pub struct AppendTo<'a> {
 }
 
 impl<'a> AppendTo<'a> {
-    /// The same by key.
+    /// The same sample by key.
     fn by_key(&self) -> Append<'a> {
         Append {
             key: &self.series.key,
@@ -55,7 +55,7 @@ impl Writer {
     pub(crate) fn resolve(&self, key: &[u8]) -> Result<SeriesRef> {
         let (state, id) = self.core.lock_series(key)?;
         let series = state.slab.get(self.core.shards.place_of(id));
-        // A series that a key leads to is in its place while its shard is locked.
+        // The series under a key is in its place while its shard is locked.
         let key = series.map_or_else(|| key.into(), |series| series.key.clone());
         Ok(SeriesRef { id, key })
     }
@@ -136,15 +136,15 @@ impl Writer {
         self.append_to(state, &append, id, default_policy, laps)
     }
 
-    /// Whether the series is there and has the key it had when it was resolved.
+    /// Whether the series exists and has the key it had when it was resolved.
     #[inline]
     fn is_current(&self, state: &ShardState, series: &SeriesRef) -> bool {
         let held = state.slab.get(self.core.shards.place_of(series.id));
         held.is_some_and(|held| Arc::ptr_eq(&held.key, &series.key))
     }
 
-    /// Appends a sample to a series that may have expired, or that rules write
-    /// to: what is to be done first takes other locks.
+    /// Appends a sample to a series that may have expired, or to the destination of
+    /// a rule: removing or recomputing it first needs other locks.
     #[cold]
     fn append_with_rules(
         &self,
@@ -156,7 +156,7 @@ impl Writer {
             self.rules.purge(key)?;
             let unread = self.rules.recompute_destination(key)?;
             let mut state = self.core.shards[self.core.shards.shard_of(*id)].lock();
-            // Its time came while this was on its way here.
+            // It expired after `purge`.
             if self.is_current(&state, append.series)
                 && self.core.is_expired(&state, self.core.shards.place_of(*id))
             {
@@ -164,7 +164,7 @@ impl Writer {
             }
             let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
             let outcome = match is_current && unread.check(at, at).is_err() {
-                // What its rule has yet to write there would follow.
+                // The rule will write this row once it can.
                 true => Err(Refusal::Damaged),
                 false => self.append_here(&mut state, append, default_policy, &mut Untimed),
             };

@@ -1,9 +1,8 @@
-//! The memory of one batch on its way: keys as hashes and ids, and the samples
-//! of each shard together.
+//! The memory of one batch: hashes of keys, ids, and the samples grouped by shard.
 //!
-//! Everything is found out for the whole batch before the first lock, so that a
-//! shard's lock is held for its own samples only. The samples are put in order
-//! by counting: one pass to count those of each shard, one to place them.
+//! Lookups for the whole batch are done before the first lock, so the lock of a
+//! shard is held for its own samples only. Samples are grouped by a counting sort:
+//! one pass counts those of each shard, one places them.
 //!
 //! Invariants: `order` holds each index of the batch once; the places of a
 //! shard lie together, in the order of the batch. Once grown, nothing is
@@ -25,7 +24,7 @@ pub struct Scratch {
     /// Batch indexes, those of one shard together, each in batch order.
     pub(crate) order: Vec<u32>,
     starts: Vec<u32>,
-    /// Batch indexes whose series was not in the shard it was looked for in.
+    /// Batch indexes of samples that are taken alone at the end.
     pub(crate) moved: Vec<u32>,
     pub(crate) outcomes: Vec<Outcome>,
 }
@@ -41,7 +40,7 @@ impl Scratch {
         &self.outcomes
     }
 
-    /// Finds out where the samples of a batch belong.
+    /// Finds the shard of each sample of a batch.
     pub(crate) fn locate(
         &mut self,
         batch: &[Append<'_>],
@@ -73,7 +72,7 @@ impl Scratch {
         self.begin(shard_count);
     }
 
-    /// Where in `order` the samples for `shard` stand.
+    /// The places in `order` of the samples for `shard`.
     pub(crate) fn of_shard(&self, shard: usize) -> Range<usize> {
         self.starts[shard] as usize..self.starts[shard + 1] as usize
     }
@@ -102,7 +101,7 @@ impl Scratch {
             self.order[*place as usize] = index as u32;
             *place += 1;
         }
-        // Each start has moved to the next shard's: shift them back.
+        // Each start has advanced to that of the next shard: shift them back.
         self.starts.copy_within(0..shard_count, 1);
         self.starts[0] = 0;
     }

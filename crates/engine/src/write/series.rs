@@ -75,7 +75,7 @@ impl Writer {
         let (mut guard, id) = self.core.lock_series(key)?;
         let state = &mut *guard;
         let place = self.core.shards.place_of(id);
-        // Nobody sees what is older.
+        // Older samples are not visible.
         let from = from.max(self.core.store.blocks.floor());
         let deleted = match state.slab.get_mut(place) {
             Some(series) => {
@@ -105,8 +105,8 @@ impl Writer {
         core.check_writable()?;
         let (mut removed, mut position) = (0, Position::default());
         for &key in keys {
-            // What closed before its source goes is in the destination. Samples
-            // that cannot be read are no reason to keep a series.
+            // Closed buckets reach the destinations before the source is removed.
+            // Unreadable samples do not keep a series from being removed.
             let _ = self.rules.recompute_key(key);
             let Ok((mut state, id)) = core.lock_series(key) else {
                 continue;

@@ -1,10 +1,9 @@
 //! A series on its way: it has a number and samples, but no key.
 //!
-//! Its shard lists it as unnamed, the log holds its samples, and no reader
-//! can find it. [`Build::publish`] gives it its key, options, labels and expiry
-//! in one group of the log, with the removal of what stood under the key. A
-//! build that is dropped before takes its series with it; one that a crash cut
-//! short is dropped by the replay.
+//! Its shard lists it as unnamed, the log holds its samples, and no reader can
+//! find it. [`Build::publish`] gives it key, options, labels and expiry in one group
+//! of the log, together with the removal of a series under that key. Dropping an
+//! unpublished build removes its series; after a crash the replay removes it.
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
@@ -15,7 +14,7 @@ use crate::write::rename::Locked;
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions, Timestamp};
 use std::sync::Arc;
 
-/// See the module.
+/// A series without a key, to be published or dropped.
 pub(crate) struct Build<'a> {
     writer: &'a Writer,
     id: SeriesId,
@@ -23,7 +22,7 @@ pub(crate) struct Build<'a> {
 }
 
 impl<'a> Build<'a> {
-    /// Begins a series that will be under `to` and have `options`.
+    /// Begins a series that will have the key `to` and `options`.
     pub(crate) fn begin(writer: &'a Writer, to: &[u8], options: &SeriesOptions) -> Result<Self> {
         let core = &writer.core;
         core.check_fits_log(to, options)?;
@@ -59,7 +58,7 @@ impl<'a> Build<'a> {
         admit_write(core)?;
         let mut guard = core.shards[core.shards.shard_of(self.id)].lock();
         let state = &mut *guard;
-        // A FLUSHALL may have taken it away.
+        // FLUSHALL may have removed it.
         let Some(series) = state.slab.get_mut(core.shards.place_of(self.id)) else {
             return Ok(());
         };
@@ -77,8 +76,8 @@ impl<'a> Build<'a> {
         core.log_group(state).map(|_| ())
     }
 
-    /// Puts the series under `to`. Whether it is there now: without `replace`
-    /// not where another is.
+    /// Gives the series the key `to`; whether it did. Without `replace` it does not
+    /// if the key exists.
     pub(crate) fn publish(
         mut self,
         to: &[u8],
@@ -87,7 +86,7 @@ impl<'a> Build<'a> {
         replace: bool,
     ) -> Result<(bool, Position)> {
         let core = &self.writer.core;
-        // What closed before a source goes is in its destinations.
+        // Closed buckets reach the destinations before the source is removed.
         let _ = self.writer.rules.recompute_key(to);
         loop {
             self.writer.rules.purge(to)?;
@@ -120,7 +119,7 @@ impl Drop for Build<'_> {
         let mut state = core.shards[core.shards.shard_of(self.id)].lock();
         if core.take_out(&mut state, self.id).is_some() && core.log().is_some() {
             state.group.delete_series(self.id);
-            // A log that failed has told the builder; a replay drops the series.
+            // The builder got the error of a failed log; a replay drops the series.
             let _ = core.log_group(&mut state);
         }
     }
@@ -144,7 +143,7 @@ impl Writer {
         let state = locked.state(self.core.shards.shard_of(id));
         let key = Arc::<[u8]>::from(named.key);
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
-            // A FLUSHALL took it: the copy came before that.
+            // FLUSHALL removed it: the copy came first.
             return Ok(Position::default());
         };
         series.set_options(named.options, &mut state.sealer)?;

@@ -4,9 +4,9 @@
 //! "LWD"  version, u8  record bytes, varint  a BUILD record of series 0
 //! frames, end to end                        checksum, u32: crc32c of all before
 //! ```
-//! The record holds options and labels as in the log, the frames are those of
-//! chunks, both described in `docs/format`. No bytes make the reader panic or
-//! hold more than a frame: nothing is as long as a number in them says.
+//! The record holds options and labels as in the log; the frames are those of
+//! chunks. `docs/format` describes both. No input makes the reader panic or hold
+//! more than a frame: no allocation follows a length in the input.
 //!
 //! Tested by `tests/dump.rs` and the fuzz target `dump`.
 
@@ -26,24 +26,24 @@ const VERSION: u8 = 1;
 /// Bytes of the checksum at the end.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Why bytes are no series.
+/// Why bytes are not a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DumpFault {
-    /// They are something else, or damaged on their way.
+    /// They are something else, or damaged.
     #[error("DUMP payload version or checksum are wrong")]
     Unknown,
-    /// A server of Redis made them.
+    /// A Redis server made them.
     #[error("the payload is a DUMP of Redis; Latewood restores its own only")]
     Redis,
-    /// A later version of this database made them.
+    /// A later version of Latewood made them.
     #[error("the payload has version {0} of Latewood's DUMP format, this server reads {VERSION}")]
     Version(u8),
-    /// They are whole, but make no series.
+    /// The checksum matches, but the content is invalid.
     #[error("Bad data format")]
     Malformed,
 }
 
-/// Bytes of DUMP that passed their checksum.
+/// A dump with a valid checksum.
 #[derive(Clone, Debug)]
 pub struct Dump<'a> {
     options: Box<SeriesOptions>,
@@ -121,8 +121,8 @@ impl<'a> Dump<'a> {
     }
 }
 
-/// Bytes that are not ours: Redis ends its own with two bytes of version and a
-/// CRC-64 of all before.
+/// Whether a Redis server made the bytes: its dumps end with two bytes of version
+/// and a CRC-64.
 fn foreign(bytes: &[u8]) -> DumpFault {
     let is_redis = bytes.split_last_chunk::<8>().is_some_and(|(body, sum)| {
         // Its versions count from 1; zeros would pass any checksum of zeros.

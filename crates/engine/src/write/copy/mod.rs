@@ -1,12 +1,12 @@
 //! A series made whole from another one or from bytes: COPY, DUMP, RESTORE.
 //!
-//! The new series is built without a key ([`build`]), a few hundred samples
-//! under each lock, and gets its key when it is complete, in one group of the
-//! log. So nobody sees half of it, before a crash or after, and no writer
-//! waits for a long copy. Samples come from a snapshot of the source: writes
-//! that arrive meanwhile are not in the copy.
+//! The new series is built without a key ([`build`]), a few hundred samples under
+//! each lock, and gets its key when it is complete, in one group of the log. So no
+//! reader sees half of it, before or after a crash, and no writer waits for a long
+//! copy. Samples come from a snapshot of the source: later writes are not in the
+//! copy.
 //!
-//! The bytes of DUMP are this database's own ([`dump`]).
+//! The format of DUMP is Latewood's own ([`dump`]).
 //!
 //! Tested by `tests/db_copy.rs`, `tests/dump.rs` and the model test.
 
@@ -27,16 +27,16 @@ use build::Build;
 use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{SeriesOptions, Timestamp};
 
-/// What [`Db::restore`] did.
+/// What [`crate::Db::restore`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// The series is there.
+    /// The series was created.
     Made,
-    /// Its time had passed already: nothing is there, nor was anything.
+    /// Its expiry time had passed; no series was under the key.
     Past,
-    /// Its time had passed already: what was there is removed.
+    /// Its expiry time had passed; the series under the key was removed.
     Removed,
-    /// Another series is there and stays.
+    /// Another series is under the key and stays.
     Taken,
 }
 
@@ -105,7 +105,7 @@ impl Writer {
             }
         }
         let Some(build) = build else {
-            // Without `replace`, whoever is under `to` came meanwhile and stays.
+            // Without `replace`, a series created under `to` meanwhile stays.
             let removed: &[&[u8]] = if replace { &[to] } else { &[] };
             let (count, position) = self.remove(removed)?;
             let restored = match count {
@@ -133,7 +133,7 @@ impl Writer {
             read?;
             let state = core.shards[core.shards.shard_of(id)].lock();
             let place = core.shards.place_of(id);
-            // Gone already: whether it would have expired is not known any more.
+            // Removed meanwhile: its expiry time is unknown.
             if state.slab.get(place).is_some() {
                 return Ok(Original {
                     options,
