@@ -7,11 +7,11 @@ use crate::read::Reader;
 use latewood_model::{Labels, Matcher, SeriesId};
 use roaring::RoaringBitmap;
 
-/// Series looked up before the shard's lock is given back.
+/// Series looked up before the shard's lock is released.
 const LOOKS_MAX: usize = 256;
 
 impl Reader {
-    /// Those of `ids` that still exist, with their keys.
+    /// The series of `ids` that still exist, with their keys.
     pub(crate) fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
         let mut by_shard = vec![Vec::new(); self.core.shards.len()];
         for id in ids {
@@ -39,7 +39,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// As [`crate::Db::select`].
+    /// See [`crate::Db::select`].
     pub(crate) fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
         let ids = self.core.index.current().select(matchers);
         let mut found = self.resolve(&ids);
@@ -47,7 +47,7 @@ impl Reader {
         found
     }
 
-    /// As [`crate::Db::labels`].
+    /// See [`crate::Db::labels`].
     pub(crate) fn labels(&self, series: &SeriesRef) -> Option<Labels> {
         let shard = self.core.shards.shard_of(series.id);
         self.core.index.labels(shard, series.id)
