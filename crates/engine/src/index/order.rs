@@ -9,15 +9,15 @@ use super::SeriesRef;
 /// Sorts by the bytes of the keys.
 pub(crate) fn sort_by_key(series: &mut Vec<SeriesRef>) {
     let common = common_prefix(series);
-    let mut marked: Vec<(u64, SeriesRef)> = series
+    let mut prefixed: Vec<(u64, SeriesRef)> = series
         .drain(..)
-        .map(|one| (mark(&one.key[common..]), one))
+        .map(|one| (prefix(&one.key[common..]), one))
         .collect();
-    marked.sort_unstable_by(|(a_mark, a), (b_mark, b)| {
+    prefixed.sort_unstable_by(|(a_prefix, a), (b_prefix, b)| {
         // DirtyBuckets alike say nothing: one key may go on where the other ends.
-        a_mark.cmp(b_mark).then_with(|| a.key.cmp(&b.key))
+        a_prefix.cmp(b_prefix).then_with(|| a.key.cmp(&b.key))
     });
-    series.extend(marked.into_iter().map(|(_, one)| one));
+    series.extend(prefixed.into_iter().map(|(_, one)| one));
 }
 
 /// How many bytes all keys begin with.
@@ -32,7 +32,7 @@ fn common_prefix(series: &[SeriesRef]) -> usize {
 }
 
 /// The first eight bytes as a number that sorts as they do.
-fn mark(key: &[u8]) -> u64 {
+fn prefix(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = key.len().min(8);
     bytes[..length].copy_from_slice(&key[..length]);

@@ -273,9 +273,9 @@ impl<S: State> Reduction<S> {
 
     fn interleave(&self, other: &Self) -> Self {
         let mut merged = Self::default();
-        let room = self.timestamps.len() + other.timestamps.len();
-        merged.timestamps.reserve(room);
-        merged.states.reserve(room);
+        let capacity = self.timestamps.len() + other.timestamps.len();
+        merged.timestamps.reserve(capacity);
+        merged.states.reserve(capacity);
         let (mut a, mut b) = (0, 0);
         while let (Some(&at_a), Some(&at_b)) = (self.timestamps.get(a), other.timestamps.get(b)) {
             let mut state = if at_a <= at_b {

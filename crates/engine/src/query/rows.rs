@@ -67,8 +67,8 @@ impl<'a> Rows<'a> {
 
     /// Passes on a slice of rows of one value, past the buffer.
     pub(super) fn pass(&mut self, timestamps: &[i64], values: &[f64]) -> ControlFlow<()> {
-        let room = usize::try_from(self.remaining).unwrap_or(usize::MAX);
-        let len = timestamps.len().min(room);
+        let remaining = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        let len = timestamps.len().min(remaining);
         if len > 0 {
             self.remaining -= len as u64;
             self.sink.rows(&timestamps[..len], &values[..len], 1)?;

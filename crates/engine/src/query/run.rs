@@ -55,18 +55,18 @@ fn check(query: &RangeQuery) -> Result<()> {
     let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
     if let Some(aggregation) = &query.aggregation {
         if !(1..=AGGREGATORS_MAX).contains(&aggregation.aggregators.len()) {
-            return invalid("a query has 1 to 16 aggregators");
+            return invalid("a query must have 1 to 16 aggregators");
         }
         if aggregation.bucket_ms <= 0 {
-            return invalid("a bucket is at least 1 ms wide");
+            return invalid("a bucket must be at least 1 ms wide");
         }
     }
     if let Some(timestamps) = &query.filter_by_timestamps {
         if timestamps.len() > FILTER_BY_TS_MAX {
-            return invalid("a query filters by 128 timestamps at most");
+            return invalid("a query can filter by at most 128 timestamps");
         }
         if !timestamps.is_sorted_by(|a, b| a < b) {
-            return invalid("the timestamps to filter by are not sorted");
+            return invalid("the timestamps to filter by must be sorted");
         }
     }
     Ok(())

@@ -30,11 +30,11 @@ impl Reader {
     ) -> Result<Columns> {
         let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
         if !reducer.reduces() {
-            return invalid("a group is not reduced by first, last or twa");
+            return invalid("a group cannot be reduced by first, last or twa");
         }
         let aggregation = query.aggregation.as_ref();
         if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
-            return invalid("a group is reduced from one aggregator");
+            return invalid("a group must be reduced from one aggregator");
         }
         // As in RedisTimeSeries, FIRST and LAST follow time here, not the direction of
         // the query. The newest rows are the last of all.
@@ -111,5 +111,5 @@ impl Group<'_> {
 
 #[cold]
 fn too_many_rows() -> Error {
-    Error::new(ErrorKind::Limit, "the rows are more than fit in a reply")
+    Error::new(ErrorKind::Limit, "the reply has too many rows")
 }

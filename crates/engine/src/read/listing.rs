@@ -71,7 +71,7 @@ impl Listed {
         if texts.all(|text| listed.push(text, bytes_max)) {
             return Ok(listed);
         }
-        let text = format!("the list has more than {bytes_max} bytes");
+        let text = format!("the list exceeds {bytes_max} bytes");
         Err(Error::new(ErrorKind::Limit, text))
     }
 

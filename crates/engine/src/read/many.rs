@@ -20,9 +20,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Series read under one lock.
-const LOOKS_MAX: usize = 64;
+const SERIES_PER_LOCK_MAX: usize = 64;
 /// Series whose sample counts are read for an estimate.
-const ASKED_MAX: usize = 64;
+const SERIES_ESTIMATED_MAX: usize = 64;
 
 /// The samples that one query needs of one series, at one moment.
 #[derive(Clone)]
@@ -177,7 +177,7 @@ impl Reader {
 
     /// See [`crate::Db::samples_about`].
     pub(crate) fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
-        let apart = series.len().div_ceil(ASKED_MAX).max(1);
+        let apart = series.len().div_ceil(SERIES_ESTIMATED_MAX).max(1);
         let asked = series.iter().step_by(apart);
         let samples = asked.filter_map(|series| {
             self.look(series, |held, _| held.samples_about(query.from, query.to))
@@ -193,7 +193,7 @@ impl Reader {
         with_labels: bool,
     ) -> Vec<SeriesView> {
         let mut found = Vec::with_capacity(series.len());
-        for some in series.chunks(LOOKS_MAX) {
+        for some in series.chunks(SERIES_PER_LOCK_MAX) {
             let views = self.views_of(some, query);
             found.extend(some.iter().zip(views).filter_map(|(series, view)| {
                 Some(SeriesView {
@@ -210,7 +210,7 @@ impl Reader {
     pub(crate) fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
         let floor = self.core.store.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
-        for some in series.chunks(LOOKS_MAX) {
+        for some in series.chunks(SERIES_PER_LOCK_MAX) {
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
             samples.extend(self.look_at(some, |_, _| (), newest));
         }

@@ -8,7 +8,7 @@ use latewood_model::{Labels, Matcher, SeriesId};
 use roaring::RoaringBitmap;
 
 /// Series looked up before the shard's lock is released.
-const LOOKS_MAX: usize = 256;
+const SERIES_PER_LOCK_MAX: usize = 256;
 
 impl Reader {
     /// The series of `ids` that still exist, with their keys.
@@ -19,7 +19,7 @@ impl Reader {
         }
         let mut found = Vec::with_capacity(ids.len() as usize);
         for (shard, ids) in self.core.shards.iter().zip(by_shard) {
-            for some in ids.chunks(LOOKS_MAX) {
+            for some in ids.chunks(SERIES_PER_LOCK_MAX) {
                 let state = shard.lock();
                 let overdue_ms = self.core.overdue_ms(&state);
                 state.touch_keys(some.iter().map(|&id| self.core.shards.place_of(id)));

@@ -27,7 +27,7 @@ const TAILS_AHEAD: usize = 16;
 
 /// Looks at a lock that is held before the thread sleeps: ten microseconds or
 /// so, what a sleep and being woken cost.
-const LOOKS: usize = 1000;
+const SPINS_MAX: usize = 1000;
 
 /// A shard behind its lock, on cache lines of its own.
 #[repr(align(128))]
@@ -46,7 +46,7 @@ impl Shard {
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, ShardState> {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS_MAX {
             spin_loop();
             if let Some(state) = self.0.try_lock() {
                 return state;

@@ -77,10 +77,10 @@ impl Units {
         });
         let held = held.map(|chunk| (chunk.first(), chunk.last(), Piece::Held(chunk)));
         let tail = tail_first.map(|first| (first, Timestamp::MAX, Piece::Tail));
-        let mut marks = over.marks();
-        marks.retain(|mark| (from..=to).contains(mark));
+        let mut boundaries = over.boundaries();
+        boundaries.retain(|boundary| (from..=to).contains(boundary));
         Self {
-            units: units_of(stored.chain(held).chain(tail), marks),
+            units: units_of(stored.chain(held).chain(tail), boundaries),
             over,
             from,
             to,
@@ -158,10 +158,10 @@ impl Units {
 /// mark that lies in none. There is one in any case.
 fn units_of(
     pieces: impl Iterator<Item = (Timestamp, Timestamp, Piece)>,
-    marks: Vec<Timestamp>,
+    boundaries: Vec<Timestamp>,
 ) -> Vec<Unit> {
-    let marks = marks.into_iter().map(|mark| (mark, mark, Piece::Loose));
-    let mut all: Vec<_> = pieces.chain(marks).collect();
+    let boundaries = boundaries.into_iter().map(|boundary| (boundary, boundary, Piece::Loose));
+    let mut all: Vec<_> = pieces.chain(boundaries).collect();
     // Stable: a chunk stands before a mark where both begin.
     all.sort_by_key(|&(first, ..)| first);
     let mut covered = None;

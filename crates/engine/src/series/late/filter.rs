@@ -103,9 +103,9 @@ mod tests {
         fn what_was_taken_in_is_never_absent(
             timestamps in prop::collection::vec(any::<i64>(), 0..300),
             dense in prop::collection::vec(0i64..1000, 0..300),
-            room in 0usize..500,
+            capacity in 0usize..500,
         ) {
-            let mut filter = Filter::new(room);
+            let mut filter = Filter::new(capacity);
             for &at in timestamps.iter().chain(&dense) {
                 filter.insert(at);
                 prop_assert!(filter.may_hold(at));
@@ -137,8 +137,8 @@ mod tests {
 
     #[test]
     fn it_is_full_after_what_it_was_made_for() {
-        for room in [1, 51, 52, 1_000] {
-            let mut filter = Filter::new(room);
+        for capacity in [1, 51, 52, 1_000] {
+            let mut filter = Filter::new(capacity);
             let mut taken = 0;
             while !filter.is_full() {
                 filter.insert(taken);
@@ -146,10 +146,10 @@ mod tests {
             }
             let line = (LINE_BITS / TIMESTAMP_BITS) as i64 + 1;
             assert!(
-                (room as i64..=room as i64 + line).contains(&taken),
+                (capacity as i64..=capacity as i64 + line).contains(&taken),
                 "{taken}"
             );
-            assert!(filter.memory_bytes() <= room * 2 + 64);
+            assert!(filter.memory_bytes() <= capacity * 2 + 64);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of the timestamps of a series, for the checks of BLOCK.
 //!
 //! Two answers: whether the series has something at a timestamp, as far as that
-//! is known (learnt once looks are many enough: a bitmap where samples lie close
+//! is known (learnt once lookups are many enough: a bitmap where samples lie close
 //! together, which always knows, else a filter, which knows only what is
 //! absent), and whether an operation is pending there (a set, made once
 //! the other cannot say).
@@ -29,9 +29,9 @@ use hashbrown::HashSet;
 use latewood_model::Timestamp;
 
 /// A look into a chunk costs as much as taking so many timestamps into a filter.
-const LOOK_WORTH: usize = 32;
+const LEARNT_PER_LOOKUP: usize = 32;
 /// Looks before learning may pay.
-const LOOKS_MIN: u32 = 8;
+const LOOKUPS_MIN: u32 = 8;
 /// More timestamps are not learnt, but looked for: the writer would wait.
 const LEARN_MAX: usize = 1 << 20;
 
@@ -87,7 +87,7 @@ pub(super) struct Known {
     learnt: Option<Learnt>,
     learnt_to: Option<Timestamp>,
     /// Looks into chunks since something was learnt.
-    looks: u32,
+    lookups: u32,
     pending: Option<HashSet<Timestamp, FixedState>>,
     indexed: usize,
 }
@@ -169,12 +169,12 @@ impl Known {
         if !is_full && self.learnt_to.is_some_and(|to| timestamp <= to) {
             return false;
         }
-        self.looks = self.looks.saturating_add(1);
+        self.lookups = self.lookups.saturating_add(1);
         // Not each time: it means to go through the chunks.
-        is_full || self.looks >= LOOKS_MIN && self.looks.is_power_of_two()
+        is_full || self.lookups >= LOOKUPS_MIN && self.lookups.is_power_of_two()
     }
 
-    /// Takes in the timestamps in `chunks`, once the looks since the last time
+    /// Takes in the timestamps in `chunks`, once the lookups since the last time
     /// cost as much: all of them and those of the pending operations, where
     /// nothing was learnt yet or it is full or sparse, else those that are new.
     /// Linear in them.
@@ -196,10 +196,10 @@ impl Known {
         let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
         let is_new = |held: &&Held| anew || held.last() > learnt_to;
         let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
-        if !is_full && self.looks as usize * LOOK_WORTH < new {
+        if !is_full && self.lookups as usize * LEARNT_PER_LOOKUP < new {
             return Ok(());
         }
-        self.looks = 0;
+        self.lookups = 0;
         if anew {
             let ends = chunks.iter().flat_map(|held| [held.first, held.last()]);
             let ends = ends.chain(pending.clone().map(|op| op.timestamp));

@@ -38,13 +38,13 @@ impl<'a> Merge<'a> {
     /// Linear in them and in the runs for each stretch.
     pub(crate) fn take(&mut self, to: Timestamp, out: &mut Vec<LateOp>) {
         while self.rests.iter().any(|rest| rest[0].timestamp <= to) {
-            let marks = self.rests.iter().filter_map(|rest| rest.get(self.step));
-            let mark = marks.map(|op| op.timestamp).min().unwrap_or(to);
-            self.gather(mark.min(to));
+            let bounds = self.rests.iter().filter_map(|rest| rest.get(self.step));
+            let bound = bounds.map(|op| op.timestamp).min().unwrap_or(to);
+            self.gather(bound.min(to));
             let taken = self.stretch.len();
             if taken > 2 * STRETCH_OPS {
                 self.step = self.step / 2 + 1;
-            } else if mark < to && taken < STRETCH_OPS / 2 {
+            } else if bound < to && taken < STRETCH_OPS / 2 {
                 // Runs that hardly overlap take turns.
                 self.step *= 2;
             }
@@ -106,7 +106,7 @@ mod tests {
         #[test]
         fn as_if_all_were_sorted_at_once(
             runs in prop::collection::vec((0i64..30_000, 1i64..4, 0usize..6_000), 0..12),
-            marks in prop::collection::btree_set(any::<u16>(), 0..20),
+            bounds in prop::collection::btree_set(any::<u16>(), 0..20),
         ) {
             let mut value = 0.0;
             let runs: Vec<Vec<LateOp>> = runs.iter().map(|&(begin, step, count)| {
@@ -124,9 +124,9 @@ mod tests {
             prop_assert_eq!(plain(&merged(runs())), plain(&expected));
 
             let (mut merge, mut ops) = (Merge::new(runs()), Vec::new());
-            for mark in marks {
-                merge.take(mark.into(), &mut ops);
-                let taken = expected.partition_point(|op| op.timestamp <= mark.into());
+            for bound in bounds {
+                merge.take(bound.into(), &mut ops);
+                let taken = expected.partition_point(|op| op.timestamp <= bound.into());
                 prop_assert_eq!(plain(&ops), plain(&expected[..taken]));
             }
         }

@@ -9,7 +9,7 @@ use crate::series::rules::Rule;
 use latewood_model::Timestamp;
 
 /// Dirty buckets below which none are compacted.
-const COMPACT_MIN: usize = 4096;
+const DEDUP_MIN: usize = 4096;
 
 /// Timestamps and spans whose buckets are to be computed anew.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct DirtyBuckets {
     /// Spans something was deleted from, ends included.
     pub(crate) spans: Vec<(Timestamp, Timestamp)>,
     /// Timestamps left by the last compaction.
-    pub(crate) compacted: usize,
+    pub(crate) deduped_len: usize,
     /// The oldest marked timestamp.
     pub(crate) oldest: Option<Timestamp>,
 }
@@ -77,17 +77,17 @@ impl DirtyBuckets {
     /// Whether it is time to compact.
     #[inline]
     pub(crate) fn is_long(&self) -> bool {
-        self.timestamps.len() >= (2 * self.compacted).max(COMPACT_MIN)
+        self.timestamps.len() >= (2 * self.deduped_len).max(DEDUP_MIN)
     }
 
     /// Leaves one timestamp of those that fall into one bucket of every rule.
-    pub(crate) fn compact(&mut self, rules: &[Rule]) {
+    pub(crate) fn dedup(&mut self, rules: &[Rule]) {
         self.timestamps.sort_unstable();
         self.timestamps.dedup_by(|later, kept| {
             let same = |rule: &Rule| rule.window().containing(*kept).contains(*later);
             rules.iter().all(same)
         });
-        self.compacted = self.timestamps.len();
+        self.deduped_len = self.timestamps.len();
     }
 
     /// Bytes of memory behind it.
@@ -124,14 +124,14 @@ mod tests {
     #[test]
     fn marks_of_one_bucket_become_one() {
         let rules = [Rule::sample(10, 0), Rule::sample(15, 0)];
-        let mut marks = DirtyBuckets::default();
+        let mut dirty = DirtyBuckets::default();
         for at in [31, 3, 7, 11, 12, 16, 30, 29, 31] {
-            marks.push(at);
+            dirty.push(at);
         }
-        marks.compact(&rules);
-        assert_eq!(marks.timestamps, [3, 11, 16, 29, 30]);
+        dirty.dedup(&rules);
+        assert_eq!(dirty.timestamps, [3, 11, 16, 29, 30]);
         let mut spans = Vec::new();
-        marks.spans(rules[0].window(), 30, &mut spans);
+        dirty.spans(rules[0].window(), 30, &mut spans);
         join_spans(&mut spans);
         assert_eq!(spans, [Bucket { first: 0, last: 29 }]);
     }

@@ -39,7 +39,7 @@ use dirty::DirtyBuckets;
 use latewood_model::{Aggregator, SeriesId, Timestamp};
 
 /// Late marks that are worked off though their source still gets late samples.
-const LATE_MARKS_MAX: usize = 64 * 1024;
+const LATE_DIRTY_MAX: usize = 64 * 1024;
 
 /// Which marks to work off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,15 +243,15 @@ impl Source {
         if timestamp >= self.open.0 {
             return;
         }
-        let marks = if sealed {
+        let dirty = if sealed {
             &mut self.late
         } else {
             &mut self.prompt
         };
-        marks.push(timestamp);
-        if marks.is_long() {
-            marks.compact(&self.rules);
-            self.late_due |= self.late.len() > LATE_MARKS_MAX;
+        dirty.push(timestamp);
+        if dirty.is_long() {
+            dirty.dedup(&self.rules);
+            self.late_due |= self.late.len() > LATE_DIRTY_MAX;
         }
     }
 
@@ -327,7 +327,7 @@ impl Source {
             return floor;
         }
         let shared = [&self.prompt, &self.late, &self.in_flight];
-        let oldest_of = |marks: &DirtyBuckets| marks.oldest().unwrap_or(Timestamp::MAX);
+        let oldest_of = |dirty: &DirtyBuckets| dirty.oldest().unwrap_or(Timestamp::MAX);
         let oldest = shared
             .into_iter()
             .map(oldest_of)
@@ -369,7 +369,7 @@ impl Source {
         }
         if self.in_flight.is_long() {
             // Where they cannot be worked off, they come together here.
-            self.in_flight.compact(&self.rules);
+            self.in_flight.dedup(&self.rules);
         }
         for rule in &mut self.rules {
             rule.own_in_flight.append(&mut rule.own);
@@ -422,7 +422,7 @@ impl Source {
             .rules
             .iter()
             .flat_map(|rule| [&rule.own, &rule.own_in_flight]);
-        let marks: usize = shared
+        let dirty: usize = shared
             .into_iter()
             .chain(own)
             .map(DirtyBuckets::memory_bytes)
@@ -434,7 +434,7 @@ impl Source {
             .iter()
             .map(|rule| rule.expired.memory_bytes())
             .sum();
-        self.rules.capacity() * size_of::<Rule>() + marks + expired + failed
+        self.rules.capacity() * size_of::<Rule>() + dirty + expired + failed
     }
 }
 
@@ -443,8 +443,8 @@ fn note_touched(rules: &mut [Rule], shared: &[&DirtyBuckets]) {
     for rule in rules {
         let window = rule.window();
         let own = [&rule.own, &rule.own_in_flight];
-        let marks = shared.iter().copied().chain(own);
-        let times = marks.flat_map(|marks| marks.timestamps.iter().copied());
+        let dirty = shared.iter().copied().chain(own);
+        let times = dirty.flat_map(|dirty| dirty.timestamps.iter().copied());
         rule.expired.touch(window, times);
     }
 }

@@ -63,7 +63,7 @@ impl Rule {
         let expired = row
             .expired
             .clone()
-            .unwrap_or_else(|| row.unknown_past(lost_to));
+            .unwrap_or_else(|| row.unknown_expired(lost_to));
         Self {
             expired,
             destination: row.destination,
@@ -80,7 +80,7 @@ impl Rule {
 
 impl RuleRow {
     /// The past of a rule that says nothing of it: anything may have been.
-    fn unknown_past(&self, lost_to: Timestamp) -> ExpiredBuckets {
+    fn unknown_expired(&self, lost_to: Timestamp) -> ExpiredBuckets {
         let to = |last| {
             let first = Timestamp::MIN;
             vec![Bucket { first, last }]
@@ -108,7 +108,7 @@ impl DirtyBuckets {
         let spans = row.spans.iter().map(|&(from, _)| from);
         let oldest: Option<Timestamp> = row.timestamps.iter().copied().chain(spans).min();
         Self {
-            compacted: 0,
+            deduped_len: 0,
             timestamps: row.timestamps,
             spans: row.spans,
             oldest,

@@ -90,7 +90,7 @@ impl Header {
     pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self> {
         let mut fields = Fields(&bytes[..]);
         if fields.bytes::<8>() != MAGIC {
-            return Err(corrupt("it does not begin like one"));
+            return Err(corrupt("its first magic bytes are wrong"));
         }
         let version = u16::from_le_bytes(fields.bytes());
         let [family, unit] = fields.bytes();
@@ -110,7 +110,7 @@ impl Header {
                 partition,
                 number,
             }),
-            _ => Err(corrupt("its header makes no sense")),
+            _ => Err(corrupt("its header is invalid")),
         }
     }
 }
@@ -172,7 +172,7 @@ pub(crate) fn parse_root(bytes: &[u8], footer: &Footer) -> Result<Vec<PageRef>> 
             && (chunks_low..=footer.index_offset).contains(&page.chunks_offset)
             && page.first <= page.last;
         if !sound {
-            return Err(corrupt("its root makes no sense"));
+            return Err(corrupt("its root is invalid"));
         }
         offset += u64::from(page.len_bytes);
         pages.push(page);
@@ -182,7 +182,7 @@ pub(crate) fn parse_root(bytes: &[u8], footer: &Footer) -> Result<Vec<PageRef>> 
         page.first_id == footer.first_id && page.chunks_offset == HEADER_BYTES as u64
     });
     if !sound || offset != footer.root_offset {
-        return Err(corrupt("its root makes no sense"));
+        return Err(corrupt("its root is invalid"));
     }
     Ok(pages)
 }
@@ -253,7 +253,7 @@ impl Footer {
         };
         let checksum = fields.u32();
         if fields.bytes::<8>() != END_MAGIC {
-            return Err(corrupt("it does not end like one"));
+            return Err(corrupt("its last magic bytes are wrong"));
         }
         if !is_whole(&bytes[..76], checksum) {
             return Err(corrupt("its footer fails its checksum"));
@@ -267,7 +267,7 @@ impl Footer {
             && footer.first_id <= footer.last_id;
         match sound {
             true => Ok((footer, checksum)),
-            false => Err(corrupt("its footer makes no sense")),
+            false => Err(corrupt("its footer is invalid")),
         }
     }
 

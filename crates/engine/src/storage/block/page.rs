@@ -233,7 +233,7 @@ impl Page {
     /// # Errors
     /// `Corrupt` where an entry breaks an invariant of its family or its page.
     pub(crate) fn parse(bytes: Vec<u8>, page: &PageRef, family: Family, end: u64) -> Result<Self> {
-        let damaged = || corrupt("an index page makes no sense");
+        let damaged = || corrupt("an index page is invalid");
         let mut state = State::start(page);
         let mut restarts = Vec::with_capacity(bytes.len() / 200);
         let mut before: Option<(SeriesId, Timestamp)> = None;

@@ -47,7 +47,7 @@ impl Block {
         let block = Self::open_any(env, path, cache)?;
         match block.meta == *meta {
             true => Ok(block),
-            false => Err(corrupt("it is not the one that the manifest names").at(path)),
+            false => Err(corrupt("it is not the block named by the manifest").at(path)),
         }
     }
 
@@ -60,7 +60,7 @@ impl Block {
         let file = env.disk.open(path).map_err(failed)?;
         let len_bytes = file.len_bytes().map_err(failed)?;
         if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(corrupt("it ends early").at(path));
+            return Err(corrupt("it is truncated").at(path));
         }
         let mut header_bytes = [0; HEADER_BYTES];
         file.read_at(&mut header_bytes, 0).map_err(failed)?;
@@ -71,11 +71,11 @@ impl Block {
         let (footer, checksum) =
             Footer::parse(&footer_bytes, len_bytes).map_err(|error| error.at(path))?;
         if !is_whole(&header_bytes, footer.header_checksum) {
-            return Err(corrupt("its footer belongs to another header").at(path));
+            return Err(corrupt("its footer does not match its header").at(path));
         }
         let ids = [footer.first_id, footer.last_id];
         if ids.map(partition_of) != [header.partition; 2] {
-            return Err(corrupt("its series are of another partition").at(path));
+            return Err(corrupt("its series belong to another partition").at(path));
         }
         // It lies inside the file: the footer was checked.
         let mut root_bytes = vec![0; footer.pages as usize * PAGE_REF_BYTES];
@@ -245,7 +245,7 @@ impl Block {
         let next = self.root.get(index + 1);
         let end = next.map_or(self.footer.index_offset, |next| next.chunks_offset);
         Page::parse(bytes, page, self.meta.family, end)
-            .map_err(|_| self.damaged_page(index, "makes no sense"))
+            .map_err(|_| self.damaged_page(index, "is invalid"))
     }
 
     pub(crate) fn read_into(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
@@ -270,11 +270,11 @@ impl Block {
             return Err(self.damaged(entry, "fails its checksum"));
         }
         let Ok(chunk) = Chunk::from_bytes(bytes) else {
-            return Err(self.damaged(entry, "makes no sense"));
+            return Err(self.damaged(entry, "is invalid"));
         };
         let span = (chunk.first(), chunk.last(), chunk.count());
         if span != (entry.first, entry.last, entry.count as usize) {
-            return Err(self.damaged(entry, "is not what the index says"));
+            return Err(self.damaged(entry, "does not match the index"));
         }
         Ok(Arc::new(chunk))
     }

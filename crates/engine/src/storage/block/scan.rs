@@ -101,7 +101,7 @@ impl Block {
                 let chunk = scan.chunk(&entry)?;
                 let known = expected_stats(&entry, &chunk);
                 if !known.is_ok_and(|known| same(known, entry.values)) {
-                    return Err(self.damaged(&entry, "has other statistics than the index says"));
+                    return Err(self.damaged(&entry, "has statistics that do not match the index"));
                 }
                 if decodes(&chunk).is_err() {
                     return Err(self.damaged(&entry, "does not decode"));
@@ -114,7 +114,7 @@ impl Block {
             && before.map(|before| before.id) == Some(self.last_id());
         match sound {
             true => Ok(()),
-            false => Err(corrupt("its footer tells of other entries").at(self.path())),
+            false => Err(corrupt("its entries do not match its footer").at(self.path())),
         }
     }
 }

@@ -54,7 +54,7 @@ impl Window {
         let rest = self.bytes.get(at..);
         match rest.and_then(|rest| rest.get(..entry.len_bytes as usize)) {
             Some(bytes) => block.chunk(entry, bytes.to_vec()),
-            None => Err(block.damaged(entry, "is not where it was read")),
+            None => Err(block.damaged(entry, "is outside the bytes read")),
         }
     }
 

@@ -109,7 +109,7 @@ impl BlockWriter {
             return Err(self.misplaced("a chunk is too long"));
         };
         if kind == Kind::Tombstone || chunk.is_empty() {
-            return Err(self.misplaced("it is no chunk"));
+            return Err(self.misplaced("a tombstone is not a chunk"));
         }
         let values = match kind {
             Kind::Base if chunk.count() >= STATS_SAMPLES_MIN => stats::of(chunk)?,
@@ -139,7 +139,7 @@ impl BlockWriter {
     /// As [`BlockWriter::chunk`]; `Invalid` for an empty span too.
     pub(crate) fn tombstone(&mut self, id: SeriesId, from: Timestamp, to: Timestamp) -> Result<()> {
         if from > to {
-            return Err(self.misplaced("a tombstone spans nothing"));
+            return Err(self.misplaced("the span of a tombstone is empty"));
         }
         self.add(Entry {
             id,
@@ -172,7 +172,7 @@ impl BlockWriter {
     /// empty.
     pub(crate) fn finish(mut self) -> Result<BlockMeta> {
         let Some((last_id, _)) = self.previous else {
-            return Err(self.misplaced("it would be empty"));
+            return Err(self.misplaced("it has no entries"));
         };
         self.end_page();
         self.footer.index_offset = self.written_bytes();
@@ -247,7 +247,7 @@ impl BlockWriter {
 
     #[cold]
     fn misplaced(&self, why: &str) -> Error {
-        let message = format!("a block cannot be written like this: {why}");
+        let message = format!("cannot write a block: {why}");
         Error::new(ErrorKind::Invalid, message).at(&self.path)
     }
 }

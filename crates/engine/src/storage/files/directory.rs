@@ -169,7 +169,7 @@ pub(crate) fn put_in_force(env: &Env, dir: &Path) -> Result<()> {
     let renamed = env.disk.rename(&dir.join(names::MANIFEST_NEW), &path);
     renamed
         .and_then(|()| env.disk.sync_dir(dir))
-        .map_err(|error| Error::io("cannot put the manifest in force", &path, error))
+        .map_err(|error| Error::io("cannot rename the manifest", &path, error))
 }
 
 /// Removes what `manifest` does not name. Names that come back after a crash

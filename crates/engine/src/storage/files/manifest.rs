@@ -274,7 +274,7 @@ fn decode_copy(copy: &[u8]) -> Result<Manifest> {
         return Err(damaged("it is too short"));
     };
     if header[..8] != MAGIC {
-        return Err(damaged("it does not begin as one"));
+        return Err(damaged("its magic bytes are wrong"));
     }
     let version = u16::from_le_bytes([header[8], header[9]]);
     if version > VERSION {
@@ -287,7 +287,7 @@ fn decode_copy(copy: &[u8]) -> Result<Manifest> {
     if version != VERSION || checksum != checksum_of(&header[..12], body) {
         return Err(damaged("its checksum does not match"));
     }
-    Manifest::take(&mut Take(body)).ok_or_else(|| damaged("its fields make no sense"))
+    Manifest::take(&mut Take(body)).ok_or_else(|| damaged("its fields are invalid"))
 }
 
 fn checksum_of(header: &[u8], body: &[u8]) -> u32 {

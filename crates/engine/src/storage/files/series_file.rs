@@ -98,7 +98,7 @@ impl SeriesFileWriter {
             ..SECTION_BYTES => Ok(()),
             SECTION_BYTES..=SECTION_BYTES_MAX => self.end_section(),
             _ => {
-                let text = "a series has too many marks of compaction rules for a series file";
+                let text = "a series has too many dirty buckets for a series file";
                 Err(Error::new(ErrorKind::Limit, text).at(&self.path))
             }
         }
@@ -179,7 +179,7 @@ impl SeriesFileReader {
         let file = env.disk.open(path).map_err(failed)?;
         let len_bytes = file.len_bytes().map_err(failed)?;
         if len_bytes != meta.len_bytes || len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(damaged("its length is not what the manifest says").at(path));
+            return Err(damaged("its length does not match the manifest").at(path));
         }
         let mut header = [0; HEADER_BYTES];
         file.read_at(&mut header, 0).map_err(failed)?;
@@ -191,7 +191,7 @@ impl SeriesFileReader {
             return Err(Error::new(ErrorKind::Unsupported, text).at(path));
         }
         if header != header_of(meta.number, meta.partition) {
-            return Err(damaged("its header is not what the manifest says").at(path));
+            return Err(damaged("its header does not match the manifest").at(path));
         }
         let mut footer = [0; FOOTER_BYTES];
         let at = len_bytes - FOOTER_BYTES as u64;
@@ -199,7 +199,7 @@ impl SeriesFileReader {
         let closed_chain = word_at(&footer, 16);
         let expected = footer_of(meta.rows, meta.position, closed_chain);
         if footer != expected || word_at(&footer, 20) != meta.checksum {
-            return Err(damaged("its footer is not what the manifest says").at(path));
+            return Err(damaged("its footer does not match the manifest").at(path));
         }
         Ok(Self {
             file,
@@ -268,13 +268,13 @@ impl SeriesFileReader {
                     && self.last_id.is_none_or(|last| last < row.id)
             };
             let Some(row) = row.filter(fits) else {
-                return Err(self.damaged("a series makes no sense"));
+                return Err(self.damaged("a series is invalid"));
             };
             self.last_id = Some(row.id);
             rows.push(row);
         }
         if !bytes.is_empty() || count == 0 {
-            return Err(self.damaged("a section does not hold what it says"));
+            return Err(self.damaged("the rows of a section do not match its header"));
         }
         self.rows += u64::from(count);
         Ok(())
@@ -283,7 +283,7 @@ impl SeriesFileReader {
     fn check_end(&self) -> Result<()> {
         match self.rows == self.meta.rows && self.chain == self.closed_chain {
             true => Ok(()),
-            false => Err(self.damaged("its sections are not those it was closed with")),
+            false => Err(self.damaged("its sections do not match its footer")),
         }
     }
 
@@ -311,7 +311,7 @@ impl SeriesFileMeta {
         let file = env.disk.open(path).map_err(failed)?;
         let len_bytes = file.len_bytes().map_err(failed)?;
         if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(damaged("it ends early").at(path));
+            return Err(damaged("it is truncated").at(path));
         }
         let (mut header, mut footer) = ([0; HEADER_BYTES], [0; FOOTER_BYTES]);
         file.read_at(&mut header, 0).map_err(failed)?;

@@ -71,28 +71,28 @@ impl Directory {
     }
 
     fn refusal(&self, decision: Decision) -> Error {
-        let wal = names::wal_dir(&self.path);
+        let log = names::wal_dir(&self.path);
         let manifest = self.path.join(names::MANIFEST);
         let corrupt = |text: &str, path: &Path| Error::new(ErrorKind::Corrupt, text).at(path);
         match decision {
             Decision::LogLost => corrupt(
-                "the log is gone: what was written after the last flush is lost",
-                &wal,
+                "the log is missing: what was written after the last flush is lost",
+                &log,
             ),
             Decision::LogCut => corrupt(
-                "the log begins after what the blocks hold: log and blocks are of two times",
-                &wal,
+                "the log begins after the end of the blocks: they are from different points in time",
+                &log,
             ),
             Decision::LogUnwanted => {
-                let text = "the directory has a log; without it, what it holds would be missing";
-                Error::new(ErrorKind::Invalid, text).at(&wal)
+                let text = "the directory has a log; a start without it would lose its data";
+                Error::new(ErrorKind::Invalid, text).at(&log)
             }
             Decision::FileLost => {
                 let missing = self.missing.as_deref().unwrap_or(&self.path);
-                corrupt("a file that the manifest names is gone", missing)
+                corrupt("a file named by the manifest is missing", missing)
             }
             Decision::ManifestLost => corrupt(
-                "the manifest is gone: it says which blocks hold what the log no longer has",
+                "the manifest is missing: it names the blocks with data that the log no longer has",
                 &manifest,
             ),
             Decision::Begin

@@ -3,7 +3,7 @@
 use super::*;
 use crate::io::Random;
 use crate::io::sim::{SimDisk, SimRandom};
-use crate::storage::files::chance::{give_past, random_row, random_rows};
+use crate::storage::files::chance::{give_expired, random_row, random_rows};
 use latewood_model::{Labels, SeriesOptions};
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn random_series_come_back() {
         let count = [0, 1, 2, 50, 3_000][random.below(5) as usize];
         let mut rows = random_rows(&random, 3, count);
         if seed % 2 == 0 {
-            rows.iter_mut().for_each(|row| give_past(&random, row));
+            rows.iter_mut().for_each(|row| give_expired(&random, row));
         }
         let disk = disk();
         let meta = write(&disk, &rows).unwrap();
