@@ -345,10 +345,10 @@ impl Source {
         needed.fold(floor, Timestamp::min)
     }
 
-    /// Keeps a copy of what is taken promptly. In a replay a sample may be in the
-    /// tail that was sealed when the log was written, and its dirty bucket must
-    /// outlive that take. At worst a bucket is recomputed twice: see
-    /// [`Source::take`].
+    /// Moves the prompt dirty buckets to the late ones, so that a prompt take leaves
+    /// them. In a replay a sample may be in the tail that was sealed when the log was
+    /// written, and its dirty bucket must outlive that take. At worst a bucket is
+    /// recomputed twice: see [`Source::take`].
     pub(crate) fn keep_dirty(&mut self) {
         if !self.prompt.is_empty() {
             self.late.append(&mut self.prompt);
