@@ -1,4 +1,4 @@
-//! Rows and manifests out of a seed, for the tests of this folder.
+//! Random rows and manifests from a seed, for the tests of this folder.
 
 use crate::base::partition::PARTITION_BITS;
 use crate::base::window::Bucket;
@@ -100,7 +100,7 @@ fn random_source(random: &SimRandom) -> SourceRow {
     }
 }
 
-/// Gives the rules of a row a past, which those of the golden file have not.
+/// Adds expired buckets to the rules of a row; the golden file has none.
 pub(crate) fn give_expired(random: &SimRandom, row: &mut SeriesRow) {
     let spans = || {
         let mut end = random.next_u64() as i64 >> 2;

@@ -1,11 +1,12 @@
-//! Rows of a series file as bytes: each by what differs from the row before.
+//! The encoding of rows of a series file: each row is encoded by its differences
+//! from the row before.
 //!
-//! Series of one partition were created about the same time and are alike:
-//! their keys begin alike, their labels have the same names and often the
-//! same values, their options are the same. What repeats is said in a byte,
-//! so that a row takes a few dozen bytes even before it is compressed. The
-//! bytes are described in `docs/format/series.md`. Tested with the files that
-//! hold them ([`crate::storage::files::series_file`]).
+//! Series of one partition were created about the same time and are similar: their
+//! keys have common prefixes, their labels have the same names and often the same
+//! values, their options are the same. A repetition takes one byte, so that a row
+//! takes a few dozen bytes even before compression. The bytes are described in
+//! `docs/format/series.md`. Tested with the files that hold them
+//! ([`crate::storage::files::series_file`]).
 
 use crate::base::window::Bucket;
 use crate::format::expired_buckets::ExpiredBuckets;
@@ -17,7 +18,7 @@ use latewood_model::{
     Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
 };
 
-/// What is true of a row, one bit each.
+/// Flags of a row, one bit each.
 mod flag {
     pub(crate) const UNNAMED: u8 = 1;
     pub(crate) const SAME_OPTIONS: u8 = 1 << 1;
@@ -29,7 +30,7 @@ mod flag {
     pub(crate) const SOURCE: u8 = 1 << 7;
 }
 
-/// What is true of a rule.
+/// Flags of a rule.
 mod rule_flag {
     pub(crate) const OPEN: u8 = 1;
     pub(crate) const EXPIRED: u8 = 1 << 1;
@@ -39,7 +40,7 @@ mod rule_flag {
 /// The policy byte of a series without one of its own.
 const NO_POLICY: u8 = u8::MAX;
 
-/// What the next row refers back to. Begins anew with each section.
+/// The previous row, which the next row refers to. Each section starts anew.
 #[derive(Default)]
 pub(crate) struct Before {
     id: Option<SeriesId>,
@@ -115,7 +116,7 @@ impl Before {
         let mut before = Labels::pairs_in(&self.labels);
         for (name, value) in labels.iter() {
             let (old_name, old_value) = before.next().unwrap_or_default();
-            // No part is empty: a length of 0 stands for "as before".
+            // No part is empty: a length of 0 means "as before".
             for (part, old) in [(name, old_name), (value, old_value)] {
                 out.string(if part == old { &[] } else { part });
             }
@@ -188,7 +189,7 @@ impl Before {
             for old in [old_name, old_value] {
                 let part = bytes.string()?;
                 let part = if part.is_empty() { old } else { part };
-                // Longer than 32 bits cannot come out of a section.
+                // A section cannot hold more than 32 bits of length.
                 let len = u32::try_from(part.len()).ok()?;
                 self.scratch.extend_from_slice(&len.to_le_bytes());
                 self.scratch.extend_from_slice(part);

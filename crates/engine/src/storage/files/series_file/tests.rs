@@ -36,7 +36,7 @@ fn read(disk: &SimDisk, meta: &SeriesFileMeta) -> Result<Vec<SeriesRow>> {
     Ok(all)
 }
 
-/// As text: values compare bit for bit that way, but for the bits of NaN.
+/// As text: that compares values bit for bit, except for the bits of NaN.
 fn same(a: &[SeriesRow], b: &[SeriesRow]) -> bool {
     let bits = |row: &SeriesRow| row.last_value.map(f64::to_bits);
     format!("{a:?}") == format!("{b:?}") && a.iter().map(bits).eq(b.iter().map(bits))
