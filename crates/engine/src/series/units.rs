@@ -162,7 +162,9 @@ fn units_of(
     pieces: impl Iterator<Item = (Timestamp, Timestamp, Piece)>,
     boundaries: Vec<Timestamp>,
 ) -> Vec<Unit> {
-    let boundaries = boundaries.into_iter().map(|boundary| (boundary, boundary, Piece::Loose));
+    let boundaries = boundaries
+        .into_iter()
+        .map(|boundary| (boundary, boundary, Piece::Loose));
     let mut all: Vec<_> = pieces.chain(boundaries).collect();
     // Stable: a chunk is before a boundary if both begin at the same time.
     all.sort_by_key(|&(first, ..)| first);

@@ -2,7 +2,7 @@
 
 use latewood_model::Timestamp;
 
-/// A block that a start left out because it is damaged or missing.
+/// A block that a start left out because it is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostBlock {
     /// Its name in the quarantine folder.

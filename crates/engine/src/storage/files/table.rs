@@ -73,7 +73,7 @@ pub(crate) enum Decision {
     LogLost,
     /// Refuse: the log begins after the end of the files.
     LogCut,
-    /// Refuse: the data of the log would be lost.
+    /// Refuse: the data of the log would be hidden.
     LogUnwanted,
 }
 

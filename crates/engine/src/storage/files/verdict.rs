@@ -83,7 +83,7 @@ impl Directory {
                 &log,
             ),
             Decision::LogUnwanted => {
-                let text = "the directory has a log; a start without it would lose its data";
+                let text = "the directory has a log; a start without it would hide its data";
                 Error::new(ErrorKind::Invalid, text).at(&log)
             }
             Decision::FileLost => {
