@@ -137,7 +137,8 @@ mod tests {
 
     #[test]
     fn many_spans_come_in_any_order() {
-        // Each that would move those behind it would take minutes together.
+        // If each addition moved the spans after it, the additions would take minutes
+        // in total.
         let mut spans = Spans::default();
         for at in (0..1_000_000).rev() {
             spans.add(2 * at, 2 * at);

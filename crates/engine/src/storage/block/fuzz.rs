@@ -1,7 +1,7 @@
 //! The code under the fuzz target `block`: reads any bytes as a block.
 //!
 //! Checksums are not verified in a fuzz build, so that the fuzzer reaches the code
-//! behind them.
+//! after them.
 
 use crate::base::error::Result;
 use crate::io::Disk;
