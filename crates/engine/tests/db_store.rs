@@ -104,14 +104,14 @@ fn a_manifest_is_refused_where_both_copies_are_damaged() {
 fn files_without_a_manifest_are_refused() {
     let disk = flushed();
     remove(&disk, &[manifest()]);
-    refused(&disk, ErrorKind::Corrupt, "the manifest is gone");
+    refused(&disk, ErrorKind::Corrupt, "the manifest is missing");
 }
 
 #[test]
 fn a_log_that_gave_groups_up_is_refused_without_a_manifest() {
     let (disk, _) = trimmed();
     remove(&disk, &[manifest()]);
-    refused(&disk, ErrorKind::Corrupt, "the manifest is gone");
+    refused(&disk, ErrorKind::Corrupt, "the manifest is missing");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_missing_file_is_named() {
         let disk = flushed();
         let path = files(&disk, folder).remove(0);
         remove(&disk, std::slice::from_ref(&path));
-        let error = refused(&disk, ErrorKind::Corrupt, "is gone");
+        let error = refused(&disk, ErrorKind::Corrupt, "is missing");
         assert!(
             error.to_string().contains(path.to_str().unwrap()),
             "{error}"
@@ -143,14 +143,14 @@ fn a_missing_file_is_named() {
 fn files_without_the_log_behind_them_are_refused() {
     let disk = flushed();
     remove(&disk, &files(&disk, "wal"));
-    refused(&disk, ErrorKind::Corrupt, "the log is gone");
+    refused(&disk, ErrorKind::Corrupt, "the log is missing");
 }
 
 #[test]
 fn a_manifest_older_than_the_log_is_refused() {
     let (disk, older) = trimmed();
     disk.set_bytes(&manifest(), older).unwrap();
-    refused(&disk, ErrorKind::Corrupt, "two times");
+    refused(&disk, ErrorKind::Corrupt, "different points in time");
 }
 
 #[test]

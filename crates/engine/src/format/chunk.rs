@@ -1,13 +1,12 @@
-//! A chunk: a run of frames, about CHUNK_SIZE bytes.
+//! A chunk: a sequence of frames, about CHUNK_SIZE bytes.
 //!
-//! The last chunk of a series is open and grows frame by frame; a finished
-//! one is shared behind an `Arc` and never changes, so readers need no lock.
-//! A directory of the frames' first timestamps finds a frame without parsing
-//! the others.
+//! The last chunk of a series is open and grows frame by frame. A finished chunk is
+//! shared behind an `Arc` and never changes, so readers need no lock. A directory
+//! of the frames' first timestamps finds a frame without parsing the others.
 //!
-//! Invariants: frames are ascending and do not overlap; `first` and `last` are
-//! the timestamps of the outermost samples; `count` is the sum over frames.
-//! Tested through the series and by the model test.
+//! Invariants: frames are ascending and do not overlap; `first` and `last` are the
+//! timestamps of the outermost samples; `count` is the sum over frames. Tested
+//! through the series and by the model test.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use latewood_codec::{Encoder, Frame, Hint};
@@ -16,9 +15,9 @@ use latewood_model::{Encoding, Timestamp};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What the processor fetches at once.
+/// Size of a cache line.
 const LINE_BYTES: usize = 64;
-/// So many hold the head and the timestamps of most frames.
+/// Cache lines that hold the header and the timestamps of most frames.
 const TIMESTAMP_LINES: usize = 5;
 
 /// How the chunks of one series are cut and coded.
@@ -42,14 +41,14 @@ impl Shape {
     }
 }
 
-/// Where a frame starts and the first timestamp in it.
+/// The offset of a frame and its first timestamp.
 #[derive(Clone, Copy, Debug)]
 struct FrameRef {
     first: Timestamp,
     offset_bytes: u32,
 }
 
-/// A run of frames.
+/// A sequence of frames.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chunk {
     first: Timestamp,
@@ -104,21 +103,22 @@ impl Chunk {
         &self.bytes[start..end]
     }
 
-    /// The frame that holds `timestamp` if any does: the last one that starts
-    /// at or before it. Logarithmic in the frames.
+    /// The frame that may hold `timestamp`: the last one that starts at or before
+    /// it. Logarithmic in the frames.
     pub(crate) fn frame_at(&self, timestamp: Timestamp) -> Option<usize> {
         self.frames
             .partition_point(|frame| frame.first <= timestamp)
             .checked_sub(1)
     }
 
-    /// Reads what [`Chunk::frame_at`] and [`Chunk::touch_frame`] begin with.
+    /// Reads the memory that [`Chunk::frame_at`] and [`Chunk::touch_frame`] begin
+    /// with.
     pub(crate) fn touch(&self) -> usize {
         self.frames.len() ^ self.bytes.len()
     }
 
-    /// Reads the beginning of the frame that may hold `timestamp`: its head and
-    /// as much as most timestamps take.
+    /// Reads the beginning of the frame that may hold `timestamp`: its header and
+    /// as many bytes as most timestamps take.
     pub(crate) fn touch_frame(&self, timestamp: Timestamp) -> usize {
         let frame = self.frame_at(timestamp);
         let bytes = frame.map_or(&[][..], |index| self.frame_bytes(index));
@@ -126,7 +126,7 @@ impl Chunk {
         lines.fold(0, |all, &byte| all ^ usize::from(byte))
     }
 
-    /// How many frames begin at or before `to`.
+    /// The number of frames that begin at or before `to`.
     pub(crate) fn frames_to(&self, to: Timestamp) -> usize {
         self.frames.partition_point(|frame| frame.first <= to)
     }
@@ -153,11 +153,11 @@ impl Chunk {
         Ok(Some(frame.value_at(position).map_err(damaged)?))
     }
 
-    /// A chunk from its bytes: frames end to end. Parses their headers.
+    /// Builds a chunk from its bytes: frames end to end. Parses their headers.
     ///
     /// # Errors
-    /// `Corrupt` where the bytes are no frames, none at all, frames that do
-    /// not ascend, or begin before 1970.
+    /// `Corrupt` if the bytes are empty or not frames, or if the frames do not
+    /// ascend or begin before 1970.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut start = 0;
@@ -184,22 +184,23 @@ impl Chunk {
         Ok(chunk)
     }
 
-    /// Its frames end to end, as [`Chunk::from_bytes`] takes them.
+    /// The frames end to end, as [`Chunk::from_bytes`] takes them.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes of samples as stored.
+    /// Bytes of the encoded samples.
     pub(crate) fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Bytes of memory it holds.
+    /// Bytes of memory the chunk holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.frames.capacity() * size_of::<FrameRef>() + self.bytes.capacity()
     }
 
-    /// Encodes samples as the next frame. They must follow what is here.
+    /// Encodes samples as the next frame. They must be newer than those of the
+    /// chunk.
     pub(crate) fn push_samples(
         &mut self,
         encoder: &mut Encoder,
@@ -221,7 +222,8 @@ impl Chunk {
         Ok(())
     }
 
-    /// Copies frame `index` of `other` as it stands. It must follow what is here.
+    /// Copies frame `index` of `other` unchanged. It must be newer than the frames
+    /// of the chunk.
     pub(crate) fn push_frame(&mut self, other: &Chunk, index: usize) -> Result<()> {
         let frame = other.frame(index)?;
         let start = self.bytes.len();
@@ -235,7 +237,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// The same timestamps with values of 0, for who asks only what exists: a
+    /// The same timestamps with values of 0, for existence checks: it takes a
     /// fraction of the memory.
     pub(crate) fn without_values(&self) -> Result<Arc<Chunk>> {
         let mut bare = Chunk::default();
@@ -263,7 +265,8 @@ impl Chunk {
         });
     }
 
-    /// The chunk as it stands, never to change again; `self` is empty after.
+    /// Returns the finished chunk, which never changes again, and leaves `self`
+    /// empty.
     pub(crate) fn finish(&mut self) -> Arc<Chunk> {
         let mut built = std::mem::take(self);
         built.frames.shrink_to_fit();
@@ -272,8 +275,8 @@ impl Chunk {
     }
 }
 
-/// A chunk in its series, with its first timestamp beside it: a search among
-/// chunks then stays inside one array.
+/// A chunk with its first timestamp beside it, so that a search among the chunks of
+/// a series stays inside one array.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
     /// As [`Chunk::first`].
@@ -298,7 +301,7 @@ impl Deref for Held {
     }
 }
 
-/// Handles on the chunks of a series, for whoever reads them without a lock.
+/// Handles on the chunks of a series, for readers without the lock.
 pub(crate) fn shared(held: &[Held]) -> Vec<Arc<Chunk>> {
     held.iter().map(|held| held.chunk.clone()).collect()
 }

@@ -1,39 +1,40 @@
-//! What a rule remembers of its past: which buckets its destination may hold
-//! rows of, and which of these nobody can compute any more.
+//! Which buckets of a rule may have rows in the destination, and which of these can
+//! no longer be recomputed.
 //!
-//! A bucket is *touched* once one of its samples came or changed since the rule
-//! was made. Where the limit of a retention goes back (the retention becomes
-//! longer, or the newest samples are deleted), what had expired is deleted for
-//! good, since readers saw it go. The touched buckets it was taken from are
-//! *lost*: their rows stay as they are, whatever comes later. All others follow
-//! the source, also those from before the old limit: nothing of them is missing.
+//! A bucket is *touched* once one of its samples arrives or changes after the rule
+//! is created. If the limit of a retention moves back (the retention becomes
+//! longer, or the newest samples are deleted), the expired samples are deleted for
+//! good, since readers saw them disappear. The touched buckets that lose samples
+//! this way are *lost*: their rows never change again. All other buckets follow the
+//! source, also those from before the old limit, because none of their samples are
+//! missing.
 //!
-//! Both are kept as spans of whole buckets. A source that gets samples
-//! regularly has one span. Of one that does not, holes of long ago are filled
-//! in, so that buckets there count as touched.
+//! Both kinds are kept as spans of whole buckets. A source with regular samples has
+//! one span. If a source has many gaps, old gaps are filled in, and the buckets
+//! inside count as touched.
 //!
-//! Like marks, it follows from the source's records in the log. Where late marks
-//! stayed while others were taken, a replay may take a bucket for touched that a
-//! deletion emptied after that.
+//! Like dirty buckets, this state follows from the source's records in the log. If
+//! late dirty buckets stay while others are taken, a replay may count a bucket as
+//! touched that a later deletion emptied.
 
 use crate::base::window::join_spans;
 use crate::base::window::{Bucket, Window};
 use latewood_model::Timestamp;
 
-/// Spans of a kind that are kept apart.
+/// Spans of each kind that are kept apart.
 const SPANS_MAX: usize = 64;
 
-/// The past of one rule. The spans of each kind ascend and do not meet.
+/// The expired buckets of one rule. The spans of each kind ascend and do not meet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExpiredBuckets {
-    /// Buckets with samples that came or changed, as far as not lost.
+    /// Buckets with samples that arrived or changed, without the lost ones.
     pub(crate) touched: Vec<Bucket>,
-    /// Touched buckets that samples of were deleted as expired.
+    /// Touched buckets with samples that were deleted as expired.
     pub(crate) lost: Vec<Bucket>,
 }
 
 impl ExpiredBuckets {
-    /// Notes that samples at these times came or changed.
+    /// Records that samples at these times arrived or changed.
     pub(crate) fn touch(&mut self, window: Window, times: impl Iterator<Item = Timestamp>) {
         let known = self.touched.len();
         for at in times {
@@ -47,8 +48,8 @@ impl ExpiredBuckets {
         }
     }
 
-    /// Notes that `from..=to` was deleted and what the newest sample is now:
-    /// buckets wholly inside or newer have no samples.
+    /// Records that `from..=to` was deleted, and the newest sample that is left:
+    /// buckets wholly inside the span or newer have no samples.
     pub(crate) fn deleted(
         &mut self,
         window: Window,
@@ -81,8 +82,9 @@ impl ExpiredBuckets {
         tidy(&mut self.touched);
     }
 
-    /// Notes that all samples older than `floor` are gone. The bucket of the
-    /// newest sample is still open: it becomes what is left of it.
+    /// Records that all samples older than `floor` are gone. The bucket of the
+    /// newest sample is still open: its row is computed from the samples that are
+    /// left.
     pub(crate) fn lose(&mut self, window: Window, floor: Timestamp, newest: Timestamp) {
         let reached = window.containing(floor.saturating_sub(1)).last;
         let closed = window.containing(newest).first.saturating_sub(1);
@@ -99,12 +101,12 @@ impl ExpiredBuckets {
         subtract(&mut self.touched, &[gone]);
     }
 
-    /// Whether the bucket that holds `at` is lost.
+    /// Whether the bucket of `at` is lost.
     pub(crate) fn is_lost(&self, at: Timestamp) -> bool {
         holds(&self.lost, at)
     }
 
-    /// Takes lost buckets out of `dirty`; whether there were any.
+    /// Removes lost buckets from `dirty`; returns whether there were any.
     pub(crate) fn leave_alone(&self, dirty: &mut Vec<Bucket>) -> bool {
         if self.lost.is_empty() {
             return false;
@@ -114,7 +116,7 @@ impl ExpiredBuckets {
         *dirty != whole
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Bucket>() * (self.touched.capacity() + self.lost.capacity())
     }
@@ -126,18 +128,18 @@ pub(crate) fn holds(spans: &[Bucket], at: Timestamp) -> bool {
     behind > 0 && spans[behind - 1].contains(at)
 }
 
-/// Joins what meets, and the oldest spans where there are too many.
+/// Joins spans that meet, and the oldest spans if there are too many.
 pub(crate) fn tidy(spans: &mut Vec<Bucket>) {
     join_spans(spans);
     if let Some(excess) = spans.len().checked_sub(SPANS_MAX) {
         spans[excess].first = spans[0].first;
         spans.drain(..excess);
     }
-    // Many marks at once are many spans before they are joined.
+    // Many dirty buckets at once are many spans before they are joined.
     spans.shrink_to(SPANS_MAX);
 }
 
-/// Takes the times in `taken` out of `spans`; both ascend.
+/// Removes the times in `taken` from `spans`; both ascend.
 pub(crate) fn subtract(spans: &mut Vec<Bucket>, taken: &[Bucket]) {
     if taken.is_empty() {
         return;

@@ -1,4 +1,5 @@
-//! Bytes that stand alone: chunks, integers, values, and what a rule does. Pure.
+//! Formats without a file of their own: chunks, integers, values, and the
+//! definition of a rule. Pure.
 
 pub(crate) mod batches;
 pub(crate) mod chunk;

@@ -1,11 +1,11 @@
-//! What the parts of a frame come to, where a bucket ends inside it.
+//! Statistics of the parts of a frame that bucket boundaries divide.
 //!
-//! Regularly spaced samples are cut by arithmetic, without a timestamp being
-//! decoded; of others only the timestamps are. The values are summarised as
-//! they are stored ([`latewood_codec::Frame::part_stats`]).
+//! Frames with regular spacing are divided by arithmetic, without decoding a
+//! timestamp; of other frames only the timestamps are decoded. The values are
+//! summarised as they are stored ([`latewood_codec::Frame::part_stats`]).
 //!
-//! Tested by `tests/query_range` and the model test, against samples that are
-//! read one by one.
+//! Tested by `tests/query_range` and the model test, against samples that are read
+//! one by one.
 
 use crate::base::error::Result;
 use crate::format::batches::BatchStats;
@@ -13,21 +13,22 @@ use crate::format::chunk::damaged;
 use latewood_codec::{Frame, Stats};
 use latewood_model::Timestamp;
 
-/// Parts of a frame that there is room for from the start.
+/// Initial capacity for the parts of a frame.
 const ENDS_FEW: usize = 16;
 
-/// Cuts frames into parts; keeps its memory from one to the next.
+/// Divides frames into parts; reuses its buffers.
 #[derive(Default)]
 pub(crate) struct Parts {
-    /// Of frames whose samples are not regularly spaced.
+    /// Timestamps of frames without regular spacing.
     timestamps: Vec<Timestamp>,
-    /// Where parts end, as indices of samples.
+    /// Ends of the parts, as sample indices.
     ends: Vec<usize>,
     stats: Vec<Stats>,
 }
 
 impl Parts {
-    /// Appends the parts of `frame` to `out`; see [`super::Source::parts`].
+    /// Appends the parts of `frame` to `out`; see
+    /// [`super::batches::Source::parts`].
     pub(crate) fn of(
         &mut self,
         frame: &Frame<'_>,
@@ -87,7 +88,7 @@ impl Parts {
     }
 }
 
-/// Where the samples of a frame lie in time.
+/// The timestamps of the samples of a frame.
 enum Spacing<'a> {
     Regular { first: Timestamp, step: u64 },
     Any(&'a [Timestamp]),
@@ -102,7 +103,8 @@ impl Spacing<'_> {
         }
     }
 
-    /// How many samples lie at or before `last_ms`, which is before the last.
+    /// The number of samples at or before `last_ms`, which is before the last
+    /// sample.
     fn end(&self, last_ms: Timestamp) -> usize {
         match *self {
             Self::Regular { first, step } if last_ms >= first => {

@@ -1,13 +1,13 @@
-//! What a compaction rule does, as data: the log, the series files and readers
-//! of rules share it. Pure. Tested with the records that hold it.
+//! The definition of a compaction rule, shared by the log, the series files and the
+//! readers of rules. Pure. Tested with the records that hold it.
 
 use latewood_model::Aggregator;
 use std::sync::Arc;
 
-/// What a rule does.
+/// The definition of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleSpec {
-    /// How the samples of a bucket become one.
+    /// How the samples of a bucket are aggregated.
     pub aggregator: Aggregator,
     /// Width of a bucket in milliseconds, above 0.
     pub bucket_ms: i64,
@@ -15,11 +15,11 @@ pub struct RuleSpec {
     pub align: i64,
 }
 
-/// A rule as its source tells it.
+/// A rule as its source reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
     /// The key of the destination.
     pub destination: Arc<[u8]>,
-    /// What it does.
+    /// The definition of the rule.
     pub spec: RuleSpec,
 }

@@ -1,16 +1,16 @@
-//! How one sample's value stands in the log: a form and a few bytes.
+//! The encoding of a sample's value in the log: a form and a few bytes.
 //!
-//! Most measurements are short decimals. Forms 0 to 13 hold an integer
-//! mantissa m for the value m / 10^form; form 14 is an `f32`, form 15 the eight
-//! raw bytes. A form is only taken if it gives back the very same bits, so
-//! -0.0, NaN payloads, infinities and denormals travel as `f32` or raw.
+//! Most measurements are short decimals. Forms 0 to 13 hold an integer mantissa m
+//! for the value m / 10^form; form 14 is an `f32`, form 15 the eight raw bytes. A
+//! form is used only if it restores the same bits, so -0.0, NaN payloads,
+//! infinities and denormals are stored as `f32` or raw.
 //!
 //! Division by a power of ten is correctly rounded and powers up to 10^22 are
-//! exact, so every form with enough digits restores the value. One test with
-//! as many digits as fit therefore decides whether a value is decimal at all;
-//! its trailing zeros are stripped after. (The idea of a shared decimal
-//! exponent: Afroozeh, Kuffo and Boncz, "ALP: Adaptive Lossless floating-Point
-//! Compression", SIGMOD 2023.) Tested below and through the group tests.
+//! exact, so every form with enough digits restores the value. One test with as
+//! many digits as fit therefore decides whether a value is decimal; its trailing
+//! zeros are stripped afterwards. (The idea of a shared decimal exponent: Afroozeh,
+//! Kuffo and Boncz, "ALP: Adaptive Lossless floating-Point Compression", SIGMOD
+//! 2023.) Tested below and through the group tests.
 
 use crate::format::varint::{put, take, unzigzag, zigzag};
 
@@ -30,7 +30,7 @@ const POWERS: [f64; EXPONENT_MAX + 1] = [
 const SCALED_MAX: f64 = (1_u64 << 50) as f64;
 /// Adding 1.5 * 2^52 leaves the nearest integer in the low mantissa bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-/// A mantissa this long may owe its length to a neighbour's exponent.
+/// A longer mantissa may come from the exponent of a neighbour.
 const LONG_MANTISSA: u64 = 1 << 28;
 
 /// Writes `value` at `at`, trying the form `hint` first; returns the form and
@@ -48,8 +48,8 @@ pub(crate) fn put_value(out: &mut [u8], at: usize, value: f64, hint: u8) -> (u8,
     put_unhinted(out, at, value)
 }
 
-/// Whether `value` is an `f32` that no short decimal gives: a fraction with at
-/// most three digits that an `f32` holds is a whole number of eighths.
+/// Whether `value` is an `f32` that is not a short decimal: a fraction with at most
+/// three digits that an `f32` holds is a whole number of eighths.
 #[inline]
 fn is_long_f32(value: f64) -> bool {
     let eighths = value * 8.0;
@@ -73,7 +73,7 @@ fn put_unhinted(out: &mut [u8], at: usize, value: f64) -> (u8, usize) {
     (FORM_RAW, at + 8)
 }
 
-/// Reads a value of `form` from the front of `bytes` and cuts it off.
+/// Reads a value of `form` from the front of `bytes` and advances past it.
 #[inline]
 pub(crate) fn take_value(bytes: &mut &[u8], form: u8) -> Option<f64> {
     if let Some(power) = POWERS.get(usize::from(form)) {
@@ -89,7 +89,7 @@ pub(crate) fn take_value(bytes: &mut &[u8], form: u8) -> Option<f64> {
     Some(f64::from_le_bytes(*raw))
 }
 
-/// The mantissa of `value` at `exponent` if it gives back the same bits.
+/// The mantissa of `value` at `exponent`, if it restores the same bits.
 #[inline]
 fn mantissa_of(value: f64, exponent: usize) -> Option<i64> {
     let power = *POWERS.get(exponent)?;

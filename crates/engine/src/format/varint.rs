@@ -7,7 +7,7 @@
 //! prefix varint.) Signed numbers are zigzag-folded first. Every value has one
 //! encoding; a reader refuses longer ones. Tested by proptest below.
 
-/// The most bytes one integer takes.
+/// Maximum length of an integer in bytes.
 pub(crate) const VARINT_BYTES_MAX: usize = 9;
 
 /// Folds a signed number so that small magnitudes become small numbers.
@@ -16,13 +16,13 @@ pub(crate) const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
-/// Undoes [`zigzag`].
+/// The inverse of [`zigzag`].
 #[inline]
 pub(crate) const fn unzigzag(folded: u64) -> i64 {
     (folded >> 1) as i64 ^ -((folded & 1) as i64)
 }
 
-/// Bytes that `value` takes.
+/// The length of `value` in bytes.
 #[inline]
 const fn len_bytes(value: u64) -> usize {
     let bits = 64 - (value | 1).leading_zeros() as usize;
@@ -31,11 +31,11 @@ const fn len_bytes(value: u64) -> usize {
 
 /// Writes `value` at `at` and returns the position after it.
 ///
-/// At least [`VARINT_BYTES_MAX`] bytes must be there; bytes behind the value
-/// may be overwritten.
+/// `out` must have at least [`VARINT_BYTES_MAX`] bytes from `at` on; bytes after
+/// the value may be overwritten.
 ///
 /// # Panics
-/// Where `out` is too short.
+/// If `out` is too short.
 #[inline]
 pub(crate) fn put(out: &mut [u8], at: usize, value: u64) -> usize {
     let n = len_bytes(value);
@@ -49,8 +49,8 @@ pub(crate) fn put(out: &mut [u8], at: usize, value: u64) -> usize {
     at + n
 }
 
-/// Reads a value from the front of `bytes` and cuts it off, or `None` where
-/// the bytes end early or are not the value's one encoding.
+/// Reads a value from the front of `bytes` and advances past it. `None` if the
+/// bytes end early or are not the only valid encoding of the value.
 #[inline]
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let word = match bytes.first_chunk::<8>() {
@@ -69,11 +69,11 @@ pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
         (word >> n) & ((1 << (7 * n)) - 1)
     };
     *bytes = rest;
-    // One byte fewer would have done: not what `put` writes.
+    // A shorter encoding exists: `put` does not write this.
     (n == 1 || value >> (7 * (n - 1)) != 0).then_some(value)
 }
 
-/// A length and so many bytes.
+/// Reads a length and that many bytes.
 pub(crate) fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let len = usize::try_from(take(bytes)?).ok()?;
     let (taken, rest) = bytes.split_at_checked(len)?;

@@ -1,16 +1,16 @@
-//! The index itself: labels by series and series by label.
+//! The inverted index: labels by series and series by label.
 //!
-//! A label pair is one interned string (the number of its name, then its
-//! value) whose number leads to a posting list. A name leads to the set of
-//! series that carry it and the set of its pairs. A series has the numbers of
-//! its pairs in the order its client gave them, repetitions included.
+//! A label pair is one interned string (the number of its name, then its value)
+//! whose number leads to a posting list. A name leads to the set of series that
+//! carry it and the set of its pairs. A series has the numbers of its pairs in the
+//! order its client gave them, repetitions included.
 //!
 //! Invariants:
-//! 1. A pair exists as long as some series carries it, a name as long as some
-//!    pair has it; their numbers are used again afterwards.
-//! 2. `series` holds exactly the ids put and not removed, labelled or not.
-//! 3. A series is in the posting list of each of its pairs, in the set of each
-//!    of its names, and in no other.
+//! 1. A pair exists as long as a series carries it, a name as long as a pair has
+//!    it; their numbers are reused afterwards.
+//! 2. `series` holds exactly the ids inserted and not removed, labelled or not.
+//! 3. A series is in the posting list of each of its pairs, in the set of each of
+//!    its names, and in no other.
 
 mod enter;
 
@@ -21,14 +21,14 @@ use crate::base::slab::Slab;
 use latewood_model::Labels;
 use roaring::RoaringBitmap;
 
-/// Bytes of a number in stored strings.
+/// Size of a number in stored strings.
 const NUMBER_BYTES: usize = 4;
-/// What one label name leads to.
+/// The series and the pairs of one label name.
 #[derive(Default)]
 pub(crate) struct Name {
     /// The series that carry it.
     pub(crate) series: RoaringBitmap,
-    /// The pairs it is the name of.
+    /// The pairs with this name.
     pub(crate) pairs: RoaringBitmap,
 }
 
@@ -38,17 +38,17 @@ pub(crate) struct Inverted {
     named: Slab<Name>,
     pairs: Symbols,
     postings: Slab<Posting>,
-    /// The numbers of each series' pairs, by shard: the ids of one shard come
-    /// in their order, those of two do not.
+    /// The numbers of each series' pairs, by shard: ids ascend within one shard,
+    /// but not across shards.
     labels: Box<[Packed]>,
     series: RoaringBitmap,
-    /// The names of the series put last, by their places: the next series
+    /// The names of the series inserted last, by their places: the next series
     /// often has the same. Only names that exist.
     recent: Vec<(Box<[u8]>, u32)>,
 }
 
 impl Inverted {
-    /// Nothing. `shards` is a power of two; `seed` makes hashes differ from
+    /// An empty index. `shards` is a power of two; `seed` makes hashes differ from
     /// process to process.
     pub(crate) fn new(shards: usize, seed: u64) -> Self {
         Self {
@@ -62,16 +62,16 @@ impl Inverted {
         }
     }
 
-    /// Brings changes in, one after the other: a series and its labels, given
-    /// as [`Labels::as_bytes`] has them, or `None` if it is gone.
+    /// Applies changes in order: a series and its labels, as [`Labels::as_bytes`]
+    /// has them, or `None` if it was removed.
     pub(crate) fn apply<'a>(&mut self, changes: impl Iterator<Item = (u32, Option<&'a [u8]>)>) {
         let mut come = Vec::with_capacity(changes.size_hint().0);
         for (id, labels) in changes {
             match labels {
                 Some(labels) if self.series.insert(id) => come.push((id, labels)),
                 _ => {
-                    // What goes may take names with it, and with them what
-                    // `link_all` knows.
+                    // A removal may remove names, and with them what `link_all` has
+                    // looked up.
                     self.link_all(&come);
                     come.clear();
                     self.change(id, labels);
@@ -81,7 +81,7 @@ impl Inverted {
         self.link_all(&come);
     }
 
-    /// Sets the labels of a series that is there, or forgets it.
+    /// Changes the labels of a series in the index, or removes it.
     fn change(&mut self, id: u32, labels: Option<&[u8]>) {
         match labels {
             Some(labels) if !self.has(id, labels) => {
@@ -93,7 +93,7 @@ impl Inverted {
         }
     }
 
-    /// Forgets a series.
+    /// Removes a series.
     fn remove(&mut self, id: u32) {
         if self.series.remove(id) {
             self.unlink(id);
@@ -101,14 +101,14 @@ impl Inverted {
         }
     }
 
-    /// The labels of a series, in the order its client gave them; `None` of
-    /// one that is not here.
+    /// The labels of a series, in the order its client gave them; `None` if it is
+    /// not in the index.
     pub(crate) fn labels(&self, id: u32) -> Option<Labels> {
         if !self.series.contains(id) {
             return None;
         }
         let pairs = self.pairs_of(id).map(|pair| self.pair(pair));
-        // They were labels before, so they are within the limits.
+        // They were valid labels before, so they are within the limits.
         Some(Labels::new(pairs).unwrap_or_default())
     }
 
@@ -117,13 +117,13 @@ impl Inverted {
         &self.series
     }
 
-    /// What the label name leads to.
+    /// The series and pairs of a label name.
     pub(crate) fn name(&self, name: &[u8]) -> Option<&Name> {
         let number = self.names.find(0, name)?;
         self.named.get(number as usize)
     }
 
-    /// All names with what they lead to.
+    /// All names with their series and pairs.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&[u8], &Name)> {
         (0..self.named.places()).filter_map(|number| {
             let name = self.named.get(number)?;
@@ -149,7 +149,7 @@ impl Inverted {
         numbers.iter().map(|number| u32::from_le_bytes(*number))
     }
 
-    /// Name and value of pair `number`; both empty where there is none.
+    /// Name and value of pair `number`; both empty if it does not exist.
     pub(crate) fn pair(&self, number: u32) -> (&[u8], &[u8]) {
         let pair = self.pairs.string(number);
         let named = pair.and_then(|(name, value)| Some((self.names.string(name)?.1, value)));
@@ -187,13 +187,13 @@ impl Inverted {
         self.labels[shard].set(place, numbers);
     }
 
-    /// Whether a series has just these labels.
+    /// Whether a series has exactly these labels.
     fn has(&self, id: u32, labels: &[u8]) -> bool {
         let held = self.pairs_of(id).map(|pair| self.pair(pair));
         held.eq(Labels::pairs_in(labels))
     }
 
-    /// Takes a series from everything its labels lead to.
+    /// Removes a series from the lists and sets of its labels.
     fn unlink(&mut self, id: u32) {
         let mut pairs: Vec<u32> = self.pairs_of(id).collect();
         pairs.sort_unstable();

@@ -1,24 +1,23 @@
-//! From label matchers to series.
+//! The label index: from label matchers to series.
 //!
-//! Whoever creates, alters or removes a series leaves the change in a queue
-//! ([`queue`]); the background thread, or the first query, brings whole
-//! batches of changes into the index ([`inverted`]). A query does so before it
-//! begins and therefore sees every series whose creation was acknowledged
-//! before, with the labels it has. A new key of a series concerns nothing
-//! here: the index knows series by id.
+//! Creating, altering or removing a series adds the change to a queue ([`queue`]).
+//! The background thread, or the first query, applies the changes to the index
+//! ([`inverted`]) in batches. A query applies them before it begins and therefore
+//! sees every series whose creation was acknowledged before, with its current
+//! labels. Renaming a series does not affect the index, which identifies series by
+//! id.
 //!
-//! Invariant: the changes of one series reach the index in the order they
-//! happened. They stand in one queue in that order, and only the holder of
-//! `indexer` takes from queues.
+//! Invariant: the changes of one series reach the index in the order they happened.
+//! They are in one queue in that order, and only the holder of `indexer` takes from
+//! queues.
 //!
-//! Lock order: a state shard, then `indexer`, then a queue or `inverted`,
-//! never both. Whoever holds one of these takes no lock of a shard.
+//! Lock order: a state shard, then `indexer`, then a queue or `inverted`, never
+//! both. A holder of one of these takes no lock of a shard.
 //!
-//! Why one thread in batches: a lock for each list, taken by the writers, costs
-//! as much processor time on one thread and on two, and all of it is theirs; a
-//! map of lists that they share without a lock costs half as much again
-//! (`benches/maps.rs`). A batch also takes series together that have the same
-//! label names, and looks their pairs up together ([`inverted`]).
+//! Why one thread in batches: with a lock for each list, taken by the writers, the
+//! processor time is the same but is spent by the writers; a lock-free map of lists
+//! costs half as much again (`benches/maps.rs`). A batch also groups series with
+//! the same label names, and looks up their pairs together ([`inverted`]).
 //!
 //! Tested by `tests/labels_model.rs` against a scan, with threads too.
 
@@ -40,19 +39,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Changes in one queue that are worth waking the background thread for.
 const WORTH_WAKING: usize = 512;
-/// Changes in one queue, and bytes of labels, beyond which writers help.
+/// Changes in one queue, and bytes of labels, above which writers apply them.
 const QUEUE_MAX: usize = 8 * 1024;
 const QUEUE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Changes applied before readers of the index get their turn.
+/// Changes applied before the lock is released for readers of the index.
 const APPLY_MAX: usize = 256;
 
-/// The label index of a database, with what waits to get into it.
+/// The label index of a database, with the changes that wait.
 pub(crate) struct Index {
-    /// One of each shard.
+    /// One queue for each shard.
     queues: Box<[Mutex<Queue>]>,
-    /// Some queue is longer than it should be.
+    /// Some queue exceeds its limit.
     overfull: AtomicBool,
-    /// Held by whoever brings changes into the index.
+    /// Held while changes are applied to the index.
     indexer: Mutex<()>,
     pub(crate) inverted: RwLock<Inverted>,
     seed: u64,
@@ -62,7 +61,7 @@ pub(crate) struct Index {
 /// A series a query found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesRef {
-    /// Its number, which outlives a change of its key.
+    /// Its id, which outlives a change of its key.
     pub id: SeriesId,
     /// Its key at the moment it was found.
     pub key: Arc<[u8]>,
@@ -81,8 +80,8 @@ impl Index {
         }
     }
 
-    /// Notes that a series has these labels now, or is gone. True when the
-    /// background thread should hear of it. The shard's lock is held.
+    /// Records that a series has these labels now, or was removed. Returns `true`
+    /// if the background thread should be woken. The shard's lock is held.
     pub(crate) fn note(&self, shard: usize, id: SeriesId, labels: Option<&Labels>) -> bool {
         let mut queue = self.queues[shard].lock();
         let waiting = &mut queue.waiting;
@@ -93,7 +92,7 @@ impl Index {
         waiting.len() == WORTH_WAKING
     }
 
-    /// Brings changes into the index if too many wait. Writers call it, best
+    /// Applies changes to the index if too many wait. Writers call it, preferably
     /// without a lock.
     #[inline]
     pub(crate) fn relieve(&self) {
@@ -102,7 +101,7 @@ impl Index {
         }
     }
 
-    /// Brings all changes that happened before into the index.
+    /// Applies all changes that happened before to the index.
     pub(crate) fn apply(&self) {
         let _indexer = self.indexer.lock();
         self.overfull.store(false, Ordering::Relaxed);
@@ -123,15 +122,15 @@ impl Index {
         }
     }
 
-    /// The labels of a series, in the order its client gave them; `None` of
-    /// one that does not exist.
+    /// The labels of a series, in the order its client gave them; `None` if it does
+    /// not exist.
     pub(crate) fn labels(&self, shard: usize, id: SeriesId) -> Option<Labels> {
         let queued = self.queues[shard].lock().find(id.0);
-        // What the queue no longer holds is in the index.
+        // Changes that are no longer in the queue are in the index.
         queued.unwrap_or_else(|| self.inverted.read().labels(id.0))
     }
 
-    /// Forgets everything. The locks of all shards are held.
+    /// Removes everything. The locks of all shards are held.
     pub(crate) fn clear(&self) {
         let _indexer = self.indexer.lock();
         for queue in &self.queues {
@@ -144,7 +143,7 @@ impl Index {
         drop(old);
     }
 
-    /// The index as of now.
+    /// The index with all changes applied.
     pub(crate) fn current(&self) -> RwLockReadGuard<'_, Inverted> {
         self.apply();
         self.inverted.read()

@@ -1,26 +1,26 @@
 //! Sorting many series by key.
 //!
-//! Keys lie all over the memory and often begin alike, so comparing them costs
-//! two cache misses. Here the eight bytes behind what all keys begin with are
-//! copied beside each series first, and decide nearly every comparison.
+//! Keys are spread over memory and often have common prefixes, so a comparison
+//! costs two cache misses. So the eight bytes after the common prefix of all keys
+//! are copied beside each series first; they decide nearly every comparison.
 
 use super::SeriesRef;
 
 /// Sorts by the bytes of the keys.
 pub(crate) fn sort_by_key(series: &mut Vec<SeriesRef>) {
     let common = common_prefix(series);
-    let mut marked: Vec<(u64, SeriesRef)> = series
+    let mut prefixed: Vec<(u64, SeriesRef)> = series
         .drain(..)
-        .map(|one| (mark(&one.key[common..]), one))
+        .map(|one| (prefix(&one.key[common..]), one))
         .collect();
-    marked.sort_unstable_by(|(a_mark, a), (b_mark, b)| {
-        // DirtyBuckets alike say nothing: one key may go on where the other ends.
-        a_mark.cmp(b_mark).then_with(|| a.key.cmp(&b.key))
+    prefixed.sort_unstable_by(|(a_prefix, a), (b_prefix, b)| {
+        // Equal prefixes decide nothing: one key may continue where the other ends.
+        a_prefix.cmp(b_prefix).then_with(|| a.key.cmp(&b.key))
     });
-    series.extend(marked.into_iter().map(|(_, one)| one));
+    series.extend(prefixed.into_iter().map(|(_, one)| one));
 }
 
-/// How many bytes all keys begin with.
+/// Length of the common prefix of all keys.
 fn common_prefix(series: &[SeriesRef]) -> usize {
     let Some((first, rest)) = series.split_first() else {
         return 0;
@@ -31,8 +31,8 @@ fn common_prefix(series: &[SeriesRef]) -> usize {
     })
 }
 
-/// The first eight bytes as a number that sorts as they do.
-fn mark(key: &[u8]) -> u64 {
+/// The first eight bytes as a number with the same order.
+fn prefix(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     let length = key.len().min(8);
     bytes[..length].copy_from_slice(&key[..length]);

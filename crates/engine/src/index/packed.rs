@@ -1,13 +1,12 @@
-//! Byte strings by number, close together.
+//! Byte strings by number, packed.
 //!
-//! A million short strings in boxes of their own cost more in pointers and in
-//! the allocator's headers than in bytes. Here 256 strings of neighbouring
-//! numbers share one buffer; only where each ends is kept beside it. A change
-//! moves what follows in its page: a few KiB at most where strings are short,
-//! nothing where numbers come in their order.
+//! A million short strings in separate boxes cost more in pointers and in the
+//! allocator's headers than in bytes. Here 256 strings with adjacent numbers share
+//! one buffer, beside an array of their ends. A change moves the rest of its page:
+//! a few KiB at most if strings are short, nothing if numbers ascend.
 //!
-//! A string that was never set, or was cleared, is empty. A page whose strings
-//! are all empty holds no memory.
+//! A string that was never set, or was cleared, is empty. A page of empty strings
+//! holds no memory.
 
 const PAGE_STRINGS: usize = 256;
 
@@ -19,7 +18,7 @@ pub(crate) struct Packed {
 
 #[derive(Default)]
 struct Page {
-    /// Where each string ends, up to the last one that was ever set.
+    /// The end of each string, up to the last one that was ever set.
     ends: Vec<u32>,
     bytes: Vec<u8>,
 }
@@ -91,7 +90,7 @@ impl Page {
         self.give_back();
     }
 
-    /// Gives memory back that the page does not need, now and then.
+    /// Frees memory that the page does not need, at intervals.
     fn give_back(&mut self) {
         if self.bytes.is_empty() {
             *self = Self::default();

@@ -1,27 +1,27 @@
 //! A posting list: the series that carry one label pair.
 //!
 //! Most pairs of a real database are carried by one series (a host, a serial
-//! number) or by few; a compressed bitmap for each would cost more than the
-//! series. So a list is one id in place, then a sorted array, then a bitmap.
+//! number) or by few; a compressed bitmap for each would cost more than the series.
+//! So a list is one inline id, then a sorted array, then a bitmap.
 //!
-//! New ids are nearly the largest, but not quite: shards number their series
-//! on their own. An array takes them at its end. A compressed bitmap of few of
-//! all ids consists of short arrays, each searched from its middle on, five
-//! times the cost: so a long list stays an array while it is sparse.
+//! New ids are nearly the largest, but not always: each shard numbers its series
+//! separately. An array appends them. A compressed bitmap of a sparse set consists
+//! of short arrays, each searched from its middle, at five times the cost: so a
+//! long list stays an array while it is sparse.
 
 use latewood_codec::prefetch;
 use roaring::RoaringBitmap;
 
-/// Ids of an array; a longer list becomes a bitmap, unless it is sparse. At
-/// this length a bitmap over a million series takes about as much memory.
+/// Maximum length of an array; a longer list becomes a bitmap, unless it is sparse.
+/// At this length a bitmap over a million series takes about as much memory.
 const ARRAY_MAX: usize = 512;
-/// Ids of a sparse array: an id in its middle moves half of them.
+/// Maximum length of a sparse array: an insertion in its middle moves half of it.
 const SPARSE_MAX: usize = 64 * 1024;
-/// A list is sparse with fewer than one of so many ids: a bitmap of more
-/// consists of bits.
+/// A list is sparse if it has fewer than one of this many ids: the bitmap of a
+/// denser one consists of bits.
 const SPARSE: usize = 16;
 
-/// At least one series id, each once.
+/// At least one series id, without duplicates.
 #[expect(clippy::box_collection, reason = "a list of one takes two words so")]
 pub(crate) enum Posting {
     One(u32),
@@ -51,7 +51,8 @@ impl Posting {
         }
     }
 
-    /// Takes a series away; true when none is left, and the list must go.
+    /// Removes a series; returns `true` if none is left, and the list must be
+    /// removed.
     pub(crate) fn remove(&mut self, id: u32) -> bool {
         match self {
             Self::One(only) => return *only == id,
@@ -66,7 +67,7 @@ impl Posting {
                 }
             }
             Self::Bitmap(ids) => {
-                // Only half way back, or a list at the limit would go to and fro.
+                // At half the limit, so that a list near the limit does not alternate.
                 if ids.remove(id) && ids.len() <= (ARRAY_MAX / 2) as u64 {
                     *self = Self::Array(Box::new(ids.iter().collect()));
                 }
@@ -75,7 +76,7 @@ impl Posting {
         false
     }
 
-    /// Asks for the memory that a new id most likely goes to.
+    /// Prefetches the memory where a new id is most likely inserted.
     #[inline]
     pub(crate) fn prefetch_end(&self) {
         if let Self::Array(ids) = self {
@@ -111,7 +112,7 @@ impl Posting {
         }
     }
 
-    /// Takes all its series from `set`.
+    /// Removes all its series from `set`.
     pub(crate) fn take_from(&self, set: &mut RoaringBitmap) {
         match self {
             Self::One(only) => {
@@ -131,7 +132,7 @@ impl Posting {
         }
     }
 
-    /// Bytes of memory it owns, its own place aside.
+    /// Bytes of memory it owns, without its own size.
     pub(crate) fn memory_bytes(&self) -> usize {
         match self {
             Self::One(_) => 0,
@@ -141,9 +142,9 @@ impl Posting {
     }
 }
 
-/// Puts an id into ascending ones, if it is not there.
+/// Inserts an id into ascending ones, unless it exists.
 fn insert_near_end(ids: &mut Vec<u32>, id: u32) {
-    // Back in steps that double, to where smaller ones are.
+    // Searches backwards in steps that double, to the first smaller id.
     let (mut end, mut step) = (ids.len(), 1);
     while let Some(start) = end.checked_sub(step)
         && ids[start] >= id
@@ -157,7 +158,7 @@ fn insert_near_end(ids: &mut Vec<u32>, id: u32) {
     }
 }
 
-/// Whether a list, too long for an array else, is better kept as one.
+/// Whether a list above the maximum length should stay an array.
 fn is_sparse(ids: &[u32]) -> bool {
     let most = ids.last().map_or(0, |&last| last as usize);
     ids.len() <= SPARSE_MAX && ids.len() < most / SPARSE
@@ -168,9 +169,10 @@ fn to_bitmap(ids: &[u32]) -> RoaringBitmap {
     RoaringBitmap::from_sorted_iter(ids.iter().copied()).unwrap_or_default()
 }
 
-/// About how many bytes of memory a bitmap owns.
+/// Estimated bytes of memory that a bitmap owns.
 pub(crate) fn bitmap_bytes(ids: &RoaringBitmap) -> usize {
-    // The stored form has the same arrays; a container's head is 40 bytes.
+    // The serialized form has the same arrays; the header of a container is 40
+    // bytes.
     let containers = ids.statistics().n_containers as usize;
     ids.serialized_size() + containers * 40
 }
@@ -230,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_list_of_one_takes_two_words() {
-        // The figure of memory per series counts on it.
+        // The documented memory per series depends on this size.
         assert_eq!(size_of::<Option<Posting>>(), 16);
     }
 }

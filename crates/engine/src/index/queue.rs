@@ -1,36 +1,37 @@
-//! Changes of labels on their way into the index.
+//! The queue of label changes that wait for the index.
 //!
-//! A writer only leaves the labels here, a copy of a few bytes under its
-//! shard's lock; the index itself is brought up to date in batches, on another
-//! thread where there is one. A batch stays readable while it is applied, so
-//! that the labels of a series can be had at any moment.
+//! A writer only copies the labels, a few bytes, to the queue under its shard's
+//! lock; the index is updated in batches, on another thread if there is one. A
+//! batch stays readable while it is applied, so that the labels of a series are
+//! available at any moment.
 
 use latewood_model::Labels;
 use std::sync::Arc;
 
-/// Bytes of labels a batch keeps the memory of for the next one.
+/// Bytes of labels for which an emptied batch keeps its memory.
 const KEPT_BYTES: usize = 1024 * 1024;
-/// Changes it keeps the memory of.
+/// Changes for which it keeps its memory.
 const KEPT_CHANGES: usize = 8 * 1024;
 
 /// Changes in the order they happened.
 #[derive(Default)]
 pub(crate) struct Batch {
     changes: Vec<Change>,
-    /// The labels of all changes, one behind the other.
+    /// The labels of all changes, end to end.
     bytes: Vec<u8>,
 }
 
 struct Change {
     id: u32,
-    /// The series is gone.
+    /// The series was removed.
     gone: bool,
-    /// Where its labels end in `bytes`; they begin where those before end.
+    /// The end of its labels in `bytes`; they begin at the end of the previous
+    /// ones.
     end: usize,
 }
 
 impl Batch {
-    /// Notes that a series has these labels, or is gone.
+    /// Records that a series has these labels, or was removed.
     pub(crate) fn push(&mut self, id: u32, labels: Option<&Labels>) {
         if let Some(labels) = labels {
             self.bytes.extend_from_slice(labels.as_bytes());
@@ -50,7 +51,8 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// Changes `range`, each a series and its labels, `None` if it is gone.
+    /// The changes in `range`, each a series and its labels, `None` if it was
+    /// removed.
     pub(crate) fn changes(
         &self,
         range: std::ops::Range<usize>,
@@ -58,11 +60,11 @@ impl Batch {
         range.map(|at| (self.changes[at].id, self.labels_at(at)))
     }
 
-    /// What the newest change of a series says, if there is one.
+    /// The newest change of a series, if any.
     fn find(&self, id: u32) -> Option<Option<Labels>> {
         let at = self.changes.iter().rposition(|change| change.id == id)?;
         let labels = self.labels_at(at);
-        // They were labels when they came.
+        // They were valid labels when they were recorded.
         Some(labels.map(|bytes| Labels::from_bytes(bytes).unwrap_or_default()))
     }
 
@@ -83,19 +85,19 @@ impl Batch {
     }
 }
 
-/// The changes of one shard that the index does not hold yet.
+/// The changes of one shard that are not yet in the index.
 #[derive(Default)]
 pub(crate) struct Queue {
     pub(crate) waiting: Batch,
-    /// What somebody brings into the index just now; older than `waiting`.
+    /// The batch that is being applied; older than `waiting`.
     applying: Arc<Batch>,
-    /// An empty batch with memory.
+    /// An empty batch with allocated memory.
     spare: Batch,
 }
 
 impl Queue {
-    /// Takes what waits, to bring it into the index. Only for whoever holds
-    /// the lock of those who do.
+    /// Takes the waiting changes, to apply them to the index. Only for the holder
+    /// of the indexer's lock.
     pub(crate) fn begin(&mut self) -> Option<Arc<Batch>> {
         if self.waiting.changes.is_empty() {
             return None;
@@ -105,7 +107,7 @@ impl Queue {
         Some(self.applying.clone())
     }
 
-    /// The batch taken last is in the index.
+    /// The batch taken last is applied.
     pub(crate) fn finish(&mut self, batch: Arc<Batch>) {
         self.applying = Arc::default();
         if let Ok(mut batch) = Arc::try_unwrap(batch) {
@@ -114,7 +116,7 @@ impl Queue {
         }
     }
 
-    /// What the newest change of a series says, if there is one.
+    /// The newest change of a series, if any.
     pub(crate) fn find(&self, id: u32) -> Option<Option<Labels>> {
         self.waiting.find(id).or_else(|| self.applying.find(id))
     }

@@ -1,28 +1,28 @@
-//! From matchers to the series that pass them all.
+//! Evaluation of matchers: the series that pass them all.
 //!
-//! Begins with the wanted matcher that the fewest series can pass, narrows by
-//! the other wanted ones, the smaller first, and takes away what is unwanted
-//! last. Where little is left, each series is looked up in the other lists
-//! instead of merging whole lists.
+//! Begins with the positive matcher that the fewest series can pass, narrows by the
+//! other positive ones, the smaller first, and excludes by the negative ones last.
+//! If few series are left, each is looked up in the other lists instead of merging
+//! whole lists.
 
 use super::inverted::Inverted;
 use super::posting::Posting;
 use latewood_model::{Matcher, Test};
 use roaring::RoaringBitmap;
 
-/// A list is so much cheaper to merge, per series, than a look into one.
+/// Cost of one lookup in a list, in series of a merged list.
 const MERGE_ADVANTAGE: u64 = 16;
 
-/// What one matcher asks of the index.
+/// The lists or sets of one matcher.
 enum Ask<'a> {
-    /// One of these lists.
+    /// The union of these lists.
     Any(Vec<&'a Posting>),
     /// This set.
     Set(&'a RoaringBitmap),
 }
 
 impl Ask<'_> {
-    /// The most series it can mean.
+    /// The maximum number of series it can match.
     fn len(&self) -> u64 {
         match self {
             Self::Any(lists) => lists.iter().map(|list| list.len()).sum(),
@@ -30,7 +30,7 @@ impl Ask<'_> {
         }
     }
 
-    /// The series it means.
+    /// The series it matches.
     fn to_set(&self) -> RoaringBitmap {
         match self {
             Self::Any(lists) => {
@@ -49,7 +49,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Whether so few are found that each is better looked up.
+    /// Whether `found` is so small that lookups are cheaper than a merge.
     fn is_long_beside(&self, found: &RoaringBitmap) -> bool {
         let lookups = match self {
             Self::Any(lists) => found.len().saturating_mul(lists.len() as u64),
@@ -58,7 +58,7 @@ impl Ask<'_> {
         lookups.saturating_mul(MERGE_ADVANTAGE) < self.len()
     }
 
-    /// Leaves in `found` what it means, too.
+    /// Keeps in `found` only the series it matches.
     fn narrow(&self, found: &mut RoaringBitmap) {
         if self.is_long_beside(found) {
             *found = found.iter().filter(|&id| self.contains(id)).collect();
@@ -73,7 +73,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Takes from `found` what it means.
+    /// Removes from `found` the series it matches.
     fn exclude(&self, found: &mut RoaringBitmap) {
         if self.is_long_beside(found) {
             *found = found.iter().filter(|&id| !self.contains(id)).collect();
@@ -87,7 +87,7 @@ impl Ask<'_> {
 }
 
 impl Inverted {
-    /// The series that pass all `matchers`; all series without one.
+    /// The series that pass all `matchers`; all series if there are none.
     pub(crate) fn select(&self, matchers: &[Matcher]) -> RoaringBitmap {
         let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
         for Matcher { name, test } in matchers {

@@ -1,20 +1,20 @@
-//! Interned strings: each is kept once and has a number.
+//! Interned strings: each is stored once and has a number.
 //!
-//! Numbers are small and used again once their string is released, so what is
-//! kept by number stays dense while labels come and go.
+//! Numbers are small and reused after their string is released, so arrays indexed
+//! by number stay dense while labels are added and removed.
 
 use super::packed::Packed;
 use crate::base::table::{Table, Tagged, tag_of};
 use foldhash::fast::FixedState;
 use std::hash::{BuildHasher, Hasher};
 
-/// Parts of the table that grow on their own.
+/// Parts of the table that grow separately.
 const PARTS: usize = 256;
-/// Bytes of a head as stored before its string.
+/// Size of a head, which is stored before its string.
 const HEAD_BYTES: usize = 4;
 
-/// Strings by number and numbers by string. Each has a *head*, a number that
-/// belongs to it: what a label pair's value is the value of.
+/// Strings by number and numbers by string. Each has a *head*, a number that is
+/// part of its identity: for the value of a label pair, the number of the name.
 pub(crate) struct Symbols {
     table: Table<Entry>,
     strings: Packed,
@@ -22,12 +22,12 @@ pub(crate) struct Symbols {
     free: Vec<u32>,
     next: u32,
     state: FixedState,
-    /// Memory that is used again.
+    /// A buffer that is reused.
     joined: Vec<u8>,
 }
 
 struct Entry {
-    /// Of head and string.
+    /// The tag of head and string.
     tag: u32,
     number: u32,
 }
@@ -40,7 +40,7 @@ impl Tagged for Entry {
 }
 
 impl Symbols {
-    /// No strings. `seed` makes the hash differ from process to process.
+    /// An empty table. `seed` makes the hash differ from process to process.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             table: Table::new(PARTS),
@@ -52,17 +52,17 @@ impl Symbols {
         }
     }
 
-    /// The number of a string, if it is known.
+    /// The number of a string, if it is interned.
     pub(crate) fn find(&self, head: u32, string: &[u8]) -> Option<u32> {
         self.find_tagged(self.tag(head, string), head, string)
     }
 
-    /// The number of a string; a new one if it is unknown.
+    /// The number of a string; a new one if it is not interned.
     pub(crate) fn intern(&mut self, head: u32, string: &[u8]) -> u32 {
         self.intern_tagged(self.tag(head, string), head, string)
     }
 
-    /// The same for who has the string's tag.
+    /// As `intern`, for a caller that has the string's tag.
     pub(crate) fn intern_tagged(&mut self, tag: u32, head: u32, string: &[u8]) -> u32 {
         debug_assert!(tag == self.tag(head, string));
         if let Some(number) = self.find_tagged(tag, head, string) {
@@ -78,7 +78,7 @@ impl Symbols {
         number
     }
 
-    /// Forgets string `number`; another may get its number.
+    /// Releases string `number`; the number may be reused.
     pub(crate) fn release(&mut self, number: u32) {
         let Some((head, string)) = self.string(number) else {
             return;
@@ -91,7 +91,7 @@ impl Symbols {
         }
     }
 
-    /// String `number` with its head, if there is one.
+    /// String `number` with its head, if it exists.
     #[inline]
     pub(crate) fn string(&self, number: u32) -> Option<(u32, &[u8])> {
         let (head, string) = self.strings.get(number).split_first_chunk::<HEAD_BYTES>()?;
@@ -128,7 +128,7 @@ impl Symbols {
         tag_of(hasher.finish())
     }
 
-    /// The number of some string of this tag, nearly always the only one.
+    /// The number of a string with this tag, nearly always the only one.
     #[inline]
     pub(crate) fn candidate(&self, tag: u32) -> Option<u32> {
         self.table.touch(tag).map(|entry| entry.number)

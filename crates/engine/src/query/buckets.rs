@@ -1,13 +1,13 @@
-//! From samples to one row per bucket.
+//! Aggregation of samples into one row per bucket.
 //!
-//! Cuts every batch at bucket boundaries, folds each piece at once and makes
-//! a bucket's row when the next one opens. Buckets without samples become
-//! rows between two that have some; where a line crosses them (TWA), also
-//! before the first and after the last sample of the span.
+//! Divides every batch at bucket boundaries, folds each piece and makes the row of
+//! a bucket when the next bucket opens. Empty buckets between two others become
+//! rows if requested; if an interpolation line crosses them (TWA), also before the
+//! first and after the last sample of the span.
 //!
-//! NaN samples are taken out here. A bucket of nothing but NaN is as empty as
-//! one without samples, unless an aggregator counts NaN. There it is a row, and
-//! as the line of TWA needs the next number to close a bucket, it waits for it.
+//! NaN samples are removed here. A bucket with NaN only is empty, unless an
+//! aggregator counts NaN. Then it is a row; if TWA needs the next number to close
+//! the bucket, the bucket waits for it.
 
 use super::cut::{begin_of, end_of};
 use super::filter::Filter;
@@ -24,12 +24,12 @@ use latewood_model::Sample;
 use std::mem;
 use std::ops::ControlFlow;
 
-/// Parts of a batch that there is room for from the start.
+/// Initial capacity for the parts of a batch.
 const PARTS_FEW: usize = 16;
-/// Samples that are summarised at once; in fewer, zeros of two signs stay in
-/// the order they came.
+/// Minimum number of samples for a summary; below it, zeros of both signs keep
+/// their order.
 const SUMMARY_MIN: usize = 8;
-/// Buckets that come to wait for a number between two words of how many do.
+/// Number of waiting buckets between two announcements of their number.
 const SILENT_STEP: u64 = 1024;
 
 pub(super) struct Buckets<'a> {
@@ -41,10 +41,10 @@ pub(super) struct Buckets<'a> {
     fold: Fold,
     rows: Rows<'a>,
     open: Option<Bucket>,
-    /// The bucket that comes next as a row if it stays empty.
+    /// The next bucket that becomes a row if it stays empty.
     resume: Option<Bucket>,
     silent: Silent,
-    /// The sample past the end of the span, and the bucket the span ends in.
+    /// The sample after the end of the span, and the bucket the span ends in.
     exit: Option<(Sample, Bucket)>,
     numbers: (Vec<i64>, Vec<f64>),
     parts: Vec<BatchStats>,
@@ -97,15 +97,15 @@ impl<'a> Buckets<'a> {
         stats.nan_count == stats.count && !self.counts_nans
     }
 
-    /// The bucket that a batch can be added to by its statistics.
+    /// The bucket to which the statistics of a batch can be added.
     pub(super) fn takes(&self, stats: &BatchStats) -> Option<Bucket> {
-        // A sum out of range says nothing of the mean.
+        // The mean cannot be derived from a sum out of range.
         let fits = self.fold.takes_stats() && stats.sum.is_finite();
         let bucket = fits.then(|| self.holding(stats.first))?;
         bucket.contains(stats.last).then_some(bucket)
     }
 
-    /// Adds a batch that lies inside `bucket` and passes the filters whole.
+    /// Adds a batch that is inside `bucket` and passes the filters whole.
     pub(super) fn push_stats(&mut self, bucket: Bucket, stats: &BatchStats) -> ControlFlow<()> {
         if self.passes_over(stats) {
             return ControlFlow::Continue(());
@@ -115,8 +115,8 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Adds the batch that `source` just described, which passes the filters
-    /// whole, by its parts in each bucket; `None` where it must be read.
+    /// Adds the batch that `source` just described, which passes the filters whole,
+    /// by its parts in each bucket; `None` if it must be read.
     pub(super) fn take_parts(
         &mut self,
         source: &mut dyn Source,
@@ -129,7 +129,7 @@ impl<'a> Buckets<'a> {
         parts.reserve(PARTS_FEW);
         let window = self.window;
         let there = source.parts(&|at| window.containing(at).last, &mut parts)?
-            // A sum out of range says nothing of the mean.
+            // The mean cannot be derived from a sum out of range.
             && parts.iter().all(|part| part.sum.is_finite());
         let flow = there.then(|| self.push_parts(&parts));
         self.parts = parts;
@@ -147,7 +147,7 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Adds samples, ascending in time; in a reversed query from the end.
+    /// Adds samples, ascending in time; a reversed query adds them from the end.
     pub(super) fn push(&mut self, timestamps: &[i64], values: &[f64]) -> ControlFlow<()> {
         let (mut start, mut end) = (0, timestamps.len());
         while start < end {
@@ -170,7 +170,7 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Makes the rows that are still owed.
+    /// Makes the remaining rows.
     pub(super) fn finish(&mut self) -> ControlFlow<()> {
         let next = self.exit.map(|(sample, _)| sample);
         self.wake(next)?;
@@ -243,7 +243,8 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Has a bucket of NaN wait, and says from time to time how many do.
+    /// Adds a bucket of NaN to those that wait, and announces their number at
+    /// intervals.
     fn hush(&mut self, bucket: Bucket, nans: u64) -> ControlFlow<()> {
         let before = self.silent.len();
         self.silent.push(bucket, nans, self.rows.remaining());
@@ -254,7 +255,7 @@ impl<'a> Buckets<'a> {
         }
     }
 
-    /// Makes up for the buckets that waited for `next`.
+    /// Makes the rows of the buckets that waited for `next`.
     fn wake(&mut self, next: Option<Sample>) -> ControlFlow<()> {
         for (bucket, nans) in self.silent.take() {
             self.enter(bucket, next)?;
@@ -283,11 +284,11 @@ impl<'a> Buckets<'a> {
         self.row(bucket)
     }
 
-    /// Makes rows of the empty buckets before `end`, where they are wanted.
+    /// Makes rows of the empty buckets before `end`, if requested.
     fn fill(&mut self, end: Bucket, next: Option<Sample>) -> ControlFlow<()> {
         if self.aggregation.empty {
             if let Some(first) = self.resume.filter(|&b| self.window.precedes(b, end)) {
-                // And that of `end`.
+                // And the row of `end`.
                 self.rows
                     .announce(self.window.count(first, end).saturating_add(1))?;
             }
@@ -316,7 +317,7 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
-    /// The bucket of `timestamp`: most often the open one or the next.
+    /// The bucket of `timestamp`: usually the open one or the next.
     fn holding(&self, timestamp: i64) -> Bucket {
         if let Some(open) = self.open {
             if open.contains(timestamp) {
@@ -330,8 +331,8 @@ impl<'a> Buckets<'a> {
     }
 }
 
-/// What samples come to; `None` where their sum is out of range and says
-/// nothing of the mean.
+/// The statistics of samples; `None` if their sum is out of range, because the mean
+/// cannot be derived from it.
 fn summary(timestamps: &[i64], values: &[f64]) -> Option<BatchStats> {
     let (stats, lost) = Stats::with_lost(values);
     stats.sum.is_finite().then_some(BatchStats {

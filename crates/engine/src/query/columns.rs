@@ -1,16 +1,16 @@
-//! Rows of a query, kept as columns: for whoever needs them all at once.
+//! Rows of a query as columns, for callers that need all rows at once.
 
 use super::Sink;
 use std::ops::ControlFlow;
 
-/// Rows as they came: a timestamp each, and `width` values each.
+/// Rows in order: a timestamp each, and `width` values each.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Columns {
     /// One for each row.
     pub timestamps: Vec<i64>,
     /// `width` for each row, row after row.
     pub values: Vec<f64>,
-    /// Values of one row; 0 as long as there is no row.
+    /// Values of one row; 0 until the first row.
     pub width: usize,
 }
 

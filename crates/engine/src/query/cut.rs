@@ -1,11 +1,11 @@
-//! Where a bucket cuts timestamps that ascend.
+//! Division of ascending timestamps at a bucket boundary.
 
 use crate::base::window::Bucket;
 
-/// Samples looked at one by one before a boundary is searched by halving.
+/// Samples compared one by one before a binary search for the boundary.
 const PROBES: usize = 8;
 
-/// How many of `timestamps`, the first of which it holds, `bucket` holds.
+/// The number of `timestamps` inside `bucket`, which contains the first.
 #[inline]
 pub(super) fn end_of(timestamps: &[i64], bucket: Bucket) -> usize {
     if timestamps.last().is_some_and(|&t| t <= bucket.last) {
@@ -18,7 +18,7 @@ pub(super) fn end_of(timestamps: &[i64], bucket: Bucket) -> usize {
     probe.unwrap_or_else(|| timestamps.partition_point(|&t| t <= bucket.last))
 }
 
-/// Where in `timestamps`, the last of which it holds, `bucket` begins.
+/// The index in `timestamps` where `bucket`, which contains the last, begins.
 #[inline]
 pub(super) fn begin_of(timestamps: &[i64], bucket: Bucket) -> usize {
     if timestamps.first().is_some_and(|&t| t >= bucket.first) {

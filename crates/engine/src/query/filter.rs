@@ -1,8 +1,8 @@
-//! Which samples of a query's source count: its span and its two filters.
+//! The filters of a query: its span, FILTER_BY_TS and FILTER_BY_VALUE.
 //!
 //! Works on whole batches: the span is two binary searches, a filter moves the
-//! samples that pass together in place. Decides from statistics alone which
-//! batches need no decoding. NaN never lies between two values.
+//! samples that pass together in place. Statistics alone decide which batches need
+//! no decoding. NaN is never between two values.
 
 use super::RangeQuery;
 use crate::format::batches::BatchStats;
@@ -10,7 +10,7 @@ use latewood_model::Sample;
 use std::ops::Range;
 
 pub(super) struct Filter<'a> {
-    /// The span that FILTER_BY_TS leaves; empty where `first > last`.
+    /// The span after FILTER_BY_TS; empty if `first > last`.
     first: i64,
     last: i64,
     timestamps: Option<&'a [i64]>,
@@ -48,8 +48,8 @@ impl<'a> Filter<'a> {
         self.first > self.last
     }
 
-    /// Whether a batch from `oldest` to `newest`, and with it every later one
-    /// of the source, lies past the span.
+    /// Whether a batch from `oldest` to `newest`, and every later one of the
+    /// source, is after the end of the span.
     pub(super) fn is_past(&self, oldest: i64, newest: i64, reverse: bool) -> bool {
         if reverse {
             newest < self.first
@@ -104,7 +104,7 @@ impl<'a> Filter<'a> {
     }
 }
 
-/// Looks every wanted timestamp up: they are few, the samples many.
+/// Looks up every requested timestamp: they are few, the samples many.
 fn keep_timestamps(
     wanted: &[i64],
     times: &mut [i64],

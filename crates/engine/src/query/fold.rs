@@ -1,9 +1,9 @@
-//! One bucket in the making: what its samples so far come to.
+//! The aggregation state of one bucket.
 //!
-//! Only the parts that the query's aggregators read are kept up to date, each
-//! by a loop over a slice. NaN samples are counted by the caller and never
-//! get here. FIRST and LAST go by the direction of the query, as in
-//! RedisTimeSeries: in a reversed query FIRST is the newest sample.
+//! Only the parts that the query's aggregators need are updated, each by a loop
+//! over a slice. The caller counts and removes NaN samples. FIRST and LAST follow
+//! the direction of the query, as in RedisTimeSeries: in a reversed query FIRST is
+//! the newest sample.
 
 use super::range::Aggregation;
 use super::sums::{self, Moments, Sum};
@@ -12,7 +12,7 @@ use crate::base::window::Bucket;
 use crate::format::batches::BatchStats;
 use latewood_model::{Aggregator, Sample};
 
-/// Which parts a query reads.
+/// The parts a query needs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Needs {
     extremes: bool,
@@ -46,7 +46,7 @@ impl Needs {
 pub(super) struct Fold {
     needs: Needs,
     reverse: bool,
-    /// LAST shows in a bucket without numbers what it was before.
+    /// In a bucket without numbers, LAST is the last value before it.
     carries: bool,
     /// Samples that are not NaN.
     count: u64,
@@ -56,13 +56,13 @@ pub(super) struct Fold {
     sum: Sum,
     moments: Moments,
     first: f64,
-    /// Outlives its bucket where it is carried on.
+    /// Kept across buckets if `carries` is set.
     last: f64,
     twa: Option<Twa>,
 }
 
 impl Fold {
-    /// A fold for these aggregators; `twa` where they interpolate.
+    /// A fold for these aggregators; `twa` if one interpolates.
     pub(super) fn new(aggregation: &Aggregation, reverse: bool, twa: Option<Twa>) -> Self {
         Self {
             needs: Needs::of(&aggregation.aggregators),
@@ -97,12 +97,12 @@ impl Fold {
         }
     }
 
-    /// Whether samples past a bucket change its value.
+    /// Whether samples outside a bucket change its value.
     pub(super) fn interpolates(&self) -> bool {
         self.twa.is_some()
     }
 
-    /// Whether [`Fold::push_stats`] is as good as the samples themselves.
+    /// Whether [`Fold::push_stats`] can replace the samples.
     pub(super) fn takes_stats(&self) -> bool {
         !(self.needs.moments || self.needs.ends || self.interpolates())
     }
@@ -144,7 +144,7 @@ impl Fold {
         }
     }
 
-    /// Adds a batch by what is known of it.
+    /// Adds the statistics of a batch.
     pub(super) fn push_stats(&mut self, stats: &BatchStats) {
         let numbers = stats.count.saturating_sub(stats.nan_count);
         self.nan_count += stats.nan_count;
@@ -157,7 +157,7 @@ impl Fold {
         }
     }
 
-    /// Leads the line of the time-weighted average through the rest of
+    /// Continues the line of the time-weighted average through the rest of
     /// `bucket`, towards the sample after it.
     pub(super) fn reach(&mut self, bucket: Bucket, next: Option<Sample>) {
         if let (Some(twa), Some(next)) = (&mut self.twa, next) {
@@ -165,7 +165,7 @@ impl Fold {
         }
     }
 
-    /// What the bucket comes to.
+    /// The value of the bucket.
     pub(super) fn value(&self, aggregator: Aggregator) -> f64 {
         match aggregator {
             Aggregator::Count => self.count as f64,

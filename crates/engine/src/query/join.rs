@@ -1,14 +1,14 @@
-//! Rows of several series side by side, as TS.NRANGE shows them.
+//! Joins the rows of several series by timestamp, for TS.NRANGE.
 //!
-//! A row for every timestamp that any of them has; where one has none, its
-//! values are NaN. Tested by `tests/query_many.rs` against a naive twin.
+//! A row for every timestamp of any series; the values of a series without the
+//! timestamp are NaN. Tested by `tests/query_many.rs` against a naive twin.
 
 use super::rows::Rows;
 use super::{Columns, Sink};
 
-/// Joins columns that all ascend in time, or all descend if `reverse`. A row
-/// has `widths[i]` values of `columns[i]`, in their order; there are at most
-/// `count` rows. Linear in the values given to `sink`.
+/// Joins columns that all ascend in time, or all descend if `reverse`. A row has
+/// `widths[i]` values of `columns[i]`, in order; there are at most `count` rows.
+/// Linear in the values passed to `sink`.
 pub fn join(
     columns: &[Columns],
     widths: &[usize],
@@ -45,6 +45,6 @@ pub fn join(
             *place += usize::from(column.timestamps.get(*place) == Some(&timestamp));
         }
     }
-    // A sink that has enough is no error.
+    // It is not an error if the sink needs no more rows.
     let _ = rows.flush();
 }

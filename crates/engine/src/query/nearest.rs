@@ -1,9 +1,8 @@
-//! The number that lies nearest to a query's span, on either side, of those
-//! that pass its filters.
+//! The number nearest to a query's span, on either side, that passes its filters.
 //!
-//! What interpolates passes over NaN, and what a filter takes out, outside its
-//! span as it does inside: so a span that is read in parts gives what it gives
-//! in one. Batches that cannot have it by their statistics are not decoded.
+//! Interpolation skips NaN and filtered samples outside its span as it does inside,
+//! so a span that is read in parts gives the same result as one read. Batches whose
+//! statistics exclude such a number are not decoded.
 //!
 //! Tested by `tests/query_outside.rs` and `tests/db_rules.rs`.
 
@@ -14,12 +13,12 @@ use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
 use latewood_model::Sample;
 
-/// Samples that are decoded for one whose value passes: where next to none do,
-/// a query reads so much of the history and no more.
+/// Maximum number of samples decoded for one whose value passes: if almost none do,
+/// a query reads this much of the history and no more.
 const DECODED_MAX: usize = 64 * 1024;
 
-/// The newest number of `snapshot` that passes the filters of `query`, whose
-/// span does not matter. Reads backwards until there is one.
+/// The newest number of `snapshot` that passes the filters of `query`, whose span
+/// is ignored. Reads backwards until it is found.
 ///
 /// # Errors
 /// `Corrupt`.
@@ -27,7 +26,7 @@ pub(crate) fn newest(snapshot: Snapshot, query: &RangeQuery) -> Result<Option<Sa
     nearest(snapshot, query, true)
 }
 
-/// The oldest such number. Reads forwards until there is one.
+/// The oldest such number. Reads forwards until it is found.
 ///
 /// # Errors
 /// `Corrupt`.

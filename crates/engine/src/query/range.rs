@@ -1,31 +1,33 @@
-//! What a range query asks, where its samples come from and where rows go.
+//! Range queries: the query, the neighbours of its span, and the sink of its rows.
 
 use crate::base::window::BucketStamp;
 use latewood_model::{Aggregator, Sample, Timestamp};
 use std::ops::ControlFlow;
 
-/// The samples, or the buckets of samples, of one series in a span of time.
+/// A query for the samples, or the buckets of samples, of one series in a span of
+/// time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeQuery {
-    /// Oldest timestamp that counts, in milliseconds.
+    /// Start of the span, in milliseconds.
     pub from: i64,
-    /// Newest timestamp that counts, in milliseconds, itself included.
+    /// End of the span, in milliseconds, inclusive.
     pub to: i64,
     /// Only samples at these timestamps: sorted, without duplicates.
     pub filter_by_timestamps: Option<Vec<i64>>,
-    /// Only samples whose value lies between these two, both included.
+    /// Only samples with a value between these two, inclusive.
     pub filter_by_value: Option<(f64, f64)>,
-    /// At most so many rows, counted from where the answer begins.
+    /// Maximum number of rows, from the start of the reply.
     pub count: Option<u64>,
-    /// Rows are buckets of samples; without it every sample is a row.
+    /// Rows are buckets of samples; if `None`, every sample is a row.
     pub aggregation: Option<Aggregation>,
     /// Newest row first.
     pub reverse: bool,
-    /// Of a compaction rule's destination, the open bucket counts as a sample.
+    /// For the destination of a compaction rule, the open bucket counts as a
+    /// sample.
     pub latest: bool,
 }
 
-/// How samples become buckets and buckets become rows.
+/// The aggregation of samples into buckets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Aggregation {
     /// The values of a row, in this order: 1 to
@@ -35,21 +37,21 @@ pub struct Aggregation {
     pub bucket_ms: i64,
     /// Any boundary between two buckets, in milliseconds.
     pub align: i64,
-    /// Which moment of its bucket stands in the row.
+    /// The timestamp of a bucket's row.
     pub stamp: BucketStamp,
-    /// Buckets without samples between two with samples are rows too.
+    /// Empty buckets between two others are rows too.
     pub empty: bool,
 }
 
 impl Aggregation {
-    /// Whether a bucket of nothing but NaN is a row.
+    /// Whether a bucket with NaN only is a row.
     pub(super) fn counts_nans(&self) -> bool {
         let counts = |by: &Aggregator| matches!(by, Aggregator::CountNan | Aggregator::CountAll);
         self.aggregators.iter().any(counts)
     }
 }
 
-/// The numbers next to a query's span that pass its filters; NaN is none.
+/// The numbers next to a query's span that pass its filters; NaN is skipped.
 ///
 /// [`Aggregator::Twa`] interpolates towards them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -60,35 +62,35 @@ pub struct Neighbours {
     pub after: Option<Sample>,
 }
 
-/// Where the rows of a query go.
+/// The receiver of the rows of a query.
 pub trait Sink {
     /// Takes the next rows: `width` values for each timestamp, row after row.
     /// `Break` ends the query without an error.
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()>;
 
-    /// At least `count` rows more are to come, each of `width` values. Said
-    /// before a stretch of empty buckets is walked, which may be a long one for
-    /// very few samples; `Break` ends the query without an error.
+    /// Announces at least `count` more rows of `width` values. Called before a
+    /// range of empty buckets is filled, which may be long even for few samples;
+    /// `Break` ends the query without an error.
     fn announce(&mut self, _count: u64, _width: usize) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 }
 
 impl RangeQuery {
-    /// Whether [`run`](super::run()) wants [`Neighbours`]; without an aggregator that
-    /// interpolates, finding them would be work for nothing.
+    /// Whether [`run`](super::run()) needs [`Neighbours`]: only if an aggregator
+    /// interpolates.
     pub fn needs_neighbours(&self) -> bool {
         let interpolates = |a: &Aggregation| a.aggregators.contains(&Aggregator::Twa);
         self.aggregation.as_ref().is_some_and(interpolates)
     }
 
-    /// The most rows that empty buckets can make of a series, however few
-    /// samples it has; 0 where they are no rows.
+    /// The maximum number of rows from empty buckets of a series, whatever its
+    /// number of samples; 0 if empty buckets are not rows.
     pub fn filled_rows_max(&self) -> u64 {
         self.filled_rows_max_of(self.from, self.to)
     }
 
-    /// The same of a series that has nothing outside of `from..=to`.
+    /// The same for a series without samples outside `from..=to`.
     pub(crate) fn filled_rows_max_of(&self, from: Timestamp, to: Timestamp) -> u64 {
         let filled = self.aggregation.as_ref().filter(|by| by.empty);
         let rows = filled.map_or(0, |by| {

@@ -1,12 +1,12 @@
-//! What several series have at each timestamp, reduced to one value.
+//! Reduction of several series to one value per timestamp.
 //!
-//! A [`Reduction`] holds one state for each timestamp any of its series has,
-//! never the series' rows. Rows of a series at timestamps that are already
-//! there, the usual case, are added in place; others are merged in. Two
-//! reductions merge, so that threads can make parts of one.
+//! A [`Reduction`] holds one state for each timestamp of any of its series, never
+//! the series' rows. Rows at existing timestamps, the usual case, are added in
+//! place; others are merged in. Two reductions can be merged, so that threads can
+//! make parts of one.
 //!
-//! NaN is passed over by all reducers but countnan and countall. Where a
-//! timestamp has nothing but NaN, the others give NaN, as RedisTimeSeries does.
+//! All reducers except countnan and countall skip NaN. At a timestamp with NaN
+//! only, they return NaN, as RedisTimeSeries does.
 //!
 //! Tested by `tests/query_many.rs` against a naive twin.
 
@@ -15,15 +15,15 @@ use super::{Columns, Sink};
 use latewood_model::Aggregator;
 use std::ops::ControlFlow;
 
-/// What a reducer remembers of the values at one timestamp.
+/// The state of a reducer at one timestamp.
 pub(crate) trait State: Copy + Default + Send {
     /// Adds a value, which may be NaN.
     fn add(&mut self, value: f64);
 
-    /// Adds what another state was given.
+    /// Adds the values of another state.
     fn merge(&mut self, other: &Self);
 
-    /// What `reducer`, one of those this state serves, makes of it.
+    /// The result for `reducer`, one of those this state serves.
     fn value(&self, reducer: Aggregator) -> f64;
 }
 
@@ -86,7 +86,7 @@ impl Default for Extremes {
 
 impl State for Extremes {
     fn add(&mut self, value: f64) {
-        // Written so that NaN never wins and the first value always does.
+        // Written so that NaN is never chosen and the first value always is.
         if value < self.min || self.min.is_nan() {
             self.min = value;
         }
@@ -154,20 +154,20 @@ impl State for Spread {
     }
 }
 
-/// Adds rows of one series to a reduction, as they come.
+/// Adds the rows of one series to a reduction.
 pub(crate) struct Adding<'a, S: State> {
     reduction: &'a mut Reduction<S>,
-    /// Where the next row belongs, or further back.
+    /// The place of the next row, or an earlier one.
     place: usize,
-    /// What is at timestamps that the reduction does not have.
+    /// The rows at timestamps that the reduction does not have.
     strangers: Reduction<S>,
     bytes_max: usize,
     overflowed: bool,
 }
 
 impl<S: State> Adding<'_, S> {
-    /// Ends it; whether all of it was taken. Before that the reduction is in no
-    /// state to be read.
+    /// Finishes; returns whether all rows were added. Before that the reduction
+    /// must not be read.
     pub(crate) fn finish(self) -> bool {
         if !self.strangers.timestamps.is_empty() {
             *self.reduction = std::mem::take(self.reduction).merge(self.strangers);
@@ -232,8 +232,8 @@ impl<S: State> Reduction<S> {
     /// Memory of one timestamp.
     const ROW_BYTES: usize = size_of::<i64>() + size_of::<S>();
 
-    /// Begins to add the rows of a series, ascending in time. All of it is
-    /// linear in them and in what is there. It ends once both take `bytes_max`.
+    /// Starts to add the rows of a series, ascending in time. The total is linear
+    /// in the rows and in the reduction. It stops when both take `bytes_max`.
     pub(crate) fn adding(&mut self, bytes_max: usize) -> Adding<'_, S> {
         Adding {
             reduction: self,
@@ -244,17 +244,17 @@ impl<S: State> Reduction<S> {
         }
     }
 
-    /// Timestamps there are.
+    /// Number of timestamps.
     fn len(&self) -> usize {
         self.timestamps.len()
     }
 
-    /// Memory of all of it.
+    /// Bytes of memory of all states.
     pub(crate) fn bytes(&self) -> usize {
         self.len() * Self::ROW_BYTES
     }
 
-    /// One reduction of both. Linear in them.
+    /// Merges two reductions. Linear in them.
     pub(crate) fn merge(mut self, other: Self) -> Self {
         if self.timestamps == other.timestamps {
             for (state, other) in self.states.iter_mut().zip(&other.states) {
@@ -273,9 +273,9 @@ impl<S: State> Reduction<S> {
 
     fn interleave(&self, other: &Self) -> Self {
         let mut merged = Self::default();
-        let room = self.timestamps.len() + other.timestamps.len();
-        merged.timestamps.reserve(room);
-        merged.states.reserve(room);
+        let capacity = self.timestamps.len() + other.timestamps.len();
+        merged.timestamps.reserve(capacity);
+        merged.states.reserve(capacity);
         let (mut a, mut b) = (0, 0);
         while let (Some(&at_a), Some(&at_b)) = (self.timestamps.get(a), other.timestamps.get(b)) {
             let mut state = if at_a <= at_b {

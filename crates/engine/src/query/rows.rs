@@ -1,14 +1,14 @@
-//! Rows on their way to the sink, a block at a time.
+//! The buffer of rows before the sink, one block at a time.
 //!
-//! Counts them against the query's limit, so that nobody else must. Memory is
-//! one block, however many rows a query makes.
+//! It enforces the query's limit of rows. Memory is one block, whatever the number
+//! of rows.
 
 use super::Sink;
 use std::ops::ControlFlow;
 
-/// Values of one block; a row is at most 16 of them.
+/// Values of one block; a row has at most 16.
 const BLOCK_VALUES: usize = 2048;
-/// Rows that there is room for from the start.
+/// Initial capacity in rows.
 const FEW_ROWS: usize = 32;
 
 pub(super) struct Rows<'a> {
@@ -20,7 +20,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows of `width` values, at most `count` of them.
+    /// A buffer for rows of `width` values, at most `count` of them.
     pub(super) fn new(sink: &'a mut dyn Sink, width: usize, count: Option<u64>) -> Self {
         Self {
             sink,
@@ -36,12 +36,12 @@ impl<'a> Rows<'a> {
         self.remaining == 0
     }
 
-    /// How many rows are still wanted.
+    /// The number of rows until the limit.
     pub(super) fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// Adds a row; `Break` where no more are wanted. The caller adds none
+    /// Adds a row; `Break` if no more are needed. The caller must not add rows
     /// after that.
     pub(super) fn push(
         &mut self,
@@ -57,7 +57,8 @@ impl<'a> Rows<'a> {
         self.more()
     }
 
-    /// Says that at least `count` rows more are to come, or as many as are wanted.
+    /// Announces that at least `count` more rows follow, or as many as the limit
+    /// allows.
     pub(super) fn announce(&mut self, count: u64) -> ControlFlow<()> {
         let count = count
             .min(self.remaining)
@@ -65,10 +66,10 @@ impl<'a> Rows<'a> {
         self.sink.announce(count, self.width)
     }
 
-    /// Passes on a slice of rows of one value, past the buffer.
+    /// Passes on a slice of rows of one value, bypassing the buffer.
     pub(super) fn pass(&mut self, timestamps: &[i64], values: &[f64]) -> ControlFlow<()> {
-        let room = usize::try_from(self.remaining).unwrap_or(usize::MAX);
-        let len = timestamps.len().min(room);
+        let remaining = usize::try_from(self.remaining).unwrap_or(usize::MAX);
+        let len = timestamps.len().min(remaining);
         if len > 0 {
             self.remaining -= len as u64;
             self.sink.rows(&timestamps[..len], &values[..len], 1)?;
@@ -76,7 +77,7 @@ impl<'a> Rows<'a> {
         self.more()
     }
 
-    /// Hands over what is buffered.
+    /// Passes on the buffered rows.
     pub(super) fn flush(&mut self) -> ControlFlow<()> {
         if !self.timestamps.is_empty() {
             self.sink.rows(&self.timestamps, &self.values, self.width)?;

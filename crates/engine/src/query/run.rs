@@ -1,8 +1,8 @@
-//! The drive of a range query: batches in, slices or buckets out.
+//! The main loop of a range query: batches in, slices or buckets out.
 //!
-//! Asks for a batch's statistics first, so that batches that cannot count are
-//! not decoded, nor those a bucket takes whole. Stops at the end of the span,
-//! at the count, and when the sink has enough.
+//! Asks for a batch's statistics first, so that batches that do not count, or that
+//! a bucket takes whole, are not decoded. Stops at the end of the span, at the
+//! count, and when the sink needs no more.
 
 use super::buckets::Buckets;
 use super::filter::Filter;
@@ -13,15 +13,14 @@ use crate::{Error, ErrorKind, Result};
 use latewood_model::limits::{AGGREGATORS_MAX, FILTER_BY_TS_MAX};
 use std::ops::ControlFlow;
 
-/// Evaluates `query` over the samples of `source`, giving rows to `sink`.
+/// Evaluates `query` over the samples of `source` and passes the rows to `sink`.
 ///
-/// `neighbours` matter only where [`RangeQuery::needs_neighbours`] says so.
-/// Linear in the samples read and the rows made; a reversed query reads from
-/// the newest end. Reads no further than its count asks.
+/// `neighbours` are used only if [`RangeQuery::needs_neighbours`] is true. Linear
+/// in the samples read and the rows made; a reversed query reads from the newest
+/// end. Reads no further than its count requires.
 ///
 /// # Errors
-/// Those of the source, and `Invalid` for a query that breaks the ranges of
-/// its fields.
+/// Those of the source, and `Invalid` for a query with fields out of range.
 pub fn run(
     query: &RangeQuery,
     neighbours: Neighbours,
@@ -45,7 +44,7 @@ pub fn run(
     let rows = Rows::new(sink, aggregation.aggregators.len(), query.count);
     let mut buckets = Buckets::new(query, aggregation, neighbours, &filter, rows);
     if scan.drive(source, &mut buckets)?.is_continue() {
-        // A sink that has enough is no error.
+        // It is not an error if the sink needs no more rows.
         let _ = buckets.finish();
     }
     Ok(())
@@ -55,30 +54,30 @@ fn check(query: &RangeQuery) -> Result<()> {
     let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
     if let Some(aggregation) = &query.aggregation {
         if !(1..=AGGREGATORS_MAX).contains(&aggregation.aggregators.len()) {
-            return invalid("a query has 1 to 16 aggregators");
+            return invalid("a query must have 1 to 16 aggregators");
         }
         if aggregation.bucket_ms <= 0 {
-            return invalid("a bucket is at least 1 ms wide");
+            return invalid("a bucket must be at least 1 ms wide");
         }
     }
     if let Some(timestamps) = &query.filter_by_timestamps {
         if timestamps.len() > FILTER_BY_TS_MAX {
-            return invalid("a query filters by 128 timestamps at most");
+            return invalid("a query can filter by at most 128 timestamps");
         }
         if !timestamps.is_sorted_by(|a, b| a < b) {
-            return invalid("the timestamps to filter by are not sorted");
+            return invalid("the timestamps to filter by must be sorted");
         }
     }
     Ok(())
 }
 
-/// What becomes of the samples that pass the filters.
+/// The consumer of the samples that pass the filters.
 trait Consumer {
-    /// Takes a whole batch by its statistics; `None` where it needs samples.
+    /// Takes a whole batch by its statistics; `None` if it needs samples.
     fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>>;
 
-    /// Takes the batch that `source` just described by the parts of it that lie
-    /// in one bucket each; `None` where it needs samples.
+    /// Takes the batch that `source` just described by its parts in each bucket;
+    /// `None` if it needs samples.
     fn parts(&mut self, _source: &mut dyn Source) -> Result<Option<ControlFlow<()>>> {
         Ok(None)
     }
@@ -163,7 +162,7 @@ impl Scan<'_> {
                     source.skip();
                     continue;
                 }
-                // Of a large batch, parts may do where the whole does not.
+                // The parts of a large batch may be usable if the whole is not.
                 if source.split()? {
                     continue;
                 }

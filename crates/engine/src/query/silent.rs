@@ -1,7 +1,7 @@
-//! Buckets of nothing but NaN that wait for a number.
+//! Buckets with NaN only that wait for a number.
 //!
-//! They are rows, but with a line through them that only the next number ends.
-//! Of those past the rows that are wanted none is kept.
+//! They are rows, but the interpolation line through them ends at the next number.
+//! Buckets beyond the limit of rows are not kept.
 
 use crate::base::window::Bucket;
 
@@ -11,24 +11,24 @@ pub(super) struct Silent {
 }
 
 impl Silent {
-    /// Adds the NaN samples of a bucket, the last one or one behind it. Keeps as
-    /// many buckets as make `rows_max` rows.
+    /// Adds the NaN samples of a bucket, the last one or a later one. Keeps as many
+    /// buckets as make `rows_max` rows.
     pub(super) fn push(&mut self, bucket: Bucket, nans: u64, rows_max: u64) {
         let kept = self.len();
         match self.buckets.last_mut() {
             Some((last, count)) if *last == bucket => *count += nans,
-            // The first may be open already, and the last one stays so.
+            // The first may be open already, and the last one stays open.
             _ if kept <= rows_max => self.buckets.push((bucket, nans)),
             _ => {}
         }
     }
 
-    /// How many there are.
+    /// The number of buckets.
     pub(super) fn len(&self) -> u64 {
         self.buckets.len() as u64
     }
 
-    /// Takes them out, in their order, each with its NaN samples.
+    /// Takes the buckets in order, each with its number of NaN samples.
     pub(super) fn take(&mut self) -> Vec<(Bucket, u64)> {
         std::mem::take(&mut self.buckets)
     }

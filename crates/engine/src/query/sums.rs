@@ -1,17 +1,17 @@
-//! Sums and moments of slices, as near to the exact ones as doubles come.
+//! Sums and moments of slices with little rounding error.
 //!
-//! Sums are compensated (Neumaier, "Rundungsfehleranalyse einiger Verfahren
-//! zur Summation endlicher Summen", 1974) in independent lanes, so that the
-//! compiler can vectorise them; the error terms are Knuth's branch-free
-//! two-sum. Variances take two passes over a slice that is in cache and are
-//! merged by Chan, Golub and LeVeque ("Updating formulae and a pairwise
-//! algorithm for computing sample variances", 1979): nothing cancels.
-//! No function here expects NaN; infinities are allowed.
-//! Tested against integer arithmetic and on data that defeats naive sums.
+//! Sums are compensated (Neumaier, "Rundungsfehleranalyse einiger Verfahren zur
+//! Summation endlicher Summen", 1974) in independent lanes, so that the compiler
+//! can vectorise them; the error terms are Knuth's branch-free two-sum. Variances
+//! take two passes over a slice that is in cache and are merged by Chan, Golub and
+//! LeVeque ("Updating formulae and a pairwise algorithm for computing sample
+//! variances", 1979), which avoids cancellation. The functions here do not accept
+//! NaN; infinities are allowed. Tested against integer arithmetic and on data that
+//! defeats naive sums.
 
 /// Independent accumulators: enough to hide the latency of an addition.
 const LANES: usize = 8;
-/// What values that overflow a sum are multiplied by; a power of two is exact.
+/// Scale of values that overflow a sum; a power of two is exact.
 const FAR: f64 = 1.0 / (1u128 << 64) as f64;
 
 /// `a + b` rounded, and what the rounding lost (Knuth's two-sum).
@@ -21,7 +21,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - b_seen)) + (b - b_seen))
 }
 
-/// A sum with the rounding errors it made so far.
+/// A sum and its accumulated rounding error.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Compensated {
     sum: f64,
@@ -98,11 +98,11 @@ impl Compensated {
     }
 }
 
-/// A sum that survives values whose partial sums leave the range of doubles.
+/// A sum that is correct even if partial sums leave the range of doubles.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     near: Compensated,
-    /// What did not fit `near`, in units of 1 / [`FAR`].
+    /// The part that does not fit `near`, in units of 1 / [`FAR`].
     far: Compensated,
 }
 
@@ -131,7 +131,7 @@ impl Sum {
         }
     }
 
-    /// Adds what another sum was given.
+    /// Adds the values of another sum.
     pub(super) fn merge(&mut self, other: &Self) {
         let mut near = self.near;
         near.merge(other.near);
@@ -148,7 +148,7 @@ impl Sum {
         self.divided_by(1.0)
     }
 
-    /// The sum over `divisor`, finite where the quotient is.
+    /// The sum divided by `divisor`, finite if the quotient is.
     pub(super) fn divided_by(&self, divisor: f64) -> f64 {
         if self.far == Compensated::default() {
             return self.near.value() / divisor;
@@ -159,12 +159,12 @@ impl Sum {
     }
 }
 
-/// Mean and sum of squared distances from it.
+/// The mean and the sum of squared distances from it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Moments {
     count: f64,
-    /// The first value; the mean counts from it, so that it keeps its digits
-    /// where large values lie close together.
+    /// The first value. The mean is relative to it, so that it keeps its precision
+    /// if large values are close together.
     origin: f64,
     mean: f64,
     squares: f64,
@@ -204,7 +204,7 @@ impl Moments {
         self.squares += distance * (place - self.mean);
     }
 
-    /// Adds what other moments were given, which may count from elsewhere.
+    /// Adds the values of other moments, which may have another origin.
     pub(super) fn merge_distant(&mut self, other: &Self) {
         if other.count > 0.0 && self.count > 0.0 {
             self.merge(Self {
@@ -216,7 +216,7 @@ impl Moments {
         }
     }
 
-    /// Whether they were given nothing.
+    /// Whether no value was added.
     pub(super) fn is_empty(&self) -> bool {
         self.count == 0.0
     }
@@ -233,8 +233,8 @@ impl Moments {
         self.count = count;
     }
 
-    /// The variance of all there is (`sample` = false) or of a sample of it;
-    /// 0 for a single value.
+    /// The variance of a population (`sample` = false) or of a sample; 0 for a
+    /// single value.
     pub(super) fn variance(&self, sample: bool) -> f64 {
         let divisor = self.count - f64::from(u8::from(sample));
         if divisor == 0.0 {
@@ -282,7 +282,7 @@ pub(super) fn max(start: f64, values: &[f64]) -> f64 {
 fn extreme(start: f64, values: &[f64], beats: impl Fn(f64, f64) -> bool) -> f64 {
     let pick = |best: f64, value: f64| if beats(value, best) { value } else { best };
     let (chunks, rest) = values.as_chunks::<LANES>();
-    // In a short slice -0.0 and 0.0 stay in the order they came.
+    // In a short slice -0.0 and 0.0 keep their order.
     let mut best = start;
     if let Some((first, chunks)) = chunks.split_first() {
         let mut lanes = *first;

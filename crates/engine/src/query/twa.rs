@@ -1,11 +1,12 @@
-//! The time-weighted average: the mean of the line through the samples.
+//! The time-weighted average: the mean of the interpolation line through the
+//! samples.
 //!
-//! The line joins neighbouring samples, those just outside the query
-//! included. A bucket's value is the area under the part of the line inside
-//! the bucket and the query's span, over the width of that part; where the
-//! part is a single point, its height. A bucket without samples has a value
-//! too, where the line crosses it. The same in both directions of time.
-//! Tested by transcripts of a RedisTimeSeries server (`tests/query_*.rs`).
+//! The line joins adjacent samples, those just outside the query included. A
+//! bucket's value is the area under the part of the line inside the bucket and the
+//! query's span, divided by the width of that part; if the part is a single point,
+//! its height. An empty bucket has a value if the line crosses it. The value is the
+//! same in both directions of time. Tested by transcripts of a RedisTimeSeries
+//! server (`tests/query_*.rs`).
 
 use super::sums::Compensated;
 use crate::base::window::Bucket;
@@ -18,7 +19,7 @@ const TERMS: usize = 64;
 pub(super) struct Twa {
     from: i64,
     to: i64,
-    /// Where the line has come to, in the direction of the query.
+    /// The end of the line so far, in the direction of the query.
     previous: Option<Sample>,
     area: Compensated,
     width_ms: f64,
@@ -27,7 +28,7 @@ pub(super) struct Twa {
 }
 
 impl Twa {
-    /// Cuts lines at the query's span; the line begins at `entry`.
+    /// Limits lines to the query's span; the line begins at `entry`.
     pub(super) fn new(from: i64, to: i64, entry: Option<Sample>) -> Self {
         Self {
             from,
@@ -39,15 +40,15 @@ impl Twa {
         }
     }
 
-    /// Forgets the bucket, not the line.
+    /// Resets the bucket, not the line.
     pub(super) fn clear(&mut self) {
         self.area = Compensated::default();
         self.width_ms = 0.0;
         self.point = f64::NAN;
     }
 
-    /// Adds what the line on to `next` covers of `bucket`; the line stays
-    /// where it is.
+    /// Adds the part of the line to `next` that is inside `bucket`; does not
+    /// advance the line.
     pub(super) fn reach(&mut self, bucket: Bucket, next: Sample) {
         let Some(previous) = self.previous else {
             return;
@@ -67,8 +68,8 @@ impl Twa {
         let after_left = (low.abs_diff(left.timestamp) as f64 + width_ms / 2.0) / span_ms;
         let before_right = (right.timestamp.abs_diff(high) as f64 + width_ms / 2.0) / span_ms;
         let rise = right.value - left.value;
-        // From the nearer end: at a sample the line has its very value,
-        // however far away its neighbour is.
+        // From the nearer end: at a sample the line has exactly its value, however far
+        // away its neighbour is.
         self.point = if !rise.is_finite() {
             left.value * before_right + right.value * after_left
         } else if after_left <= before_right {
@@ -80,8 +81,8 @@ impl Twa {
         self.width_ms += width_ms;
     }
 
-    /// Leads the line through samples inside `bucket`, ascending in time and
-    /// visited from the end where `reverse` says so.
+    /// Continues the line through samples inside `bucket`, ascending in time and
+    /// visited from the end if `reverse`.
     pub(super) fn push(
         &mut self,
         bucket: Bucket,
@@ -118,7 +119,7 @@ impl Twa {
         self.previous = Some(exit);
     }
 
-    /// The bucket's average; NaN where no line touches it.
+    /// The bucket's average; NaN if no line crosses it.
     pub(super) fn value(&self) -> f64 {
         if self.width_ms > 0.0 {
             self.area.value() / self.width_ms

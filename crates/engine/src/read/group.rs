@@ -1,10 +1,10 @@
-//! GROUPBY .. REDUCE: the rows of many series reduced to those of one.
+//! GROUPBY .. REDUCE: reduces the rows of many series to those of one.
 //!
-//! The series are halved until a few are left; those are read one after the
-//! other, and the halves' reductions are merged. That bounds the work where
-//! the series have no timestamp in common, gives threads their parts, and the
-//! same result whoever did them. Memory is a few reductions for each
-//! thread, none of which is longer than a reply may be.
+//! The series are halved until a few are left. Those are read one after the other,
+//! and the reductions of the halves are merged. That bounds the work if the series
+//! have no timestamp in common, splits it between threads, and gives the same
+//! result for any number of threads. Memory is a few reductions for each thread,
+//! none of which is longer than a reply may be.
 //!
 //! Tested by `tests/query_many.rs`.
 
@@ -20,7 +20,7 @@ use latewood_model::Aggregator;
 const LEAF_SERIES: usize = 16;
 
 impl Reader {
-    /// As [`crate::Db::reduce`].
+    /// See [`crate::Db::reduce`].
     pub(crate) fn reduce(
         &self,
         series: &[SeriesRef],
@@ -30,14 +30,14 @@ impl Reader {
     ) -> Result<Columns> {
         let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
         if !reducer.reduces() {
-            return invalid("a group is not reduced by first, last or twa");
+            return invalid("a group cannot be reduced by first, last or twa");
         }
         let aggregation = query.aggregation.as_ref();
         if aggregation.is_some_and(|aggregation| aggregation.aggregators.len() > 1) {
-            return invalid("a group is reduced from one aggregator");
+            return invalid("a group must be reduced from one aggregator");
         }
-        // As in RedisTimeSeries FIRST and LAST go by time here, not by the
-        // direction of the query. The newest rows are the last of all.
+        // As in RedisTimeSeries, FIRST and LAST follow time here, not the direction of
+        // the query. The newest rows are the last of all.
         let forward = RangeQuery {
             reverse: false,
             count: query.count.filter(|_| !query.reverse),
@@ -65,7 +65,7 @@ impl Reader {
 struct Group<'a> {
     reader: &'a Reader,
     query: &'a RangeQuery,
-    /// What each series is asked.
+    /// The query of each series.
     forward: &'a RangeQuery,
     spread: Spread,
 }
@@ -111,5 +111,5 @@ impl Group<'_> {
 
 #[cold]
 fn too_many_rows() -> Error {
-    Error::new(ErrorKind::Limit, "the rows are more than fit in a reply")
+    Error::new(ErrorKind::Limit, "the reply has too many rows")
 }

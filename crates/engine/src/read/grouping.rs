@@ -1,8 +1,8 @@
 //! GROUPBY: series by the value of one of their labels.
 //!
-//! Series of one value carry the same pair, so they are told apart by its
-//! number; each value is read once. Tested by `tests/query_many.rs` and over
-//! the wire.
+//! Series with the same value carry the same pair, so the pair's number tells them
+//! apart; each value is read once. Tested by `tests/query_many.rs` and through the
+//! server.
 
 use crate::index::SeriesRef;
 use crate::read::Reader;
@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 impl Reader {
-    /// As [`crate::Db::group_by`].
+    /// See [`crate::Db::group_by`].
     pub(crate) fn group_by(
         &self,
         series: Vec<SeriesRef>,

@@ -1,4 +1,4 @@
-//! Which label names and values there are.
+//! Lists of label names and values.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::index::inverted::Inverted;
@@ -7,44 +7,44 @@ use latewood_model::Matcher;
 use roaring::RoaringBitmap;
 use std::collections::BTreeSet;
 
-/// Values that are looked at before writers of the index get their turn.
+/// Values visited before the lock of the index is released for writers.
 const VALUES_MAX: usize = 4096;
 
 /// Which values of a label pass a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// All there are, or there are none.
+    /// All values pass, or the label has none.
     All,
-    /// These, in no order.
+    /// These pass, in no order.
     Some(Vec<Box<[u8]>>),
 }
 
-/// Whether the caller may see the series under a key.
+/// Whether the caller may see the series with a key.
 pub type MaySee<'a> = &'a dyn Fn(&[u8]) -> bool;
 
-/// Keys, names or values, one behind the other in memory.
+/// Keys, names or values, end to end in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Listed {
     bytes: Vec<u8>,
-    /// Where each begins, and its length.
+    /// Offset and length of each.
     places: Vec<(usize, usize)>,
 }
 
 impl Listed {
-    /// Bytes that each takes beside its own.
+    /// Bytes of overhead for each entry.
     pub const EACH_BYTES: usize = 16;
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// All of them, in their order.
+    /// All entries, in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let bytes = &self.bytes;
         self.places
@@ -52,8 +52,8 @@ impl Listed {
             .map(|&(start, len)| &bytes[start..start + len])
     }
 
-    /// Adds one behind the others if all take no more than `bytes_max` bytes
-    /// then, [`Listed::EACH_BYTES`] for each and its own; whether they do.
+    /// Adds an entry if the list then takes at most `bytes_max` bytes: the entries
+    /// and [`Listed::EACH_BYTES`] for each. Returns whether it was added.
     #[must_use]
     pub fn push(&mut self, text: &[u8], bytes_max: usize) -> bool {
         let (start, count) = (self.bytes.len(), self.places.len() + 1);
@@ -65,13 +65,13 @@ impl Listed {
         fits
     }
 
-    /// Those of `texts`, each of which comes once, in the order they come.
+    /// Collects `texts`, which are distinct, in the order given.
     fn collect<'a>(mut texts: impl Iterator<Item = &'a [u8]>, bytes_max: usize) -> Result<Self> {
         let mut listed = Self::default();
         if texts.all(|text| listed.push(text, bytes_max)) {
             return Ok(listed);
         }
-        let text = format!("the list has more than {bytes_max} bytes");
+        let text = format!("the list exceeds {bytes_max} bytes");
         Err(Error::new(ErrorKind::Limit, text))
     }
 
@@ -85,7 +85,7 @@ impl Listed {
 }
 
 impl Reader {
-    /// As [`crate::Db::label_names`].
+    /// See [`crate::Db::label_names`].
     pub(crate) fn label_names(
         &self,
         matchers: &[Matcher],
@@ -95,12 +95,12 @@ impl Reader {
         let among = self.among(matchers, may_see);
         let index = self.core.index.current();
         let listed = index.names_among(among.as_ref(), bytes_max)?;
-        // Writers of the index wait for no sorting.
+        // Sorting must not block writers of the index.
         drop(index);
         Ok(listed.sorted())
     }
 
-    /// As [`crate::Db::label_values`].
+    /// See [`crate::Db::label_values`].
     pub(crate) fn label_values(
         &self,
         name: &[u8],
@@ -115,7 +115,7 @@ impl Reader {
         Ok(listed.sorted())
     }
 
-    /// As [`crate::Db::label_values_where`].
+    /// See [`crate::Db::label_values_where`].
     pub(crate) fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
         let index = &self.core.index;
         let pairs: Vec<u32> = match index.current().name(name) {
@@ -127,7 +127,7 @@ impl Reader {
             let inverted = index.inverted.read();
             for &pair in some {
                 let (held, value) = inverted.pair(pair);
-                // A number may mean another pair by now.
+                // The number may belong to another pair by now.
                 if held != name {
                     continue;
                 }
@@ -143,9 +143,9 @@ impl Reader {
         }
     }
 
-    /// The series that count; `None` if all do.
+    /// The series that match; `None` if all do.
     fn among(&self, matchers: &[Matcher], may_see: Option<MaySee<'_>>) -> Option<RoaringBitmap> {
-        // What has expired has no labels. A failure halts the log, which tells
+        // Expired series have no labels. A failure halts the log, which reports it to
         // every writer.
         let _ = self.rules.sweep_expired();
         if matchers.is_empty() && may_see.is_none() {
@@ -181,7 +181,7 @@ impl Inverted {
         };
         let value = |pair| self.pair(pair).1;
         match among {
-            // Fewer series than values: ask each for its own.
+            // Fewer series than values: look up the value of each series.
             Some(among) if among.len() < pairs.len() => {
                 let theirs = among.iter().flat_map(|id| self.pairs_of(id));
                 let named: BTreeSet<u32> = theirs.filter(|&pair| pairs.contains(pair)).collect();

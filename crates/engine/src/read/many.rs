@@ -1,9 +1,9 @@
-//! Reads over many series: what a query takes from each of them.
+//! Reads of many series: a consistent view of each series for one query.
 //!
-//! A [`View`] is one series at one moment: its chunks are shared with it, not
-//! copied, so that thousands of views are cheap and a reader may take its
-//! time. Views of one query are taken one after the other; between them
-//! writers go on, as they do between two commands.
+//! A [`View`] is one series at one moment. It shares the chunks of the series and
+//! does not copy them, so thousands of views are cheap and a reader may be slow.
+//! The views of one query are taken one after the other; writers continue between
+//! them, as they do between two commands.
 //!
 //! Tested by `tests/query_many.rs`.
 
@@ -19,45 +19,46 @@ use latewood_model::{Labels, Sample, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Series that are looked at under one lock.
-const LOOKS_MAX: usize = 64;
-/// Series that are asked how many samples they have.
-const ASKED_MAX: usize = 64;
+/// Series read under one lock.
+const SERIES_PER_LOCK_MAX: usize = 64;
+/// Series whose sample counts are read for an estimate.
+const SERIES_ESTIMATED_MAX: usize = 64;
 
 /// The samples that one query needs of one series, at one moment.
 #[derive(Clone)]
 pub struct View {
     snapshot: Snapshot,
-    /// What lies before and after the span, where the query interpolates.
+    /// The samples before and after the span, if the query interpolates.
     outside: Option<Box<(Snapshot, Snapshot)>>,
-    /// Why there are no rows to be had, where it is known already.
+    /// The error of the query, if it is known already.
     fault: Option<Arc<Error>>,
 }
 
-/// The newest sample of a series, and who it is.
+/// The newest sample of a series, with its key and labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latest {
     /// The series' key.
     pub key: Arc<[u8]>,
-    /// Its labels; none unless asked for.
+    /// Its labels; empty unless requested.
     pub labels: Labels,
-    /// Its newest sample, if it has any.
+    /// Its newest sample; `None` if the series is empty.
     pub sample: Option<Sample>,
 }
 
-/// A series found by a query, with what the query needs of it.
+/// A series found by a query, with the samples the query needs.
 #[derive(Clone)]
 pub struct SeriesView {
     /// The series' key.
     pub key: Arc<[u8]>,
-    /// Its labels; none unless asked for.
+    /// Its labels; empty unless requested.
     pub labels: Labels,
     /// Its samples.
     pub view: View,
 }
 
 impl View {
-    /// Takes from `series` what `query` needs; nothing before `floor` is there.
+    /// Takes from `series` the samples `query` needs. Samples before `floor` are
+    /// expired.
     fn of(
         series: &mut Series,
         query: &RangeQuery,
@@ -80,7 +81,7 @@ impl View {
         }
     }
 
-    /// The same with the open bucket of a rule's destination as one more sample.
+    /// Adds the open bucket of a rule's destination as one more sample.
     fn with_open(mut self, open: Result<Option<Sample>>) -> Self {
         match open {
             Ok(Some(open)) => {
@@ -96,15 +97,15 @@ impl View {
         self
     }
 
-    /// About how many samples [`View::run`] reads, at most.
+    /// Estimated maximum of the samples that [`View::run`] reads.
     pub fn samples(&self) -> u64 {
         self.snapshot.samples()
     }
 
-    /// The most rows that empty buckets can make of it for `query`, however few
-    /// samples it has.
+    /// The maximum number of rows from empty buckets for `query`. It does not
+    /// depend on the number of samples.
     pub fn filled_rows_max(&self, query: &RangeQuery) -> u64 {
-        // A line may lead to a sample outside of the span.
+        // Interpolation may reach a sample outside the span.
         if query.needs_neighbours() {
             return query.filled_rows_max();
         }
@@ -113,7 +114,7 @@ impl View {
         })
     }
 
-    /// Evaluates `query`, which must be the one the view was taken for.
+    /// Evaluates `query`, which must be the query the view was taken for.
     ///
     /// # Errors
     /// `Corrupt`, and `Invalid` for a query out of its ranges.
@@ -130,7 +131,7 @@ impl View {
         if from == query.from {
             return run(query, neighbours, &mut source, sink);
         }
-        // Narrower than asked: nothing past the retention is there.
+        // Narrower than requested: samples older than the retention do not exist.
         let clipped = RangeQuery {
             from,
             ..query.clone()
@@ -138,7 +139,7 @@ impl View {
         run(&clipped, neighbours, &mut source, sink)
     }
 
-    /// Whether `query` has no row; reads no further than the first.
+    /// Whether `query` has no rows. Stops at the first row.
     ///
     /// # Errors
     /// As [`View::run`].
@@ -161,7 +162,7 @@ impl View {
 }
 
 impl Reader {
-    /// As [`crate::Db::view`].
+    /// See [`crate::Db::view`].
     pub(crate) fn view(&self, key: &[u8], query: &RangeQuery) -> Result<View> {
         let open = match query.latest {
             true => self.rules.open_bucket_of(key)?,
@@ -174,9 +175,9 @@ impl Reader {
         Ok(view.with_open(Ok(open)))
     }
 
-    /// As [`crate::Db::samples_about`].
+    /// See [`crate::Db::samples_about`].
     pub(crate) fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
-        let apart = series.len().div_ceil(ASKED_MAX).max(1);
+        let apart = series.len().div_ceil(SERIES_ESTIMATED_MAX).max(1);
         let asked = series.iter().step_by(apart);
         let samples = asked.filter_map(|series| {
             self.look(series, |held, _| held.samples_about(query.from, query.to))
@@ -184,7 +185,7 @@ impl Reader {
         samples.sum::<u64>().saturating_mul(apart as u64)
     }
 
-    /// As [`crate::Db::views`].
+    /// See [`crate::Db::views`].
     pub(crate) fn views(
         &self,
         series: &[SeriesRef],
@@ -192,7 +193,7 @@ impl Reader {
         with_labels: bool,
     ) -> Vec<SeriesView> {
         let mut found = Vec::with_capacity(series.len());
-        for some in series.chunks(LOOKS_MAX) {
+        for some in series.chunks(SERIES_PER_LOCK_MAX) {
             let views = self.views_of(some, query);
             found.extend(some.iter().zip(views).filter_map(|(series, view)| {
                 Some(SeriesView {
@@ -205,11 +206,11 @@ impl Reader {
         found
     }
 
-    /// As [`crate::Db::latest`].
+    /// See [`crate::Db::latest`].
     pub(crate) fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
         let floor = self.core.store.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
-        for some in series.chunks(LOOKS_MAX) {
+        for some in series.chunks(SERIES_PER_LOCK_MAX) {
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
             samples.extend(self.look_at(some, |_, _| (), newest));
         }
@@ -225,7 +226,7 @@ impl Reader {
         found.collect()
     }
 
-    /// Views of a few series; `None` where one is gone.
+    /// Views of a few series; `None` if a series was removed.
     pub(crate) fn views_of(&self, series: &[SeriesRef], query: &RangeQuery) -> Vec<Option<View>> {
         if query.latest {
             return series.iter().map(|one| self.view_of(one, query)).collect();
@@ -237,7 +238,7 @@ impl Reader {
         })
     }
 
-    /// A view of one series; `None` where it is gone.
+    /// A view of one series; `None` if it was removed.
     fn view_of(&self, series: &SeriesRef, query: &RangeQuery) -> Option<View> {
         let open = match query.latest {
             true => self.rules.open_bucket(series.id),
@@ -248,9 +249,9 @@ impl Reader {
         Some(view.with_open(open))
     }
 
-    /// What `read` makes of each of a few series, `None` where it is gone: each
-    /// shard is locked once, and the memory of its series fetched together;
-    /// `touch` fetches what lies behind them.
+    /// Calls `read` for each of a few series; `None` if a series was removed. Each
+    /// shard is locked once, and the memory of its series is prefetched together;
+    /// `touch` prefetches what the series point to.
     fn look_at<T>(
         &self,
         series: &[SeriesRef],
@@ -282,7 +283,7 @@ impl Reader {
                     Some(held) if held.source().is_none() => {
                         found[at] = Some(read(held, &FailedBuckets::default()));
                     }
-                    // Its rule may have work left.
+                    // Its rule may have dirty buckets.
                     Some(_) => behind.push(at),
                     None => {}
                 }
@@ -301,7 +302,7 @@ impl Reader {
         }
     }
 
-    /// Reads a series under its shard's lock; `None` where it is gone.
+    /// Reads a series under its shard's lock; `None` if it was removed.
     fn look<T>(
         &self,
         series: &SeriesRef,

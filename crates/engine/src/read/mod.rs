@@ -1,4 +1,4 @@
-//! The way back: views of one series and of many, groups, and lists of labels.
+//! The read path: views of one series and of many, groups, and lists of labels.
 
 pub(crate) mod group;
 pub(crate) mod grouping;
@@ -15,14 +15,14 @@ use spread::Readers;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Who reads series, through the rules that write to them.
+/// Reads series, after its rules are up to date.
 pub(crate) struct Reader {
     core: Arc<Core>,
     rules: Arc<Rules>,
     threads: Readers,
-    /// Reads of one series whose key was there.
+    /// Reads of one series whose key exists.
     pub(crate) found: AtomicU64,
-    /// Reads of one series whose key was not.
+    /// Reads of one series whose key does not exist.
     pub(crate) missed: AtomicU64,
 }
 

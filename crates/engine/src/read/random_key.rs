@@ -1,13 +1,13 @@
-//! The key of some series, for RANDOMKEY.
+//! The key of a random series, for RANDOMKEY.
 
 use crate::read::Reader;
 
-/// Places looked at before the walk; with a quarter of them in use, all but
-/// one call in ten thousand end before it.
+/// Random places tried before the linear walk. With a quarter of the places in use,
+/// all but one call in ten thousand end before the walk.
 const TRIES: usize = 32;
 
 impl Reader {
-    /// As [`crate::Db::random_key`].
+    /// See [`crate::Db::random_key`].
     pub(crate) fn random_key(&self) -> Option<Box<[u8]>> {
         let random = || self.core.env.random.next_u64() as usize;
         let shards = self.core.shards.len();
@@ -26,7 +26,7 @@ impl Reader {
                 return Some((*series.key).into());
             }
         }
-        // Few are left: the next one from here, or from the start.
+        // Few series are left: take the next one from here, or from the start.
         let mut found = None;
         for cursor in [cursor, 0] {
             if found.is_none() {

@@ -7,11 +7,11 @@ use crate::read::Reader;
 use latewood_model::{Labels, Matcher, SeriesId};
 use roaring::RoaringBitmap;
 
-/// Series looked up before the shard's lock is given back.
-const LOOKS_MAX: usize = 256;
+/// Series looked up before the shard's lock is released.
+const SERIES_PER_LOCK_MAX: usize = 256;
 
 impl Reader {
-    /// Those of `ids` that still exist, with their keys.
+    /// The series of `ids` that still exist, with their keys.
     pub(crate) fn resolve(&self, ids: &RoaringBitmap) -> Vec<SeriesRef> {
         let mut by_shard = vec![Vec::new(); self.core.shards.len()];
         for id in ids {
@@ -19,7 +19,7 @@ impl Reader {
         }
         let mut found = Vec::with_capacity(ids.len() as usize);
         for (shard, ids) in self.core.shards.iter().zip(by_shard) {
-            for some in ids.chunks(LOOKS_MAX) {
+            for some in ids.chunks(SERIES_PER_LOCK_MAX) {
                 let state = shard.lock();
                 let overdue_ms = self.core.overdue_ms(&state);
                 state.touch_keys(some.iter().map(|&id| self.core.shards.place_of(id)));
@@ -39,7 +39,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// As [`crate::Db::select`].
+    /// See [`crate::Db::select`].
     pub(crate) fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
         let ids = self.core.index.current().select(matchers);
         let mut found = self.resolve(&ids);
@@ -47,7 +47,7 @@ impl Reader {
         found
     }
 
-    /// As [`crate::Db::labels`].
+    /// See [`crate::Db::labels`].
     pub(crate) fn labels(&self, series: &SeriesRef) -> Option<Labels> {
         let shard = self.core.shards.shard_of(series.id);
         self.core.index.labels(shard, series.id)

@@ -1,4 +1,4 @@
-//! One series, read under its shard's lock with what rules write to it in place.
+//! Reads of one series under its shard's lock, after its rules are up to date.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::format::rule::RuleInfo;
@@ -14,13 +14,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Reader {
-    /// Reads the series under `key` under its shard's lock. What rules write to
-    /// it is there.
+    /// Reads the series with `key` under its shard's lock. The rows that rules
+    /// write to it are up to date.
     pub(crate) fn read<T>(&self, key: &[u8], read: impl FnOnce(&mut Series) -> T) -> Result<T> {
         self.read_numbered(key, |series, _| read(series))
     }
 
-    /// The same, for who needs its number too.
+    /// As `read`, with the id of the series.
     pub(crate) fn read_numbered<T>(
         &self,
         key: &[u8],
@@ -29,7 +29,7 @@ impl Reader {
         self.read_rows(key, |series, id, _| read(series, id))
     }
 
-    /// The same for who reads samples: some may be unread rows of a rule.
+    /// As `read`, for reads of samples: checks for the failed buckets of a rule.
     pub(crate) fn read_rows<T>(
         &self,
         key: &[u8],
@@ -59,7 +59,7 @@ impl Reader {
 }
 
 impl Reader {
-    /// As [`crate::Db::contains`].
+    /// See [`crate::Db::contains`].
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         match self.core.shards.expiring.load(Ordering::Relaxed) {
             0 => self.core.find(key).is_some(),
@@ -67,19 +67,19 @@ impl Reader {
         }
     }
 
-    /// As [`crate::Db::last_sample`].
+    /// See [`crate::Db::last_sample`].
     pub(crate) fn last_sample(&self, key: &[u8]) -> Result<Option<Sample>> {
         let newest = |series: &mut Series, _, failed: &FailedBuckets| failed.newest_of(series);
         let last = self.read_rows(key, newest)??;
         Ok(last.filter(|last| last.timestamp >= self.core.store.blocks.floor()))
     }
 
-    /// As [`crate::Db::range`].
+    /// See [`crate::Db::range`].
     pub(crate) fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
         self.view(key, query)?.run(query, sink)
     }
 
-    /// As [`crate::Db::scan`].
+    /// See [`crate::Db::scan`].
     pub(crate) fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
         let (mut shard, mut place) = ((cursor >> 32) as usize, (cursor & 0xffff_ffff) as usize);
         let mut left = count.max(1);
@@ -104,7 +104,7 @@ impl Reader {
         0
     }
 
-    /// As [`crate::Db::rules_of`].
+    /// See [`crate::Db::rules_of`].
     pub(crate) fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
         let _core = &self.core;
         let rules = self.read(key, |series| match series.links() {
@@ -121,14 +121,14 @@ impl Reader {
         Ok(named.collect())
     }
 
-    /// As [`crate::Db::source_of`].
+    /// See [`crate::Db::source_of`].
     pub(crate) fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
         let _core = &self.core;
         let source = self.read(key, |series| series.source())?;
         Ok(source.and_then(|id| self.rules.key_of(id)))
     }
 
-    /// As [`crate::Db::last_sample_latest`].
+    /// See [`crate::Db::last_sample_latest`].
     pub(crate) fn last_sample_latest(&self, key: &[u8]) -> Result<Option<Sample>> {
         match self.rules.open_bucket_of(key)? {
             Some(open) => Ok(Some(open)),

@@ -1,19 +1,19 @@
-//! How the work of one query is spread over threads.
+//! Spreads the work of one query over threads.
 //!
-//! Threads share it only where it is worth waking them: a small query stays
-//! on the thread that asks. What comes out never depends on how many threads
-//! there are, because work is cut by what it is, not by who does it.
+//! Other threads take part only if the work is worth waking them: a small query
+//! stays on the calling thread. The result does not depend on the number of
+//! threads, because the data, not the threads, determines how the work is divided.
 //!
 //! Tested by `tests/query_many.rs`, with one thread and with several.
 
 use crate::read::Reader;
 use std::sync::OnceLock;
 
-/// Samples that a thread should have before it is worth waking another.
+/// Minimum number of samples for each thread.
 const SAMPLES_PER_THREAD: u64 = 16 * 1024;
 
 impl Reader {
-    /// As [`crate::Db::spread`].
+    /// See [`crate::Db::spread`].
     pub(crate) fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
         let worth_it = samples / SAMPLES_PER_THREAD >= 2;
         match worth_it.then(|| self.threads.pool()).flatten() {
@@ -23,19 +23,19 @@ impl Reader {
     }
 }
 
-/// Whether the pieces of a query are worked on side by side.
+/// Whether the parts of a query run in parallel.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
     parallel: bool,
 }
 
 impl Spread {
-    /// Whether they are.
+    /// Whether the parts run in parallel.
     pub fn is_parallel(self) -> bool {
         self.parallel
     }
 
-    /// Both results, maybe made at the same time.
+    /// Calls both, possibly in parallel.
     pub fn both<A: Send, B: Send>(
         self,
         a: impl FnOnce() -> A + Send,
@@ -48,7 +48,7 @@ impl Spread {
         }
     }
 
-    /// What `make` makes of each item, in their order.
+    /// Calls `make` for each item and returns the results in order.
     pub fn map<I: Send, T: Send>(
         self,
         items: Vec<I>,
@@ -63,7 +63,7 @@ impl Spread {
     }
 }
 
-/// The threads of queries, begun when the first large one comes.
+/// The threads of queries, started by the first large one.
 #[derive(Default)]
 pub(crate) struct Readers {
     threads: usize,
@@ -71,7 +71,7 @@ pub(crate) struct Readers {
 }
 
 impl Readers {
-    /// At most `threads` of them; 0 takes as many as there are cores.
+    /// At most `threads` threads; 0 means one for each core.
     pub(crate) fn new(threads: usize) -> Self {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -80,8 +80,8 @@ impl Readers {
         }
     }
 
-    /// `None` where there is to be one thread, or where the system gives none:
-    /// then the caller does the work alone.
+    /// `None` if the limit is one thread or the system cannot start threads; the
+    /// caller then does the work alone.
     fn pool(&self) -> Option<&rayon::ThreadPool> {
         let build = || {
             let builder = rayon::ThreadPoolBuilder::new()

@@ -1,15 +1,15 @@
-//! Fetching what the checks of late samples read, for a batch at once.
+//! Prefetching what the checks of late samples read, for a whole batch.
 //!
-//! BLOCK asks what a series learnt of its timestamps for a late sample; unless
-//! that says, it looks in a chunk, in its list of frames and in a frame, each of
-//! which says where the next is: up to four waits for memory that is far away
-//! where series are large. The looks of different samples wait for nothing of
-//! each other, so a batch does the first step of all, then the next: the waits
-//! overlap.
+//! For a late sample, BLOCK first asks what the series has learnt of its
+//! timestamps. If that is not enough, it reads a chunk, its list of frames and a
+//! frame. Each of these holds the address of the next, so a check of a large series
+//! waits for memory up to four times. The checks of different samples do not depend
+//! on each other, so a batch does the first step of all checks, then the next step
+//! of all: the waits overlap.
 //!
-//! It changes nothing and says nothing. Whether a batch does so is decided by
-//! how many checks the one before made in the same shard, so that others do not
-//! pay for it.
+//! Prefetching changes no state and returns nothing. Whether a batch prefetches
+//! depends on how many checks the batch before it made in the same shard, so that
+//! other workloads do not pay for it.
 
 use super::Series;
 use crate::format::chunk::Chunk;
@@ -17,14 +17,15 @@ use crate::series::shard::ShardState;
 use latewood_model::Timestamp;
 use std::hint::black_box;
 
-/// So many checks of a batch in one shard make it worth fetching for the next.
+/// Checks of a batch in one shard from which the next batch prefetches.
 const CHECKS_WORTH: usize = 4;
-/// Samples fetched for together: what they touch stays in the first-level cache.
+/// Samples prefetched together: the memory they touch stays in the first-level
+/// cache.
 const TOGETHER: usize = 64;
 
 impl ShardState {
-    /// Fetches for samples that are about to be written, each a series' place
-    /// and a timestamp, if the batch before made many checks.
+    /// Prefetches for samples that are about to be written, each given as the place
+    /// of a series and a timestamp, if the batch before made many checks.
     #[inline]
     pub(crate) fn touch_checked(&mut self, samples: impl Iterator<Item = (usize, Timestamp)>) {
         if std::mem::take(&mut self.sealer.checks) >= CHECKS_WORTH {
@@ -41,7 +42,7 @@ impl ShardState {
                 count += 1;
             }
             let found = &mut found[..count];
-            // A loop for each step: the shorter, the more looks are under way.
+            // One loop for each step: a short loop keeps more loads in flight.
             for slot in &mut *found {
                 *slot = slot.filter(|(series, at)| !series.touch_late(*at));
             }
@@ -61,15 +62,15 @@ impl ShardState {
 }
 
 impl Series {
-    /// The chunk of the head that a check of `timestamp` would look into, if it
-    /// would.
+    /// The chunk of the head that a check of `timestamp` would read, if any.
     fn checked_chunk(&self, timestamp: Timestamp) -> Option<&Chunk> {
         let sealed_last = self.sealed_last.get()?;
         let is_here = timestamp <= sealed_last && !self.reaches_stored(timestamp);
         is_here.then(|| self.chunk_at(timestamp))?
     }
 
-    /// Reads what the series knows of `timestamp`; whether that is enough.
+    /// Reads what the series has learnt of `timestamp`; returns whether that is
+    /// enough.
     fn touch_late(&self, timestamp: Timestamp) -> bool {
         let late = self.late.as_ref();
         late.is_some_and(|late| late.says(timestamp).is_some())

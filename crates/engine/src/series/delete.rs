@@ -1,11 +1,10 @@
 //! Deleting a span of time from a series.
 //!
-//! Samples in the head are removed at once: chunks wholly inside the span are
-//! dropped, frames outside are copied as they stand, the frames at the edges
-//! are decoded and encoded again. Late operations are settled first. Of what is
-//! stored the span is noted as deleted, and how many samples that takes is
-//! counted afterwards, without the lock. So the answer is the exact number of
-//! samples a reader would have seen.
+//! Late operations are settled first. Samples in the head are removed at once:
+//! chunks wholly inside the span are dropped, frames outside are copied unchanged,
+//! and the frames at the edges are decoded and encoded again. In blocks the span is
+//! recorded as deleted, and its samples are counted afterwards, without the lock.
+//! So the result is the exact number of samples a reader would have seen.
 
 use super::rewrite::Rewriter;
 use super::stored::StoredSpan;
@@ -16,7 +15,7 @@ use crate::series::merge::MergeSource;
 use latewood_model::{Sample, Timestamp};
 use std::sync::Arc;
 
-/// What a deletion took.
+/// The samples that a deletion removed.
 #[derive(Default)]
 pub(crate) struct Deleted {
     head: u64,
@@ -24,12 +23,12 @@ pub(crate) struct Deleted {
 }
 
 impl Deleted {
-    /// How many samples a reader could see. Reads what was stored, so no lock
-    /// should be held.
+    /// The number of samples a reader could see. Reads blocks, so no lock should be
+    /// held.
     ///
     /// # Errors
-    /// `Corrupt` and `Io` where that cannot be read: the samples are deleted
-    /// all the same.
+    /// `Corrupt` and `Io` if blocks cannot be read: the samples are deleted
+    /// nevertheless.
     pub(crate) fn count(self) -> Result<u64> {
         let Some(stored) = self.stored else {
             return Ok(self.head);
@@ -44,11 +43,11 @@ impl Deleted {
 impl Series {
     /// Removes the samples of `from..=to`.
     ///
-    /// Linear in the frames of the head that the span touches. Reads a block
-    /// only where the newest sample goes and the one before is stored.
+    /// Linear in the frames of the head that the span touches. Reads a block only
+    /// if the newest sample is deleted and the sample before it is stored.
     ///
     /// # Errors
-    /// `Corrupt` and `Io` where that block cannot be read: nothing is deleted.
+    /// `Corrupt` and `Io` if that block cannot be read: nothing is deleted.
     pub(crate) fn delete_range(
         &mut self,
         from: Timestamp,
@@ -61,10 +60,9 @@ impl Series {
         self.delete_leaving(from, to, left, sealer)
     }
 
-    /// The same for a deletion that the log holds: it was accepted, so damage
-    /// met on the way does not undo it. That damage, if there is some; then the
-    /// newest sample is taken to lie where it would, and whoever asks for it
-    /// gets the error.
+    /// Applies a deletion from the log. It was accepted, so damage does not undo
+    /// it. Returns the damage, if any; the newest sample is then assumed at its
+    /// expected place, and a read of it returns the error.
     ///
     /// # Errors
     /// `Io`.
@@ -96,18 +94,18 @@ impl Series {
         let newest = self.newest();
         let stays = |newest| to < newest || from > newest;
         if self.source_mut().is_some() && newest.is_some_and(stays) {
-            // Rules may still need what is past the retention.
+            // Rules may still need expired samples.
             self.settle_now(sealer)?;
             Ok(())
         } else {
-            // What is past the retention must not come back when the newest
-            // sample goes and takes the limit back with it.
+            // Expired samples must not reappear when the newest sample is deleted and
+            // the retention limit moves back.
             self.delete_expired(sealer)
         }
     }
 
-    /// Deletes; `left` is the newest stored sample then, its value where it is
-    /// known, if it is the newest of all.
+    /// Deletes the span. `left` is the newest stored sample afterwards, if it
+    /// becomes the newest of all, with its value if known.
     fn delete_leaving(
         &mut self,
         from: Timestamp,
@@ -142,7 +140,7 @@ impl Series {
         Ok(Deleted { head, stored })
     }
 
-    /// Where the sample of [`Self::newest_stored_without`] lies at most, from
+    /// An upper bound of the timestamp of [`Self::newest_stored_without`], from
     /// indexes alone.
     fn newest_stored_bound(&self, from: Timestamp, to: Timestamp) -> Option<Timestamp> {
         let newest = self.newest()?;
@@ -154,8 +152,8 @@ impl Series {
         Some(span.newest_bound())
     }
 
-    /// The newest stored sample once `from..=to` is deleted, where that will be
-    /// the newest of the series.
+    /// The newest stored sample after `from..=to` is deleted, if it becomes the
+    /// newest of the series.
     fn newest_stored_without(&self, from: Timestamp, to: Timestamp) -> Result<Option<Sample>> {
         let (Some(stored), Some(newest)) = (&self.stored, self.newest()) else {
             return Ok(None);
@@ -181,7 +179,8 @@ impl Series {
         }
     }
 
-    /// Deletes `from..=to` of what is stored; what a reader saw there before.
+    /// Deletes `from..=to` from the stored part; returns what a reader saw there
+    /// before.
     fn delete_stored(&mut self, from: Timestamp, to: Timestamp) -> Option<StoredSpan> {
         let visible = from.max(self.retention_floor());
         let stored = self.stored.as_mut()?;
@@ -194,7 +193,7 @@ impl Series {
         before
     }
 
-    /// Settles, and removes to the last sample what is past the retention.
+    /// Settles, and removes all expired samples.
     pub(crate) fn delete_expired(&mut self, sealer: &mut Sealer) -> Result<()> {
         self.settle_now(sealer)?;
         if self.retention_ms == 0 {

@@ -1,6 +1,7 @@
-//! When the series of one shard expire: only those that do take memory.
+//! The expiry times of the series of one shard. Only series that expire use memory.
 //!
-//! Invariant: both maps hold the same pairs, and `sum_ms` their times.
+//! Invariant: both maps hold the same pairs, and `sum_ms` is the sum of their
+//! times.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -15,12 +16,12 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// How many series have a time.
+    /// The number of series with an expiry time.
     pub(crate) fn len(&self) -> usize {
         self.at_ms.len()
     }
 
-    /// All times added up.
+    /// The sum of all times.
     pub(crate) fn sum_ms(&self) -> i128 {
         self.sum_ms
     }
@@ -30,7 +31,7 @@ impl Times {
         self.at_ms.get(&(place as u32)).copied()
     }
 
-    /// Sets or takes away the time of `place`; the time it had.
+    /// Sets or removes the time of `place`; returns the previous time.
     pub(crate) fn set(&mut self, place: usize, at_ms: Option<i64>) -> Option<i64> {
         let place = place as u32;
         let old_ms = match at_ms {
@@ -48,25 +49,25 @@ impl Times {
         old_ms
     }
 
-    /// Whether the time of `place` has come.
+    /// Whether `place` has expired.
     pub(crate) fn is_due(&self, place: usize, now_ms: i64) -> bool {
         self.any_due(now_ms) && self.get(place).is_some_and(|at_ms| at_ms <= now_ms)
     }
 
-    /// Whether the time of any series has come.
+    /// Whether any series has expired.
     pub(crate) fn any_due(&self, now_ms: i64) -> bool {
         self.order
             .first()
             .is_some_and(|&(at_ms, _)| at_ms <= now_ms)
     }
 
-    /// The places whose time has come, earliest first.
+    /// The places that have expired, earliest first.
     pub(crate) fn due(&self, now_ms: i64) -> impl Iterator<Item = usize> {
         let due = self.order.range(..=(now_ms, u32::MAX));
         due.map(|&(_, place)| place as usize)
     }
 
-    /// Forgets all times.
+    /// Removes all times.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }

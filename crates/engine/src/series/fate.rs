@@ -1,31 +1,30 @@
-//! What became of a sample: the answer of a series to whoever brought one.
+//! The fate of a sample: what a series did with it.
 //!
-//! The database counts by it, replies by it, and tells rules and listeners
-//! by it. Tested with the series.
+//! Statistics, replies, rules and listeners depend on it. Tested with the series.
 
 use crate::base::refusal::Refusal;
 use crate::observe::stages::Stage;
 use latewood_model::Timestamp;
 
-/// What became of a sample.
+/// What a series did with a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Fate {
-    /// Newer than all before.
+    /// Newer than all samples before it.
     InOrder,
-    /// Older, and kept in the tail. It may have taken the place of another.
+    /// Late, and kept in the tail. It may have replaced another sample.
     Late,
-    /// Older, and kept among the late operations.
+    /// Late, and kept among the late operations.
     Staged,
-    /// It met a sample at its timestamp and was resolved by policy.
+    /// A sample existed at its timestamp; the policy decided.
     Duplicate,
-    /// Dropped by the IGNORE rule; answered with the newest timestamp.
+    /// Dropped by the IGNORE rule; the reply is the newest timestamp.
     Ignored(Timestamp),
     /// Not kept.
     Refused(Refusal),
 }
 
 impl Fate {
-    /// Whether something among what there was before is another now.
+    /// Whether it changed older samples.
     pub(super) fn is_change(self) -> bool {
         matches!(self, Self::Late | Self::Staged | Self::Duplicate)
     }

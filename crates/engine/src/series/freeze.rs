@@ -1,7 +1,7 @@
-//! Freezing a series for a flush, thawing it, and bringing it back at a start.
+//! Freezing a series for a flush, thawing it, and restoring it at a start.
 //!
-//! What a reader sees stays the same at every step; see [`super::stored`].
-//! Tested by `series/tests.rs` against a naive map and by the model test.
+//! Readers see the same samples at every step; see [`super::stored`]. Tested by
+//! `series/tests.rs` against a naive map and by the model test.
 
 use super::late::LateOp;
 use super::sort::sort_ops;
@@ -15,9 +15,9 @@ use latewood_model::limits::FRAME_SAMPLES_MIN;
 use std::sync::Arc;
 
 impl Frozen {
-    /// Takes in what an earlier flush froze and nobody published. Its samples
-    /// lie before those of this one; deletions of this one take its operations
-    /// out, and lie over its samples as they lie over those of blocks.
+    /// Takes in what an earlier, unpublished flush froze. Its samples are older
+    /// than those of this one. Deletions of this one remove its operations, and
+    /// cover its samples as they cover those of blocks.
     fn follow(&mut self, earlier: &Self) {
         let chunks = std::mem::take(&mut self.chunks);
         self.chunks = earlier.chunks.iter().cloned().chain(chunks).collect();
@@ -31,14 +31,14 @@ impl Frozen {
 }
 
 impl Series {
-    /// The deep operations have rested: rules may look at them.
+    /// Marks the deep operations as rested: rules may process them.
     pub(crate) fn rest_deep(&mut self) {
         if let Some(source) = self.source_mut() {
             source.settled();
         }
     }
 
-    /// Whether deep operations wait that a rule will have to look at.
+    /// Whether deep operations wait that a rule must process.
     pub(crate) fn has_deep_marks(&self) -> bool {
         let deep = self
             .stored
@@ -47,12 +47,12 @@ impl Series {
         deep && self.links.is_some()
     }
 
-    /// Whether anything of it is in blocks, or on the way there, or was.
+    /// Whether the series has, or had, samples in blocks or in a flush.
     pub(crate) fn is_stored(&self) -> bool {
         self.stored.is_some()
     }
 
-    /// Whether a flush would find anything.
+    /// Whether the head has anything to flush.
     pub(crate) fn has_head(&self) -> bool {
         let stored = self.stored.as_ref();
         !self.tail.is_empty()
@@ -61,11 +61,11 @@ impl Series {
             || stored.is_some_and(|stored| stored.has_news())
     }
 
-    /// Encodes the tail where it is worth a frame, and gives its memory back:
+    /// Encodes the tail if it is large enough for a frame, and frees its memory:
     /// raw samples take several times as much, and grow by doubling.
     ///
     /// # Errors
-    /// `Corrupt` where it cannot be encoded; the tail is as it was.
+    /// `Corrupt` if it cannot be encoded; the tail is unchanged.
     pub(crate) fn seal_early(&mut self, sealer: &mut Sealer) -> Result<()> {
         if self.tail.len() >= FRAME_SAMPLES_MIN {
             self.seal_tail(sealer)?;
@@ -75,12 +75,12 @@ impl Series {
     }
 
     /// Moves the head into a [`Frozen`] for flush number `flush`, together with
-    /// what an earlier flush that was never published has left; `None` where
-    /// there is nothing. What a reader sees stays the same. The caller then
-    /// notes the series again in its shard's queue and its rules' work.
+    /// what an earlier, unpublished flush left; `None` if both are empty. What a
+    /// reader sees stays the same. The caller then enters the series again in its
+    /// shard's queue and its rules' work.
     ///
     /// # Errors
-    /// `Corrupt` where the tail cannot be encoded; the head is as it was.
+    /// `Corrupt` if the tail cannot be encoded; the head is unchanged.
     pub(crate) fn freeze(
         &mut self,
         id: SeriesId,
@@ -92,7 +92,7 @@ impl Series {
         if !self.has_head() {
             return Ok(unpublished);
         }
-        // A damaged chunk in memory leaves the value to a look into the block.
+        // If a chunk in memory is damaged, the value is read from the block later.
         let newest_value = self.last_sample().ok().flatten().map(|last| last.value);
         self.cancel_settle();
         self.seal_tail(sealer)?;
@@ -111,7 +111,7 @@ impl Series {
         let stored = self
             .stored
             .get_or_insert_with(|| Box::new(Stored::new(id, None, blocks)));
-        // Deep operations lie before what is late in the head.
+        // Deep operations are older than the late operations of the head.
         let deep = stored.deep.take();
         let parts = [deep, late].into_iter().flatten();
         let ops = parts.map(|late| late.into_ops()).reduce(|mut ops, late| {
@@ -145,7 +145,7 @@ impl Series {
         (frozen.flush > blocks.get().flush).then(|| frozen.clone())
     }
 
-    /// Lets go of the frozen head of a published flush.
+    /// Drops the frozen head of a published flush.
     pub(crate) fn thaw(&mut self, flush: u64) {
         if let Some(stored) = &mut self.stored
             && stored
@@ -157,7 +157,7 @@ impl Series {
         }
     }
 
-    /// What a restart must know of the series, right after a freeze.
+    /// What a restart needs of the series, right after a freeze.
     pub(crate) fn persisted(&self) -> Persisted {
         let stored = self.stored.as_ref();
         Persisted {
@@ -168,7 +168,7 @@ impl Series {
         }
     }
 
-    /// Makes an empty series what it was when `persisted` was taken.
+    /// Restores an empty series to its state when `persisted` was taken.
     pub(crate) fn restore(
         &mut self,
         id: SeriesId,

@@ -1,13 +1,13 @@
-//! What each partition of a shard holds in memory and owes to the log.
+//! What each partition of a shard holds in memory, and from where it needs the log.
 //!
-//! A *head* is what series have in memory and in no block. Its bytes are
-//! counted as they come: exact sums over hundreds of thousands of series would
-//! take longer than a flush may wait. A series is looked at again where its
-//! memory moved, which is some ten times for a frame of 512 samples.
+//! A *head* is what series have in memory and not in a block. Its bytes are counted
+//! as they change: an exact sum over hundreds of thousands of series would take
+//! longer than a flush may wait. The bytes of a series are counted again when its
+//! memory changes, about ten times for a frame of 512 samples.
 //!
-//! A partition *owes* from the first group of the log on that holds a record
-//! of one of its series and came after the beginning of its last flush: the
-//! log is needed from there. Guarded by the shard's lock.
+//! A partition *owes* from the first group of the log that has a record of one of
+//! its series and was written after its last flush began: the log is needed from
+//! there. Guarded by the shard's lock.
 
 use crate::series::Series;
 
@@ -15,30 +15,31 @@ use crate::series::Series;
 #[derive(Debug, Default)]
 pub(crate) struct Heads {
     partitions: Vec<Head>,
-    /// Series that have something in blocks, or had.
+    /// Series that have, or had, samples in blocks.
     stored: usize,
-    /// Bytes of heads, and of anything, that the budget has not been told of.
+    /// Changes, in bytes of heads and in total, that are not yet reported to the
+    /// budget.
     untold_head_bytes: i64,
     untold_bytes: i64,
 }
 
-/// One partition's share of a shard.
+/// The part of a partition that is in one shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
-    /// Bytes in memory and in no block.
+    /// Bytes in memory and not in a block.
     pub(crate) bytes: usize,
-    /// Where it begins to need the log, if it does.
+    /// From where it needs the log, if it does.
     pub(crate) owed: Option<Owed>,
-    /// The same before the flush that is under way.
+    /// The same, before the flush in progress.
     flushing: Option<Owed>,
 }
 
-/// Since when a partition needs the log.
+/// The point from which a partition needs the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Owed {
     /// Sequence number of the first group needed.
     pub(crate) position: u64,
-    /// When that was written, by the monotonic clock.
+    /// When that group was written, by the monotonic clock.
     pub(crate) since_ns: u64,
 }
 
@@ -48,7 +49,7 @@ impl Head {
         self.bytes > 0 || self.owed.is_some()
     }
 
-    /// Takes in what another shard holds of the partition.
+    /// Adds what another shard holds of the partition.
     pub(crate) fn add(&mut self, other: &Self) {
         self.bytes += other.bytes;
         self.owed = match (self.owed, other.owed) {
@@ -62,7 +63,7 @@ impl Head {
 }
 
 impl Heads {
-    /// Counts what a series of `partition` holds now.
+    /// Updates the counted bytes of a series of `partition`.
     pub(crate) fn note(&mut self, series: &mut Series, partition: u32) {
         let held = u32::try_from(series.held_bytes()).unwrap_or(u32::MAX);
         let noted = std::mem::replace(&mut series.head_noted, held);
@@ -75,13 +76,13 @@ impl Heads {
         }
     }
 
-    /// Stops counting what a removed series held.
+    /// Stops counting a removed series.
     pub(crate) fn forget(&mut self, series: &Series, partition: u32) {
         self.count(partition, -i64::from(series.head_noted));
         self.stored -= usize::from(series.stored_noted);
     }
 
-    /// Series that have something in blocks, or had.
+    /// Series that have, or had, samples in blocks.
     pub(crate) fn stored(&self) -> usize {
         self.stored
     }
@@ -93,19 +94,19 @@ impl Heads {
         self.untold_bytes += bytes;
     }
 
-    /// Makes a partition known, nothing of which is in memory: without a log,
-    /// every partition that is known is flushed.
+    /// Registers a partition with nothing in memory: without a log, every
+    /// registered partition is flushed.
     pub(crate) fn know(&mut self, partition: u32) {
         self.head(partition);
     }
 
-    /// Counts bytes that are in no head: those of a new series, say.
+    /// Counts bytes that are in no head, such as those of a new series.
     pub(crate) fn grew(&mut self, bytes: usize) {
         self.untold_bytes += bytes as i64;
     }
 
-    /// Notes that the group at `position` has records of a series of
-    /// `partition`; `now_ns` is asked for where that is news.
+    /// Records that the group at `position` has records of a series of `partition`.
+    /// Calls `now_ns` only if the partition owed nothing before.
     pub(crate) fn owe(&mut self, partition: u32, position: u64, now_ns: impl FnOnce() -> u64) {
         let owed = &mut self.head(partition).owed;
         if owed.is_none() {
@@ -116,14 +117,14 @@ impl Heads {
         }
     }
 
-    /// A flush of `partition` begins: from here on it owes anew.
+    /// A flush of `partition` begins: it owes anew from here.
     pub(crate) fn begin_flush(&mut self, partition: u32) {
         let head = self.head(partition);
         head.flushing = head.flushing.or(head.owed);
         head.owed = None;
     }
 
-    /// The flush of `partition` is on disk, or came to nothing.
+    /// The flush of `partition` is on disk, or failed.
     pub(crate) fn end_flush(&mut self, partition: u32, is_done: bool) {
         let head = self.head(partition);
         let before = head.flushing.take();
@@ -132,8 +133,8 @@ impl Heads {
         }
     }
 
-    /// The first group of the log that is needed, where any is, once the flush
-    /// of `flushed` that is under way is done.
+    /// The first group of the log that is needed, if any, after the flush of
+    /// `flushed` in progress is done.
     pub(crate) fn needed(&self, flushed: u32) -> Option<u64> {
         let heads = self.partitions.iter().zip(0..);
         let owed = heads.flat_map(|(head, partition)| {
@@ -143,13 +144,13 @@ impl Heads {
         owed.flatten().map(|owed| owed.position).min()
     }
 
-    /// The partitions there are, by number.
+    /// All partitions, by number.
     pub(crate) fn partitions(&self) -> &[Head] {
         &self.partitions
     }
 
-    /// What to tell the budget, once that is more than `step`: bytes of heads
-    /// and bytes of all.
+    /// The changes to report to the budget once they exceed `step`: bytes of heads
+    /// and bytes in total.
     #[inline]
     pub(crate) fn tell(&mut self, step: i64) -> Option<(i64, i64)> {
         if self.untold_bytes.abs() < step {
@@ -158,7 +159,7 @@ impl Heads {
         Some(self.take_untold())
     }
 
-    /// What the budget has not been told of yet.
+    /// Takes the changes that are not yet reported to the budget.
     pub(crate) fn take_untold(&mut self) -> (i64, i64) {
         (
             std::mem::take(&mut self.untold_head_bytes),
@@ -166,7 +167,7 @@ impl Heads {
         )
     }
 
-    /// All series are gone.
+    /// Resets everything: all series are removed.
     pub(crate) fn clear(&mut self) {
         let held: usize = self.partitions.iter().map(|head| head.bytes).sum();
         self.partitions = Vec::new();
@@ -193,7 +194,7 @@ impl Heads {
 mod tests {
     use super::*;
 
-    /// While nothing is being flushed.
+    /// As long as no flush is in progress.
     fn needed(heads: &Heads) -> Option<u64> {
         heads.needed(u32::MAX)
     }

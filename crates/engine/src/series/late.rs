@@ -1,17 +1,18 @@
-//! Late samples on their way into chunks.
+//! Late samples that are not yet in chunks.
 //!
-//! A late sample is older than what its series has sealed. It is not merged
-//! when it arrives: it becomes an *operation* (timestamp, value, policy) in a
-//! small staging buffer. A full buffer is sorted into a run; a settle
-//! ([`super::settle`]) brings the runs together and folds them into chunks.
+//! This module holds the late samples that are older than what their series has
+//! sealed. Such a sample is not merged when it arrives: it becomes an *operation*
+//! (timestamp, value, policy) in a small staging buffer. A full buffer is sorted
+//! into a run; a settle ([`super::settle`]) merges the runs and folds them into
+//! chunks.
 //!
 //! Invariants:
-//! 1. Arrival order is `settling`, then `runs` front to back, then `staged`.
-//!    It decides between operations at one timestamp, and all of them arrived
-//!    after the sample a chunk holds there.
-//! 2. Inside a run operations ascend by timestamp, equal ones by arrival. They
-//!    stay uncollapsed (a SUM then a MAX is no single operation), except that
-//!    a LAST makes what was before it at its timestamp irrelevant.
+//! 1. Arrival order is `settling`, then `runs` front to back, then `staged`. It
+//!    decides between operations at one timestamp, and all of them arrived after
+//!    the sample a chunk holds there.
+//! 2. Inside a run operations ascend by timestamp, equal ones by arrival. They are
+//!    not combined (a SUM then a MAX is no single operation), except that a LAST
+//!    removes what was before it at its timestamp.
 //!
 //! Tested by `late/tests.rs`, the model test and the tests of [`super::settle`].
 
@@ -32,21 +33,20 @@ use latewood_codec::prefetch;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::sync::Arc;
 
-/// Operations staged before they are sorted into a run: 96 KiB, and as much
-/// again to sort them, inside the second-level cache.
+/// Operations staged before they are sorted into a run: 96 KiB, and as much again
+/// for the sort, inside the second-level cache.
 const STAGED_MAX: usize = 4096;
-/// Operations between two looks at whether a settle pays; a multiple of
-/// [`UPKEEP_EVERY`].
+/// Operations between two checks whether to settle; a multiple of [`UPKEEP_EVERY`].
 const CHECK_EVERY: usize = 512;
-/// Runs of a buffer each that stay side by side: a reader looks into each of
-/// them. So many become one under the lock of the writer that filled the last,
-/// in two or three milliseconds; only series that wait long for a settle or a
-/// flush get there.
+/// Maximum number of runs of one buffer each: a reader searches each of them. The
+/// writer that fills the last merges them all into one under its lock, in two or
+/// three milliseconds; this happens only in series that wait long for a settle or a
+/// flush.
 const SMALL_RUNS_MAX: usize = 64;
-/// Operations between two looks at what a series holds.
+/// Operations between two updates of the counted bytes.
 const UPKEEP_EVERY: usize = 64;
 
-/// A late sample and how it meets what is there.
+/// A late sample and the policy that applies if a sample exists at its timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LateOp {
     pub(crate) timestamp: Timestamp,
@@ -63,17 +63,17 @@ impl LateOp {
         }
     }
 
-    /// Whether its timestamp may hold NaN after it.
+    /// Whether the value at its timestamp may be NaN afterwards.
     pub(crate) fn may_leave_nan(&self) -> bool {
         // Infinities of both signs add up to NaN.
         let sums_to_nan = self.policy == DuplicatePolicy::Sum && self.value.is_infinite();
         self.value.is_nan() || sums_to_nan
     }
 
-    /// The value at the operation's timestamp, given what was there.
+    /// The value at the operation's timestamp, given the old value.
     ///
-    /// Where the policy refuses, the old value stays: such operations are
-    /// refused before they are staged.
+    /// If the policy refuses, the old value stays: such operations are refused
+    /// before they are staged.
     pub(crate) fn apply(&self, old: Option<f64>) -> f64 {
         match old {
             Some(old) => self.policy.resolve(old, self.value).unwrap_or(old),
@@ -81,7 +81,7 @@ impl LateOp {
         }
     }
 
-    /// Whether what was at this timestamp before no longer matters.
+    /// Whether the old value at its timestamp no longer matters.
     pub(super) fn overrides(&self) -> bool {
         self.policy == DuplicatePolicy::Last && !self.value.is_nan()
     }
@@ -96,36 +96,36 @@ impl Run {
         &self.0
     }
 
-    /// Of sorted operations.
+    /// A run of sorted operations.
     fn new(mut ops: Vec<LateOp>) -> Self {
         ops.shrink_to_fit();
         Self(Arc::new(ops))
     }
 }
 
-/// The late samples of one series that no chunk holds yet.
+/// The late samples of one series that are not yet in chunks.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
     staged: Vec<LateOp>,
     runs: Vec<Run>,
     settling: Vec<Run>,
-    /// Operations held, in all three.
+    /// Number of operations in all three.
     pending: usize,
-    /// Operations that ever came.
+    /// Number of operations ever staged.
     pushed: u64,
-    /// Oldest and newest timestamp since the last settle, if there was any.
+    /// Oldest and newest timestamp since the last settle, if any.
     span: Option<(Timestamp, Timestamp)>,
     known: Known,
 }
 
 impl Late {
-    /// Operations no chunk holds yet, without those that a later LAST made
-    /// irrelevant inside their run.
+    /// Number of operations that are not yet in chunks, without those that a later
+    /// LAST removed from their run.
     pub(crate) fn pending(&self) -> usize {
         self.pending
     }
 
-    /// Operations that ever came.
+    /// Number of operations ever staged.
     pub(crate) fn pushed(&self) -> u64 {
         self.pushed
     }
@@ -133,7 +133,8 @@ impl Late {
     /// Stages an operation.
     pub(crate) fn push(&mut self, op: LateOp) {
         self.staged.push(op);
-        // By the next one it is here: the buffers of many series fit no cache.
+        // The memory has arrived by the next operation: the buffers of many series fit
+        // no cache.
         prefetch(self.staged.as_ptr_range().end.wrapping_add(2));
         self.pending += 1;
         self.pushed += 1;
@@ -159,24 +160,22 @@ impl Late {
         self.runs.push(run);
     }
 
-    /// Whether it is time to see if a settle pays: now and then, since seeing
-    /// costs a search of the chunks.
+    /// Whether to check if a settle is worth its cost: at intervals, since the
+    /// check searches the chunks.
     pub(crate) fn check_due(&self) -> bool {
         self.staged_before().is_multiple_of(CHECK_EVERY)
     }
 
-    /// Whether the last push may have moved [`Late::held_bytes`] (the buffer
-    /// doubles with the first operation behind a power of two, and was sealed
-    /// where it is empty), or enough came to look again at how many are held.
-    /// What was learnt meanwhile is counted then, too.
+    /// Whether the last push may have changed [`Late::held_bytes`]: the buffer
+    /// doubles with the first operation after a power of two, and was sealed if it
+    /// is empty. True also at intervals, to count what was learnt meanwhile.
     #[inline]
     pub(crate) fn upkeep_due(&self) -> bool {
         let before = self.staged_before();
         before & before.wrapping_sub(1) == 0 || before.is_multiple_of(UPKEEP_EVERY)
     }
 
-    /// Operations staged before the last one; 0 where the last one filled the
-    /// buffer, too.
+    /// Operations staged before the last one; 0 if the last one filled the buffer.
     #[inline]
     fn staged_before(&self) -> usize {
         self.staged.len().saturating_sub(1)
@@ -201,20 +200,19 @@ impl Late {
         self.known.holds(timestamp, runs, &self.staged)
     }
 
-    /// Whether the series has a sample at `timestamp`, pending or in chunks, if
-    /// that is known. Constant time.
+    /// Whether the series has a sample at `timestamp`, pending or in chunks; `None`
+    /// if unknown. Constant time.
     #[inline]
     pub(crate) fn says(&self, timestamp: Timestamp) -> Option<bool> {
         self.known.says(timestamp)
     }
 
-    /// Notes that `timestamp` is about to be looked for, and learns which
-    /// timestamps the series has once that saves more than it costs: linear in
-    /// the samples learnt, but no more often than as many came, or than looks
-    /// cost as much.
+    /// Counts a lookup of `timestamp`, and learns the timestamps of the series once
+    /// that saves more than it costs: linear in the timestamps learnt, but no more
+    /// often than as many arrived or lookups cost as much.
     ///
     /// # Errors
-    /// `Corrupt` where a chunk is damaged.
+    /// `Corrupt` if a chunk is damaged.
     #[inline]
     pub(crate) fn prepare(&mut self, timestamp: Timestamp, chunks: &[Held]) -> Result<()> {
         match self.known.note_look(timestamp) {
@@ -229,8 +227,8 @@ impl Late {
         self.known.learn(chunks, runs.chain(&self.staged))
     }
 
-    /// The value at `timestamp` after all pending operations, given what the
-    /// chunks hold there.
+    /// The value at `timestamp` after all pending operations; `base` is the value
+    /// in the chunks.
     pub(crate) fn fold(&self, timestamp: Timestamp, base: Option<f64>) -> Option<f64> {
         let mut value = base;
         for run in self.settling.iter().chain(&self.runs) {
@@ -249,8 +247,8 @@ impl Late {
         value
     }
 
-    /// What a reader of `from..=to` needs: runs are shared, only what is
-    /// staged is looked at.
+    /// What a reader of `from..=to` needs: runs are shared, staged operations are
+    /// copied.
     pub(crate) fn share(&self, from: Timestamp, to: Timestamp) -> SharedLate {
         let in_range = |op: &&LateOp| (from..=to).contains(&op.timestamp);
         SharedLate {
@@ -259,7 +257,7 @@ impl Late {
         }
     }
 
-    /// A span that holds every pending timestamp.
+    /// A span that contains every pending timestamp.
     pub(crate) fn span(&self) -> Option<(Timestamp, Timestamp)> {
         self.span
     }
@@ -275,7 +273,7 @@ impl Late {
         (!self.settling.is_empty()).then(|| self.settling.clone())
     }
 
-    /// The operations of the settle in progress are in chunks now.
+    /// The operations of the running settle are in chunks now.
     pub(crate) fn settled(&mut self) {
         self.settling.clear();
         self.known.forget_pending();
@@ -287,7 +285,7 @@ impl Late {
         self.span = left.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
     }
 
-    /// The settle in progress came to nothing; its operations wait again.
+    /// The running settle was cancelled; its operations wait again.
     pub(crate) fn abandon_settle(&mut self) {
         let newer = std::mem::replace(&mut self.runs, std::mem::take(&mut self.settling));
         self.runs.extend(newer);
@@ -299,7 +297,7 @@ impl Late {
         merged(self.parts())
     }
 
-    /// Takes out the operations of `from..=to`. No settle may be under way.
+    /// Removes the operations of `from..=to`. No settle may be running.
     pub(crate) fn remove_span(&mut self, from: Timestamp, to: Timestamp) {
         let stays = |op: &LateOp| !(from..=to).contains(&op.timestamp);
         for run in &mut self.runs {

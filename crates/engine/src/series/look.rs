@@ -1,11 +1,11 @@
-//! Looking for single samples, without a snapshot.
+//! Lookups of single samples, without a snapshot.
 //!
-//! A value lies in the tail, in a chunk with late operations over it, or in
-//! blocks with overlays over them; the timestamp alone says in which of them,
-//! since these follow one another in time.
+//! A value is in the tail, in a chunk with late operations over it, or in blocks
+//! with overlays over them. These cover successive spans of time, so the timestamp
+//! alone decides which.
 //!
-//! Invariant: the answer is what a reader's snapshot of this moment would
-//! show, retention aside. Tested by `series/tests.rs` and the model test.
+//! Invariant: the result is what a reader's snapshot of this moment would show,
+//! except for retention. Tested by `series/tests.rs` and the model test.
 
 use super::Series;
 use crate::base::error::Result;
@@ -24,7 +24,7 @@ impl Series {
         until.checked_sub(1)
     }
 
-    /// The value at `timestamp` as a reader sees it, retention aside.
+    /// The value at `timestamp` as a reader sees it, except for retention.
     pub(crate) fn value_at(&self, timestamp: Timestamp) -> Result<Option<f64>> {
         if self.sealed_last.get().is_none_or(|last| timestamp > last) {
             return Ok(self.value_in_tail(timestamp));
@@ -49,7 +49,7 @@ impl Series {
         let Some(newest) = self.newest() else {
             return Ok(None);
         };
-        // Nearly always it is the end of the tail.
+        // Almost always it is the end of the tail.
         if let Some(last) = self.tail.last().filter(|last| last.timestamp == newest) {
             return Ok(Some(*last));
         }

@@ -1,4 +1,4 @@
-//! How much memory a series holds, by what it holds.
+//! The memory of a series, by kind of data.
 
 use super::Series;
 use crate::format::chunk::{Chunk, Held};
@@ -6,14 +6,13 @@ use latewood_model::Sample;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What one chunk adds to [`Series::held_bytes`].
+/// The bytes of one chunk in [`Series::held_bytes`].
 fn cost(chunk: &Chunk) -> usize {
     chunk.memory_bytes() + size_of::<Held>()
 }
 
 impl Series {
-    /// Bytes of samples in memory, in constant time: what a flush would give
-    /// back, but for a few bytes of the allocator's.
+    /// Bytes of samples in memory, in constant time: about what a flush would free.
     pub(crate) fn held_bytes(&self) -> usize {
         self.tail.capacity() * size_of::<Sample>()
             + self.chunk_bytes
@@ -24,25 +23,24 @@ impl Series {
                 .map_or(0, |stored| stored.deep_held_bytes())
     }
 
-    /// Whether the tail just grew or sealed, so that a look at
-    /// [`Series::held_bytes`] is due. True some ten times for each frame: its
-    /// memory doubles with the first sample behind a power of two.
+    /// Whether the tail just grew or was sealed, so that [`Series::held_bytes`]
+    /// must be counted again. True about ten times for each frame, because the
+    /// memory of the tail doubles with the first sample after a power of two.
     #[inline]
     pub(crate) fn memory_moved(&self) -> bool {
         let before = self.tail.len().saturating_sub(1);
         before & before.wrapping_sub(1) == 0
     }
 
-    /// Whether the late sample just staged is one after which to look at how
-    /// much is held, and at [`Series::held_bytes`]: true for each doubling of a
-    /// buffer, and now and then.
+    /// Whether [`Series::held_bytes`] must be counted again after the late sample
+    /// just staged: true when a buffer doubles, and at intervals.
     #[inline]
     pub(crate) fn late_upkeep_due(&self) -> bool {
         let deep = self.stored.as_ref().and_then(|stored| stored.deep.as_ref());
         self.late.iter().chain(deep).any(|late| late.upkeep_due())
     }
 
-    /// Puts chunks in the place of others, and counts them.
+    /// Replaces chunks and updates the counted bytes.
     pub(super) fn replace_chunks(&mut self, place: Range<usize>, chunks: Vec<Arc<Chunk>>) {
         let come: usize = chunks.iter().map(|chunk| cost(chunk)).sum();
         let gone = self
@@ -52,14 +50,14 @@ impl Series {
         self.chunk_bytes = (self.chunk_bytes + come).saturating_sub(gone);
     }
 
-    /// Counts chunk `index`, which counted `before` and changed.
+    /// Updates the counted bytes of chunk `index`, which changed from `before`.
     #[inline]
     pub(super) fn recount_chunk(&mut self, index: usize, before: usize) {
         let after = cost(&self.chunks[index]);
         self.chunk_bytes = (self.chunk_bytes + after).saturating_sub(before);
     }
 
-    /// What chunk `index` counts; 0 where there is none yet.
+    /// The counted bytes of chunk `index`; 0 if there is no such chunk.
     #[inline]
     pub(super) fn chunk_cost(&self, index: usize) -> usize {
         self.chunks.get(index).map_or(0, |held| cost(held))
@@ -88,21 +86,21 @@ impl Series {
     }
 }
 
-/// Bytes of memory of series, by what they hold.
+/// Bytes of memory of series, by kind of data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Raw samples not yet sealed.
     pub tail_bytes: usize,
     /// Encoded chunks.
     pub chunk_bytes: usize,
-    /// Late samples on their way into chunks.
+    /// Late samples that are not yet in chunks.
     pub late_bytes: usize,
     /// Keys and bookkeeping.
     pub other_bytes: usize,
 }
 
 impl Memory {
-    /// All parts together.
+    /// The sum of all parts.
     pub fn total_bytes(&self) -> usize {
         self.tail_bytes + self.chunk_bytes + self.late_bytes + self.other_bytes
     }
@@ -125,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_series_takes_no_more_than_it_did() {
-        // The figure of memory per idle series counts on it.
+        // The documented memory per idle series depends on this size.
         assert!(
             size_of::<Option<Series>>() <= 160,
             "{}",

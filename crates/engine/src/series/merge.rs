@@ -1,13 +1,13 @@
 //! One stream of samples from blocks, chunks, late operations and the tail.
 //!
-//! The snapshot is cut into *units* ([`super::units`]): each chunk that reaches
+//! The snapshot is divided into *units* ([`super::units`]): each chunk that reaches
 //! into the span, stored or in memory, then the tail. A unit is opened when the
-//! walk reaches it, so of a long span one stretch of chunks, and of what lies
-//! over them, is in memory at a time, and gives its frames one by one. A late
-//! operation belongs to the last frame that starts at or before it, so a frame
-//! is merged with its own operations alone, and one without any can be used by
-//! its statistics, not decoded at all; so can a stored chunk that is not opened
-//! yet. Reading backwards takes units and frames from the end.
+//! walk reaches it and returns its frames one by one, so a long span needs memory
+//! for one stretch of chunks and overlays at a time. A late operation belongs to
+//! the last frame that starts at or before it. A frame is therefore merged with its
+//! own operations alone, and a frame without operations can be used by its
+//! statistics, without decoding; so can a stored chunk that is not opened yet. A
+//! reversed walk takes units and frames from the end.
 //!
 //! Tested by the series' tests and the model test, forwards and backwards.
 
@@ -35,7 +35,7 @@ pub(crate) struct MergeSource {
     from: Timestamp,
     to: Timestamp,
     tail: Tail,
-    /// Samples of stored chunks that do not count.
+    /// Deleted spans of the stored chunks.
     deleted: Spans,
     stored: Vec<StoredChunk>,
     ahead: ReadAhead,
@@ -50,11 +50,11 @@ pub(crate) struct MergeSource {
 }
 
 impl MergeSource {
-    /// A walk over `snapshot`. Finds in the blocks what is stored of its span,
-    /// and reads no chunk of it.
+    /// A walk over `snapshot`. Finds the chunks of its span in the blocks, but
+    /// reads none of them.
     ///
     /// # Errors
-    /// `Corrupt` and `Io` where a block cannot be read.
+    /// `Corrupt` and `Io` if a block cannot be read.
     pub(crate) fn new(snapshot: Snapshot, reverse: bool) -> Result<Self> {
         let (from, to) = (snapshot.from, snapshot.to);
         let parts = match snapshot.stored {
@@ -85,8 +85,8 @@ impl MergeSource {
         })
     }
 
-    /// Bounds of the batch that comes next in a walk forwards: none of its
-    /// samples lies outside. Nothing is decoded.
+    /// Bounds of the next batch in a forward walk: all its samples lie inside.
+    /// Decodes nothing.
     pub(crate) fn upcoming_span(&self) -> Option<(Timestamp, Timestamp)> {
         let (first, next, is_first) = match &self.open {
             Some(open) => {
@@ -108,7 +108,7 @@ impl MergeSource {
         ))
     }
 
-    /// The unit to be opened next.
+    /// The next unit to open.
     fn upcoming_unit(&self) -> Option<usize> {
         match self.reverse {
             true => self.rest.clone().next_back(),
@@ -123,7 +123,7 @@ impl MergeSource {
         }
     }
 
-    /// Opens the next unit if it is a chunk and none is open.
+    /// Opens the next unit if it is a chunk and no chunk is open.
     fn open_next(&mut self) -> Result<()> {
         if self.open.is_some() {
             return Ok(());
@@ -149,7 +149,7 @@ impl MergeSource {
         Ok(())
     }
 
-    /// The next frame of the open chunk and its operations, which are taken.
+    /// Takes the next frame of the open chunk and its operations.
     fn take_frame(&mut self) -> Option<(Arc<Chunk>, usize, Range<usize>)> {
         let open = self.open.as_mut()?;
         let (frame, ops) = open.take(self.units.ops(), self.reverse);
@@ -160,7 +160,7 @@ impl MergeSource {
         Some((chunk, frame, ops))
     }
 
-    /// The next frame of the open chunk, if no operation falls into it.
+    /// The next frame of the open chunk, if it has no operations.
     fn plain_frame(&self) -> Option<(&Chunk, usize)> {
         let open = self.open.as_ref()?;
         let frame = open.plain(self.units.ops(), self.reverse)?;
@@ -182,7 +182,7 @@ impl Source for MergeSource {
                 };
                 self.pass_unit();
                 if let Piece::Tail = self.units.piece(unit) {
-                    // It is read once.
+                    // The tail is read once.
                     tail = std::mem::take(&mut self.tail);
                 }
                 (self.units.ops_of(unit), None)
@@ -219,7 +219,7 @@ impl Source for MergeSource {
     fn peek_stats(&mut self) -> Option<BatchStats> {
         if self.open.is_none() {
             let unit = self.upcoming_unit()?;
-            // Errors come again where the samples are asked for.
+            // The error occurs again when the samples are read.
             self.units.reach(unit, self.reverse).ok()?;
             if let Piece::Stored(index) = *self.units.piece(unit)
                 && self.units.ops_of(unit).is_empty()
@@ -275,7 +275,7 @@ impl Source for MergeSource {
     }
 }
 
-/// Takes out the samples of deleted spans.
+/// Removes the samples of deleted spans.
 fn drop_deleted(deleted: &Spans, timestamps: &mut Vec<Timestamp>, values: &mut Vec<f64>) {
     let (Some(&first), Some(&last)) = (timestamps.first(), timestamps.last()) else {
         return;

@@ -1,21 +1,21 @@
-//! One series: chunks, a raw tail, and late operations on their way.
+//! One series: chunks, a raw tail, and late operations.
 //!
-//! A sample newer than all before goes to the *tail*, which seals into a frame
-//! of the last chunk when full. A sample older than that but newer than what
-//! is sealed goes into the tail, too, and that is sorted once its order counts
-//! ([`tail`]). Anything else waits among the late operations ([`late`]) until a
-//! settle folds it into chunks. Nothing is decoded on the way, except one
-//! frame's timestamps where BLOCK must know whether a sample exists.
+//! A sample newer than all before goes to the *tail*, which is sealed into a frame
+//! of the last chunk when it is full. A late sample that is newer than the sealed
+//! ones goes into the tail too; the tail is sorted when its order matters
+//! ([`tail`]). All other late samples wait as late operations ([`late`]) until a
+//! settle folds them into chunks. A write decodes nothing, except one frame's
+//! timestamps if BLOCK must know whether a sample exists.
 //!
 //! Invariants:
-//! 1. Chunks ascend and do not overlap; the tail lies wholly after
-//!    `sealed_last`, late operations at or before it. The tail ascends unless
-//!    `tail_unsorted`; then the last of the samples of a timestamp counts.
+//! 1. Chunks ascend and do not overlap. The tail is newer than `sealed_last`; late
+//!    operations are at or before it. The tail ascends unless `tail_unsorted` is
+//!    set; then the last of the samples with the same timestamp counts.
 //! 2. `newest` is the timestamp of the newest sample, expired or not.
-//! 3. What is stored ends before the first chunk begins; `sealed_last` is never
-//!    before its end.
-//! 4. Chunks a settle works on change in no other way: whatever else must
-//!    change them cancels the settle first ([`Series::cancel_settle`]).
+//! 3. Stored samples are older than the first chunk; `sealed_last` is never before
+//!    their end.
+//! 4. While a settle works on chunks, nothing else changes them: any other change
+//!    cancels the settle first ([`Series::cancel_settle`]).
 //!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
 

@@ -1,9 +1,9 @@
-//! A timestamp, or none, in eight bytes: a database holds millions of series.
+//! An optional timestamp in eight bytes: a database holds millions of series.
 
 use latewood_model::Timestamp;
 
-/// See the module. The smallest timestamp stands for none: samples from before
-/// 1970 are refused.
+/// See the module. The smallest timestamp means none: samples from before 1970 are
+/// refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment(Timestamp);
 

@@ -1,13 +1,12 @@
-//! What lies over the chunks of a span, read stretch by stretch.
+//! The operations and deletions over the chunks of a span, read stretch by stretch.
 //!
-//! Overlays in blocks, the operations and deletions of a frozen head, those of
-//! the head: layers in arrival order. A reader brings together what they say of
-//! a stretch of time when it gets there, so that one who is content with few
-//! samples reads few overlays, and one who reads all of a long span holds few at
-//! a time.
+//! These are the overlays in blocks, the operations and deletions of a frozen head,
+//! and those of the head: layers in arrival order. A reader merges the layers of a
+//! stretch of time when it reaches the stretch. So a reader of few samples reads
+//! few overlays, and a reader of a long span holds few at a time.
 //!
-//! Invariant: however a span is cut into stretches, the operations of these are,
-//! one after the other, those of the span. Tested by `series/tests.rs` and the
+//! Invariant: however a span is divided into stretches, the operations of the
+//! stretches in sequence are those of the span. Tested by `series/tests.rs` and the
 //! model test.
 
 use super::late::{LateOp, SharedLate};
@@ -21,27 +20,27 @@ use crate::storage::block::{Kind, Overlay, StoredChunk};
 use latewood_model::Timestamp;
 use std::sync::Arc;
 
-/// Sorted operations in memory from one mark to the next: about as many as an
-/// overlay in a block has.
-const MARK_OPS: usize = 2048;
+/// Sorted operations in memory between two boundaries: about as many as an overlay
+/// in a block has.
+const BOUNDARY_OPS: usize = 2048;
 
 /// Layers of operations, the oldest first.
 #[derive(Default)]
 pub(crate) struct Over {
-    /// Nothing older counts of what lies over stored samples.
+    /// Operations over stored samples older than this do not count.
     floor: Timestamp,
     stored: Vec<Overlay>,
     frozen: Option<Arc<Frozen>>,
-    /// Deletions of the head, older than what is in `deep`.
+    /// Deletions of the head, older than the operations in `deep`.
     deleted: Spans,
     deep: SharedLate,
-    /// Operations over chunks of the head, newer than what is in blocks, and the
-    /// one that stands for an open bucket, wherever that is.
+    /// Operations over chunks of the head, newer than those in blocks, and the
+    /// operation that represents an open bucket, wherever it is.
     late: SharedLate,
 }
 
 impl Over {
-    /// What lies over the stored part of a series from `floor` on.
+    /// The layers over the stored part of a series from `floor` on.
     pub(super) fn stored(
         floor: Timestamp,
         stored: Vec<Overlay>,
@@ -59,26 +58,25 @@ impl Over {
         }
     }
 
-    /// The same with what lies over the head.
+    /// Adds the operations over the head.
     pub(crate) fn with_head(self, late: SharedLate) -> Self {
         Self { late, ..self }
     }
 
-    /// Timestamps between which there are not many operations, in no order.
-    /// Reads nothing.
-    pub(crate) fn marks(&self) -> Vec<Timestamp> {
+    /// Timestamps with few operations between them, in no order. Reads no file.
+    pub(crate) fn boundaries(&self) -> Vec<Timestamp> {
         let stored = self.stored.iter().filter_map(|overlay| match overlay {
             Overlay::Ops(stored) => Some(stored.entry.first),
             Overlay::Delete(..) => None,
         });
         let frozen = self.frozen.iter().map(|frozen| &frozen.ops[..]);
         let runs = frozen.chain(self.deep.runs()).chain(self.late.runs());
-        let held = runs.flat_map(|run| run.iter().step_by(MARK_OPS));
+        let held = runs.flat_map(|run| run.iter().step_by(BOUNDARY_OPS));
         stored.chain(held.map(|op| op.timestamp)).collect()
     }
 
-    /// The operations of `from..=to`, sorted as in a run. Reads the overlays
-    /// that touch it.
+    /// The operations of `from..=to`, sorted as in a run. Reads the overlays that
+    /// intersect the span.
     ///
     /// # Errors
     /// `Corrupt` and `Io`, naming the file.
@@ -125,8 +123,8 @@ impl Over {
     }
 }
 
-/// The chunk of an overlay; one that reaches beyond the stretch is kept at hand
-/// for the next.
+/// The chunk of an overlay. A chunk that reaches beyond the stretch is cached for
+/// the next stretch.
 fn load(stored: &StoredChunk, from: Timestamp, to: Timestamp) -> Result<Arc<Chunk>> {
     match stored.entry.first < from || to < stored.entry.last {
         true => stored.load_cached(),

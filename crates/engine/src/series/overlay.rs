@@ -1,13 +1,13 @@
-//! Overlays: late operations and deletions in layers over what blocks hold.
+//! Overlays: late operations and deletions in layers over the samples in blocks.
 //!
-//! In memory a late sample is an operation with its policy; in a block the
-//! operations of a series are chunks of one policy each, with every timestamp
-//! once, so that they are coded as samples are. Operations at one timestamp
-//! that differ stand in successive chunks. [`overlay_chunks`] goes one way,
-//! [`Overlays`] the other.
+//! In memory a late sample is an operation with its policy. In a block the
+//! operations of a series are chunks with one policy each and every timestamp once,
+//! so that they are encoded like samples. Different operations at one timestamp are
+//! in successive chunks. [`overlay_chunks`] writes overlays, [`Overlays`] reads
+//! them.
 //!
-//! Invariant: chunks in the order they were cut apply as the operations did
-//! one by one. Tested below against doing just that.
+//! Invariant: applying the chunks in their order gives the same result as applying
+//! the operations one by one. Tested below by doing both.
 
 use super::late::LateOp;
 use super::rewrite::Rewriter;
@@ -20,17 +20,18 @@ use latewood_model::{DuplicatePolicy, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Samples of one policy.
+/// Samples with one policy.
 type Layer = (DuplicatePolicy, Vec<Timestamp>, Vec<f64>);
 
-/// Cuts sorted operations, those of one timestamp in arrival order, into
-/// chunks of one policy, in the order they are to be applied.
+/// Divides sorted operations, equal timestamps in arrival order, into chunks of one
+/// policy, in the order in which they must be applied.
 pub(crate) fn overlay_chunks(
     ops: &[LateOp],
     shape: Shape,
     encoder: &mut Encoder,
 ) -> Result<Vec<(DuplicatePolicy, Arc<Chunk>)>> {
-    // By how many operations came before at the same timestamp, then by policy.
+    // Keyed by the number of earlier operations at the same timestamp, then by
+    // policy.
     let mut layers = BTreeMap::<(usize, u8), Layer>::new();
     for same in ops.chunk_by(|a, b| a.timestamp == b.timestamp) {
         for (depth, op) in same.iter().enumerate() {
@@ -51,26 +52,26 @@ pub(crate) fn overlay_chunks(
     Ok(cut)
 }
 
-/// Overlays of a series brought together, the oldest first.
+/// The merged overlays of a series, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Overlays {
     ops: Vec<LateOp>,
-    /// Where deletions stand among the operations.
+    /// Positions of deletions among the operations.
     deletions: Vec<(usize, Timestamp, Timestamp)>,
 }
 
 impl Overlays {
-    /// A deletion of what came before.
+    /// Adds a deletion of what came before.
     pub(crate) fn delete(&mut self, from: Timestamp, to: Timestamp) {
         self.deletions.push((self.ops.len(), from, to));
     }
 
-    /// Operations, those of one timestamp in arrival order.
+    /// Adds operations, those of one timestamp in arrival order.
     pub(crate) fn ops(&mut self, ops: impl IntoIterator<Item = LateOp>) {
         self.ops.extend(ops);
     }
 
-    /// The operations of `from..=to` in a chunk of one policy.
+    /// Adds the operations of `from..=to` in a chunk of one policy.
     pub(crate) fn chunk(
         &mut self,
         chunk: &Chunk,
@@ -101,12 +102,12 @@ impl Overlays {
         Ok(())
     }
 
-    /// What is left: operations sorted by timestamp, equal ones by arrival,
-    /// and the spans in which no sample older than these counts.
+    /// The result: operations sorted by timestamp, equal ones by arrival, and the
+    /// spans in which older samples are deleted.
     pub(crate) fn finish(self) -> (Vec<LateOp>, Spans) {
         let Self { mut ops, deletions } = self;
         let mut deleted = Spans::default();
-        // From the newest back: an operation goes if a deletion came after it.
+        // From the newest back: an operation is dropped if a later deletion covers it.
         let mut end = ops.len();
         let mut gone = Vec::new();
         for &(place, from, to) in deletions.iter().rev() {

@@ -1,8 +1,8 @@
-//! Taking a sample: in order, late into the tail, among the late operations, or
-//! over what is stored.
+//! Adding a sample: in order, late into the tail, into the late operations, or over
+//! stored samples.
 //!
-//! Nothing is decoded on the way, except what a policy must know of: BLOCK
-//! whether a sample exists, and MIN, MAX and SUM what it is where NaN is about.
+//! A write decodes nothing, except what a policy needs: BLOCK must know whether a
+//! sample exists, and MIN, MAX and SUM must know the old value if NaN is involved.
 //! Invariants as in [`super`]; tested by `series/tests.rs` and the model test.
 
 use super::late::LateOp;
@@ -13,8 +13,8 @@ use crate::series::rules::Links;
 use latewood_model::{DuplicatePolicy, Ignore, Sample, Timestamp};
 
 impl Series {
-    /// Takes a sample. Constant time when it is newer than all before;
-    /// amortised logarithmic when late.
+    /// Adds a sample. Constant time if it is newer than all before; amortised
+    /// logarithmic if it is late.
     pub(crate) fn append(
         &mut self,
         sample: Sample,
@@ -30,7 +30,7 @@ impl Series {
         self.put(sample, policy, sealer)
     }
 
-    /// Takes a sample whatever the IGNORE rule says.
+    /// Adds a sample without the IGNORE rule.
     #[inline]
     pub(crate) fn put(
         &mut self,
@@ -47,7 +47,7 @@ impl Series {
             }
             return Ok(fate);
         }
-        // Lines that led nowhere now lead here.
+        // Interpolation lines without an end now lead here.
         let joins =
             self.links.is_some() && self.holds_nan && !sample.value.is_nan() && self.ends_in_nan();
         if let Some(links) = &mut self.links
@@ -71,8 +71,8 @@ impl Series {
         Ok(Fate::InOrder)
     }
 
-    /// Takes a sample that the log holds, so that it was accepted: no policy
-    /// looks for what is stored.
+    /// Adds a sample from the log. It was accepted, so no policy looks up stored
+    /// samples.
     pub(crate) fn put_logged(
         &mut self,
         sample: Sample,
@@ -130,8 +130,8 @@ impl Series {
         }
     }
 
-    /// Takes a sample newer than all there are, but not than what was flushed:
-    /// the newest ones were deleted.
+    /// Adds a sample newer than all others, but not newer than the flushed ones:
+    /// the newest samples were deleted.
     #[cold]
     fn follow_deleted(&mut self, sample: Sample, policy: DuplicatePolicy) -> Fate {
         if let Some(stored) = &mut self.stored {
@@ -141,7 +141,7 @@ impl Series {
         Fate::Staged
     }
 
-    /// Stages a sample at or before the end of what is stored.
+    /// Stages a sample at or before the end of the stored part.
     #[cold]
     fn stage_stored(&mut self, sample: Sample, policy: DuplicatePolicy) -> Fate {
         let op = LateOp::new(sample, policy);
@@ -189,13 +189,13 @@ impl Series {
         Ok(Fate::Staged)
     }
 
-    /// Whether a timestamp lies within what was flushed.
+    /// Whether a timestamp is in the flushed part.
     pub(super) fn reaches_stored(&self, timestamp: Timestamp) -> bool {
         let stored = self.stored.as_ref();
         stored.is_some_and(|stored| timestamp <= stored.last())
     }
 
-    /// Whether there is a sample at `timestamp`, at or before `sealed_last`.
+    /// Whether a sample exists at `timestamp`, at or before `sealed_last`.
     fn exists_sealed(&mut self, timestamp: Timestamp) -> Result<bool> {
         if let Some(stored) = &mut self.stored
             && timestamp <= stored.last()
@@ -218,7 +218,7 @@ impl Series {
     }
 }
 
-/// Whether the policy may ask for what is stored.
+/// Whether the policy may need the stored sample.
 fn looks(policy: DuplicatePolicy) -> bool {
     !matches!(policy, DuplicatePolicy::First | DuplicatePolicy::Last)
 }

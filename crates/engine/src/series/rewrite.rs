@@ -1,9 +1,9 @@
-//! Cutting samples, late operations and untouched frames into new chunks.
+//! Building new chunks from samples, late operations and unchanged frames.
 //!
-//! Used wherever chunks are built anew: by settles and by deletes. Frames that
-//! nothing changes are copied byte for byte. Where samples are decoded they
-//! wait until there are enough for full frames, so that however often late
-//! samples come, frames stay full and chunks stay near their size.
+//! Settles, deletions and merges build chunks here. Frames without changes are
+//! copied byte for byte. Decoded samples wait until there are enough for full
+//! frames, so frames stay full and chunks stay near their size, however often late
+//! samples arrive.
 //!
 //! Tested through settles and deletes.
 
@@ -14,7 +14,7 @@ use latewood_codec::{Encoder, Hint};
 use latewood_model::Timestamp;
 use std::sync::Arc;
 
-/// Cuts a stream of samples and untouched frames into frames and chunks.
+/// Divides a stream of samples and unchanged frames into frames and chunks.
 pub(crate) struct Rewriter<'a> {
     shape: Shape,
     hint: Hint,
@@ -47,7 +47,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Takes frame `index` of `chunk` with the operations that fall into it.
+    /// Adds frame `index` of `chunk` with the operations that belong to it.
     pub(crate) fn frame(&mut self, chunk: &Chunk, index: usize, ops: &[LateOp]) -> Result<()> {
         if ops.is_empty() {
             self.flush(0)?;
@@ -71,36 +71,36 @@ impl<'a> Rewriter<'a> {
         self.flush(self.frame_samples)
     }
 
-    /// Takes operations that no frame is near to.
+    /// Adds operations that belong to no frame.
     pub(crate) fn operations(&mut self, ops: &[LateOp]) -> Result<()> {
         merge_ops(&[], &[], ops, &mut self.timestamps, &mut self.values);
         self.flush(self.frame_samples)
     }
 
-    /// Takes samples that follow everything taken so far.
+    /// Adds samples newer than all added before.
     pub(crate) fn samples(&mut self, timestamps: &[Timestamp], values: &[f64]) -> Result<()> {
         self.timestamps.extend_from_slice(timestamps);
         self.values.extend_from_slice(values);
         self.flush(self.frame_samples)
     }
 
-    /// Samples that wait for more of them to make a full frame.
+    /// Samples that wait for a full frame.
     pub(crate) fn waiting(&self) -> usize {
         self.timestamps.len()
     }
 
-    /// The chunks that are done, for who cannot hold all of them.
+    /// Takes the finished chunks, for callers that cannot hold all of them.
     pub(crate) fn take_done(&mut self) -> Vec<Arc<Chunk>> {
         std::mem::take(&mut self.done)
     }
 
-    /// Takes frame `index` of `chunk` as it stands.
+    /// Adds frame `index` of `chunk` unchanged.
     pub(crate) fn untouched(&mut self, chunk: &Chunk, index: usize) -> Result<()> {
         self.frame(chunk, index, &[])
     }
 
-    /// Encodes waiting samples until at most `keep` are left, in frames of
-    /// even size where what is left would make a full one and a scrap.
+    /// Encodes waiting samples until at most `keep` are left. Makes frames of even
+    /// size if the rest would otherwise be a full frame and a remnant.
     fn flush(&mut self, keep: usize) -> Result<()> {
         let mut start = 0;
         while self.timestamps.len() - start > keep {
@@ -137,8 +137,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The chunks made, the coding hint for what follows, and how many samples
-    /// were encoded.
+    /// The new chunks, the coding hint for the next ones, and the number of samples
+    /// encoded.
     pub(crate) fn finish(mut self) -> Result<(Vec<Arc<Chunk>>, Hint, usize)> {
         self.flush(0)?;
         if !self.building.is_empty() {
@@ -148,7 +148,7 @@ impl<'a> Rewriter<'a> {
     }
 }
 
-/// Whether one more frame like those inside would take a chunk over its size.
+/// Whether one more frame of the average size would exceed the size of a chunk.
 pub(crate) fn is_full(chunk: &Chunk, shape: Shape) -> bool {
     if chunk.is_empty() {
         return false;

@@ -1,11 +1,11 @@
-//! Sealing: the tail as a frame of the last chunk.
+//! Sealing: encoding the tail as a frame of the last chunk.
 //!
-//! A chunk that is not full stays open and takes the next frame, too. What has
-//! left the retention goes at the same time: sealing is the one step that every
-//! series takes again and again, however it is written to.
+//! A chunk that is not full stays open and takes the next frame too. Sealing also
+//! drops expired chunks, because every series seals regularly, however it is
+//! written to.
 //!
-//! Invariant: a chunk that a reader holds does not change; what grows is a
-//! copy. Tested by `series/tests.rs`.
+//! Invariant: a chunk that a reader holds does not change; a copy of it grows.
+//! Tested by `series/tests.rs`.
 
 use super::Series;
 use super::rewrite::is_full;
@@ -22,14 +22,14 @@ pub(crate) struct Sealer {
     pub(crate) encoder: Encoder,
     timestamps: Vec<Timestamp>,
     values: Vec<f64>,
-    /// Late samples looked for since the batch began: see [`super::ahead`].
+    /// Late samples checked since the batch began: see [`super::ahead`].
     pub(crate) checks: usize,
-    /// The steps of a batch that is timed.
+    /// The stages of a batch that is timed.
     pub(crate) inner: Inner,
 }
 
 impl Series {
-    /// Encodes the tail as the next frame and drops chunks past the retention.
+    /// Encodes the tail as the next frame and drops expired chunks.
     pub(super) fn seal_tail(&mut self, sealer: &mut Sealer) -> Result<()> {
         self.sort_tail();
         let Some(last) = self.tail.last() else {
@@ -55,7 +55,7 @@ impl Series {
         }
         self.last_open = true;
         let shape = self.shape();
-        // A reader that holds the open chunk keeps its copy as it was.
+        // A reader of the open chunk keeps its unchanged copy.
         let chunk = Arc::make_mut(&mut self.chunks[index].chunk);
         chunk.push_samples(
             &mut sealer.encoder,
@@ -79,7 +79,7 @@ impl Series {
     pub(super) fn drop_expired(&mut self) {
         let floor = self.held_floor();
         let expired = self.chunks.partition_point(|chunk| chunk.last() < floor);
-        // A settle under way keeps its chunks; what expired goes when it ends.
+        // A running settle keeps its chunks; expired ones are dropped when it ends.
         if expired > 0 && !self.settling {
             self.replace_chunks(0..expired, Vec::new());
             self.last_open &= !self.chunks.is_empty();

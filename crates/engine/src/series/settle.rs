@@ -1,16 +1,16 @@
 //! Settling: folding late operations into chunks.
 //!
-//! A settle is three steps so that the work needs no lock: `Series::begin`
-//! takes shared handles on the operations and on the chunks they touch,
-//! [`SettleJob::run`] builds new chunks from them, and `Series::finish` puts
-//! those in place of the old ones, unless the series' chunks changed meanwhile
-//! (a delete, retention), in which case the operations wait for the next try.
+//! A settle has three steps, so that the work needs no lock. `Series::begin_settle`
+//! takes shared handles on the operations and on the chunks they belong to.
+//! [`SettleJob::run`] builds new chunks from them. `Series::finish_settle` replaces
+//! the old chunks. If the chunks of the series changed meanwhile (a deletion, the
+//! retention), the result is dropped and the operations wait for the next settle.
 //!
-//! A settle waits until it pays: until there are two operations for each sample
-//! it would rewrite, or until the series has been left alone.
+//! A settle waits until there are two operations for each sample it would rewrite,
+//! or until the series gets no more late samples.
 //!
-//! Invariant: what a reader sees is the same before, during and after.
-//! Tested here against a naive map and by the model test.
+//! Invariant: what a reader sees is the same before, during and after. Tested here
+//! against a naive map and by the model test.
 
 use super::Sealer;
 use super::Series;
@@ -23,40 +23,40 @@ use latewood_model::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Operations for each sample in the chunks they touch that make a settle pay.
+/// Minimum number of operations for each sample in the chunks they belong to.
 const SETTLE_WORTH: usize = 2;
-/// Late operations below which a settle waits until the series is left alone.
+/// Late operations below which a settle waits until no more arrive.
 const SETTLE_MIN: usize = 16 * 1024;
-/// The same once the database holds as many late operations as it may.
+/// The same, once the database holds the maximum of late operations.
 const SETTLE_MIN_FULL: usize = 64;
 
-/// How much a series wants its late operations settled.
+/// How urgently a series needs a settle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Pressure {
-    /// Nothing waits, or too little to pay.
+    /// No operations wait, or too few.
     None,
-    /// Settling pays.
+    /// A settle is worth its cost.
     Ready,
-    /// The writer should settle before it goes on.
+    /// The writer should settle before it continues.
     Overdue,
 }
 
-/// Everything a settle needs, detached from its series.
+/// The input of a settle, detached from its series.
 pub(crate) struct SettleJob {
     pub(crate) runs: Vec<Run>,
-    /// The chunks the operations fall into, in order.
+    /// The chunks the operations belong to, in order.
     pub(crate) chunks: Vec<Arc<Chunk>>,
-    /// Where those chunks stand in the series.
+    /// The place of these chunks in the series.
     pub(crate) place: Range<usize>,
     /// Which settle of the series this is.
     pub(crate) number: u32,
-    /// Operations before this are past the retention and dropped.
+    /// Operations before this have expired and are dropped.
     pub(crate) floor: Timestamp,
     pub(crate) shape: Shape,
     pub(crate) hint: Hint,
 }
 
-/// What a settle made.
+/// The result of a settle.
 pub(crate) struct Settled {
     pub(crate) chunks: Vec<Arc<Chunk>>,
     pub(crate) place: Range<usize>,
@@ -65,12 +65,12 @@ pub(crate) struct Settled {
     pub(crate) work: SettleWork,
 }
 
-/// How much a settle did.
+/// The amount of work of a settle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SettleWork {
     /// Operations folded into chunks.
     pub(crate) operations: usize,
-    /// Samples encoded to do so, those of the operations included.
+    /// Samples encoded, those of the operations included.
     pub(crate) rewritten: usize,
 }
 
@@ -120,9 +120,9 @@ impl Series {
         self.late.as_ref().map_or(0, |late| late.pending())
     }
 
-    /// How much a settle would pay now: a lot, once there are two operations
-    /// for each sample it rewrites, or once the shard holds (`held`) more late
-    /// operations than it may.
+    /// How urgent a settle is: ready once there are two operations for each sample
+    /// it rewrites, overdue once the shard holds (`held`) more late operations than
+    /// its limit.
     pub(crate) fn pressure(&self, held: usize, held_max: usize) -> Pressure {
         let Some(late) = &self.late else {
             return Pressure::None;
@@ -147,14 +147,14 @@ impl Series {
         }
     }
 
-    /// Late operations that ever came since the last flush.
+    /// Late operations that arrived since the last flush.
     pub(crate) fn late_pushed(&self) -> u64 {
         let deep = self.stored.as_ref().map_or(0, |stored| stored.pushed());
         deep + self.late.as_ref().map_or(0, |late| late.pushed())
     }
 
-    /// The chunks that operations from `first` to `last` fall into, widened by
-    /// small neighbours so that scraps disappear.
+    /// The chunks that operations from `first` to `last` belong to, and small
+    /// neighbours, so that small chunks disappear.
     fn touched(&self, first: Timestamp, last: Timestamp) -> Range<usize> {
         let chunks = &self.chunks;
         let mut start = chunks.partition_point(|chunk| chunk.last() < first);
@@ -171,14 +171,15 @@ impl Series {
         start..end
     }
 
-    /// Takes what a settle needs; `None` when nothing waits or one is running.
+    /// Takes the input of a settle; `None` if no operations wait or a settle is
+    /// running.
     pub(crate) fn begin_settle(&mut self) -> Option<SettleJob> {
         let late = self.late.as_mut()?;
         let runs = late.begin_settle()?;
         let (first, last) = late.span()?;
         let place = self.touched(first, last);
         if place.end == self.chunks.len() {
-            // What is sealed meanwhile starts a new chunk.
+            // A seal during the settle starts a new chunk.
             self.last_open = false;
         }
         self.settles_begun = self.settles_begun.wrapping_add(1);
@@ -194,7 +195,7 @@ impl Series {
         })
     }
 
-    /// Puts a settle's chunks in place; false when it was cancelled.
+    /// Puts the chunks of a settle in place; `false` if it was cancelled.
     pub(crate) fn finish_settle(&mut self, settled: Settled) -> bool {
         let Some(late) = &mut self.late else {
             return false;
@@ -220,8 +221,8 @@ impl Series {
         true
     }
 
-    /// Lets the operations of a running settle wait again; its result will be
-    /// refused.
+    /// Returns the operations of a running settle to the waiting ones; its result
+    /// will be refused.
     pub(crate) fn cancel_settle(&mut self) {
         self.settling = false;
         if let Some(late) = &mut self.late {

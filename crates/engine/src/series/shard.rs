@@ -1,8 +1,8 @@
-//! What one lock guards: the series of a shard and what writing them needs.
+//! A shard: the series under one lock, and the state that writes to them need.
 //!
-//! Lock order: a source's turn, shards ascending, then one shard of the key map,
-//! then the index ([`crate::index`]), then the log.
-//! A thread that holds several shards took them in ascending order.
+//! Lock order: a source's turn, shards in ascending order, then one shard of the
+//! key map, then the index ([`crate::index`]), then the log. A thread that holds
+//! several shards took them in ascending order.
 
 use crate::base::partition::partition_of;
 use crate::base::slab::Slab;
@@ -16,20 +16,20 @@ use std::collections::VecDeque;
 use std::hint::{black_box, spin_loop};
 use std::num::NonZeroU64;
 
-/// So many series of each shard are in the processor's cache anyway.
+/// Up to this many series of each shard are in the processor's cache anyway.
 const CACHED_PLACES: usize = 512;
 
-/// How far ahead of the sample that is taken the series of others are asked for:
-/// what comes from memory meanwhile stays in the first-level cache.
+/// Distance, in samples, of the prefetch of series: few enough for the prefetched
+/// memory to stay in the first-level cache.
 const SERIES_AHEAD: usize = 32;
-/// The same for the ends of their tails, which only the series know.
+/// The same for the ends of their tails, whose address is in the series.
 const TAILS_AHEAD: usize = 16;
 
-/// Looks at a lock that is held before the thread sleeps: ten microseconds or
-/// so, what a sleep and being woken cost.
-const LOOKS: usize = 1000;
+/// Attempts at a held lock before the thread sleeps: about ten microseconds, the
+/// cost of sleeping and waking.
+const SPINS_MAX: usize = 1000;
 
-/// A shard behind its lock, on cache lines of its own.
+/// A shard and its lock, on cache lines of its own.
 #[repr(align(128))]
 pub(crate) struct Shard(Mutex<ShardState>);
 
@@ -38,7 +38,7 @@ impl Shard {
         Self(Mutex::new(state))
     }
 
-    /// The shard, once nobody else holds it.
+    /// Waits for the lock.
     #[inline]
     pub(crate) fn lock(&self) -> MutexGuard<'_, ShardState> {
         self.0.try_lock().unwrap_or_else(|| self.wait())
@@ -46,7 +46,7 @@ impl Shard {
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, ShardState> {
-        for _ in 0..LOOKS {
+        for _ in 0..SPINS_MAX {
             spin_loop();
             if let Some(state) = self.0.try_lock() {
                 return state;
@@ -59,34 +59,35 @@ impl Shard {
 /// The state of one shard.
 #[derive(Default)]
 pub(crate) struct ShardState {
-    /// Neighbouring places hold ids this power of two apart.
+    /// Ids of adjacent places differ by two to this power.
     pub(crate) stride_log2: u8,
     pub(crate) slab: Slab<Series>,
     pub(crate) sealer: Sealer,
-    /// Records of the batch under way.
+    /// Records of the current batch.
     pub(crate) group: GroupBuilder,
-    /// Where the next new series goes.
+    /// The place of the next new series.
     pub(crate) next_place: usize,
     pub(crate) queue: SettleQueue,
-    /// What is in memory and in no block.
+    /// What is in memory and not in a block.
     pub(crate) heads: Heads,
-    /// When series expire, those that do.
+    /// The expiry times of series that expire.
     pub(crate) expiries: Times,
-    /// Places of series with marks for the thread behind the writers.
+    /// Places of series with dirty buckets for the background thread.
     pub(crate) sources: Vec<u32>,
-    /// How many series of the shard are a rule's destination.
+    /// Number of series in the shard that are the destination of a rule.
     pub(crate) destinations: usize,
     /// Series that are being built and have no key yet; see [`crate::write::copy`].
     pub(crate) unnamed: Vec<SeriesId>,
-    /// The positions of series that came out of series files, where they have
-    /// one; empty once the log is replayed. In pages, since places are not used
-    /// again: most of those ever given may be empty.
+    /// The log positions of series loaded from series files; empty after the log is
+    /// replayed. In pages, since places are not used again: most places may be
+    /// empty.
     pub(crate) restored: Slab<NonZeroU64>,
     pub(crate) counters: Counters,
 }
 
 impl ShardState {
-    /// What the log says of the series at `place` up to here is in files.
+    /// Whether the files hold everything that the log says of the series at `place`
+    /// up to here.
     #[inline]
     pub(crate) fn restored_position(&self, place: usize) -> u64 {
         self.restored
@@ -94,8 +95,8 @@ impl ShardState {
             .map_or(0, |position| position.get())
     }
 
-    /// Fetches the memory of series that are about to be written to: looks
-    /// that do not wait for each other overlap, writes do not.
+    /// Prefetches the memory of series that are about to be written to: independent
+    /// reads overlap, writes do not.
     #[inline]
     pub(crate) fn touch(&self, places: impl Iterator<Item = usize> + Clone) {
         if self.slab.places() <= CACHED_PLACES {
@@ -106,9 +107,9 @@ impl ShardState {
         black_box(series().fold(0, |all, series| all ^ series.touch_tail()));
     }
 
-    /// Asks for the memory of series that a batch writes to soon, so that the
-    /// waits for it overlap with work; to be called before each of its samples.
-    /// `place_of` is the place of the series of the n-th, while there is one.
+    /// Prefetches the memory of series that a batch writes to soon, so that the
+    /// waits overlap with work; called before each of its samples. `place_of`
+    /// returns the place of the series of the n-th sample, if there is one.
     #[inline]
     pub(crate) fn prefetch(&self, n: usize, place_of: impl Fn(usize) -> Option<usize> + Copy) {
         if self.slab.places() <= CACHED_PLACES {
@@ -125,8 +126,8 @@ impl ShardState {
         }
     }
 
-    /// Fetches where the samples of series begin that are about to be read;
-    /// [`ShardState::touch`] comes first.
+    /// Prefetches the start of the samples of series that are about to be read;
+    /// call [`ShardState::touch`] first.
     pub(crate) fn touch_samples(&self, places: &[usize]) {
         if self.slab.places() <= CACHED_PLACES {
             return;
@@ -136,7 +137,7 @@ impl ShardState {
         black_box(series().fold(0, |all, series| all ^ series.touch_frames()));
     }
 
-    /// Fetches the keys of series that are about to be handed out, in the same way.
+    /// Prefetches the keys of series that are about to be returned.
     pub(crate) fn touch_keys(&self, places: impl Iterator<Item = usize> + Clone) {
         if self.slab.places() <= CACHED_PLACES {
             return;
@@ -152,8 +153,8 @@ impl ShardState {
         partition_of(SeriesId((place << self.stride_log2) as u32))
     }
 
-    /// Counts anew what the series at `place` holds; call it where that changed
-    /// in any way.
+    /// Updates the counted bytes of the series at `place`; call it after any change
+    /// of the series.
     pub(crate) fn recount(&mut self, place: usize) {
         let partition = self.partition_at(place);
         if let Some(series) = self.slab.get_mut(place) {
@@ -162,7 +163,7 @@ impl ShardState {
         }
     }
 
-    /// Notes that a series has work for the thread behind the writers.
+    /// Adds a series to those with work for the background thread.
     #[inline]
     pub(crate) fn note_rules(&mut self, place: usize) {
         let Some(series) = self.slab.get_mut(place) else {
@@ -177,7 +178,7 @@ impl ShardState {
         }
     }
 
-    /// Forgets all series.
+    /// Removes all series.
     pub(crate) fn clear_series(&mut self) {
         self.slab.clear();
         self.queue.clear();
@@ -190,7 +191,7 @@ impl ShardState {
     }
 }
 
-/// What happened in a shard since the start.
+/// Counters of a shard since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counters {
     /// Accepted: newer than the newest of the series, older, and of its timestamp.
@@ -217,20 +218,20 @@ impl Counters {
     }
 }
 
-/// The series of a shard that have late operations waiting.
+/// The series of a shard with late operations that wait.
 ///
-/// Invariant: a series with late operations stands in at least one of the
-/// lists, or is in the hands of whoever holds the settler's lock. A place that
-/// has nothing to settle when its turn comes is passed over.
+/// Invariant: a series with late operations is in at least one of the lists, or is
+/// held by the owner of the settler's lock. A place with nothing to settle is
+/// skipped at its turn.
 #[derive(Default)]
 pub(crate) struct SettleQueue {
     ready: VecDeque<u32>,
     waiting: Vec<Waiting>,
-    /// Operations held by all series of the shard.
+    /// Late operations of all series of the shard.
     pub(crate) held: usize,
 }
 
-/// A series whose late operations wait for more, or for it to be left alone.
+/// A series that waits for more late operations, or for no more to arrive.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiting {
     pub(crate) place: u32,
@@ -241,9 +242,10 @@ pub(crate) struct Waiting {
 }
 
 impl SettleQueue {
-    /// Notes how much a series holds now; call it whenever that changed.
+    /// Updates the counted operations of a series; call it after any change of
+    /// them.
     pub(crate) fn note(&mut self, series: &mut Series) {
-        // All series of a database hold far fewer: LATE_HELD_MAX and a batch.
+        // All series of a database together hold far fewer: LATE_HELD_MAX and a batch.
         let held = series.late_pending() as u32;
         let noted = std::mem::replace(&mut series.late_noted, held);
         self.held = self.held + held as usize - noted as usize;
@@ -254,7 +256,7 @@ impl SettleQueue {
         self.held -= series.late_noted as usize;
     }
 
-    /// Notes a series with little to settle.
+    /// Adds a series with few operations to settle.
     pub(crate) fn wait(&mut self, series: &mut Series, place: usize) {
         if !series.queued {
             series.queued = true;
@@ -266,13 +268,13 @@ impl SettleQueue {
         }
     }
 
-    /// Puts a series back that still gets late samples.
+    /// Returns a series that still gets late samples.
     pub(crate) fn wait_on(&mut self, waiting: Waiting) {
         self.waiting.push(waiting);
     }
 
-    /// Notes a series worth settling; true when that is news. The caller
-    /// clears the mark when the series' turn has come.
+    /// Adds a series worth settling; `true` if it was not in the list. The caller
+    /// clears the flag at the turn of the series.
     pub(crate) fn ready(&mut self, series: &mut Series, place: usize) -> bool {
         if series.ready {
             return false;
@@ -287,7 +289,7 @@ impl SettleQueue {
         self.ready.pop_front().map(|place| place as usize)
     }
 
-    /// All series that wait, to be looked at one by one.
+    /// Takes all series that wait, to check them one by one.
     pub(crate) fn take_waiting(&mut self) -> Vec<Waiting> {
         std::mem::take(&mut self.waiting)
     }

@@ -1,5 +1,5 @@
-//! The shards of a database, and where a series lies: its id names the shard in
-//! the low bits and the place in it in the others.
+//! The shards of a database, and the place of a series: the low bits of its id are
+//! the shard, the others the place in the shard.
 //!
 //! Lock order: shards in ascending order ([`super::shard`]).
 
@@ -15,7 +15,7 @@ pub(crate) type AllShards<'a> = Vec<MutexGuard<'a, ShardState>>;
 /// The shards; a power of two of them.
 pub(crate) struct Shards {
     shards: Box<[Shard]>,
-    /// Series with an expiry time.
+    /// Number of series with an expiry time.
     pub(crate) expiring: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ impl Shards {
         }
     }
 
-    /// Locks all of them.
+    /// Locks all shards.
     pub(crate) fn lock_all(&self) -> AllShards<'_> {
         self.shards.iter().map(Shard::lock).collect()
     }
@@ -76,7 +76,7 @@ impl Shards {
         id.0 as usize >> self.stride_log2()
     }
 
-    /// The id of the series at `place` of a shard; places that are in use fit.
+    /// The id of the series at `place` of a shard; places in use fit.
     pub(crate) fn id_of(&self, shard: usize, place: usize) -> SeriesId {
         SeriesId((place << self.stride_log2() | shard) as u32)
     }

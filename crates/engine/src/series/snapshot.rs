@@ -1,7 +1,8 @@
-//! What a reader takes from a series under its lock, to read without it.
+//! A snapshot: what a reader takes from a series under its lock, to read without
+//! it.
 //!
-//! Chunks and late runs are shared, what is staged and the tail of the asked
-//! span are copied. A snapshot never changes, so a long read sees one moment.
+//! Chunks and late runs are shared; staged operations and the tail of the span are
+//! copied. A snapshot never changes, so a long read sees one moment.
 
 use super::Series;
 use super::late::SharedLate;
@@ -13,20 +14,20 @@ use std::sync::Arc;
 /// The samples of one span of one series at one moment.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
-    /// Oldest and newest timestamp asked for, clipped to the retention.
+    /// Oldest and newest timestamp requested, limited by the retention.
     pub(crate) from: Timestamp,
     pub(crate) to: Timestamp,
-    /// What lies in blocks, older than every chunk here.
+    /// The samples in blocks, older than every chunk here.
     pub(crate) stored: Option<StoredSpan>,
     /// Chunks that reach into the span, ascending.
     pub(crate) chunks: Vec<Arc<Chunk>>,
-    /// Late operations, those of the span among them.
+    /// Late operations; those of the span are among them.
     pub(crate) late: SharedLate,
     /// Raw samples inside the span, newer than every chunk.
     pub(crate) tail: Tail,
 }
 
-/// Raw samples as a query wants them: copied once, never turned round again.
+/// Raw samples in the layout of a query: copied once, never transposed again.
 #[derive(Clone, Default)]
 pub(crate) struct Tail {
     pub(crate) timestamps: Vec<Timestamp>,
@@ -55,15 +56,15 @@ impl Tail {
 }
 
 impl Snapshot {
-    /// About how many samples there are, at most.
+    /// Estimated maximum of the samples.
     pub(crate) fn samples(&self) -> u64 {
         let sealed: usize = self.chunks.iter().map(|chunk| chunk.count()).sum();
         let stored = self.stored.as_ref().map_or(0, StoredSpan::samples);
         stored + (sealed + self.late.len() + self.tail.len()) as u64
     }
 
-    /// The oldest and the newest timestamp there may be, where there is any;
-    /// read from no file.
+    /// Bounds of the oldest and newest timestamp, if there are samples; reads no
+    /// file.
     pub(crate) fn reach(&self) -> Option<(Timestamp, Timestamp)> {
         let chunks = [self.chunks.first(), self.chunks.last()].into_iter();
         let chunks = chunks.flatten();
@@ -79,7 +80,7 @@ impl Snapshot {
         })
     }
 
-    /// A snapshot of nothing but what is stored.
+    /// A snapshot of the stored part alone.
     pub(crate) fn of_stored(stored: StoredSpan) -> Self {
         let (from, to) = stored.span();
         Self {
@@ -94,7 +95,7 @@ impl Snapshot {
 }
 
 impl Series {
-    /// About how many samples a snapshot of `from..=to` has, at most.
+    /// Estimated maximum of the samples in a snapshot of `from..=to`.
     pub(crate) fn samples_about(&self, from: Timestamp, to: Timestamp) -> u64 {
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);
         let inside = self.chunks[start..].iter();
@@ -108,14 +109,14 @@ impl Series {
             + (sealed + self.late_pending() + self.tail.len()) as u64
     }
 
-    /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in
-    /// the chunks of the span, the runs, and what is staged and in the tail,
-    /// which is sorted first if it must be.
+    /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in the
+    /// chunks of the span, the runs, the staged operations and the tail, which is
+    /// sorted first if necessary.
     pub(crate) fn snapshot(&mut self, from: Timestamp, to: Timestamp) -> Snapshot {
         self.snapshot_held(from.max(self.retention_floor()), to)
     }
 
-    /// The same with what is past the retention and still held.
+    /// The same, including expired samples that are still held.
     pub(crate) fn snapshot_held(&mut self, from: Timestamp, to: Timestamp) -> Snapshot {
         self.sort_tail();
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);
@@ -140,9 +141,8 @@ impl Series {
         }
     }
 
-    /// The part of the tail in `from..=to`. Nearly always that is all of it:
-    /// its ends are looked at before it is searched, which would fetch memory
-    /// piece by piece.
+    /// The part of the tail in `from..=to`. Almost always it is the whole tail, so
+    /// its ends are compared first: a search would fetch memory piece by piece.
     fn tail_of(&self, from: Timestamp, to: Timestamp) -> &[Sample] {
         let mut tail = &self.tail[..];
         if tail.first().is_some_and(|sample| sample.timestamp < from) {
@@ -158,7 +158,7 @@ impl Series {
 }
 
 impl Snapshot {
-    /// The part of it in `from..=to`.
+    /// The part of the snapshot in `from..=to`.
     pub(crate) fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
         let (from, to) = (from.max(self.from), to.min(self.to));
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);

@@ -1,9 +1,9 @@
-//! Sorting late operations by timestamp, arrival order kept among equals.
+//! Sorting late operations by timestamp, keeping arrival order among equals.
 //!
-//! What is sorted is small: a word with the timestamp, as far as they differ,
-//! above the place among the others. These words go through a radix sort, least
-//! significant digit first (Knuth, The Art of Computer Programming, volume 3,
-//! section 5.2.5); the operations, three times as large, move once.
+//! The sort works on words: each holds the differing bits of a timestamp above the
+//! index of the operation. A radix sort orders the words, least significant digit
+//! first (Knuth, The Art of Computer Programming, volume 3, section 5.2.5). The
+//! operations, three times as large, move once.
 //!
 //! Tested against the standard sort on random data.
 
@@ -11,11 +11,11 @@ use super::late::LateOp;
 use latewood_model::Timestamp;
 
 const DIGIT_BITS_MAX: u32 = 11;
-/// Below, comparing costs less than counting.
+/// Below this length a comparison sort is faster.
 const RADIX_MIN: usize = 256;
 
-/// The operations sorted by timestamp, in arrival order among equals, without
-/// what a later LAST overrides. Linear where they span less than 2^40 ms.
+/// The operations sorted by timestamp, in arrival order among equals, without those
+/// that a later LAST overrides. Linear if they span less than 2^40 ms.
 pub(crate) fn sorted(ops: &[LateOp]) -> Vec<LateOp> {
     let mut sorted = Vec::with_capacity(ops.len());
     if ops.is_sorted_by_key(|op| op.timestamp) {
@@ -39,7 +39,7 @@ pub(crate) fn sort_ops(ops: &mut Vec<LateOp>) {
     }
 }
 
-/// Adds an operation that is not older than the others, and takes away what it
+/// Adds an operation that is not older than the others, and removes those it
 /// overrides.
 fn follow(sorted: &mut Vec<LateOp>, op: LateOp) {
     let is_before = |last: &&LateOp| last.timestamp == op.timestamp;
@@ -49,8 +49,8 @@ fn follow(sorted: &mut Vec<LateOp>, op: LateOp) {
     sorted.push(op);
 }
 
-/// A word for each operation, and how many of its bits say which; `None` where
-/// a word is too short for that.
+/// A word for each operation, and the number of its index bits; `None` if a word is
+/// too short.
 fn words(ops: &[LateOp]) -> Option<(Vec<u64>, u32)> {
     let ends = (Timestamp::MAX, Timestamp::MIN);
     let (first, last) = ops.iter().fold(ends, |ends, op| {

@@ -1,14 +1,14 @@
-//! Spans of time something was deleted from.
+//! A set of time spans, for deletions.
 //!
-//! Invariant: spans do not overlap and do not touch, so a look is one search
-//! and a thousand deletions side by side are one span. A tree, since a series
+//! Invariant: spans do not overlap and do not touch, so a lookup is one search, and
+//! a thousand adjacent deletions are one span. The set is a tree, since a series
 //! may have as many spans as samples, in any order. Tested below against a naive
 //! set.
 
 use latewood_model::Timestamp;
 use std::collections::BTreeMap;
 
-/// About what a span takes in a tree, where its nodes are two thirds full.
+/// Estimated bytes of a span in a tree whose nodes are two thirds full.
 const SPAN_BYTES: usize = 32;
 
 /// A set of timestamps as spans, both ends included: first to last.
@@ -16,13 +16,12 @@ const SPAN_BYTES: usize = 32;
 pub(crate) struct Spans(BTreeMap<Timestamp, Timestamp>);
 
 impl Spans {
-    /// Whether there is none.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds `from..=to`; nothing where `from` lies after `to`. Amortised
-    /// logarithmic.
+    /// Adds `from..=to`; no effect if `from` is after `to`. Amortised logarithmic.
     pub(crate) fn add(&mut self, from: Timestamp, to: Timestamp) {
         if from > to {
             return;
@@ -47,23 +46,23 @@ impl Spans {
         other.iter().for_each(|(from, to)| self.add(from, to));
     }
 
-    /// Whether `timestamp` lies in one.
+    /// Whether a span contains `timestamp`.
     pub(crate) fn covers(&self, timestamp: Timestamp) -> bool {
         self.covers_all(timestamp, timestamp)
     }
 
-    /// Whether all of `from..=to` lies in one.
+    /// Whether one span contains all of `from..=to`.
     pub(crate) fn covers_all(&self, from: Timestamp, to: Timestamp) -> bool {
         let span = self.0.range(..=from).next_back();
         span.is_some_and(|(_, last)| to <= *last)
     }
 
-    /// Whether any of `from..=to` lies in one.
+    /// Whether a span intersects `from..=to`.
     pub(crate) fn meets(&self, from: Timestamp, to: Timestamp) -> bool {
         self.meeting(from, to).next().is_some()
     }
 
-    /// The spans that `from..=to` meets, whole, ascending. Logarithmic, and
+    /// The spans that intersect `from..=to`, whole, ascending. Logarithmic, and
     /// linear in them.
     pub(crate) fn meeting(
         &self,
@@ -76,7 +75,7 @@ impl Spans {
         before.into_iter().chain(inside).map(own)
     }
 
-    /// The spans that `from..=to` meets, whole, as a set.
+    /// The spans that intersect `from..=to`, whole, as a set.
     pub(crate) fn met(&self, from: Timestamp, to: Timestamp) -> Self {
         Self(self.meeting(from, to).collect())
     }
@@ -86,7 +85,7 @@ impl Spans {
         self.0.iter().map(own)
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.0.len() * SPAN_BYTES
     }
@@ -138,7 +137,8 @@ mod tests {
 
     #[test]
     fn many_spans_come_in_any_order() {
-        // Each that would move those behind it would take minutes together.
+        // If each addition moved the spans after it, the additions would take minutes
+        // in total.
         let mut spans = Spans::default();
         for at in (0..1_000_000).rev() {
             spans.add(2 * at, 2 * at);

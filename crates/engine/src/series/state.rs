@@ -1,5 +1,4 @@
-//! The state of one series, and what every step of its way asks of it.
-//! [`super`] has the invariants.
+//! The state of one series and its accessors. The invariants are in [`super`].
 
 use super::late::Late;
 use super::moment::Moment;
@@ -14,17 +13,17 @@ use std::sync::Arc;
 
 /// One series. See the module's invariants.
 ///
-/// In this order, so that what a sample for the tail reads and writes lies side
-/// by side, up to the retention, which only late ones read: with a million
-/// series, each line of memory is a wait of its own.
+/// The fields that adding a sample to the tail reads and writes are adjacent, up to
+/// the retention, which only late samples read. With a million series, each cache
+/// line is a separate wait for memory.
 #[repr(C)]
 pub(crate) struct Series {
     pub(super) newest: Moment,
     pub(super) sealed_last: Moment,
     pub(super) tail: Vec<Sample>,
-    /// The rules it is part of; most series pay a null pointer.
+    /// The rules it is part of; a null pointer in most series.
     pub(super) links: Option<Box<Links>>,
-    /// Rare, so it takes no room in a series without.
+    /// Boxed because few series have one.
     pub(super) ignore: Option<Box<Ignore>>,
     /// Samples of a full tail.
     pub(super) frame_samples: u16,
@@ -33,11 +32,11 @@ pub(crate) struct Series {
     pub(super) holds_nan: bool,
     /// The last chunk may still grow.
     pub(super) last_open: bool,
-    /// The series stands in its shard's list of those that wait for a settle.
+    /// The series is in its shard's list of those that wait for a settle.
     pub(crate) queued: bool,
-    /// The series stands in its shard's list of those to settle next.
+    /// The series is in its shard's list of those to settle next.
     pub(crate) ready: bool,
-    /// The tail is as its samples arrived; see [`tail`].
+    /// The tail is in arrival order; see [`super::tail`].
     pub(super) tail_unsorted: bool,
     pub(crate) key: Arc<[u8]>,
     pub(super) retention_ms: u64,
@@ -46,18 +45,18 @@ pub(crate) struct Series {
     /// Late operations its shard has counted.
     pub(crate) late_noted: u32,
     pub(super) late: Option<Box<Late>>,
-    /// What lies in blocks; none in a series that was never flushed.
+    /// The stored part; `None` in a series that was never flushed.
     pub(super) stored: Option<Box<Stored>>,
-    /// What the chunks count in [`Series::held_bytes`].
+    /// The bytes of the chunks in [`Series::held_bytes`].
     pub(super) chunk_bytes: usize,
     pub(super) chunks: Vec<Held>,
     pub(super) hint: Hint,
     pub(super) chunk_size_bytes: u32,
-    /// Settles begun so far; a result with another number is out of date.
+    /// Settles begun so far; a result with another number is outdated.
     pub(super) settles_begun: u32,
     pub(super) encoding: Encoding,
     pub(super) settling: bool,
-    /// Its shard has counted it among those that have something in blocks.
+    /// Its shard has counted it among the series with samples in blocks.
     pub(crate) stored_noted: bool,
 }
 
@@ -98,7 +97,7 @@ impl Series {
         }
     }
 
-    /// How its chunks are cut and coded.
+    /// How its chunks are divided and encoded.
     pub(super) fn shape(&self) -> Shape {
         Shape {
             encoding: self.encoding,
@@ -106,7 +105,7 @@ impl Series {
         }
     }
 
-    /// The options as CREATE would take them, with the labels the index has.
+    /// The options as CREATE takes them, with the labels from the index.
     pub(crate) fn options(&self, labels: Labels) -> SeriesOptions {
         SeriesOptions {
             retention_ms: self.retention_ms,
@@ -118,7 +117,7 @@ impl Series {
         }
     }
 
-    /// Sets all options but the labels; what is already encoded stays as it is.
+    /// Sets all options but the labels; encoded samples stay as they are.
     pub(crate) fn set_options(
         &mut self,
         options: &SeriesOptions,
@@ -129,8 +128,8 @@ impl Series {
             retention_ms => self.retention_ms != 0 && retention_ms > self.retention_ms,
         };
         if is_longer {
-            // It must not bring back what a reader saw go. A shorter one brings
-            // nothing back, and rules may still need what it hides.
+            // Samples that readers saw expire must not reappear. A shorter retention
+            // reveals none, and rules may still need the samples it hides.
             self.delete_expired(sealer)?;
         }
         self.chunk_size_bytes = options.chunk_size_bytes;
@@ -142,7 +141,8 @@ impl Series {
         Ok(())
     }
 
-    /// Reads what taking a sample reads: see [`crate::series::shard::ShardState::touch`].
+    /// Reads the memory that adding a sample reads: see
+    /// [`crate::series::shard::ShardState::touch`].
     #[inline]
     pub(crate) fn touch(&self) -> usize {
         let small = usize::from(self.frame_samples) ^ usize::from(self.holds_nan);
@@ -150,25 +150,25 @@ impl Series {
         small ^ newest ^ self.tail.len() ^ self.key.len()
     }
 
-    /// Reads the end of the tail, where the next sample goes.
+    /// Reads the end of the tail, where the next sample is written.
     #[inline]
     pub(crate) fn touch_tail(&self) -> i64 {
         self.tail.last().map_or(0, |sample| sample.timestamp)
     }
 
-    /// Asks for the memory that the next sample of the tail goes to.
+    /// Prefetches the memory of the next sample of the tail.
     #[inline]
     pub(crate) fn prefetch_tail(&self) {
         prefetch(self.tail.as_ptr_range().end);
     }
 
-    /// Reads where the tail begins, and the last chunk.
+    /// Reads the start of the tail, and the last chunk.
     pub(crate) fn touch_chunk(&self) -> usize {
         let tail = self.tail.first().map_or(0, |sample| sample.timestamp);
         self.chunks.last().map_or(0, |held| held.count()) ^ tail as usize
     }
 
-    /// Reads where the frames of the last chunk begin.
+    /// Reads the start of the frames of the last chunk.
     pub(crate) fn touch_frames(&self) -> u8 {
         let bytes = self.chunks.last().and_then(|held| held.bytes().first());
         bytes.copied().unwrap_or(0)
@@ -190,7 +190,7 @@ impl Series {
         self.links = links.map(Box::new);
     }
 
-    /// Its rules, where it has some.
+    /// Its rules, if it is a source.
     pub(crate) fn source_mut(&mut self) -> Option<&mut Source> {
         match self.links.as_deref_mut() {
             Some(Links::Source(source)) => Some(source),
@@ -207,13 +207,13 @@ impl Series {
         }
     }
 
-    /// The policy for a sample that brings none of its own.
+    /// The policy for a sample without a policy of its own.
     pub(crate) fn policy_or(&self, default: DuplicatePolicy) -> DuplicatePolicy {
         self.policy.unwrap_or(default)
     }
 
-    /// The oldest timestamp inside the retention of a series whose newest
-    /// sample is at `newest`.
+    /// The oldest timestamp inside the retention if the newest sample is at
+    /// `newest`.
     pub(super) fn floor(&self, newest: Timestamp) -> Timestamp {
         match i64::try_from(self.retention_ms) {
             Ok(0) | Err(_) => Timestamp::MIN,
@@ -242,7 +242,7 @@ fn tail_max(shape: Shape) -> u16 {
     shape.frame_samples() as u16
 }
 
-/// The rule where there is one.
+/// Boxes the rule if it is set.
 fn boxed(ignore: Ignore) -> Option<Box<Ignore>> {
     (ignore != Ignore::default()).then(|| Box::new(ignore))
 }

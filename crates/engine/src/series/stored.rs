@@ -1,19 +1,19 @@
-//! What a series has beyond its head: samples in blocks, and what changes them.
+//! The part of a series beyond its head: samples in blocks, and changes of them.
 //!
-//! A flush *freezes* a series: everything in its head moves into a [`Frozen`]
-//! that readers still see, while it is written into a block. Once the block is
-//! published, readers find the samples there and the frozen copy goes. From
-//! then on, samples at or before the newest flushed timestamp are *deep*: they
-//! wait as operations, with their policies, and deletions as spans, until a
-//! later flush writes them as overlays. Nothing of a block is read on the way
-//! in, except where a policy must know what is stored.
+//! A flush *freezes* a series: everything in its head moves into a [`Frozen`] that
+//! readers still see, while it is written into a block. Once the block is
+//! published, readers find the samples there and the frozen copy is dropped. From
+//! then on, samples at or before the newest flushed timestamp are *deep late*: they
+//! wait as operations with their policies, and deletions wait as spans, until a
+//! later flush writes them as overlays. A write reads no block, unless a policy
+//! must know the stored samples.
 //!
 //! Invariants:
-//! 1. `last` is no older than any sample in blocks or frozen, and never goes back.
-//!    The head holds chunks and tail after it; deep operations and deleted
-//!    spans lie at or before it.
-//! 2. Deletions of the head came before its deep operations: a deletion takes
-//!    the operations it meets out at once.
+//! 1. `last` is no older than any sample in blocks or frozen, and never moves back.
+//!    The head holds chunks and tail after it; deep operations and deleted spans
+//!    are at or before it.
+//! 2. Deletions of the head are older than its deep operations: a deletion removes
+//!    the operations in its span at once.
 //! 3. A frozen head counts while the current blocks lack its flush.
 //!
 //! Tested by `series/tests.rs` against a naive map and by the model test.
@@ -27,14 +27,14 @@ use crate::storage::block::{BlockSet, CurrentBlocks, Overlay, StoredChunk};
 use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
 
-/// A head on its way into blocks. It never changes.
+/// A head that is being flushed. It never changes.
 #[derive(Debug)]
 pub(crate) struct Frozen {
     /// The flush that writes it.
     pub(crate) flush: u64,
-    /// How its operations are to be cut and coded.
+    /// How its operations must be divided and encoded.
     pub(crate) shape: Shape,
-    /// Samples newer than all that was flushed before, ascending.
+    /// Samples newer than all flushed before, ascending.
     pub(crate) chunks: Vec<Arc<Chunk>>,
     /// Deletions, older than all operations.
     pub(crate) deleted: Spans,
@@ -43,8 +43,8 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
-    /// Whether a sample is at `timestamp`, where that does not depend on what
-    /// lies in blocks. Logarithmic.
+    /// Whether a sample exists at `timestamp`; `None` if that depends on the
+    /// blocks. Logarithmic.
     fn says(&self, timestamp: Timestamp) -> Result<Option<bool>> {
         let find = |op: &LateOp| op.timestamp.cmp(&timestamp);
         if self.ops.binary_search_by(find).is_ok() {
@@ -70,14 +70,14 @@ impl Frozen {
     }
 }
 
-/// The part of a series that lies in blocks or on its way there.
+/// The part of a series that is in blocks or in a flush.
 #[derive(Debug)]
 pub(crate) struct Stored {
     id: SeriesId,
     /// Newest timestamp ever flushed.
     pub(super) last: Timestamp,
-    /// The value of the series' newest sample, where that is known and the
-    /// sample is not in the head.
+    /// The value of the series' newest sample, if it is known and the sample is not
+    /// in the head.
     pub(super) newest_value: Option<f64>,
     pub(super) deep: Option<Box<Late>>,
     pub(super) deleted: Spans,
@@ -85,7 +85,7 @@ pub(crate) struct Stored {
     blocks: Arc<CurrentBlocks>,
 }
 
-/// What a restart must know of a series beside its catalogue entry.
+/// What a restart needs of a series beside its options and labels.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Persisted {
     /// Timestamp of the newest sample.
@@ -98,8 +98,8 @@ pub(crate) struct Persisted {
     pub(crate) holds_nan: bool,
 }
 
-/// What a reader takes of the stored part under the shard's lock. Nothing is
-/// read from a file until [`StoredSpan::find`].
+/// The stored part as a reader takes it under the shard's lock. No file is read
+/// before [`StoredSpan::find`].
 #[derive(Clone)]
 pub(crate) struct StoredSpan {
     id: SeriesId,
@@ -111,21 +111,21 @@ pub(crate) struct StoredSpan {
     deep: SharedLate,
 }
 
-/// A span of the stored part, found in the blocks' indexes.
+/// A span of the stored part, after the search in the blocks' indexes.
 #[derive(Default)]
 pub(crate) struct StoredParts {
     /// Base chunks in blocks, ascending; they may reach beyond the span.
     pub(crate) base: Vec<StoredChunk>,
-    /// Those frozen, after them.
+    /// Frozen chunks, newer than those.
     pub(crate) held: Vec<Arc<Chunk>>,
     /// Operations over them.
     pub(crate) over: Over,
-    /// Base samples that do not count.
+    /// Deleted spans of the base samples.
     pub(crate) deleted: Spans,
 }
 
 impl StoredSpan {
-    /// The span narrowed to `from..=to`; `None` where nothing is left.
+    /// The span narrowed to `from..=to`; `None` if nothing is left.
     pub(crate) fn narrow(&self, from: Timestamp, to: Timestamp) -> Option<Self> {
         let (from, to) = (from.max(self.from), to.min(self.to));
         (from <= to).then(|| Self {
@@ -140,14 +140,14 @@ impl StoredSpan {
         (self.from, self.to)
     }
 
-    /// About how many samples there are, at most; read from no file.
+    /// Estimated maximum of the samples; reads no file.
     pub(crate) fn samples(&self) -> u64 {
         let frozen = self.frozen.iter().flat_map(|frozen| &frozen.chunks);
         let frozen: usize = frozen.map(|chunk| chunk.count()).sum();
         self.blocks.samples_about(self.id, self.from, self.to) + (frozen + self.deep.len()) as u64
     }
 
-    /// Timestamps that all samples lie between; read from no file.
+    /// Bounds of all timestamps; reads no file.
     pub(crate) fn ends(&self) -> impl Iterator<Item = Timestamp> {
         let frozen = self.frozen.iter();
         let frozen = frozen.flat_map(|frozen| {
@@ -163,8 +163,8 @@ impl StoredSpan {
             .chain(self.deep.ends())
     }
 
-    /// Where its newest base sample lies at most, as the indexes of the blocks
-    /// say; its end where they cannot be read.
+    /// An upper bound of its newest base sample, from the indexes of the blocks;
+    /// the end of the span if they cannot be read.
     pub(crate) fn newest_bound(&self) -> Timestamp {
         let layers = self.blocks.layers(self.id, self.from, self.to);
         let last = layers.map(|layers| layers.base.last().map(|stored| stored.entry.last));
@@ -173,7 +173,7 @@ impl StoredSpan {
             .map_or(self.to, |last| last.min(self.to))
     }
 
-    /// Finds the span in the blocks. Reads index pages, no chunk and no
+    /// Finds the span in the blocks. Reads index pages, but no chunk and no
     /// overlay. Linear in the chunks of the span.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ impl StoredParts {
 }
 
 impl Stored {
-    /// Of a series whose newest flushed timestamp is `last`, if there is one.
+    /// The stored part of a series; `last` is its newest flushed timestamp, if any.
     pub(super) fn new(id: SeriesId, last: Option<Timestamp>, blocks: &Arc<CurrentBlocks>) -> Self {
         Self {
             id,
@@ -236,8 +236,8 @@ impl Stored {
         }
     }
 
-    /// What a reader of `from..=to` takes along; `None` where the span lies
-    /// after everything stored.
+    /// What a reader of `from..=to` needs; `None` if the span is newer than the
+    /// stored part.
     pub(crate) fn span(&self, from: Timestamp, to: Timestamp) -> Option<StoredSpan> {
         let to = to.min(self.last);
         if from > to {
@@ -287,17 +287,17 @@ impl Stored {
         self.deep.as_ref().map_or(0, |deep| deep.pending())
     }
 
-    /// Operations that ever came since the last flush.
+    /// Operations that arrived since the last flush.
     pub(crate) fn pushed(&self) -> u64 {
         self.deep.as_ref().map_or(0, |deep| deep.pushed())
     }
 
-    /// Whether a flush would find anything.
+    /// Whether there is anything to flush.
     pub(crate) fn has_news(&self) -> bool {
         self.deep.is_some() || !self.deleted.is_empty()
     }
 
-    /// Deletes `from..=to`, which must lie at or before `last`.
+    /// Deletes `from..=to`, which must be at or before `last`.
     pub(crate) fn delete(&mut self, from: Timestamp, to: Timestamp) {
         self.deleted.add(from, to);
         if let Some(deep) = &mut self.deep {
@@ -308,9 +308,9 @@ impl Stored {
         }
     }
 
-    /// Whether a sample is stored at `timestamp`: from the newest layer to the
-    /// oldest, until one says so. Reads the index of each block that may
-    /// hold it, and at most a chunk for each entry there that spans it.
+    /// Whether a sample exists at `timestamp`: asks the layers from the newest to
+    /// the oldest, until one decides. Reads the index of each block that may hold
+    /// it, and at most one chunk for each entry that spans it.
     ///
     /// # Errors
     /// `Corrupt` and `Io`, naming the file.
@@ -333,7 +333,7 @@ impl Stored {
         blocks.exists(self.id, timestamp)
     }
 
-    /// The value at `timestamp`, which lies at or before `last`.
+    /// The value at `timestamp`, which must be at or before `last`.
     pub(crate) fn value_at(&self, timestamp: Timestamp) -> Result<Option<f64>> {
         let Some(span) = self.span(timestamp, timestamp) else {
             return Ok(None);
@@ -353,7 +353,7 @@ impl Stored {
         size_of::<Self>() + self.deleted.memory_bytes() + self.frozen_bytes()
     }
 
-    /// The same in constant time, as far as a flush would give it back.
+    /// The bytes that a flush would free, in constant time.
     pub(super) fn deep_held_bytes(&self) -> usize {
         self.deep.as_ref().map_or(0, |deep| deep.held_bytes())
     }

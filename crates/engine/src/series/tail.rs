@@ -1,15 +1,15 @@
-//! The tail: raw samples newer than what is sealed, on their way into a frame.
+//! The tail: raw samples newer than the sealed ones.
 //!
-//! It ascends, unless late samples came. One that takes the place of whatever
-//! has its timestamp (policy LAST) need not know what that is: it goes behind
-//! the others as it arrives, and the tail is sorted once its order counts, for a
-//! reader, a frame, a deletion or a sample of another policy. So late samples
-//! of many series cost what those in order cost: a search would wait for
-//! memory at every step, and an insertion move half of it.
+//! The tail ascends, unless late samples arrived. A late sample that replaces any
+//! other at its timestamp (policy LAST) needs no lookup: it is appended as it
+//! arrives, and the tail is sorted when its order matters, for a reader, a frame, a
+//! deletion or a sample with another policy. So late samples of many series cost as
+//! much as samples in order: a search would wait for memory at every step, and an
+//! insertion would move half of the tail.
 //!
 //! Invariants:
-//! 1. Unless `tail_unsorted`, timestamps ascend and none is there twice.
-//! 2. Where it is set, the last of the samples of one timestamp counts.
+//! 1. Unless `tail_unsorted` is set, timestamps ascend and are distinct.
+//! 2. If it is set, the last of the samples of one timestamp counts.
 //!
 //! Tested below, by `series/tests.rs` and by the model test.
 
@@ -18,12 +18,12 @@ use crate::base::error::Result;
 use crate::base::refusal::Refusal;
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 
-/// A late sample that so few newer ones follow is inserted before them: the
-/// tail of a series whose samples are a little out of order stays sorted.
+/// A late sample with at most this many newer ones after it is inserted before
+/// them: the tail of a series whose samples are slightly out of order stays sorted.
 const NEAR_END: usize = 8;
 
 impl Series {
-    /// Takes a sample newer than all others.
+    /// Appends a sample newer than all others.
     #[inline]
     pub(super) fn push_tail(&mut self, sample: Sample, sealer: &mut Sealer) -> Result<()> {
         self.tail.push(sample);
@@ -33,15 +33,15 @@ impl Series {
         Ok(())
     }
 
-    /// Takes a late sample newer than what is sealed. Constant time under LAST,
-    /// but for the sorting of a full tail; else linear in the tail.
+    /// Adds a late sample newer than the sealed ones. Constant time under LAST,
+    /// except for sorting a full tail; otherwise linear in the tail.
     pub(super) fn append_into_tail(
         &mut self,
         sample: Sample,
         policy: DuplicatePolicy,
         sealer: &mut Sealer,
     ) -> Result<Fate> {
-        // LAST prefers a number to NaN, so NaN must look.
+        // LAST prefers a number to NaN, so NaN needs a lookup.
         if policy == DuplicatePolicy::Last
             && !sample.value.is_nan()
             && (self.tail_unsorted || !self.is_near_end(sample.timestamp))
@@ -72,7 +72,7 @@ impl Series {
         Ok(Fate::Late)
     }
 
-    /// Brings the tail into order, for whoever needs it.
+    /// Sorts the tail if necessary.
     #[inline]
     pub(super) fn sort_tail(&mut self) {
         if self.tail_unsorted {
@@ -80,7 +80,7 @@ impl Series {
         }
     }
 
-    /// The value at a timestamp that is newer than what is sealed.
+    /// The value at a timestamp newer than the sealed ones.
     pub(super) fn value_in_tail(&self, timestamp: Timestamp) -> Option<f64> {
         let found = match self.tail_unsorted {
             true => self
@@ -100,8 +100,7 @@ impl Series {
         before.is_none_or(|place| self.tail[place].timestamp <= timestamp)
     }
 
-    /// Seals a full tail, unless samples that took the place of others leave
-    /// room for as many again.
+    /// Seals a full tail, unless replaced samples leave space for as many again.
     #[cold]
     fn seal_full(&mut self, sealer: &mut Sealer) -> Result<()> {
         self.sort_tail();
@@ -133,7 +132,7 @@ mod tests {
     use DuplicatePolicy::{Block, First, Last, Sum};
     use latewood_model::SeriesOptions;
 
-    /// Samples of a tail that seals only when it is full, at 512.
+    /// A tail that is sealed only when it is full, at 512 samples.
     struct Tail {
         series: Series,
         sealer: Sealer,
@@ -213,7 +212,7 @@ mod tests {
         tail.put(35, 6.0, Last);
         assert_eq!(tail.put(35, 7.0, First), Fate::Duplicate);
         tail.put(45, 8.0, Last);
-        // LAST prefers a number to NaN, whichever came first.
+        // LAST prefers a number to NaN, whichever arrived first.
         assert_eq!(tail.put(45, f64::NAN, Last), Fate::Duplicate);
         assert_eq!(tail.put(55, f64::NAN, Last), Fate::Late);
         tail.put(55, 9.0, Last);
@@ -231,7 +230,7 @@ mod tests {
         }
         assert!(tail.series.chunks.is_empty());
         let rows = tail.read();
-        // Every tenth of the hundred was there before.
+        // Every tenth of the hundred existed before.
         assert_eq!(rows.len(), 190);
         assert_eq!((rows[0], rows[99]), ((0, 9_900.0), (99, 9_999.0)));
     }
@@ -245,7 +244,7 @@ mod tests {
         let deleted = tail.series.delete_range(0, 24, &mut tail.sealer).unwrap();
         assert_eq!(deleted.count().unwrap(), 25);
         tail.put(5, 2.0, Last);
-        // Even one that takes nothing leaves the newest sample known.
+        // Even an empty deletion leaves the newest sample known.
         let none = tail.series.delete_range(9, 8, &mut tail.sealer).unwrap();
         assert_eq!(none.count().unwrap(), 0);
         assert_eq!(tail.series.newest(), Some(990));

@@ -73,11 +73,11 @@ struct Run {
     settling: Option<SettleJob>,
     settled: Option<Settled>,
     flushes: Flushes,
-    /// Of a hundred samples, how many come under LAST whatever is drawn.
+    /// Percentage of samples with LAST, whatever policy is drawn.
     last_of_100: u64,
 }
 
-/// The files that flushes of the one series left.
+/// The files of the flushes of the series.
 struct Flushes {
     env: Env,
     cache: Cache,
@@ -257,7 +257,7 @@ impl Run {
         }
     }
 
-    /// Goes one step on with a flush: freeze, publish, thaw, or a restart.
+    /// Performs one step of a flush: freeze, publish, thaw, or a restart.
     fn flush_step(&mut self) {
         let flushes = &mut self.flushes;
         match self.rng.below(4) {
@@ -290,7 +290,7 @@ impl Run {
         (self.settling, self.settled) = (None, None);
     }
 
-    /// Asks for single samples, which sorts nothing.
+    /// Looks up single samples, which sorts nothing.
     fn look(&mut self) {
         let newest = self.series.newest().unwrap_or(0);
         let at = newest - self.rng.below(2_000).min(newest as u64) as i64;

@@ -1,12 +1,13 @@
-//! What a walk over a snapshot goes through, and the operations over it.
+//! The units of a walk over a snapshot, and the operations over them.
 //!
-//! A *unit* begins where a chunk or the tail does, or, between two chunks, where
-//! many operations do, and ends before the next one. The operations of a
-//! *stretch* of units are at hand at a time: of one at first, so that a walk that
-//! ends early reads few, then of more and more as long as there are few of them.
+//! A *unit* begins with a chunk or the tail, or, between two chunks, after many
+//! operations, and ends before the next unit. The operations of a *stretch* of
+//! units are loaded at a time. The first stretch is one unit, so that a walk that
+//! ends early reads few operations; the next stretches grow as long as they have
+//! few operations.
 //!
-//! Invariants: units ascend and cover the span without a gap: the first begins
-//! before all. A chunk lies in one unit, and a unit in one stretch.
+//! Invariants: units ascend and cover the span without a gap; the first begins
+//! before all. A chunk belongs to one unit, and a unit to one stretch.
 //!
 //! Tested by the series' tests and the model test, forwards and backwards.
 
@@ -19,28 +20,28 @@ use latewood_model::Timestamp;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Operations of a stretch below which the next is twice as long, and above
+/// Operations of a stretch below which the next stretch is twice as long, and above
 /// which it is half as long: 1.5 MiB.
 const FEW_OPS: usize = 16 * 1024;
 const MANY_OPS: usize = 64 * 1024;
-/// Units of a stretch at most: where few operations follow many it is not known
-/// how many come.
+/// Maximum units of a stretch: after many operations it is not known how few
+/// follow.
 const STRETCH_MAX: usize = 64;
 
-/// Where the samples of a unit are.
+/// The samples of a unit.
 pub(super) enum Piece {
-    /// In a block: its place among the stored chunks.
+    /// In a block: an index of the stored chunks.
     Stored(usize),
     Held(Arc<Chunk>),
     Tail,
-    /// Nowhere: there are operations only.
+    /// None: the unit has operations only.
     Loose,
 }
 
-/// Part of a snapshot.
+/// A part of a snapshot.
 struct Unit {
     piece: Piece,
-    /// Nothing of it is older, the operations of the first unit aside.
+    /// No sample of it is older, except operations of the first unit.
     first: Timestamp,
 }
 
@@ -50,19 +51,20 @@ pub(super) struct Units {
     over: Over,
     from: Timestamp,
     to: Timestamp,
-    /// The stretch whose operations are at hand.
+    /// The stretch whose operations are loaded.
     near: Range<usize>,
-    /// These, sorted as in a run.
+    /// These operations, sorted as in a run.
     ops: Vec<LateOp>,
-    /// Where those of each of its units end.
+    /// Where the operations of each of its units end.
     ends: Vec<usize>,
     /// Units of the next stretch.
     stretch: usize,
 }
 
 impl Units {
-    /// Of the `stored` chunks, then those `held`, then the tail, if it has a
-    /// first sample; they all ascend. `over` lies over them in `from..=to`.
+    /// The units of the `stored` chunks, then the `held` ones, then the tail, if it
+    /// has a first sample; they all ascend. `over` are the operations in
+    /// `from..=to`.
     pub(super) fn new(
         stored: &[StoredChunk],
         held: impl Iterator<Item = Arc<Chunk>>,
@@ -77,10 +79,10 @@ impl Units {
         });
         let held = held.map(|chunk| (chunk.first(), chunk.last(), Piece::Held(chunk)));
         let tail = tail_first.map(|first| (first, Timestamp::MAX, Piece::Tail));
-        let mut marks = over.marks();
-        marks.retain(|mark| (from..=to).contains(mark));
+        let mut boundaries = over.boundaries();
+        boundaries.retain(|boundary| (from..=to).contains(boundary));
         Self {
-            units: units_of(stored.chain(held).chain(tail), marks),
+            units: units_of(stored.chain(held).chain(tail), boundaries),
             over,
             from,
             to,
@@ -99,13 +101,13 @@ impl Units {
         &self.units[unit].piece
     }
 
-    /// Where a unit begins; `None` behind the last.
+    /// The start of a unit; `None` after the last.
     pub(super) fn first(&self, unit: usize) -> Option<Timestamp> {
         self.units.get(unit).map(|unit| unit.first)
     }
 
-    /// Brings together the operations of `unit`, and of some that come next.
-    /// Those at hand before are so no longer, unless it is one of theirs.
+    /// Loads the operations of `unit` and of some units after it. Replaces the
+    /// loaded stretch, unless `unit` is in it.
     ///
     /// # Errors
     /// As [`Over::read`].
@@ -141,28 +143,30 @@ impl Units {
         Ok(())
     }
 
-    /// Where the operations of a unit stand that was reached.
+    /// The operations of a unit, which must be loaded, as a range of [`Self::ops`].
     pub(super) fn ops_of(&self, unit: usize) -> Range<usize> {
         let place = unit - self.near.start;
         let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
         start..self.ends[place]
     }
 
-    /// The operations at hand.
+    /// The loaded operations.
     pub(super) fn ops(&self) -> &[LateOp] {
         &self.ops
     }
 }
 
-/// A unit for each piece, given with its first and last timestamp, and for each
-/// mark that lies in none. There is one in any case.
+/// One unit for each piece, given with its first and last timestamp, and one for
+/// each boundary outside the pieces. Returns at least one.
 fn units_of(
     pieces: impl Iterator<Item = (Timestamp, Timestamp, Piece)>,
-    marks: Vec<Timestamp>,
+    boundaries: Vec<Timestamp>,
 ) -> Vec<Unit> {
-    let marks = marks.into_iter().map(|mark| (mark, mark, Piece::Loose));
-    let mut all: Vec<_> = pieces.chain(marks).collect();
-    // Stable: a chunk stands before a mark where both begin.
+    let boundaries = boundaries
+        .into_iter()
+        .map(|boundary| (boundary, boundary, Piece::Loose));
+    let mut all: Vec<_> = pieces.chain(boundaries).collect();
+    // Stable: a chunk is before a boundary if both begin at the same time.
     all.sort_by_key(|&(first, ..)| first);
     let mut covered = None;
     all.retain(|&(first, last, ref piece)| {

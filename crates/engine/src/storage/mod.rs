@@ -1,4 +1,4 @@
-//! Files: blocks of samples, the manifest and the series files.
+//! Storage: blocks of samples, the manifest and the series files.
 
 pub(crate) mod block;
 pub(crate) mod files;

@@ -1,12 +1,11 @@
-//! Entering series under their labels.
+//! Inserting series under their labels.
 //!
-//! New series come by the thousand, and what finds a pair and its posting list
-//! is in no cache by then. So some series are entered together: the memory of
-//! all their pairs is asked for before the first is changed, and the waits
-//! overlap.
+//! New series arrive by the thousand, and their pairs and posting lists are then in
+//! no cache. So some series are inserted together: the memory of all their pairs is
+//! prefetched before the first is changed, and the waits overlap.
 //!
-//! Invariant: the outcome is that of entering one series after the other; what
-//! was looked up ahead is looked at again. Tested with the index and by
+//! Invariant: the result is that of inserting one series after the other; what was
+//! looked up ahead is checked again. Tested with the index and by
 //! `tests/labels_model.rs`.
 
 use super::{Inverted, Name};
@@ -16,24 +15,24 @@ use std::hint::black_box;
 
 /// Places whose last name is remembered.
 const RECENT_MAX: usize = 32;
-/// Series entered together: few enough for what they look up to stay in the
+/// Series inserted together: few enough for the memory they look up to stay in the
 /// second-level cache.
 const TOGETHER: usize = 64;
 
-/// One label of a series that is being entered.
+/// One label of a series that is being inserted.
 struct Part<'a> {
     /// The number of its name.
     name: u32,
     value: &'a [u8],
-    /// Of its pair.
+    /// The tag of its pair.
     tag: u32,
-    /// The number its pair probably has.
+    /// The probable number of its pair.
     candidate: Option<u32>,
 }
 
 impl Inverted {
-    /// Enters series under their labels, some at a time: what is looked up for
-    /// one does not wait for what is looked up for the others.
+    /// Inserts series under their labels, some at a time: the lookups of one series
+    /// do not wait for those of the others.
     pub(super) fn link_all(&mut self, come: &[(u32, &[u8])]) {
         let (mut parts, mut ends, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
         for come in come.chunks(TOGETHER) {
@@ -58,7 +57,7 @@ impl Inverted {
         }
     }
 
-    /// Finds the names of labels, and what finds their pairs.
+    /// Finds the names of labels, and the tags of their pairs.
     fn take_apart<'a>(&mut self, labels: &'a [u8], parts: &mut Vec<Part<'a>>) {
         for (place, (name, value)) in Labels::pairs_in(labels).enumerate() {
             let name = self.intern_name(place, name);
@@ -71,10 +70,10 @@ impl Inverted {
         }
     }
 
-    /// Fetches the memory of pairs. Those at the same place of all series one
-    /// after the other: where one is in no cache, as a name of its own of each
-    /// series, its neighbours are not either, and looks close to each other
-    /// overlap, which saves more than the order costs.
+    /// Prefetches the memory of pairs, in order of their place among the labels. If
+    /// the pair at a place is in no cache, as for a label that is unique to each
+    /// series, the pairs of the other series at that place are not either. Adjacent
+    /// lookups of those overlap, which saves more than the order costs.
     fn fetch(&self, parts: &mut [Part<'_>], ends: &[usize]) {
         let mut places = Vec::with_capacity(parts.len());
         let starts = || std::iter::once(0).chain(ends.iter().copied());
@@ -96,7 +95,7 @@ impl Inverted {
         black_box(candidates().fold(0, |all, number| all ^ read(number)));
     }
 
-    /// Enters a series under one pair; returns the pair's number.
+    /// Inserts a series under one pair; returns the pair's number.
     fn link(&mut self, id: u32, part: &Part<'_>) -> u32 {
         let &Part { name, value, .. } = part;
         let found = part.candidate;
@@ -116,8 +115,8 @@ impl Inverted {
         pair
     }
 
-    /// Enters series under the names of their labels: as one where they have
-    /// the same.
+    /// Inserts series under the names of their labels: as one group if the names
+    /// are the same.
     fn name_all(&mut self, come: &[(u32, &[u8])], parts: &[Part<'_>], ends: &[usize]) {
         let parts_of = |at: usize| {
             let start = at.checked_sub(1).map_or(0, |before| ends[before]);
@@ -141,7 +140,7 @@ impl Inverted {
         }
     }
 
-    /// The number of a name that stands at `place` among a series' labels.
+    /// The number of the name at `place` among a series' labels.
     fn intern_name(&mut self, place: usize, name: &[u8]) -> u32 {
         if let Some((recent, number)) = self.recent.get(place)
             && **recent == *name

@@ -1,22 +1,20 @@
-//! The timestamps of a series that lie close together, a bit for each
-//! millisecond.
+//! The timestamps of a series with dense samples: one bit for each millisecond.
 //!
-//! Where a series has a sample every few milliseconds, this takes no more memory
-//! than a [`super::filter::Filter`] and knows both answers: that nothing is
-//! there, and that something is. The few that come from before the first bit
-//! are in a set.
+//! If a series has a sample every few milliseconds, a bitmap takes no more memory
+//! than a [`super::filter::Filter`] and is exact. The few timestamps before the
+//! first bit are in a set.
 //!
-//! Invariant: it holds what was put in, and nothing else. Tested below against a
-//! set of the standard library.
+//! Invariant: it holds exactly the timestamps inserted. Tested below against a set
+//! of the standard library.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use latewood_model::Timestamp;
 
-/// Bits for each timestamp that a new one may take: a filter begins with more.
+/// Maximum bits that a new timestamp may add; a filter starts with more.
 const BITS_MAX: u64 = 16;
 const WORD_BITS: u64 = u64::BITS as u64;
-/// At most one timestamp in this many lies before the bits, and some more.
+/// At most one timestamp in this many, plus a constant, is before the bits.
 const BEFORE_RATIO: usize = 16;
 const BEFORE_MIN: usize = 64;
 
@@ -32,8 +30,8 @@ pub(super) struct Bitmap {
 }
 
 impl Bitmap {
-    /// An empty one for `timestamps` between `first` and `last`, where they lie
-    /// close enough together.
+    /// An empty bitmap for `timestamps` between `first` and `last`, if they are
+    /// dense enough.
     pub(super) fn new(first: Timestamp, last: Timestamp, timestamps: usize) -> Option<Self> {
         let bits = last.abs_diff(first);
         let suits = first <= last && bits <= BITS_MAX * timestamps as u64;
@@ -45,8 +43,8 @@ impl Bitmap {
         })
     }
 
-    /// Takes in a timestamp. False where it, or many before it, lie so far from
-    /// the others that another bitmap, or none, is for them. Amortised constant
+    /// Inserts a timestamp. `false` if it, or many before it, are so far from the
+    /// others that another structure must replace the bitmap. Amortised constant
     /// time.
     #[inline]
     pub(super) fn insert(&mut self, timestamp: Timestamp) -> bool {
@@ -73,7 +71,7 @@ impl Bitmap {
         self.words.len() as u64 * WORD_BITS > 4 * BITS_MAX * timestamps as u64 + WORD_BITS
     }
 
-    /// Whether `timestamp` was put in. Constant time.
+    /// Whether `timestamp` was inserted. Constant time.
     #[inline]
     pub(super) fn holds(&self, timestamp: Timestamp) -> bool {
         if timestamp < self.base {

@@ -1,28 +1,27 @@
-//! Which timestamps a series certainly has no sample at.
+//! A Bloom filter of the timestamps of a series.
 //!
-//! BLOCK must know whether a late sample meets another, and nearly always it
-//! does not. A Bloom filter says so from a single line of memory, whatever the
-//! spacing of the timestamps; only where it says *maybe* somebody has to look.
-//! All bits of a timestamp lie in one line of the processor's cache (Putze,
-//! Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-//! 2007).
+//! BLOCK must know whether a sample exists at the timestamp of a late one, and
+//! almost always none does. The filter decides that from one cache line, whatever
+//! the spacing of the timestamps; only if it answers *maybe* is a lookup necessary.
+//! All bits of a timestamp are in one cache line (Putze, Sanders and Singler,
+//! "Cache-, Hash- and Space-Efficient Bloom Filters", 2007).
 //!
-//! Invariant: what was put in is never said to be absent. Nothing is ever taken
-//! out: a filter that knows timestamps that are gone only says *maybe* more
-//! often. Tested below: for that, and for how often it is wrong.
+//! Invariant: a timestamp that was inserted is never reported as absent. Nothing is
+//! removed: a filter with timestamps that no longer exist only answers *maybe* more
+//! often. Tested below, together with the rate of false positives.
 
 use latewood_model::Timestamp;
 
 /// Bits of a line.
 const LINE_BITS: usize = 512;
-/// Bits for each timestamp once it is full. One in a hundred looks is then in
-/// vain, hardly one in a thousand while it is half full.
+/// Bits for each timestamp in a full filter. One in a hundred lookups is then a
+/// false positive, and less than one in a thousand in a half-full one.
 const TIMESTAMP_BITS: usize = 10;
 /// Bits set by a timestamp.
 const PROBES: u32 = 5;
-/// Bits that say which one of a line.
+/// Bits that select a bit of a line.
 const PLACE_BITS: u32 = LINE_BITS.ilog2();
-/// The golden ratio and another odd number: they spread neighbours.
+/// The golden ratio and another odd number, to spread adjacent timestamps.
 const SPREAD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 
 #[repr(align(64))]
@@ -37,7 +36,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// An empty one that is full after `timestamps`.
+    /// An empty filter for `timestamps` timestamps.
     pub(super) fn new(timestamps: usize) -> Self {
         let lines = (timestamps * TIMESTAMP_BITS).div_ceil(LINE_BITS).max(1);
         Self {
@@ -46,7 +45,7 @@ impl Filter {
         }
     }
 
-    /// Takes in a timestamp. Constant time.
+    /// Inserts a timestamp. Constant time.
     #[inline]
     pub(super) fn insert(&mut self, timestamp: Timestamp) {
         let (line, places) = self.find(timestamp);
@@ -57,7 +56,7 @@ impl Filter {
         self.taken += 1;
     }
 
-    /// False where `timestamp` was certainly never taken in. Constant time.
+    /// `false` if `timestamp` was certainly never inserted. Constant time.
     #[inline]
     pub(super) fn may_hold(&self, timestamp: Timestamp) -> bool {
         let (line, places) = self.find(timestamp);
@@ -67,7 +66,7 @@ impl Filter {
         bits.fold(1, |all, bit| all & bit) == 1
     }
 
-    /// Whether it took in what it was made for.
+    /// Whether it holds the number of timestamps it was made for.
     pub(super) fn is_full(&self) -> bool {
         self.taken * TIMESTAMP_BITS >= self.lines.len() * LINE_BITS
     }
@@ -103,9 +102,9 @@ mod tests {
         fn what_was_taken_in_is_never_absent(
             timestamps in prop::collection::vec(any::<i64>(), 0..300),
             dense in prop::collection::vec(0i64..1000, 0..300),
-            room in 0usize..500,
+            capacity in 0usize..500,
         ) {
-            let mut filter = Filter::new(room);
+            let mut filter = Filter::new(capacity);
             for &at in timestamps.iter().chain(&dense) {
                 filter.insert(at);
                 prop_assert!(filter.may_hold(at));
@@ -137,8 +136,8 @@ mod tests {
 
     #[test]
     fn it_is_full_after_what_it_was_made_for() {
-        for room in [1, 51, 52, 1_000] {
-            let mut filter = Filter::new(room);
+        for capacity in [1, 51, 52, 1_000] {
+            let mut filter = Filter::new(capacity);
             let mut taken = 0;
             while !filter.is_full() {
                 filter.insert(taken);
@@ -146,10 +145,10 @@ mod tests {
             }
             let line = (LINE_BITS / TIMESTAMP_BITS) as i64 + 1;
             assert!(
-                (room as i64..=room as i64 + line).contains(&taken),
+                (capacity as i64..=capacity as i64 + line).contains(&taken),
                 "{taken}"
             );
-            assert!(filter.memory_bytes() <= room * 2 + 64);
+            assert!(filter.memory_bytes() <= capacity * 2 + 64);
         }
     }
 }

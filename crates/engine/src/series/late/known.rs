@@ -1,19 +1,18 @@
 //! What is known of the timestamps of a series, for the checks of BLOCK.
 //!
-//! Two answers: whether the series has something at a timestamp, as far as that
-//! is known (learnt once looks are many enough: a bitmap where samples lie close
-//! together, which always knows, else a filter, which knows only what is
-//! absent), and whether an operation is pending there (a set, made once
-//! the other cannot say).
+//! It answers two questions. Does the series have a sample at a timestamp? That is
+//! known after it was learnt, once lookups are frequent enough: by a bitmap if
+//! samples are dense, which is exact, else by a filter, which is exact for absent
+//! timestamps only. And is an operation pending there? That is answered by a set,
+//! built when the first answer is not enough.
 //!
 //! Invariants:
-//! 1. What was learnt holds every pending timestamp, and those of all samples in
-//!    chunks up to `learnt_to`. A settle moves samples and makes none come;
-//!    those that expired nobody asks for again. Samples come in order after
-//!    `learnt_to`. Only a deletion or a longer retention could take that back,
-//!    and both settle first: a settle that leaves nothing pending ends the life
-//!    of this, too.
-//! 2. The set, where there is one, holds every pending timestamp but those of
+//! 1. What was learnt contains every pending timestamp, and those of all samples in
+//!    chunks up to `learnt_to`. A settle moves samples and adds none; expired
+//!    samples are not looked up again. Samples arrive in order after `learnt_to`.
+//!    Only a deletion or a longer retention could break this, and both settle
+//!    first: a settle that leaves no operation pending drops what was learnt.
+//! 2. The set, if it exists, contains every pending timestamp except those of
 //!    `staged[indexed..]`.
 //!
 //! Tested by `late/tests.rs` and, under random batches, by
@@ -28,11 +27,12 @@ use foldhash::fast::FixedState;
 use hashbrown::HashSet;
 use latewood_model::Timestamp;
 
-/// A look into a chunk costs as much as taking so many timestamps into a filter.
-const LOOK_WORTH: usize = 32;
-/// Looks before learning may pay.
-const LOOKS_MIN: u32 = 8;
-/// More timestamps are not learnt, but looked for: the writer would wait.
+/// Timestamps that can be learnt at the cost of one lookup in a chunk.
+const LEARNT_PER_LOOKUP: usize = 32;
+/// Lookups before learning may be worth its cost.
+const LOOKUPS_MIN: u32 = 8;
+/// Above this number, timestamps are looked up and not learnt: the writer would
+/// wait.
 const LEARN_MAX: usize = 1 << 20;
 
 /// Timestamps that were learnt.
@@ -43,7 +43,7 @@ enum Learnt {
 }
 
 impl Learnt {
-    /// Takes in a timestamp; false where something else should take its place.
+    /// Inserts a timestamp; `false` if another structure should replace this one.
     #[inline]
     fn insert(&mut self, timestamp: Timestamp) -> bool {
         match self {
@@ -55,7 +55,7 @@ impl Learnt {
         }
     }
 
-    /// Whether `timestamp` was taken in, as far as it can tell.
+    /// Whether `timestamp` was inserted, if it is known.
     #[inline]
     fn get(&self, timestamp: Timestamp) -> Option<bool> {
         match self {
@@ -86,14 +86,14 @@ impl Learnt {
 pub(super) struct Known {
     learnt: Option<Learnt>,
     learnt_to: Option<Timestamp>,
-    /// Looks into chunks since something was learnt.
-    looks: u32,
+    /// Lookups in chunks since something was learnt.
+    lookups: u32,
     pending: Option<HashSet<Timestamp, FixedState>>,
     indexed: usize,
 }
 
 impl Known {
-    /// Hears of a new operation.
+    /// Records a new operation.
     #[inline]
     pub(super) fn push(&mut self, timestamp: Timestamp) {
         if let Some(learnt) = &mut self.learnt
@@ -108,19 +108,19 @@ impl Known {
         (self.learnt, self.learnt_to) = (None, None);
     }
 
-    /// Hears that what is staged becomes a run.
+    /// Records that the staged operations become a run.
     pub(super) fn seal(&mut self, staged: &[LateOp]) {
         self.index(staged);
         self.indexed = 0;
     }
 
-    /// Hears that operations are pending no more.
+    /// Records that no operations are pending.
     pub(super) fn forget_pending(&mut self) {
         self.pending = None;
     }
 
-    /// Whether one of the operations, in runs or staged, is at `timestamp`, or
-    /// was and is in a chunk now. Amortised constant time.
+    /// Whether one of the operations, in runs or staged, is at `timestamp`, or was
+    /// and is in a chunk now. Amortised constant time.
     pub(super) fn holds<'a>(
         &mut self,
         timestamp: Timestamp,
@@ -130,7 +130,7 @@ impl Known {
         let learnt = self.learnt.as_ref();
         match learnt.and_then(|learnt| learnt.get(timestamp)) {
             Some(false) => return false,
-            // Of what lies there, only operations were learnt.
+            // Above `learnt_to`, only operations were learnt.
             Some(true) if self.learnt_to.is_none_or(|to| to < timestamp) => return true,
             _ => {}
         }
@@ -152,8 +152,8 @@ impl Known {
         }
     }
 
-    /// Whether the series has something at `timestamp`, if that is known.
-    /// Constant time.
+    /// Whether the series has a sample at `timestamp`; `None` if unknown. Constant
+    /// time.
     #[inline]
     pub(super) fn says(&self, timestamp: Timestamp) -> Option<bool> {
         let learnt = self.learnt.as_ref();
@@ -161,23 +161,22 @@ impl Known {
         learnt.get(timestamp)
     }
 
-    /// Notes that `timestamp` is about to be looked for; whether it is time to
-    /// see if learning pays.
+    /// Counts a lookup of `timestamp`; returns whether to check if learning is
+    /// worth its cost.
     #[inline]
     pub(super) fn note_look(&mut self, timestamp: Timestamp) -> bool {
         let is_full = self.is_full();
         if !is_full && self.learnt_to.is_some_and(|to| timestamp <= to) {
             return false;
         }
-        self.looks = self.looks.saturating_add(1);
-        // Not each time: it means to go through the chunks.
-        is_full || self.looks >= LOOKS_MIN && self.looks.is_power_of_two()
+        self.lookups = self.lookups.saturating_add(1);
+        // Not each time: the check visits the chunks.
+        is_full || self.lookups >= LOOKUPS_MIN && self.lookups.is_power_of_two()
     }
 
-    /// Takes in the timestamps in `chunks`, once the looks since the last time
-    /// cost as much: all of them and those of the pending operations, where
-    /// nothing was learnt yet or it is full or sparse, else those that are new.
-    /// Linear in them.
+    /// Learns the timestamps in `chunks` once the lookups since the last time cost
+    /// as much: all of them and those of the pending operations if none were learnt
+    /// or the structure is full or sparse, else the new ones. Linear in them.
     #[cold]
     pub(super) fn learn<'a>(
         &mut self,
@@ -196,10 +195,10 @@ impl Known {
         let learnt_to = self.learnt_to.unwrap_or(Timestamp::MIN);
         let is_new = |held: &&Held| anew || held.last() > learnt_to;
         let new: usize = chunks.iter().filter(is_new).map(|held| held.count()).sum();
-        if !is_full && self.looks as usize * LOOK_WORTH < new {
+        if !is_full && self.lookups as usize * LEARNT_PER_LOOKUP < new {
             return Ok(());
         }
-        self.looks = 0;
+        self.lookups = 0;
         if anew {
             let ends = chunks.iter().flat_map(|held| [held.first, held.last()]);
             let ends = ends.chain(pending.clone().map(|op| op.timestamp));
@@ -244,7 +243,7 @@ impl Known {
         self.learnt.as_ref().is_some_and(Learnt::is_full)
     }
 
-    /// Bytes of memory that what it learnt holds.
+    /// Bytes of memory of what it learnt.
     pub(super) fn learnt_bytes(&self) -> usize {
         self.learnt.as_ref().map_or(0, Learnt::memory_bytes)
     }

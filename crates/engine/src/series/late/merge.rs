@@ -1,30 +1,31 @@
-//! Runs of late operations, brought together piece by piece.
+//! Merging runs of late operations stretch by stretch.
 //!
-//! Whoever takes all operations of a series takes them in the order of their
-//! timestamps. Each run is sorted, so what lies in a stretch of time is a slice
-//! of each: a stretch of some thousand operations is sorted at a time, inside
-//! the second-level cache, however many there are in all.
+//! Each run is sorted, so a stretch of time is a slice of each run. A stretch of
+//! some thousand operations is sorted at a time, inside the second-level cache,
+//! whatever their total number.
 //!
-//! Invariant: the operations come as if all were sorted at once. Tested below.
+//! Invariant: the operations are returned as if all were sorted at once. Tested
+//! below.
 
 use super::LateOp;
 use crate::series::sort::sort_ops;
 use latewood_model::Timestamp;
 
-/// About so many operations are sorted at a time.
+/// Approximate number of operations sorted at a time.
 const STRETCH_OPS: usize = 4096;
 
 /// See the module.
 pub(crate) struct Merge<'a> {
-    /// What is left of each run, in the order of arrival; none is empty.
+    /// The remaining operations of each run, in arrival order of the runs; none is
+    /// empty.
     rests: Vec<&'a [LateOp]>,
-    /// Operations of a run that a stretch takes at most, but for equal ones.
+    /// Maximum operations of a run in one stretch, except equal ones.
     step: usize,
     stretch: Vec<LateOp>,
 }
 
 impl<'a> Merge<'a> {
-    /// Of sorted runs, the oldest first.
+    /// Merges sorted runs, given oldest first.
     pub(crate) fn new(runs: impl Iterator<Item = &'a [LateOp]>) -> Self {
         let rests: Vec<_> = runs.filter(|run| !run.is_empty()).collect();
         Self {
@@ -34,18 +35,18 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Appends to `out` all operations up to `to` that were not taken yet.
-    /// Linear in them and in the runs for each stretch.
+    /// Appends to `out` all operations up to `to` that were not taken yet. Linear
+    /// in them, and in the runs for each stretch.
     pub(crate) fn take(&mut self, to: Timestamp, out: &mut Vec<LateOp>) {
         while self.rests.iter().any(|rest| rest[0].timestamp <= to) {
-            let marks = self.rests.iter().filter_map(|rest| rest.get(self.step));
-            let mark = marks.map(|op| op.timestamp).min().unwrap_or(to);
-            self.gather(mark.min(to));
+            let bounds = self.rests.iter().filter_map(|rest| rest.get(self.step));
+            let bound = bounds.map(|op| op.timestamp).min().unwrap_or(to);
+            self.gather(bound.min(to));
             let taken = self.stretch.len();
             if taken > 2 * STRETCH_OPS {
                 self.step = self.step / 2 + 1;
-            } else if mark < to && taken < STRETCH_OPS / 2 {
-                // Runs that hardly overlap take turns.
+            } else if bound < to && taken < STRETCH_OPS / 2 {
+                // Runs that hardly overlap alternate.
                 self.step *= 2;
             }
             sort_ops(&mut self.stretch);
@@ -65,7 +66,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// All operations of some sorted runs, the oldest first.
+/// All operations of sorted runs, given oldest first.
 pub(crate) fn merged<'a>(runs: impl Iterator<Item = &'a [LateOp]> + Clone) -> Vec<LateOp> {
     let mut ops = Vec::with_capacity(runs.clone().map(<[_]>::len).sum());
     Merge::new(runs).take(Timestamp::MAX, &mut ops);
@@ -106,7 +107,7 @@ mod tests {
         #[test]
         fn as_if_all_were_sorted_at_once(
             runs in prop::collection::vec((0i64..30_000, 1i64..4, 0usize..6_000), 0..12),
-            marks in prop::collection::btree_set(any::<u16>(), 0..20),
+            bounds in prop::collection::btree_set(any::<u16>(), 0..20),
         ) {
             let mut value = 0.0;
             let runs: Vec<Vec<LateOp>> = runs.iter().map(|&(begin, step, count)| {
@@ -124,9 +125,9 @@ mod tests {
             prop_assert_eq!(plain(&merged(runs())), plain(&expected));
 
             let (mut merge, mut ops) = (Merge::new(runs()), Vec::new());
-            for mark in marks {
-                merge.take(mark.into(), &mut ops);
-                let taken = expected.partition_point(|op| op.timestamp <= mark.into());
+            for bound in bounds {
+                merge.take(bound.into(), &mut ops);
+                let taken = expected.partition_point(|op| op.timestamp <= bound.into());
                 prop_assert_eq!(plain(&ops), plain(&expected[..taken]));
             }
         }

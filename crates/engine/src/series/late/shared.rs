@@ -1,5 +1,5 @@
-//! Late operations as a reader of a span takes them: runs are shared, only what
-//! is staged is copied. Tested by `late/tests.rs` and through readers.
+//! Late operations as a reader of a span takes them: runs are shared, only staged
+//! operations are copied. Tested by `late/tests.rs` and through readers.
 
 use super::super::sort::sort_ops;
 use super::{LateOp, Run, merged};
@@ -13,18 +13,18 @@ pub(crate) struct SharedLate {
 }
 
 impl SharedLate {
-    /// How many there are, outside the asked span too.
+    /// The number of operations, also outside the span.
     pub(crate) fn len(&self) -> usize {
         let runs: usize = self.runs.iter().map(|run| run.ops().len()).sum();
         runs + self.staged.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.staged.is_empty()
     }
 
-    /// Timestamps, the oldest and the newest among them; outside the asked span too.
+    /// Timestamps that include the oldest and the newest, also outside the span.
     pub(crate) fn ends(&self) -> impl Iterator<Item = Timestamp> {
         let runs = self.runs().flat_map(|ops| [ops.first(), ops.last()]);
         let ops = runs.flatten().chain(&self.staged);
@@ -42,12 +42,12 @@ impl SharedLate {
         }
     }
 
-    /// Adds an operation that came after all others.
+    /// Adds an operation that is newer in arrival than all others.
     pub(crate) fn push(&mut self, op: LateOp) {
         self.staged.push(op);
     }
 
-    /// Its sorted runs.
+    /// The sorted runs.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &[LateOp]> {
         self.runs.iter().map(Run::ops)
     }

@@ -112,7 +112,7 @@ fn chunk_of(timestamps: impl IntoIterator<Item = Timestamp>) -> Held {
     chunk.finish().into()
 }
 
-/// As many looks as it takes until all is learnt up to `timestamp`.
+/// Looks up until all timestamps up to `timestamp` are learnt.
 fn look_often(late: &mut Late, timestamp: Timestamp, chunks: &[Held]) {
     for _ in 0..2_000 {
         late.prepare(timestamp, chunks).unwrap();
@@ -142,7 +142,7 @@ fn looks_teach_what_is_absent() {
     assert!((0..2_000).all(|n| !is_absent(&late, n * 100)));
     assert!(absent(&late, 0, 199_900) > 194_000);
 
-    // It grows with what comes, and keeps what it knew.
+    // It grows with new timestamps and keeps the old ones.
     for n in 0..10_000 {
         late.prepare(20 * n + 1, &chunks).unwrap();
         late.push(op(20 * n + 1, 1.0, Last));
@@ -163,7 +163,7 @@ fn where_samples_are_close_looks_teach_what_is_there_too() {
     assert!((0..=14_990).all(|at| late.says(at) == Some(of(at))));
     assert!([14_991, 15_005].iter().all(|&at| late.says(at).is_none()));
 
-    // What waits beyond what was learnt is neither forgotten nor taken for learnt.
+    // Operations beyond what was learnt are neither dropped nor counted as learnt.
     chunks.push(chunk_of((1_000..2_000).map(|n| 5_000 + n * 10)));
     for at in [4_001, 15_005] {
         assert!(!late.holds(at));
@@ -177,7 +177,7 @@ fn where_samples_are_close_looks_teach_what_is_there_too() {
     assert!((0..=24_990).all(|at| late.says(at) == Some(of(at))));
     assert!(late.known.learnt_bytes() < 2 * 20_000 / 8);
 
-    // Nor what is older, however much that is.
+    // Neither are older ones, however many.
     for at in (0..3_000).step_by(10) {
         late.push(op(at + 1, 1.0, Last));
     }
@@ -186,7 +186,7 @@ fn where_samples_are_close_looks_teach_what_is_there_too() {
     let of = |at: i64| of(at) || at < 3_000 && at % 10 == 1;
     assert!((0..=24_990).all(|at| late.says(at) == Some(of(at))));
 
-    // What expired takes no memory for ever.
+    // Expired timestamps do not use memory forever.
     let bytes = late.known.learnt_bytes();
     let mut moving = Late::default();
     for hour in 0..40 {
@@ -199,7 +199,7 @@ fn where_samples_are_close_looks_teach_what_is_there_too() {
     }
     assert!(moving.known.learnt_bytes() < 8 * bytes);
 
-    // A gap of a year is no matter of bits.
+    // A gap of a year is too wide for a bitmap.
     let year = 365 * 86_400_000;
     chunks.push(chunk_of([year, year + 1_000]));
     late.push(op(year - 1_000, 1.0, Last));

@@ -1,5 +1,4 @@
-//! What a walk is asked of a series' ends: its oldest and newest sample, and
-//! how many there are.
+//! The ends of a series: its oldest and newest sample, and the number of samples.
 //!
 //! Tested by the series' tests and the model test.
 
@@ -10,7 +9,7 @@ use crate::series::units::Piece;
 use latewood_model::{Sample, Timestamp};
 
 impl MergeSource {
-    /// The newest sample, reading backwards until there is one.
+    /// The newest sample, by a reversed walk.
     pub(crate) fn last_sample(mut self) -> Result<Option<Sample>> {
         self.reverse = true;
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
@@ -25,7 +24,7 @@ impl MergeSource {
         Ok(None)
     }
 
-    /// The oldest sample, reading forwards until there is one.
+    /// The oldest sample, by a forward walk.
     pub(crate) fn first_sample(mut self) -> Result<Option<Sample>> {
         self.reverse = false;
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
@@ -40,8 +39,8 @@ impl MergeSource {
         Ok(None)
     }
 
-    /// How many samples there are and the oldest of them. Chunks and frames
-    /// wholly inside the span are counted without being decoded.
+    /// The number of samples, and the oldest one. Chunks and frames wholly inside
+    /// the span are counted without decoding.
     pub(crate) fn count(mut self) -> Result<(u64, Option<Timestamp>)> {
         self.reverse = false;
         let (mut timestamps, mut values) = (Vec::new(), Vec::new());
@@ -66,8 +65,8 @@ impl MergeSource {
         }
     }
 
-    /// First and last timestamp and number of samples of the next chunk or
-    /// frame, where that is known without decoding it.
+    /// First and last timestamp and number of samples of the next chunk or frame,
+    /// if known without decoding.
     fn upcoming_count(&mut self) -> Option<(Timestamp, Timestamp, u64)> {
         if self.open.is_none() {
             let unit = self.upcoming_unit()?;

@@ -1,8 +1,8 @@
-//! A chunk that is being read, frame by frame, from either end.
+//! A chunk that is read frame by frame, from either end.
 //!
-//! Invariant: each operation of its unit goes with one frame, the last that
-//! starts at or before it; those before the first frame go with that. Tested
-//! through the walk ([`super`]).
+//! Invariant: each operation of its unit belongs to one frame, the last one that
+//! starts at or before it; operations before the first frame belong to the first.
+//! Tested through the walk ([`super`]).
 
 use crate::format::chunk::Chunk;
 use crate::series::late::LateOp;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 /// See the module.
 pub(super) struct Open {
     pub(super) chunk: Arc<Chunk>,
-    /// Frames still to come; never none.
+    /// Frames still to read; never empty.
     pub(super) frames: Range<usize>,
-    /// Operations still to come, of those at hand.
+    /// Their operations, as indices of the loaded ones.
     pub(super) ops: Range<usize>,
     /// Its unit.
     pub(super) unit: usize,
 }
 
 impl Open {
-    /// Where the first frame to come starts, and the one behind it, if that is
-    /// of this chunk.
+    /// Where the next frame starts, and the frame after it if that belongs to this
+    /// chunk.
     pub(super) fn firsts(&self) -> (Timestamp, Option<Timestamp>) {
         let frame = self.frames.start;
         let has_next = frame + 1 < self.frames.end;
@@ -31,7 +31,7 @@ impl Open {
         (self.chunk.frame_first(frame), next)
     }
 
-    /// The next frame and its operations, of `all` at hand; both are taken.
+    /// Takes the next frame and its operations; `all` are the loaded ones.
     pub(super) fn take(&mut self, all: &[LateOp], reverse: bool) -> (usize, Range<usize>) {
         let ops = self.ops.clone();
         let is_older = |first| all[ops.clone()].partition_point(|op| op.timestamp < first);
@@ -39,7 +39,7 @@ impl Open {
             let frame = self.frames.end - 1;
             let older = match frame > self.frames.start {
                 true => is_older(self.chunk.frame_first(frame)),
-                // What is left belongs to the last frame taken.
+                // The remaining operations belong to the last frame.
                 false => 0,
             };
             self.ops.end = ops.start + older;
@@ -54,7 +54,7 @@ impl Open {
         }
     }
 
-    /// The next frame, if no operation of `all` falls into it.
+    /// The next frame, if it has no operation of `all`.
     pub(super) fn plain(&self, all: &[LateOp], reverse: bool) -> Option<usize> {
         let ops = &all[self.ops.clone()];
         let is_only = self.frames.len() == 1;

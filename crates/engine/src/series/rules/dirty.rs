@@ -1,25 +1,25 @@
-//! Which parts of a source its rules have yet to look at again.
+//! The parts of a source whose buckets must be recomputed.
 //!
-//! A late sample leaves 8 bytes here and nothing else; whose bucket it fell
-//! into is worked out when the marks are taken. DirtyBuckets of one bucket are one
-//! after a compaction, which happens each time their number has doubled.
+//! A late sample adds its timestamp, 8 bytes, and nothing else; its buckets are
+//! determined when the timestamps are taken. Timestamps in the same bucket are
+//! reduced to one each time their number has doubled.
 
 use crate::base::window::{Bucket, Window};
 use crate::series::rules::Rule;
 use latewood_model::Timestamp;
 
-/// Dirty buckets below which none are compacted.
-const COMPACT_MIN: usize = 4096;
+/// Timestamps below which none are removed as duplicates.
+const DEDUP_MIN: usize = 4096;
 
-/// Timestamps and spans whose buckets are to be computed anew.
+/// Timestamps and spans whose buckets must be recomputed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DirtyBuckets {
     pub(crate) timestamps: Vec<Timestamp>,
-    /// Spans something was deleted from, ends included.
+    /// Spans of deletions, both ends included.
     pub(crate) spans: Vec<(Timestamp, Timestamp)>,
-    /// Timestamps left by the last compaction.
-    pub(crate) compacted: usize,
-    /// The oldest marked timestamp.
+    /// Timestamps left when duplicates were last removed.
+    pub(crate) deduped_len: usize,
+    /// The oldest dirty timestamp.
     pub(crate) oldest: Option<Timestamp>,
 }
 
@@ -28,7 +28,7 @@ impl DirtyBuckets {
         self.timestamps.is_empty() && self.spans.is_empty()
     }
 
-    /// How many there are.
+    /// The number of timestamps and spans.
     pub(crate) fn len(&self) -> usize {
         self.timestamps.len() + self.spans.len()
     }
@@ -50,12 +50,12 @@ impl DirtyBuckets {
         }
     }
 
-    /// The oldest marked timestamp.
+    /// The oldest dirty timestamp.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
         self.oldest
     }
 
-    /// Takes all of `other`.
+    /// Moves all of `other` here.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.timestamps.append(&mut other.timestamps);
         self.spans.append(&mut other.spans);
@@ -74,29 +74,29 @@ impl DirtyBuckets {
         }
     }
 
-    /// Whether it is time to compact.
+    /// Whether duplicates should be removed.
     #[inline]
     pub(crate) fn is_long(&self) -> bool {
-        self.timestamps.len() >= (2 * self.compacted).max(COMPACT_MIN)
+        self.timestamps.len() >= (2 * self.deduped_len).max(DEDUP_MIN)
     }
 
-    /// Leaves one timestamp of those that fall into one bucket of every rule.
-    pub(crate) fn compact(&mut self, rules: &[Rule]) {
+    /// Keeps one timestamp of those that are in the same bucket of every rule.
+    pub(crate) fn dedup(&mut self, rules: &[Rule]) {
         self.timestamps.sort_unstable();
         self.timestamps.dedup_by(|later, kept| {
             let same = |rule: &Rule| rule.window().containing(*kept).contains(*later);
             rules.iter().all(same)
         });
-        self.compacted = self.timestamps.len();
+        self.deduped_len = self.timestamps.len();
     }
 
-    /// Bytes of memory behind it.
+    /// Bytes of memory it holds.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Timestamp>() * (self.timestamps.capacity() + 2 * self.spans.capacity())
     }
 
-    /// The buckets of `window` that are marked. Timestamps from `open` on mark
-    /// nothing: their bucket is marked when it closes.
+    /// The dirty buckets of `window`. Timestamps from `open` on are skipped: their
+    /// bucket becomes dirty when it closes.
     pub(crate) fn spans(&self, window: Window, open: Timestamp, out: &mut Vec<Bucket>) {
         let closed = self.timestamps.iter().filter(|&&at| at < open);
         out.extend(closed.map(|&at| window.containing(at)));
@@ -106,7 +106,7 @@ impl DirtyBuckets {
         }));
     }
 
-    /// Whether a timestamp in `bucket` is marked.
+    /// Whether a timestamp is in `bucket`.
     pub(crate) fn touches(&self, bucket: Bucket) -> bool {
         let spans = self.spans.iter();
         self.timestamps.iter().any(|&at| bucket.contains(at))
@@ -124,14 +124,14 @@ mod tests {
     #[test]
     fn marks_of_one_bucket_become_one() {
         let rules = [Rule::sample(10, 0), Rule::sample(15, 0)];
-        let mut marks = DirtyBuckets::default();
+        let mut dirty = DirtyBuckets::default();
         for at in [31, 3, 7, 11, 12, 16, 30, 29, 31] {
-            marks.push(at);
+            dirty.push(at);
         }
-        marks.compact(&rules);
-        assert_eq!(marks.timestamps, [3, 11, 16, 29, 30]);
+        dirty.dedup(&rules);
+        assert_eq!(dirty.timestamps, [3, 11, 16, 29, 30]);
         let mut spans = Vec::new();
-        marks.spans(rules[0].window(), 30, &mut spans);
+        dirty.spans(rules[0].window(), 30, &mut spans);
         join_spans(&mut spans);
         assert_eq!(spans, [Bucket { first: 0, last: 29 }]);
     }

@@ -1,11 +1,11 @@
-//! Rows of a destination that could not be brought up to date, since what they
-//! need is damaged.
+//! Failed buckets: rows of a destination that could not be recomputed because the
+//! samples they need are damaged.
 //!
-//! Such rows are left as they are and their buckets noted in [`Rule::unread`];
-//! everything else goes on. Whoever reads them is told so instead of being given
-//! them. A deletion or a sample in a bucket marks it, so it is tried again then,
-//! and after a restart; what is past the retention of the source is forgotten.
-//! Tested by `tests/db_rules/damage.rs`.
+//! Such rows stay as they are, and their buckets are recorded in [`Rule::failed`];
+//! all other rows are recomputed. A read of a failed row returns an error instead.
+//! A deletion or a sample in a failed bucket makes it dirty again, so it is retried
+//! then, and after a restart. Buckets older than the retention of the source are
+//! dropped. Tested by `tests/db_rules/damage.rs`.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::text::shown_key;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 pub(crate) struct FailedBuckets {
     /// The first and the last row of each span, ascending.
     pub(crate) rows: Vec<(Timestamp, Timestamp)>,
-    /// The key of the source; none where there are no rows: nearly every read
-    /// of a series asks.
+    /// The key of the source; `None` if there are no rows, because nearly every
+    /// read of a series checks it.
     source: Option<Arc<[u8]>>,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct FailedBuckets {
 #[derive(Debug)]
 pub(crate) struct Damage {
     pub(crate) spans: Vec<Bucket>,
-    /// What the first of them met.
+    /// The error of the first of them.
     pub(crate) error: Error,
 }
 
 impl Damage {
-    /// Adds spans to what is noted already.
+    /// Adds spans to the recorded ones.
     pub(crate) fn add(
         noted: &mut Option<Self>,
         spans: impl IntoIterator<Item = Bucket>,
@@ -51,7 +51,8 @@ impl Damage {
 }
 
 impl FailedBuckets {
-    /// Those of `rule`, a rule of `series` that keeps samples from `floor` on.
+    /// The failed rows of `rule`, a rule of `series` that keeps samples from
+    /// `floor` on.
     pub(crate) fn of(series: &Series, rule: &Rule, floor: Timestamp) -> Self {
         let window = rule.window();
         let stamp = |at| window.stamp(window.containing(at));
@@ -64,7 +65,7 @@ impl FailedBuckets {
         }
     }
 
-    /// Refuses rows of `from..=to` where some are out of date.
+    /// Returns an error if rows of `from..=to` are out of date.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -81,10 +82,10 @@ impl FailedBuckets {
         Err(Error::new(ErrorKind::Corrupt, text))
     }
 
-    /// The newest sample of `series`, whose rows these are.
+    /// The newest sample of `series`, whose failed rows these are.
     ///
     /// # Errors
-    /// `Corrupt`, too where newer rows may be missing.
+    /// `Corrupt`, also if newer rows may be missing.
     pub(crate) fn newest_of(&self, series: &Series) -> Result<Option<Sample>> {
         let newest = series.last_sample()?;
         let from = newest.map_or(Timestamp::MIN, |newest| newest.timestamp);
@@ -94,7 +95,7 @@ impl FailedBuckets {
 }
 
 impl Series {
-    /// Whether it has a rule with rows that are not up to date.
+    /// Whether the series has a rule with failed buckets.
     pub(crate) fn has_failed(&self) -> bool {
         match self.links() {
             Some(Links::Source(source)) => source.has_failed(),
@@ -104,27 +105,27 @@ impl Series {
 }
 
 impl Rule {
-    /// The buckets in `looked_at` are up to date but for those `unread`. Nothing
-    /// before `floor` is kept in mind.
+    /// The buckets in `looked_at` are up to date except `failed`. Buckets before
+    /// `floor` are dropped.
     fn note_failed(&mut self, looked_at: &[Bucket], failed: &[Bucket], floor: Timestamp) {
         if self.failed.is_empty() && failed.is_empty() {
             return;
         }
         subtract(&mut self.failed, looked_at);
         self.failed.extend_from_slice(failed);
-        // Few: each is in the log as often as the rule is worked off.
+        // Keeps few spans: all of them are logged each time the rule is recomputed.
         tidy(&mut self.failed);
         self.failed.retain(|span| span.last >= floor);
         self.forget_lost();
     }
 
-    /// Forgets the unread buckets whose samples were deleted as expired: their
-    /// rows stay as they are.
+    /// Drops the failed buckets whose samples were deleted as expired: their rows
+    /// stay as they are.
     pub(crate) fn forget_lost(&mut self) {
         subtract(&mut self.failed, &self.expired.lost);
     }
 
-    /// The unread buckets none of whose samples is older than `floor`.
+    /// The failed buckets without samples older than `floor`.
     pub(crate) fn whole_failed(&self, floor: Timestamp) -> impl Iterator<Item = Bucket> + '_ {
         let from = first_whole(self.window(), floor);
         self.failed.iter().filter_map(move |span| {
@@ -135,10 +136,10 @@ impl Rule {
     }
 }
 
-/// Where the first bucket begins that has no sample older than `floor`.
+/// The start of the first bucket without samples older than `floor`.
 fn first_whole(window: Window, floor: Timestamp) -> Timestamp {
     let edge = window.containing(floor);
-    // No sample is older than 0, though the first bucket may begin before.
+    // No sample is older than 0, though the first bucket may begin before 0.
     match edge.first.max(0) >= floor {
         true => edge.first,
         false => edge.end(),
@@ -146,8 +147,8 @@ fn first_whole(window: Window, floor: Timestamp) -> Timestamp {
 }
 
 impl Source {
-    /// Each rule in `work` was worked off in its buckets, but for what `damage`
-    /// says of it. Nothing before `floor` is kept in mind.
+    /// The buckets of each rule in `work` are recomputed, except those in `damage`.
+    /// Buckets before `floor` are dropped.
     pub(crate) fn note_failed(
         &mut self,
         work: &[(Rule, Vec<Bucket>)],
@@ -163,7 +164,7 @@ impl Source {
         }
     }
 
-    /// Puts into the log what is unread of the source `id`.
+    /// Logs the failed buckets of the source `id`.
     pub(crate) fn log_failed(&self, id: SeriesId, group: &mut GroupBuilder) {
         for rule in &self.rules {
             for span in &rule.failed {
@@ -172,13 +173,12 @@ impl Source {
         }
     }
 
-    /// Whether some rule has rows that are not up to date.
+    /// Whether a rule has failed buckets.
     pub(crate) fn has_failed(&self) -> bool {
         self.rules.iter().any(|rule| !rule.failed.is_empty())
     }
 
-    /// Notes again, from the log or a file, what a rule could not read; it is
-    /// tried once more.
+    /// Restores a failed bucket from the log or a file; it is retried.
     pub(crate) fn left(&mut self, destination: SeriesId, first: Timestamp, last: Timestamp) {
         let mut rules = self.rules.iter_mut();
         if let Some(rule) = rules.find(|rule| rule.destination == destination)
@@ -190,7 +190,7 @@ impl Source {
         }
     }
 
-    /// Forgets what was not read: the log says anew what is left.
+    /// Drops the failed buckets: the log states the remaining ones anew.
     pub(crate) fn forget_failed(&mut self) {
         for rule in &mut self.rules {
             rule.failed = Vec::new();

@@ -1,5 +1,4 @@
-//! The rules a series has, as a series sees them: whether it is a source, a
-//! destination or neither.
+//! The rules of a series: whether it is a source, a destination or neither.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::series::Series;
@@ -7,15 +6,15 @@ use crate::series::rules::{Links, Rule, Source};
 use latewood_model::{SeriesId, Timestamp};
 
 impl Series {
-    /// Refuses to delete from `from` on where a bucket of a rule then would
-    /// lack samples that the retention has taken.
+    /// Refuses a deletion from `from` on if a bucket of a rule would then lack
+    /// samples that have expired.
     pub(crate) fn check_rules_keep(&self, from: Timestamp) -> Result<()> {
         let floor = self.retention_floor();
         let Some(Links::Source(source)) = self.links() else {
             return Ok(());
         };
         let begins = |rule: &Rule| rule.window().containing(from).first;
-        // Time begins at 0: before that nothing was taken.
+        // Time begins at 0: no sample before it has expired.
         if floor > 0 && source.rules().iter().any(|rule| begins(rule) < floor) {
             return Err(Error::new(
                 ErrorKind::Invalid,
@@ -26,7 +25,7 @@ impl Series {
         Ok(())
     }
 
-    /// The source of the rule this is the destination of.
+    /// The source of the rule whose destination this series is.
     pub(crate) fn source(&self) -> Option<SeriesId> {
         match self.links() {
             Some(Links::Destination(link)) => Some(link.source),

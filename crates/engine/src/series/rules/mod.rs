@@ -1,28 +1,28 @@
 //! Compaction rules: buckets of one series kept as samples of another.
 //!
-//! Writing to a source costs one comparison: whether the sample leaves the
-//! buckets that are open. What changed a closed bucket leaves a mark
-//! ([`marks`]); marked buckets are computed anew from the source's samples, in
-//! batches ([`recompute`], [`compute`]): by a thread behind the writers, before
-//! every read of a destination and before every write of a user to one. So one
-//! late sample computes one bucket for each rule, and computing twice is no
-//! harm.
+//! A write to a source costs one comparison: whether the sample is outside the open
+//! buckets. A change of a closed bucket makes the bucket dirty ([`dirty`]). Dirty
+//! buckets are recomputed in batches from the samples of the source
+//! (`rules/recompute.rs`, `rules/compute.rs`): by a background thread, before every
+//! read of a destination, and before every write of a user to one. One late sample
+//! thus recomputes one bucket for each rule, and recomputing a bucket twice is
+//! harmless.
 //!
 //! Invariants:
-//! 1. A series is a source, a destination or neither, never both. A
-//!    destination has one source.
-//! 2. A bucket is *open* while it holds the source's newest sample. Once no
-//!    mark is left, a destination holds for every closed bucket touched since
-//!    its rule was made what a range query over all samples of that bucket
-//!    gives, and nothing for buckets that are no row of it. Rows of buckets
-//!    whose samples were deleted as expired stay as they are ([`past`]).
-//! 3. Samples of a bucket stay in memory while it may still be marked, also
-//!    past the retention ([`Source::hold`]).
-//! 4. DirtyBuckets are a function of the source's records in the log, so replay makes
-//!    them again; a TAKE record moves them to those in flight and a DONE record
-//!    forgets these.
-//! 5. A bucket whose samples cannot be read is no longer marked, so that it
-//!    stops nothing else; who reads its row is told ([`unread`]).
+//! 1. A series is a source, a destination or neither, never both. A destination has
+//!    one source.
+//! 2. A bucket is *open* while it holds the source's newest sample. When no bucket
+//!    is dirty, a destination holds for every closed bucket touched since its rule
+//!    was created the result of a range query over all samples of that bucket, and
+//!    no sample for a bucket without a row. Rows of buckets whose samples were
+//!    deleted as expired do not change ([`crate::format::expired_buckets`]).
+//! 3. Samples of a bucket stay in memory while it may become dirty, also after they
+//!    have expired ([`Source::hold`]).
+//! 4. Dirty buckets are a function of the source's records in the log, so a replay
+//!    restores them. A TAKE record moves them to those in flight, and a DONE record
+//!    drops these.
+//! 5. A bucket whose samples cannot be read is *failed*, not dirty, so that it does
+//!    not block others; a read of its row returns an error ([`failed`]).
 //!
 //! Tested by `tests/db_rules.rs` and the model test.
 
@@ -38,19 +38,20 @@ use crate::format::rule::RuleSpec;
 use dirty::DirtyBuckets;
 use latewood_model::{Aggregator, SeriesId, Timestamp};
 
-/// Late marks that are worked off though their source still gets late samples.
-const LATE_MARKS_MAX: usize = 64 * 1024;
+/// Number of late dirty timestamps that are recomputed while the source still gets
+/// late samples.
+const LATE_DIRTY_MAX: usize = 64 * 1024;
 
-/// Which marks to work off.
+/// Which dirty buckets to recompute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// Those near the newest samples, and what is in flight.
+    /// Those near the newest samples, and those in flight.
     Prompt,
     /// All.
     All,
 }
 
-/// How a series is tied to others.
+/// The links of a series to others.
 #[derive(Debug)]
 pub(crate) enum Links {
     Source(Box<Source>),
@@ -58,7 +59,7 @@ pub(crate) enum Links {
 }
 
 impl Links {
-    /// Bytes of memory of it and what is behind it.
+    /// Bytes of memory it holds, its own size included.
     pub(crate) fn memory_bytes(&self) -> usize {
         let behind = match self {
             Self::Source(source) => source.memory_bytes(),
@@ -68,30 +69,31 @@ impl Links {
     }
 }
 
-/// A destination's end of a rule.
+/// A rule as its destination keeps it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) source: SeriesId,
-    /// Tells the rule from others between the same two.
+    /// Distinguishes successive rules between the same two series.
     pub(crate) number: u64,
 }
 
-/// A source's end of a rule.
+/// A rule as its source keeps it.
 #[derive(Clone, Debug)]
 pub(crate) struct Rule {
     pub(crate) destination: SeriesId,
     pub(crate) number: u64,
     pub(crate) spec: RuleSpec,
-    /// Nothing older counts: it was past the retention when the rule was made.
-    /// The start of time once what was past it is deleted.
+    /// Older samples do not count: they were expired when the rule was created. The
+    /// start of time once the expired samples are deleted.
     pub(crate) since: Timestamp,
-    /// The bucket of the newest sample, once one came in since the rule was made.
+    /// The bucket of the newest sample, if a sample arrived after the rule was
+    /// created.
     pub(crate) open: Option<Bucket>,
     /// Dirty buckets of this rule alone.
     own: DirtyBuckets,
     own_in_flight: DirtyBuckets,
     pub(crate) expired: ExpiredBuckets,
-    /// Buckets that were computed in vain, as spans that ascend without meeting.
+    /// Failed buckets, as spans that ascend without meeting.
     pub(crate) failed: Vec<Bucket>,
 }
 
@@ -100,7 +102,7 @@ impl Rule {
         Window::grid(self.spec.bucket_ms, self.spec.align)
     }
 
-    /// Whether a bucket depends on samples outside of it.
+    /// Whether a bucket depends on samples outside it.
     pub(crate) fn interpolates(&self) -> bool {
         self.spec.aggregator == Aggregator::Twa
     }
@@ -135,33 +137,35 @@ impl Rule {
     }
 }
 
-/// The rules of a source and what they have yet to do.
+/// The rules of a source and their pending work.
 #[derive(Debug)]
 pub(crate) struct Source {
     rules: Vec<Rule>,
     /// The oldest timestamp that changes open buckets only, and the newest one
     /// inside the open buckets of all rules.
     open: (Timestamp, Timestamp),
-    /// Dirty buckets near the newest samples: cheap to work off.
+    /// Dirty buckets near the newest samples: cheap to recompute.
     prompt: DirtyBuckets,
-    /// Dirty buckets among what is sealed: they wait for the late samples to settle.
+    /// Dirty buckets in the sealed part: they wait until the late samples are
+    /// settled.
     late: DirtyBuckets,
-    /// Dirty buckets somebody is working off, or was when the process ended.
+    /// Dirty buckets that are being recomputed, or were when the process ended.
     in_flight: DirtyBuckets,
-    /// The late marks should be worked off, too.
+    /// The late dirty buckets should be recomputed too.
     pub(crate) late_due: bool,
-    /// What could not be read before the start is to be tried again.
+    /// Buckets that failed before the start must be retried.
     tries_again: bool,
-    /// It stands in its shard's list of sources with work.
+    /// The source is in its shard's list of sources with work.
     pub(crate) queued: bool,
-    /// Samples older than this may be gone, deleted as expired. Which buckets
-    /// that concerns, each rule knows.
+    /// Older samples may have been deleted as expired. Each rule knows which of its
+    /// buckets are affected.
     lost_to: Timestamp,
-    /// How often marked buckets were left alone, because samples of them are gone.
+    /// Number of dirty buckets that were skipped because samples of them are
+    /// deleted.
     pub(crate) kept: u64,
 }
 
-/// Nothing is inside the open buckets of all rules.
+/// No timestamp is inside the open buckets of all rules.
 const NONE_OPEN: (Timestamp, Timestamp) = (Timestamp::MAX, Timestamp::MIN);
 
 impl Default for Source {
@@ -186,7 +190,7 @@ impl Source {
         &self.rules
     }
 
-    /// A sample newer than all before came; `before` was the newest.
+    /// Records a sample newer than all before; `before` was the newest.
     #[inline]
     pub(crate) fn in_order(&mut self, timestamp: Timestamp) {
         if timestamp > self.open.1 {
@@ -194,7 +198,7 @@ impl Source {
         }
     }
 
-    /// Opens the buckets of `timestamp` and marks those it left.
+    /// Opens the buckets of `timestamp` and makes the buckets before them dirty.
     #[cold]
     fn leave(&mut self, timestamp: Timestamp) {
         for rule in &mut self.rules {
@@ -208,8 +212,8 @@ impl Source {
         self.note_open();
     }
 
-    /// A number in order came behind NaN: it ends the line of a bucket before
-    /// its own, which may have closed long ago.
+    /// A number arrived in order after NaN: it ends the interpolation line of an
+    /// older bucket, which may be closed.
     #[cold]
     pub(crate) fn joined(&mut self, timestamp: Timestamp) {
         if self.rules.iter().any(Rule::interpolates) {
@@ -230,32 +234,33 @@ impl Source {
         if self.rules.iter().any(|rule| rule.open.is_none()) {
             self.open = NONE_OPEN;
         }
-        // A late sample in an open bucket may change the line to the one before.
+        // A late sample in an open bucket may change the line into the bucket before.
         if self.rules.iter().any(Rule::interpolates) {
             self.open.0 = Timestamp::MAX;
         }
     }
 
-    /// A sample no newer than the newest was kept or changed one. `sealed`
-    /// says that it lies among what is sealed.
+    /// Records that a late sample was kept or changed a sample. `sealed` means that
+    /// it is in the sealed part.
     #[inline]
     pub(crate) fn touched(&mut self, timestamp: Timestamp, sealed: bool) {
         if timestamp >= self.open.0 {
             return;
         }
-        let marks = if sealed {
+        let dirty = if sealed {
             &mut self.late
         } else {
             &mut self.prompt
         };
-        marks.push(timestamp);
-        if marks.is_long() {
-            marks.compact(&self.rules);
-            self.late_due |= self.late.len() > LATE_MARKS_MAX;
+        dirty.push(timestamp);
+        if dirty.is_long() {
+            dirty.dedup(&self.rules);
+            self.late_due |= self.late.len() > LATE_DIRTY_MAX;
         }
     }
 
-    /// The samples of `from..=to` were deleted; `newest` is left, `newest_before` was.
+    /// Records that the samples of `from..=to` were deleted; `newest` is the newest
+    /// sample left, `newest_before` the one before the deletion.
     pub(crate) fn deleted(
         &mut self,
         from: Timestamp,
@@ -282,8 +287,8 @@ impl Source {
         self.note_open();
     }
 
-    /// What is older than `floor` was deleted as expired; `newest` is the newest
-    /// sample.
+    /// Records that samples older than `floor` were deleted as expired; `newest` is
+    /// the newest sample.
     pub(crate) fn lost(&mut self, floor: Timestamp, newest: Timestamp) {
         self.lost_to = self.lost_to.max(floor);
         note_touched(
@@ -292,7 +297,7 @@ impl Source {
         );
         for rule in &mut self.rules {
             rule.since = Timestamp::MIN;
-            // Time begins at 0: before that nothing was taken.
+            // Time begins at 0: no sample before it has expired.
             if floor > 0 {
                 rule.expired.lose(rule.window(), floor, newest);
                 rule.forget_lost();
@@ -300,12 +305,12 @@ impl Source {
         }
     }
 
-    /// The late samples became part of chunks: looking at them is cheap now.
+    /// The late samples are in chunks now: reading them is cheap.
     pub(crate) fn settled(&mut self) {
         self.late_due |= !self.late.is_empty();
     }
 
-    /// Whether there is work for the thread behind the writers.
+    /// Whether there is work for the background thread.
     pub(crate) fn has_prompt_work(&self) -> bool {
         let own = |rule: &Rule| !rule.own.is_empty() || !rule.own_in_flight.is_empty();
         self.late_due
@@ -315,19 +320,19 @@ impl Source {
             || self.rules.iter().any(own)
     }
 
-    /// Whether there is any mark.
+    /// Whether any bucket is dirty.
     pub(crate) fn has_work(&self) -> bool {
         !self.late.is_empty() || self.has_prompt_work()
     }
 
-    /// The oldest timestamp whose sample some rule may still need where those
-    /// from `floor` on are kept for readers.
+    /// The oldest timestamp whose sample a rule may still need, if readers need
+    /// those from `floor` on.
     pub(crate) fn hold(&self, floor: Timestamp) -> Timestamp {
         if floor == Timestamp::MIN {
             return floor;
         }
         let shared = [&self.prompt, &self.late, &self.in_flight];
-        let oldest_of = |marks: &DirtyBuckets| marks.oldest().unwrap_or(Timestamp::MAX);
+        let oldest_of = |dirty: &DirtyBuckets| dirty.oldest().unwrap_or(Timestamp::MAX);
         let oldest = shared
             .into_iter()
             .map(oldest_of)
@@ -340,10 +345,10 @@ impl Source {
         needed.fold(floor, Timestamp::min)
     }
 
-    /// Keeps marks from what is taken promptly: in a replay a sample may lie in
-    /// the tail that was among what is sealed when the log was written, and its
-    /// mark must outlive what was taken then. At worst a bucket is computed
-    /// twice: see [`Source::take`].
+    /// Moves the prompt dirty buckets to the late ones, so that a prompt take leaves
+    /// them. In a replay a sample may be in the tail that was sealed when the log was
+    /// written, and its dirty bucket must outlive that take. At worst a bucket is
+    /// recomputed twice: see [`Source::take`].
     pub(crate) fn keep_dirty(&mut self) {
         if !self.prompt.is_empty() {
             self.late.append(&mut self.prompt);
@@ -351,11 +356,12 @@ impl Source {
         }
     }
 
-    /// Moves marks to those in flight: all of them, or those near the newest.
-    /// Says which, for the log: a replay, which cannot tell them apart, keeps
-    /// all where late ones stay. What it keeps too long must not be about samples
-    /// that may be gone by then, so none older than those that stay, which
-    /// [`Source::hold`] them, is taken without these.
+    /// Moves dirty buckets to those in flight: all of them, or those near the
+    /// newest sample. Returns which, for the log. A replay cannot tell the two
+    /// kinds apart and keeps all of them if late ones stay. What it keeps must not
+    /// be about samples that may be deleted by then. So buckets older than those
+    /// that stay, which [`Source::hold`] their samples, are only taken together
+    /// with those.
     pub(crate) fn take(&mut self, take: Take, newest: Option<Timestamp>) -> Take {
         let takes_all = match (self.prompt.oldest(), self.late.oldest()) {
             (_, None) => true,
@@ -368,8 +374,8 @@ impl Source {
             self.late_due = false;
         }
         if self.in_flight.is_long() {
-            // Where they cannot be worked off, they come together here.
-            self.in_flight.compact(&self.rules);
+            // If they cannot be recomputed, they accumulate here.
+            self.in_flight.dedup(&self.rules);
         }
         for rule in &mut self.rules {
             rule.own_in_flight.append(&mut rule.own);
@@ -377,7 +383,7 @@ impl Source {
                 && let Some(newest) = newest
             {
                 let bucket = rule.window().containing(newest);
-                // Those of before another rule was made are its own.
+                // Those from before another rule was created are its own.
                 let touched = self.in_flight.touches(bucket) || rule.own_in_flight.touches(bucket);
                 rule.open = touched.then_some(bucket);
             }
@@ -386,7 +392,7 @@ impl Source {
         take
     }
 
-    /// Forgets the marks in flight.
+    /// Drops the dirty buckets in flight.
     pub(crate) fn done(&mut self) {
         note_touched(&mut self.rules, &[&self.in_flight]);
         self.in_flight = DirtyBuckets::default();
@@ -395,7 +401,7 @@ impl Source {
         }
     }
 
-    /// Adds a rule. DirtyBuckets there are do not concern it.
+    /// Adds a rule. Existing dirty buckets do not apply to it.
     pub(crate) fn add(&mut self, rule: Rule) {
         for old in &mut self.rules {
             old.own.extend(&self.prompt);
@@ -409,20 +415,20 @@ impl Source {
         self.note_open();
     }
 
-    /// Takes the rule to `destination` away.
+    /// Removes the rule to `destination`.
     pub(crate) fn remove(&mut self, destination: SeriesId) {
         self.rules.retain(|rule| rule.destination != destination);
         self.note_open();
     }
 
-    /// Bytes of memory of it and what is behind it.
+    /// Bytes of memory it holds, its own size included.
     pub(crate) fn memory_bytes(&self) -> usize {
         let shared = [&self.prompt, &self.late, &self.in_flight];
         let own = self
             .rules
             .iter()
             .flat_map(|rule| [&rule.own, &rule.own_in_flight]);
-        let marks: usize = shared
+        let dirty: usize = shared
             .into_iter()
             .chain(own)
             .map(DirtyBuckets::memory_bytes)
@@ -434,17 +440,18 @@ impl Source {
             .iter()
             .map(|rule| rule.expired.memory_bytes())
             .sum();
-        self.rules.capacity() * size_of::<Rule>() + marks + expired + failed
+        self.rules.capacity() * size_of::<Rule>() + dirty + expired + failed
     }
 }
 
-/// Notes in the past of rules what their own marks and `shared` ones are about.
+/// Records in the expired buckets of rules the timestamps of their own and of the
+/// `shared` dirty buckets.
 fn note_touched(rules: &mut [Rule], shared: &[&DirtyBuckets]) {
     for rule in rules {
         let window = rule.window();
         let own = [&rule.own, &rule.own_in_flight];
-        let marks = shared.iter().copied().chain(own);
-        let times = marks.flat_map(|marks| marks.timestamps.iter().copied());
+        let dirty = shared.iter().copied().chain(own);
+        let times = dirty.flat_map(|dirty| dirty.timestamps.iter().copied());
         rule.expired.touch(window, times);
     }
 }

@@ -1,7 +1,7 @@
-//! The rules of a source on their way into a series file and back.
+//! Conversion of a source's rules to and from a row of a series file.
 //!
-//! A row holds all marks, so that a database opened from files and from the
-//! log behind them knows which buckets are still to be computed.
+//! A row holds all dirty buckets, so that a database restored from files and log
+//! knows which buckets must be recomputed.
 
 use crate::base::window::{Bucket, Window};
 use crate::format::expired_buckets::ExpiredBuckets;
@@ -11,7 +11,7 @@ use crate::storage::files::{DirtyRow, RuleRow, SourceRow};
 use latewood_model::Timestamp;
 
 impl Source {
-    /// What a series file keeps of it.
+    /// The row of the source in a series file.
     pub(crate) fn row(&self) -> SourceRow {
         SourceRow {
             rules: self.rules.iter().map(Rule::row).collect(),
@@ -23,7 +23,7 @@ impl Source {
         }
     }
 
-    /// The source of a row. `number` gives each rule its own.
+    /// Restores the source from a row. `number` returns the number of each rule.
     pub(crate) fn restore(row: SourceRow, mut number: impl FnMut() -> u64) -> Self {
         let rules = row.rules.into_iter();
         let mut source = Self {
@@ -39,7 +39,7 @@ impl Source {
         };
         source.note_open();
         source.tries_again = source.has_failed();
-        // Nothing of it stands among late operations in memory.
+        // None of its late operations are in memory.
         source.settled();
         source
     }
@@ -63,7 +63,7 @@ impl Rule {
         let expired = row
             .expired
             .clone()
-            .unwrap_or_else(|| row.unknown_past(lost_to));
+            .unwrap_or_else(|| row.unknown_expired(lost_to));
         Self {
             expired,
             destination: row.destination,
@@ -79,8 +79,9 @@ impl Rule {
 }
 
 impl RuleRow {
-    /// The past of a rule that says nothing of it: anything may have been.
-    fn unknown_past(&self, lost_to: Timestamp) -> ExpiredBuckets {
+    /// The expired buckets of a rule whose row has none: any bucket may have been
+    /// touched.
+    fn unknown_expired(&self, lost_to: Timestamp) -> ExpiredBuckets {
         let to = |last| {
             let first = Timestamp::MIN;
             vec![Bucket { first, last }]
@@ -108,7 +109,7 @@ impl DirtyBuckets {
         let spans = row.spans.iter().map(|&(from, _)| from);
         let oldest: Option<Timestamp> = row.timestamps.iter().copied().chain(spans).min();
         Self {
-            compacted: 0,
+            deduped_len: 0,
             timestamps: row.timestamps,
             spans: row.spans,
             oldest,

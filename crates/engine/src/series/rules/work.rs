@@ -1,5 +1,5 @@
-//! What a source's marks ask for: the marked buckets of each rule and the samples
-//! they are made of, detached from the series so that no lock is held meanwhile.
+//! The work of a source: the dirty buckets of each rule and their samples, detached
+//! from the series so that no lock is held meanwhile.
 
 use crate::base::window::Bucket;
 use crate::base::window::join_spans;
@@ -8,7 +8,7 @@ use crate::series::rules::{Links, Rule, Source, Take};
 use crate::series::{Series, Snapshot};
 use latewood_model::Timestamp;
 
-/// What is to be done for a source, detached from it.
+/// The work of a source, detached from it.
 pub(crate) struct Work {
     pub(crate) rules: Vec<(Rule, Vec<Bucket>)>,
     pub(crate) snapshot: Snapshot,
@@ -25,8 +25,8 @@ impl Series {
         }
     }
 
-    /// The marks in flight, and the samples they are about. Nothing before
-    /// `floor` is there, in memory neither.
+    /// The dirty buckets in flight, and their samples. Samples before `floor` are
+    /// gone, in memory too.
     pub(crate) fn rule_work(&mut self, floor: Timestamp) -> Option<Work> {
         let newest = self.newest();
         let kept_from = self.retention_floor().max(floor);
@@ -63,8 +63,7 @@ impl Series {
 }
 
 impl Source {
-    /// Each rule with the marked spans of its time. Nothing before `kept_from`
-    /// is sure to be there.
+    /// Each rule with its dirty spans. Samples before `kept_from` may be gone.
     fn work(
         &mut self,
         newest: Option<Timestamp>,
@@ -75,8 +74,8 @@ impl Source {
         for rule in &self.rules {
             let window = rule.window();
             let mut dirty = Vec::new();
-            // What happened in the open bucket concerns the one before, if a line
-            // leads from one to the other.
+            // A change in the open bucket affects the bucket before, if an
+            // interpolation line joins them.
             let open = newest
                 .filter(|_| !rule.interpolates())
                 .map_or(Timestamp::MAX, |newest| window.containing(newest).first);

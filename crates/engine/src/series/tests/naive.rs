@@ -1,4 +1,4 @@
-//! What a series should hold, the slow way.
+//! A naive model of a series.
 
 use latewood_model::{DuplicatePolicy, Sample, Timestamp};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! Reading the chunks of one series along time, neighbours in one read.
+//! Readahead for the chunks of one series.
 //!
-//! The first read takes little more than the chunk that was asked for, since a
-//! query may be content with the statistics of all the others; each read that
-//! goes on where the one before ended takes twice as much.
+//! The first read takes little more than the requested chunk, since a query may
+//! need only the statistics of the other chunks. Each read that continues where the
+//! last one ended is twice as long.
 
 use crate::base::error::Result;
 use crate::format::chunk::Chunk;
@@ -11,11 +11,11 @@ use crate::storage::block::set::StoredChunk;
 use crate::storage::block::window::Window;
 use std::sync::Arc;
 
-/// What the first read takes along, at most.
+/// Maximum bytes of the first read.
 const AHEAD_BYTES_MIN: u64 = 8 * 1024;
-/// What any read takes along, at most.
+/// Maximum bytes of any read.
 const AHEAD_BYTES_MAX: u64 = 256 * 1024;
-/// Bytes between two chunks that are rather read than skipped.
+/// Maximum gap between two chunks that are read together.
 const GAP_BYTES: u64 = 4 * 1024;
 
 /// The bytes around the last chunk read.
@@ -27,9 +27,8 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// Reads chunk `index` of `chunks`, which ascend. Where it must go to the
-    /// file it takes along the neighbours that come next: those behind, or
-    /// before where `reverse`.
+    /// Reads chunk `index` of `chunks`, which ascend. A read of the file includes
+    /// the next chunks of the walk: those after it, or before it if `reverse`.
     ///
     /// # Errors
     /// As [`Block::read`].
@@ -62,7 +61,7 @@ impl ReadAhead {
     }
 }
 
-/// Where to read for a chunk and those of `next` that are near it.
+/// The bytes to read for a chunk and the chunks of `next` near it.
 fn stretch(
     chunk: &StoredChunk,
     next: &[StoredChunk],
@@ -81,7 +80,7 @@ fn stretch(
         }
         near
     };
-    // It ends at the first that is not near.
+    // It ends at the first chunk that is not near.
     let _ = match reverse {
         true => next.iter().rev().all(&mut take),
         false => next.iter().all(&mut take),

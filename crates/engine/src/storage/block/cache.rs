@@ -1,8 +1,8 @@
-//! What was read from blocks lately: index pages, stretches of short chunks,
-//! chunks where asked, and which timestamps chunks have.
+//! The cache of what was read from blocks: index pages, stretches of short chunks,
+//! chunks on request, and the timestamps of chunks.
 //!
-//! Bounded by bytes; shared by all blocks of a database. The system's page
-//! cache holds the files themselves: what this saves is checking, parsing and
+//! It has a limit in bytes and is shared by all blocks of a database. The system's
+//! page cache holds the file contents; this cache saves checksums, parsing and
 //! system calls.
 
 use crate::format::chunk::Chunk;
@@ -13,16 +13,16 @@ use quick_cache::{OptionsBuilder, Weighter, sync};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// About what a page or chunk weighs; only the cache's first size depends on it.
+/// Estimated weight of an entry; only the initial size of the cache depends on it.
 const ITEM_BYTES_ABOUT: u64 = 8 * 1024;
 
-/// Marks the place of a stretch, which may begin where a chunk does.
+/// Flag in the place of a stretch, which may begin at the offset of a chunk.
 const STRETCH: u64 = 1 << 63;
 
-/// Marks the place of a chunk without its values.
+/// Flag in the place of a chunk without its values.
 const BARE: u64 = 1 << 62;
 
-/// Which opened block, and where in it.
+/// The number of an opened block, and the offset in it.
 type Place = (u64, u64);
 
 #[derive(Clone, Debug)]
@@ -42,12 +42,12 @@ impl Weighter<Place, Item> for Bytes {
             Item::Chunk(chunk) => chunk.memory_bytes(),
             Item::Stretch(bytes) => bytes.len(),
         };
-        // The table's own share.
+        // Overhead of the hash table.
         held as u64 + 64
     }
 }
 
-/// A bounded cache; clones are the same one.
+/// A cache with a limit; clones share their content.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     shared: Arc<Shared>,
@@ -63,12 +63,12 @@ struct Shared {
 }
 
 impl Cache {
-    /// A cache of at most about `capacity_bytes` of memory.
+    /// A cache of about `capacity_bytes` of memory at most.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         Self::telling(capacity_bytes, &Notices::default())
     }
 
-    /// The same; `notices` hear of damage in its blocks.
+    /// The same; `notices` receives reports of damaged blocks.
     pub(crate) fn telling(capacity_bytes: u64, notices: &Notices) -> Self {
         let options = OptionsBuilder::new()
             .estimated_items_capacity((capacity_bytes / ITEM_BYTES_ABOUT).max(16) as usize)
@@ -91,22 +91,22 @@ impl Cache {
         }
     }
 
-    /// Changes how many bytes of memory it may hold; what is over goes.
+    /// Changes the limit of memory in bytes; evicts what exceeds it.
     pub(crate) fn set_capacity(&self, capacity_bytes: u64) {
         self.shared.items.set_capacity(capacity_bytes);
     }
 
-    /// Forgets everything.
+    /// Empties the cache.
     pub(crate) fn clear(&self) {
         self.shared.items.clear();
     }
 
-    /// What its blocks' readers met.
+    /// Counters of late blocks in reads.
     pub(crate) fn overlap(&self) -> &Overlap {
         &self.shared.overlap
     }
 
-    /// Who hears of damage in its blocks.
+    /// The receiver of reports of damaged blocks.
     pub(crate) fn notices(&self) -> &Notices {
         &self.shared.notices
     }
@@ -116,7 +116,7 @@ impl Cache {
         self.shared.items.weight()
     }
 
-    /// A number for a block that is being opened, never given twice.
+    /// A unique number for a block that is being opened.
     pub(crate) fn next_owner(&self) -> u64 {
         self.shared.opened.fetch_add(1, Ordering::Relaxed)
     }

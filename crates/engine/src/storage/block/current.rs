@@ -1,9 +1,9 @@
-//! The blocks as they stand now: one cell that publications change.
+//! The current blocks: one cell that publications replace.
 //!
-//! A reader takes the set once and keeps it: files that a later set no longer
-//! names stay readable through open handles. What a flush has frozen carries
-//! that flush's number, so a reader that holds a set with this flush inside
-//! passes over the frozen copy, and changing the cell needs no other lock.
+//! A reader takes the set once and keeps it: files that a later set no longer names
+//! stay readable through open handles. A frozen head carries the number of its
+//! flush, so a reader whose set includes this flush skips the frozen copy, and
+//! changing the cell needs no other lock.
 
 use crate::base::partition::partition_of;
 use crate::storage::block::BlockSet;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 #[derive(Debug)]
 pub(crate) struct CurrentBlocks {
     set: RwLock<Arc<BlockSet>>,
-    /// That of the set, for writers: they look at it for each sample.
+    /// The floor of the set, for writers: they read it for each sample.
     floor: AtomicI64,
 }
 
@@ -31,18 +31,18 @@ impl Default for CurrentBlocks {
 }
 
 impl CurrentBlocks {
-    /// The set as it is now.
+    /// The current set.
     pub(crate) fn get(&self) -> Arc<BlockSet> {
         self.set.read().clone()
     }
 
-    /// The oldest timestamp there is for anyone.
+    /// The oldest timestamp that a reader sees.
     #[inline]
     pub(crate) fn floor(&self) -> Timestamp {
         self.floor.load(Ordering::Relaxed)
     }
 
-    /// Puts another in its place.
+    /// Replaces the set.
     pub(crate) fn set(&self, blocks: Arc<BlockSet>) {
         self.floor.store(blocks.floor, Ordering::Relaxed);
         *self.set.write() = blocks;
@@ -50,15 +50,15 @@ impl CurrentBlocks {
 }
 
 impl BlockSet {
-    /// Bytes of memory that open blocks hold, the cache aside.
+    /// Bytes of memory that open blocks hold, without the cache.
     pub(crate) fn memory_bytes(&self) -> usize {
         let partitions = self.partitions.values();
         let blocks = partitions.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
         blocks.map(|block| block.memory_bytes()).sum()
     }
 
-    /// About how many samples a series has in `from..=to`, were all series of
-    /// a block alike. Reads no file.
+    /// Estimated number of samples of a series in `from..=to`, as if all series of
+    /// a block were alike. Reads no file.
     pub(crate) fn samples_about(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> u64 {
         let Some(partition) = self.partitions.get(&partition_of(id)) else {
             return 0;
@@ -71,8 +71,8 @@ impl BlockSet {
             .sum()
     }
 
-    /// The oldest and the newest timestamp of each block that may have samples
-    /// of a series. Reads no file.
+    /// The oldest and the newest timestamp of each block that may have samples of
+    /// the series. Reads no file.
     pub(crate) fn ends(&self, id: SeriesId) -> impl Iterator<Item = Timestamp> {
         let partition = self.partitions.get(&partition_of(id)).into_iter();
         let blocks = partition.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));

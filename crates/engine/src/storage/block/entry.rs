@@ -1,10 +1,10 @@
-//! What blocks and their entries are called, and what is known of each.
+//! The metadata of blocks and of their entries.
 
 use crate::format::batches::BatchStats;
 use latewood_codec::Stats;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
-/// Which of its partition's two lists a block stands in.
+/// The list of its partition that a block belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Family {
     /// Resolved samples.
@@ -14,7 +14,7 @@ pub(crate) enum Family {
 }
 
 impl Family {
-    /// Its number in files.
+    /// The family as a number in files.
     pub(crate) fn number(self) -> u8 {
         self as u8
     }
@@ -25,20 +25,20 @@ impl Family {
     }
 }
 
-/// What an entry of a block stands for.
+/// The kind of an entry of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A chunk of resolved samples; in base blocks.
     Base,
     /// A chunk of operations that all have this policy; in late blocks.
     Overlay(DuplicatePolicy),
-    /// Everything older in arrival is deleted from `first..=last`; in late
-    /// blocks. It has no bytes and no samples.
+    /// Deletes everything older in arrival in `first..=last`; in late blocks. It
+    /// has no bytes and no samples.
     Tombstone,
 }
 
 impl Kind {
-    /// The family its entries stand in.
+    /// The family of its block.
     pub(crate) fn family(self) -> Family {
         match self {
             Self::Base => Family::Base,
@@ -52,27 +52,28 @@ impl Kind {
 pub(crate) struct Entry {
     /// The series.
     pub(crate) id: SeriesId,
-    /// What it stands for.
+    /// The kind of the entry.
     pub(crate) kind: Kind,
     /// Oldest timestamp, in milliseconds.
     pub(crate) first: Timestamp,
     /// Newest timestamp, in milliseconds, itself included.
     pub(crate) last: Timestamp,
-    /// Samples; 0 for a tombstone.
+    /// Number of samples; 0 for a tombstone.
     pub(crate) count: u32,
-    /// Where its chunk stands in the file, in bytes.
+    /// Offset of its chunk in the file, in bytes.
     pub(crate) offset: u64,
     /// Length of its chunk; 0 for a tombstone.
     pub(crate) len_bytes: u32,
     /// crc32c of its chunk; 0 for a tombstone.
     pub(crate) checksum: u32,
-    /// Of all its values; only for larger base chunks, see [`Entry::stats`].
+    /// Statistics of all its values; only for larger base chunks, see
+    /// [`Entry::stats`].
     pub(crate) values: Option<Stats>,
 }
 
 impl Entry {
-    /// What is known of the samples without reading them. Only base chunks of
-    /// at least 256 samples whose sum is finite know it.
+    /// The statistics of the samples, without reading them. Only base chunks of at
+    /// least 256 samples with a finite sum have them.
     pub(crate) fn stats(&self) -> Option<BatchStats> {
         self.values.map(|values| BatchStats {
             first: self.first,
@@ -86,19 +87,19 @@ impl Entry {
         })
     }
 
-    /// Where its chunk begins and ends in the file, in bytes.
+    /// Start and end of its chunk in the file, in bytes.
     pub(crate) fn bytes_span(&self) -> (u64, u64) {
         let end = self.offset.saturating_add(u64::from(self.len_bytes));
         (self.offset, end)
     }
 
-    /// Whether it has something in `from..=to`.
+    /// Whether it intersects `from..=to`.
     pub(crate) fn touches(&self, from: Timestamp, to: Timestamp) -> bool {
         self.first <= to && from <= self.last
     }
 }
 
-/// What the manifest says of a block.
+/// A block as the manifest describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockMeta {
     /// The number in its file name.
@@ -113,12 +114,13 @@ pub(crate) struct BlockMeta {
     pub(crate) first: Timestamp,
     /// Newest timestamp of an entry, in milliseconds.
     pub(crate) last: Timestamp,
-    /// Samples of all entries.
+    /// Number of samples in all entries.
     pub(crate) samples: u64,
-    /// Entries.
+    /// Number of entries.
     pub(crate) entries: u64,
-    /// Series with entries.
+    /// Number of series with entries.
     pub(crate) series: u64,
-    /// crc32c of the footer, and through it of every byte of the file.
+    /// crc32c of the footer, which covers every byte of the file through its
+    /// checksums.
     pub(crate) checksum: u32,
 }

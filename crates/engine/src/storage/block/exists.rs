@@ -1,8 +1,8 @@
-//! Whether a series has a sample at a timestamp, as far as blocks know.
+//! Whether a series has a sample at a timestamp, as far as blocks determine it.
 //!
-//! BLOCK asks this for each late sample, anywhere in the past. Which timestamps
-//! a chunk has is kept at hand without its values: for chunks with an even step
-//! that is a few bytes, so that there is room for a long history.
+//! BLOCK asks this for each late sample, of any age. The timestamps of a chunk are
+//! cached without its values: a chunk with an even step takes a few bytes, so that
+//! the cache can cover a long history.
 //!
 //! Tested through blocks and the database.
 
@@ -16,12 +16,11 @@ use latewood_model::{SeriesId, Timestamp};
 use std::sync::Arc;
 
 impl BlockSet {
-    /// Whether a series has a sample at `timestamp`: what the newest of the
-    /// blocks that know says. What chunks have is kept at hand without their
-    /// values.
+    /// Whether a series has a sample at `timestamp`: the newest block with an
+    /// answer decides. The timestamps of chunks are cached without their values.
     ///
     /// # Errors
-    /// `Io` and `Corrupt` where an index page or a chunk cannot be read.
+    /// `Io` and `Corrupt` if an index page or a chunk cannot be read.
     pub(crate) fn exists(&self, id: SeriesId, timestamp: Timestamp) -> Result<bool> {
         let blocks = self.partitions.get(&partition_of(id));
         let Some(blocks) = blocks.filter(|_| timestamp >= self.floor) else {
@@ -37,15 +36,15 @@ impl BlockSet {
 }
 
 impl Block {
-    /// Whether a series has a sample at `timestamp`, where that does not depend
-    /// on older blocks.
+    /// Whether a series has a sample at `timestamp`; `None` if that depends on
+    /// older blocks.
     ///
     /// # Errors
-    /// `Io` and `Corrupt` where a page or a chunk cannot be read.
+    /// `Io` and `Corrupt` if a page or a chunk cannot be read.
     fn says(&self, id: SeriesId, timestamp: Timestamp) -> Result<Option<bool>> {
         let (mut says, mut failed) = (None, Ok(()));
         self.find(id, timestamp, timestamp, |entry| match entry.kind {
-            // In arrival order: the last that knows is right.
+            // In arrival order: the last answer counts.
             Kind::Tombstone => says = Some(false),
             _ if says == Some(true) => {}
             Kind::Base | Kind::Overlay(_) => {
@@ -60,8 +59,8 @@ impl Block {
         failed.map(|()| says)
     }
 
-    /// The chunk without its values, through the cache: there is room for those
-    /// of many more chunks.
+    /// The chunk without its values, through the cache, which holds many more
+    /// chunks that way.
     fn timestamps_cached(&self, entry: &Entry) -> Result<Arc<Chunk>> {
         if let Some(chunk) = self.cache().bare(self.owner(), entry.offset) {
             return Ok(chunk);

@@ -1,8 +1,8 @@
 //! The parts of a block file that have a fixed size: header, root, footer.
 //!
-//! Each part carries the checksums of what it points at, so the footer's own
-//! checksum stands for the whole file: footer -> header and root -> index
-//! pages -> chunks. Parsing checks every number against the file's length.
+//! Each part holds the checksums of the parts it points to, so the footer's own
+//! checksum covers the whole file: footer -> header and root -> index pages ->
+//! chunks. Parsing checks every number against the file's length.
 //! `docs/format/block.md` has the tables.
 
 use crate::base::error::{Error, ErrorKind, Result};
@@ -10,13 +10,13 @@ use crate::storage::block::{BlockMeta, Family};
 use crc_fast::crc32_iscsi;
 use latewood_model::{SeriesId, Timestamp};
 
-/// Bytes of the header, in every version.
+/// Size of the header, in every version.
 pub(crate) const HEADER_BYTES: usize = 32;
-/// Bytes of the footer.
+/// Size of the footer.
 pub(crate) const FOOTER_BYTES: usize = 88;
-/// Bytes of a page's row in the root.
+/// Size of a page's row in the root.
 pub(crate) const PAGE_REF_BYTES: usize = 36;
-/// An index page is at most this long.
+/// Maximum size of an index page.
 pub(crate) const PAGE_BYTES_MAX: usize = 16 * 1024;
 
 const MAGIC: [u8; 8] = *b"LWOODBLK";
@@ -25,8 +25,8 @@ const VERSION: u16 = 1;
 /// Timestamps are milliseconds.
 const UNIT_MS: u8 = 0;
 
-/// Whether `bytes` have the checksum that was stored for them. A fuzzer has no
-/// way past it, so it is not asked while one runs.
+/// Whether `bytes` have the stored checksum. Always true in a fuzz build, because a
+/// fuzzer cannot produce a matching checksum.
 pub(crate) fn is_whole(bytes: &[u8], checksum: u32) -> bool {
     cfg!(fuzzing) || crc32_iscsi(bytes) == checksum
 }
@@ -61,7 +61,7 @@ impl Fields<'_> {
     }
 }
 
-/// What a block says of itself at its start.
+/// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) family: Family,
@@ -86,11 +86,11 @@ impl Header {
     /// Reads a header.
     ///
     /// # Errors
-    /// `Unsupported` for a later version, `Corrupt` for what is no header.
+    /// `Unsupported` for a later version, `Corrupt` if the bytes are not a header.
     pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Result<Self> {
         let mut fields = Fields(&bytes[..]);
         if fields.bytes::<8>() != MAGIC {
-            return Err(corrupt("it does not begin like one"));
+            return Err(corrupt("its first magic bytes are wrong"));
         }
         let version = u16::from_le_bytes(fields.bytes());
         let [family, unit] = fields.bytes();
@@ -110,12 +110,12 @@ impl Header {
                 partition,
                 number,
             }),
-            _ => Err(corrupt("its header makes no sense")),
+            _ => Err(corrupt("its header is invalid")),
         }
     }
 }
 
-/// Where an index page stands and what it covers.
+/// The place of an index page and what it covers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageRef {
     /// Series of its first entry.
@@ -125,9 +125,9 @@ pub(crate) struct PageRef {
     /// Oldest and newest timestamp of its entries.
     pub(crate) first: Timestamp,
     pub(crate) last: Timestamp,
-    /// Where its first chunk stands in the file.
+    /// Offset of its first chunk in the file.
     pub(crate) chunks_offset: u64,
-    /// Where the page stands in the file; not stored, pages stand end to end.
+    /// Offset of the page in the file; not stored, because pages are end to end.
     pub(crate) offset: u64,
 }
 
@@ -145,7 +145,7 @@ impl PageRef {
 /// Reads the root: the rows of all pages.
 ///
 /// # Errors
-/// `Corrupt` where it contradicts itself or the footer.
+/// `Corrupt` if it contradicts itself or the footer.
 pub(crate) fn parse_root(bytes: &[u8], footer: &Footer) -> Result<Vec<PageRef>> {
     if !is_whole(bytes, footer.root_checksum) {
         return Err(corrupt("its root fails its checksum"));
@@ -172,7 +172,7 @@ pub(crate) fn parse_root(bytes: &[u8], footer: &Footer) -> Result<Vec<PageRef>> 
             && (chunks_low..=footer.index_offset).contains(&page.chunks_offset)
             && page.first <= page.last;
         if !sound {
-            return Err(corrupt("its root makes no sense"));
+            return Err(corrupt("its root is invalid"));
         }
         offset += u64::from(page.len_bytes);
         pages.push(page);
@@ -182,12 +182,12 @@ pub(crate) fn parse_root(bytes: &[u8], footer: &Footer) -> Result<Vec<PageRef>> 
         page.first_id == footer.first_id && page.chunks_offset == HEADER_BYTES as u64
     });
     if !sound || offset != footer.root_offset {
-        return Err(corrupt("its root makes no sense"));
+        return Err(corrupt("its root is invalid"));
     }
     Ok(pages)
 }
 
-/// The end of a block: what is in it and where the index stands.
+/// The footer of a block: its totals and the place of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Footer {
     /// Where the chunks end and the index pages begin.
@@ -195,7 +195,7 @@ pub(crate) struct Footer {
     /// Where the index pages end and the root begins.
     pub(crate) root_offset: u64,
     pub(crate) root_checksum: u32,
-    /// Index pages.
+    /// Number of index pages.
     pub(crate) pages: u32,
     pub(crate) entries: u64,
     pub(crate) series: u64,
@@ -208,7 +208,7 @@ pub(crate) struct Footer {
 }
 
 impl Footer {
-    /// Its bytes and their checksum.
+    /// The encoded footer and its checksum.
     pub(crate) fn encode(&self) -> ([u8; FOOTER_BYTES], u32) {
         let mut out = Vec::with_capacity(FOOTER_BYTES);
         out.extend_from_slice(&self.index_offset.to_le_bytes());
@@ -234,7 +234,7 @@ impl Footer {
     /// Reads the footer of a file of `len_bytes` and its checksum.
     ///
     /// # Errors
-    /// `Corrupt` where it is none or speaks of another length.
+    /// `Corrupt` if the bytes are not a footer or state another length.
     pub(crate) fn parse(bytes: &[u8; FOOTER_BYTES], len_bytes: u64) -> Result<(Self, u32)> {
         let mut fields = Fields(&bytes[..]);
         let footer = Self {
@@ -253,7 +253,7 @@ impl Footer {
         };
         let checksum = fields.u32();
         if fields.bytes::<8>() != END_MAGIC {
-            return Err(corrupt("it does not end like one"));
+            return Err(corrupt("its last magic bytes are wrong"));
         }
         if !is_whole(&bytes[..76], checksum) {
             return Err(corrupt("its footer fails its checksum"));
@@ -267,11 +267,11 @@ impl Footer {
             && footer.first_id <= footer.last_id;
         match sound {
             true => Ok((footer, checksum)),
-            false => Err(corrupt("its footer makes no sense")),
+            false => Err(corrupt("its footer is invalid")),
         }
     }
 
-    /// What the manifest says of the block.
+    /// The description of the block for the manifest.
     pub(crate) fn meta(&self, header: Header, checksum: u32) -> BlockMeta {
         BlockMeta {
             number: header.number,

@@ -1,7 +1,7 @@
-//! Any bytes as a block: what the fuzz target `block` runs.
+//! The code under the fuzz target `block`: reads any bytes as a block.
 //!
-//! Checksums are not asked while a fuzzer runs, so it gets to everything
-//! behind them.
+//! Checksums are not verified in a fuzz build, so that the fuzzer reaches the code
+//! after them.
 
 use crate::base::error::Result;
 use crate::io::Disk;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Reads `bytes` in every way a block is read. Nothing panics; and where the
-/// block is in order, lookups find what a walk over all of it finds.
+/// Reads `bytes` in every way a block is read. Nothing panics; and if the block is
+/// valid, lookups find the same entries as a walk over all of it.
 pub(crate) fn read_any(bytes: &[u8]) -> Result<()> {
     let disk = SimDisk::new();
     let path = Path::new("/block");

@@ -1,4 +1,4 @@
-//! How many late blocks readers had to look into: what compaction is to bound.
+//! Counters of the late blocks that reads must search; merges bound this number.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ pub(crate) struct Overlap {
 }
 
 impl Overlap {
-    /// A read of one series met overlays in so many late blocks.
+    /// Counts a read of one series that found overlays in `blocks` late blocks.
     pub(crate) fn note(&self, blocks: u64) {
         self.reads.fetch_add(1, Ordering::Relaxed);
         if blocks > 0 {
@@ -20,7 +20,7 @@ impl Overlap {
         }
     }
 
-    /// Reads, late blocks they met, and the most that one met.
+    /// Number of reads, of late blocks they searched, and the maximum for one read.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (

@@ -1,13 +1,13 @@
 //! Index pages: the entries of a block, packed.
 //!
-//! An entry is coded against the one before it, and every page starts anew:
-//! a tag, the series as a step, timestamps as differences, sizes; about 14
-//! bytes for a chunk of one of many series. Where a chunk stands is not
-//! stored: chunks stand end to end in the order of their entries.
+//! An entry is encoded relative to the one before it, and every page starts anew: a
+//! tag, the series as a step, timestamps as differences, sizes; about 14 bytes for
+//! a chunk of one of many series. The offset of a chunk is not stored, because
+//! chunks are end to end in the order of their entries.
 //!
-//! A page in memory is decoded once, to check it and to note a place to start
-//! from at every sixteenth entry; a lookup then decodes a few entries and not
-//! the page. Tested below and through blocks.
+//! A page that is loaded is decoded once, to check it and to record a restart point
+//! at every sixteenth entry; a lookup then decodes a few entries and not the whole
+//! page. Tested below and through blocks.
 
 use crate::base::error::Result;
 use crate::base::partition::PARTITION_BITS;
@@ -18,28 +18,28 @@ use crate::storage::block::format::{PAGE_BYTES_MAX, PageRef, corrupt};
 use latewood_codec::Stats;
 use latewood_model::{DuplicatePolicy, SeriesId, Timestamp};
 
-/// No entry is longer.
+/// Maximum size of an entry.
 const ENTRY_BYTES_MAX: usize = 6 * VARINT_BYTES_MAX + 1 + 4 + 3 * 8;
-/// Entries between two places to start from.
+/// Entries between two restart points.
 const RESTART_EVERY: usize = 16;
-/// Steps from here on follow the tag.
+/// Steps from this number on are stored after the tag.
 const STEP_FOLLOWS: u32 = 15;
 
 const BASE: u8 = 0;
 const BASE_WITH_STATS: u8 = 1;
 const TOMBSTONE: u8 = 2;
-/// Plus the policy's number.
+/// The policy's number is added to it.
 const OVERLAY: u8 = 8;
 
-/// What an entry is coded against.
+/// What the next entry is encoded relative to.
 #[derive(Clone, Copy, Debug)]
 struct State {
     id: u32,
     /// Oldest timestamp of the series' first entry in the page.
     series_first: Option<Timestamp>,
-    /// Newest timestamp of the entry before.
+    /// Newest timestamp of the previous entry.
     last: Timestamp,
-    /// Where the next chunk stands.
+    /// Offset of the next chunk.
     offset: u64,
 }
 
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// What `first` is the difference to, in an entry `step` ids further.
+    /// The base of the difference `first` for an entry whose id is `step` higher.
     fn near(&self, step: u32) -> Timestamp {
         match self.series_first {
             Some(first) if step > 0 => first,
@@ -71,7 +71,7 @@ impl State {
     }
 }
 
-/// A page in the making.
+/// A page that is being built.
 #[derive(Debug, Default)]
 pub(crate) struct PageBuilder {
     pub(crate) bytes: Vec<u8>,
@@ -79,7 +79,7 @@ pub(crate) struct PageBuilder {
 }
 
 impl PageBuilder {
-    /// Adds an entry that follows those before, or says that the page is full.
+    /// Adds the next entry, or returns `false` if the page is full.
     pub(crate) fn push(&mut self, entry: &Entry) -> bool {
         let (page, state) = self.open.get_or_insert_with(|| {
             let page = PageRef {
@@ -103,7 +103,8 @@ impl PageBuilder {
         true
     }
 
-    /// Ends the page: its row without length and checksum, if it has entries.
+    /// Ends the page: returns its row without length and checksum, if it has
+    /// entries.
     pub(crate) fn finish(&mut self) -> Option<PageRef> {
         self.open.take().map(|(page, _)| page)
     }
@@ -144,8 +145,7 @@ fn put(entry: &Entry, state: &State, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[..at]);
 }
 
-/// Reads the entry at the front of `bytes`, or `None` where there is none that
-/// makes sense.
+/// Reads the entry at the front of `bytes`; `None` if it is invalid.
 fn take(bytes: &mut &[u8], state: &mut State) -> Option<Entry> {
     let (&tag, rest) = bytes.split_first()?;
     *bytes = rest;
@@ -181,7 +181,7 @@ fn take(bytes: &mut &[u8], state: &mut State) -> Option<Entry> {
         let (checksum, rest) = bytes.split_first_chunk()?;
         entry.checksum = u32::from_le_bytes(*checksum);
         *bytes = rest;
-        // A tombstone may reach back before 1970, a sample does not.
+        // A tombstone may begin before 1970, a sample may not.
         if entry.count == 0 || entry.len_bytes == 0 || first < 0 {
             return None;
         }
@@ -208,7 +208,7 @@ fn take(bytes: &mut &[u8], state: &mut State) -> Option<Entry> {
     Some(entry)
 }
 
-/// A place inside a page to start from.
+/// A restart point inside a page.
 #[derive(Clone, Copy, Debug)]
 struct Restart {
     /// Series and oldest timestamp of the entry there.
@@ -227,13 +227,13 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Checks the entries of a page whose checksum is right. `end` is where
-    /// its last chunk must end.
+    /// Checks the entries of a page whose checksum matches. `end` is where its last
+    /// chunk must end.
     ///
     /// # Errors
-    /// `Corrupt` where an entry breaks an invariant of its family or its page.
+    /// `Corrupt` if an entry breaks an invariant of its family or its page.
     pub(crate) fn parse(bytes: Vec<u8>, page: &PageRef, family: Family, end: u64) -> Result<Self> {
-        let damaged = || corrupt("an index page makes no sense");
+        let damaged = || corrupt("an index page is invalid");
         let mut state = State::start(page);
         let mut restarts = Vec::with_capacity(bytes.len() / 200);
         let mut before: Option<(SeriesId, Timestamp)> = None;
@@ -284,8 +284,8 @@ impl Page {
         self.decode_from(0)
     }
 
-    /// The entries of a series that touch `from..=to`, in order. Decodes at
-    /// most sixteen entries more than the series has from there on.
+    /// The entries of a series that intersect `from..=to`, in order. Decodes at
+    /// most sixteen entries more than the series has from `from` on.
     pub(crate) fn find(
         &self,
         id: SeriesId,
@@ -294,7 +294,7 @@ impl Page {
     ) -> impl Iterator<Item = Entry> + '_ {
         let is_base = self.family == Family::Base;
         let after = self.restarts.partition_point(|restart| match is_base {
-            // What stands before such a place ends before `from`.
+            // Entries before such a restart point end before `from`.
             true => (restart.id, restart.first) <= (id, from),
             false => restart.id < id,
         });

@@ -1,9 +1,9 @@
 //! Reading a block: entries of a series, chunks.
 //!
-//! Open, a block holds its footer and root, 40 bytes for each 16 KiB of index;
-//! pages come through the cache. A reader trusts nothing that it has not
-//! checked: a page or chunk whose checksum is wrong, or that contradicts its
-//! entry, is an error that names file, series and span.
+//! An open block holds its footer and root, 40 bytes for each 16 KiB of index;
+//! pages come from the cache. A reader checks everything it uses: a page or chunk
+//! with a wrong checksum, or one that contradicts its entry, is an error that names
+//! file, series and span.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
@@ -23,7 +23,7 @@ use latewood_model::{SeriesId, Timestamp};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// An open block. It goes on to be read when its file loses its name.
+/// An open block. It stays readable after its file is removed.
 #[derive(Debug)]
 pub(crate) struct Block {
     file: Arc<dyn File>,
@@ -37,21 +37,20 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Opens the block that the manifest describes: reads header, footer and
-    /// root.
+    /// Opens the block that the manifest describes: reads header, footer and root.
     ///
     /// # Errors
-    /// `Io` where the file cannot be read, `Unsupported` for a later version,
-    /// `Corrupt` where a part is damaged or it is another block.
+    /// `Io` if the file cannot be read, `Unsupported` for a later version,
+    /// `Corrupt` if a part is damaged or it is another block.
     pub(crate) fn open(env: &Env, path: &Path, meta: &BlockMeta, cache: &Cache) -> Result<Self> {
         let block = Self::open_any(env, path, cache)?;
         match block.meta == *meta {
             true => Ok(block),
-            false => Err(corrupt("it is not the one that the manifest names").at(path)),
+            false => Err(corrupt("it is not the block named by the manifest").at(path)),
         }
     }
 
-    /// Opens a block by what its file says.
+    /// Opens a block without a description from the manifest.
     ///
     /// # Errors
     /// As [`Block::open`].
@@ -60,7 +59,7 @@ impl Block {
         let file = env.disk.open(path).map_err(failed)?;
         let len_bytes = file.len_bytes().map_err(failed)?;
         if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(corrupt("it ends early").at(path));
+            return Err(corrupt("it is truncated").at(path));
         }
         let mut header_bytes = [0; HEADER_BYTES];
         file.read_at(&mut header_bytes, 0).map_err(failed)?;
@@ -71,13 +70,13 @@ impl Block {
         let (footer, checksum) =
             Footer::parse(&footer_bytes, len_bytes).map_err(|error| error.at(path))?;
         if !is_whole(&header_bytes, footer.header_checksum) {
-            return Err(corrupt("its footer belongs to another header").at(path));
+            return Err(corrupt("its footer does not match its header").at(path));
         }
         let ids = [footer.first_id, footer.last_id];
         if ids.map(partition_of) != [header.partition; 2] {
-            return Err(corrupt("its series are of another partition").at(path));
+            return Err(corrupt("its series belong to another partition").at(path));
         }
-        // It lies inside the file: the footer was checked.
+        // It is inside the file: the footer was checked.
         let mut root_bytes = vec![0; footer.pages as usize * PAGE_REF_BYTES];
         file.read_at(&mut root_bytes, footer.root_offset)
             .map_err(failed)?;
@@ -94,7 +93,7 @@ impl Block {
         })
     }
 
-    /// What the manifest says of it.
+    /// Its description in the manifest.
     pub(crate) fn meta(&self) -> &BlockMeta {
         &self.meta
     }
@@ -114,16 +113,16 @@ impl Block {
         &self.path
     }
 
-    /// Bytes of memory it holds, the cache aside.
+    /// Bytes of memory it holds, without the cache.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.root.len() * size_of::<PageRef>()
     }
 
-    /// All entries of a series, in order. Reads the index pages it stands in,
+    /// All entries of a series, in order. Reads the index pages of the series,
     /// nearly always one.
     ///
     /// # Errors
-    /// `Io` and `Corrupt` where a page cannot be read.
+    /// `Io` and `Corrupt` if a page cannot be read.
     #[cfg(test)]
     pub(crate) fn entries(&self, id: SeriesId) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
@@ -133,11 +132,11 @@ impl Block {
         Ok(entries)
     }
 
-    /// Visits the entries of a series that touch `from..=to`, in order. Costs
-    /// a few comparisons where the block has none by id or time.
+    /// Visits the entries of a series that intersect `from..=to`, in order. Costs a
+    /// few comparisons if the block does not cover the id or the time.
     ///
     /// # Errors
-    /// `Io` and `Corrupt` where a page cannot be read.
+    /// `Io` and `Corrupt` if a page cannot be read.
     pub(crate) fn find(
         &self,
         id: SeriesId,
@@ -162,7 +161,7 @@ impl Block {
         Ok(())
     }
 
-    /// Whether series and span lie inside those of the block.
+    /// Whether series and span are inside the bounds of the block.
     pub(crate) fn may_hold(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> bool {
         self.footer.first <= to
             && from <= self.footer.last
@@ -172,8 +171,8 @@ impl Block {
     /// Reads the chunk of one of its entries.
     ///
     /// # Errors
-    /// `Io`; `Corrupt` where it is not what was written; `Invalid` for a
-    /// tombstone, which has none.
+    /// `Io`; `Corrupt` if it is not what was written; `Invalid` for a tombstone,
+    /// which has no chunk.
     pub(crate) fn read(&self, entry: &Entry) -> Result<Arc<Chunk>> {
         self.check_place(entry)?;
         let mut bytes = vec![0; entry.len_bytes as usize];
@@ -181,7 +180,7 @@ impl Block {
         self.chunk(entry, bytes)
     }
 
-    /// The same through the cache, for lookups that come back to a place.
+    /// Reads the chunk through the cache, for repeated lookups.
     ///
     /// # Errors
     /// As [`Block::read`].
@@ -194,7 +193,7 @@ impl Block {
         Ok(chunk)
     }
 
-    /// A walk over all entries and their chunks with large reads, past the
+    /// A walk over all entries and their chunks with large reads that bypass the
     /// cache.
     pub(crate) fn scan(self: &Arc<Self>) -> Scan {
         Scan::new(self.clone())
@@ -245,7 +244,7 @@ impl Block {
         let next = self.root.get(index + 1);
         let end = next.map_or(self.footer.index_offset, |next| next.chunks_offset);
         Page::parse(bytes, page, self.meta.family, end)
-            .map_err(|_| self.damaged_page(index, "makes no sense"))
+            .map_err(|_| self.damaged_page(index, "is invalid"))
     }
 
     pub(crate) fn read_into(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
@@ -254,7 +253,7 @@ impl Block {
             .map_err(|error| Error::io("cannot read a block", &self.path, error))
     }
 
-    /// Entries of other blocks, and tombstones, have no chunk here.
+    /// Tombstones and entries of other blocks have no chunk here.
     pub(crate) fn check_place(&self, entry: &Entry) -> Result<()> {
         let end = entry.offset.checked_add(u64::from(entry.len_bytes));
         if entry.len_bytes == 0 || end.is_none_or(|end| end > self.footer.index_offset) {
@@ -264,17 +263,17 @@ impl Block {
         Ok(())
     }
 
-    /// The chunk of an entry from its bytes, checked.
+    /// Parses and checks the chunk of an entry.
     pub(crate) fn chunk(&self, entry: &Entry, bytes: Vec<u8>) -> Result<Arc<Chunk>> {
         if !is_whole(&bytes, entry.checksum) {
             return Err(self.damaged(entry, "fails its checksum"));
         }
         let Ok(chunk) = Chunk::from_bytes(bytes) else {
-            return Err(self.damaged(entry, "makes no sense"));
+            return Err(self.damaged(entry, "is invalid"));
         };
         let span = (chunk.first(), chunk.last(), chunk.count());
         if span != (entry.first, entry.last, entry.count as usize) {
-            return Err(self.damaged(entry, "is not what the index says"));
+            return Err(self.damaged(entry, "does not match the index"));
         }
         Ok(Arc::new(chunk))
     }
@@ -288,7 +287,7 @@ impl Block {
         self.met(Error::new(ErrorKind::Corrupt, message))
     }
 
-    /// Names the file in an error about damage, and tells the operator.
+    /// Names the file in an error about damage, and reports it to the operator.
     fn met(&self, error: Error) -> Error {
         let error = error.at(&self.path);
         let text = format_args!("{error}; the rest of it is served");

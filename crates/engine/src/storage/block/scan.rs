@@ -1,8 +1,8 @@
-//! A walk over a whole block, for compaction and checking.
+//! A walk over a whole block, for merges and checks.
 //!
-//! Entries come page by page, chunk bytes through a window of one large read;
-//! entries whose bytes nobody asks for cost no reading of them but what the
-//! window takes along. Nothing goes through the cache.
+//! Entries are read page by page, chunks through a window of one large read. Chunks
+//! that are not requested are only read as part of a window. The walk bypasses the
+//! cache.
 
 use crate::base::error::Result;
 use crate::format::chunk::{Chunk, damaged};
@@ -56,7 +56,7 @@ impl Scan {
         }
     }
 
-    /// The chunk of an entry. Cheapest in the order of the entries.
+    /// The chunk of an entry. Fastest in the order of the entries.
     ///
     /// # Errors
     /// As [`Block::read`].
@@ -72,12 +72,12 @@ impl Scan {
 }
 
 impl Block {
-    /// Reads all of it and checks every checksum and invariant: that entries
-    /// ascend and add up to what the footer says, that every chunk decodes to
-    /// what its entry says, its statistics among it.
+    /// Reads the whole block and checks every checksum and invariant: entries
+    /// ascend and add up to the totals of the footer, and every chunk matches its
+    /// entry, including the statistics.
     ///
     /// # Errors
-    /// `Io`, and `Corrupt` at the first thing that is wrong.
+    /// `Io`, and `Corrupt` at the first violation.
     pub(crate) fn verify(self: &Arc<Self>) -> Result<()> {
         let mut scan = self.scan();
         let (mut entries, mut series, mut samples) = (0_u64, 0_u64, 0_u64);
@@ -101,7 +101,7 @@ impl Block {
                 let chunk = scan.chunk(&entry)?;
                 let known = expected_stats(&entry, &chunk);
                 if !known.is_ok_and(|known| same(known, entry.values)) {
-                    return Err(self.damaged(&entry, "has other statistics than the index says"));
+                    return Err(self.damaged(&entry, "has statistics that do not match the index"));
                 }
                 if decodes(&chunk).is_err() {
                     return Err(self.damaged(&entry, "does not decode"));
@@ -114,7 +114,7 @@ impl Block {
             && before.map(|before| before.id) == Some(self.last_id());
         match sound {
             true => Ok(()),
-            false => Err(corrupt("its footer tells of other entries").at(self.path())),
+            false => Err(corrupt("its entries do not match its footer").at(self.path())),
         }
     }
 }
@@ -127,7 +127,7 @@ fn expected_stats(entry: &Entry, chunk: &Chunk) -> Result<Option<Stats>> {
     }
 }
 
-/// Equal bit for bit: NaN stands where all values are.
+/// Equal bit for bit: both are NaN if all values are.
 fn same(left: Option<Stats>, right: Option<Stats>) -> bool {
     let bits = |stats: Stats| {
         let numbers = [stats.min, stats.max, stats.sum].map(f64::to_bits);

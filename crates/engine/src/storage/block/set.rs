@@ -1,7 +1,7 @@
-//! All blocks of a database at one moment, and what they have of a series.
+//! All blocks of a database at one moment, and the search for a series in them.
 //!
-//! A set never changes; the next one replaces it behind its `Arc`. Whoever
-//! holds one goes on reading its files, named or not.
+//! A set never changes; the next set replaces it behind its `Arc`. A reader that
+//! holds a set continues to read its files, also after they are removed.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
@@ -15,16 +15,16 @@ use std::sync::Arc;
 /// The blocks that the manifest names.
 #[derive(Debug)]
 pub(crate) struct BlockSet {
-    /// The newest flush that is in it.
+    /// The newest flush included.
     pub(crate) flush: u64,
-    /// The oldest timestamp a reader sees.
+    /// The oldest timestamp that a reader sees.
     pub(crate) floor: Timestamp,
     /// Partitions that have blocks.
     pub(crate) partitions: BTreeMap<u32, PartitionBlocks>,
 }
 
 impl Default for BlockSet {
-    /// That of a database without blocks.
+    /// The set of a database without blocks.
     fn default() -> Self {
         Self {
             flush: 0,
@@ -37,13 +37,13 @@ impl Default for BlockSet {
 /// The blocks of one partition, in the order of the manifest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartitionBlocks {
-    /// For each series, later ones hold newer samples.
+    /// For each series, later blocks hold newer samples.
     pub(crate) base: Vec<Arc<Block>>,
     /// In arrival order.
     pub(crate) late: Vec<Arc<Block>>,
 }
 
-/// A chunk that stands in a block.
+/// A chunk in a block.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredChunk {
     /// The block.
@@ -53,7 +53,7 @@ pub(crate) struct StoredChunk {
 }
 
 impl StoredChunk {
-    /// Reads it, past the cache.
+    /// Reads it without the cache.
     ///
     /// # Errors
     /// As [`Block::read`].
@@ -61,7 +61,7 @@ impl StoredChunk {
         self.block.read(&self.entry)
     }
 
-    /// Reads it through the cache, for lookups that come back to a place.
+    /// Reads it through the cache, for repeated lookups.
     ///
     /// # Errors
     /// As [`Block::read`].
@@ -70,17 +70,16 @@ impl StoredChunk {
     }
 }
 
-/// What late blocks lay over the base of a series.
+/// An overlay of a late block over the base of a series.
 #[derive(Clone, Debug)]
 pub(crate) enum Overlay {
-    /// Everything older in arrival is deleted from this span, both ends
-    /// included.
+    /// Deletes everything older in arrival in this span, both ends included.
     Delete(Timestamp, Timestamp),
     /// Operations of one policy.
     Ops(StoredChunk),
 }
 
-/// What blocks have of one span of a series.
+/// What blocks hold of one span of a series.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layers {
     /// Resolved samples, ascending and disjoint.
@@ -90,14 +89,14 @@ pub(crate) struct Layers {
 }
 
 impl BlockSet {
-    /// What there is of a series in `from..=to`, clipped to the floor. Whole
-    /// chunks: they may reach beyond the span. Of each block of the partition that has
-    /// neither the id nor the span this costs a few comparisons, of the others
-    /// one index page through the cache.
+    /// The chunks and overlays of a series in `from..=to`, limited by the floor.
+    /// Whole chunks: they may reach beyond the span. A block of the partition
+    /// without the id or the span costs a few comparisons, any other one index page
+    /// through the cache.
     ///
     /// # Errors
-    /// `Io` and `Corrupt` where an index page cannot be read, `Corrupt` where
-    /// base blocks overlap.
+    /// `Io` and `Corrupt` if an index page cannot be read, `Corrupt` if base blocks
+    /// overlap.
     pub(crate) fn layers(&self, id: SeriesId, from: Timestamp, to: Timestamp) -> Result<Layers> {
         let mut layers = Layers::default();
         let from = from.max(self.floor);

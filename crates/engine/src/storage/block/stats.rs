@@ -4,12 +4,12 @@ use crate::base::error::Result;
 use crate::format::chunk::{Chunk, damaged};
 use latewood_codec::Stats;
 
-/// Minimum, maximum, sum and NaN count of a chunk, or `None` where its sum is
-/// not finite: what frames add up to may then be finite again in a larger sum.
-/// The sum is compensated (Neumaier 1974). Linear in the frames.
+/// Minimum, maximum, sum and NaN count of a chunk, or `None` if its sum is not
+/// finite: the sum of a larger set of frames may be finite again. The sum is
+/// compensated (Neumaier 1974). Linear in the frames.
 ///
 /// # Errors
-/// `Corrupt` where a frame does not parse.
+/// `Corrupt` if a frame does not parse.
 pub(crate) fn of(chunk: &Chunk) -> Result<Option<Stats>> {
     let (mut min, mut max) = (f64::NAN, f64::NAN);
     let (mut sum, mut lost, mut nan_count) = (0.0_f64, 0.0, 0);
@@ -20,7 +20,7 @@ pub(crate) fn of(chunk: &Chunk) -> Result<Option<Stats>> {
         if stats.nan_count >= frame.count() {
             continue;
         }
-        // The first of equal ones stays, as in a fold over the samples.
+        // The first of equal values stays, as in a fold over the samples.
         if min.is_nan() || stats.min < min {
             min = stats.min;
         }

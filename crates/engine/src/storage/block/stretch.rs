@@ -1,25 +1,25 @@
-//! Small reads that come close together, served by one large read.
+//! Combines small reads at nearby offsets into one large read.
 //!
-//! A query over many series goes through a block series by series, and where
-//! each has a short chunk there these would be as many system calls as series.
-//! The second small read inside an aligned *stretch* of the file reads all of
-//! it into the cache; those that follow copy from there. Reads at random
-//! places hardly ever meet a stretch twice and stay small.
+//! A query over many series reads a block series by series. With short chunks this
+//! would need one system call for each series. The second small read inside an
+//! aligned *stretch* of the file reads the whole stretch into the cache; later
+//! reads copy from there. Random reads almost never meet a stretch twice and stay
+//! small.
 
 use crate::base::error::Result;
 use crate::storage::block::reader::Block;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of a stretch.
+/// Size of a stretch.
 const STRETCH_BYTES: u64 = 32 * 1024;
-/// Longer reads are not small.
+/// Maximum size of a small read.
 const SMALL_BYTES: usize = 2 * 1024;
-/// Stretches remembered: several threads walk through one block.
+/// Stretches remembered: several threads read one block.
 const SLOTS: usize = 4;
 
-/// The stretches of a block that were read from last, by their numbers; those
-/// that differ by a multiple of [`SLOTS`] take each other's place.
+/// The numbers of the stretches that were read last. Numbers that differ by a
+/// multiple of [`SLOTS`] share a slot.
 #[derive(Debug)]
 pub(crate) struct Stretches([AtomicU64; SLOTS]);
 
@@ -30,10 +30,10 @@ impl Default for Stretches {
 }
 
 impl Stretches {
-    /// Notes a read and says whether one came before it.
+    /// Records a read; returns whether the slot held the same stretch.
     fn meet(&self, number: u64) -> bool {
         let slot = &self.0[number as usize % SLOTS];
-        // It decides on speed alone: any order will do.
+        // Affects speed only: any memory order is correct.
         let met = slot.load(Ordering::Relaxed) == number;
         if !met {
             slot.store(number, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Block {
     /// Reads bytes of chunks.
     ///
     /// # Errors
-    /// `Io` where that fails.
+    /// `Io` if the read fails.
     pub(crate) fn read_chunks(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         let number = offset / STRETCH_BYTES;
         let start = number * STRETCH_BYTES;

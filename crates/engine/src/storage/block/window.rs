@@ -1,4 +1,4 @@
-//! A stretch of a block in memory, so that neighbouring chunks cost one read.
+//! A range of a block in memory, so that adjacent chunks need one read.
 
 use crate::base::error::Result;
 use crate::format::chunk::Chunk;
@@ -14,7 +14,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Whether the chunk of an entry of its block is in it.
+    /// Whether it contains the chunk of an entry of its block.
     pub(crate) fn holds(&self, entry: &Entry) -> bool {
         let (from, to) = entry.bytes_span();
         self.start <= from && to <= self.end()
@@ -32,7 +32,7 @@ impl Window {
     /// Reads `from..to` of a block.
     ///
     /// # Errors
-    /// `Io` where that fails; it is then empty.
+    /// `Io` if the read fails; the window is then empty.
     pub(crate) fn load(&mut self, block: &Block, from: u64, to: u64) -> Result<()> {
         self.bytes.clear();
         self.bytes.resize(to.saturating_sub(from) as usize, 0);
@@ -47,18 +47,18 @@ impl Window {
     /// The chunk of an entry of the block that was read.
     ///
     /// # Errors
-    /// As [`Block::read`]; `Corrupt` too where it is not in the window.
+    /// As [`Block::read`]; also `Corrupt` if it is outside the window.
     pub(crate) fn chunk(&self, block: &Block, entry: &Entry) -> Result<Arc<Chunk>> {
         block.check_place(entry)?;
         let at = entry.offset.wrapping_sub(self.start) as usize;
         let rest = self.bytes.get(at..);
         match rest.and_then(|rest| rest.get(..entry.len_bytes as usize)) {
             Some(bytes) => block.chunk(entry, bytes.to_vec()),
-            None => Err(block.damaged(entry, "is not where it was read")),
+            None => Err(block.damaged(entry, "is outside the bytes read")),
         }
     }
 
-    /// Forgets what it holds: the next chunk is of another block.
+    /// Empties the window: the next chunk belongs to another block.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
     }

@@ -1,9 +1,9 @@
 //! Writing a block: front to back, once.
 //!
-//! Chunks go to the file as they come, through one buffer; the index grows in
-//! memory, about 15 bytes an entry, and follows at the end with root and
-//! footer. One sync makes the bytes durable; the name is the caller's to make
-//! durable. What was never finished is no block and is the caller's to remove.
+//! Chunks are written in order, through one buffer. The index grows in memory,
+//! about 15 bytes an entry, and is written at the end with root and footer. One
+//! sync makes the bytes durable; the caller makes the name durable. An unfinished
+//! file is not a block; the caller removes it.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;
@@ -18,10 +18,10 @@ use latewood_model::{SeriesId, Timestamp};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes gathered before they are written.
+/// Size of the write buffer.
 const BUFFER_BYTES: usize = 1024 * 1024;
-/// Base chunks of fewer samples are stored without statistics: these would be
-/// a tenth of their size, and reading the samples costs little more.
+/// Base chunks with fewer samples are stored without statistics: the statistics
+/// would be a tenth of their size, and reading the samples costs little more.
 pub(crate) const STATS_SAMPLES_MIN: usize = 256;
 
 /// A block that is being written.
@@ -30,7 +30,7 @@ pub(crate) struct BlockWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     header: Header,
-    /// Bytes that stand in the file.
+    /// Bytes written to the file.
     flushed: u64,
     buffer: Vec<u8>,
     page: PageBuilder,
@@ -46,7 +46,7 @@ impl BlockWriter {
     /// Creates the file of block `number`.
     ///
     /// # Errors
-    /// `Io` where the file cannot be made, or exists.
+    /// `Io` if the file exists or cannot be created.
     pub(crate) fn create(
         env: &Env,
         path: &Path,
@@ -94,12 +94,12 @@ impl BlockWriter {
         })
     }
 
-    /// Adds a chunk of a series: ids ascend; chunks of one series come in
-    /// arrival order, in base blocks that is the order of time.
+    /// Adds a chunk of a series. Ids ascend; chunks of one series are in arrival
+    /// order, which in base blocks is time order.
     ///
     /// # Errors
-    /// `Io` where the file cannot be written: the block is then lost.
-    /// `Invalid` for a chunk out of its place or of another family.
+    /// `Io` if the file cannot be written: the block is then lost. `Invalid` for a
+    /// chunk out of order or of another family.
     pub(crate) fn chunk(&mut self, id: SeriesId, kind: Kind, chunk: &Chunk) -> Result<()> {
         let sizes = (
             u32::try_from(chunk.count()),
@@ -109,7 +109,7 @@ impl BlockWriter {
             return Err(self.misplaced("a chunk is too long"));
         };
         if kind == Kind::Tombstone || chunk.is_empty() {
-            return Err(self.misplaced("it is no chunk"));
+            return Err(self.misplaced("a tombstone is not a chunk"));
         }
         let values = match kind {
             Kind::Base if chunk.count() >= STATS_SAMPLES_MIN => stats::of(chunk)?,
@@ -133,13 +133,13 @@ impl BlockWriter {
         }
     }
 
-    /// Adds a tombstone: what arrived before it in `from..=to` is deleted.
+    /// Adds a tombstone: deletes in `from..=to` what arrived before it.
     ///
     /// # Errors
-    /// As [`BlockWriter::chunk`]; `Invalid` for an empty span too.
+    /// As [`BlockWriter::chunk`]; also `Invalid` for an empty span.
     pub(crate) fn tombstone(&mut self, id: SeriesId, from: Timestamp, to: Timestamp) -> Result<()> {
         if from > to {
-            return Err(self.misplaced("a tombstone spans nothing"));
+            return Err(self.misplaced("the span of a tombstone is empty"));
         }
         self.add(Entry {
             id,
@@ -154,13 +154,13 @@ impl BlockWriter {
         })
     }
 
-    /// Whether nothing was added: such a block cannot be finished.
+    /// Whether it is empty: an empty block cannot be finished.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.previous.is_none()
     }
 
-    /// Bytes of header and chunks so far; the index is not among them.
+    /// Bytes of header and chunks so far, without the index.
     pub(crate) fn written_bytes(&self) -> u64 {
         self.flushed + self.buffer.len() as u64
     }
@@ -168,11 +168,10 @@ impl BlockWriter {
     /// Writes index, root and footer and syncs the file.
     ///
     /// # Errors
-    /// `Io` where that fails: the block is then lost. `Invalid` where it is
-    /// empty.
+    /// `Io` if the write fails: the block is then lost. `Invalid` if it is empty.
     pub(crate) fn finish(mut self) -> Result<BlockMeta> {
         let Some((last_id, _)) = self.previous else {
-            return Err(self.misplaced("it would be empty"));
+            return Err(self.misplaced("it has no entries"));
         };
         self.end_page();
         self.footer.index_offset = self.written_bytes();
@@ -247,7 +246,7 @@ impl BlockWriter {
 
     #[cold]
     fn misplaced(&self, why: &str) -> Error {
-        let message = format!("a block cannot be written like this: {why}");
+        let message = format!("cannot write a block: {why}");
         Error::new(ErrorKind::Invalid, message).at(&self.path)
     }
 }

@@ -1,15 +1,14 @@
-//! Putting fields behind one another and taking them back, for the manifest
-//! and the rows of series files.
+//! Encoding of fields, for the manifest and the rows of series files.
 //!
-//! Integers are those of the log ([`crate::format::varint`]). Taking answers
-//! `None` wherever the bytes end early or are not what putting writes, and
-//! never asks for memory that the bytes do not account for.
+//! Integers are those of the log ([`crate::format::varint`]). Decoding returns
+//! `None` if the bytes end early or are not a valid encoding, and never allocates
+//! more memory than the bytes account for.
 
 use crate::format::value::{FORM_RAW, put_value, take_value};
 use crate::format::varint::{VARINT_BYTES_MAX, put, take, unzigzag, zigzag};
 use latewood_model::Timestamp;
 
-/// Fields being written.
+/// Fields that are being written.
 #[derive(Default)]
 pub(crate) struct Put(pub(crate) Vec<u8>);
 
@@ -31,7 +30,7 @@ impl Put {
         self.number(zigzag(value));
     }
 
-    /// What `to` is past `from`; wraps.
+    /// The difference from `from` to `to`; wraps.
     pub(crate) fn step(&mut self, from: Timestamp, to: Timestamp) {
         self.signed(to.wrapping_sub(from));
     }
@@ -54,14 +53,14 @@ impl Put {
         self.0.extend_from_slice(bytes);
     }
 
-    /// A length and so many bytes.
+    /// A length and that many bytes.
     pub(crate) fn string(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.raw(bytes);
     }
 }
 
-/// Fields being read.
+/// Fields that are being read.
 pub(crate) struct Take<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Take<'a> {
@@ -109,7 +108,7 @@ impl<'a> Take<'a> {
         self.raw(len)
     }
 
-    /// A count of things that take at least one byte each.
+    /// A count of items that take at least one byte each.
     pub(crate) fn count(&mut self) -> Option<usize> {
         let count = usize::try_from(self.number()?).ok()?;
         (count <= self.0.len()).then_some(count)

@@ -1,4 +1,4 @@
-//! Rows and manifests out of a seed, for the tests of this folder.
+//! Random rows and manifests from a seed, for the tests of this folder.
 
 use crate::base::partition::PARTITION_BITS;
 use crate::base::window::Bucket;
@@ -69,7 +69,7 @@ fn random_options(random: &SimRandom) -> SeriesOptions {
 }
 
 fn random_source(random: &SimRandom) -> SourceRow {
-    let marks = || random_marks(random);
+    let dirty = || random_dirty(random);
     let rule = || {
         let first = random.next_u64() as i64 >> 1;
         RuleRow {
@@ -84,24 +84,24 @@ fn random_source(random: &SimRandom) -> SourceRow {
                 first,
                 last: first.saturating_add(random.below(9_999) as i64),
             }),
-            own: marks(),
-            own_in_flight: marks(),
+            own: dirty(),
+            own_in_flight: dirty(),
             expired: None,
             failed: Vec::new(),
         }
     };
     SourceRow {
         rules: (0..random.below(4)).map(|_| rule()).collect(),
-        prompt: marks(),
-        late: marks(),
-        in_flight: marks(),
+        prompt: dirty(),
+        late: dirty(),
+        in_flight: dirty(),
         lost_to: random.next_u64() as i64,
         kept: random.below(9),
     }
 }
 
-/// Gives the rules of a row a past, which those of the golden file have not.
-pub(crate) fn give_past(random: &SimRandom, row: &mut SeriesRow) {
+/// Adds expired buckets to the rules of a row; the golden file has none.
+pub(crate) fn give_expired(random: &SimRandom, row: &mut SeriesRow) {
     let spans = || {
         let mut end = random.next_u64() as i64 >> 2;
         let mut next = |_| {
@@ -121,7 +121,7 @@ pub(crate) fn give_past(random: &SimRandom, row: &mut SeriesRow) {
     }
 }
 
-fn random_marks(random: &SimRandom) -> DirtyRow {
+fn random_dirty(random: &SimRandom) -> DirtyRow {
     let count = if random.below(2) == 0 { 0 } else { 4 };
     let at = || random.next_u64() as i64 >> random.below(60);
     DirtyRow {

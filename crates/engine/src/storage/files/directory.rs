@@ -1,5 +1,5 @@
-//! What stands in a database directory beside the log: found at open, written
-//! at each publication, swept of what no manifest names.
+//! The manifest, blocks and series files of a database directory: found at open,
+//! written at each publication, removed if no manifest names them.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
@@ -11,10 +11,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// No manifest is longer: a few dozen bytes for each file of a database.
+/// Maximum size of a manifest: it has a few dozen bytes for each file of a
+/// database.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
-/// The manifest and the files beside it, as found.
+/// The manifest and the files of a directory, as found.
 #[derive(Debug)]
 pub(crate) struct Directory {
     pub(crate) path: PathBuf,
@@ -24,25 +25,24 @@ pub(crate) struct Directory {
     pub(crate) contents: Manifest,
     /// Why the manifest cannot be read.
     pub(crate) fault: Option<(ErrorKind, String)>,
-    /// The first file that is named and not there.
+    /// The first file that is named but missing.
     pub(crate) missing: Option<PathBuf>,
-    /// Above the number of every file there is.
+    /// Greater than the number of every existing file.
     pub(crate) next_file: u64,
 }
 
-/// Where the file of block `number` stands.
+/// The path of block `number`.
 pub(crate) fn block_path(dir: &Path, number: u64) -> PathBuf {
     names::blocks_dir(dir).join(names::block(number))
 }
 
-/// Where series file `number` stands.
+/// The path of series file `number`.
 pub(crate) fn series_file_path(dir: &Path, number: u64) -> PathBuf {
     names::series_dir(dir).join(names::series_file(number))
 }
 
 impl Directory {
-    /// Looks what is in `dir`; makes its folders where they are missing and
-    /// changes nothing else.
+    /// Reads the directory `dir`; creates missing folders and changes nothing else.
     ///
     /// # Errors
     /// `Io`.
@@ -54,7 +54,7 @@ impl Directory {
         Self::look(env, dir)
     }
 
-    /// The same without making anything.
+    /// Reads the directory `dir`; changes nothing.
     ///
     /// # Errors
     /// `Io`.
@@ -131,7 +131,7 @@ fn list_folder(
     Ok(numbered.collect())
 }
 
-/// The manifest in `dir`, if there is one.
+/// The manifest in `dir`, if it exists.
 pub(crate) fn read_manifest(env: &Env, dir: &Path) -> Result<Option<Result<Manifest>>> {
     let path = dir.join(names::MANIFEST);
     let failed = |error| Error::io("cannot read the manifest", &path, error);
@@ -152,28 +152,28 @@ pub(crate) fn read_manifest(env: &Env, dir: &Path) -> Result<Option<Result<Manif
     Ok(Some(Manifest::decode(&bytes)))
 }
 
-/// Writes the manifest that shall be next under its other name, durably.
+/// Writes the next manifest under its temporary name, durably.
 pub(crate) fn write_new(env: &Env, dir: &Path, manifest: &Manifest) -> Result<()> {
     let path = dir.join(names::MANIFEST_NEW);
     let failed = |error| Error::io("cannot write the manifest", &path, error);
     remove_if_there(env, &path)?;
     let file: Arc<dyn File> = env.disk.create(&path, 0).map_err(failed)?;
     file.write_at(&manifest.encode(), 0).map_err(failed)?;
-    // Before the rename: a name that is durable must not outlive its bytes.
+    // Before the rename: a durable name must not outlive its bytes.
     file.sync().map_err(failed)
 }
 
-/// Puts the manifest that was written last in force, durably.
+/// Renames the manifest that was written last, durably.
 pub(crate) fn put_in_force(env: &Env, dir: &Path) -> Result<()> {
     let path = dir.join(names::MANIFEST);
     let renamed = env.disk.rename(&dir.join(names::MANIFEST_NEW), &path);
     renamed
         .and_then(|()| env.disk.sync_dir(dir))
-        .map_err(|error| Error::io("cannot put the manifest in force", &path, error))
+        .map_err(|error| Error::io("cannot rename the manifest", &path, error))
 }
 
-/// Removes what `manifest` does not name. Names that come back after a crash
-/// are found and removed again.
+/// Removes the files that `manifest` does not name. Files that reappear after a
+/// crash are found and removed again.
 ///
 /// # Errors
 /// `Io`.
@@ -186,7 +186,7 @@ pub(crate) fn sweep(env: &Env, dir: &Path, manifest: &Manifest) -> Result<()> {
         .try_for_each(|(_, path)| remove_if_there(env, &path))
 }
 
-/// Removes a file; none is fine, too.
+/// Removes a file, if it exists.
 pub(crate) fn remove_if_there(env: &Env, path: &Path) -> Result<()> {
     match env.disk.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {

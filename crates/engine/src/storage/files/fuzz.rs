@@ -1,4 +1,4 @@
-//! Any bytes as a manifest or a series file: what the fuzz targets run.
+//! The code under the fuzz targets for manifests and series files.
 
 use crate::base::error::Result;
 use crate::io::Disk;
@@ -9,9 +9,9 @@ use crate::storage::files::row_code::Before;
 use crate::storage::files::series_file::SeriesFileReader;
 use std::path::Path;
 
-/// Reads `bytes` as a manifest; one that is taken is written and read again.
+/// Reads `bytes` as a manifest; a valid one is written and read again.
 pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
-    // Without a checksum, so that a fuzzer gets to the fields.
+    // Without a checksum, so that a fuzzer reaches the fields.
     if let Some(manifest) = Manifest::take(&mut Take(bytes)) {
         let again = Manifest::decode(&manifest.encode())?;
         assert_eq!(again, manifest);
@@ -19,8 +19,8 @@ pub(crate) fn read_manifest(bytes: &[u8]) -> Result<()> {
     Manifest::decode(bytes).map(|_| ())
 }
 
-/// Reads `bytes` as a series file and as the rows of a section; rows that are
-/// taken are written and read again.
+/// Reads `bytes` as a series file and as the rows of a section; valid rows are
+/// written and read again.
 pub(crate) fn read_series(bytes: &[u8]) -> Result<()> {
     let (mut take, mut before) = (Take(bytes), Before::default());
     let (mut put, mut behind) = (Put::default(), Before::default());

@@ -1,19 +1,20 @@
-//! Blocks that a start had to leave out.
+//! Blocks that a start left out.
 
 use latewood_model::Timestamp;
 
-/// A block that a start had to leave out.
+/// A block that a start left out because it is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostBlock {
     /// Its name in the quarantine folder.
     pub kept_as: String,
-    /// What is wrong with it.
+    /// The damage.
     pub reason: String,
-    /// Whether it held late samples and deletions, not the base.
+    /// Whether it is a late block, with late samples and deletions, not a base
+    /// block.
     pub is_late: bool,
-    /// Series it had something of.
+    /// Number of series in it.
     pub series: u64,
-    /// Samples in it.
+    /// Number of samples in it.
     pub samples: u64,
     /// The oldest timestamp in it.
     pub first: Timestamp,

@@ -1,11 +1,10 @@
-//! The manifest: which files are the database.
+//! The manifest: the list of the files of a database.
 //!
-//! It is small and is written anew for each change, under another name that is
-//! then renamed, so a crash shows the old one or the new one, whole. It holds
-//! its bytes twice: one damaged page does not take the database with it.
-//! A file that it does not name is garbage. The bytes are described in
-//! `docs/format/manifest.md`; tested below, by the golden file and by the fuzz
-//! target `manifest`.
+//! It is small. Each change writes a new one under a temporary name and renames it,
+//! so a crash leaves the old or the new one, whole. It holds its bytes twice, so
+//! one damaged page does not destroy the database. A file that it does not name is
+//! garbage. The bytes are described in `docs/format/manifest.md`; tested below, by
+//! the golden file and by the fuzz target `manifest`.
 
 #[cfg(test)]
 mod tests;
@@ -22,23 +21,23 @@ const MAGIC: [u8; 8] = *b"LWOODMAN";
 const VERSION: u16 = 1;
 /// Magic, version, two bytes of zeros, checksum.
 const HEADER_BYTES: usize = 16;
-/// Partitions have numbers below this: ids are 32 bits wide.
+/// Partition numbers are below this: ids are 32 bits wide.
 const PARTITIONS_MAX: u64 = 1 << (u32::BITS - crate::base::partition::PARTITION_BITS);
 
-/// Which files are the database, and how far they go.
+/// The files of the database, and its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// How often everything was removed.
+    /// Number of times everything was removed.
     pub(crate) epoch: u64,
-    /// The newest flush that is in it.
+    /// The newest flush included.
     pub(crate) flush: u64,
-    /// Files get numbers from here on.
+    /// The number of the next file.
     pub(crate) next_file: u64,
-    /// Series get ids from here on: none below it is ever given again.
+    /// The id of the next series: no id below it is given again.
     pub(crate) next_id: u64,
-    /// No group of the log before this sequence is needed.
+    /// The sequence number of the first group of the log that is needed.
     pub(crate) log_start: u64,
-    /// Nothing older than this is there for anyone.
+    /// The oldest timestamp that a reader sees.
     pub(crate) floor: Timestamp,
     /// The partitions that have files.
     pub(crate) partitions: BTreeMap<u32, PartitionFiles>,
@@ -47,15 +46,15 @@ pub(crate) struct Manifest {
 /// The files of one partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartitionFiles {
-    /// All its series.
+    /// The file of all its series.
     pub(crate) series: Option<SeriesFileMeta>,
-    /// Over all of them in this order the chunks of a series ascend.
+    /// In this order the chunks of a series ascend over all blocks.
     pub(crate) base: Vec<BlockMeta>,
     /// In arrival order.
     pub(crate) late: Vec<BlockMeta>,
 }
 
-/// What the manifest says of a series file.
+/// A series file as the manifest describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeriesFileMeta {
     /// The number in its file name.
@@ -64,11 +63,12 @@ pub(crate) struct SeriesFileMeta {
     pub(crate) partition: u32,
     /// Length of the file.
     pub(crate) len_bytes: u64,
-    /// Series in it.
+    /// Number of series in it.
     pub(crate) rows: u64,
     /// The newest position of a row.
     pub(crate) position: u64,
-    /// Of the last bytes of the file, and through them of every byte.
+    /// Checksum of the last bytes of the file, which cover every byte through their
+    /// checksums.
     pub(crate) checksum: u32,
 }
 
@@ -87,7 +87,7 @@ impl Default for Manifest {
 }
 
 impl Manifest {
-    /// The files of `partition`, made where there are none.
+    /// The files of `partition`, added if it has none.
     pub(crate) fn partition(&mut self, partition: u32) -> &mut PartitionFiles {
         self.partitions.entry(partition).or_default()
     }
@@ -105,8 +105,8 @@ impl Manifest {
             .filter_map(|files| files.series.as_ref())
     }
 
-    /// The sequence of the log that comes next at the earliest: files hold
-    /// everything that series had got up to there.
+    /// The minimum sequence number of the next group of the log: files hold
+    /// everything that series received up to there.
     pub(crate) fn log_next_min(&self) -> u64 {
         let positions = self.series_files().map(|file| file.position);
         let newest = positions.max().unwrap_or(0);
@@ -141,19 +141,19 @@ impl Manifest {
         header.0.repeat(2)
     }
 
-    /// The manifest of a file's bytes: the first of its copies that is whole.
+    /// Decodes a manifest file: returns the first of its copies that is whole.
     ///
     /// # Errors
-    /// `Unsupported` for a later version, `Corrupt` where neither copy is whole.
+    /// `Unsupported` for a later version, `Corrupt` if neither copy is whole.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
         let (first, second) = bytes.split_at(bytes.len() / 2);
         decode_copy(first).or_else(|error| decode_copy(second).map_err(|_| error))
     }
 
-    /// As [`Manifest::decode`], for who wants both copies whole.
+    /// As [`Manifest::decode`], but both copies must be whole.
     ///
     /// # Errors
-    /// Those of [`Manifest::decode`], and `Corrupt` where one copy is damaged.
+    /// Those of [`Manifest::decode`], and `Corrupt` if one copy is damaged.
     pub(crate) fn verify(bytes: &[u8]) -> Result<Self> {
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let manifest = decode_copy(first)?;
@@ -163,7 +163,7 @@ impl Manifest {
         }
     }
 
-    /// The manifest of a copy's fields.
+    /// Reads the fields of one copy.
     pub(crate) fn take(bytes: &mut Take<'_>) -> Option<Self> {
         let mut manifest = Self {
             epoch: bytes.number()?,
@@ -186,7 +186,7 @@ impl Manifest {
         (bytes.is_empty() && manifest.is_sound()).then_some(manifest)
     }
 
-    /// Whether every file has a number of its own that was given already.
+    /// Whether every file has a unique number below `next_file`.
     fn is_sound(&self) -> bool {
         let blocks = self.blocks().map(|block| block.number);
         let files = self.series_files().map(|file| file.number);
@@ -274,7 +274,7 @@ fn decode_copy(copy: &[u8]) -> Result<Manifest> {
         return Err(damaged("it is too short"));
     };
     if header[..8] != MAGIC {
-        return Err(damaged("it does not begin as one"));
+        return Err(damaged("its magic bytes are wrong"));
     }
     let version = u16::from_le_bytes([header[8], header[9]]);
     if version > VERSION {
@@ -287,7 +287,7 @@ fn decode_copy(copy: &[u8]) -> Result<Manifest> {
     if version != VERSION || checksum != checksum_of(&header[..12], body) {
         return Err(damaged("its checksum does not match"));
     }
-    Manifest::take(&mut Take(body)).ok_or_else(|| damaged("its fields make no sense"))
+    Manifest::take(&mut Take(body)).ok_or_else(|| damaged("its fields are invalid"))
 }
 
 fn checksum_of(header: &[u8], body: &[u8]) -> u32 {

@@ -1,18 +1,18 @@
-//! The catalogue of what is on disk: the manifest and the series files.
+//! The catalogue of the files on disk: the manifest and the series files.
 //!
-//! The *manifest* names every block and every series file of the database and
-//! is replaced as a whole: a crash shows the old one or the new one. A *series
-//! file* holds all series of one partition, their samples aside. What neither
-//! holds is in the log, from the position of each series on.
+//! The *manifest* names every block and every series file of the database and is
+//! replaced as a whole: a crash leaves the old or the new one. A *series file*
+//! holds all series of one partition, without their samples. What neither holds is
+//! in the log, from the position of each series on.
 //!
-//! Opening a database decides by one table ([`table`]) what the directory is,
-//! loads the series files ([`load`]), replays the log over them and then makes
-//! what only all of it together tells ([`rebuild`]). From then on files come
-//! and go by [`publish`] alone, all of them at once by [`clear`]; what is being
-//! copied keeps its files by a [`pin`].
+//! Opening a database decides by one table ([`table`]) what the directory is.
+//! [`crate::recovery`] then loads the series files, replays the log over them and
+//! rebuilds what follows from both. From then on [`crate::keyspace`] changes the
+//! set of files: `publish` adds and removes files, `clear` removes all, and a `pin`
+//! keeps files while they are copied.
 //!
-//! Lock order: the manifest's lock comes before those of the shards.
-//! Tested by the unit tests of this folder and by `tests/db_store`.
+//! Lock order: the manifest's lock comes before those of the shards. Tested by the
+//! unit tests of this folder and by `tests/db_store`.
 
 mod bytes;
 #[cfg(test)]

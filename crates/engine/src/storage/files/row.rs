@@ -1,4 +1,4 @@
-//! What a series file holds of one series: everything but its samples.
+//! The row of a series in a series file: everything but its samples.
 
 use crate::base::window::Bucket;
 use crate::format::expired_buckets::ExpiredBuckets;
@@ -17,12 +17,12 @@ pub(crate) struct SeriesRow {
     pub(crate) unnamed: bool,
     /// Its options, labels among them.
     pub(crate) options: SeriesOptions,
-    /// Everything of this series in groups of the log up to this sequence is
-    /// in the row or in blocks.
+    /// Everything that the log says of this series in groups up to this sequence
+    /// number is in the row or in blocks.
     pub(crate) position: u64,
     /// The timestamp of its newest sample, expired or not.
     pub(crate) newest: Option<Timestamp>,
-    /// The value there.
+    /// The value of its newest sample.
     pub(crate) last_value: Option<f64>,
     /// The newest timestamp of a base sample in blocks, deleted or not.
     pub(crate) flushed_last: Option<Timestamp>,
@@ -34,20 +34,21 @@ pub(crate) struct SeriesRow {
     pub(crate) source: Option<Box<SourceRow>>,
 }
 
-/// The rules of a source, and what they have yet to do.
+/// The rules of a source, and their pending work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceRow {
-    /// In the order they were made.
+    /// In the order they were created.
     pub(crate) rules: Vec<RuleRow>,
     /// Dirty buckets near the newest samples.
     pub(crate) prompt: DirtyRow,
-    /// Dirty buckets among what is sealed.
+    /// Dirty buckets in the sealed part.
     pub(crate) late: DirtyRow,
-    /// Dirty buckets somebody was working off.
+    /// Dirty buckets that were being recomputed.
     pub(crate) in_flight: DirtyRow,
-    /// Samples older than this may be gone, deleted as expired.
+    /// Samples older than this may have been deleted as expired.
     pub(crate) lost_to: Timestamp,
-    /// How often marked buckets were left alone, because samples of them are gone.
+    /// Number of dirty buckets that were skipped because samples of them are
+    /// deleted.
     pub(crate) kept: u64,
 }
 
@@ -56,24 +57,23 @@ pub(crate) struct SourceRow {
 pub(crate) struct RuleRow {
     /// The series it writes to.
     pub(crate) destination: SeriesId,
-    /// What it does.
+    /// The definition of the rule.
     pub(crate) spec: RuleSpec,
-    /// Nothing older counts.
+    /// Older samples do not count.
     pub(crate) since: Timestamp,
     /// The bucket of the newest sample.
     pub(crate) open: Option<Bucket>,
     /// Dirty buckets of this rule alone.
     pub(crate) own: DirtyRow,
-    /// Those somebody was working off.
+    /// Its dirty buckets that were being recomputed.
     pub(crate) own_in_flight: DirtyRow,
-    /// Which buckets were touched, and which are lost; a row may say nothing
-    /// of it.
+    /// The touched and the lost buckets; a row may omit them.
     pub(crate) expired: Option<ExpiredBuckets>,
-    /// Spans of buckets whose samples could not be read, both ends included.
+    /// Spans of failed buckets, both ends included.
     pub(crate) failed: Vec<Bucket>,
 }
 
-/// Timestamps and spans whose buckets are to be computed anew.
+/// Timestamps and spans whose buckets must be recomputed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DirtyRow {
     /// Single timestamps, in any order.

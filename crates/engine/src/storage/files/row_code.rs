@@ -1,11 +1,12 @@
-//! Rows of a series file as bytes: each by what differs from the row before.
+//! The encoding of rows of a series file: each row is encoded by its differences
+//! from the row before.
 //!
-//! Series of one partition were created about the same time and are alike:
-//! their keys begin alike, their labels have the same names and often the
-//! same values, their options are the same. What repeats is said in a byte,
-//! so that a row takes a few dozen bytes even before it is compressed. The
-//! bytes are described in `docs/format/series.md`. Tested with the files that
-//! hold them ([`crate::storage::files::series_file`]).
+//! Series of one partition were created about the same time and are similar: their
+//! keys have common prefixes, their labels have the same names and often the same
+//! values, their options are the same. A repetition takes one byte, so that a row
+//! takes a few dozen bytes even before compression. The bytes are described in
+//! `docs/format/series.md`. Tested with the files that hold them
+//! ([`crate::storage::files::series_file`]).
 
 use crate::base::window::Bucket;
 use crate::format::expired_buckets::ExpiredBuckets;
@@ -17,7 +18,7 @@ use latewood_model::{
     Aggregator, DuplicatePolicy, Encoding, Ignore, Labels, SeriesId, SeriesOptions, Timestamp,
 };
 
-/// What is true of a row, one bit each.
+/// Flags of a row, one bit each.
 mod flag {
     pub(crate) const UNNAMED: u8 = 1;
     pub(crate) const SAME_OPTIONS: u8 = 1 << 1;
@@ -29,17 +30,17 @@ mod flag {
     pub(crate) const SOURCE: u8 = 1 << 7;
 }
 
-/// What is true of a rule.
+/// Flags of a rule.
 mod rule_flag {
     pub(crate) const OPEN: u8 = 1;
-    pub(crate) const PAST: u8 = 1 << 1;
-    pub(crate) const UNREAD: u8 = 1 << 2;
+    pub(crate) const EXPIRED: u8 = 1 << 1;
+    pub(crate) const FAILED: u8 = 1 << 2;
 }
 
 /// The policy byte of a series without one of its own.
 const NO_POLICY: u8 = u8::MAX;
 
-/// What the next row refers back to. Begins anew with each section.
+/// The previous row, which the next row refers to. Each section starts anew.
 #[derive(Default)]
 pub(crate) struct Before {
     id: Option<SeriesId>,
@@ -115,7 +116,7 @@ impl Before {
         let mut before = Labels::pairs_in(&self.labels);
         for (name, value) in labels.iter() {
             let (old_name, old_value) = before.next().unwrap_or_default();
-            // No part is empty: a length of 0 stands for "as before".
+            // No part is empty: a length of 0 means "as before".
             for (part, old) in [(name, old_name), (value, old_value)] {
                 out.string(if part == old { &[] } else { part });
             }
@@ -188,7 +189,7 @@ impl Before {
             for old in [old_name, old_value] {
                 let part = bytes.string()?;
                 let part = if part.is_empty() { old } else { part };
-                // Longer than 32 bits cannot come out of a section.
+                // A section cannot hold more than 32 bits of length.
                 let len = u32::try_from(part.len()).ok()?;
                 self.scratch.extend_from_slice(&len.to_le_bytes());
                 self.scratch.extend_from_slice(part);
@@ -248,8 +249,8 @@ fn take_options(bytes: &mut Take<'_>) -> Option<SeriesOptions> {
 fn put_source(out: &mut Put, source: &SourceRow) {
     out.signed(source.lost_to);
     out.number(source.kept);
-    for marks in [&source.prompt, &source.late, &source.in_flight] {
-        put_marks(out, marks);
+    for dirty in [&source.prompt, &source.late, &source.in_flight] {
+        put_dirty(out, dirty);
     }
     out.number(source.rules.len() as u64);
     for rule in &source.rules {
@@ -259,14 +260,14 @@ fn put_source(out: &mut Put, source: &SourceRow) {
         out.signed(rule.spec.align);
         out.signed(rule.since);
         let open = u8::from(rule.open.is_some()) * rule_flag::OPEN;
-        let expired = u8::from(rule.expired.is_some()) * rule_flag::PAST;
-        let failed = u8::from(!rule.failed.is_empty()) * rule_flag::UNREAD;
+        let expired = u8::from(rule.expired.is_some()) * rule_flag::EXPIRED;
+        let failed = u8::from(!rule.failed.is_empty()) * rule_flag::FAILED;
         out.byte(open | expired | failed);
         if let Some(open) = rule.open {
             put_bucket(out, 0, open);
         }
-        put_marks(out, &rule.own);
-        put_marks(out, &rule.own_in_flight);
+        put_dirty(out, &rule.own);
+        put_dirty(out, &rule.own_in_flight);
         if let Some(expired) = &rule.expired {
             put_spans(out, &expired.touched);
             put_spans(out, &expired.lost);
@@ -339,7 +340,7 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
         failed: Vec::new(),
     };
     let bits = bytes.byte()?;
-    if bits & !(rule_flag::OPEN | rule_flag::PAST | rule_flag::UNREAD) != 0 {
+    if bits & !(rule_flag::OPEN | rule_flag::EXPIRED | rule_flag::FAILED) != 0 {
         return None;
     }
     if bits & rule_flag::OPEN != 0 {
@@ -347,27 +348,27 @@ fn take_rule(bytes: &mut Take<'_>) -> Option<RuleRow> {
     }
     rule.own = take_dirty(bytes)?;
     rule.own_in_flight = take_dirty(bytes)?;
-    if bits & rule_flag::PAST != 0 {
+    if bits & rule_flag::EXPIRED != 0 {
         rule.expired = Some(ExpiredBuckets {
             touched: take_spans(bytes)?,
             lost: take_spans(bytes)?,
         });
     }
-    if bits & rule_flag::UNREAD != 0 {
+    if bits & rule_flag::FAILED != 0 {
         rule.failed = take_spans(bytes).filter(|spans| !spans.is_empty())?;
     }
     Some(rule)
 }
 
-fn put_marks(out: &mut Put, marks: &DirtyRow) {
-    out.number(marks.timestamps.len() as u64);
+fn put_dirty(out: &mut Put, dirty: &DirtyRow) {
+    out.number(dirty.timestamps.len() as u64);
     let mut before = 0;
-    for &timestamp in &marks.timestamps {
+    for &timestamp in &dirty.timestamps {
         out.step(before, timestamp);
         before = timestamp;
     }
-    out.number(marks.spans.len() as u64);
-    for &(from, to) in &marks.spans {
+    out.number(dirty.spans.len() as u64);
+    for &(from, to) in &dirty.spans {
         out.step(before, from);
         out.step(from, to);
         before = from;
@@ -375,15 +376,15 @@ fn put_marks(out: &mut Put, marks: &DirtyRow) {
 }
 
 fn take_dirty(bytes: &mut Take<'_>) -> Option<DirtyRow> {
-    let mut marks = DirtyRow::default();
+    let mut dirty = DirtyRow::default();
     let mut before = 0;
     for _ in 0..bytes.count()? {
         before = bytes.step(before)?;
-        marks.timestamps.push(before);
+        dirty.timestamps.push(before);
     }
     for _ in 0..bytes.count()? {
         before = bytes.step(before)?;
-        marks.spans.push((before, bytes.step(before)?));
+        dirty.spans.push((before, bytes.step(before)?));
     }
-    Some(marks)
+    Some(dirty)
 }

@@ -1,11 +1,11 @@
 //! Series files: all series of one partition, in order of their ids.
 //!
-//! A file is written once, front to back, and read the same way, a *section*
-//! of some hundred KiB at a time, so that neither needs memory for more. Each
-//! section is compressed alone; its checksum, and those of all sections
-//! through the footer, are checked before a row is believed. The bytes are
-//! described in `docs/format/series.md`. Tested by `series_file/tests.rs`, by
-//! the golden file and by the fuzz target `series_file`.
+//! A file is written and read front to back, a *section* of some hundred KiB at a
+//! time, so that neither needs memory for more. Each section is compressed
+//! separately. Its checksum is verified before its rows are used, and the footer
+//! verifies the checksums of all sections. The bytes are described in
+//! `docs/format/series.md`. Tested by `series_file/tests.rs`, by the golden file
+//! and by the fuzz target `series_file`.
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +29,7 @@ const END_MAGIC: [u8; 8] = *b"LWSEREND";
 const VERSION: u16 = 1;
 /// Magic, version, two bytes of zeros, partition, number, checksum.
 const HEADER_BYTES: usize = 28;
-/// Bytes as stored, bytes as they were, rows, checksum of these and the bytes.
+/// Stored size, uncompressed size, rows, checksum of these and the bytes.
 const SECTION_HEADER_BYTES: usize = 16;
 /// Bytes of a section's header that its checksum covers.
 const CHECKED_BYTES: usize = 12;
@@ -37,9 +37,10 @@ const CHECKED_BYTES: usize = 12;
 const FOOTER_BYTES: usize = 32;
 /// A section ends with the row that makes it this long.
 const SECTION_BYTES: usize = 256 * 1024;
-/// No section is longer: a series may have millions of marks, not more.
+/// Maximum size of a section: a series may have millions of dirty buckets, not
+/// more.
 const SECTION_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Labels repeat so much that higher levels gain little.
+/// Labels are so repetitive that higher levels gain little.
 const COMPRESSION_LEVEL: i32 = 1;
 
 /// Writes a series file.
@@ -56,7 +57,7 @@ pub(crate) struct SeriesFileWriter {
 }
 
 impl SeriesFileWriter {
-    /// Begins file `number` at `path`.
+    /// Creates file `number` at `path`.
     ///
     /// # Errors
     /// `Io`. The caller removes the file of a writer that did not finish.
@@ -87,7 +88,7 @@ impl SeriesFileWriter {
     /// Adds a series; ids ascend.
     ///
     /// # Errors
-    /// `Limit` for a series with more marks than a file takes, `Io`.
+    /// `Limit` for a series with more dirty buckets than a file can hold, `Io`.
     pub(crate) fn row(&mut self, row: &SeriesRow) -> Result<()> {
         debug_assert_eq!(partition_of(row.id), self.meta.partition);
         self.before.put(&mut self.section, row);
@@ -98,13 +99,13 @@ impl SeriesFileWriter {
             ..SECTION_BYTES => Ok(()),
             SECTION_BYTES..=SECTION_BYTES_MAX => self.end_section(),
             _ => {
-                let text = "a series has too many marks of compaction rules for a series file";
+                let text = "a series has too many dirty buckets for a series file";
                 Err(Error::new(ErrorKind::Limit, text).at(&self.path))
             }
         }
     }
 
-    /// Writes what is left and makes the file durable, not yet its name.
+    /// Writes the rest and makes the file durable, but not its name.
     ///
     /// # Errors
     /// `Io`.
@@ -126,7 +127,7 @@ impl SeriesFileWriter {
             .compress(raw)
             .map_err(|error| self.failed(error))?;
         let mut header = Put::default();
-        // SECTION_BYTES_MAX fits 32 bits, and so does what zstd makes of it.
+        // SECTION_BYTES_MAX fits 32 bits, and so does its compressed size.
         for number in [stored.len() as u32, raw.len() as u32, self.section_rows] {
             header.word(number);
         }
@@ -162,24 +163,24 @@ pub(crate) struct SeriesFileReader {
     rows: u64,
     last_id: Option<SeriesId>,
     chain: u32,
-    /// What `chain` is to be at the end.
+    /// The value `chain` must have at the end.
     closed_chain: u32,
     decompressor: Decompressor<'static>,
     raw: Vec<u8>,
 }
 
 impl SeriesFileReader {
-    /// Opens the file at `path`, which must be the one that `meta` tells of.
+    /// Opens the file at `path`, which must be the one that `meta` describes.
     ///
     /// # Errors
-    /// `Unsupported` for a later version; `Corrupt` for a file that is not what
-    /// the manifest says; `Io`, also where there is none.
+    /// `Unsupported` for a later version; `Corrupt` if the file does not match the
+    /// manifest; `Io`, also if the file does not exist.
     pub(crate) fn open(env: &Env, path: &Path, meta: &SeriesFileMeta) -> Result<Self> {
         let failed = |error| Error::io("cannot open a series file", path, error);
         let file = env.disk.open(path).map_err(failed)?;
         let len_bytes = file.len_bytes().map_err(failed)?;
         if len_bytes != meta.len_bytes || len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(damaged("its length is not what the manifest says").at(path));
+            return Err(damaged("its length does not match the manifest").at(path));
         }
         let mut header = [0; HEADER_BYTES];
         file.read_at(&mut header, 0).map_err(failed)?;
@@ -191,7 +192,7 @@ impl SeriesFileReader {
             return Err(Error::new(ErrorKind::Unsupported, text).at(path));
         }
         if header != header_of(meta.number, meta.partition) {
-            return Err(damaged("its header is not what the manifest says").at(path));
+            return Err(damaged("its header does not match the manifest").at(path));
         }
         let mut footer = [0; FOOTER_BYTES];
         let at = len_bytes - FOOTER_BYTES as u64;
@@ -199,7 +200,7 @@ impl SeriesFileReader {
         let closed_chain = word_at(&footer, 16);
         let expected = footer_of(meta.rows, meta.position, closed_chain);
         if footer != expected || word_at(&footer, 20) != meta.checksum {
-            return Err(damaged("its footer is not what the manifest says").at(path));
+            return Err(damaged("its footer does not match the manifest").at(path));
         }
         Ok(Self {
             file,
@@ -215,11 +216,11 @@ impl SeriesFileReader {
         })
     }
 
-    /// Replaces `rows` by the next few series; false at the end, when all of
-    /// the file has been found to be what was written.
+    /// Replaces `rows` with the next few series; `false` at the end, when the whole
+    /// file is verified.
     ///
     /// # Errors
-    /// `Corrupt` where bytes fail their checksum or make no sense, `Io`.
+    /// `Corrupt` if bytes fail their checksum or are invalid, `Io`.
     pub(crate) fn next(&mut self, rows: &mut Vec<SeriesRow>) -> Result<bool> {
         rows.clear();
         let end = self.meta.len_bytes - FOOTER_BYTES as u64;
@@ -239,7 +240,7 @@ impl SeriesFileReader {
         let mut section = header[..CHECKED_BYTES].to_vec();
         section.resize(CHECKED_BYTES + stored_len as usize, 0);
         self.read(&mut section[CHECKED_BYTES..])?;
-        // A fuzzer gets past this one.
+        // A fuzzer skips this check.
         if !cfg!(fuzzing) && crc32_iscsi(&section) != checksum {
             return Err(self.damaged("the checksum of a section does not match"));
         }
@@ -268,13 +269,13 @@ impl SeriesFileReader {
                     && self.last_id.is_none_or(|last| last < row.id)
             };
             let Some(row) = row.filter(fits) else {
-                return Err(self.damaged("a series makes no sense"));
+                return Err(self.damaged("a series is invalid"));
             };
             self.last_id = Some(row.id);
             rows.push(row);
         }
         if !bytes.is_empty() || count == 0 {
-            return Err(self.damaged("a section does not hold what it says"));
+            return Err(self.damaged("the rows of a section do not match its header"));
         }
         self.rows += u64::from(count);
         Ok(())
@@ -283,7 +284,7 @@ impl SeriesFileReader {
     fn check_end(&self) -> Result<()> {
         match self.rows == self.meta.rows && self.chain == self.closed_chain {
             true => Ok(()),
-            false => Err(self.damaged("its sections are not those it was closed with")),
+            false => Err(self.damaged("its sections do not match its footer")),
         }
     }
 
@@ -301,17 +302,18 @@ impl SeriesFileReader {
 }
 
 impl SeriesFileMeta {
-    /// What the file at `path` says of itself, for who has no manifest.
+    /// The description of the file at `path` by its own header and footer, for
+    /// callers without a manifest.
     ///
     /// # Errors
-    /// `Corrupt` where it ends early, `Io`. What it says is checked by
-    /// [`SeriesFileReader::open`].
+    /// `Corrupt` if it is truncated, `Io`. [`SeriesFileReader::open`] verifies the
+    /// description.
     pub(crate) fn of_file(env: &Env, path: &Path) -> Result<Self> {
         let failed = |error| Error::io("cannot open a series file", path, error);
         let file = env.disk.open(path).map_err(failed)?;
         let len_bytes = file.len_bytes().map_err(failed)?;
         if len_bytes < (HEADER_BYTES + FOOTER_BYTES) as u64 {
-            return Err(damaged("it ends early").at(path));
+            return Err(damaged("it is truncated").at(path));
         }
         let (mut header, mut footer) = ([0; HEADER_BYTES], [0; FOOTER_BYTES]);
         file.read_at(&mut header, 0).map_err(failed)?;
@@ -353,7 +355,7 @@ fn footer_of(rows: u64, position: u64, chain: u32) -> [u8; FOOTER_BYTES] {
     footer
 }
 
-/// The checksum over all headers, once `header` is one more.
+/// The checksum over all headers, with `header` added.
 fn chained(chain: u32, header: &[u8]) -> u32 {
     crc32_iscsi(&[&chain.to_le_bytes(), header].concat())
 }

@@ -1,51 +1,51 @@
-//! What every state of a directory means at open: one decision table.
+//! The decision table for every state of a directory at open.
 //!
-//! Nothing has been changed when the table is asked. What looks like a loss is
-//! refused, naming what is missing; only states that a crash or a first start
-//! can leave go on. How the log ends is a table of its own ([`crate::log`]);
-//! what the manifest knows of it goes in there. Tested below: every state has
-//! exactly one row.
+//! The table is evaluated before anything is changed. A state that looks like a
+//! loss is refused, naming what is missing; only states that a crash or a first
+//! start can leave are accepted. The end of the log has a table of its own
+//! ([`crate::log`]), which takes what the manifest knows of it. Tested below: every
+//! state has exactly one row.
 
-/// What stands where the manifest should be.
+/// The state of the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ManifestFound {
     Absent,
     Whole,
     Damaged,
-    /// A later version's.
+    /// A manifest of a later version.
     Unknown,
 }
 
-/// The blocks and series files there are.
+/// The state of the blocks and series files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FilesFound {
-    /// All that the manifest names; without a manifest, none at all.
+    /// All that the manifest names exist; without a manifest, there are none.
     Named,
-    /// Without a manifest: some.
+    /// Without a manifest: some exist.
     Unnamed,
     /// One that the manifest names is missing.
     Missing,
 }
 
-/// What the log is, compared with what the manifest says.
+/// The state of the log, compared with the manifest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogState {
-    /// There is none, and files say that there was none.
+    /// No log exists, and files say that there was none.
     None,
-    /// There is none, and files hold what came out of one.
+    /// No log exists, and files hold data from one.
     Gone,
-    /// There is one, files hold what came out of it, and nothing in it says
-    /// where it begins: its own table decides about each file of it.
+    /// A log exists, files hold data from it, and its beginning cannot be read: its
+    /// own table decides about each of its files.
     Damaged,
-    /// Groups that are needed were given up.
+    /// Groups that are needed were removed.
     Cut,
-    /// Whatever is needed and was not lost with its end is there.
+    /// All groups that are needed exist, except those lost with its end.
     Whole,
-    /// There is one and this start is without a log.
+    /// A log exists and this start is without a log.
     Unwanted,
 }
 
-/// A directory as found.
+/// The state of a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed {
     pub(crate) manifest: ManifestFound,
@@ -53,11 +53,11 @@ pub(crate) struct Observed {
     pub(crate) log: LogState,
 }
 
-/// What is done with it.
+/// The action for a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// Begin with no files: replay the log, if there is one, and write the
-    /// first manifest.
+    /// Begin with no files: replay the log, if it exists, and write the first
+    /// manifest.
     Begin,
     /// Load the files, then replay the log.
     Load,
@@ -65,15 +65,15 @@ pub(crate) enum Decision {
     Unsupported,
     /// Refuse: the manifest is damaged.
     ManifestDamaged,
-    /// Refuse: there was a manifest and it is gone.
+    /// Refuse: the manifest is missing.
     ManifestLost,
-    /// Refuse: a file that the manifest names is gone.
+    /// Refuse: a file that the manifest names is missing.
     FileLost,
-    /// Refuse: the log is gone, and what it held behind the files with it.
+    /// Refuse: the log is missing, and with it the data after the last flush.
     LogLost,
-    /// Refuse: the log begins behind what the files hold.
+    /// Refuse: the log begins after the end of the files.
     LogCut,
-    /// Refuse: what the log holds would not be seen.
+    /// Refuse: the data of the log would be hidden.
     LogUnwanted,
 }
 
@@ -85,7 +85,7 @@ struct Row {
 }
 
 const ANY_FILES: &[FilesFound] = &[FilesFound::Named, FilesFound::Unnamed, FilesFound::Missing];
-/// Files that nothing names are garbage of a flush that was cut short.
+/// Files that no manifest names are garbage of an interrupted flush.
 const ALL_THERE: &[FilesFound] = &[FilesFound::Named, FilesFound::Unnamed];
 const ANY_LOG: &[LogState] = &[
     LogState::None,
@@ -115,14 +115,14 @@ const ROWS: [Row; 11] = {
     [
         row(M::Unknown, ANY_FILES, ANY_LOG, D::Unsupported),
         row(M::Damaged, ANY_FILES, ANY_LOG, D::ManifestDamaged),
-        // The first manifest is there before the first file.
+        // The first manifest exists before the first file.
         row(
             M::Absent,
             &[F::Unnamed, F::Missing],
             ANY_LOG,
             D::ManifestLost,
         ),
-        // A log gives groups up only once a manifest says that it may.
+        // A log removes groups only after a manifest says that it may.
         row(
             M::Absent,
             &[F::Named],
@@ -145,7 +145,7 @@ const ROWS: [Row; 11] = {
 };
 
 impl Observed {
-    /// The decision of the one row that matches.
+    /// The action of the one row that matches.
     pub(crate) fn decide(self) -> Decision {
         let row = ROWS.iter().find(|row| row.matches(self));
         row.expect("a test finds a row for every state").decision

@@ -1,9 +1,8 @@
-//! What is to become of a directory: its state put before the decision table.
+//! The verdict on a directory: applies the decision table to its state.
 //!
-//! A start and the tools for data at rest ask the same question here, so a
-//! directory that a check approves is one that a start takes. Nothing is
-//! changed. Tested by `tests/verdicts.rs`, which puts directories in every
-//! state before both.
+//! A start and the offline tools use the same verdict, so a start accepts every
+//! directory that a check accepts. Nothing is changed. Tested by
+//! `tests/verdicts.rs`, which gives directories in every state to both.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::names;
@@ -12,16 +11,16 @@ use crate::storage::files::directory::Directory;
 use crate::storage::files::table::{Decision, LogState, Observed};
 use std::path::Path;
 
-/// What there is of a log.
+/// The log of a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum LogFound {
-    /// None.
+    /// No log exists.
     None,
-    /// One that begins here.
+    /// A log that begins at this position.
     From(Position),
-    /// One without a header that can be read.
+    /// A log without a readable header.
     Damaged,
-    /// One that this start does without.
+    /// A log that this start does not use.
     Unwanted,
 }
 
@@ -35,20 +34,20 @@ impl From<LogStart> for LogFound {
     }
 }
 
-/// How a start goes on.
+/// The result of an accepted start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begins {
-    /// With no files.
+    /// Begin with no files.
     New,
-    /// With those that the manifest names.
+    /// Begin with the files that the manifest names.
     Loaded,
 }
 
 impl Directory {
-    /// What a start does with this directory and what there is of its log.
+    /// Decides what a start does with this directory and its log.
     ///
     /// # Errors
-    /// The refusal, in words: `Corrupt`, `Unsupported`, `Invalid`.
+    /// The reason for a refusal: `Corrupt`, `Unsupported`, `Invalid`.
     pub(crate) fn decide(&self, log: LogFound) -> Result<Begins> {
         let manifest = &self.contents;
         let found = Observed {
@@ -71,28 +70,28 @@ impl Directory {
     }
 
     fn refusal(&self, decision: Decision) -> Error {
-        let wal = names::wal_dir(&self.path);
+        let log = names::wal_dir(&self.path);
         let manifest = self.path.join(names::MANIFEST);
         let corrupt = |text: &str, path: &Path| Error::new(ErrorKind::Corrupt, text).at(path);
         match decision {
             Decision::LogLost => corrupt(
-                "the log is gone: what was written after the last flush is lost",
-                &wal,
+                "the log is missing: what was written after the last flush is lost",
+                &log,
             ),
             Decision::LogCut => corrupt(
-                "the log begins after what the blocks hold: log and blocks are of two times",
-                &wal,
+                "the log begins after the end of the blocks: they are from different points in time",
+                &log,
             ),
             Decision::LogUnwanted => {
-                let text = "the directory has a log; without it, what it holds would be missing";
-                Error::new(ErrorKind::Invalid, text).at(&wal)
+                let text = "the directory has a log; a start without it would hide its data";
+                Error::new(ErrorKind::Invalid, text).at(&log)
             }
             Decision::FileLost => {
                 let missing = self.missing.as_deref().unwrap_or(&self.path);
-                corrupt("a file that the manifest names is gone", missing)
+                corrupt("a file named by the manifest is missing", missing)
             }
             Decision::ManifestLost => corrupt(
-                "the manifest is gone: it says which blocks hold what the log no longer has",
+                "the manifest is missing: it names the blocks with data that the log no longer has",
                 &manifest,
             ),
             Decision::Begin

@@ -1,4 +1,4 @@
-//! Queries over a series that lies in blocks, against its samples in a map.
+//! Queries over a series in blocks, against its samples in a map.
 
 use super::*;
 use crate::query::{self, Aggregation, BucketStamp, Neighbours, RangeQuery, Sink, Source};
@@ -9,7 +9,7 @@ use latewood_model::{Aggregator, SeriesOptions};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
-/// A series whose samples all lie in blocks, and these samples.
+/// A series whose samples are all in blocks, and these samples.
 struct Stored {
     series: Series,
     samples: BTreeMap<Timestamp, f64>,
@@ -58,7 +58,7 @@ fn build(seed: u64, plain: bool) -> Stored {
     Stored { series, samples }
 }
 
-/// A series of which nothing but `blocks` is there, up to `last`.
+/// A series with no samples outside `blocks`, up to `last`.
 fn series_in(id: SeriesId, blocks: PartitionBlocks, last: Timestamp) -> Series {
     let current = Arc::new(CurrentBlocks::default());
     current.set(Arc::new(BlockSet {
@@ -219,7 +219,7 @@ fn overlaid(chunks: i64, before: i64, damaged: std::ops::Range<i64>) -> Series {
     series_in(id, blocks, start + chunks * 1_000)
 }
 
-/// The first `count` timestamps of an answer.
+/// The first `count` timestamps of a reply.
 fn first_rows(series: &mut Series, count: u64, reverse: bool) -> Result<Vec<Timestamp>> {
     let query = RangeQuery {
         from: i64::MIN,
@@ -238,8 +238,8 @@ fn first_rows(series: &mut Series, count: u64, reverse: bool) -> Result<Vec<Time
     Ok(rows.0.into_iter().map(|(at, _)| at).collect())
 }
 
-/// Whoever asks for few samples is answered though others cannot be read: those
-/// are not even looked at.
+/// A query for few samples succeeds although other overlays cannot be read: these
+/// are not read.
 #[test]
 fn few_rows_need_only_the_overlays_that_lie_over_them() {
     for before in [0, 100] {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::io::Random;
 use crate::io::sim::{SimDisk, SimRandom};
-use crate::storage::files::chance::{give_past, random_row, random_rows};
+use crate::storage::files::chance::{give_expired, random_row, random_rows};
 use latewood_model::{Labels, SeriesOptions};
 use std::collections::BTreeSet;
 
@@ -36,7 +36,7 @@ fn read(disk: &SimDisk, meta: &SeriesFileMeta) -> Result<Vec<SeriesRow>> {
     Ok(all)
 }
 
-/// As text: values compare bit for bit that way, but for the bits of NaN.
+/// As text: that compares values bit for bit, except for the bits of NaN.
 fn same(a: &[SeriesRow], b: &[SeriesRow]) -> bool {
     let bits = |row: &SeriesRow| row.last_value.map(f64::to_bits);
     format!("{a:?}") == format!("{b:?}") && a.iter().map(bits).eq(b.iter().map(bits))
@@ -49,7 +49,7 @@ fn random_series_come_back() {
         let count = [0, 1, 2, 50, 3_000][random.below(5) as usize];
         let mut rows = random_rows(&random, 3, count);
         if seed % 2 == 0 {
-            rows.iter_mut().for_each(|row| give_past(&random, row));
+            rows.iter_mut().for_each(|row| give_expired(&random, row));
         }
         let disk = disk();
         let meta = write(&disk, &rows).unwrap();
