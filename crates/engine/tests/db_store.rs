@@ -56,10 +56,10 @@ fn trimmed() -> (SimDisk, Vec<u8>) {
     (disk, first)
 }
 
-fn strictly(disk: &SimDisk, wal: bool) -> latewood_engine::Result<Db> {
+fn strictly(disk: &SimDisk, log: bool) -> latewood_engine::Result<Db> {
     let options = Options {
         strict: true,
-        wal,
+        log,
         ..options(2)
     };
     Db::open(&disk.env(1), Path::new(DIR), options, last_wins())

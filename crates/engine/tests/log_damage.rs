@@ -18,13 +18,13 @@ fn segment(number: u64) -> PathBuf {
 /// not.
 fn small_log(closed: bool) -> (SimDisk, Vec<u8>) {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in [5, 7, 10, 15] {
-        append(&wal, n).unwrap();
-        wal.sync_to(wal.written()).unwrap();
+        append(&log, n).unwrap();
+        log.sync_to(log.written()).unwrap();
     }
     if closed {
-        wal.close().unwrap();
+        log.close().unwrap();
     }
     let bytes = disk.bytes(&segment(1)).unwrap();
     (disk, bytes)
@@ -33,12 +33,12 @@ fn small_log(closed: bool) -> (SimDisk, Vec<u8>) {
 /// A log of several full segments, all synced.
 fn long_log() -> SimDisk {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in 1..=40 {
-        append(&wal, n).unwrap();
-        wal.sync_to(wal.written()).unwrap();
+        append(&log, n).unwrap();
+        log.sync_to(log.written()).unwrap();
     }
-    assert!(wal.stats().segments >= 4);
+    assert!(log.stats().segments >= 4);
     disk
 }
 

@@ -137,11 +137,11 @@ fn run_rules(core: &Core, rules: &Rules) {
 
 /// Keeps the log ready: its next segment, its old ones, room for both.
 fn run_log(core: &Core) {
-    let Some(wal) = core.log() else { return };
+    let Some(log) = core.log() else { return };
     while core.observe.signals.sleep(LOG_TICK) {
         // Errors halt the log, which tells every writer; there is nobody to
         // tell here.
-        let halted = wal.background_tick().is_err();
+        let halted = log.background_tick().is_err();
         core.look_at_disk();
         if halted {
             return;
@@ -153,12 +153,12 @@ fn run_log(core: &Core) {
 /// a sync takes as long as the disk likes, and writers fill a segment meanwhile
 /// and need the next.
 fn run_sync(core: &Core) {
-    let Some(wal) = core.log() else { return };
+    let Some(log) = core.log() else { return };
     let interval = Duration::from_millis(core.options.sync_interval_ms);
     let mut left = interval;
     while core.observe.signals.sleep(left) {
         let began_ns = core.env.clock.monotonic_ns();
-        if wal.sync_to(wal.written()).is_err() {
+        if log.sync_to(log.written()).is_err() {
             return;
         }
         let took_ns = core.env.clock.monotonic_ns().saturating_sub(began_ns);

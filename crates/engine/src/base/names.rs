@@ -24,7 +24,7 @@ pub(crate) const FORMAT: &str = "FORMAT";
 /// The name FORMAT has until it is whole.
 pub(crate) const FORMAT_NEW: &str = "FORMAT.new";
 /// The folder of the log.
-pub(crate) const WAL: &str = "wal";
+pub(crate) const LOG: &str = "wal";
 
 /// The file that says which blocks and series files there are.
 pub(crate) const MANIFEST: &str = "MANIFEST";
@@ -72,8 +72,8 @@ impl Numbered {
 }
 
 /// The folder of the log inside the database directory `dir`.
-pub(crate) fn wal_dir(dir: &Path) -> PathBuf {
-    dir.join(WAL)
+pub(crate) fn log_dir(dir: &Path) -> PathBuf {
+    dir.join(LOG)
 }
 
 /// The folder of the blocks inside the database directory `dir`.

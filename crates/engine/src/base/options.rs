@@ -40,7 +40,7 @@ impl Durability {
 pub struct Options {
     /// Keep a log. Without one a restart begins empty; it exists to measure
     /// what the log costs.
-    pub wal: bool,
+    pub log: bool,
     /// When the log is synced without being asked. Under [`Durability::Sync`]
     /// the caller asks for each batch with [`crate::Db::sync_to`].
     pub durability: Durability,
@@ -182,7 +182,7 @@ impl fmt::Debug for KeyHook {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            wal: true,
+            log: true,
             durability: Durability::Interval,
             sync_interval_ms: 1_000,
             strict: false,

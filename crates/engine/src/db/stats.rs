@@ -61,7 +61,7 @@ pub struct Stats {
     /// The memory budget.
     pub budget: BudgetStats,
     /// The log, if there is one.
-    pub wal: Option<LogStats>,
+    pub log: Option<LogStats>,
 }
 
 /// Figures of one series.
@@ -131,7 +131,7 @@ impl Db {
             reads_missed: self.reader.missed.load(Ordering::Relaxed),
             flush: self.parts.flusher.flush_stats(),
             budget: core.budget.stats(),
-            wal: core.log().map(|wal| wal.stats()),
+            log: core.log().map(|log| log.stats()),
             ..Stats::default()
         };
         for shard in 0..core.shards.len() {

@@ -148,7 +148,7 @@ fn refuse_for_disk(core: &Core) -> Error {
     let usage = core.disk_usage();
     let (blocks, log, others) = (usage.blocks, usage.log, usage.others);
     let paused = match core.observe.signals.is_merging_paused() {
-        true => "; compaction is paused, so nothing goes",
+        true => "; merging is paused, so nothing goes",
         false => "",
     };
     let message = format!(

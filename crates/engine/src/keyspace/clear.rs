@@ -60,8 +60,8 @@ impl Core {
         published.forget(self.store.dir(), position, floor);
         // Where this fails, a restart finds the old manifest and that group.
         self.publish_locked(&mut published, &mut |_| Ok(()))?;
-        if let Some(wal) = self.log() {
-            wal.trim(position)?;
+        if let Some(log) = self.log() {
+            log.trim(position)?;
         }
         Ok(position)
     }

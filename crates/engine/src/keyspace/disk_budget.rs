@@ -181,12 +181,12 @@ impl Core {
         let set = self.store.blocks.get();
         let blocks = set.partitions.values();
         let blocks = blocks.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
-        let wal = self.log().map(|wal| wal.stats()).unwrap_or_default();
+        let log = self.log().map(|log| log.stats()).unwrap_or_default();
         let room = &self.store.disk_budget;
         Usage {
             blocks: blocks.map(|block| on_disk(block.meta().len_bytes)).sum(),
-            log: wal.bytes_on_disk,
-            log_given_up: wal.bytes_given_up,
+            log: log.bytes_on_disk,
+            log_given_up: log.bytes_given_up,
             unflushed: match self.log() {
                 Some(_) => 0,
                 None => self.budget.stats().head_bytes,

@@ -34,7 +34,7 @@ impl Store {
     ///
     /// # Errors
     /// `Io`, `Corrupt` where the manifest cannot be read.
-    pub(crate) fn pin<'a>(&'a self, wal: &'a Log) -> Result<(FilesPin<'a>, LogPin<'a>)> {
+    pub(crate) fn pin<'a>(&'a self, log: &'a Log) -> Result<(FilesPin<'a>, LogPin<'a>)> {
         let dir = self.dir();
         let mut published = self.published.lock();
         // Not the one in memory: that may know of a removal of everything
@@ -50,7 +50,7 @@ impl Store {
             manifest,
             paths,
         };
-        Ok((files, wal.pin()))
+        Ok((files, log.pin()))
     }
 }
 

@@ -38,7 +38,7 @@ impl Core {
     /// Those of [`crate::log::Log::trim`].
     pub(crate) fn trim_log(&self) -> Result<()> {
         match self.log() {
-            Some(wal) => wal.trim(Position(self.store.manifest().log_start)),
+            Some(log) => log.trim(Position(self.store.manifest().log_start)),
             None => Ok(()),
         }
     }
@@ -98,7 +98,7 @@ impl Core {
             error.to_string()
         });
         match self.log() {
-            Some(wal) => wal.halt(error),
+            Some(log) => log.halt(error),
             None => error,
         }
     }

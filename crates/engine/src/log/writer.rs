@@ -118,7 +118,7 @@ impl Log {
             pins: 0,
         };
         tail.segments.push_back(tail.current());
-        let wal = Self {
+        let log = Self {
             env: env.clone(),
             store,
             payload_bytes_max: payload_bytes_max(options.segment_bytes),
@@ -133,7 +133,7 @@ impl Log {
             observer: Observer::default(),
             notices: Notices::default(),
         };
-        Ok((wal, recovered.report))
+        Ok((log, recovered.report))
     }
 
     /// Tells `observer` how long syncs take, and `notices` what stops it.

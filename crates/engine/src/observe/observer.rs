@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Bringing the log to disk.
-    WalSync,
+    LogSync,
     /// Folding the late samples of one series into its chunks.
     Settle,
     /// Bringing what rules come to into the destinations of one source.
@@ -25,7 +25,7 @@ pub enum Work {
 impl Work {
     /// Every kind, in the order of their numbers.
     pub const ALL: [Self; 5] = [
-        Self::WalSync,
+        Self::LogSync,
         Self::Settle,
         Self::Rules,
         Self::ExpireCycle,
@@ -35,7 +35,7 @@ impl Work {
     /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::WalSync => "wal-sync",
+            Self::LogSync => "wal-sync",
             Self::Settle => "settle",
             Self::Rules => "rules",
             Self::ExpireCycle => "expire-cycle",
@@ -46,7 +46,7 @@ impl Work {
     /// The stage of a write it is, if it is one.
     const fn stage(self) -> Option<Stage> {
         match self {
-            Self::WalSync => Some(Stage::LogSync),
+            Self::LogSync => Some(Stage::LogSync),
             Self::Settle => Some(Stage::Settle),
             Self::Rules => Some(Stage::RuleCompute),
             Self::ExpireCycle => None,

@@ -79,8 +79,8 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     let mut summary = RecoverySummary::default();
     let mut named = Vec::new();
     let quarantine = guard.quarantine_dir();
-    if core.options.wal {
-        let wal_options = LogOptions {
+    if core.options.log {
+        let log_options = LogOptions {
             segment_bytes: core.options.segment_bytes,
             synced_often: core.options.durability == Durability::Sync,
             quarantine: (!core.options.strict).then(|| quarantine.clone()),
@@ -96,7 +96,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
             damage: Mutex::default(),
             retry_ns: AtomicU64::new(0),
         };
-        let (wal, report) = Log::open(&env, &guard.wal_dir(), &wal_options, &replayer)?;
+        let (log, report) = Log::open(&env, &guard.log_dir(), &log_options, &replayer)?;
         summary.samples = replayer.samples.into_inner();
         summary.samples_orphaned = replayer.orphaned.into_inner();
         named = replayer.named.into_inner();
@@ -104,10 +104,10 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         recovery.flusher.note_replayed(report.bytes);
         summary.log = report;
         core.begin_log(
-            wal.observed_by(core.observe.observer.clone(), core.observe.notices.clone()),
+            log.observed_by(core.observe.observer.clone(), core.observe.notices.clone()),
         );
     } else {
-        recovery.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
+        recovery.load(&directory, log_beside(&env, &guard.log_dir())?)?;
     }
     summary.series_displaced = recovery.rebuild(&named);
     recovery.tidy(directory.manifest)?;

@@ -99,7 +99,7 @@ fn a_full_or_failing_disk_leaves_everything_as_it_was() {
             });
             let failed = compact(&db).is_err();
             expected.check(&db, &format!("{kind:?} at {after}"));
-            if failed && db.stats().wal.is_some_and(|wal| wal.halted.is_none()) {
+            if failed && db.stats().log.is_some_and(|log| log.halted.is_none()) {
                 compact(&db).unwrap();
                 expected.check(&db, &format!("{kind:?} at {after}, again"));
             }

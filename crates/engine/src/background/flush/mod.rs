@@ -202,8 +202,8 @@ impl Flusher {
 
     /// Asks for a flush of everything once the log has grown long.
     fn look_at_log(&self, turn: &mut Turn) {
-        let Some(wal) = self.core.log() else { return };
-        let stats = wal.stats();
+        let Some(log) = self.core.log() else { return };
+        let stats = log.stats();
         let since = match turn.checkpoint_bytes {
             Some(begun) => stats.bytes_written.saturating_sub(begun),
             None => stats.bytes_written + self.replayed_bytes.load(Ordering::Relaxed),
@@ -257,7 +257,7 @@ impl Flusher {
     /// The end of the log, or of what was replayed of it.
     pub(crate) fn log_end(&self) -> Position {
         match self.core.log() {
-            Some(wal) => wal.written(),
+            Some(log) => log.written(),
             None => Position(self.core.log.replayed.load(Ordering::Relaxed)),
         }
     }

@@ -146,7 +146,7 @@ impl Merger {
     /// missed: the log that says so has to be on disk before.
     fn sync_for(&self, living: &Living) -> Result<()> {
         match self.core.log() {
-            Some(wal) => wal.sync_to(living.position),
+            Some(log) => log.sync_to(living.position),
             None => Ok(()),
         }
     }

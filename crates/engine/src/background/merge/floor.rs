@@ -150,7 +150,7 @@ impl Merger {
             if block.is_mixed
                 && let Some(known) = memory.partitions.get_mut(&block.partition)
             {
-                known.surveyed_ns = None;
+                known.usage_read_ns = None;
             }
         }
         floor.map(|floor| (floor, freed))

@@ -63,11 +63,11 @@ impl Merger {
                 place = end;
             }
         }
-        let wal = self.core.log();
+        let log = self.core.log();
         Living {
             first_id,
             series,
-            position: wal.map_or_else(Position::default, |wal| wal.written()),
+            position: log.map_or_else(Position::default, |log| log.written()),
         }
     }
 }

@@ -30,7 +30,7 @@ const FOLD_PERCENT: u64 = 25;
 const FOLD_CAPS: u64 = 4;
 const FOLD_BLOCKS: usize = 32;
 /// Late bytes below which nobody looks whether a fold pays.
-const SURVEY_MIN_BYTES: u64 = 4096;
+const USAGE_BYTES_MIN: u64 = 4096;
 
 /// How eager compaction is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,7 +160,7 @@ pub(crate) fn below_floor(lists: Lists<'_>, floor: Timestamp) -> Option<Job> {
 pub(crate) fn usage_due(lists: Lists<'_>, late_bytes_seen: u64) -> bool {
     let news = lists.late_bytes().saturating_sub(late_bytes_seen);
     let least = (late_bytes_seen / 4).max(lists.base_bytes() / 256);
-    !lists.late.is_empty() && news >= least.max(SURVEY_MIN_BYTES)
+    !lists.late.is_empty() && news >= least.max(USAGE_BYTES_MIN)
 }
 
 /// What a usage shows to pay, the cheapest first.

@@ -41,7 +41,7 @@ pub(crate) struct PartitionMemory {
     /// Late bytes that the last usage saw or its fold left.
     pub(crate) late_bytes_seen: u64,
     /// When the last usage was; `None` makes the next one due.
-    pub(crate) surveyed_ns: Option<u64>,
+    pub(crate) usage_read_ns: Option<u64>,
     /// Failures one after the other.
     pub(crate) failures: u32,
     /// Not before this.
@@ -68,7 +68,7 @@ counters!(
     bytes_dropped,
     bytes_dropped_by_budget,
     floor_raised_by_budget,
-    surveys,
+    usage_reads,
 );
 
 impl Counters {
@@ -98,7 +98,7 @@ pub struct MergeStats {
     /// Jobs given up because the blocks changed meanwhile.
     pub abandoned: u64,
     /// Looks into the indexes of a partition.
-    pub surveys: u64,
+    pub usage_reads: u64,
     /// Bytes of blocks that jobs took in.
     pub bytes_read: u64,
     /// Bytes of blocks that jobs wrote.
@@ -168,7 +168,7 @@ impl Merger {
             folds: count(&counters.folds),
             failures: count(&counters.failures),
             abandoned: count(&counters.abandoned),
-            surveys: count(&counters.surveys),
+            usage_reads: count(&counters.usage_reads),
             bytes_read: count(&counters.bytes_read),
             bytes_written: count(&counters.bytes_written),
             blocks_dropped: count(&counters.blocks_dropped),

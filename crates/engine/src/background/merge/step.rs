@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Nobody looks for garbage more often, nor faster than [`SURVEY_RATE`].
-const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
-/// Bytes of index that idle surveys read in a second; an index is about a
+/// Nobody looks for garbage more often, nor faster than [`USAGE_RATE`].
+const USAGE_INTERVAL: Duration = Duration::from_secs(600);
+/// Bytes of index that idle usage_reads read in a second; an index is about a
 /// hundredth of its block.
-const SURVEY_RATE: u64 = 1 << 20;
+const USAGE_RATE: u64 = 1 << 20;
 /// After a failure a partition is left alone for so long, doubled each time.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -76,7 +76,7 @@ impl Merger {
                 .partitions
                 .entry(partition)
                 .or_insert_with(|| PartitionMemory {
-                    surveyed_ns: Some(now_ns),
+                    usage_read_ns: Some(now_ns),
                     ..PartitionMemory::default()
                 });
             let rests = now_ns < known.retry_ns && want != Want::All;
@@ -137,8 +137,8 @@ impl Merger {
             let living = self.living(found.partition, found.floor);
             let blocks = &found.blocks;
             let usage = usage(&blocks.base, &blocks.late, &living)?;
-            Counters::add(&self.counters.surveys, 1);
-            known.surveyed_ns = Some(self.core.env.clock.monotonic_ns());
+            Counters::add(&self.counters.usage_reads, 1);
+            known.usage_read_ns = Some(self.core.env.clock.monotonic_ns());
             known.late_bytes_seen = lists.late_bytes();
             let job = match want {
                 Want::Disk => plan::garbage(lists, &usage, &bounds),
@@ -146,7 +146,7 @@ impl Merger {
             };
             if let Some(job) = job {
                 // There may be more of it.
-                known.surveyed_ns = None;
+                known.usage_read_ns = None;
                 return Ok(Some(Chosen {
                     job,
                     living: Some(living),
@@ -177,13 +177,13 @@ impl Merger {
 
     fn usage_due(&self, found: &PartitionState, known: &PartitionMemory, want: Want) -> bool {
         let lists = found.lists();
-        let Some(surveyed_ns) = known.surveyed_ns else {
+        let Some(usage_read_ns) = known.usage_read_ns else {
             return true;
         };
         let index_bytes = (lists.base_bytes() + lists.late_bytes()) / 100;
-        let interval = SURVEY_INTERVAL.max(Duration::from_secs(index_bytes / SURVEY_RATE));
+        let interval = USAGE_INTERVAL.max(Duration::from_secs(index_bytes / USAGE_RATE));
         let now_ns = self.core.env.clock.monotonic_ns();
-        u128::from(now_ns.saturating_sub(surveyed_ns)) >= interval.as_nanos()
+        u128::from(now_ns.saturating_sub(usage_read_ns)) >= interval.as_nanos()
             || want != Want::Disk && plan::usage_due(lists, known.late_bytes_seen)
     }
 }

@@ -150,7 +150,7 @@ impl Log {
         }
         let took_ns = self.env.clock.monotonic_ns() - started_ns;
         self.last_sync_us.store(took_ns / 1000, Ordering::Relaxed);
-        self.observer.note(Work::WalSync, took_ns);
+        self.observer.note(Work::LogSync, took_ns);
         self.durable.store(newest, Ordering::Release);
         Ok(())
     }

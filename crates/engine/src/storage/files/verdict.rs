@@ -71,21 +71,21 @@ impl Directory {
     }
 
     fn refusal(&self, decision: Decision) -> Error {
-        let wal = names::wal_dir(&self.path);
+        let log = names::log_dir(&self.path);
         let manifest = self.path.join(names::MANIFEST);
         let corrupt = |text: &str, path: &Path| Error::new(ErrorKind::Corrupt, text).at(path);
         match decision {
             Decision::LogLost => corrupt(
                 "the log is gone: what was written after the last flush is lost",
-                &wal,
+                &log,
             ),
             Decision::LogCut => corrupt(
                 "the log begins after what the blocks hold: log and blocks are of two times",
-                &wal,
+                &log,
             ),
             Decision::LogUnwanted => {
                 let text = "the directory has a log; without it, what it holds would be missing";
-                Error::new(ErrorKind::Invalid, text).at(&wal)
+                Error::new(ErrorKind::Invalid, text).at(&log)
             }
             Decision::FileLost => {
                 let missing = self.missing.as_deref().unwrap_or(&self.path);
