@@ -209,7 +209,7 @@ impl Db {
         Ok(position)
     }
 
-    /// The position of the last record written to the log.
+    /// The position of the end of the log.
     pub fn position(&self) -> Position {
         let log = self.parts.core.log();
         log.map_or_else(Position::default, Log::written)
