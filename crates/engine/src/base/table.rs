@@ -84,7 +84,7 @@ impl<T: Tagged> Table<T> {
         Some(entry)
     }
 
-    /// Makes room for so many more entries, so that adding them moves none.
+    /// Reserves memory for so many more entries, so that adding them moves none.
     pub(crate) fn reserve(&mut self, entries: usize) {
         // Hashes spread entries evenly, but for some: four times the deviation.
         let each = entries / self.parts.len();

@@ -22,7 +22,7 @@ pub(crate) enum About {
     /// Blocks cannot be written.
     Flush,
     /// Blocks cannot be merged.
-    Compaction,
+    Merge,
     /// Late samples cannot be settled.
     Settle,
     /// Rows of compaction rules cannot be computed.

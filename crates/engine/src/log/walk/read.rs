@@ -21,7 +21,7 @@ use std::path::Path;
 /// Progress is told every so many bytes.
 const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
 /// The sink is asked whether it wants to make room every so many bytes.
-const LOOK_BYTES: u64 = 32 * 1024;
+const ASK_BYTES: u64 = 32 * 1024;
 
 impl Walk<'_, '_> {
     /// Reads the groups of a started segment that continues the log.
@@ -53,9 +53,9 @@ impl Walk<'_, '_> {
                 let payload_bytes = payload.len() as u64;
                 offset += HEADER_BYTES as u64 + payload_bytes;
                 self.expected += 1;
-                self.unlooked_bytes += payload_bytes;
-                if self.unlooked_bytes >= LOOK_BYTES {
-                    self.unlooked_bytes = 0;
+                self.unasked_bytes += payload_bytes;
+                if self.unasked_bytes >= ASK_BYTES {
+                    self.unasked_bytes = 0;
                     self.free_memory(segment)?;
                 }
                 if offset - reported >= PROGRESS_BYTES {
