@@ -1,5 +1,5 @@
-//! What a directory is at open: each row of the table in
-//! `docs/format/manifest.md`, made and opened. And FLUSHALL over files.
+//! Opening a directory in every state of the table in `docs/format/manifest.md`,
+//! and FLUSHALL with files.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;

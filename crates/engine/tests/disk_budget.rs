@@ -1,4 +1,4 @@
-//! The disk budget of a real directory, seen from outside.
+//! The disk budget of a real directory, measured from outside.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::io::Env;
@@ -78,9 +78,9 @@ fn a_ring(log: bool) {
     // Ten times the budget as a log, five as blocks.
     let times = 10 * BUDGET as i64 / 16 / SERIES;
     let most = ingest(&db, dir.path(), 0..times);
-    let room = db.disk_budget_stats();
-    assert!(most <= BUDGET + SLACK, "{most} bytes, {room:?}");
-    assert_eq!(room.budget_bytes, BUDGET);
+    let stats = db.disk_budget_stats();
+    assert!(most <= BUDGET + SLACK, "{most} bytes, {stats:?}");
+    assert_eq!(stats.budget_bytes, BUDGET);
     let newest = db.last_sample(b"series:7").unwrap().unwrap();
     assert_eq!(newest.timestamp, times - 1);
     assert!(db.merge_stats().floor_raised_by_budget > 0);

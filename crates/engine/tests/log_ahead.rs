@@ -1,5 +1,5 @@
-//! The next segment in the making: a disk that takes its time over it keeps
-//! nobody from what is ready. Each wait here ends or fails the test.
+//! Preparing the next segment on a slow disk does not block the log. Each wait in
+//! these tests ends or fails the test.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;

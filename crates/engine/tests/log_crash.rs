@@ -1,10 +1,10 @@
-//! Power cuts on the simulated disk, at every operation the log asks for.
+//! Power cuts on the simulated disk, at every disk operation of the log.
 //!
-//! One workload goes through everything a log does: it rolls, syncs, trims,
-//! recycles, is killed, is closed and comes back. Whatever moment the power
-//! goes at and whatever the disk then kept, the next open must find all that
-//! was promised, in order, and nothing behind a gap. The same workload with one
-//! sync left out must be caught: every sync is needed.
+//! One workload covers all functions of a log: it rolls, syncs, trims, recycles, is
+//! killed, closed and reopened. After a power cut at any operation, with any
+//! outcome that the disk allows, the next open must return everything synced, in
+//! order, and nothing after a gap. The workload without one of its syncs must fail:
+//! every sync is needed.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;

@@ -1,5 +1,5 @@
-//! Bytes that changed at rest: whatever is flipped, cut or missing, the log
-//! serves what was written or refuses in words, and never something else.
+//! Bytes that changed at rest: the log returns what was written or an error, for
+//! every flipped, cut or missing part.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;

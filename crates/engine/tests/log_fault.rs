@@ -1,4 +1,4 @@
-//! Failing writes, syncs, creates and renames: the first one stops the log.
+//! Failing writes, syncs, creates and renames: the first failure stops the log.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;

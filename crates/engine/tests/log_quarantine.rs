@@ -1,6 +1,6 @@
-//! A damaged log whose rest is served: every group that is whole comes, in
-//! order, what is missing is reported to the group, and the damaged bytes are
-//! kept. `tests/log_damage.rs` has the same damage refused.
+//! A damaged log whose intact groups are served: they are replayed in order, the
+//! missing groups are reported exactly, and the damaged bytes are kept.
+//! `tests/log_damage.rs` tests that strict opening refuses the same damage.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;

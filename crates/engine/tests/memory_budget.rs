@@ -1,4 +1,4 @@
-//! The memory budget, with memory that the tests set.
+//! The memory budget, with simulated memory of the process.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;

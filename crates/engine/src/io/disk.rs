@@ -163,7 +163,7 @@ fn create_new(path: &Path) -> io::Result<fs::File> {
     options.read(true).write(true).create_new(true).open(path)
 }
 
-/// What came of making the file at `path`, which goes where that failed: whoever
+/// The result of creating the file at `path`, which is removed on failure: whoever
 /// tries again is to meet the cause, not what is left of the attempt.
 fn whole_or_gone(path: &Path, made: io::Result<()>) -> io::Result<()> {
     made.inspect_err(|_| {
@@ -172,7 +172,7 @@ fn whole_or_gone(path: &Path, made: io::Result<()>) -> io::Result<()> {
     })
 }
 
-/// Gives `file` room for so many bytes where it has none yet; false where its
+/// Allocates so many bytes for `file` where none are allocated; false where its
 /// file system cannot.
 fn allocate(file: &fs::File, len_bytes: u64) -> io::Result<bool> {
     let flags = rustix::fs::FallocateFlags::empty();

@@ -215,7 +215,7 @@ impl Dispatcher<'_> {
         self.sink.hole(first, groups)
     }
 
-    /// Whether the sink wants to make room in memory.
+    /// Whether the sink is short of replay memory.
     pub(crate) fn wants_memory(&self) -> bool {
         self.sink.wants_memory()
     }

@@ -4,7 +4,7 @@
 //! A file becomes segment N+1 by being filled with zeros or reserved, and
 //! synced, or by renaming a segment that is no longer needed; either way its name is made
 //! durable before it is handed out, for a sync of a file says nothing about
-//! its name. The header is written by whoever takes the segment into use.
+//! its name. The header is written when the segment is taken into use.
 //!
 //! Making a file can take as long as the disk likes, so the shelf is locked
 //! for moments only: a file in the making keeps nobody from the one that is

@@ -59,7 +59,7 @@ pub(crate) struct Walk<'a, 'b> {
     read: Vec<(u64, PathBuf, Arc<dyn File>)>,
     bytes_total: u64,
     bytes_done: u64,
-    /// Bytes of records since the sink was asked whether it wants room.
+    /// Bytes of records since the sink was asked whether memory is short.
     unasked_bytes: u64,
     /// The log has ended: no later segment holds anything.
     pub(crate) ended: bool,

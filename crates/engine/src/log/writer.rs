@@ -229,7 +229,7 @@ impl Log {
         Ok(Position(sequence))
     }
 
-    /// Begins a new segment where the current one has too little room.
+    /// Begins a new segment if the current one has too little space left.
     fn reserve(&self, tail: &mut Tail, needed: usize) -> Result<()> {
         if tail.offset + needed as u64 <= tail.len_bytes && !tail.roll_wanted {
             return Ok(());

@@ -1,8 +1,7 @@
-//! Telling the program that embeds the database how long its work behind the
-//! writers took.
+//! Reporting the duration of background work to the embedding program.
 //!
-//! The engine measures and says; what is worth keeping is for the observer to
-//! decide. Without an observer nothing is called.
+//! The engine measures and reports; the observer decides what to keep. Tested by
+//! the server's tests of LATENCY.
 
 use crate::observe::stages::{Stage, Stages};
 use std::sync::{Arc, OnceLock};
@@ -65,7 +64,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Tells `stages`, and whoever asks to be told later.
+    /// Reports to `stages` and to the observer.
     pub(crate) fn new(stages: Stages) -> Self {
         Self {
             notice: Arc::default(),

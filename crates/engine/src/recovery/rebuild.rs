@@ -1,5 +1,6 @@
-//! What only all of the files and the log together tell: keys, the back links
-//! of rules, and which partitions still have series.
+//! The end of a recovery: the key map, the back links of rules, and partitions
+//! without series, which depend on all files and the whole log. Tested by
+//! `tests/db_store.rs` and `tests/db_quarantine.rs`.
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;

@@ -1,4 +1,4 @@
-//! Reading everything a database holds and comparing it with every promise.
+//! Checking a database: reads all files and verifies all invariants.
 
 use super::log::Judge;
 use super::read::{list, manifest_bytes};

@@ -1,4 +1,4 @@
-//! What a database holds, counted from its manifest, series files and log.
+//! Totals of a database, counted from its manifest, series files and log.
 
 use super::log::Counter;
 use super::read::{list, manifest_of};

@@ -1,5 +1,5 @@
-//! Rules over a source one of whose chunks is damaged: the rows that need it
-//! are named and not shown, and everything else goes on.
+//! Rules over a source with a damaged chunk: rows that need the chunk are reported
+//! and not shown, all others are computed.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
 use crate::support::{DESTINATION, SOURCE, add, everything, kept, query, spec, tie};

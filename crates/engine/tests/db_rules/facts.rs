@@ -1,4 +1,4 @@
-//! One fact at a time.
+//! Single properties of rules, one per test.
 
 use crate::db_support::{DIR, append, last_wins, open, options, read, sample};
 use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, last, latest, query};

@@ -1,5 +1,5 @@
-//! Samples that expired and are gone for good: rows made of them stay, and
-//! every other bucket follows the source, however old it is.
+//! Expired samples: rows computed from them stay, and all other buckets follow the
+//! source, regardless of their age.
 
 use crate::db_support::open;
 use crate::support::{DESTINATION, SOURCE, add, kept, last, latest, spec, tie};

@@ -1,5 +1,5 @@
-//! Rows that stay what they were when a log is read in which the thread behind
-//! the writers had worked off some of the marks.
+//! Rows do not change when a log is replayed in which the background thread had
+//! recomputed some of the dirty buckets.
 
 use crate::db_support::{DIR, last_wins, open, options};
 use crate::support::{DESTINATION, SOURCE, add, kept, tie};

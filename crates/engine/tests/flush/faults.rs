@@ -1,4 +1,4 @@
-//! Flushes whose power goes, whose disk is full or fails, at every operation.
+//! Flushes with a power cut, a full disk or a failing disk at every operation.
 
 use crate::story::{Told, content, open_adding, tell};
 use latewood_engine::Db;

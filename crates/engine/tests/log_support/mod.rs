@@ -1,5 +1,5 @@
-//! What the log's tests share: groups that can be told apart, a sink that
-//! remembers, and a ledger of what was promised.
+//! Helpers of the log's tests: distinguishable groups, a sink that records them,
+//! and a ledger of what must survive.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use latewood_engine::io::Env;

@@ -125,7 +125,7 @@ impl Log {
         }
         self.reserve(&mut tail, HEADER_BYTES)?;
         let sequence = tail.next_sequence;
-        let mark = GroupHeader::closing_mark(sequence).encode(0, tail.header.salt);
+        let mark = GroupHeader::closing_header(sequence).encode(0, tail.header.salt);
         let position = self.put(&mut tail, &mark)?;
         drop(tail);
         self.sync_to(position)

@@ -30,7 +30,7 @@ impl History {
         if late > 0 {
             self.late.push(block(Family::Late, late, over.0, over.1));
         }
-        while self.compact() {}
+        while self.merge_step() {}
         self.base_blocks_max = self.base_blocks_max.max(self.base.len());
         self.late_blocks_max = self.late_blocks_max.max(self.late.len());
         let (base, late) = (self.lists().base_bytes(), self.lists().late_bytes());
@@ -81,7 +81,7 @@ impl History {
         usage
     }
 
-    fn compact(&mut self) -> bool {
+    fn merge_step(&mut self) -> bool {
         let bounds = Bounds::steady(512 * MIB);
         if usage_due(self.lists(), self.late_bytes_seen) {
             self.usage_bytes += (self.lists().base_bytes() + self.lists().late_bytes()) / 100;
