@@ -28,7 +28,7 @@ impl Db {
     }
 
     /// Sets how long samples may stay in memory before they are flushed; see
-    /// [`Options::flush_age_ms`].
+    /// [`crate::Options::flush_age_ms`].
     pub fn set_flush_age_ms(&self, age_ms: u64) {
         self.parts.flusher.age_ms.store(age_ms, Ordering::Relaxed);
     }
@@ -38,7 +38,7 @@ impl Db {
         self.parts.flusher.age_ms.load(Ordering::Relaxed)
     }
 
-    /// Sets the maximum size of the log; see [`Options::log_bytes_max`].
+    /// Sets the maximum size of the log; see [`crate::Options::log_bytes_max`].
     pub fn set_log_bytes_max(&self, bytes: u64) {
         let cell = &self.parts.flusher.log_bytes_max;
         cell.store(bytes, Ordering::Relaxed);

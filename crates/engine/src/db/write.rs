@@ -81,7 +81,7 @@ impl Db {
     /// newest timestamp is replaced. An empty or new series counts from 0.
     ///
     /// The outcome is the timestamp of the newest sample. An increment is refused
-    /// with [`Refusal::OlderThanNewest`], with [`Refusal::SumIsNan`], or for the
+    /// with [`crate::Refusal::OlderThanNewest`], with [`crate::Refusal::SumIsNan`], or for the
     /// reasons an append is. A refused increment does not create a series.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Db {
 
     /// Appends a batch to resolved series: as [`Db::append`], without key lookups.
     /// Samples of a series that has since been removed or renamed, or has expired,
-    /// are refused with [`Refusal::StaleSeries`], even if another series has its
+    /// are refused with [`crate::Refusal::StaleSeries`], even if another series has its
     /// key now.
     ///
     /// # Errors

@@ -163,11 +163,11 @@ fn create_new(path: &Path) -> io::Result<fs::File> {
     options.read(true).write(true).create_new(true).open(path)
 }
 
-/// The result of creating the file at `path`, which is removed on failure: whoever
-/// tries again is to meet the cause, not what is left of the attempt.
+/// The result of creating the file at `path`. On failure the file is removed, so
+/// that the next attempt meets the cause, not the remains of this one.
 fn whole_or_gone(path: &Path, made: io::Result<()>) -> io::Result<()> {
     made.inspect_err(|_| {
-        // The failure is told; the file is of no use, and in nobody's way for good.
+        // The failure is reported; a file that stays is harmless.
         let _ = fs::remove_file(path);
     })
 }

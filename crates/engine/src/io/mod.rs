@@ -3,7 +3,7 @@
 //! The engine touches the world only through [`Disk`], [`Clock`], [`Random`]
 //! and [`Process`]. Two implementations keep the same contract and pass the same
 //! tests (`tests/disk_contract.rs`): [`disk::RealDisk`] and the simulated
-//! [`sim::SimDisk`], which loses, tears and reorders whatever the contract
+//! `sim::SimDisk`, which loses, tears and reorders whatever the contract
 //! does not protect. Code that is right on the simulated disk relies on
 //! nothing but these words:
 //!

@@ -1,4 +1,4 @@
-//! Removing everything, by FLUSHALL and where a start meets it in the log.
+//! Removing all series, by FLUSHALL and when recovery replays it from the log.
 //!
 //! The log says it first and durably, then a manifest without files. The same
 //! manifest tells the log to begin behind that group: replayed once more, it

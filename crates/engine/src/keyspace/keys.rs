@@ -1,4 +1,4 @@
-//! From keys to series ids.
+//! The key map: from keys to series ids.
 //!
 //! Sharded by the hash of the key, apart from the series' state, which is
 //! sharded by id: a renamed key moves no state. A lookup takes a read lock of
@@ -49,7 +49,7 @@ struct Shard(RwLock<Table<Entry>>);
 
 /// All keys of a database.
 pub(crate) struct Keys {
-    /// Renames so far; see [`crate::write::rename`].
+    /// Number of renames; a batch uses it to detect keys renamed meanwhile.
     pub(crate) renames: AtomicU64,
     shards: [Shard; SHARDS],
     state: FixedState,

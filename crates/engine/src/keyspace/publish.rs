@@ -1,4 +1,4 @@
-//! The one way files become part of the database, and stop being it.
+//! Publication: adding files to the database and removing them.
 //!
 //! A publication edits a copy of the manifest, makes sure that the log is
 //! durable up to everything the files hold, writes the copy, and hands the
@@ -32,7 +32,7 @@ impl Core {
         self.publish_locked(&mut self.store.published.lock(), edit)
     }
 
-    /// Lets the log forget what the manifest in force says it may.
+    /// Trims the log as far as the current manifest allows.
     ///
     /// # Errors
     /// Those of [`crate::log::Log::trim`].
@@ -91,7 +91,7 @@ impl Core {
         next_ids.max().unwrap_or(0)
     }
 
-    /// Stops all writes: it is not known which manifest is in force.
+    /// Stops all writes, because it is not known which manifest is current.
     fn halt(&self, error: Error) -> Error {
         self.store.halted.get_or_init(|| {
             self.observe.notices.tell(About::Halt, Stopped(&error));

@@ -43,7 +43,7 @@ impl Recovery<'_> {
     /// that no manifest names.
     ///
     /// # Errors
-    /// Those of [`Core::publish`].
+    /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn tidy(&self, found: ManifestFound) -> Result<()> {
         let manifest = self.core.store.manifest();
         let live = self.live_partitions();

@@ -36,7 +36,7 @@ impl Recovery<'_> {
     }
 
     /// Makes a rule again, at its source. What the destination is by then is
-    /// not known: it may be further on in its history. See [`Core::tie_rules`].
+    /// not known: it may be further on in its history. See [`Recovery::tie_rules`].
     fn replay_create_rule(
         &self,
         state: &mut ShardState,

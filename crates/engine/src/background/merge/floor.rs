@@ -42,7 +42,7 @@ impl Merger {
     /// a step. Returns whether it was raised.
     ///
     /// # Errors
-    /// Those of [`Core::publish`].
+    /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn expire_by_clock(&self) -> Result<bool> {
         let (epoch, wanted) = (self.core.store.epoch(), self.core.store.floor_by_clock());
         let retention_ms = self.core.store.retention_ms.load(Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Merger {
     /// stop the removal of others; the failure is counted and reported.
     ///
     /// # Errors
-    /// Those of [`Core::publish`].
+    /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn keep_disk_budget(&self) -> Result<bool> {
         let budget_bytes = self.core.store.disk_budget.budget_bytes();
         let target = self.core.store.disk_budget.ring_bytes();

@@ -86,7 +86,7 @@ impl Merger {
     /// Merges everything that can be merged now.
     ///
     /// # Errors
-    /// Those of [`Core::merge_step`].
+    /// Those of [`Merger::merge_step`].
     pub(crate) fn merge_all(&self) -> Result<()> {
         self.expire_by_clock()?;
         // The number of steps is bounded: flushes may add work meanwhile.

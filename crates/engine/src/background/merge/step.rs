@@ -60,7 +60,7 @@ impl Merger {
     ///
     /// # Errors
     /// `Io` and `Corrupt` if blocks cannot be read or written: the partition is
-    /// skipped for a while. Those of [`Core::publish`].
+    /// skipped for a while. Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn merge_step(&self, want: Want) -> Result<bool> {
         let mut memory = self.turn.lock();
         let epoch = self.core.store.epoch();

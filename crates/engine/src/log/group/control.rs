@@ -1,5 +1,5 @@
 //! The records of a group that are no samples, but for the coming of a series
-//! with a key, which [`crate::log::group::alike`] writes.
+//! with a key, which [`crate::log::created`] writes.
 //!
 //! They are rare beside samples, so they are written part by part, each part
 //! reserving the bytes it needs. `record.rs` says what each holds.
