@@ -71,7 +71,7 @@ fn verdict_after(disk: &SimDisk, ledger: &Ledger, seed: u64) -> std::result::Res
     let (log, seen, report) = open(&disk.env(seed)).map_err(|error| error.to_string())?;
     ledger.verdict(&seen, false)?;
     if ledger.closed && !report.clean {
-        return Err("the mark of an ordered close is gone".into());
+        return Err("the closing header is missing".into());
     }
     // Numbers of lost groups are given out again: go on from what is there.
     let kept = ledger

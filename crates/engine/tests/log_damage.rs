@@ -45,18 +45,18 @@ fn long_log() -> SimDisk {
 #[test]
 fn every_flipped_bit_of_a_closed_log_is_found() {
     let (disk, bytes) = small_log(true);
-    // The closing mark ends with two zeros.
+    // The closing header ends with two zeros.
     let used = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 3;
     let groups = 8192..used;
-    let mark = used - 24..used;
+    let closing = used - 24..used;
     for at in (0..64).chain(4096..4160).chain(groups.clone()) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         disk.set_bytes(&segment(1), damaged).unwrap();
         let copy = disk.crash(0);
         match open(&copy.env(2)) {
-            // One header copy is enough, and the closing mark holds no data.
-            Ok((_, seen, _)) if !groups.contains(&at) || mark.contains(&at) => {
+            // One header copy is enough, and the closing header holds no data.
+            Ok((_, seen, _)) if !groups.contains(&at) || closing.contains(&at) => {
                 assert_eq!(seen, [5, 7, 10, 15], "byte {at}");
             }
             Ok((_, seen, _)) => panic!("byte {at} flipped, served {seen:?}"),

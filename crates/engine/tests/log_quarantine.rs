@@ -46,7 +46,7 @@ fn log_of(groups: impl IntoIterator<Item = u64>) -> SimDisk {
 fn account(seen: &[u64], report: &RecoveryReport, count: u64) -> u64 {
     let mut all: Vec<u64> = seen.to_vec();
     for hole in &report.holes {
-        // The closing mark is a group of its own and holds nothing.
+        // The closing header is a group of its own without records.
         all.extend((hole.first..hole.first + hole.groups).filter(|&lost| lost <= count));
     }
     assert!(seen.is_sorted(), "{seen:?}");

@@ -105,8 +105,8 @@ fn trimmed_segments_are_used_again_and_their_groups_never_return() {
     }
 }
 
-/// Whoever waits for the log to get shorter must not wait for segments that go
-/// only with his own write.
+/// A write that waits for a shorter log must not wait for segments that only its
+/// own append frees.
 #[test]
 fn what_goes_with_the_next_write_is_told_at_any_time() {
     let disk = SimDisk::new();

@@ -133,7 +133,7 @@ impl Disk for RealDisk {
         match fs::File::open(path) {
             // Over NFS a file that is only read can be locked in no other way.
             Ok(file) => held(file.try_lock_shared(), file),
-            // Whoever serves the directory has made the file.
+            // The process that serves the directory creates the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(Box::new(Unlocked(path.to_owned())))
             }

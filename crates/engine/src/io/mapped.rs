@@ -108,7 +108,7 @@ impl Full {
         let (at, len) = (self.pages.start, self.pages.len());
         // SAFETY: `map_raw` makes mappings that are shared with a file. To drop
         // pages of such a mapping changes no byte of the file nor of the mapping
-        // (madvise(2), MADV_DONTNEED), whoever writes to it meanwhile.
+        // (madvise(2), MADV_DONTNEED), even during concurrent writes.
         unsafe {
             self.map
                 .unchecked_advise_range(UncheckedAdvice::DontNeed, at, len)

@@ -126,10 +126,10 @@ pub trait Disk: Send + Sync + Debug {
     /// `WouldBlock` where another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
 
-    /// The same for who only reads. Who may not write either shares the lock
-    /// with others like it, and where the file cannot be created goes without:
-    /// nobody holds it then, and [`DirectoryLock::kept_others_out`] tells
-    /// whether that stayed so.
+    /// The same for a process that only reads. Without write permission the lock is
+    /// shared with other such readers. If the file does not exist and cannot be
+    /// created, no lock is taken, and [`DirectoryLock::kept_others_out`] tells
+    /// whether another process took it meanwhile.
     ///
     /// # Errors
     /// As [`Disk::lock`].

@@ -31,12 +31,15 @@ fn keep(db: &Db, retention_ms: u64) {
     db.alter(SOURCE, &options).unwrap();
 }
 
-/// Waits until what was done has been taken, written and noted as done. A
-/// reader of the destination would do it himself, and take more.
+/// Waits until the dirty buckets are taken, written and cleared in the log. A
+/// read of the destination would recompute them itself, and take more.
 fn worked_off(db: &Db, after: u64) {
     let begun = Instant::now();
     while db.position().0 < after + 3 {
-        assert!(begun.elapsed() < PATIENCE, "nobody works the marks off");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "dirty buckets are not recomputed"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
 }

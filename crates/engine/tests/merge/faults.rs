@@ -111,7 +111,7 @@ fn a_full_or_failing_disk_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn nothing_is_left_of_a_failed_compaction() {
+fn nothing_is_left_of_a_failed_merge() {
     let disk = SimDisk::new();
     let (db, _) = prepare(&disk);
     let before = block_files(&disk);
