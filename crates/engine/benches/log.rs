@@ -1,6 +1,6 @@
 //! What the log costs: encoding, appending, replaying, syncing.
 //!
-//! `cargo bench -p latewood-engine --bench wal [DIRECTORY]` prints one line a
+//! `cargo bench -p latewood-engine --bench log [DIRECTORY]` prints one line a
 //! figure, medians of several runs. Syncs alternate with a raw write and
 //! fdatasync of as many bytes into a zero-written file, so that both meet the
 //! same disk in the same mood. DIRECTORY (default: the system's temporary
@@ -89,22 +89,22 @@ fn encode() {
 fn append(dir: &Path) -> Anything {
     const GROUPS: u64 = 200_000;
     let env = Env::real();
-    let (wal, _) = Log::open(&env, dir, &LogOptions::default(), &Count::new(1))?;
+    let (log, _) = Log::open(&env, dir, &LogOptions::default(), &Count::new(1))?;
     let mut group = GroupBuilder::new();
     fill(&mut group, 1, Shape::Round);
     let mut times = Vec::new();
     for run in 0..RUNS {
-        wal.background_tick()?;
+        log.background_tick()?;
         let started = Instant::now();
         for _ in 0..GROUPS {
-            wal.append(&mut group)?;
+            log.append(&mut group)?;
         }
         // The first run warms the file's pages up.
         if run > 0 {
             times.push(started.elapsed());
         }
-        wal.trim(wal.written())?;
-        wal.append(&mut group)?;
+        log.trim(log.written())?;
+        log.append(&mut group)?;
     }
     let ns = median(times) as f64 / GROUPS as f64;
     println!(
@@ -163,14 +163,14 @@ fn replay(dir: &Path) -> Anything {
     const GROUPS: u64 = 400_000;
     let env = Env::real();
     let options = LogOptions::default();
-    let (wal, _) = Log::open(&env, dir, &options, &Count::new(1))?;
+    let (log, _) = Log::open(&env, dir, &options, &Count::new(1))?;
     let mut group = GroupBuilder::new();
     for round in 0..GROUPS {
         fill(&mut group, round, Shape::Round);
-        wal.append(&mut group)?;
+        log.append(&mut group)?;
     }
-    wal.close()?;
-    drop(wal);
+    log.close()?;
+    drop(log);
     for workers in [1, 2] {
         let ns = median((0..RUNS).map(|_| {
             let sink = Count::new(workers);
@@ -193,7 +193,7 @@ fn replay(dir: &Path) -> Anything {
 fn sync(dir: &Path, bytes: usize) -> Anything {
     const COMMITS: usize = 400;
     let env = Env::real();
-    let (wal, _) = Log::open(&env, dir, &LogOptions::default(), &Count::new(1))?;
+    let (log, _) = Log::open(&env, dir, &LogOptions::default(), &Count::new(1))?;
     let mut group = GroupBuilder::new();
     group.begin(0);
     let mut n = 0_u64;
@@ -211,8 +211,8 @@ fn sync(dir: &Path, bytes: usize) -> Anything {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for commit in 0..COMMITS {
         let started = Instant::now();
-        let position = wal.append(&mut group)?;
-        wal.sync_to(position)?;
+        let position = log.append(&mut group)?;
+        log.sync_to(position)?;
         ours.push(started.elapsed());
         let started = Instant::now();
         raw.write_at(&payload, (8192 + commit * payload.len()) as u64)?;
@@ -237,10 +237,10 @@ fn raw_file(path: &Path) -> std::io::Result<Arc<dyn File>> {
 /// How many commits share a sync when many wait.
 fn waiters(dir: &Path) -> Anything {
     let env = Env::real();
-    let (wal, _) = Log::open(&env, dir, &LogOptions::default(), &Count::new(1))?;
+    let (log, _) = Log::open(&env, dir, &LogOptions::default(), &Count::new(1))?;
     for threads in [1, 8, 64] {
         const COMMITS: u64 = 100;
-        let before = wal.stats();
+        let before = log.stats();
         let started = Instant::now();
         std::thread::scope(|scope| {
             for _ in 0..threads {
@@ -248,14 +248,14 @@ fn waiters(dir: &Path) -> Anything {
                     let mut group = GroupBuilder::new();
                     for round in 0..COMMITS {
                         fill(&mut group, round, Shape::Round);
-                        let synced = wal.append(&mut group).and_then(|at| wal.sync_to(at));
+                        let synced = log.append(&mut group).and_then(|at| log.sync_to(at));
                         assert!(synced.is_ok());
                     }
                 });
             }
         });
         let took = started.elapsed();
-        let syncs = wal.stats().syncs - before.syncs;
+        let syncs = log.stats().syncs - before.syncs;
         let commits = threads * COMMITS;
         println!(
             "{threads} waiters: {:.0} commits/s, {:.1} commits a sync",

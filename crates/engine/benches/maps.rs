@@ -1,5 +1,5 @@
 //! Which table for keys, and who should write the index: what the heads of
-//! `src/table.rs` and `src/index/mod.rs` say was measured here.
+//! `src/base/table.rs` and `src/index/mod.rs` say was measured here.
 //!
 //! `cargo bench -p latewood-engine --bench maps [KEYS]`: processor time of an
 //! insertion and of a lookup by key over a million keys, on one thread and on

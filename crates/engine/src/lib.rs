@@ -1,8 +1,11 @@
-//! Latewood as a library: a time-series database whose ingest does not care
-//! whether a sample is late, its series new or its write durable.
+//! Latewood as a library: a time-series database that ingests late samples, new
+//! series and durable writes at the same speed as the rest.
 //!
-//! No sockets, no async runtime, no clock and no file but through [`io`].
-//! `docs/ARCHITECTURE.md` shows the way of the data; the modules say the rest.
+//! The library has no sockets and no async runtime, and uses clocks and files
+//! only through [`io`]. `docs/ARCHITECTURE.md` describes the data flow; the
+//! modules describe the details.
+//!
+//! Tested by `tests/` and by unit tests in the modules.
 //!
 //! ```
 //! use latewood_engine::{Append, Create, Db, Defaults, Options, Scratch, io::Env};
@@ -10,7 +13,7 @@
 //! let dir = tempfile::tempdir()?;
 //! let db = Db::open(&Env::real(), dir.path(), Options::default(), Defaults::default())?;
 //! let sample = Append {
-//!     key: b"room:1:celsius",
+//!     key: b"sensor:1:celsius",
 //!     timestamp: 1_700_000_000_000,
 //!     value: 21.5,
 //!     on_duplicate: None,
@@ -18,9 +21,9 @@
 //! };
 //! let mut scratch = Scratch::new();
 //! let position = db.append(&[sample], &mut scratch)?;
-//! db.sync_to(position)?; // on disk now
+//! db.sync_to(position)?; // durable from here on
 //! assert_eq!(scratch.outcomes(), [Ok(1_700_000_000_000)]);
-//! assert_eq!(db.last_sample(b"room:1:celsius")?.map(|s| s.value), Some(21.5));
+//! assert_eq!(db.last_sample(b"sensor:1:celsius")?.map(|s| s.value), Some(21.5));
 //! db.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -44,46 +47,53 @@ pub mod tools;
 mod write;
 
 pub use base::names;
+pub use latewood_codec::prefetch;
 pub use observe::histogram;
 
-pub use background::{FlushStats, MergeStats};
+// The database, its options and errors.
 pub use base::detail::Detail;
 pub use base::error::{Error, ErrorKind, Result};
-pub use base::options::{
-    Defaults, Durability, KeyHook, LoadProgress, NoticeHook, Options, ProgressHook,
-};
-pub use base::refusal::{Excess, Refusal};
+pub use base::options::{Defaults, Durability, Options};
+pub use base::options::{KeyHook, LoadProgress, NoticeHook, ProgressHook};
 pub use base::text::shown_key;
 pub use db::Db;
-pub use db::memory::DbMemory;
-pub use db::stats::{ChunkInfo, SeriesInfo, Stats};
+
+// Writes.
+pub use base::refusal::{Excess, Refusal};
 pub use format::rule::{RuleInfo, RuleSpec};
 pub use index::SeriesRef;
 pub use keyspace::creation::Create;
-pub use keyspace::disk_budget::DiskBudgetStats;
 pub use keyspace::expiry::{ExpireIf, Expiry};
-pub use keyspace::limits::LimitStats;
-pub use keyspace::memory_budget::BudgetStats;
-pub use latewood_codec::prefetch;
-pub use log::{LogHole, LogStats, Position};
-pub use observe::observer::Work;
-pub use observe::stages::{Stage, StageFigures, Stages, Timed};
-pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
-pub use read::listing::{Listed, MaySee, Values};
-pub use read::many::{Latest, SeriesView, View};
-pub use read::spread::Spread;
-pub use recovery::RecoverySummary;
-pub use series::Memory;
-pub use storage::files::LostBlock;
+pub use log::{LogHole, Position};
 pub use write::append::{Append, Outcome};
 pub use write::copy::{Dump, DumpFault, Restored};
 pub use write::resolved::AppendTo;
 pub use write::scratch::Scratch;
 
-/// Reads any bytes as a block, in every way there is; for the fuzz target.
+// Reads.
+pub use query::{Aggregation, BucketStamp, RangeQuery, Sink};
+pub use read::listing::{Listed, MaySee, Values};
+pub use read::many::{Latest, SeriesView, View};
+pub use read::spread::Spread;
+
+// Figures.
+pub use background::{FlushStats, MergeStats};
+pub use db::memory::DbMemory;
+pub use db::stats::{ChunkInfo, SeriesInfo, Stats};
+pub use keyspace::disk_budget::DiskBudgetStats;
+pub use keyspace::limits::LimitStats;
+pub use keyspace::memory_budget::BudgetStats;
+pub use log::LogStats;
+pub use observe::observer::Work;
+pub use observe::stages::{Stage, StageFigures, Stages, Timed};
+pub use recovery::RecoverySummary;
+pub use series::Memory;
+pub use storage::files::LostBlock;
+
+/// Reads any bytes as a block, with every reading function; for the fuzz target.
 ///
 /// # Errors
-/// What reading a damaged block answers.
+/// Those of reading a damaged block.
 #[cfg(fuzzing)]
 pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
     storage::block::fuzz::read_any(bytes)
@@ -92,7 +102,7 @@ pub fn fuzz_block(bytes: &[u8]) -> Result<()> {
 /// Reads any bytes as a manifest; for the fuzz target.
 ///
 /// # Errors
-/// What reading a damaged manifest answers.
+/// Those of reading a damaged manifest.
 #[cfg(fuzzing)]
 pub fn fuzz_manifest(bytes: &[u8]) -> Result<()> {
     storage::files::fuzz::read_manifest(bytes)
@@ -101,7 +111,7 @@ pub fn fuzz_manifest(bytes: &[u8]) -> Result<()> {
 /// Reads any bytes as a series file; for the fuzz target.
 ///
 /// # Errors
-/// What reading a damaged series file answers.
+/// Those of reading a damaged series file.
 #[cfg(fuzzing)]
 pub fn fuzz_series_file(bytes: &[u8]) -> Result<()> {
     storage::files::fuzz::read_series(bytes)

@@ -1,5 +1,5 @@
-//! Series that come and go: their memory comes back, and late samples take no
-//! more of it than they may.
+//! Series that are created and removed: their memory is freed, and late samples
+//! stay within their share.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;
@@ -142,15 +142,15 @@ fn late_samples_take_no_more_memory_than_their_share_of_the_budget() {
         }
     }
     // An eighth of the budget, a quarter more before a writer settles itself.
-    let room_bytes = BUDGET / 8 * 5 / 4;
+    let limit_bytes = BUDGET / 8 * 5 / 4;
     assert!(
-        most_bytes <= room_bytes,
-        "{most_bytes} bytes in {room_bytes}"
+        most_bytes <= limit_bytes,
+        "{most_bytes} bytes in {limit_bytes}"
     );
-    let room = room_bytes / 48 + 2 * 1_000;
+    let pending_max = limit_bytes / 48 + 2 * 1_000;
     assert!(
-        most_pending <= room,
-        "{most_pending} late samples wait, {room} may"
+        most_pending <= pending_max,
+        "{most_pending} late samples wait, at most {pending_max} may"
     );
     assert!(db.stats().settles > 0);
     for key in [b"a", b"b"] {

@@ -1,4 +1,4 @@
-//! What callers of `Db` rely on, one fact at a time.
+//! Single properties of appends through `Db`, one per test.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 #[allow(dead_code, reason = "shared with the model test")]

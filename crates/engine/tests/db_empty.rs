@@ -1,4 +1,4 @@
-//! A database without a directory: it answers as an empty one and keeps nothing.
+//! A database without a directory behaves as an empty one and keeps nothing.
 
 use latewood_engine::{Db, Defaults};
 

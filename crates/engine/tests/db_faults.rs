@@ -98,7 +98,7 @@ fn check_halted(db: &Db, reached: &Reached) {
         assert!(error.to_string().contains("stopped"), "{error}");
     }
     assert!(steps_held(db) >= reached.answered, "reads go on");
-    assert!(db.stats().wal.unwrap().halted.is_some());
+    assert!(db.stats().log.unwrap().halted.is_some());
 }
 
 #[test]
@@ -201,9 +201,9 @@ fn closed() -> (SimDisk, Vec<std::path::PathBuf>) {
     let db = open(&disk).unwrap();
     workload(&db, &mut Reached::default()).unwrap();
     db.close().unwrap();
-    let wal = Path::new(DIR).join("wal");
-    let names = disk.env(1).disk.list(&wal).unwrap();
-    (disk, names.iter().map(|name| wal.join(name)).collect())
+    let log = Path::new(DIR).join("wal");
+    let names = disk.env(1).disk.list(&log).unwrap();
+    (disk, names.iter().map(|name| log.join(name)).collect())
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Increments: one step each, whoever else writes, and back after a restart.
+//! Increments are atomic under concurrent writes and survive a restart.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;

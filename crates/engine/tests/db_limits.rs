@@ -47,7 +47,7 @@ fn no_way_makes_more_series_than_there_may_be() {
     assert_eq!(refused, [ErrorKind::Limit; 3]);
     assert!(!db.contains(b"d"));
     assert_eq!(db.refused().series, 4);
-    // Those there are go on, and one that goes makes room.
+    // Existing series accept samples; removing one allows a new one.
     append(&db, &[sample(there[0], 2, 2.0)]).unwrap();
     assert_eq!(timestamps(&db, there[0]), [1, 2]);
     db.remove(&[there[1]]).unwrap();

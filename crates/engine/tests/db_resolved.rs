@@ -111,12 +111,12 @@ fn references_of_another_database_are_stale() {
 fn what_a_selection_found_can_be_written_to() {
     let db = open(&SimDisk::new()).unwrap();
     let labelled = SeriesOptions {
-        labels: Labels::new([(&b"room"[..], &b"1"[..])]).unwrap(),
+        labels: Labels::new([(&b"place"[..], &b"1"[..])]).unwrap(),
         ..SeriesOptions::default()
     };
     db.create(b"k", &labelled).unwrap();
-    let room = Matcher::new(b"room", Test::AnyOf(vec![b"1"[..].into()]));
-    let found = db.select(&[room]);
+    let place = Matcher::new(b"place", Test::AnyOf(vec![b"1"[..].into()]));
+    let found = db.select(&[place]);
     assert_eq!(append_to(&db, &[to(&found[0], 3, 3.0)]), [Ok(3)]);
     assert_eq!(timestamps(&db, b"k"), [3]);
 }

@@ -1,5 +1,5 @@
-//! What a directory is at open: each row of the table in
-//! `docs/format/manifest.md`, made and opened. And FLUSHALL over files.
+//! Opening a directory in every state of the table in `docs/format/manifest.md`,
+//! and FLUSHALL with files.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;
@@ -56,10 +56,10 @@ fn trimmed() -> (SimDisk, Vec<u8>) {
     (disk, first)
 }
 
-fn strictly(disk: &SimDisk, wal: bool) -> latewood_engine::Result<Db> {
+fn strictly(disk: &SimDisk, log: bool) -> latewood_engine::Result<Db> {
     let options = Options {
         strict: true,
-        wal,
+        log,
         ..options(2)
     };
     Db::open(&disk.env(1), Path::new(DIR), options, last_wins())

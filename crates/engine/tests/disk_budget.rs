@@ -1,4 +1,4 @@
-//! The disk budget of a real directory, seen from outside.
+//! The disk budget of a real directory, measured from outside.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::io::Env;
@@ -30,9 +30,9 @@ fn du(dir: &Path) -> u64 {
         .sum()
 }
 
-fn open(dir: &Path, wal: bool) -> Db {
+fn open(dir: &Path, log: bool) -> Db {
     let options = Options {
-        wal,
+        log,
         disk_budget_bytes: BUDGET,
         shards: 2,
         ..Options::default()
@@ -71,22 +71,22 @@ fn ingest(db: &Db, dir: &Path, times: std::ops::Range<i64>) -> u64 {
     most
 }
 
-fn a_ring(wal: bool) {
+fn a_ring(log: bool) {
     let dir = tempfile::tempdir().unwrap();
-    let db = open(dir.path(), wal);
-    assert!(!wal || du(dir.path()) < BUDGET / 4, "{}", du(dir.path()));
+    let db = open(dir.path(), log);
+    assert!(!log || du(dir.path()) < BUDGET / 4, "{}", du(dir.path()));
     // Ten times the budget as a log, five as blocks.
     let times = 10 * BUDGET as i64 / 16 / SERIES;
     let most = ingest(&db, dir.path(), 0..times);
-    let room = db.disk_budget_stats();
-    assert!(most <= BUDGET + SLACK, "{most} bytes, {room:?}");
-    assert_eq!(room.budget_bytes, BUDGET);
+    let stats = db.disk_budget_stats();
+    assert!(most <= BUDGET + SLACK, "{most} bytes, {stats:?}");
+    assert_eq!(stats.budget_bytes, BUDGET);
     let newest = db.last_sample(b"series:7").unwrap().unwrap();
     assert_eq!(newest.timestamp, times - 1);
     assert!(db.merge_stats().floor_raised_by_budget > 0);
     db.close().unwrap();
 
-    let db = open(dir.path(), wal);
+    let db = open(dir.path(), log);
     let most = ingest(&db, dir.path(), times..times + times / 8);
     assert!(most <= BUDGET + SLACK, "{most} bytes after a restart");
     // What is counted is what is there.

@@ -280,7 +280,7 @@ fn a_database_directory_is_opened_by_one_at_a_time() {
     on_all(|env, root| {
         let dir = root.join("data/base");
         let guard = open_directory(env, &dir).unwrap();
-        assert_eq!(guard.wal_dir(), dir.join("wal"));
+        assert_eq!(guard.log_dir(), dir.join("wal"));
         let refused = open_directory(env, &dir).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Locked);
         assert!(refused.to_string().contains("data/base"), "{refused}");

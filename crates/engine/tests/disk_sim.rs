@@ -146,10 +146,10 @@ fn directory_survives(skip: Option<(Op, u64)>) -> bool {
         return false;
     };
     // What follows in a real directory: a durable log segment.
-    let wal = guard.wal_dir();
+    let log = guard.log_dir();
     let name = "segment-0000000000000001.wal";
-    disk.create(&wal.join(name), 0).unwrap();
-    disk.sync_dir(&wal).unwrap();
+    disk.create(&log.join(name), 0).unwrap();
+    disk.sync_dir(&log).unwrap();
     (0..SEEDS).all(|seed| {
         let opened = open_directory(&disk.crash(seed).env(1), dir);
         if let Err(error) = &opened {

@@ -1,5 +1,5 @@
-//! The next segment in the making: a disk that takes its time over it keeps
-//! nobody from what is ready. Each wait here ends or fails the test.
+//! Preparing the next segment on a slow disk does not block the log. Each wait in
+//! these tests ends or fails the test.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;
@@ -28,18 +28,18 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
 #[test]
 fn writers_go_on_while_the_next_segment_is_made_and_figures_are_asked_for() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     let hold = disk.hold(Op::Create);
     let (told, heard) = mpsc::channel();
     thread::scope(|scope| {
-        scope.spawn(|| wal.background_tick().unwrap());
+        scope.spawn(|| log.background_tick().unwrap());
         wait_until("nothing is made", || hold.waiting() == 1);
         // One asks for figures over and over, as INFO does, one writes.
-        let wal = &wal;
+        let log = &log;
         scope.spawn(move || {
             for n in 1..=5 {
-                let stats = wal.stats();
-                told.send((stats.groups, append(wal, n).unwrap().0))
+                let stats = log.stats();
+                told.send((stats.groups, append(log, n).unwrap().0))
                     .unwrap();
             }
         });
@@ -54,16 +54,16 @@ fn writers_go_on_while_the_next_segment_is_made_and_figures_are_asked_for() {
 #[test]
 fn a_full_log_takes_the_segment_that_is_being_made() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     let hold = disk.hold(Op::Create);
     thread::scope(|scope| {
-        scope.spawn(|| wal.background_tick().unwrap());
+        scope.spawn(|| log.background_tick().unwrap());
         wait_until("nothing is made", || hold.waiting() == 1);
         let writer = scope.spawn(|| {
             let mut n = 0;
-            while wal.stats().segments < 2 {
+            while log.stats().segments < 2 {
                 n += 1;
-                append(&wal, n).unwrap();
+                append(&log, n).unwrap();
             }
         });
         drop(hold);
@@ -71,7 +71,7 @@ fn a_full_log_takes_the_segment_that_is_being_made() {
     });
     let made = disk.count(Op::Create);
     assert!((2..=3).contains(&made), "{made} made, at most one ahead");
-    wal.close().unwrap();
+    log.close().unwrap();
     let (_, seen, report) = open(&disk.env(2)).unwrap();
     assert!(report.clean && seen.is_sorted() && seen.first() == Some(&1));
 }
@@ -88,7 +88,7 @@ fn the_next_segment_is_made_while_a_sync_takes_its_time() {
     };
     let db = Db::open(&disk.env(1), Path::new("/db"), options, last_wins()).unwrap();
     let mut scratch = Scratch::new();
-    let segments_on_disk = || db.stats().wal.unwrap().bytes_on_disk / (64 * 1024);
+    let segments_on_disk = || db.stats().log.unwrap().bytes_on_disk / (64 * 1024);
     wait_until("no segment was made ahead", || segments_on_disk() == 2);
     let hold = disk.hold(Op::Sync);
     let mut timestamp = 0;
@@ -97,7 +97,7 @@ fn the_next_segment_is_made_while_a_sync_takes_its_time() {
     wait_until("nothing is synced", || hold.waiting() >= 1);
     let made = disk.count(Op::Create);
     let began = Instant::now();
-    while db.stats().wal.unwrap().segments < 2 {
+    while db.stats().log.unwrap().segments < 2 {
         assert!(began.elapsed() < STUCK, "the log does not fill up");
         timestamp += 1;
         db.append(&[sample(b"k", timestamp, 0.1)], &mut scratch)

@@ -1,10 +1,10 @@
-//! Power cuts on the simulated disk, at every operation the log asks for.
+//! Power cuts on the simulated disk, at every disk operation of the log.
 //!
-//! One workload goes through everything a log does: it rolls, syncs, trims,
-//! recycles, is killed, is closed and comes back. Whatever moment the power
-//! goes at and whatever the disk then kept, the next open must find all that
-//! was promised, in order, and nothing behind a gap. The same workload with one
-//! sync left out must be caught: every sync is needed.
+//! One workload covers all functions of a log: it rolls, syncs, trims, recycles, is
+//! killed, closed and reopened. After a power cut at any operation, with any
+//! outcome that the disk allows, the next open must return everything synced, in
+//! order, and nothing after a gap. The workload without one of its syncs must fail:
+//! every sync is needed.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;
@@ -17,46 +17,46 @@ use log_support::{Ledger, append, open};
 /// Fates tried for every moment of a power cut.
 const SEEDS: u64 = 6;
 
-fn push(wal: &Log, ledger: &mut Ledger) -> Result<()> {
+fn push(log: &Log, ledger: &mut Ledger) -> Result<()> {
     ledger.appended.push(ledger.appended.len() as u64 + 1);
-    let position = append(wal, ledger.appended.len() as u64)?;
+    let position = append(log, ledger.appended.len() as u64)?;
     ledger.positions.push(position);
     Ok(())
 }
 
-fn sync(wal: &Log, ledger: &mut Ledger) -> Result<()> {
-    wal.sync_to(wal.written())?;
-    ledger.durable = wal.written();
+fn sync(log: &Log, ledger: &mut Ledger) -> Result<()> {
+    log.sync_to(log.written())?;
+    ledger.durable = log.written();
     Ok(())
 }
 
 /// Four lives of a log on one disk; says what any replay got wrong.
 fn workload(disk: &SimDisk, ledger: &mut Ledger) -> Result<std::result::Result<(), String>> {
     for life in 0..4 {
-        let (wal, seen, _) = open(&disk.env(life))?;
+        let (log, seen, _) = open(&disk.env(life))?;
         if let Err(wrong) = ledger.verdict(&seen, true) {
             return Ok(Err(wrong));
         }
         ledger.closed = false;
         // Opening promises what it found.
-        ledger.durable = wal.durable();
+        ledger.durable = log.durable();
         for step in 0..14 {
-            push(&wal, ledger)?;
+            push(&log, ledger)?;
             match step % 5 {
-                3 => wal.background_tick()?,
-                2 => sync(&wal, ledger)?,
+                3 => log.background_tick()?,
+                2 => sync(&log, ledger)?,
                 _ => {}
             }
             if step == 9 && life > 0 {
                 ledger.trimmed = ledger.positions[ledger.positions.len() - 3];
-                wal.trim(ledger.trimmed)?;
+                log.trim(ledger.trimmed)?;
             }
         }
-        wal.background_tick()?;
+        log.background_tick()?;
         // Odd lives end in order, even ones are killed with groups unsynced.
         if life % 2 == 1 {
-            wal.close()?;
-            ledger.durable = wal.durable();
+            log.close()?;
+            ledger.durable = log.durable();
             ledger.closed = true;
         }
     }
@@ -68,32 +68,32 @@ fn workload(disk: &SimDisk, ledger: &mut Ledger) -> Result<std::result::Result<(
 fn verdict_after(disk: &SimDisk, ledger: &Ledger, seed: u64) -> std::result::Result<(), String> {
     let mut ledger = ledger.clone();
     let disk = disk.crash(seed);
-    let (wal, seen, report) = open(&disk.env(seed)).map_err(|error| error.to_string())?;
+    let (log, seen, report) = open(&disk.env(seed)).map_err(|error| error.to_string())?;
     ledger.verdict(&seen, false)?;
     if ledger.closed && !report.clean {
-        return Err("the mark of an ordered close is gone".into());
+        return Err("the closing header is missing".into());
     }
     // Numbers of lost groups are given out again: go on from what is there.
     let kept = ledger
         .positions
         .iter()
-        .take_while(|&&at| at <= wal.written());
+        .take_while(|&&at| at <= log.written());
     let mut kept = kept.count();
     if seen.last() == ledger.appended.last() && ledger.appended.len() > ledger.positions.len() {
-        ledger.positions.push(wal.written());
+        ledger.positions.push(log.written());
         kept += 1;
     }
     ledger.positions.truncate(kept);
     ledger.appended.truncate(kept);
-    ledger.durable = wal.durable();
+    ledger.durable = log.durable();
     let more = |error: latewood_engine::Error| error.to_string();
     for n in 0..3 {
         // New groups have numbers no lost one had: a ghost would show.
         ledger.appended.push(1000 + n);
-        let position = append(&wal, 1000 + n).map_err(more)?;
+        let position = append(&log, 1000 + n).map_err(more)?;
         ledger.positions.push(position);
     }
-    sync(&wal, &mut ledger).map_err(more)?;
+    sync(&log, &mut ledger).map_err(more)?;
     let disk = disk.crash(seed + 1);
     let (_, seen, _) = open(&disk.env(seed + 2)).map_err(more)?;
     ledger.verdict(&seen, false)
@@ -191,9 +191,9 @@ fn skip(op: Op, after: u64) -> Fault {
 #[test]
 fn a_killed_process_loses_nothing() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in 1..=20 {
-        append(&wal, n).unwrap();
+        append(&log, n).unwrap();
         let (_, seen, report) = open(&disk.kill().env(n)).unwrap();
         assert_eq!(seen, (1..=n).collect::<Vec<_>>());
         assert!(!report.clean);

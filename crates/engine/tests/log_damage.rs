@@ -1,5 +1,5 @@
-//! Bytes that changed at rest: whatever is flipped, cut or missing, the log
-//! serves what was written or refuses in words, and never something else.
+//! Bytes that changed at rest: the log returns what was written or an error, for
+//! every flipped, cut or missing part.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;
@@ -18,13 +18,13 @@ fn segment(number: u64) -> PathBuf {
 /// not.
 fn small_log(closed: bool) -> (SimDisk, Vec<u8>) {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in [5, 7, 10, 15] {
-        append(&wal, n).unwrap();
-        wal.sync_to(wal.written()).unwrap();
+        append(&log, n).unwrap();
+        log.sync_to(log.written()).unwrap();
     }
     if closed {
-        wal.close().unwrap();
+        log.close().unwrap();
     }
     let bytes = disk.bytes(&segment(1)).unwrap();
     (disk, bytes)
@@ -33,30 +33,30 @@ fn small_log(closed: bool) -> (SimDisk, Vec<u8>) {
 /// A log of several full segments, all synced.
 fn long_log() -> SimDisk {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in 1..=40 {
-        append(&wal, n).unwrap();
-        wal.sync_to(wal.written()).unwrap();
+        append(&log, n).unwrap();
+        log.sync_to(log.written()).unwrap();
     }
-    assert!(wal.stats().segments >= 4);
+    assert!(log.stats().segments >= 4);
     disk
 }
 
 #[test]
 fn every_flipped_bit_of_a_closed_log_is_found() {
     let (disk, bytes) = small_log(true);
-    // The closing mark ends with two zeros.
+    // The closing header ends with two zeros.
     let used = bytes.iter().rposition(|&byte| byte != 0).unwrap() + 3;
     let groups = 8192..used;
-    let mark = used - 24..used;
+    let closing = used - 24..used;
     for at in (0..64).chain(4096..4160).chain(groups.clone()) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
         disk.set_bytes(&segment(1), damaged).unwrap();
         let copy = disk.crash(0);
         match open(&copy.env(2)) {
-            // One header copy is enough, and the closing mark holds no data.
-            Ok((_, seen, _)) if !groups.contains(&at) || mark.contains(&at) => {
+            // One header copy is enough, and the closing header holds no data.
+            Ok((_, seen, _)) if !groups.contains(&at) || closing.contains(&at) => {
                 assert_eq!(seen, [5, 7, 10, 15], "byte {at}");
             }
             Ok((_, seen, _)) => panic!("byte {at} flipped, served {seen:?}"),

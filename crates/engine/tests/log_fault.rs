@@ -1,4 +1,4 @@
-//! Failing writes, syncs, creates and renames: the first one stops the log.
+//! Failing writes, syncs, creates and renames: the first failure stops the log.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;
@@ -12,24 +12,24 @@ use std::sync::Barrier;
 use std::thread;
 
 /// Appends, syncs and rolls until something fails; what failed.
-fn until_failure(wal: &Log, ledger: &mut Ledger) -> latewood_engine::Error {
+fn until_failure(log: &Log, ledger: &mut Ledger) -> latewood_engine::Error {
     for n in 1..200 {
         ledger.appended.push(n);
-        match append(wal, n) {
+        match append(log, n) {
             Ok(position) => ledger.positions.push(position),
             Err(error) => return error,
         }
         if n == 50 {
             ledger.trimmed = Position(48);
-            wal.trim(ledger.trimmed).unwrap();
+            log.trim(ledger.trimmed).unwrap();
         }
-        if let Err(error) = wal
+        if let Err(error) = log
             .background_tick()
-            .and_then(|()| wal.sync_to(wal.written()))
+            .and_then(|()| log.sync_to(log.written()))
         {
             return error;
         }
-        ledger.durable = wal.durable();
+        ledger.durable = log.durable();
     }
     panic!("nothing failed");
 }
@@ -46,7 +46,7 @@ fn the_first_failure_stops_the_log_for_good() {
     ] {
         for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
             let disk = SimDisk::new();
-            let (wal, ..) = open(&disk.env(1)).unwrap();
+            let (log, ..) = open(&disk.env(1)).unwrap();
             let already = if op == Op::Rename || op == Op::Remove {
                 0
             } else {
@@ -58,19 +58,19 @@ fn the_first_failure_stops_the_log_for_good() {
                 trouble: Trouble::Fail(kind),
             });
             let mut ledger = Ledger::default();
-            let first = until_failure(&wal, &mut ledger);
+            let first = until_failure(&log, &mut ledger);
             assert_eq!(first.kind(), ErrorKind::Io, "{op:?}: {first}");
             let operations = disk.count_all();
-            let durable = wal.durable();
+            let durable = log.durable();
             for _ in 0..3 {
-                let later = append(&wal, 999).unwrap_err();
+                let later = append(&log, 999).unwrap_err();
                 assert_eq!(later.kind(), ErrorKind::Halted, "{op:?}");
                 assert!(later.to_string().contains(&first.to_string()), "{later}");
-                for refused in [wal.background_tick(), wal.trim(Position(1)), wal.close()] {
+                for refused in [log.background_tick(), log.trim(Position(1)), log.close()] {
                     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Halted);
                 }
-                if wal.written() > durable {
-                    let refused = wal.sync_to(wal.written()).unwrap_err();
+                if log.written() > durable {
+                    let refused = log.sync_to(log.written()).unwrap_err();
                     assert_eq!(refused.kind(), ErrorKind::Halted);
                 }
             }
@@ -79,8 +79,8 @@ fn the_first_failure_stops_the_log_for_good() {
                 operations,
                 "a halted log leaves the disk alone"
             );
-            assert_eq!(wal.durable(), durable);
-            assert!(wal.stats().halted.is_some());
+            assert_eq!(log.durable(), durable);
+            assert!(log.stats().halted.is_some());
             for seed in 0..20 {
                 let (_, seen, _) = open(&disk.crash(seed).env(seed)).unwrap();
                 ledger.verdict(&seen, false).unwrap();
@@ -92,16 +92,16 @@ fn the_first_failure_stops_the_log_for_good() {
 #[test]
 fn what_was_durable_before_a_failure_still_answers_so() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
-    let position = append(&wal, 1).unwrap();
-    wal.sync_to(position).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
+    let position = append(&log, 1).unwrap();
+    log.sync_to(position).unwrap();
     disk.plan(Fault {
         op: Some(Op::Write),
         after: 0,
         trouble: Trouble::Fail(io::ErrorKind::Other),
     });
-    append(&wal, 2).unwrap_err();
-    wal.sync_to(position).unwrap();
+    append(&log, 2).unwrap_err();
+    log.sync_to(position).unwrap();
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_failed_open_says_what_failed() {
 fn everyone_who_waits_for_a_failed_sync_hears_of_it() {
     const THREADS: u64 = 8;
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     let syncs = disk.count(Op::Sync);
     disk.plan(Fault {
         op: Some(Op::Sync),
@@ -136,9 +136,9 @@ fn everyone_who_waits_for_a_failed_sync_hears_of_it() {
     let answers = thread::scope(|scope| {
         let waiters = [(); THREADS as usize].map(|()| {
             scope.spawn(|| {
-                let position = append(&wal, 5).unwrap();
+                let position = append(&log, 5).unwrap();
                 all_written.wait();
-                wal.sync_to(position).unwrap_err().kind()
+                log.sync_to(position).unwrap_err().kind()
             })
         });
         waiters.map(|waiter| waiter.join().unwrap())
@@ -147,6 +147,6 @@ fn everyone_who_waits_for_a_failed_sync_hears_of_it() {
     assert_eq!(leaders.count(), 1, "{answers:?}");
     let followers = answers.iter().filter(|&&kind| kind == ErrorKind::Halted);
     assert_eq!(followers.count() as u64, THREADS - 1, "{answers:?}");
-    assert_eq!(wal.durable(), Position(0));
+    assert_eq!(log.durable(), Position(0));
     assert_eq!(disk.count(Op::Sync), syncs + 1, "nobody syncs again");
 }

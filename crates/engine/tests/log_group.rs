@@ -1,5 +1,5 @@
-//! Groups and records: what is put in comes out bit for bit, and bytes that
-//! no writer made are refused without a panic.
+//! Groups and records: round trips are exact, and invalid bytes are refused without
+//! a panic.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 use latewood_engine::ErrorKind;

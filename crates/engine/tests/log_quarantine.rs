@@ -1,6 +1,6 @@
-//! A damaged log whose rest is served: every group that is whole comes, in
-//! order, what is missing is reported to the group, and the damaged bytes are
-//! kept. `tests/log_damage.rs` has the same damage refused.
+//! A damaged log whose intact groups are served: they are replayed in order, the
+//! missing groups are reported exactly, and the damaged bytes are kept.
+//! `tests/log_damage.rs` tests that strict opening refuses the same damage.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod log_support;
@@ -32,12 +32,12 @@ fn open_lax(env: &Env) -> Result<(Log, Vec<u64>, RecoveryReport)> {
 /// A log of these groups, each synced, closed in order.
 fn log_of(groups: impl IntoIterator<Item = u64>) -> SimDisk {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in groups {
-        append(&wal, n).unwrap();
-        wal.sync_to(wal.written()).unwrap();
+        append(&log, n).unwrap();
+        log.sync_to(log.written()).unwrap();
     }
-    wal.close().unwrap();
+    log.close().unwrap();
     disk
 }
 
@@ -46,7 +46,7 @@ fn log_of(groups: impl IntoIterator<Item = u64>) -> SimDisk {
 fn account(seen: &[u64], report: &RecoveryReport, count: u64) -> u64 {
     let mut all: Vec<u64> = seen.to_vec();
     for hole in &report.holes {
-        // The closing mark is a group of its own and holds nothing.
+        // The closing header is a group of its own without records.
         all.extend((hole.first..hole.first + hole.groups).filter(|&lost| lost <= count));
     }
     assert!(seen.is_sorted(), "{seen:?}");
@@ -58,11 +58,11 @@ fn account(seen: &[u64], report: &RecoveryReport, count: u64) -> u64 {
 /// Opens the damaged log twice more with a group written in between: both
 /// miss the same and have the rest.
 fn goes_on(disk: &SimDisk, seen: &[u64], new: u64) {
-    let (wal, again, _) = open_lax(&disk.env(5)).unwrap();
+    let (log, again, _) = open_lax(&disk.env(5)).unwrap();
     assert_eq!(again, seen);
-    append(&wal, new).unwrap();
-    wal.close().unwrap();
-    drop(wal);
+    append(&log, new).unwrap();
+    log.close().unwrap();
+    drop(log);
     let (_, again, _) = open_lax(&disk.env(6)).unwrap();
     assert_eq!(again, [seen, &[new]].concat());
 }
@@ -178,8 +178,8 @@ fn damage_anywhere_costs_what_it_hit() {
             }
             disk.set_bytes(&path, bytes).unwrap();
         }
-        let (wal, seen, report) = open_lax(&disk.env(seed)).unwrap();
-        drop(wal);
+        let (log, seen, report) = open_lax(&disk.env(seed)).unwrap();
+        drop(log);
         assert!(seen.is_sorted() && seen.iter().all(|&n| (1..=60).contains(&n)));
         // The end of the log may look torn; what is before it is accounted for.
         let count = report.next.0 - 1;

@@ -17,45 +17,45 @@ use std::thread;
 #[test]
 fn positions_count_up_and_survive_a_restart() {
     let disk = SimDisk::new();
-    let (wal, seen, report) = open(&disk.env(1)).unwrap();
+    let (log, seen, report) = open(&disk.env(1)).unwrap();
     assert_eq!(
         (seen, report.next, report.clean),
         (vec![], Position(1), false)
     );
-    assert_eq!(append(&wal, 1).unwrap(), Position(1));
-    assert_eq!(append(&wal, 2).unwrap(), Position(2));
-    assert_eq!((wal.written(), wal.durable()), (Position(2), Position(0)));
-    wal.sync_to(Position(1)).unwrap();
-    assert_eq!(wal.durable(), Position(2), "one sync covers all there is");
-    wal.close().unwrap();
-    let (wal, seen, report) = open(&disk.env(2)).unwrap();
+    assert_eq!(append(&log, 1).unwrap(), Position(1));
+    assert_eq!(append(&log, 2).unwrap(), Position(2));
+    assert_eq!((log.written(), log.durable()), (Position(2), Position(0)));
+    log.sync_to(Position(1)).unwrap();
+    assert_eq!(log.durable(), Position(2), "one sync covers all there is");
+    log.close().unwrap();
+    let (log, seen, report) = open(&disk.env(2)).unwrap();
     assert_eq!(seen, [1, 2]);
     assert!(report.clean);
-    assert!(append(&wal, 3).unwrap() > Position(2));
+    assert!(append(&log, 3).unwrap() > Position(2));
 }
 
 #[test]
 fn an_empty_group_is_no_group() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     let writes = disk.count(Op::Write);
-    assert_eq!(wal.append(&mut GroupBuilder::new()).unwrap(), Position(0));
+    assert_eq!(log.append(&mut GroupBuilder::new()).unwrap(), Position(0));
     assert_eq!(disk.count(Op::Write), writes);
 }
 
 #[test]
 fn a_group_longer_than_a_segment_is_refused_whole() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     let mut group = GroupBuilder::new();
     group.begin(0);
-    while group.len_bytes() <= wal.group_bytes_max() {
+    while group.len_bytes() <= log.group_bytes_max() {
         let n = group.len_bytes() as f64;
         group.sample(SeriesId(1), 0, n.sqrt(), DuplicatePolicy::Last);
     }
-    let error = wal.append(&mut group).unwrap_err();
+    let error = log.append(&mut group).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
-    assert_eq!(append(&wal, 1).unwrap(), Position(1), "the log goes on");
+    assert_eq!(append(&log, 1).unwrap(), Position(1), "the log goes on");
 }
 
 #[test]
@@ -72,28 +72,28 @@ fn too_small_segments_are_refused() {
 fn restarts_do_not_pile_up_files() {
     let disk = SimDisk::new();
     for life in 0..20 {
-        let (wal, ..) = open(&disk.env(life)).unwrap();
-        wal.background_tick().unwrap();
-        wal.close().unwrap();
+        let (log, ..) = open(&disk.env(life)).unwrap();
+        log.background_tick().unwrap();
+        log.close().unwrap();
     }
-    let (wal, ..) = open(&disk.env(99)).unwrap();
-    assert!(wal.stats().bytes_on_disk <= 3 * 65_536, "{:?}", wal.stats());
+    let (log, ..) = open(&disk.env(99)).unwrap();
+    assert!(log.stats().bytes_on_disk <= 3 * 65_536, "{:?}", log.stats());
 }
 
 #[test]
 fn trimmed_segments_are_used_again_and_their_groups_never_return() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     let mut keep_from = Position(1);
     for n in 1..=300 {
-        let position = append(&wal, n).unwrap();
+        let position = append(&log, n).unwrap();
         if n % 10 == 0 {
             keep_from = Position(position.0 - 2);
-            wal.trim(keep_from).unwrap();
-            wal.sync_to(position).unwrap();
+            log.trim(keep_from).unwrap();
+            log.sync_to(position).unwrap();
         }
-        wal.background_tick().unwrap();
-        assert!(wal.stats().bytes_on_disk <= 6 * 65_536, "{:?}", wal.stats());
+        log.background_tick().unwrap();
+        assert!(log.stats().bytes_on_disk <= 6 * 65_536, "{:?}", log.stats());
     }
     assert!(disk.count(Op::Rename) > 20, "segments are recycled");
     assert!(disk.count(Op::Create) < 8, "not made anew");
@@ -105,48 +105,48 @@ fn trimmed_segments_are_used_again_and_their_groups_never_return() {
     }
 }
 
-/// Whoever waits for the log to get shorter must not wait for segments that go
-/// only with his own write.
+/// A write that waits for a shorter log must not wait for segments that only its
+/// own append frees.
 #[test]
 fn what_goes_with_the_next_write_is_told_at_any_time() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in 1..=100 {
-        append(&wal, n).unwrap();
+        append(&log, n).unwrap();
     }
-    assert_eq!(wal.stats().bytes_given_up, 0);
-    wal.trim(wal.written()).unwrap();
-    let old = wal.stats().bytes_given_up;
+    assert_eq!(log.stats().bytes_given_up, 0);
+    log.trim(log.written()).unwrap();
+    let old = log.stats().bytes_given_up;
     assert!(old > 5 * 65_536, "{old}");
-    wal.close().unwrap();
-    drop(wal);
-    let (wal, ..) = open(&disk.env(2)).unwrap();
-    wal.background_tick().unwrap();
-    assert!(wal.stats().bytes_given_up >= old, "{:?}", wal.stats());
-    let position = append(&wal, 101).unwrap();
-    wal.sync_to(position).unwrap();
-    wal.background_tick().unwrap();
-    assert_eq!(wal.stats().bytes_given_up, 0, "they are gone");
-    assert!(wal.stats().bytes_on_disk < old, "{:?}", wal.stats());
+    log.close().unwrap();
+    drop(log);
+    let (log, ..) = open(&disk.env(2)).unwrap();
+    log.background_tick().unwrap();
+    assert!(log.stats().bytes_given_up >= old, "{:?}", log.stats());
+    let position = append(&log, 101).unwrap();
+    log.sync_to(position).unwrap();
+    log.background_tick().unwrap();
+    assert_eq!(log.stats().bytes_given_up, 0, "they are gone");
+    assert!(log.stats().bytes_on_disk < old, "{:?}", log.stats());
 }
 
 #[test]
 fn a_prepared_segment_owes_the_disk_nothing() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
-    wal.sync_to(append(&wal, 1).unwrap()).unwrap();
-    wal.background_tick().unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
+    log.sync_to(append(&log, 1).unwrap()).unwrap();
+    log.background_tick().unwrap();
     assert_eq!(disk.unsynced_sectors(), 0);
 }
 
 #[test]
 fn a_prepared_segment_spares_the_writer_the_file_system() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
-    wal.background_tick().unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
+    log.background_tick().unwrap();
     let before = disk.trace().len();
-    while wal.stats().segments == 1 {
-        append(&wal, 1).unwrap();
+    while log.stats().segments == 1 {
+        append(&log, 1).unwrap();
     }
     let after = disk.trace();
     assert!(after[before..].iter().all(|&op| op == Op::Write));
@@ -155,8 +155,8 @@ fn a_prepared_segment_spares_the_writer_the_file_system() {
 #[test]
 fn the_logs_end_is_cut_off_after_a_crash() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
-    wal.sync_to(append(&wal, 5).unwrap()).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
+    log.sync_to(append(&log, 5).unwrap()).unwrap();
     open(&disk.env(2)).unwrap();
     let path = Path::new(DIR).join("segment-0000000000000001.wal");
     let len = disk.bytes(&path).unwrap().len();
@@ -169,30 +169,30 @@ fn threads_share_syncs_and_lose_nothing_on_the_real_disk() {
     const GROUPS: u64 = 150;
     let dir = tempfile::tempdir().unwrap();
     let env = Env::real();
-    let (wal, ..) = open_at(&env, dir.path(), &small()).unwrap();
+    let (log, ..) = open_at(&env, dir.path(), &small()).unwrap();
     thread::scope(|scope| {
         for worker in 0..THREADS {
-            let wal = &wal;
+            let log = &log;
             scope.spawn(move || {
                 let mut group = GroupBuilder::new();
                 let mut last = Position(0);
                 for n in 0..GROUPS {
                     fill(&mut group, 5 * (n * THREADS + worker));
-                    let position = wal.append(&mut group).unwrap();
+                    let position = log.append(&mut group).unwrap();
                     assert!(position > last);
                     last = position;
-                    wal.sync_to(position).unwrap();
-                    assert!(wal.durable() >= position);
+                    log.sync_to(position).unwrap();
+                    assert!(log.durable() >= position);
                 }
             });
         }
         for _ in 0..20 {
-            wal.background_tick().unwrap();
+            log.background_tick().unwrap();
         }
     });
-    let stats = wal.stats();
+    let stats = log.stats();
     assert_eq!(stats.groups, THREADS * GROUPS);
-    drop(wal);
+    drop(log);
     let (_, mut seen, _) = open_at(&env, dir.path(), &small()).unwrap();
     // Each thread's groups in its own order, and all of them.
     for worker in 0..THREADS {
@@ -242,7 +242,7 @@ fn any_number_of_workers_sees_each_series_in_order() {
         segment_bytes: 4 * 1024 * 1024,
         ..LogOptions::default()
     };
-    let (wal, ..) = open_at(&disk.env(1), Path::new(DIR), &options).unwrap();
+    let (log, ..) = open_at(&disk.env(1), Path::new(DIR), &options).unwrap();
     let mut group = GroupBuilder::new();
     let mut at = 0;
     for round in 0..3000_u32 {
@@ -257,11 +257,11 @@ fn any_number_of_workers_sees_each_series_in_order() {
             group.sample(SeriesId(id), at, 1.0, DuplicatePolicy::Last);
             at += 1;
         }
-        wal.append(&mut group).unwrap();
+        log.append(&mut group).unwrap();
         if round % 1000 == 999 {
             group.begin(2);
             group.flush_all();
-            wal.append(&mut group).unwrap();
+            log.append(&mut group).unwrap();
         }
     }
     for workers in [1, 2, 3, 4, 8] {
@@ -303,9 +303,9 @@ impl Replay for Refuses {
 #[test]
 fn what_the_engine_refuses_ends_the_open_with_its_words() {
     let disk = SimDisk::new();
-    let (wal, ..) = open(&disk.env(1)).unwrap();
+    let (log, ..) = open(&disk.env(1)).unwrap();
     for n in 0..300 {
-        append(&wal, n).unwrap();
+        append(&log, n).unwrap();
     }
     let sink = Refuses(Mutex::new(100));
     let error = Log::open(&disk.env(2), Path::new(DIR), &small(), &sink).unwrap_err();

@@ -30,12 +30,12 @@ fn add_to_log(disk: &SimDisk, timestamp: i64) {
         ..LogOptions::default()
     };
     let dir = Path::new(DIR).join("wal");
-    let (wal, _) = Log::open(&disk.env(1), &dir, &options, &PassOver).unwrap();
+    let (log, _) = Log::open(&disk.env(1), &dir, &options, &PassOver).unwrap();
     let mut group = GroupBuilder::new();
     group.begin(0);
     group.sample(SeriesId(0), timestamp, 1.0, DuplicatePolicy::Last);
-    wal.append(&mut group).unwrap();
-    wal.close().unwrap();
+    log.append(&mut group).unwrap();
+    log.close().unwrap();
 }
 
 #[test]

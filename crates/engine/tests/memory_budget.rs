@@ -1,4 +1,4 @@
-//! The memory budget, with memory that the tests set.
+//! The memory budget, with simulated memory of the process.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;
@@ -121,8 +121,8 @@ fn the_budget_can_be_changed_and_taken_away() {
     append(db, &[sample(b"a", 2, 1.0)]).unwrap();
 }
 
-/// Series take what no flush gives back, so they stop where there is still room
-/// for the samples of those there are.
+/// A flush does not free the memory of series, so new ones are refused while
+/// memory for samples of existing ones is left.
 #[test]
 fn new_series_are_refused_before_samples_are() {
     let world = World::open(options(2));

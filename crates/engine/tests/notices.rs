@@ -1,4 +1,4 @@
-//! What an operator hears of trouble with disk and memory.
+//! Notices to the operator about disk and memory.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 mod db_support;

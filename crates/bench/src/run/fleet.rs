@@ -188,7 +188,7 @@ fn in_process(args: &LoadArgs, plan: Plan, log: Log, label: &str) -> Result<Valu
     };
     let options = Options {
         memory_bytes,
-        wal: log == Log::Interval,
+        log: log == Log::Interval,
         ..Options::default()
     };
     let engine = Engine::under(DuplicatePolicy::Last, options)?;

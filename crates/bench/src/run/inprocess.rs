@@ -112,7 +112,7 @@ impl InProcessArgs {
     fn once(&self, shares: &[Share], (policy, wal, threads): Setting) -> Result<Value> {
         let shares = &shares[..threads];
         let options = Options {
-            wal,
+            log: wal,
             ..Options::default()
         };
         let engine = Engine::under(policy, options)?;

@@ -1,12 +1,11 @@
-//! What goes on behind the writers: settling late samples, bringing what
-//! compaction rules write up to date, indexing labels, syncing the log,
+//! Background jobs: settling late samples, recomputing dirty buckets, indexing
+//! labels, removing expired series, flushing, merging, syncing the log and
 //! preparing its next segment.
 //!
-//! A thread for each, so that a long settle never delays a sync, a slow disk
-//! never a settle, and neither the labels of new series; and one that removes
-//! series that expired. A database opened without background threads has none
-//! and is driven by [`crate::Db::maintain`], step by step, as the simulation
-//! does. Tested through the database.
+//! Each job has its own thread, so that a long settle does not delay a sync, a slow
+//! disk does not delay a settle, and neither delays the labels of new series. A
+//! database opened without background threads is driven step by step with
+//! [`crate::Db::maintain`], as in simulations. Tested through the database.
 
 pub(crate) mod merge;
 
@@ -30,22 +29,21 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a late sample that is not worth a settle waits for one, at least;
-/// at most twice as long.
+/// Minimum time that a late sample waits for a settle if it is not worth one; the
+/// maximum is twice as long.
 const IDLE_TURN: Duration = Duration::from_millis(1_000);
-/// How long a series may be there after its time has come, unseen.
+/// How long an expired series may exist, invisible, before it is removed.
 const EXPIRY_TICK: Duration = Duration::from_millis(100);
-/// How often what rules have to write is looked at.
+/// Interval at which dirty buckets are recomputed.
 const RULES_TICK: Duration = Duration::from_millis(50);
-/// How often the log's background work is looked at.
+/// Interval of the background work of the log.
 const LOG_TICK: Duration = Duration::from_millis(20);
 
 /// The background threads of a database.
 #[derive(Default)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
 
-/// The parts of an open database that threads behind the writers share, each
-/// with its own state.
+/// The parts of an open database that its threads share, each with its own state.
 pub(crate) struct Parts {
     pub(crate) core: Arc<Core>,
     pub(crate) settler: Arc<Settler>,
@@ -108,25 +106,25 @@ impl Workers {
     pub(crate) fn stop(&mut self, signals: &Signals) {
         signals.stop();
         for handle in self.0.drain(..) {
-            // A thread that panicked has nothing left to stop.
+            // A thread that panicked has already stopped.
             let _ = handle.join();
         }
     }
 }
 
-/// Brings the labels of new series into the index.
+/// Indexes the labels of new series.
 fn run_index(core: &Core) {
     while core.observe.signals.wait_index(IDLE_TURN) {
         core.index.apply();
     }
 }
 
-/// Removes what expired. An error halts the log, which tells every writer.
+/// Removes expired series. An error halts the log, which reports it to writers.
 fn run_expiry(core: &Core, rules: &Rules) {
     while core.observe.signals.sleep(EXPIRY_TICK) && rules.sweep_expired().is_ok() {}
 }
 
-/// Brings destinations up to date that nobody reads meanwhile.
+/// Recomputes dirty buckets.
 fn run_rules(core: &Core, rules: &Rules) {
     while core.observe.signals.sleep(RULES_TICK) {
         if core.check_writable().is_ok() {
@@ -135,13 +133,12 @@ fn run_rules(core: &Core, rules: &Rules) {
     }
 }
 
-/// Keeps the log ready: its next segment, its old ones, room for both.
+/// Prepares the next segment of the log and frees old ones.
 fn run_log(core: &Core) {
-    let Some(wal) = core.log() else { return };
+    let Some(log) = core.log() else { return };
     while core.observe.signals.sleep(LOG_TICK) {
-        // Errors halt the log, which tells every writer; there is nobody to
-        // tell here.
-        let halted = wal.background_tick().is_err();
+        // An error halts the log, which reports it to writers.
+        let halted = log.background_tick().is_err();
         core.look_at_disk();
         if halted {
             return;
@@ -149,16 +146,15 @@ fn run_log(core: &Core) {
     }
 }
 
-/// Brings the log to disk under [`Durability::Interval`]. A thread of its own:
-/// a sync takes as long as the disk likes, and writers fill a segment meanwhile
-/// and need the next.
+/// Syncs the log under [`Durability::Interval`]. It has its own thread because a
+/// sync may take long, while writers fill a segment and need the next.
 fn run_sync(core: &Core) {
-    let Some(wal) = core.log() else { return };
+    let Some(log) = core.log() else { return };
     let interval = Duration::from_millis(core.options.sync_interval_ms);
     let mut left = interval;
     while core.observe.signals.sleep(left) {
         let began_ns = core.env.clock.monotonic_ns();
-        if wal.sync_to(wal.written()).is_err() {
+        if log.sync_to(log.written()).is_err() {
             return;
         }
         let took_ns = core.env.clock.monotonic_ns().saturating_sub(began_ns);

@@ -1,4 +1,4 @@
-//! The settling thread.
+//! The settling thread. Tested through the database.
 
 use crate::background::IDLE_TURN;
 use crate::keyspace::core::Core;

@@ -7,11 +7,11 @@ use std::fmt::{self, Display, Write};
 pub enum Detail {
     /// A whole number.
     Number(i128),
-    /// A number with a fraction.
+    /// A fractional number.
     Fraction(f64),
-    /// Words.
+    /// Text.
     Text(String),
-    /// Facts of one sort.
+    /// Several facts of one kind.
     List(Vec<Detail>),
     /// Facts by name, in order.
     Fields(Vec<(&'static str, Detail)>),
@@ -21,7 +21,7 @@ macro_rules! from_number {
     ($($number:ty)*) => {$(
         impl From<$number> for Detail {
             fn from(number: $number) -> Self {
-                // Every integer that a file holds has 64 bits at most.
+                // Integers in files have at most 64 bits.
                 Self::Number(number as i128)
             }
         }
@@ -49,7 +49,7 @@ impl From<f64> for Detail {
 }
 
 impl Display for Detail {
-    /// Lines of `name: value`; what lies deeper is indented.
+    /// Writes lines of `name: value`, nested facts indented.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write(f, 0)
     }
@@ -97,8 +97,8 @@ impl Detail {
     }
 }
 
-/// Words without what would end their line or command a terminal: a key may
-/// hold any bytes.
+/// Text with control characters escaped, which could end the line or control a
+/// terminal: keys may hold any bytes.
 fn write_text(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     text.chars().try_for_each(|letter| match letter {
         letter if letter.is_control() => write!(f, "{}", letter.escape_default()),

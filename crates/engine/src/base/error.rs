@@ -1,12 +1,12 @@
-//! The one error of the engine: a kind to act on and a sentence to read.
+//! The error type of the engine: a kind for programs and a message for people.
 //!
-//! Refusals of single samples are not errors of the engine; they travel as
-//! [`crate::Refusal`]. An [`Error`] says that an operation did not happen.
+//! Refusals of single samples are not errors but [`crate::Refusal`]s. An
+//! [`Error`] means that an operation failed. Tested through the database.
 
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-/// What sort of failure it is: what a caller may do about it.
+/// The kind of a failure, which tells a caller how to react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -14,32 +14,31 @@ pub enum ErrorKind {
     Corrupt,
     /// Stored bytes end too early.
     Truncated,
-    /// A format or version this build does not know.
+    /// A format or version that this build does not support.
     Unsupported,
-    /// A limit of `latewood_model::limits` was hit.
+    /// A limit was exceeded.
     Limit,
-    /// The operating system refused.
+    /// A system call failed.
     Io,
-    /// An earlier failed write or sync stopped all writes; reads go on.
+    /// An earlier failed write or sync stopped all writes; reads continue.
     Halted,
-    /// The memory budget is spent: writes are refused until some is free.
+    /// The memory budget is used up: writes are refused until memory is free.
     OutOfMemory,
-    /// The disk budget is spent: writes are refused until old samples are gone.
+    /// The disk budget is used up: writes are refused until old samples are removed.
     DiskBudget,
     /// Another process holds the directory.
     Locked,
-    /// The key holds no series.
+    /// No series exists under the key.
     NoSuchKey,
-    /// The key already holds a series.
+    /// A series already exists under the key.
     KeyExists,
-    /// There is no such compaction rule.
+    /// The compaction rule does not exist.
     NoSuchRule,
-    /// The request makes no sense.
+    /// The request is invalid.
     Invalid,
 }
 
-/// A failed operation. One word, so that results which nearly always succeed
-/// are small.
+/// A failed operation. One machine word, so that a `Result` is small.
 #[derive(Debug)]
 pub struct Error(Box<Failure>);
 
@@ -51,11 +50,11 @@ struct Failure {
     source: Option<io::Error>,
 }
 
-/// What engine operations return.
+/// The result of engine operations.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of `kind` that reads `message`.
+    /// An error of `kind` with the text `message`.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self(Box::new(Failure {
@@ -77,25 +76,25 @@ impl Error {
         }))
     }
 
-    /// The same error, naming the file it is about.
+    /// Adds the path of the file concerned.
     #[cold]
     pub fn at(mut self, path: &Path) -> Self {
         self.0.path = Some(path.to_owned());
         self
     }
 
-    /// Whether it is a file that is not there.
+    /// Whether the cause is a missing file.
     pub fn is_not_found(&self) -> bool {
         let source = self.0.source.as_ref();
         source.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
-    /// Whether it is about what stored bytes hold, not about reading them.
+    /// Whether stored bytes are invalid, as opposed to unreadable.
     pub fn is_damage(&self) -> bool {
         matches!(self.0.kind, ErrorKind::Corrupt | ErrorKind::Truncated)
     }
 
-    /// What a caller may do about it.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

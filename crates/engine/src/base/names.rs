@@ -1,19 +1,19 @@
-//! Every file name of a database directory, spelled once.
+//! The names of all files in a database directory.
 //!
 //! ```text
 //! DIR/LOCK                              held by the process that serves DIR
 //! DIR/FORMAT                            the version of the directory's layout
 //! DIR/FORMAT.new                        FORMAT while it is being written
-//! DIR/MANIFEST                          which blocks and series files there are
+//! DIR/MANIFEST                          the list of blocks and series files
 //! DIR/MANIFEST.new                      MANIFEST while it is being written
 //! DIR/wal/segment-0000000000000001.wal  log segments by number, hexadecimal
 //! DIR/blocks/block-0000000000000001.blk blocks by number
 //! DIR/series/series-0000000000000002.cat series files by number
 //! DIR/quarantine/                       damaged files, moved out of the way
-//! DIR/upload/                           a copy on its way to an object store
+//! DIR/upload/                           a copy that is being uploaded to an object store
 //! ```
-//! Blocks and series files share one sequence of numbers.
-//! Parsing and building stand side by side and are tested as a round trip.
+//! Blocks and series files share one sequence of numbers. Building and parsing of
+//! names are tested as a round trip.
 
 use std::path::{Path, PathBuf};
 
@@ -21,14 +21,14 @@ use std::path::{Path, PathBuf};
 pub(crate) const LOCK: &str = "LOCK";
 /// The file that names the directory's format version.
 pub(crate) const FORMAT: &str = "FORMAT";
-/// The name FORMAT has until it is whole.
+/// The name of FORMAT until it is complete.
 pub(crate) const FORMAT_NEW: &str = "FORMAT.new";
 /// The folder of the log.
-pub(crate) const WAL: &str = "wal";
+pub(crate) const LOG: &str = "wal";
 
-/// The file that says which blocks and series files there are.
+/// The file that lists the blocks and series files.
 pub(crate) const MANIFEST: &str = "MANIFEST";
-/// The name MANIFEST has until it is whole.
+/// The name of MANIFEST until it is complete.
 pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 /// The folder of the blocks.
 pub(crate) const BLOCKS: &str = "blocks";
@@ -39,7 +39,7 @@ pub(crate) const QUARANTINE: &str = "quarantine";
 /// The folder of the copy that is being uploaded.
 pub(crate) const UPLOAD: &str = "upload";
 
-/// How the names of one sort of numbered files begin and end.
+/// Prefix and suffix of the names of one kind of numbered files.
 struct Numbered {
     prefix: &'static str,
     suffix: &'static str,
@@ -66,14 +66,14 @@ impl Numbered {
     fn parse(&self, name: &str) -> Option<u64> {
         let digits = name.strip_prefix(self.prefix)?.strip_suffix(self.suffix)?;
         let number = u64::from_str_radix(digits, 16).ok()?;
-        // Only the spelling that `name` builds: no sign, no capitals, no gaps.
+        // Accepts only what `name` builds: no sign, no capitals, all digits.
         (self.name(number) == name).then_some(number)
     }
 }
 
 /// The folder of the log inside the database directory `dir`.
-pub(crate) fn wal_dir(dir: &Path) -> PathBuf {
-    dir.join(WAL)
+pub(crate) fn log_dir(dir: &Path) -> PathBuf {
+    dir.join(LOG)
 }
 
 /// The folder of the blocks inside the database directory `dir`.

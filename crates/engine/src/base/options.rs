@@ -1,24 +1,26 @@
-//! How a database is opened and what its users get by default.
+//! The options of a database, its hooks, and the defaults of new series.
+//!
+//! Tested below and by the tests of the database.
 
 use latewood_model::{CompactionPolicy, DuplicatePolicy, SeriesOptions};
 use std::fmt;
 use std::sync::Arc;
 
-/// When a write is acknowledged, seen from the disk. `docs/durability.md`
-/// says what each mode can lose.
+/// How durable a write is when it is acknowledged. `docs/durability.md` lists
+/// what each mode can lose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// On disk before the reply.
+    /// Synced to disk before the reply.
     Sync,
-    /// In the kernel before the reply, on disk within the sync interval.
+    /// Written before the reply, synced within the sync interval.
     #[default]
     Interval,
-    /// In the kernel before the reply, on disk when the kernel likes.
+    /// Written before the reply, synced when the kernel decides.
     None,
 }
 
 impl Durability {
-    /// Reads a mode's name in any case.
+    /// Parses the name of a mode, in upper or lower case.
     pub fn parse(name: &[u8]) -> Option<Self> {
         [Self::Sync, Self::Interval, Self::None]
             .into_iter()
@@ -35,80 +37,81 @@ impl Durability {
     }
 }
 
-/// How a database is opened.
+/// The options with which a database is opened.
 #[derive(Clone)]
 pub struct Options {
-    /// Keep a log. Without one a restart begins empty; it exists to measure
-    /// what the log costs.
-    pub wal: bool,
-    /// When the log is synced without being asked. Under [`Durability::Sync`]
-    /// the caller asks for each batch with [`crate::Db::sync_to`].
+    /// Whether to keep a log. Without a log a crash loses all samples that are in
+    /// no block; the option exists to measure the cost of the log.
+    pub log: bool,
+    /// When the log is synced. Under [`Durability::Sync`] the caller syncs each
+    /// batch with [`crate::Db::sync_to`].
     pub durability: Durability,
     /// Milliseconds between syncs under [`Durability::Interval`]; above 0.
     pub sync_interval_ms: u64,
-    /// Refuse to open a database that is damaged, instead of moving damage into
-    /// the quarantine folder and serving the rest.
+    /// Whether to refuse to open a damaged database. Otherwise damaged files are
+    /// moved to the quarantine folder and the rest is served.
     pub strict: bool,
     /// Bytes of one log segment.
     pub segment_bytes: u64,
-    /// Shards, a power of two; 0 takes two for each core, up to 32.
+    /// Number of shards, a power of two; 0 means two per core, at most 32.
     pub shards: usize,
-    /// Run maintenance on threads of the database. Without them nothing
-    /// happens behind the caller's back: [`crate::Db::maintain`] does one step.
+    /// Whether to run background jobs on threads of the database. Without them the
+    /// caller runs the jobs: [`crate::Db::maintain`] does one step.
     pub background: bool,
-    /// Bytes of anonymous memory the whole process should hold at most; 0 is
-    /// no limit. Near it writers wait for a flush, at it they are refused.
+    /// The memory budget: maximum bytes of anonymous memory of the whole process;
+    /// 0 means no limit. Near the limit writers wait for a flush, at the limit they
+    /// are refused.
     pub memory_bytes: u64,
-    /// Series there may be; 0 is as many as ids allow.
+    /// Maximum number of series; 0 means as many as ids allow.
     pub series_max: u64,
-    /// Series that one query may be about; 0 is no limit.
+    /// Maximum number of series one query may select; 0 means no limit.
     pub query_series_max: u64,
-    /// Milliseconds that samples may be in memory and in no block.
+    /// Milliseconds that samples may stay in memory before they are flushed.
     pub flush_age_ms: u64,
-    /// Bytes of log that may have to be replayed after a crash; beyond, all of
-    /// them are flushed to blocks.
+    /// Bytes of log at which everything in it is flushed. Limits how much a crash
+    /// recovery replays.
     pub log_bytes_max: u64,
-    /// Milliseconds before now, by the wall clock, that samples of any series
-    /// are kept; 0 keeps them for ever. Older ones are refused.
+    /// How long samples of all series are kept, in milliseconds by the wall clock;
+    /// 0 means forever. Older samples are refused.
     pub retention_ms: u64,
-    /// Bytes that all files should take at most; 0 is no limit. Above, the
-    /// oldest samples go.
+    /// The disk budget: maximum bytes of all files; 0 means no limit. Above the
+    /// limit the oldest samples are removed.
     pub disk_budget_bytes: u64,
-    /// Bytes up to which compaction merges blocks; above 0.
+    /// Maximum size of a merged block in bytes; above 0.
     pub block_bytes_max: u64,
-    /// Threads that share the work of one large query; 0 takes as many as
-    /// there are cores, 1 leaves it to the thread that asks.
+    /// Threads that share one large query; 0 means one per core, 1 means only the
+    /// calling thread.
     pub query_threads: usize,
-    /// Hears how far opening the database is, every few MiB, from a thread
-    /// that waits for it.
+    /// Called with the progress of opening the database, every few MiB, from the
+    /// thread that opens it.
     pub on_progress: Option<ProgressHook>,
-    /// Hears the key of each series that expired, once it is gone; under no
-    /// lock, from the thread that removed it.
+    /// Called with the key of each expired series after its removal, without locks
+    /// held, on the thread that removed it.
     pub on_expired: Option<KeyHook>,
-    /// Hears the key of each series that compaction rules wrote to; under no
-    /// lock. It must not call back into the database.
+    /// Called with the key of each series that compaction rules wrote to, without
+    /// locks held. It must not call the database.
     pub on_rule_write: Option<KeyHook>,
-    /// Hears the key of each series made where a compaction policy holds: the
-    /// one a write asked for, then its destinations; under no lock, before
+    /// Called with the key of each series created under a compaction policy: the
+    /// series a write created, then its destinations; without locks held, before
     /// the write.
     pub on_created: Option<KeyHook>,
-    /// Hears the key of each destination of a compaction policy that was not
-    /// made, because it holds a series already or is over a limit; under no lock.
+    /// Called with the key of each destination of a compaction policy that was not
+    /// created because the key exists or a limit is reached; without locks held.
     pub on_not_compacted: Option<KeyHook>,
-    /// Hears sentences that an operator should read, such as that the disk
-    /// budget makes samples go or that a flush failed. Often that is under a
-    /// lock that every writer needs, such as that of a shard or of the end of
-    /// the log: it must never wait, not for a pipe that nobody reads either,
-    /// and not call the database.
+    /// Called with messages for the operator, for example that the disk budget
+    /// removed samples or that a flush failed. Calls may be made under a lock that
+    /// every writer needs, such as that of a shard or of the end of the log: the
+    /// hook must never block, not on a full pipe either, and must not call the
+    /// database.
     pub on_notice: Option<NoticeHook>,
 }
 
-/// What is called with a sentence for the operator.
+/// A hook that is called with messages for the operator.
 #[derive(Clone)]
 pub struct NoticeHook(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl NoticeHook {
-    /// A hook that calls `hear`, from any thread.
+    /// A hook that calls `hear`, on any thread.
     pub fn new(hear: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
@@ -124,7 +127,7 @@ impl fmt::Debug for NoticeHook {
     }
 }
 
-/// How far opening a database is.
+/// Progress of opening a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoadProgress {
     /// Bytes of files read.
@@ -135,7 +138,7 @@ pub struct LoadProgress {
     pub samples: u64,
 }
 
-/// What is called while a database is being opened.
+/// A hook that is called while a database is being opened.
 #[derive(Clone)]
 pub struct ProgressHook(Arc<dyn Fn(LoadProgress) + Send + Sync>);
 
@@ -156,14 +159,14 @@ impl fmt::Debug for ProgressHook {
     }
 }
 
-/// What is called with a key that something happened to.
+/// A hook that is called with the key of a series.
 #[derive(Clone)]
 pub struct KeyHook(Arc<Hear>);
 
 type Hear = dyn Fn(&[u8]) + Send + Sync;
 
 impl KeyHook {
-    /// A hook that calls `hear`, from any thread.
+    /// A hook that calls `hear`, on any thread.
     pub fn new(hear: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
@@ -182,7 +185,7 @@ impl fmt::Debug for KeyHook {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            wal: true,
+            log: true,
             durability: Durability::Interval,
             sync_interval_ms: 1_000,
             strict: false,
@@ -208,14 +211,14 @@ impl Default for Options {
     }
 }
 
-/// What a series gets when its creator does not say.
+/// The options of series that are created without options of their own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Defaults {
-    /// The policy of series that have none of their own.
+    /// The duplicate policy of series without one of their own.
     pub duplicate_policy: DuplicatePolicy,
-    /// The options of a series that a write creates.
+    /// The options of series that are created by a write.
     pub series: SeriesOptions,
-    /// The compactions of a series that a write creates.
+    /// The compaction policy for series that are created by a write.
     pub compactions: CompactionPolicy,
 }
 

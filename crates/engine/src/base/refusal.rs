@@ -1,20 +1,20 @@
-//! Why a sample was not kept, in the words that the sender is told.
+//! Why a sample was refused, with the text that the sender receives.
 //!
-//! A refusal names one sample's fate and leaves the others of its batch alone;
-//! an [`Error`] stops a whole call. Every refusal is answered, none is silent.
+//! A refusal concerns one sample of a batch; an [`Error`] fails a whole call.
+//! Every refusal is reported to the sender.
 //!
 //! Tested by the tests of the database and, word by word, by those of the
 //! protocols.
 
 use crate::base::error::{Error, ErrorKind};
 
-/// Why a sample was not kept.
+/// Why a sample was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The key holds no series and none was to be created.
+    /// No series exists under the key, and the call does not create one.
     #[error("the key does not exist")]
     NoSuchKey,
-    /// The duplicate policy refuses it.
+    /// The duplicate policy refuses the sample.
     #[error(
         "Error at upsert, update is not supported when DUPLICATE_POLICY is set to BLOCK mode, or either current or new value is NaN and DUPLICATE_POLICY is MAX/MIN/SUM"
     )]
@@ -28,44 +28,44 @@ pub enum Refusal {
     /// A negative timestamp.
     #[error("invalid timestamp, must be a nonnegative integer")]
     InvalidTimestamp,
-    /// An increment before the newest sample.
+    /// An increment older than the newest sample.
     #[error("timestamp must be equal to or higher than the maximum existing timestamp")]
     OlderThanNewest,
-    /// An increment of NaN, or one that would make it.
+    /// An increment by NaN, or one whose sum is NaN.
     #[error("cannot increment/decrement NaN value")]
     SumIsNan,
     /// The series was removed or renamed since it was resolved.
     #[error("the series was removed or renamed since it was resolved")]
     StaleSeries,
-    /// The memory budget has no room for another series.
-    #[error("the memory budget has no room for another series")]
+    /// The memory budget does not allow another series.
+    #[error("the memory budget does not allow another series")]
     OutOfMemory,
-    /// A limit was hit.
+    /// A limit was exceeded.
     #[error("{0}")]
     Limit(Excess),
-    /// What is stored of the series does not decode.
+    /// The stored samples of the series cannot be decoded.
     #[error("the stored samples of the series are damaged")]
     Damaged,
 }
 
-/// The limit that a key or a series is beyond.
+/// The limit that a key or a series exceeds.
 ///
-/// A word wide: so is a [`Refusal`], and an outcome is two words, which a call
-/// hands back in registers. Written to memory in parts and read as a whole, it
-/// would wait for every write before it.
+/// One machine word, as is a [`Refusal`]: an outcome is two words and is returned
+/// in registers. A larger outcome, written to memory in parts and read as a
+/// whole, would stall on every write before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[repr(u64)]
 pub enum Excess {
-    /// A key has more bytes than one may have.
+    /// The key is too long.
     #[error("a key is longer than 65536 bytes")]
     KeyBytes,
-    /// Key and labels have more bytes than a segment of the log takes.
+    /// Key and labels do not fit a log segment.
     #[error("key and labels do not fit a log segment")]
     LogBytes,
-    /// As many series as the database's own limit allows are there.
+    /// The maximum number of series is reached.
     #[error("there are as many series as max-series allows")]
     Series,
-    /// Every series id is taken.
+    /// All series ids are in use.
     #[error("the database is full of series")]
     SeriesIds,
 }

@@ -1,8 +1,8 @@
 //! A hash table that grows in small steps.
 //!
-//! One table of millions of entries moves them all when it is full, and
-//! whoever inserts waits. Here entries are spread over many tables by their
-//! hash, and each moves its share when its own turn comes.
+//! A single table of millions of entries moves all of them when it is full, and
+//! the insertion waits. Here entries are spread over many tables by their hash,
+//! and each table moves only its own share.
 //!
 //! An entry keeps half of its hash, its *tag*. With it a table grows without
 //! reading the keys of its entries, which lie all over the memory, and nearly
@@ -15,8 +15,8 @@
 //! time for an insertion and half as much again for a lookup. One table a lock
 //! is a little quicker than many and pauses its writers for all it moves.
 //!
-//! [`Table::touch`] is for who looks for many keys: looks that wait for
-//! nothing else let the processor fetch the memory of several at once.
+//! [`Table::touch`] prefetches for lookups of many keys: independent reads let the
+//! processor fetch the memory of several keys at once.
 
 use hashbrown::HashTable;
 
@@ -84,7 +84,7 @@ impl<T: Tagged> Table<T> {
         Some(entry)
     }
 
-    /// Makes room for so many more entries, so that adding them moves none.
+    /// Reserves memory for so many more entries, so that adding them moves none.
     pub(crate) fn reserve(&mut self, entries: usize) {
         // Hashes spread entries evenly, but for some: four times the deviation.
         let each = entries / self.parts.len();

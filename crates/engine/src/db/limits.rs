@@ -1,4 +1,4 @@
-//! The limits and budgets of a database: setting them, and what they refused.
+//! The limits and budgets of a database: how to set them, and what they refused.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::db::Db;
@@ -10,25 +10,25 @@ use crate::keyspace::memory_budget::Level;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 impl Db {
-    /// Sets how many series there may be; 0 is as many as ids allow. Those
-    /// there are stay, also when they are more.
+    /// Sets the maximum number of series; 0 means as many as ids allow. Existing
+    /// series stay, even if there are more.
     pub fn set_series_max(&self, series: u64) {
         let cell = &self.parts.core.limits.series_max;
         cell.store(series, Ordering::Relaxed);
     }
 
-    /// How many series there may be; 0 is as many as ids allow.
+    /// The maximum number of series; 0 means as many as ids allow.
     pub fn series_max(&self) -> u64 {
         self.parts.core.limits.series_max.load(Ordering::Relaxed)
     }
 
-    /// Sets how many series one query may be about; 0 is no limit.
+    /// Sets the maximum number of series one query may select; 0 means no limit.
     pub fn set_query_series_max(&self, series: u64) {
         let cell = &self.parts.core.limits.query_series_max;
         cell.store(series, Ordering::Relaxed);
     }
 
-    /// How many series one query may be about; 0 is no limit.
+    /// The maximum number of series one query may select; 0 means no limit.
     pub fn query_series_max(&self) -> u64 {
         self.parts
             .core
@@ -37,10 +37,10 @@ impl Db {
             .load(Ordering::Relaxed)
     }
 
-    /// Lets a query about so many series pass.
+    /// Checks whether a query may select `series` series.
     ///
     /// # Errors
-    /// `Limit`: they are more than [`Db::query_series_max`].
+    /// `Limit` if `series` exceeds [`Db::query_series_max`].
     pub fn check_query(&self, series: usize) -> Result<()> {
         let max = self.query_series_max();
         if max == 0 || series as u64 <= max {
@@ -54,7 +54,7 @@ impl Db {
         Err(Error::new(ErrorKind::Limit, text))
     }
 
-    /// What limits refused.
+    /// How often each limit refused a request.
     pub fn refused(&self) -> LimitStats {
         let limits = &self.parts.core.limits;
         LimitStats {
@@ -63,22 +63,21 @@ impl Db {
             queries: limits.refused_queries.load(Ordering::Relaxed),
         }
     }
-}
 
-impl Db {
-    /// Sets the disk budget; 0 is no limit. See [`Options::disk_budget_bytes`].
+    /// Sets the disk budget; 0 means no limit. See
+    /// [`crate::Options::disk_budget_bytes`].
     ///
     /// # Errors
-    /// `Invalid` for a budget of less than sixteen segments of the log, whose
-    /// length was settled when the database was opened.
+    /// `Invalid` if the budget is smaller than sixteen log segments, whose size
+    /// is fixed when the database is opened.
     pub fn set_disk_budget(&self, budget_bytes: u64) -> Result<()> {
         let min = disk_budget::SEGMENTS_MIN * self.parts.core.options.segment_bytes;
         if (1..min).contains(&budget_bytes) {
             return Err(Error::new(
                 ErrorKind::Invalid,
                 format!(
-                    "{budget_bytes} bytes are less than {min}, which the log as it was opened \
-                     needs; a start with that budget makes its segments smaller"
+                    "{budget_bytes} bytes are less than the {min} bytes that the open log needs; \
+                     a restart with this budget uses smaller segments"
                 ),
             ));
         }
@@ -88,27 +87,25 @@ impl Db {
         Ok(())
     }
 
-    /// The disk budget; 0 is no limit.
+    /// The disk budget; 0 means no limit.
     pub fn disk_budget(&self) -> u64 {
         self.parts.core.store.disk_budget.budget_bytes()
     }
 
-    /// What the disk budget has seen.
+    /// Figures of the disk budget.
     pub fn disk_budget_stats(&self) -> DiskBudgetStats {
-        let room = &self.parts.core.store.disk_budget;
+        let budget = &self.parts.core.store.disk_budget;
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         DiskBudgetStats {
-            budget_bytes: room.budget_bytes(),
+            budget_bytes: budget.budget_bytes(),
             used_bytes: self.parts.core.disk_usage().total(),
-            stalls: load(&room.stalls),
-            stalled_ns: load(&room.stalled_ns),
-            refused: load(&room.refused),
+            stalls: load(&budget.stalls),
+            stalled_ns: load(&budget.stalled_ns),
+            refused: load(&budget.refused),
         }
     }
-}
 
-impl Db {
-    /// Sets the memory budget; 0 is no limit. See
+    /// Sets the memory budget; 0 means no limit. See
     /// [`crate::Options::memory_bytes`].
     pub fn set_memory_limit(&self, limit_bytes: u64) {
         self.parts
@@ -123,27 +120,28 @@ impl Db {
         self.parts.core.observe.signals.wake_flusher();
     }
 
-    /// The memory budget; 0 is no limit.
+    /// The memory budget; 0 means no limit.
     pub fn memory_limit(&self) -> u64 {
         self.parts.core.budget.limit_bytes()
     }
 
-    /// Bytes that one reply may have: an eighth of the memory budget, and never
-    /// more than [`REPLY_BYTES_MAX`](latewood_model::limits::REPLY_BYTES_MAX).
+    /// The maximum size of one reply: an eighth of the memory budget, at most
+    /// [`REPLY_BYTES_MAX`](latewood_model::limits::REPLY_BYTES_MAX).
     pub fn reply_bytes_max(&self) -> usize {
         self.parts.core.budget.reply_bytes()
     }
 
-    /// Lets somebody pass who is going to need memory, perhaps after a wait.
+    /// Checks the memory budget before an operation that needs memory. May wait
+    /// for a flush that frees memory.
     ///
     /// # Errors
-    /// `OutOfMemory`: writes that need memory are refused now.
+    /// `OutOfMemory` while writes that need memory are refused.
     pub fn check_memory(&self) -> Result<()> {
         check_memory(&self.parts.core)
     }
 
-    /// Whether writes that need memory are refused now: the budget is spent
-    /// and no flush would help.
+    /// Whether writes that need memory are refused: the budget is used up and no
+    /// flush would free memory.
     pub fn is_out_of_memory(&self) -> bool {
         let core = &self.parts.core;
         core.budget.level() == Level::Full && {

@@ -1,17 +1,18 @@
 //! How much memory the database and one of its series hold.
 //!
-//! The figures are sums over what is there, not estimates: capacities of
-//! vectors and tables, lengths of keys and labels. Summing over all series is
-//! linear in their number, so the sum is kept and made anew only when it is a
-//! hundred times as old as it took to make: asking often costs at most one
-//! hundredth of a core. The memory budget ([`crate::keyspace::memory_budget`]) counts for itself.
+//! The figures are sums of actual sizes, not estimates: capacities of vectors
+//! and tables, lengths of keys and labels. A sum over all series takes time
+//! linear in their number, so it is cached and recomputed only when its age is a
+//! hundred times the time it took: frequent calls cost at most one hundredth of a
+//! core. The memory budget ([`crate::keyspace::memory_budget`]) keeps its own
+//! counts.
 
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::series::Memory;
 use parking_lot::Mutex;
 
-/// A sum may be so many times as old as it took to make.
+/// A cached sum is valid for this many times the time it took to compute.
 const AGE_PER_COST: u64 = 100;
 
 /// Bytes of memory of a database.
@@ -19,18 +20,18 @@ const AGE_PER_COST: u64 = 100;
 pub struct DbMemory {
     /// All series.
     pub series: Memory,
-    /// The map of keys, the keys themselves aside.
+    /// The key map, without the keys.
     pub key_map_bytes: usize,
     /// The label index.
     pub index_bytes: usize,
-    /// Buffers of groups on their way to the log.
+    /// Buffers of log groups that are not yet appended.
     pub log_buffer_bytes: usize,
     /// Roots of open blocks, and what was read from blocks lately.
     pub block_bytes: usize,
 }
 
 impl DbMemory {
-    /// All parts together.
+    /// The sum of all parts.
     pub fn total_bytes(&self) -> usize {
         self.series.total_bytes()
             + self.key_map_bytes
@@ -40,7 +41,7 @@ impl DbMemory {
     }
 }
 
-/// The last sums over all series and the index.
+/// The cached sums over all series and the index.
 #[derive(Debug, Default)]
 pub(crate) struct KeptMemory(Mutex<Option<Kept>>);
 
@@ -52,10 +53,10 @@ struct Kept {
 }
 
 impl Db {
-    /// Bytes of memory of the whole database. The parts of the series and of
-    /// the label index are at most a hundred times as old as their sums take
-    /// to make, some tenths of a second for a million series; no writer waits
-    /// for a sum.
+    /// Bytes of memory of the whole database. The figures for the series and for
+    /// the label index may be cached, for up to a hundred times the time it takes
+    /// to compute them, which is some tenths of a second for a million series.
+    /// No writer waits for the computation.
     pub fn memory(&self) -> DbMemory {
         let core = &self.parts.core;
         let shards = core.shards.iter();
@@ -70,8 +71,8 @@ impl Db {
         }
     }
 
-    /// Bytes of memory that the series under `key` accounts for: all it holds
-    /// and an equal share of the map of keys and of the label index.
+    /// Bytes of memory that the series under `key` accounts for: its own memory
+    /// and an equal share of the key map and of the label index.
     ///
     /// # Errors
     /// `NoSuchKey`.
@@ -85,7 +86,7 @@ impl Db {
 }
 
 impl KeptMemory {
-    /// Forgets the last sum: the next question makes it anew.
+    /// Drops the cached sum; the next call recomputes it.
     pub(crate) fn forget(&self) {
         *self.0.lock() = None;
     }
@@ -94,7 +95,7 @@ impl KeptMemory {
 impl Db {
     /// Bytes of all series, and of the label index.
     fn summed_memory(&self) -> (Memory, usize) {
-        // Who finds the lock taken waits for the sum that is being made.
+        // A thread that finds the lock taken waits for the sum being computed.
         let mut kept = self.kept_memory.0.lock();
         let begun_ns = self.parts.core.env.clock.monotonic_ns();
         if let Some(kept) = &*kept

@@ -1,11 +1,11 @@
-//! The database: what a program that embeds Latewood sees.
+//! The database as an embedding program sees it.
 //!
-//! A [`Db`] is shared by reference between threads. Writes go through
-//! [`crate::write::append`], reads take a snapshot under one shard's lock and work on
-//! it without. What is in no block yet is in memory and in the log; opening reads
-//! the catalogue of the files and replays the log.
+//! Threads share a [`Db`] by reference. Writes go through
+//! [`crate::write::append`]; reads take a snapshot under the lock of one shard and
+//! then work without the lock. Samples that are not yet in a block are in memory
+//! and in the log; opening a database reads the manifest and replays the log.
 //!
-//! Tested by `tests/db_*.rs` and `tests/model.rs`.
+//! Tested by `tests/db_*.rs` and `tests/model/`.
 
 mod background;
 mod limits;
@@ -34,7 +34,7 @@ use memory::KeptMemory;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A database in a directory of its own.
+/// An open database. Each database has its own directory.
 pub struct Db {
     parts: Parts,
     reader: Arc<Reader>,
@@ -46,21 +46,21 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the database in `dir`, creating it where there is none: loads what
-    /// its files say of the series and replays its log.
+    /// Opens the database in `dir` and creates it if it does not exist. Loads the
+    /// series from the files and replays the log.
     ///
     /// # Errors
-    /// `Locked` when another process has it open, `Unsupported` for a format
-    /// of another version, `Io`, `Invalid` where there is a log and
-    /// [`Options::wal`] is off, and `Corrupt` where a file is damaged or
-    /// missing in a way that no crash explains, the log with
-    /// [`Options::strict`] only.
+    /// `Locked` if another process has the database open; `Unsupported` if its
+    /// format version is not supported; `Invalid` if the directory has a log and
+    /// [`Options::log`] is off; `Corrupt` if a file is damaged or missing in a way
+    /// that no crash explains (damage of the log only with [`Options::strict`]);
+    /// `Io`.
     pub fn open(env: &Env, dir: &Path, options: Options, defaults: Defaults) -> Result<Self> {
         let guard = open_directory(env, dir)?;
         let parts = Parts::new(Core::new(env.clone(), dir, options, defaults)?);
         let recovery = recover(&parts, &guard)?;
         let core = &parts.core;
-        // From the first write on, not from the first look of a thread.
+        // Retention and budget hold from the first write, before any thread runs.
         parts.merger.expire_by_clock()?;
         core.look_at_disk();
         let series = core.keys.len();
@@ -72,20 +72,20 @@ impl Db {
             db.workers = Workers::start(&db.parts)?;
         }
         if !db.recovery.log.holes.is_empty() {
-            // The sooner the log moves past them, the fewer starts find them.
+            // A flush lets the log drop the damaged part: later starts skip it.
             db.flush_soon();
         }
         Ok(db)
     }
 
-    /// A database without a directory, in place of one that is not open yet. It
-    /// has no series, threads or log.
+    /// Creates an empty database without directory, log or threads, as a
+    /// placeholder until a database is open.
     ///
     /// # Errors
-    /// `Invalid` for defaults out of their ranges.
+    /// `Invalid` if a default is out of range.
     pub fn empty(defaults: Defaults) -> Result<Self> {
         let options = Options {
-            wal: false,
+            log: false,
             background: false,
             shards: 1,
             query_threads: 1,
@@ -110,54 +110,55 @@ impl Db {
         }
     }
 
-    /// What its parts share, for tests inside the crate.
+    /// The parts of the database, for tests inside the crate.
     #[cfg(test)]
     pub(crate) fn parts(&self) -> &Parts {
         &self.parts
     }
 
-    /// Where it lies.
+    /// The directory of the database.
     pub fn directory(&self) -> &Path {
         self.directory.path()
     }
 
-    /// What opening found in the log.
+    /// What opening the database replayed and repaired.
     pub fn recovery(&self) -> &RecoverySummary {
         &self.recovery
     }
 
-    /// What series get when their creator does not say.
+    /// The options of series that are created without options of their own.
     pub fn defaults(&self) -> Arc<Defaults> {
         self.parts.core.defaults.get()
     }
 
-    /// Changes what new series get, and the policy of series without their own.
+    /// Sets the options of new series, and the duplicate policy of series
+    /// without a policy of their own.
     ///
     /// # Errors
-    /// `Invalid` where an option is out of its range.
+    /// `Invalid` if an option is out of range.
     pub fn set_defaults(&self, defaults: Defaults) -> Result<()> {
         self.parts.core.defaults.change(|held| *held = defaults)
     }
 
-    /// Changes some of what new series get and keeps the rest, whoever else
-    /// does so at the same time. `change` must not ask for the defaults.
+    /// Changes some defaults and keeps the others. Concurrent changes are applied
+    /// one after the other. `change` must not call [`Db::defaults`].
     ///
     /// # Errors
-    /// `Invalid` where an option is out of its range; nothing changes then.
+    /// `Invalid` if an option is out of range; the defaults stay as they were.
     pub fn change_defaults(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
         self.parts.core.defaults.change(change)
     }
 
-    /// Appends a batch. `scratch` then has an outcome for each sample, in
-    /// order: the same as if each had been appended alone.
+    /// Appends a batch. `scratch` receives one outcome per sample, in order, the
+    /// same as if each sample had been appended alone.
     ///
-    /// Accepted samples are in the log, in the kernel, when this returns; the
-    /// position is what [`Db::sync_to`] takes to have them on disk.
+    /// When the call returns, accepted samples are written to the log but not
+    /// synced. Pass the returned position to [`Db::sync_to`] to make them durable.
     ///
     /// # Errors
-    /// `Halted` or `Io` when the log cannot be written: then nothing of this
-    /// batch may be acknowledged, though readers may see part of it until the
-    /// database is opened again.
+    /// `Halted` or `Io` if the log cannot be written. The caller must not
+    /// acknowledge any sample of the batch; readers may see some of them until the
+    /// database is reopened.
     pub fn append(&self, batch: &[Append<'_>], scratch: &mut Scratch) -> Result<Position> {
         self.append_timed(
             batch,
@@ -166,8 +167,8 @@ impl Db {
         )
     }
 
-    /// The same for who decides himself whether the batch is timed, because he
-    /// times more of its way than is seen from here.
+    /// As [`Db::append`]; the caller decides whether the batch is timed, because
+    /// its measurement includes steps outside the engine.
     ///
     /// # Errors
     /// Those of [`Db::append`].
@@ -183,11 +184,12 @@ impl Db {
         }
     }
 
-    /// Waits until everything up to `position` is on disk. All who wait share
+    /// Waits until the log is durable up to `position`. Concurrent callers share
     /// one sync.
     ///
     /// # Errors
-    /// `Halted` or `Io`: then it may not be on disk, and never will be.
+    /// `Halted` or `Io`: the records may not be on disk, and no later sync will
+    /// write them.
     pub fn sync_to(&self, position: Position) -> Result<()> {
         let timed = self.parts.core.observe.stages.watch();
         let synced = self.parts.core.sync_to(position);
@@ -197,34 +199,33 @@ impl Db {
         synced
     }
 
-    /// Waits until everything written so far is on disk.
+    /// Waits until everything written before the call is durable.
     ///
     /// # Errors
-    /// As [`Db::sync_to`].
+    /// Those of [`Db::sync_to`].
     pub fn sync(&self) -> Result<Position> {
         let position = self.position();
         self.sync_to(position)?;
         Ok(position)
     }
 
-    /// The end of the log.
+    /// The position of the end of the log.
     pub fn position(&self) -> Position {
-        let wal = self.parts.core.log();
-        wal.map_or_else(Position::default, Log::written)
+        let log = self.parts.core.log();
+        log.map_or_else(Position::default, Log::written)
     }
 
-    /// How far the log is on disk.
+    /// The position up to which the log is durable.
     pub fn durable_position(&self) -> Position {
-        let wal = self.parts.core.log();
-        wal.map_or_else(Position::default, Log::durable)
+        let log = self.parts.core.log();
+        log.map_or_else(Position::default, Log::durable)
     }
 
-    /// Removes everything. The log's segments are free to be used again, the
-    /// files go.
+    /// Removes all series. Log segments are reused and the files are deleted.
     ///
     /// # Errors
-    /// Those of the log, and `Io` where the manifest cannot be written: then
-    /// everything is gone all the same, and the files go later.
+    /// Errors of the log. `Io` if the manifest cannot be written: the series are
+    /// removed, and the files are deleted later.
     pub fn flush_all(&self) -> Result<Position> {
         let core = &self.parts.core;
         core.check_writable()?;
@@ -242,74 +243,75 @@ impl Db {
             .saturating_sub(self.parts.core.overdue_count())
     }
 
-    /// Whether there is no series.
+    /// Whether the database has no series.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Folds late samples into the chunks in memory, brings what rules write up
-    /// to date and waits for it. Those that lie over blocks stay late: the next
-    /// flush writes them, and compaction folds them.
+    /// Folds late samples into the chunks in memory and recomputes the dirty
+    /// buckets of all rules, and waits for both. Deep late samples stay apart: the
+    /// next flush writes them into late blocks, which merging folds.
     ///
     /// # Errors
-    /// `Corrupt` where stored samples do not decode, and those of the log; what
-    /// they do not concern is done all the same.
+    /// `Corrupt` if stored samples cannot be decoded; errors of the log. All other
+    /// series are settled.
     pub fn settle(&self) -> Result<()> {
         let settled = self
             .parts
             .settler
             .settle_all()
             .and(self.parts.rules.recompute_all());
-        // What rules wrote late.
+        // Recomputed buckets may be late samples of their destinations.
         settled.and(self.parts.settler.settle_all())
     }
 
-    /// One step of maintenance, for a database without background threads:
-    /// indexes new labels, settles what waits, removes what expired, syncs under
-    /// [`Durability::Interval`], prepares the log's next segment.
+    /// Runs one step of all background jobs except merging, for a database
+    /// without background threads: indexes new labels, settles late samples,
+    /// removes expired series, flushes if a flush is due, syncs the log under
+    /// [`Durability::Interval`] and prepares the next log segment.
     ///
     /// # Errors
-    /// Those of [`Db::settle`] and of the log: the first, once all that it does
-    /// not concern is done.
+    /// Those of [`Db::settle`] and of the log. The first error is returned after
+    /// all jobs were tried.
     pub fn maintain(&self) -> Result<()> {
         self.parts.core.look_at_memory();
         self.parts.core.index.apply();
         let settled = self.settle().and(self.parts.rules.sweep_expired());
         let kept_up = settled.and(self.parts.flusher.flush_if_due().map(drop));
-        if let Some(wal) = self.parts.core.log() {
+        if let Some(log) = self.parts.core.log() {
             if self.parts.core.options.durability == Durability::Interval {
-                wal.sync_to(wal.written())?;
+                log.sync_to(log.written())?;
             }
-            wal.background_tick()?;
+            log.background_tick()?;
         }
         kept_up
     }
 
-    /// Copies the database into the folder `to`, made where missing, while it
-    /// goes on being used. The copy holds everything acknowledged before the
-    /// call, and of what is written meanwhile a part that ends somewhere. Blocks
-    /// and series files are hard links where `to` is on the same file system,
-    /// else copies; those that are replaced meanwhile stay until the end. It is
-    /// durable at return.
+    /// Copies the database into the folder `to`, which is created if it does not
+    /// exist, while reads and writes continue. The copy holds everything
+    /// acknowledged before the call, and writes made during the call up to some
+    /// position. Blocks and series files are hard links if `to` is on the same
+    /// file system, otherwise copies; files that are replaced during the call are
+    /// kept until it returns. The copy is durable when the call returns.
     ///
     /// # Errors
-    /// `Invalid` where `to` is not empty or the database has no log, `Corrupt`
-    /// where the manifest is damaged meanwhile in both its copies, `Io`. An
-    /// unfinished copy stays and is no database.
+    /// `Invalid` if `to` is not empty or the database has no log; `Corrupt` if
+    /// both copies of the manifest are damaged; `Io`. An unfinished copy is not
+    /// deleted and cannot be opened as a database.
     pub fn backup(&self, to: &Path) -> Result<Backup> {
         tools::backup::backup(&self.parts.core, self.directory(), to)
     }
 
-    /// Stops maintenance and brings the log to disk; without a log, everything
-    /// into blocks.
+    /// Stops the background jobs and syncs the log. A database without a log
+    /// flushes all samples into blocks instead.
     ///
     /// # Errors
-    /// Those of the log; the database is closed all the same.
+    /// Errors of the log or of the flush; the database is closed in any case.
     pub fn close(mut self) -> Result<()> {
         self.workers.stop(&self.parts.core.observe.signals);
         match self.parts.core.log() {
-            Some(wal) => wal.close(),
-            // What is in no block now is nowhere.
+            Some(log) => log.close(),
+            // Without a log, samples that are in no block would be lost.
             None => self.parts.flusher.flush_all_partitions(),
         }
     }

@@ -1,14 +1,14 @@
-//! What an embedding program hears of a database, and how long its stages take.
+//! Observing a database: notices of finished work, and durations of its stages.
 
 use crate::db::Db;
 use crate::observe::observer::Work;
 use crate::observe::stages::Stages;
 
 impl Db {
-    /// From now on calls `notice` with each piece of [`Work`] and the
-    /// nanoseconds it took, on the thread that did it. It must be quick and
-    /// not call the database. Only the first call has an effect; the answer
-    /// is whether this was it.
+    /// Registers `notice`, which is called with each piece of [`Work`] and its
+    /// duration in nanoseconds, on the thread that did the work. It must return
+    /// quickly and must not call the database. Only the first registration takes
+    /// effect; returns whether this one did.
     pub fn observe(&self, notice: impl Fn(Work, u64) + Send + Sync + 'static) -> bool {
         self.parts
             .core
@@ -18,10 +18,8 @@ impl Db {
             .set(Box::new(notice))
             .is_ok()
     }
-}
 
-impl Db {
-    /// How long the stages of its writes take.
+    /// Durations of the stages of writes.
     pub fn stages(&self) -> &Stages {
         &self.parts.core.observe.stages
     }

@@ -1,27 +1,18 @@
-//! The reader side.
+//! Reads: samples, queries, selection by labels, and listings.
 
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::format::rule::RuleInfo;
 use crate::index::SeriesRef;
-use crate::query::Columns;
-use crate::query::RangeQuery;
-use crate::query::Sink;
-use crate::read::listing::Listed;
-use crate::read::listing::MaySee;
-use crate::read::listing::Values;
-use crate::read::many::Latest;
-use crate::read::many::SeriesView;
-use crate::read::many::View;
+use crate::query::{Columns, RangeQuery, Sink};
+use crate::read::listing::{Listed, MaySee, Values};
+use crate::read::many::{Latest, SeriesView, View};
 use crate::read::spread::Spread;
-use latewood_model::Aggregator;
-use latewood_model::Labels;
-use latewood_model::Matcher;
-use latewood_model::Sample;
+use latewood_model::{Aggregator, Labels, Matcher, Sample};
 use std::sync::Arc;
 
 impl Db {
-    /// Whether `key` holds a series.
+    /// Whether a series exists under `key`.
     pub fn contains(&self, key: &[u8]) -> bool {
         self.reader.contains(key)
     }
@@ -34,25 +25,26 @@ impl Db {
         self.reader.last_sample(key)
     }
 
-    /// Evaluates a range query over one series; rows go to `sink`.
+    /// Evaluates a range query over one series and passes the rows to `sink`.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Corrupt`, `Invalid` for a query out of its ranges.
+    /// `NoSuchKey`, `Corrupt`; `Invalid` if a parameter of the query is out of range.
     pub fn range(&self, key: &[u8], query: &RangeQuery, sink: &mut dyn Sink) -> Result<()> {
         self.reader.range(key, query, sink)
     }
 
-    /// Calls `visit` with the keys of about `count` series from `cursor` on.
-    /// The cursor to go on with, 0 at the end. A series that exists throughout
-    /// a scan is visited.
+    /// Calls `visit` with the keys of about `count` series, starting at `cursor`.
+    /// Returns the cursor for the next call, 0 at the end. A series that exists
+    /// during the whole scan is visited.
     pub fn scan(&self, cursor: u64, count: usize, visit: &mut dyn FnMut(&[u8])) -> u64 {
         self.reader.scan(cursor, count, visit)
     }
 
-    /// `series` by their value of the label `name`, in the order of the values'
-    /// bytes; inside a group they keep their order. A series that carries the
-    /// label several times goes by its first value; one without it, or gone
-    /// meanwhile, is in no group. Linear in the labels of the series.
+    /// Groups `series` by their value of the label `name`. Groups are in byte
+    /// order of the values; within a group the series keep their order. A series
+    /// that has the label several times is grouped by the first value. Series
+    /// without the label and removed series are left out. Linear in the labels of
+    /// the series.
     pub fn group_by(
         &self,
         series: Vec<SeriesRef>,
@@ -61,33 +53,33 @@ impl Db {
         self.reader.group_by(series, name)
     }
 
-    /// The series that pass all `matchers`, in the order of their keys' bytes.
-    /// Without a matcher, all series. Exact for everything acknowledged before
-    /// the call. Linear in the series found and the label values asked for.
+    /// The series that match all `matchers`, in byte order of their keys; all
+    /// series if there is no matcher. Includes everything acknowledged before the
+    /// call. Linear in the series selected and the label values tested.
     pub fn select(&self, matchers: &[Matcher]) -> Vec<SeriesRef> {
         self.reader.select(matchers)
     }
 
-    /// The labels of a series, in the order the client gave them; `None` once
-    /// it is gone.
+    /// The labels of a series, in the order the client gave them; `None` if the
+    /// series was removed.
     pub fn labels(&self, series: &SeriesRef) -> Option<Labels> {
         self.reader.labels(series)
     }
 
-    /// Runs `work`, which reads about `samples` samples, giving it threads to
-    /// share them with where that pays.
+    /// Runs `work`, which reads about `samples` samples, and provides threads for
+    /// it if parallel work pays.
     pub fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
         self.reader.spread(samples, work)
     }
 
     /// Evaluates `query` over each of `series` and reduces their rows to one
-    /// row for each timestamp, in the order of the query. Series that are gone
-    /// are passed over.
+    /// row for each timestamp, in the order of the query. Removed series are
+    /// skipped.
     ///
     /// # Errors
-    /// `Corrupt`; `Invalid` for a query out of its ranges or with several
-    /// aggregators, and for a reducer that does not reduce; `Limit` where the
-    /// rows are more than fit in a reply.
+    /// `Corrupt`; `Invalid` if a parameter of the query is out of range, the query
+    /// has several aggregators, or `reducer` is not a reducer; `Limit` if the rows
+    /// do not fit in a reply.
     pub fn reduce(
         &self,
         series: &[SeriesRef],
@@ -106,13 +98,13 @@ impl Db {
         self.reader.view(key, query)
     }
 
-    /// About how many samples `query` reads of all `series`. Of many series
-    /// some speak for all.
+    /// Estimates how many samples `query` reads from all `series`. If there are
+    /// many, the estimate is extrapolated from some of them.
     pub fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
         self.reader.samples_about(series, query)
     }
 
-    /// Views of those of `series` that are still there, in their order.
+    /// Views of `series`, in their order; removed series are skipped.
     pub fn views(
         &self,
         series: &[SeriesRef],
@@ -122,8 +114,7 @@ impl Db {
         self.reader.views(series, query, with_labels)
     }
 
-    /// The newest samples of those of `series` that are still there, in their
-    /// order.
+    /// The newest samples of `series`, in their order; removed series are skipped.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -131,19 +122,19 @@ impl Db {
         self.reader.latest(series, with_labels)
     }
 
-    /// The key of some series, every one about as likely; `None` where there
-    /// is none. Constant time unless most series ever created are gone.
+    /// The key of a random series, all about equally likely; `None` if there are
+    /// no series. Constant time unless most series ever created were removed.
     pub fn random_key(&self) -> Option<Box<[u8]>> {
         self.reader.random_key()
     }
 
-    /// The label names of the series that pass all `matchers` and whose keys
-    /// pass `may_see`, in the order of their bytes, each once. Without either,
-    /// looks at no series.
+    /// The distinct label names of the series that match all `matchers` and whose
+    /// keys pass `may_see`, in byte order. Without matchers and `may_see`, no
+    /// series is read.
     ///
     /// # Errors
-    /// `Limit` where they take more than `bytes_max` bytes,
-    /// [`Listed::EACH_BYTES`] for each and its own.
+    /// `Limit` if the names take more than `bytes_max` bytes, counting
+    /// [`Listed::EACH_BYTES`] for each name besides its own.
     pub fn label_names(
         &self,
         matchers: &[Matcher],
@@ -153,7 +144,8 @@ impl Db {
         self.reader.label_names(matchers, may_see, bytes_max)
     }
 
-    /// The values of the label `name` of the same series, in that order, too.
+    /// The distinct values of the label `name`, selected and ordered as in
+    /// [`Db::label_names`].
     ///
     /// # Errors
     /// Those of [`Db::label_names`].
@@ -167,13 +159,13 @@ impl Db {
         self.reader.label_values(name, matchers, may_see, bytes_max)
     }
 
-    /// Which values of the label `name` pass `test`. Each is looked at once,
-    /// however many series carry it.
+    /// The values of the label `name` that pass `test`. Each value is tested once,
+    /// regardless of the number of its series.
     pub fn label_values_where(&self, name: &[u8], test: impl Fn(&[u8]) -> bool) -> Values {
         self.reader.label_values_where(name, test)
     }
 
-    /// The rules of the series under `key`, in the order they were made.
+    /// The rules of the series under `key`, in order of their creation.
     ///
     /// # Errors
     /// `NoSuchKey`.
@@ -181,7 +173,7 @@ impl Db {
         self.reader.rules_of(key)
     }
 
-    /// The key of the series that the one under `key` is a destination of.
+    /// The key of the source whose rule writes to the series under `key`.
     ///
     /// # Errors
     /// `NoSuchKey`.
@@ -189,11 +181,11 @@ impl Db {
         self.reader.source_of(key)
     }
 
-    /// [`Db::last_sample`] as LATEST has it: of a rule's destination, the open
+    /// As [`Db::last_sample`] with LATEST: for the destination of a rule, the open
     /// bucket.
     ///
     /// # Errors
-    /// As [`Db::last_sample`].
+    /// Those of [`Db::last_sample`].
     pub fn last_sample_latest(&self, key: &[u8]) -> Result<Option<Sample>> {
         self.reader.last_sample_latest(key)
     }

@@ -1,4 +1,4 @@
-//! The rules side.
+//! Compaction rules: creating and deleting them, and their open buckets.
 
 use crate::base::error::Result;
 use crate::db::Db;
@@ -7,9 +7,9 @@ use crate::log::Position;
 use latewood_model::Sample;
 
 impl Db {
-    /// The open bucket of the rule to the series under `key`, as the sample it
-    /// would be if it closed now. `None` where there is no such rule, or no
-    /// sample came in since it was made.
+    /// The open bucket of the rule that writes to the series under `key`, as the
+    /// sample it would become if it closed now. `None` if no rule writes to the
+    /// series, or no sample arrived since the rule was created.
     ///
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
@@ -17,13 +17,13 @@ impl Db {
         self.parts.rules.open_bucket_of(key)
     }
 
-    /// Keeps buckets of `source` as samples of `destination` from now on.
-    /// Buckets that are full already, and those the next sample is past, are
-    /// not made up for.
+    /// Creates a rule: from now on, buckets of `source` are written as samples to
+    /// `destination`. Buckets that closed before the first sample after the call
+    /// are not computed.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Invalid` for a rule out of its ranges or between series
-    /// that cannot have one, and those of the log.
+    /// `NoSuchKey`; `Invalid` if a parameter is out of range or a rule between
+    /// the two series is not allowed; errors of the log.
     pub fn create_rule(
         &self,
         source: &[u8],
@@ -33,10 +33,10 @@ impl Db {
         self.parts.rules.create_rule(source, destination, spec)
     }
 
-    /// Ends a rule; what the destination holds stays.
+    /// Deletes a rule; the samples of the destination stay.
     ///
     /// # Errors
-    /// `NoSuchKey` where there is no source, `NoSuchRule`, and those of the log.
+    /// `NoSuchKey` if the source does not exist, `NoSuchRule`, errors of the log.
     pub fn delete_rule(&self, source: &[u8], destination: &[u8]) -> Result<Position> {
         self.parts.rules.delete_rule(source, destination)
     }

@@ -1,4 +1,4 @@
-//! What a database says about itself and about one series.
+//! Figures of a database and of one series.
 
 use crate::background::FlushStats;
 use crate::base::error::Result;
@@ -11,11 +11,11 @@ use crate::series::{Memory, Snapshot};
 use latewood_model::{SeriesOptions, Timestamp};
 use std::sync::atomic::Ordering;
 
-/// Figures of a whole database. Counters begin at zero when it is opened;
-/// what recovery replayed is in [`crate::RecoverySummary`].
+/// Figures of a whole database. Counters start at zero when it is opened;
+/// [`crate::RecoverySummary`] holds what recovery replayed.
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Series there are.
+    /// Existing series.
     pub series: u64,
     /// Accepted samples newer than all others of their series.
     pub samples_in_order: u64,
@@ -24,7 +24,7 @@ pub struct Stats {
     pub samples_late: u64,
     /// Accepted samples with the timestamp of the newest of their series.
     pub samples_duplicate: u64,
-    /// Samples dropped by an IGNORE rule.
+    /// Samples dropped by the IGNORE option.
     pub samples_ignored: u64,
     /// Samples refused.
     pub samples_refused: u64,
@@ -34,34 +34,34 @@ pub struct Stats {
     pub series_expired: u64,
     /// Series with an expiry time.
     pub series_expiring: u64,
-    /// Milliseconds that those have left, on average.
+    /// Average time to the expiry of those, in milliseconds.
     pub average_ttl_ms: u64,
-    /// Late samples that wait to be folded into the chunks in memory.
+    /// Late samples not yet folded into the chunks in memory.
     pub late_samples_pending: u64,
     /// Settles done.
     pub settles: u64,
-    /// Settles that failed because stored samples do not decode.
+    /// Settles that failed because stored samples cannot be decoded.
     pub settles_failed: u64,
     /// Late samples folded into chunks.
     pub samples_settled: u64,
     /// Samples encoded by settles.
     pub samples_rewritten: u64,
-    /// Rules made since the start, those of the log included.
+    /// Rules created since the start, including those replayed from the log.
     pub rules_made: u64,
-    /// Times that what rules come to could not be brought into destinations.
+    /// Times that rule results could not be written to destinations.
     pub rules_failed: u64,
-    /// Label pairs, each counted once.
+    /// Distinct label pairs.
     pub label_pairs: u64,
-    /// Reads of one series whose key was there.
+    /// Reads of one series whose key existed.
     pub reads_found: u64,
-    /// Reads of one series whose key was not.
+    /// Reads of one series whose key did not exist.
     pub reads_missed: u64,
-    /// What flushes did.
+    /// Figures of flushes.
     pub flush: FlushStats,
-    /// The memory budget.
+    /// Figures of the memory budget.
     pub budget: BudgetStats,
-    /// The log, if there is one.
-    pub wal: Option<LogStats>,
+    /// Figures of the log; `None` without a log.
+    pub log: Option<LogStats>,
 }
 
 /// Figures of one series.
@@ -69,15 +69,15 @@ pub struct Stats {
 pub struct SeriesInfo {
     /// Samples a full read returns.
     pub total_samples: u64,
-    /// Bytes of memory it holds.
+    /// Memory of the series.
     pub memory: Memory,
     /// Timestamp of the oldest sample a read returns.
     pub first_timestamp: Option<Timestamp>,
     /// Timestamp of the newest sample.
     pub last_timestamp: Option<Timestamp>,
-    /// Its options.
+    /// The options of the series.
     pub options: SeriesOptions,
-    /// Its chunks, oldest first; raw samples not yet sealed are the last one.
+    /// The chunks, oldest first; the last one is the unsealed raw tail.
     pub chunks: Vec<ChunkInfo>,
 }
 
@@ -90,13 +90,13 @@ pub struct ChunkInfo {
     pub end: Timestamp,
     /// Samples in it.
     pub samples: u64,
-    /// Bytes they take.
+    /// Bytes of those samples.
     pub size_bytes: u64,
 }
 
 impl Db {
-    /// Figures of the series under `key`, of one moment. Cheap, unless late
-    /// samples wait in it: then all of it is read to count exactly.
+    /// Figures of the series under `key`, at one moment. If late samples are
+    /// pending, the whole series is read for an exact count.
     ///
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
@@ -118,8 +118,8 @@ impl Db {
         Ok(info)
     }
 
-    /// Figures of the whole database but its memory, for which see
-    /// [`Db::memory`]. Linear in the number of shards.
+    /// Figures of the whole database, except its memory (see [`Db::memory`]).
+    /// Linear in the number of shards.
     pub fn stats(&self) -> Stats {
         let core = &self.parts.core;
         let mut stats = Stats {
@@ -131,7 +131,7 @@ impl Db {
             reads_missed: self.reader.missed.load(Ordering::Relaxed),
             flush: self.parts.flusher.flush_stats(),
             budget: core.budget.stats(),
-            wal: core.log().map(|wal| wal.stats()),
+            log: core.log().map(|log| log.stats()),
             ..Stats::default()
         };
         for shard in 0..core.shards.len() {

@@ -1,39 +1,36 @@
-//! The writer side.
+//! Writes: samples, series, copies and expiry.
 
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::index::SeriesRef;
 use crate::keyspace::creation::Create;
-use crate::keyspace::expiry::ExpireIf;
-use crate::keyspace::expiry::Expiry;
+use crate::keyspace::expiry::{ExpireIf, Expiry};
 use crate::log::Position;
 use crate::write::append::Outcome;
-use crate::write::copy::Dump;
-use crate::write::copy::Restored;
+use crate::write::copy::{Dump, Restored};
 use crate::write::resolved::AppendTo;
 use crate::write::scratch::Scratch;
-use latewood_model::SeriesOptions;
-use latewood_model::Timestamp;
+use latewood_model::{SeriesOptions, Timestamp};
 
 impl Db {
     /// Creates an empty series.
     ///
     /// # Errors
-    /// `KeyExists`, `Invalid` options, `Limit`, and those of the log.
+    /// `KeyExists`, `Invalid` options, `Limit`, errors of the log.
     pub fn create(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         self.writer.create(key, options)
     }
 
-    /// Sets all options of a series but its encoding of what is stored.
+    /// Sets all options of a series. Stored samples keep their encoding.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Invalid` options, and those of the log.
+    /// `NoSuchKey`, `Invalid` options, errors of the log.
     pub fn alter(&self, key: &[u8], options: &SeriesOptions) -> Result<Position> {
         self.writer.alter(key, options)
     }
 
-    /// As [`Db::alter`], with options that `change` makes of those in force;
-    /// nothing comes between. `change` is called under a lock.
+    /// As [`Db::alter`], with the options that `change` makes from the current
+    /// ones, atomically. `change` is called under a lock.
     ///
     /// # Errors
     /// Those of [`Db::alter`].
@@ -45,13 +42,13 @@ impl Db {
         self.writer.alter_with(key, change)
     }
 
-    /// Removes the samples of `from..=to`; how many of them a reader could see.
+    /// Removes the samples of `from..=to`. Returns how many were visible to
+    /// readers.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Invalid` where rules need what the retention has taken
-    /// already, and those of the log. Where a block is damaged so that they
-    /// cannot be counted, the samples are removed all the same and the error
-    /// says so.
+    /// `NoSuchKey`; `Invalid` if a rule needs samples that retention has already
+    /// removed; errors of the log. If a damaged block prevents counting, the
+    /// samples are removed and the error says so.
     pub fn delete_range(
         &self,
         key: &[u8],
@@ -61,35 +58,34 @@ impl Db {
         self.writer.delete_range(key, from, to)
     }
 
-    /// Removes series; how many there were.
+    /// Removes series. Returns how many existed.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Errors of the log.
     pub fn remove(&self, keys: &[&[u8]]) -> Result<(u64, Position)> {
         self.writer.remove(keys)
     }
 
-    /// Moves the series under `from` to `to`, with all it has. With `replace`
-    /// a series under `to` goes; without, nothing happens then. Whether the
-    /// series is under `to` now because of this.
+    /// Renames the series under `from` to `to`. If a series exists under `to`, it
+    /// is removed with `replace`; without, nothing changes. Returns whether the
+    /// series was renamed.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Limit` for a key too long, and those of the log.
+    /// `NoSuchKey`, `Limit` if the key is too long, errors of the log.
     pub fn rename(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         self.writer.rename(from, to, replace)
     }
 
-    /// Appends the sum of the newest value of a series and `delta`, as of
-    /// `timestamp` or, where that is `None`, of the clock. At the newest
-    /// timestamp it takes the place of what was there. An empty or new series
-    /// counts from 0.
+    /// Appends the sum of the newest value of a series and `delta` at
+    /// `timestamp`, or at the time of the clock if that is `None`. A sample at the
+    /// newest timestamp is replaced. An empty or new series counts from 0.
     ///
-    /// The outcome is the timestamp of the newest sample; it is refused with
-    /// [`Refusal::OlderThanNewest`], [`Refusal::SumIsNan`] and where an append
-    /// is. Refused increments create nothing.
+    /// The outcome is the timestamp of the newest sample. An increment is refused
+    /// with [`crate::Refusal::OlderThanNewest`], with [`crate::Refusal::SumIsNan`], or for the
+    /// reasons an append is. A refused increment does not create a series.
     ///
     /// # Errors
-    /// As [`Db::append`].
+    /// Those of [`Db::append`].
     pub fn increment(
         &self,
         key: &[u8],
@@ -100,8 +96,8 @@ impl Db {
         self.writer.increment(key, delta, timestamp, create)
     }
 
-    /// The series under `key`, to be written to by [`Db::append_resolved`]
-    /// until it is removed, renamed or expires.
+    /// Resolves `key` for [`Db::append_resolved`]. The result is valid until the
+    /// series is removed, renamed or expires.
     ///
     /// # Errors
     /// `NoSuchKey`.
@@ -109,10 +105,10 @@ impl Db {
         self.writer.resolve(key)
     }
 
-    /// Appends a batch to series that were resolved before: as [`Db::append`],
-    /// without a look for any key. A series that was removed or renamed since,
-    /// or has expired, refuses its samples as [`Refusal::StaleSeries`], also
-    /// where another one has its key now.
+    /// Appends a batch to resolved series: as [`Db::append`], without key lookups.
+    /// Samples of a series that has since been removed or renamed, or has expired,
+    /// are refused with [`crate::Refusal::StaleSeries`], even if another series has its
+    /// key now.
     ///
     /// # Errors
     /// Those of [`Db::append`].
@@ -125,18 +121,19 @@ impl Db {
     }
 
     /// Copies the series under `from` to `to`: its samples, options, labels and
-    /// expiry. With `replace` a series under `to` goes; without, nothing
-    /// happens then. Whether there is a copy now. Linear in the samples.
+    /// expiry. If a series exists under `to`, it is removed with `replace`;
+    /// without, nothing changes. Returns whether a copy was made. Linear in the
+    /// samples.
     ///
     /// # Errors
-    /// `NoSuchKey`, `Limit`, `Corrupt`, and those of the log. There is no copy
-    /// then, and `to` is as it was.
+    /// `NoSuchKey`, `Limit`, `Corrupt`, errors of the log. On error no copy is made
+    /// and `to` does not change.
     pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         self.writer.copy(from, to, replace)
     }
 
-    /// The series under `key` as bytes that [`Db::restore`] takes: its samples,
-    /// options and labels, not its expiry. Linear in the samples.
+    /// Serializes the series under `key` for [`Db::restore`]: its samples, options
+    /// and labels, not its expiry. Linear in the samples.
     ///
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.
@@ -144,22 +141,22 @@ impl Db {
         self.writer.dump(key)
     }
 
-    /// The same, in at most `bytes_max` bytes: no more of the series is read
-    /// than what fits.
+    /// As [`Db::dump`], in at most `bytes_max` bytes. Stops reading the series
+    /// once the limit is exceeded.
     ///
     /// # Errors
-    /// `Limit` where it is longer, and those of [`Db::dump`].
+    /// `Limit` if the dump would be longer, and those of [`Db::dump`].
     pub fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
         self.writer.dump_within(key, bytes_max)
     }
 
-    /// Makes `dump` a series under `to` that expires at `expires_at_ms`,
-    /// milliseconds since the Unix epoch. One whose time has passed is not
-    /// made; with `replace` what was there goes all the same.
+    /// Creates a series under `to` from `dump`. It expires at `expires_at_ms`,
+    /// milliseconds since the Unix epoch; if that time has passed, no series is
+    /// created, but with `replace` an existing one is still removed.
     ///
     /// # Errors
-    /// `Corrupt` where the samples do not decode, `Limit`, and those of the
-    /// log. There is no new series then, and `to` is as it was.
+    /// `Corrupt` if the samples cannot be decoded, `Limit`, errors of the log. On
+    /// error no series is created and `to` does not change.
     pub fn restore(
         &self,
         to: &[u8],
@@ -170,34 +167,34 @@ impl Db {
         self.writer.restore(to, dump, expires_at_ms, replace)
     }
 
-    /// Lets the series under `key` expire at `at_ms`, milliseconds since the
-    /// Unix epoch; at once where that has passed.
+    /// Sets the expiry of the series under `key` to `at_ms`, milliseconds since
+    /// the Unix epoch. A time in the past removes the series at once.
     ///
     /// # Errors
-    /// `NoSuchKey` and those of the log.
+    /// `NoSuchKey`, errors of the log.
     pub fn expire(&self, key: &[u8], at_ms: i64, only: ExpireIf) -> Result<(Expiry, Position)> {
         self.writer.expire(key, at_ms, only)
     }
 
-    /// Lets a series live for ever; whether it did not before.
+    /// Removes the expiry of a series. Returns whether it had one.
     ///
     /// # Errors
-    /// `NoSuchKey` and those of the log.
+    /// `NoSuchKey`, errors of the log.
     pub fn persist(&self, key: &[u8]) -> Result<(bool, Position)> {
         self.writer.persist(key)
     }
 
-    /// Removes the series under `key` and tells of it, if its time has come and
-    /// nobody has removed it yet.
+    /// Removes the series under `key` and reports the expiry, if the series has
+    /// expired and is not yet removed.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Errors of the log.
     pub fn remove_expired(&self, key: &[u8]) -> Result<()> {
         self.writer.remove_expired(key)
     }
 
-    /// When a series expires, milliseconds since the Unix epoch; `None` for one
-    /// that does not.
+    /// The expiry of a series, in milliseconds since the Unix epoch; `None` if it
+    /// does not expire.
     ///
     /// # Errors
     /// `NoSuchKey`.

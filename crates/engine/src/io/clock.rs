@@ -1,6 +1,6 @@
 //! The machine's time and randomness behind the seam of [`super::Env`].
 //!
-//! The simulated twins live in [`super::sim`].
+//! The simulated twins live in `io::sim`.
 
 use super::{Clock, Random};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -48,8 +48,8 @@ impl DirectoryGuard {
     }
 
     /// The folder of the log.
-    pub fn wal_dir(&self) -> PathBuf {
-        names::wal_dir(&self.path)
+    pub fn log_dir(&self) -> PathBuf {
+        names::log_dir(&self.path)
     }
 
     /// Refuses what was read where there was no lock to take and a server
@@ -80,9 +80,9 @@ pub fn open_directory(env: &Env, dir: &Path) -> Result<DirectoryGuard> {
     let lock = env.disk.lock(&dir.join(names::LOCK));
     let lock = lock.map_err(|error| not_locked(dir, error))?;
     check_format(env, dir)?;
-    let wal = names::wal_dir(dir);
-    disk.create_dir_all(&wal)
-        .map_err(|error| Error::io("cannot create the log directory", &wal, error))?;
+    let log = names::log_dir(dir);
+    disk.create_dir_all(&log)
+        .map_err(|error| Error::io("cannot create the log directory", &log, error))?;
     Ok(DirectoryGuard {
         path: dir.to_owned(),
         lock,
@@ -171,7 +171,7 @@ fn refuse_data_without_format(env: &Env, dir: &Path) -> Result<()> {
         Ok::<bool, Error>(list(folder)?.iter().any(|name| is_data(name)))
     };
     if has(dir, |name| name == names::MANIFEST)?
-        || has(&names::wal_dir(dir), |name| {
+        || has(&names::log_dir(dir), |name| {
             names::parse_segment(name).is_some()
         })?
         || has(&names::blocks_dir(dir), |name| {

@@ -133,7 +133,7 @@ impl Disk for RealDisk {
         match fs::File::open(path) {
             // Over NFS a file that is only read can be locked in no other way.
             Ok(file) => held(file.try_lock_shared(), file),
-            // Whoever serves the directory has made the file.
+            // The process that serves the directory creates the file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Ok(Box::new(Unlocked(path.to_owned())))
             }
@@ -163,16 +163,16 @@ fn create_new(path: &Path) -> io::Result<fs::File> {
     options.read(true).write(true).create_new(true).open(path)
 }
 
-/// What came of making the file at `path`, which goes where that failed: whoever
-/// tries again is to meet the cause, not what is left of the attempt.
+/// The result of creating the file at `path`. On failure the file is removed, so
+/// that the next attempt meets the cause, not the remains of this one.
 fn whole_or_gone(path: &Path, made: io::Result<()>) -> io::Result<()> {
     made.inspect_err(|_| {
-        // The failure is told; the file is of no use, and in nobody's way for good.
+        // The failure is reported; a file that stays is harmless.
         let _ = fs::remove_file(path);
     })
 }
 
-/// Gives `file` room for so many bytes where it has none yet; false where its
+/// Allocates so many bytes for `file` where none are allocated; false where its
 /// file system cannot.
 fn allocate(file: &fs::File, len_bytes: u64) -> io::Result<bool> {
     let flags = rustix::fs::FallocateFlags::empty();

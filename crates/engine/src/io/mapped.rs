@@ -11,7 +11,7 @@
 //! its place in the file. Two things could do that. The file got shorter: the
 //! directory lock keeps other Latewoods away, and [`super::File::truncate`] refuses a
 //! mapped file; cutting a live log segment by hand is the operator's mistake.
-//! The disk has no room for a page that was never written: that is why
+//! The disk is full when a page is first written: for this reason
 //! [`super::Disk::reserve`] allocates every byte, and writes them all where the file
 //! system cannot allocate.
 //!
@@ -108,7 +108,7 @@ impl Full {
         let (at, len) = (self.pages.start, self.pages.len());
         // SAFETY: `map_raw` makes mappings that are shared with a file. To drop
         // pages of such a mapping changes no byte of the file nor of the mapping
-        // (madvise(2), MADV_DONTNEED), whoever writes to it meanwhile.
+        // (madvise(2), MADV_DONTNEED), even during concurrent writes.
         unsafe {
             self.map
                 .unchecked_advise_range(UncheckedAdvice::DontNeed, at, len)

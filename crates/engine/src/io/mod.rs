@@ -3,7 +3,7 @@
 //! The engine touches the world only through [`Disk`], [`Clock`], [`Random`]
 //! and [`Process`]. Two implementations keep the same contract and pass the same
 //! tests (`tests/disk_contract.rs`): [`disk::RealDisk`] and the simulated
-//! [`sim::SimDisk`], which loses, tears and reorders whatever the contract
+//! `sim::SimDisk`, which loses, tears and reorders whatever the contract
 //! does not protect. Code that is right on the simulated disk relies on
 //! nothing but these words:
 //!
@@ -126,10 +126,10 @@ pub trait Disk: Send + Sync + Debug {
     /// `WouldBlock` where another holder has it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DirectoryLock>>;
 
-    /// The same for who only reads. Who may not write either shares the lock
-    /// with others like it, and where the file cannot be created goes without:
-    /// nobody holds it then, and [`DirectoryLock::kept_others_out`] tells
-    /// whether that stayed so.
+    /// The same for a process that only reads. Without write permission the lock is
+    /// shared with other such readers. If the file does not exist and cannot be
+    /// created, no lock is taken, and [`DirectoryLock::kept_others_out`] tells
+    /// whether another process took it meanwhile.
     ///
     /// # Errors
     /// As [`Disk::lock`].

@@ -1,7 +1,7 @@
 //! What the operating system says of this process' memory.
 //!
 //! Reads `/proc` and the control group's files, which every Linux has; what
-//! cannot be read is `None`. The simulated twin is [`super::sim::SimProcess`].
+//! cannot be read is `None`. The simulated twin is `sim::SimProcess`.
 
 use super::Process;
 use std::fs::read_to_string;

@@ -1,10 +1,9 @@
-//! Damaged files out of the way, kept for whoever wants to look.
+//! The quarantine folder, which keeps damaged files for inspection.
 //!
-//! What fails its checksum is never served and never deleted: a whole file is
-//! renamed into the quarantine folder, a damaged stretch of a file that is
-//! still needed is copied there. Names tell where it comes from; a name that
-//! is taken gets a number behind it. Both are durable before they are
-//! reported. Tested below and by `tests/log_damage.rs`.
+//! Data that fails its checksum is never served and never deleted: a whole file is
+//! renamed into the quarantine folder; a damaged part of a file that is still needed
+//! is copied there. Names tell the origin; a name in use gets a number appended.
+//! Both are durable before they are reported. Tested below and by `tests/log_damage.rs`.
 
 use crate::base::error::{Error, Result};
 use crate::io::{Env, File};

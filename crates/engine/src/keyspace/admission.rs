@@ -1,6 +1,6 @@
-//! Who waits for memory, who is refused, and what makes room.
+//! Admission of writes: which wait for memory or disk space, and which are refused.
 //!
-//! A write asks before it takes any lock. Tested with [`crate::keyspace::memory_budget`].
+//! A write is admitted before it takes any lock. Tested with [`crate::keyspace::memory_budget`].
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
@@ -9,18 +9,18 @@ use crate::observe::notices::About;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long a batch waits near the budget, and at it.
+/// How long a batch waits near the memory budget, and at it.
 const SLOW_WAIT_NS: u64 = 100_000_000;
 const FULL_WAIT_NS: u64 = 1_000_000_000;
 /// How long a batch waits for disk space.
 const DISK_WAIT_NS: u64 = 3_000_000_000;
-/// How long between two looks of somebody who waits.
+/// Interval at which a waiting write checks again.
 const TURN: Duration = Duration::from_millis(5);
 
-/// Lets a write that needs memory pass, perhaps after a wait.
+/// Admits a write that needs memory, possibly after a wait.
 ///
 /// # Errors
-/// `OutOfMemory` at the budget; `DiskBudget` where the files may not grow;
+/// `OutOfMemory` at the budget; `DiskBudget` if the files may not grow;
 /// `Halted` once the log has failed. The caller holds no lock.
 #[inline]
 pub(crate) fn admit_write(core: &Core) -> Result<()> {
@@ -37,7 +37,7 @@ pub(crate) fn check_memory(core: &Core) -> Result<()> {
     }
 }
 
-/// Whether a flush is likely to make room.
+/// Whether a flush is likely to free memory.
 pub(crate) fn may_free_memory(core: &Core) -> bool {
     let frees = core.budget.can_free()
         || core.budget.flush.is_running()
@@ -61,7 +61,7 @@ fn wait_for_memory(core: &Core) -> Result<()> {
             Level::Slow => SLOW_WAIT_NS,
             Level::Full => FULL_WAIT_NS,
         };
-        // Somebody waits before the first is refused; the next ones need not.
+        // The first write waits before it is refused; later ones do not.
         let is_new = level == Level::Full
             && core.options.background
             && !budget.waited_in_vain.load(Ordering::Relaxed);
@@ -95,7 +95,7 @@ fn refuse_for_memory(core: &Core) -> Error {
     Error::new(ErrorKind::OutOfMemory, message)
 }
 
-/// Lets a write pass that takes room on disk, perhaps after a wait.
+/// Admits a write that takes disk space, possibly after a wait.
 ///
 /// # Errors
 /// `DiskBudget`. The caller holds no lock.
@@ -110,31 +110,31 @@ pub(crate) fn check_disk_budget(core: &Core) -> Result<()> {
 #[cold]
 fn wait_for_disk(core: &Core) -> Result<()> {
     if !core.options.background {
-        // Whoever drives the database makes room.
+        // Without threads, the caller of `maintain` frees disk space.
         return Ok(());
     }
-    let room = &core.store.disk_budget;
+    let disk = &core.store.disk_budget;
     let begun_ns = core.env.clock.monotonic_ns();
     let mut waited_ns = 0;
     let outcome = loop {
         core.look_at_disk();
-        if !room.is_spent() {
+        if !disk.is_spent() {
             break Ok(());
         }
-        if waited_ns >= DISK_WAIT_NS || room.waited_in_vain.load(Ordering::Relaxed) {
-            room.waited_in_vain.store(true, Ordering::Relaxed);
+        if waited_ns >= DISK_WAIT_NS || disk.waited_in_vain.load(Ordering::Relaxed) {
+            disk.waited_in_vain.store(true, Ordering::Relaxed);
             break Err(refuse_for_disk(core));
         }
         core.observe.signals.wake_flusher();
         core.observe.signals.wake_merger();
-        let mut turn = room.turn.lock();
-        room.eased.wait_for(&mut turn, TURN);
+        let mut turn = disk.turn.lock();
+        disk.eased.wait_for(&mut turn, TURN);
         drop(turn);
         waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
     };
     if waited_ns > 0 {
-        room.stalls.fetch_add(1, Ordering::Relaxed);
-        room.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
+        disk.stalls.fetch_add(1, Ordering::Relaxed);
+        disk.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
     }
     outcome
 }
@@ -148,11 +148,11 @@ fn refuse_for_disk(core: &Core) -> Error {
     let usage = core.disk_usage();
     let (blocks, log, others) = (usage.blocks, usage.log, usage.others);
     let paused = match core.observe.signals.is_merging_paused() {
-        true => "; compaction is paused, so nothing goes",
+        true => "; merging is paused, so nothing goes",
         false => "",
     };
     let message = format!(
-        "the disk budget of {budget} bytes is spent: blocks take {blocks}, the log {log}, \
+        "the disk budget of {budget} bytes is used up: blocks take {blocks}, the log {log}, \
          series files and quarantine {others}{paused}"
     );
     let text = format_args!("writes are refused: {message}");

@@ -1,4 +1,4 @@
-//! Removing everything, by FLUSHALL and where a start meets it in the log.
+//! Removing all series, by FLUSHALL and when recovery replays it from the log.
 //!
 //! The log says it first and durably, then a manifest without files. The same
 //! manifest tells the log to begin behind that group: replayed once more, it
@@ -60,8 +60,8 @@ impl Core {
         published.forget(self.store.dir(), position, floor);
         // Where this fails, a restart finds the old manifest and that group.
         self.publish_locked(&mut published, &mut |_| Ok(()))?;
-        if let Some(wal) = self.log() {
-            wal.trim(position)?;
+        if let Some(log) = self.log() {
+            log.trim(position)?;
         }
         Ok(position)
     }

@@ -113,7 +113,7 @@ impl Core {
     /// Waits until everything up to `position` of the log is on disk.
     pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
         match self.log() {
-            Some(wal) => wal.sync_to(position),
+            Some(log) => log.sync_to(position),
             None => Ok(()),
         }
     }
@@ -122,7 +122,7 @@ impl Core {
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.store.check_halted()?;
         match self.log() {
-            Some(wal) => wal.check_halted(),
+            Some(log) => log.check_halted(),
             None => Ok(()),
         }
     }

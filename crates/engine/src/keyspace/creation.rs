@@ -1,7 +1,7 @@
-//! The coming of a series: its number, its place, its record in the log.
+//! Creating a series: its id, its place, its record in the log.
 //!
-//! A new series lives in the shard its key's hash names, and only who holds
-//! that shard's lock may create it; so no key is created twice. Tested by
+//! A new series belongs to the shard of its key's hash and is created under the
+//! lock of that shard, so no key is created twice. Tested by
 //! the database's tests and the model test.
 
 use crate::base::partition::partition_of;
@@ -25,7 +25,7 @@ pub(crate) fn series_bytes(key: &[u8], options: &SeriesOptions) -> usize {
     SERIES_BYTES + 2 * key.len() + options.labels.as_bytes().len()
 }
 
-/// What to do when a sample's key holds no series.
+/// What to do if no series exists under the key of a sample.
 #[derive(Clone, Copy, Debug)]
 pub enum Create<'a> {
     /// Refuse the sample.
@@ -35,7 +35,7 @@ pub enum Create<'a> {
     /// Create the series with these options.
     With(&'a SeriesOptions),
     /// Create the series with the database's defaults and the labels that the
-    /// function reads out of the bytes: asked only where a series is made.
+    /// function parses from the bytes. Called only if a series is created.
     Labelled(&'a [u8], fn(&[u8]) -> Labels),
 }
 

@@ -1,4 +1,4 @@
-//! What series get when their creator does not say. Tested by `tests/db_append.rs`.
+//! The options of series created without options of their own. Tested by `tests/db_append.rs`.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::options::Defaults;
@@ -23,8 +23,7 @@ impl DefaultOptions {
         self.held.read().clone()
     }
 
-    /// Changes the defaults, one caller after the other: none undoes what
-    /// another does meanwhile.
+    /// Changes the defaults. Concurrent changes are applied one after the other.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Defaults)) -> Result<()> {
         let mut held = self.held.write();
         let mut defaults = (**held).clone();
@@ -39,12 +38,12 @@ impl DefaultOptions {
         Ok(())
     }
 
-    /// Whether a series that a write creates brings compactions along.
+    /// Whether series created by a write get compaction rules.
     pub(crate) fn compacts(&self) -> bool {
         self.compacts.load(Ordering::Acquire)
     }
 
-    /// The policy of series without their own.
+    /// The duplicate policy of series without one of their own.
     pub(crate) fn policy(&self) -> DuplicatePolicy {
         let number = self.policy.load(Ordering::Acquire);
         DuplicatePolicy::from_number(number).unwrap_or(DuplicatePolicy::Block)

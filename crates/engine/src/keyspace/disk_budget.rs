@@ -1,14 +1,14 @@
-//! The room on disk: how much all files take, who waits for it, who is refused.
+//! The disk budget: how much all files take, and which writes wait or are refused.
 //!
-//! A disk budget makes the directory a ring ([`crate::background`] drops the
-//! oldest samples). What the ring cannot do in time shows here: the log grows
-//! while its flush is under way, blocks come faster than old ones go. Then
-//! writers wait, a bounded time, and where that makes no room they are refused
-//! rather than let the files outgrow what they were given.
+//! With a disk budget the directory works as a ring: [`crate::background`] removes
+//! the oldest samples. If that is too slow, because the log grows during a flush
+//! or blocks are added faster than old ones are removed, writers wait for a
+//! bounded time. If no space is freed they are refused, so that the files do not
+//! exceed the budget.
 //!
-//! Everything in the directory counts, the log's prepared and kept segments
-//! too, in whole pages of the disk. Segments and the length of the log are
-//! sized by the budget when the database is opened.
+//! All files of the directory count, in whole pages of the disk, including
+//! prepared and recycled log segments. The budget determines the size of segments
+//! and the length of the log when the database is opened.
 //!
 //! Tested by `tests/disk_budget.rs` on a real directory, by `tests/merge` and below.
 
@@ -18,32 +18,32 @@ use crate::storage::files::Manifest;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A segment of the log takes this part of the budget.
+/// The size of a log segment is this part of the budget.
 const SEGMENT_SHARE: u64 = 32;
-/// But not less, so that nearly any key with its labels fits.
+/// Minimum size of a segment, so that nearly any key with its labels fits.
 const SEGMENT_BYTES_MIN: u64 = 512 << 10;
 /// The log is flushed once it has grown by this part of the budget.
 const LOG_SHARE: u64 = 8;
-/// Between two looks the writers take this part of the budget.
-const LOOK_SHARE: u64 = 256;
+/// Writers measure the usage after taking this part of the budget.
+const MEASURE_SHARE: u64 = 256;
 /// Segments of the running log that a budget holds at least.
 pub(crate) const SEGMENTS_MIN: u64 = 16;
-/// What a file takes on disk is whole pages.
+/// Files take whole pages on disk.
 const PAGE_BYTES: u64 = 4096;
 
-/// See the module.
+/// The state and the counters of the disk budget.
 #[derive(Debug, Default)]
 pub(crate) struct DiskBudget {
-    /// 0 is no limit.
+    /// 0 means no limit.
     pub(crate) budget_bytes: AtomicU64,
     /// Series files and the manifest.
     catalogue_bytes: AtomicU64,
     /// Files in quarantine.
     quarantine_bytes: AtomicU64,
-    /// What writers took since the last look.
+    /// Bytes that writers took since the last measurement.
     grown_bytes: AtomicU64,
     is_spent: AtomicBool,
-    /// Since it is spent somebody waited and found no room.
+    /// A write waited in vain since the budget was used up.
     pub(crate) waited_in_vain: AtomicBool,
     pub(crate) stalls: AtomicU64,
     pub(crate) stalled_ns: AtomicU64,
@@ -52,22 +52,22 @@ pub(crate) struct DiskBudget {
     pub(crate) eased: Condvar,
 }
 
-/// What the disk budget has seen.
+/// Figures of the disk budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskBudgetStats {
-    /// The budget; 0 is none.
+    /// The budget; 0 means no limit.
     pub budget_bytes: u64,
     /// Bytes of all files of the directory.
     pub used_bytes: u64,
-    /// Writes that waited for room.
+    /// Writes that waited for disk space.
     pub stalls: u64,
-    /// How long they waited, all together.
+    /// Total time they waited.
     pub stalled_ns: u64,
-    /// Writes refused because there was none.
+    /// Writes refused because no space was freed.
     pub refused: u64,
 }
 
-/// Where the bytes are.
+/// Disk usage by kind of file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Usage {
     pub(crate) blocks: u64,
@@ -111,7 +111,7 @@ fn on_disk(len_bytes: u64) -> u64 {
     len_bytes.next_multiple_of(PAGE_BYTES)
 }
 
-/// Bytes of one segment of the log where the files have so much room.
+/// Bytes of one log segment under a disk budget.
 pub(crate) fn segment_bytes(options: &Options) -> u64 {
     match options.disk_budget_bytes {
         0 => options.segment_bytes,
@@ -151,7 +151,7 @@ impl DiskBudget {
         budget > 0 && len_bytes > budget / 4
     }
 
-    /// What the ring keeps to: room is left for what is being written.
+    /// The limit of the ring: some space is left for files being written.
     pub(crate) fn ring_bytes(&self) -> u64 {
         let budget = self.budget_bytes();
         budget - budget / 8
@@ -162,64 +162,64 @@ impl DiskBudget {
         self.is_spent.load(Ordering::Relaxed)
     }
 
-    /// Hears which files a publication put in force.
+    /// Records the files of a new manifest.
     pub(crate) fn note_catalogue(&self, manifest: &Manifest) {
         let files = manifest.series_files();
         let bytes: u64 = files.map(|file| on_disk(file.len_bytes)).sum();
         self.catalogue_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Hears what is in quarantine.
+    /// Records the size of the quarantine folder.
     pub(crate) fn note_quarantine(&self, bytes: u64) {
         self.quarantine_bytes.store(bytes, Ordering::Relaxed);
     }
 }
 
 impl Core {
-    /// What all files take now.
+    /// Current usage of all files.
     pub(crate) fn disk_usage(&self) -> Usage {
         let set = self.store.blocks.get();
         let blocks = set.partitions.values();
         let blocks = blocks.flat_map(|blocks| blocks.base.iter().chain(&blocks.late));
-        let wal = self.log().map(|wal| wal.stats()).unwrap_or_default();
-        let room = &self.store.disk_budget;
+        let log = self.log().map(|log| log.stats()).unwrap_or_default();
+        let disk = &self.store.disk_budget;
         Usage {
             blocks: blocks.map(|block| on_disk(block.meta().len_bytes)).sum(),
-            log: wal.bytes_on_disk,
-            log_given_up: wal.bytes_given_up,
+            log: log.bytes_on_disk,
+            log_given_up: log.bytes_given_up,
             unflushed: match self.log() {
                 Some(_) => 0,
                 None => self.budget.stats().head_bytes,
             },
-            others: room.catalogue_bytes.load(Ordering::Relaxed)
-                + room.quarantine_bytes.load(Ordering::Relaxed),
+            others: disk.catalogue_bytes.load(Ordering::Relaxed)
+                + disk.quarantine_bytes.load(Ordering::Relaxed),
         }
     }
 
-    /// Hears of bytes that a writer takes, and looks once they are many.
+    /// Records bytes that a writer takes, and measures the usage once they are many.
     #[inline]
     pub(crate) fn note_growth(&self, bytes: usize) {
         let budget = self.store.disk_budget.budget_bytes();
         if budget > 0 {
             let grown = &self.store.disk_budget.grown_bytes;
             let before = grown.fetch_add(bytes as u64, Ordering::Relaxed);
-            if before + bytes as u64 > budget / LOOK_SHARE {
+            if before + bytes as u64 > budget / MEASURE_SHARE {
                 self.look_at_disk();
             }
         }
     }
 
-    /// Looks how much the files take.
+    /// Measures the usage of all files.
     pub(crate) fn look_at_disk(&self) {
-        let (room, budget) = (
+        let (disk, budget) = (
             &self.store.disk_budget,
             self.store.disk_budget.budget_bytes(),
         );
-        room.grown_bytes.store(0, Ordering::Relaxed);
+        disk.grown_bytes.store(0, Ordering::Relaxed);
         let is_spent = budget > 0 && self.disk_usage().is_over(budget);
-        if room.is_spent.swap(is_spent, Ordering::Relaxed) && !is_spent {
-            room.waited_in_vain.store(false, Ordering::Relaxed);
-            room.eased.notify_all();
+        if disk.is_spent.swap(is_spent, Ordering::Relaxed) && !is_spent {
+            disk.waited_in_vain.store(false, Ordering::Relaxed);
+            disk.eased.notify_all();
         }
     }
 }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_that_goes_with_the_next_write_takes_no_room() {
+    fn a_log_that_goes_with_the_next_write_takes_no_space() {
         let usage = Usage {
             blocks: 500,
             log: 600,

@@ -1,12 +1,11 @@
-//! Keys with a time to live.
+//! Expiry of series.
 //!
-//! A series whose time has come is not there for anyone: readers pass over it,
-//! writers remove it first, and a background thread removes the rest. Only the
-//! removal is logged, as that of any series; the time itself is a record of
-//! its own and outlives restarts. So a replay asks no clock.
+//! An expired series is invisible: readers skip it, writers remove it first, and a
+//! background thread removes the rest. Setting the expiry and removing the series
+//! are log records, so a replay does not depend on the clock.
 //!
-//! A time belongs to a series, not to its key: it goes along with a rename and
-//! stays through writes. Times are milliseconds of the wall clock.
+//! The expiry belongs to the series, not to its key: it is kept by renames and
+//! writes. Times are milliseconds of the wall clock.
 //!
 //! Tested by `tests/db_expiry.rs` and the model test.
 
@@ -16,28 +15,27 @@ use latewood_model::SeriesId;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What must be true of the old expiry time for a new one to be set; all that
-/// are named.
+/// Conditions on the old expiry for setting a new one; all that are set must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpireIf {
-    /// There is none.
+    /// The series has no expiry.
     pub unset: bool,
-    /// There is one.
+    /// The series has an expiry.
     pub set: bool,
-    /// The new one is later; none counts as never.
+    /// The new expiry is later; no expiry counts as never.
     pub later: bool,
-    /// The new one is sooner; none counts as never.
+    /// The new expiry is sooner; no expiry counts as never.
     pub sooner: bool,
 }
 
-/// What setting an expiry time did.
+/// The outcome of setting an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expiry {
-    /// It is set.
+    /// The expiry is set.
     Set,
     /// The condition was not met.
     Kept,
-    /// It had passed already: the series is gone.
+    /// The time was in the past: the series was removed.
     Removed,
 }
 

@@ -1,11 +1,10 @@
-//! From keys to series ids.
+//! The key map: from keys to series ids.
 //!
 //! Sharded by the hash of the key, apart from the series' state, which is
 //! sharded by id: a renamed key moves no state. A lookup takes a read lock of
-//! one shard; who looks for a batch of keys takes that of each shard they are
-//! in once, so that no lock keeps the memory of several keys from being fetched
-//! at once, and no other, since readers on two cores pass the line of a lock
-//! to and fro.
+//! one shard. A lookup of a batch takes the lock of each shard involved once, so
+//! that the memory of several keys is fetched at the same time, and takes no other
+//! lock, because a lock's cache line moves between the cores of its readers.
 //!
 //! Lock order: shards of the map are locked inside the lock of a state shard
 //! or alone, never around one; several of them in ascending order, and only
@@ -50,7 +49,7 @@ struct Shard(RwLock<Table<Entry>>);
 
 /// All keys of a database.
 pub(crate) struct Keys {
-    /// Renames so far; see [`crate::write::rename`].
+    /// Number of renames; a batch uses it to detect keys renamed meanwhile.
     pub(crate) renames: AtomicU64,
     shards: [Shard; SHARDS],
     state: FixedState,
@@ -147,7 +146,7 @@ impl Keys {
         self.shard(hash).write().insert(Entry { key, id, tag });
     }
 
-    /// Makes room for so many keys, so that adding them moves none.
+    /// Reserves memory for so many keys, so that adding them moves none.
     pub(crate) fn reserve(&self, keys: usize) {
         for Shard(shard) in &self.shards {
             shard.write().reserve(keys / SHARDS);

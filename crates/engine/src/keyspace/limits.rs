@@ -1,8 +1,8 @@
 //! The limits of keys, series and queries, enforced and counted.
 //!
-//! How long keys and labels may be is fixed ([`latewood_model::limits`]); how
-//! many series there may be, and how many a query may be about, can be set.
-//! What is refused is refused in words and shows in the counters. Tested by
+//! The maximum length of keys and labels is fixed ([`latewood_model::limits`]); the
+//! maximum number of series, in the database and per query, can be set. Refusals
+//! name the limit and are counted. Tested by
 //! `tests/db_limits.rs` and over the wire.
 
 use crate::base::options::Options;
@@ -11,7 +11,7 @@ use crate::keyspace::core::Core;
 use latewood_model::limits::KEY_BYTES_MAX;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// See the module.
+/// The limits and their counters.
 #[derive(Debug, Default)]
 pub(crate) struct Limits {
     pub(crate) series_max: AtomicU64,
@@ -21,15 +21,14 @@ pub(crate) struct Limits {
     pub(crate) refused_queries: AtomicU64,
 }
 
-/// What limits refused since the database was opened.
+/// Requests refused by limits since the database was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitStats {
-    /// Series that were one too many.
+    /// Series beyond the maximum number.
     pub series: u64,
-    /// Keys that are too long, or too long for a segment of the log together
-    /// with their labels.
+    /// Keys that are too long, alone or together with their labels for a log segment.
     pub keys: u64,
-    /// Queries about too many series.
+    /// Queries that select too many series.
     pub queries: u64,
 }
 

@@ -40,14 +40,14 @@ impl Core {
     ) -> Result<Position> {
         self.tell_budget(state);
         laps.end_for(Stage::CacheUpkeep, 0);
-        let Some(wal) = self.log() else {
+        let Some(log) = self.log() else {
             return Ok(Position::default());
         };
         if state.group.is_empty() {
             return Ok(Position::default());
         }
         self.note_growth(state.group.len_bytes());
-        let position = wal.append_timed(&mut state.group, laps);
+        let position = log.append_timed(&mut state.group, laps);
         if let Ok(position) = position {
             for partition in state.group.touched() {
                 let now_ns = || self.env.clock.monotonic_ns();

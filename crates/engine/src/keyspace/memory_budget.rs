@@ -1,15 +1,16 @@
-//! The memory budget: how much the process holds, who waits, who is refused.
+//! The memory budget: how much memory the process holds, and which writes wait or
+//! are refused.
 //!
-//! The truth is what the operating system says of the process' anonymous
-//! memory, asked about every tenth of a second. Between two looks the writers
-//! add what they know to have taken, in steps, so that a burst of new series
-//! is seen before the next look. From [`SLOW_PERCENT`] of the budget on writers
-//! wait for the flusher, a bounded time; at the budget they are refused, unless
-//! a flush makes room while they wait. Reads and deletes always go on.
+//! The operating system reports the anonymous memory of the process; it is
+//! measured about every tenth of a second. Between measurements writers add the
+//! bytes they took, in steps, so that a burst of new series is noticed early. From
+//! [`SLOW_PERCENT`] of the budget on, writers wait for the flusher for a bounded
+//! time; at the budget they are refused, unless a flush frees memory while they
+//! wait. Reads and deletes always continue.
 //!
-//! A flush takes memory before it gives any, so its share is kept free: so much
-//! for each series that has something to flush. New series are refused sooner
-//! than samples, or they would leave no room that a flush could free.
+//! A flush takes memory before it frees any, so memory for it is reserved, per
+//! series that has something to flush. New series are refused earlier than
+//! samples, because a flush cannot free the memory of series.
 //!
 //! Tested by `tests/memory_budget.rs` with simulated memory and by the server's tests
 //! with real memory.
@@ -49,8 +50,8 @@ const SERIES_PERCENT: u64 = 85;
 const DOUBT_NS: u64 = 1_000_000_000;
 /// About what a series takes, for as long.
 const SERIES_BYTES: u64 = 500;
-/// How old a look at the memory gets.
-const LOOK_NS: u64 = 100_000_000;
+/// Interval between measurements of the memory.
+const MEASURE_INTERVAL_NS: u64 = 100_000_000;
 
 /// How long the allocator takes to give back what a flush freed.
 const SETTLING_NS: u64 = 1_000_000_000;
@@ -133,10 +134,10 @@ pub(crate) struct Budget {
     /// About what the series take, by the last look, and those that came since.
     series_bytes: AtomicU64,
     new_bytes: AtomicI64,
-    /// What is there to stay leaves no room for new series.
+    /// Memory that no flush frees leaves none for new series.
     pub(crate) is_crowded: AtomicBool,
     level: AtomicU8,
-    /// Since the budget is spent somebody waited and found no room.
+    /// A write waited in vain since the budget was used up.
     pub(crate) waited_in_vain: AtomicBool,
     peak_bytes: AtomicU64,
     pub(crate) stalls: AtomicU64,
@@ -146,7 +147,7 @@ pub(crate) struct Budget {
     pub(crate) eased: Condvar,
 }
 
-/// What the memory budget has seen.
+/// Figures of the memory budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BudgetStats {
     /// The budget; 0 is none.
@@ -178,8 +179,7 @@ impl Budget {
         self.limit_bytes.load(Ordering::Relaxed)
     }
 
-    /// What the process holds, by the last look and what is known to have come
-    /// since.
+    /// Memory of the process: the last measurement and what writers took since.
     pub(crate) fn used_bytes(&self) -> u64 {
         let grown = self.grown_bytes.load(Ordering::Relaxed);
         let measured = self.measured_bytes.load(Ordering::Relaxed);
@@ -363,7 +363,7 @@ impl Core {
         }
     }
 
-    /// Asks what the process holds now.
+    /// Measures the memory of the process.
     pub(crate) fn look_at_memory(&self) {
         let (mut series, mut stored) = (self.keys.len(), 0);
         for shard in &self.shards {
@@ -406,16 +406,16 @@ impl Core {
         }
     }
 
-    /// The same where the last look is a while ago.
+    /// Measures if the last measurement is outdated.
     pub(crate) fn look_if_stale(&self) {
         let now_ns = self.env.clock.monotonic_ns();
         let measured_ns = self.budget.measured_ns.load(Ordering::Relaxed);
-        if now_ns.saturating_sub(measured_ns) >= LOOK_NS {
+        if now_ns.saturating_sub(measured_ns) >= MEASURE_INTERVAL_NS {
             self.look_at_memory();
         }
     }
 
-    /// Refuses a new series where what is there to stay leaves no room for it.
+    /// Refuses a new series if memory that no flush frees fills the budget.
     #[inline]
     pub(crate) fn check_crowd(&self) -> std::result::Result<(), Refusal> {
         match self.budget.is_crowded.load(Ordering::Relaxed) {
@@ -423,7 +423,7 @@ impl Core {
                 self.budget.refused.fetch_add(1, Ordering::Relaxed);
                 let limit = self.budget.limit_bytes();
                 let text = format_args!(
-                    "new series are refused: those there are fill the memory budget of {limit} bytes"
+                    "new series are refused: existing series fill the memory budget of {limit} bytes"
                 );
                 self.observe.notices.tell(About::Memory, text);
                 Err(Refusal::OutOfMemory)

@@ -1,5 +1,5 @@
-//! From keys to series under their locks, and what all threads share: creation,
-//! removal, renaming, expiry, memory and disk budgets, publication of files.
+//! The state that all threads share: keys, series under their locks, creation,
+//! removal, expiry, memory and disk budgets, publication of files.
 
 pub(crate) mod admission;
 pub(crate) mod clear;

@@ -1,10 +1,9 @@
-//! Keeping a database still while it is copied.
+//! Pinning the files of a database while it is copied.
 //!
-//! Pinned are the files that the manifest names at one moment and the log as
-//! it is then. The database goes on being used: what replaces those files is
-//! published as ever, but they keep their names until the last pin of them is
-//! gone. After a crash the next start removes them like all that no manifest
-//! names.
+//! A pin covers the files that the manifest names at one moment, and the log as of
+//! then. Reads and writes continue: new files are published, but pinned files keep
+//! their names until the last pin is released. After a crash the next start removes
+//! them, as all files that the manifest does not name.
 //!
 //! Invariant: the log is as long as the files of the manifest need it, and
 //! begins no later than the manifest says. Both are taken under the manifest's
@@ -20,7 +19,7 @@ use crate::storage::files::directory::{paths, read_manifest};
 use crate::storage::files::manifest::Manifest;
 use std::path::PathBuf;
 
-/// While it lives, the files that a manifest names stay.
+/// Keeps the files that a manifest names until it is dropped.
 pub(crate) struct FilesPin<'a> {
     store: &'a Store,
     /// The manifest as it is on disk, if there is one.
@@ -34,7 +33,7 @@ impl Store {
     ///
     /// # Errors
     /// `Io`, `Corrupt` where the manifest cannot be read.
-    pub(crate) fn pin<'a>(&'a self, wal: &'a Log) -> Result<(FilesPin<'a>, LogPin<'a>)> {
+    pub(crate) fn pin<'a>(&'a self, log: &'a Log) -> Result<(FilesPin<'a>, LogPin<'a>)> {
         let dir = self.dir();
         let mut published = self.published.lock();
         // Not the one in memory: that may know of a removal of everything
@@ -50,7 +49,7 @@ impl Store {
             manifest,
             paths,
         };
-        Ok((files, wal.pin()))
+        Ok((files, log.pin()))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The one way files become part of the database, and stop being it.
+//! Publication: adding files to the database and removing them.
 //!
 //! A publication edits a copy of the manifest, makes sure that the log is
 //! durable up to everything the files hold, writes the copy, and hands the
@@ -32,13 +32,13 @@ impl Core {
         self.publish_locked(&mut self.store.published.lock(), edit)
     }
 
-    /// Lets the log forget what the manifest in force says it may.
+    /// Trims the log as far as the current manifest allows.
     ///
     /// # Errors
     /// Those of [`crate::log::Log::trim`].
     pub(crate) fn trim_log(&self) -> Result<()> {
         match self.log() {
-            Some(wal) => wal.trim(Position(self.store.manifest().log_start)),
+            Some(log) => log.trim(Position(self.store.manifest().log_start)),
             None => Ok(()),
         }
     }
@@ -91,14 +91,14 @@ impl Core {
         next_ids.max().unwrap_or(0)
     }
 
-    /// Stops all writes: it is not known which manifest is in force.
+    /// Stops all writes, because it is not known which manifest is current.
     fn halt(&self, error: Error) -> Error {
         self.store.halted.get_or_init(|| {
             self.observe.notices.tell(About::Halt, Stopped(&error));
             error.to_string()
         });
         match self.log() {
-            Some(wal) => wal.halt(error),
+            Some(log) => log.halt(error),
             None => error,
         }
     }

@@ -1,5 +1,5 @@
-//! The end of a series, however it comes: DEL, a rename onto its key, its
-//! expiry.
+//! Removing a series: by DEL, by a rename onto its key, or by expiry. Tested by
+//! `tests/db_races.rs` and the model test.
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;

@@ -1,4 +1,4 @@
-//! A series as its series file keeps it.
+//! The row of a series in its series file. Tested by `tests/flush`.
 
 use crate::keyspace::core::Core;
 use crate::log::Position;

@@ -1,9 +1,9 @@
 //! Settling late samples: one series, or everything.
 //!
-//! A settle takes its job under the shard's lock, works without it and comes
-//! back to put the result in place, so writers wait for neither. Only one
-//! thread settles at a time: whoever wants everything settled waits for the
-//! one at work and goes on where it ends.
+//! A settle takes its job under the lock of the shard, works without the lock and
+//! takes it again to install the result, so writers hardly wait. One thread settles
+//! at a time: a request to settle everything waits for the running one. Tested
+//! below and through the database.
 
 use crate::base::error::{Error, Result};
 use crate::base::text::shown_key;
@@ -17,10 +17,10 @@ use latewood_model::SeriesId;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 
-/// Series looked at before the shard's lock is given back.
-const LOOKS_MAX: usize = 512;
+/// Series checked under one hold of the shard's lock.
+const SERIES_PER_LOCK_MAX: usize = 512;
 
-/// Who settles outside a shard's lock: one at a time.
+/// Settling outside the shards' locks, one thread at a time.
 pub(crate) struct Settler {
     core: Arc<Core>,
     lock: Mutex<()>,
@@ -34,7 +34,7 @@ impl Settler {
         }
     }
 
-    /// Waits for whoever settles; nobody else does until the guard goes.
+    /// Waits for the running settle; no other starts while the guard is held.
     pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
         self.lock.lock()
     }
@@ -58,7 +58,7 @@ impl Settler {
     pub(crate) fn turn(&self, _settler: &MutexGuard<'_, ()>, turns_max: u32) {
         for shard in &self.core.shards {
             let waiting = shard.lock().queue.take_waiting();
-            for some in waiting.chunks(LOOKS_MAX) {
+            for some in waiting.chunks(SERIES_PER_LOCK_MAX) {
                 let mut state = shard.lock();
                 for one in some {
                     self.look_at(&mut state, *one, turns_max);

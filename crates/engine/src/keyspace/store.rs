@@ -1,5 +1,5 @@
-//! The files of an open database: the manifest in force, the blocks that readers
-//! see, and numbers for new files. [`super::publish`] changes them.
+//! The files of an open database: the current manifest, the blocks that readers
+//! see, and the numbers of new files. [`super::publish`] changes them.
 //!
 //! Lock order: the lock of the manifest comes before those of the shards. Tested
 //! by `tests/db_store`.
@@ -31,7 +31,7 @@ pub(crate) struct Store {
     pub(crate) published: Mutex<Published>,
     pub(crate) next_file: AtomicU64,
     pub(super) halted: OnceLock<String>,
-    /// How long samples of any series are kept, by the wall clock; 0 is for ever.
+    /// How long samples of all series are kept, by the wall clock; 0 means forever.
     pub(crate) retention_ms: AtomicU64,
     pub(crate) cache: Cache,
     /// Blocks that the start had to leave out.
@@ -194,8 +194,7 @@ impl Store {
         }));
     }
 
-    /// Where the floor of an empty database is: as far back as `retention_ms`
-    /// says, or nowhere.
+    /// The floor of an empty database: `retention_ms` before now, or none.
     pub(crate) fn floor_by_clock(&self) -> Timestamp {
         match self.retention_ms.load(Ordering::Relaxed) {
             0 => Timestamp::MIN,

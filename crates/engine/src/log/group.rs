@@ -2,7 +2,7 @@
 //!
 //! A group is what the log appends, checksums and replays as a whole: all of
 //! its records are there after a crash, or none. Its header ([`header`]) can
-//! only be written when it is appended; until then its room is kept.
+//! only be written when it is appended; until then its bytes are reserved.
 //!
 //! Invariants: the records decode by themselves, without those of another
 //! group; the header's residue is that of every series a record is about. Tested
@@ -214,7 +214,7 @@ impl GroupBuilder {
         }
     }
 
-    /// The policy of the samples that follow; `sample` made room.
+    /// Writes the policy of the following samples; `sample` reserved the bytes.
     #[cold]
     fn put_policy(&mut self, policy: DuplicatePolicy) {
         self.buffer[self.end] = POLICY_TAG;

@@ -1,4 +1,4 @@
-//! Going on behind what a disk has lost.
+//! Continuing a replay after a hole in the log. Tested by `tests/log_quarantine.rs`.
 //!
 //! A hole is a run of groups that were durable and are not there, or not as
 //! they were written. Groups are self-contained and say their sequence, so

@@ -1,4 +1,4 @@
-//! What one segment file holds, for people.
+//! Describing the contents of one segment file. Tested by `tests/tools.rs`.
 
 use crate::base::detail::Detail;
 use crate::base::error::{Error, ErrorKind, Result};

@@ -1,4 +1,5 @@
-//! The log: what was acknowledged, in order, before anything else keeps it.
+//! The log: the write-ahead log, which holds acknowledged writes in order until
+//! files hold them.
 //!
 //! ```text
 //! segment = header, groups        (segment.rs)      group = header, records   (group.rs)

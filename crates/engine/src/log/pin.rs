@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// While it lives, no segment is used again or removed.
 #[derive(Debug)]
 pub(crate) struct LogPin<'a> {
-    wal: &'a Log,
+    log: &'a Log,
     segments: Vec<(PathBuf, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl Log {
             }
         });
         LogPin {
-            wal: self,
+            log: self,
             segments: used.collect(),
         }
     }
@@ -47,7 +47,7 @@ impl LogPin<'_> {
 
 impl Drop for LogPin<'_> {
     fn drop(&mut self) {
-        self.wal.tail.lock().pins -= 1;
+        self.log.tail.lock().pins -= 1;
     }
 }
 
@@ -80,21 +80,21 @@ mod tests {
             ..LogOptions::default()
         };
         let env = SimDisk::new().env(1);
-        let (wal, _) = Log::open(&env, Path::new("/wal"), &options, &Nothing).unwrap();
-        while wal.stats().segments < 4 {
+        let (log, _) = Log::open(&env, Path::new("/wal"), &options, &Nothing).unwrap();
+        while log.stats().segments < 4 {
             let mut group = GroupBuilder::new();
             group.begin(0);
             for at in 0..1_000 {
                 let value = (at as f64 + 0.1).sqrt();
                 group.sample(SeriesId(0), at, value, DuplicatePolicy::Last);
             }
-            wal.append(&mut group).unwrap();
+            log.append(&mut group).unwrap();
         }
-        wal.trim(wal.written()).unwrap();
-        assert!(wal.stats().bytes_given_up >= 2 * 64 * 1024);
-        let pin = wal.pin();
-        assert_eq!(wal.stats().bytes_given_up, 0);
+        log.trim(log.written()).unwrap();
+        assert!(log.stats().bytes_given_up >= 2 * 64 * 1024);
+        let pin = log.pin();
+        assert_eq!(log.stats().bytes_given_up, 0);
         drop(pin);
-        assert!(wal.stats().bytes_given_up >= 2 * 64 * 1024);
+        assert!(log.stats().bytes_given_up >= 2 * 64 * 1024);
     }
 }

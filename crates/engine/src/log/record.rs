@@ -154,11 +154,11 @@ pub enum Record<'a> {
         /// The series it wrote.
         destination: SeriesId,
     },
-    /// Somebody began to work off the marks of a source.
+    /// Recomputing the dirty buckets of a source began.
     RuleTake {
         /// The source.
         id: SeriesId,
-        /// Late marks, too.
+        /// Whether dirty buckets of late samples are included.
         all: bool,
     },
     /// What was taken last is in the destinations.

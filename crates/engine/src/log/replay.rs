@@ -70,14 +70,14 @@ pub trait Replay: Sync {
         Ok(())
     }
 
-    /// Whether it wants a moment at which nothing is being applied, to make
-    /// room in memory; asked every few dozen KiB.
+    /// Whether the sink is short of replay memory and needs the replay to pause.
+    /// Called every few dozen KiB.
     fn wants_memory(&self) -> bool {
         false
     }
 
-    /// Makes room: every group up to `applied` has been applied and is durable,
-    /// none behind it has been touched.
+    /// Frees replay memory. Every group up to `applied` is applied and durable, none
+    /// after it was started.
     ///
     /// # Errors
     /// Ends the replay and the open.
@@ -215,13 +215,13 @@ impl Dispatcher<'_> {
         self.sink.hole(first, groups)
     }
 
-    /// Whether the sink wants to make room in memory.
+    /// Whether the sink is short of replay memory.
     pub(crate) fn wants_memory(&self) -> bool {
         self.sink.wants_memory()
     }
 
-    /// Lets the sink make room once everything up to `applied`, all that was
-    /// handed on, is applied.
+    /// Lets the sink free memory once everything up to `applied`, the last group
+    /// handed to workers, is applied.
     pub(crate) fn free_memory(&mut self, applied: Position) -> Result<()> {
         self.drain()?;
         self.sink.free_memory(applied)

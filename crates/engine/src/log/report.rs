@@ -1,4 +1,4 @@
-//! What a start finds in a log, and what it does about damage.
+//! The report of opening a log, and the treatment of damage. Tested with the log.
 
 use crate::log::options::Position;
 use crate::log::tail::Started;

@@ -29,8 +29,8 @@ pub(crate) const SEGMENT_BYTES_MIN: u64 = 64 * 1024;
 
 /// The longest payload that fits segments of `segment_bytes`.
 pub(crate) fn payload_bytes_max(segment_bytes: u64) -> usize {
-    let room = segment_bytes - DATA_OFFSET - GROUP_HEADER_BYTES as u64;
-    LOG_GROUP_BYTES_MAX.min(usize::try_from(room).unwrap_or(usize::MAX))
+    let group_bytes = segment_bytes - DATA_OFFSET - GROUP_HEADER_BYTES as u64;
+    LOG_GROUP_BYTES_MAX.min(usize::try_from(group_bytes).unwrap_or(usize::MAX))
 }
 
 /// What a segment says about itself.

@@ -4,7 +4,7 @@
 //! A file becomes segment N+1 by being filled with zeros or reserved, and
 //! synced, or by renaming a segment that is no longer needed; either way its name is made
 //! durable before it is handed out, for a sync of a file says nothing about
-//! its name. The header is written by whoever takes the segment into use.
+//! its name. The header is written when the segment is taken into use.
 //!
 //! Making a file can take as long as the disk likes, so the shelf is locked
 //! for moments only: a file in the making keeps nobody from the one that is
@@ -38,8 +38,8 @@ pub(crate) struct Store {
     dir: PathBuf,
     segment_bytes: u64,
     synced_often: bool,
-    /// Held by whoever makes a file: the number the next one gets, never one
-    /// that any file had.
+    /// Number of the next file, locked while a file is made. Numbers are never
+    /// reused.
     next_number: Mutex<u64>,
     shelf: Mutex<Shelf>,
 }
@@ -90,9 +90,9 @@ impl Store {
         Ok(())
     }
 
-    /// Takes back a file that holds nothing needed: kept for use if it has
-    /// the right length and there is room, else removed. Neither needs to be
-    /// durable: recovery knows such a file and gives it back again.
+    /// Takes back a file that is no longer needed. It is kept for reuse if it has
+    /// the right length and the shelf is not full, otherwise removed. Neither needs
+    /// to be durable: recovery recognises such a file and gives it back again.
     pub(crate) fn give_back(&self, number: u64) -> Result<()> {
         let path = self.path(number);
         let file = self.env.disk.open(&path);

@@ -59,8 +59,8 @@ pub(crate) struct Walk<'a, 'b> {
     read: Vec<(u64, PathBuf, Arc<dyn File>)>,
     bytes_total: u64,
     bytes_done: u64,
-    /// Bytes of records since the sink was asked whether it wants room.
-    unlooked_bytes: u64,
+    /// Bytes of records since the sink was asked whether memory is short.
+    unasked_bytes: u64,
     /// The log has ended: no later segment holds anything.
     pub(crate) ended: bool,
     pub(crate) report: RecoveryReport,
@@ -90,7 +90,7 @@ impl<'a, 'b> Walk<'a, 'b> {
             read: Vec::new(),
             bytes_total: total_bytes(found)?,
             bytes_done: 0,
-            unlooked_bytes: 0,
+            unasked_bytes: 0,
             ended: false,
             report: RecoveryReport::default(),
             segments: VecDeque::new(),

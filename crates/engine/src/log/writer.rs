@@ -118,7 +118,7 @@ impl Log {
             pins: 0,
         };
         tail.segments.push_back(tail.current());
-        let wal = Self {
+        let log = Self {
             env: env.clone(),
             store,
             payload_bytes_max: payload_bytes_max(options.segment_bytes),
@@ -133,7 +133,7 @@ impl Log {
             observer: Observer::default(),
             notices: Notices::default(),
         };
-        Ok((wal, recovered.report))
+        Ok((log, recovered.report))
     }
 
     /// Tells `observer` how long syncs take, and `notices` what stops it.
@@ -229,7 +229,7 @@ impl Log {
         Ok(Position(sequence))
     }
 
-    /// Begins a new segment where the current one has too little room.
+    /// Begins a new segment if the current one has too little space left.
     fn reserve(&self, tail: &mut Tail, needed: usize) -> Result<()> {
         if tail.offset + needed as u64 <= tail.len_bytes && !tail.roll_wanted {
             return Ok(());

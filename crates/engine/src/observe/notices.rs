@@ -1,8 +1,8 @@
-//! Sentences for the operator. About trouble that comes again and again, of each
-//! kind the first at once, then one a minute at most, with a count of the rest.
+//! Notices for the operator. Repeated notices of one kind are limited: the first is
+//! sent at once, then at most one a minute with a count of the others.
 //!
-//! Shared by the database, its log and its blocks. Tested here and, by what an
-//! operator hears, by `tests/notices.rs`.
+//! Shared by the database, its log and its blocks. Tested here and by
+//! `tests/notices.rs`.
 
 use crate::base::error::Error;
 use crate::base::options::NoticeHook;
@@ -22,7 +22,7 @@ pub(crate) enum About {
     /// Blocks cannot be written.
     Flush,
     /// Blocks cannot be merged.
-    Compaction,
+    Merge,
     /// Late samples cannot be settled.
     Settle,
     /// Rows of compaction rules cannot be computed.

@@ -1,8 +1,7 @@
-//! Telling the program that embeds the database how long its work behind the
-//! writers took.
+//! Reporting the duration of background work to the embedding program.
 //!
-//! The engine measures and says; what is worth keeping is for the observer to
-//! decide. Without an observer nothing is called.
+//! The engine measures and reports; the observer decides what to keep. Tested by
+//! the server's tests of LATENCY.
 
 use crate::observe::stages::{Stage, Stages};
 use std::sync::{Arc, OnceLock};
@@ -11,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Bringing the log to disk.
-    WalSync,
+    LogSync,
     /// Folding the late samples of one series into its chunks.
     Settle,
     /// Bringing what rules come to into the destinations of one source.
@@ -25,7 +24,7 @@ pub enum Work {
 impl Work {
     /// Every kind, in the order of their numbers.
     pub const ALL: [Self; 5] = [
-        Self::WalSync,
+        Self::LogSync,
         Self::Settle,
         Self::Rules,
         Self::ExpireCycle,
@@ -35,7 +34,7 @@ impl Work {
     /// The name in lower case.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::WalSync => "wal-sync",
+            Self::LogSync => "wal-sync",
             Self::Settle => "settle",
             Self::Rules => "rules",
             Self::ExpireCycle => "expire-cycle",
@@ -46,7 +45,7 @@ impl Work {
     /// The stage of a write it is, if it is one.
     const fn stage(self) -> Option<Stage> {
         match self {
-            Self::WalSync => Some(Stage::LogSync),
+            Self::LogSync => Some(Stage::LogSync),
             Self::Settle => Some(Stage::Settle),
             Self::Rules => Some(Stage::RuleCompute),
             Self::ExpireCycle => None,
@@ -65,7 +64,7 @@ pub(crate) struct Observer {
 }
 
 impl Observer {
-    /// Tells `stages`, and whoever asks to be told later.
+    /// Reports to `stages` and to the observer.
     pub(crate) fn new(stages: Stages) -> Self {
         Self {
             notice: Arc::default(),

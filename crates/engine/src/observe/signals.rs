@@ -1,5 +1,5 @@
-//! How the background threads of a database are woken: a signal for each, or a
-//! burst of new series would wake them all again and again.
+//! Signals that wake the background threads. Each thread has its own signal, so
+//! that a burst of new series does not wake all of them.
 //!
 //! Tested through the database.
 
@@ -99,7 +99,7 @@ impl Signals {
         !state.stop
     }
 
-    /// Waits until the files may have outgrown their room, `limit` passes or
+    /// Waits until the files may exceed the disk budget, `limit` passes or
     /// the database closes; false then.
     pub(crate) fn wait_merge(&self, limit: Duration) -> bool {
         let mut state = self.state.lock();
@@ -136,7 +136,7 @@ impl Signals {
         }
     }
 
-    /// Tells the mergeing thread that room is short.
+    /// Wakes the merging thread because disk space is short.
     pub(crate) fn wake_merger(&self) {
         let mut state = self.state.lock();
         if !state.merge {

@@ -1,7 +1,7 @@
-//! What the records of a log do to the series in memory.
+//! Applying records of the log to the series in memory.
 //!
-//! They are applied a few at a time: their series are read first, so that the
-//! waits for memory overlap. Nothing but speed depends on that.
+//! A few records are applied at a time: their series are prefetched together, so
+//! that memory waits overlap. Tested by the model test.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::partition::partition_of;

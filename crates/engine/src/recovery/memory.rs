@@ -1,14 +1,13 @@
 //! Keeping a replay within the memory budget.
 //!
-//! A log may hold many times what memory does. When memory gets short the
-//! replay stops between two groups: everything before is applied in every
-//! shard, nothing behind is touched. That is a state which the database was in
-//! once, so it is flushed as a running database is, with that group as the
-//! position of each series. A crash finds the manifest of the last such flush
-//! and goes on as after any other.
+//! A log may hold many times more than fits in memory. When replay memory is short
+//! the replay stops between two groups: all groups before are applied in every
+//! shard, none after. The database was in that state before, so it is flushed as a
+//! running database is, with the group as the position of each series. After a
+//! crash, recovery continues from the manifest of the last such flush.
 //!
-//! Behind a hole of the log nothing is flushed before the end: which of two
-//! series has a key is only decided there.
+//! After a hole in the log nothing is flushed before the end of the replay, because
+//! only then is it known which of two series has a key.
 //!
 //! Tested by `tests/recovery_budget.rs` on the simulated disk, with a crash at
 //! every operation of such a recovery.
@@ -18,7 +17,7 @@ use crate::log::Position;
 use crate::recovery::Replayer;
 use std::sync::atomic::Ordering;
 
-/// How long after a flush that failed the next one is tried.
+/// Delay of the next flush after a failed one.
 const RETRY_NS: u64 = 1_000_000_000;
 
 impl Replayer<'_> {
@@ -31,9 +30,9 @@ impl Replayer<'_> {
             && core.env.clock.monotonic_ns() >= self.retry_ns.load(Ordering::Relaxed)
     }
 
-    /// Flushes until memory is not short, all groups up to `applied` being
-    /// applied and durable, and none behind it. Where that fails the replay
-    /// goes on: better a start beyond the budget than none.
+    /// Flushes until replay memory is no longer short. All groups up to `applied` are
+    /// applied and durable, none after. If a flush fails the replay continues beyond
+    /// the budget.
     ///
     /// # Errors
     /// `Halted` and its cause where it is not known which manifest is in force.

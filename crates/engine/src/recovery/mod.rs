@@ -1,15 +1,15 @@
-//! Bringing a database back from its log.
+//! Recovery: restoring a database from its files and log.
 //!
-//! Records are applied as they were the first time: the log holds what was
-//! accepted, with the policy that was in force, so replay asks no default and
-//! refuses nothing. Workers apply groups of different shards side by side; a
-//! group that concerns several is applied alone (see [`crate::log::Replay`]).
+//! Records are applied as they were the first time: the log holds accepted samples
+//! with the policy then in force, so replay uses no defaults and refuses nothing.
+//! Workers apply groups of different shards in parallel; a group that concerns
+//! several shards is applied alone (see [`crate::log::Replay`]).
 //!
-//! A series that came out of a series file has a position: what groups up to
-//! there say of it, the files hold already, and it is passed over. So each
-//! series goes on from a moment of its own, and until the end of the replay two
-//! series may seem to have one key, or one destination. That is why the key map
-//! and the back links of rules are made after it ([`crate::storage::files`]).
+//! A series loaded from a series file has a log position: records up to there are
+//! already in the files and are skipped. Each series therefore continues from its
+//! own position, and until the end of the replay two series may have the same key
+//! or destination. The key map and the back links of rules are built after the
+//! replay ([`crate::storage::files`]).
 //!
 //! Tested by the restarts and crashes of the model test and by
 //! `tests/db_store`.
@@ -41,32 +41,32 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What opening a database found in its log.
+/// What opening a database replayed and repaired.
 #[derive(Clone, Debug, Default)]
 pub struct RecoverySummary {
     /// Samples applied.
     pub samples: u64,
-    /// Series there are after it.
+    /// Series after the replay.
     pub series: u64,
-    /// Samples left out because the creation of their series is lost.
+    /// Samples dropped because the creation of their series is lost.
     pub samples_orphaned: u64,
-    /// Keys of series left out because another one took their key after what
-    /// became of them was lost.
+    /// Keys of series dropped because another series has the key and the record of
+    /// their removal or renaming is lost.
     pub series_displaced: Vec<Arc<[u8]>>,
-    /// Blocks left out because they are damaged.
+    /// Blocks left out because of damage.
     pub blocks_lost: Vec<LostBlock>,
-    /// What is wrong with blocks that are served but for a damaged part, which
-    /// a deletion in the log led to. Queries of that part fail.
+    /// Damage of blocks found while replaying deletions. The rest of these blocks
+    /// is served; queries of the damaged part fail.
     pub blocks_damaged: Vec<String>,
     /// Files in the quarantine folder, from this start or an earlier one.
     pub quarantined: Vec<String>,
-    /// Nanoseconds it took.
+    /// Duration of the recovery in nanoseconds.
     pub duration_ns: u64,
-    /// What the log itself reports.
+    /// The report of the log.
     pub log: RecoveryReport,
 }
 
-/// Brings back what the directory of `core` holds, files and log.
+/// Loads the files in the directory of `core` and replays the log.
 ///
 /// # Errors
 /// As `Db::open`.
@@ -79,8 +79,8 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     let mut summary = RecoverySummary::default();
     let mut named = Vec::new();
     let quarantine = guard.quarantine_dir();
-    if core.options.wal {
-        let wal_options = LogOptions {
+    if core.options.log {
+        let log_options = LogOptions {
             segment_bytes: core.options.segment_bytes,
             synced_often: core.options.durability == Durability::Sync,
             quarantine: (!core.options.strict).then(|| quarantine.clone()),
@@ -96,7 +96,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
             damage: Mutex::default(),
             retry_ns: AtomicU64::new(0),
         };
-        let (wal, report) = Log::open(&env, &guard.wal_dir(), &wal_options, &replayer)?;
+        let (log, report) = Log::open(&env, &guard.log_dir(), &log_options, &replayer)?;
         summary.samples = replayer.samples.into_inner();
         summary.samples_orphaned = replayer.orphaned.into_inner();
         named = replayer.named.into_inner();
@@ -104,10 +104,10 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         recovery.flusher.note_replayed(report.bytes);
         summary.log = report;
         core.begin_log(
-            wal.observed_by(core.observe.observer.clone(), core.observe.notices.clone()),
+            log.observed_by(core.observe.observer.clone(), core.observe.notices.clone()),
         );
     } else {
-        recovery.load(&directory, log_beside(&env, &guard.wal_dir())?)?;
+        recovery.load(&directory, log_beside(&env, &guard.log_dir())?)?;
     }
     summary.series_displaced = recovery.rebuild(&named);
     recovery.tidy(directory.manifest)?;
@@ -122,7 +122,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     Ok(summary)
 }
 
-/// Whether there is a log that an opening without one would pass over.
+/// Whether the directory has a log although the database is opened without one.
 fn log_beside(env: &Env, dir: &Path) -> Result<LogFound> {
     let listed = env.disk.list(dir);
     let names = listed.map_err(|error| Error::io("cannot list the log", dir, error))?;
@@ -133,7 +133,7 @@ fn log_beside(env: &Env, dir: &Path) -> Result<LogFound> {
     })
 }
 
-/// The parts of a database that a start fills.
+/// The parts of a database that recovery fills.
 #[derive(Clone, Copy)]
 struct Recovery<'a> {
     core: &'a Core,

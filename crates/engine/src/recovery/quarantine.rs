@@ -1,11 +1,10 @@
-//! Blocks that cannot be opened, out of the way at a start.
+//! Quarantine of blocks that cannot be opened.
 //!
-//! A block whose header, footer or root is damaged is left out of the set and
-//! kept in quarantine: first it gets a name there, then a manifest without it
-//! is published, then its old name goes. A crash in between finds it damaged
-//! again. What is in other blocks is served; `docs/durability.md` says what a
-//! missing block means. Damage further inside shows when it is read, as the
-//! error of that query.
+//! A block whose header, footer or root is damaged is left out of the block set and
+//! kept in quarantine: it is linked there, then a manifest without it is published,
+//! then its old name is removed. After a crash in between it is found damaged
+//! again. All other blocks are served; `docs/durability.md` explains what a missing
+//! block means. Damage inside a block is reported by the query that reads it.
 
 use crate::base::error::{ErrorKind, Result};
 use crate::base::names;

@@ -1,5 +1,6 @@
-//! What only all of the files and the log together tell: keys, the back links
-//! of rules, and which partitions still have series.
+//! The end of a recovery: the key map, the back links of rules, and partitions
+//! without series, which depend on all files and the whole log. Tested by
+//! `tests/db_store.rs` and `tests/db_quarantine.rs`.
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
@@ -42,7 +43,7 @@ impl Recovery<'_> {
     /// that no manifest names.
     ///
     /// # Errors
-    /// Those of [`Core::publish`].
+    /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn tidy(&self, found: ManifestFound) -> Result<()> {
         let manifest = self.core.store.manifest();
         let live = self.live_partitions();

@@ -1,4 +1,4 @@
-//! Rules coming back from the log.
+//! Replaying records of rules. Tested by `tests/db_rules`.
 
 use crate::format::rule::RuleSpec;
 use crate::log::record::Record;
@@ -12,7 +12,7 @@ use latewood_model::{SeriesId, Timestamp};
 use std::sync::atomic::Ordering;
 
 impl Recovery<'_> {
-    /// Does again what a record says of rules; others say nothing of them.
+    /// Replays a record of rules; other records are ignored.
     pub(crate) fn replay_rule(&self, state: &mut ShardState, record: Record<'_>) {
         match record {
             Record::CreateRule {
@@ -36,7 +36,7 @@ impl Recovery<'_> {
     }
 
     /// Makes a rule again, at its source. What the destination is by then is
-    /// not known: it may be further on in its history. See [`Core::tie_rules`].
+    /// not known: it may be further on in its history. See [`Recovery::tie_rules`].
     fn replay_create_rule(
         &self,
         state: &mut ShardState,
@@ -51,7 +51,7 @@ impl Recovery<'_> {
         }
     }
 
-    /// Ends a rule again, at its source.
+    /// Replays the end of a rule, at its source.
     fn replay_delete_rule(&self, state: &mut ShardState, source: SeriesId, destination: SeriesId) {
         if let Some(series) = state.slab.get_mut(self.core.shards.place_of(source)) {
             series.remove_rule(destination);
@@ -108,7 +108,7 @@ impl Recovery<'_> {
         found
     }
 
-    /// Moves the marks of a source to those in flight again.
+    /// Replays that the dirty buckets of a source are in flight.
     fn replay_take(&self, state: &mut ShardState, id: SeriesId, all: bool) {
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return;
@@ -119,7 +119,7 @@ impl Recovery<'_> {
         }
     }
 
-    /// Forgets those in flight again.
+    /// Replays that the buckets in flight are clean.
     fn replay_done(&self, state: &mut ShardState, id: SeriesId) {
         let series = state.slab.get_mut(self.core.shards.place_of(id));
         if let Some(source) = series.and_then(Series::source_mut) {
@@ -128,7 +128,7 @@ impl Recovery<'_> {
         }
     }
 
-    /// Notes again what a rule could not read.
+    /// Replays the failed buckets of a rule.
     fn replay_left(
         &self,
         state: &mut ShardState,

@@ -1,14 +1,14 @@
-//! From a snapshot of a source to what a rule's marked buckets hold now.
+//! Computing the dirty buckets of a rule from a snapshot of its source.
 //!
-//! All marked buckets of a rule are one walk over the snapshot that passes
-//! over frames without any; frames inside one bucket give their statistics.
-//! The time-weighted average also changes in the buckets with numbers next to
-//! a marked one, and needs the numbers next to those: it is computed group of
-//! buckets by group of buckets.
+//! One walk over the snapshot computes all dirty buckets of a rule. It skips
+//! frames outside them and uses the statistics of frames inside one bucket. For
+//! the time-weighted average, the nearest buckets with numbers beside a dirty one
+//! change too, and depend on the numbers beside them: it is computed per group of
+//! buckets.
 //!
-//! Samples that cannot be read cost the buckets that need them, no others.
+//! Samples that cannot be read fail only the buckets that need them.
 //!
-//! Pure; tested by `tests/db_rules.rs` and the model test.
+//! Pure; tested by `tests/db_rules` and the model test.
 
 use super::picked::Picked;
 use crate::base::error::Result;
@@ -24,35 +24,34 @@ use crate::series::rules::failed::Damage;
 use latewood_model::{Sample, Timestamp};
 use std::ops::ControlFlow;
 
-/// Groups of buckets nearer to each other than so many buckets are one.
+/// Groups of dirty buckets closer than this many buckets are joined.
 const NEAR_BUCKETS: i64 = 16;
 
-/// What rows are made of.
+/// The input of a computation.
 #[derive(Clone, Copy)]
 pub(super) struct Part<'a> {
     pub(super) snapshot: &'a Snapshot,
-    /// Nothing older counts.
+    /// Older samples are ignored.
     pub(super) since: Timestamp,
-    /// Buckets that begin before this are complete only if marked.
+    /// Buckets that begin before this are complete only if dirty.
     pub(super) complete_from: Timestamp,
     /// Buckets that begin here or later are still open.
     pub(super) open_from: Timestamp,
 }
 
-/// What the marked buckets of a rule hold.
+/// The computed dirty buckets of a rule.
 #[derive(Debug, Default)]
 pub(super) struct Output {
     /// One sample for each closed bucket with samples, ascending.
     pub(super) rows: Vec<Sample>,
-    /// Where marked buckets have none, by their first and last timestamp.
+    /// Dirty buckets without samples, by first and last timestamp.
     pub(super) gaps: Vec<(Timestamp, Timestamp)>,
-    /// Marked buckets in neither, as their samples cannot be read; they ascend
-    /// without meeting.
+    /// Dirty buckets whose samples cannot be read, ascending and disjoint.
     pub(super) damage: Option<Damage>,
 }
 
 impl<'a> Part<'a> {
-    /// All of a snapshot.
+    /// A whole snapshot.
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         Self {
             snapshot,
@@ -63,7 +62,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Computes the buckets in `dirty`, which ascends without meeting.
+/// Computes the buckets in `dirty`, which are ascending and disjoint.
 pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Output {
     let window = rule.window();
     let mut output = Output::default();
@@ -71,8 +70,8 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Output 
         for group in groups(dirty, rule.spec.bucket_ms) {
             output.read(rule, group, part);
         }
-        // A bucket between two groups is in both, also one past the second
-        // where that has no numbers.
+        // A bucket between two groups is in both, also one after the second if
+        // that has no numbers.
         output.rows.sort_by_key(|row| row.timestamp);
         output.rows.dedup_by_key(|row: &mut Sample| row.timestamp);
     } else {
@@ -85,7 +84,7 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Output 
     }
     output.rows.retain(|row| {
         let first = window.containing(row.timestamp).first;
-        // A line also reaches buckets beside the marked ones.
+        // A line also reaches buckets beside the dirty ones.
         let is_kept = rule.expired.is_lost(row.timestamp) || holds(failed, row.timestamp);
         first < part.open_from && !is_kept
     });
@@ -96,8 +95,8 @@ pub(super) fn rows_of(rule: &Rule, dirty: &[Bucket], part: &Part<'_>) -> Output 
 }
 
 impl Output {
-    /// Adds what the buckets in `dirty` hold. Where that fails as a whole, as
-    /// over a damaged index, halves of them are tried.
+    /// Adds the buckets in `dirty`. If that fails as a whole, for example because of
+    /// a damaged index, each half is tried.
     fn read(&mut self, rule: &Rule, dirty: &[Bucket], part: &Part<'_>) {
         let read = match rule.interpolates() {
             true => twa_rows(rule, dirty, part, &mut self.rows),
@@ -124,9 +123,9 @@ impl Output {
         let query = query_of(rule, first.first.max(part.since), last.last);
         let mut sink = Rows::default();
         query::run(&query, Neighbours::default(), &mut picked, &mut sink)?;
-        let marked = sink.0.into_iter();
+        let rows = sink.0.into_iter();
         self.rows
-            .extend(marked.filter(|row| holds(dirty, row.timestamp)));
+            .extend(rows.filter(|row| holds(dirty, row.timestamp)));
         if let Some(Damage { mut spans, error }) = picked.damage {
             join_spans(&mut spans);
             let met = buckets_in(rule.window(), dirty, &spans);
@@ -136,16 +135,16 @@ impl Output {
     }
 }
 
-/// The buckets in `dirty` that `spans` meet. Both ascend without meeting.
+/// The buckets in `dirty` that overlap `spans`. Both are ascending and disjoint.
 fn buckets_in(window: Window, dirty: &[Bucket], spans: &[Bucket]) -> Vec<Bucket> {
     let mut met = Vec::new();
     for span in spans {
-        let start = dirty.partition_point(|marked| marked.last < span.first);
+        let start = dirty.partition_point(|bucket| bucket.last < span.first);
         let inside = dirty[start..].iter();
-        for marked in inside.take_while(|marked| marked.first <= span.last) {
+        for bucket in inside.take_while(|bucket| bucket.first <= span.last) {
             met.push(Bucket {
-                first: window.containing(span.first.max(marked.first)).first,
-                last: window.containing(span.last.min(marked.last)).last,
+                first: window.containing(span.first.max(bucket.first)).first,
+                last: window.containing(span.last.min(bucket.last)).last,
             });
         }
     }
@@ -171,7 +170,7 @@ fn query_of(rule: &Rule, from: Timestamp, to: Timestamp) -> RangeQuery {
     }
 }
 
-/// Cuts `dirty` where little is marked between two.
+/// Cuts `dirty` where few buckets are dirty between two.
 fn groups(dirty: &[Bucket], bucket_ms: i64) -> impl Iterator<Item = &[Bucket]> {
     let near_ms = bucket_ms.saturating_mul(NEAR_BUCKETS);
     dirty.chunk_by(move |a, b| b.first.saturating_sub(a.last) <= near_ms)
@@ -183,7 +182,7 @@ fn twa_rows(rule: &Rule, group: &[Bucket], part: &Part<'_>, rows: &mut Vec<Sampl
     };
     let window = rule.window();
     let oldest = part.since.max(part.complete_from.min(first.first));
-    // Its filters, of which there are none, count.
+    // The query has no filters.
     let any = query_of(rule, oldest, last.last);
     let older = |than: Timestamp| match than.checked_sub(1) {
         Some(to) => nearest::newest(part.snapshot.narrow(oldest, to), &any),
@@ -222,15 +221,15 @@ fn twa_rows(rule: &Rule, group: &[Bucket], part: &Part<'_>, rows: &mut Vec<Sampl
             last: after.unwrap_or(Timestamp::MAX),
         };
         let meets = |span: &Bucket| span.first <= reach.last && span.last >= reach.first;
-        let marked = group.iter().any(|span| span.contains(row.timestamp));
-        if marked || bucket.first >= part.complete_from && group.iter().any(meets) {
+        let is_dirty = group.iter().any(|span| span.contains(row.timestamp));
+        if is_dirty || bucket.first >= part.complete_from && group.iter().any(meets) {
             rows.push(*row);
         }
     }
     Ok(())
 }
 
-/// Where `dirty` has no rows.
+/// The parts of `dirty` without rows.
 fn gaps(window: Window, dirty: &[Bucket], rows: &[Sample]) -> Vec<(Timestamp, Timestamp)> {
     let mut gaps = Vec::new();
     let mut rest = rows;

@@ -1,4 +1,6 @@
-//! Removing series whose time has come: what their rules owe is computed first.
+//! Removing expired series, after computing the dirty buckets of their rules.
+//!
+//! Tested by `tests/db_expiry.rs`.
 
 use crate::base::error::Result;
 use crate::observe::observer::Work;

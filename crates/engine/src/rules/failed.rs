@@ -1,7 +1,8 @@
-//! Failed buckets: rows of a destination that damage keeps from being computed.
+//! Failed buckets: rows of a destination that cannot be computed because samples
+//! of the source are damaged.
 //!
-//! This floor asks a source for them, for readers of its destinations, and tells
-//! the operator; [`crate::series::rules::failed`] says what they are. Tested by
+//! This module reports them to readers of the destination and to the operator;
+//! [`crate::series::rules::failed`] defines them. Tested by
 //! `tests/db_rules/damage.rs`.
 
 use crate::base::error::Result;
@@ -14,8 +15,7 @@ use latewood_model::{SeriesId, Timestamp};
 use std::sync::atomic::Ordering;
 
 impl Rules {
-    /// What could not be brought up to date of the destination of a rule of
-    /// `source`.
+    /// The failed buckets of one destination of `source`.
     pub(crate) fn failed_buckets_of(
         &self,
         source: SeriesId,
@@ -24,7 +24,7 @@ impl Rules {
         self.failed_buckets_in(source, |rule| rule.destination == destination)
     }
 
-    /// Whether every destination of a source is up to date.
+    /// Checks that no destination of a source has failed buckets.
     ///
     /// # Errors
     /// `Corrupt`.
@@ -33,7 +33,7 @@ impl Rules {
         failed.check(Timestamp::MIN, Timestamp::MAX)
     }
 
-    /// The same of the first rule of `source` that is wanted and has some.
+    /// The failed buckets of the first wanted rule of `source` that has any.
     fn failed_buckets_in(&self, source: SeriesId, wanted: impl Fn(&Rule) -> bool) -> FailedBuckets {
         let state = self.core.shards[self.core.shards.shard_of(source)].lock();
         let Some(series) = state.slab.get(self.core.shards.place_of(source)) else {
@@ -51,7 +51,7 @@ impl Rules {
             .unwrap_or_default()
     }
 
-    /// Tells the operator of rows that stay as they are.
+    /// Notifies the operator of rows that are not updated.
     pub(super) fn tell_failed(&self, source: SeriesId, rule: &Rule, damage: &Damage) {
         self.failed.fetch_add(1, Ordering::Relaxed);
         let key_of = |id| shown_key(&self.key_of(id).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! LATEST: a destination with the bucket that is still open.
+//! LATEST: a destination with its open bucket. Tested by `tests/db_rules`.
 
 use super::compute::{Part, rows_of};
 use crate::base::error::Result;

@@ -1,9 +1,10 @@
-//! Making and ending rules, and what there are.
+//! Creating, deleting and listing rules.
 //!
-//! Both ends of a rule change under the locks of all shards: that is rare, and
-//! so simple that no order of locks needs thought. A series that goes takes its
-//! end along; the other end then names a number that no series has, nor will
-//! have, and counts for nothing.
+//! Both ends of a rule change under the locks of all shards, which is rare and
+//! needs no lock order. A removed series removes its end of the rule; the other end
+//! then names an id that is never used again, and is ignored.
+//!
+//! Tested by `tests/db_rules`.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::format::rule::RuleSpec;

@@ -1,5 +1,5 @@
-//! Compaction rules at work: linking two series, recomputing dirty buckets, and what
-//! cannot be computed. [`crate::series::rules`] holds what a source knows of them.
+//! Compaction rules: linking two series, recomputing dirty buckets, and failed
+//! buckets. [`crate::series::rules`] holds the state of the rules of one source.
 //!
 //! Tested by `tests/db_rules` and the model test.
 
@@ -21,14 +21,14 @@ use std::sync::atomic::AtomicU64;
 /// Sources that can be worked on at a time.
 const TURNS: usize = 64;
 
-/// Who works for compaction rules, and what was counted.
+/// The state and the counters of compaction rules.
 pub(crate) struct Rules {
     core: Arc<Core>,
     settler: Arc<Settler>,
-    /// Held by whoever works on a source, by its number; never asked for while
-    /// a shard is locked.
+    /// Held while a source is recomputed, by its id; never requested while a shard
+    /// is locked.
     turns: Box<[Mutex<()>]>,
-    /// Rules ever made.
+    /// Rules created since the start.
     pub(crate) made: AtomicU64,
     /// Times the dirty buckets of a rule could not be recomputed.
     pub(crate) failed: AtomicU64,

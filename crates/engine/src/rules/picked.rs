@@ -1,8 +1,8 @@
-//! A walk over a source that passes over what no marked bucket needs, and over
-//! what cannot be read.
+//! A walk over a source that skips batches outside the dirty buckets and batches
+//! that cannot be read.
 //!
-//! Damage costs the buckets it lies in: the walk notes where a batch could not
-//! be read, and goes on with the next one. Tested by `tests/db_rules/damage.rs`.
+//! Damage fails only the buckets it is in: the walk notes the span of an unreadable
+//! batch and continues with the next one. Tested by `tests/db_rules/damage.rs`.
 
 use crate::base::error::{Error, Result};
 use crate::base::window::Bucket;
@@ -12,12 +12,12 @@ use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
 use crate::series::rules::failed::Damage;
 
-/// The batches of a source that reach into marked buckets.
+/// The batches of a source that overlap dirty buckets.
 pub(super) struct Picked<'a> {
     source: MergeSource,
     dirty: &'a [Bucket],
     place: usize,
-    /// Where batches could not be read.
+    /// The spans of unreadable batches.
     pub(super) damage: Option<Damage>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Picked<'a> {
         })
     }
 
-    /// Passes over batches without marked buckets; the bounds of the next one,
+    /// Skips batches outside the dirty buckets. Returns the bounds of the next one,
     /// `None` at the end.
     fn seek(&mut self) -> Option<Bucket> {
         while let Some((low, high)) = self.source.upcoming_span() {
@@ -60,7 +60,7 @@ impl<'a> Picked<'a> {
         None
     }
 
-    /// Notes that the batch in `span` cannot be read, and passes over it.
+    /// Notes that the batch in `span` cannot be read, and skips it.
     fn pass(&mut self, span: Bucket, error: Error) {
         Damage::add(&mut self.damage, [span], error);
         // A batch that was taken before it failed is behind the walk already.

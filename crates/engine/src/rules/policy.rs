@@ -1,11 +1,10 @@
-//! Creating a series together with the compactions of the policy.
+//! Creating a series together with the rules of the compaction policy.
 //!
-//! Series, destinations and rules come under the locks of all shards, for the
-//! same reason as a rule alone ([`super::link`]), and are one group in the
-//! log: after a crash all are there or none. Only where they are longer than
-//! a group may be, the series can come back with the first few of its
-//! destinations, each with its rule. The sample that asked for it all follows
-//! in a group of its own, as to any series that is there.
+//! Series, destinations and rules are created under the locks of all shards, for
+//! the same reason as a single rule ([`super::link`]), and are one group in the
+//! log: after a crash all of them exist or none. Only if they exceed the maximum
+//! group size may a crash keep the series with some of its destinations, each with
+//! its rule. The sample that created the series follows in a group of its own.
 //!
 //! Tested by `tests/db_rules/policy.rs`.
 

@@ -1,11 +1,13 @@
-//! Working off marks: take them, compute, write the destinations, forget them.
+//! Recomputing dirty buckets: take them, compute, write the destinations, clear
+//! them.
 //!
-//! One thread at a time works on a source, which its *turn* says: a lock that
-//! is never asked for while a shard is locked. A crash in between leaves the
-//! marks in flight, so the work is done again; doing it twice is no harm.
+//! One thread at a time works on a source. It holds the *turn* of the source, a
+//! lock that is never requested while a shard is locked. After a crash the buckets
+//! in flight are dirty again and are recomputed; recomputing twice is harmless.
 //!
-//! What damage keeps from being brought up to date is told, noted
-//! ([`super::failed`]) and stops nothing: the errors here are those of the log.
+//! Buckets that cannot be computed because of damage become failed buckets
+//! ([`super::failed`]), are reported to the operator and stop nothing: the errors
+//! here are those of the log.
 
 use super::compute::{Output, Part, rows_of};
 use crate::base::error::Result;
@@ -24,20 +26,19 @@ use latewood_model::{DuplicatePolicy, Sample, SeriesId, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Rows written before the lock of a destination's shard is given back.
+/// Rows written under one hold of the lock of a destination's shard.
 const ROWS_MAX: usize = 4096;
-/// Series looked at before the lock of their shard is given back.
-const LOOKS_MAX: usize = 256;
-/// Late samples that are settled before marks among them are worked off.
+/// Series checked under one hold of their shard's lock.
+const SERIES_PER_LOCK_MAX: usize = 256;
+/// Number of late samples from which on they are settled before recomputing.
 const SETTLE_FIRST: usize = 4096;
 
 impl Rules {
-    /// Works off the marks of a source; afterwards its destinations hold
-    /// whatever samples acknowledged before the call come to, but for rows that
-    /// are unread.
+    /// Recomputes the dirty buckets of a source. Afterwards its destinations include
+    /// all samples acknowledged before the call, except in failed buckets.
     ///
     /// # Errors
-    /// Those of the log; the marks stay.
+    /// Those of the log; the buckets stay dirty.
     pub(crate) fn recompute(&self, source: SeriesId, take: Take) -> Result<()> {
         let written = self.work_off(source, take)?;
         if let Some(tell) = &self.core.options.on_rule_write {
@@ -62,9 +63,8 @@ impl Rules {
             }
         };
         if settles {
-            // Chunks are cheaper to read; where another thread settles, late
-            // samples are merged as they are read; so they are where it fails,
-            // which is told.
+            // Settled chunks are cheaper to read. If another thread is settling,
+            // or settling fails, late samples are merged as they are read.
             let _ = self.settler.settle_one(source);
         }
         let Some(work) = self.take_dirty(source, take)? else {
@@ -77,7 +77,7 @@ impl Rules {
             match self.write_rows(source, rule, &output) {
                 Ok(key) => written.extend(key),
                 Err(error) => {
-                    // Where it was not the log, the destination is damaged.
+                    // An error that is not of the log means a damaged destination.
                     self.core.check_writable()?;
                     let spans = dirty.clone();
                     output.damage = Some(Damage { spans, error });
@@ -94,17 +94,17 @@ impl Rules {
         Ok(written)
     }
 
-    /// The same for somebody who reads: once the log has failed nothing can be
-    /// written any more, and what destinations hold is read as it is.
+    /// The same for readers: once the log has failed nothing can be written, and
+    /// destinations are read as they are.
     pub(crate) fn recompute_for_reader(&self, source: SeriesId) {
         if self.core.check_writable().is_ok() {
-            // A log that fails on the way tells its writers.
+            // A failure of the log is reported to its writers.
             let _ = self.recompute(source, Take::All);
         }
     }
 
-    /// Works off what concerns the series under `key`: its own marks, or those
-    /// of its source. Nothing where there is no such series.
+    /// Recomputes the dirty buckets of the series under `key` and of its source. Does
+    /// nothing if the series does not exist.
     pub(crate) fn recompute_key(&self, key: &[u8]) -> Result<()> {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(());
@@ -122,8 +122,8 @@ impl Rules {
         self.recompute(source, Take::All)
     }
 
-    /// Works off what rules have yet to write to the series under `key`; what
-    /// they could not.
+    /// Recomputes what rules write to the series under `key`. Returns what could not
+    /// be computed.
     pub(crate) fn recompute_destination(&self, key: &[u8]) -> Result<FailedBuckets> {
         let Ok((state, id)) = self.core.lock_series(key) else {
             return Ok(FailedBuckets::default());
@@ -137,11 +137,11 @@ impl Rules {
         Ok(self.failed_buckets_of(source, id))
     }
 
-    /// Works off what is marked in any source.
+    /// Recomputes the dirty buckets of all sources.
     ///
     /// # Errors
-    /// Those of the log. `Corrupt`, once all is done, where some rows could not
-    /// be computed.
+    /// Those of the log. `Corrupt`, after all sources, if some rows could not be
+    /// computed.
     pub(crate) fn recompute_all(&self) -> Result<()> {
         let mut read = Ok(());
         for shard in 0..self.core.shards.len() {
@@ -158,12 +158,12 @@ impl Rules {
         read
     }
 
-    /// The places of those of the next series of a shard that have work, or had
-    /// in vain, and where to go on; `None` behind the last.
+    /// The places of the next series of a shard that have dirty or failed buckets,
+    /// and where to continue; `None` after the last.
     fn working(&self, shard: usize, from: usize) -> Option<(Vec<usize>, usize)> {
         let state = self.core.shards[shard].lock();
         let (mut works, mut next) = (Vec::new(), None);
-        for (place, series) in state.slab.iter_from(from).take(LOOKS_MAX) {
+        for (place, series) in state.slab.iter_from(from).take(SERIES_PER_LOCK_MAX) {
             next = Some(place + 1);
             if series.has_rule_work(Take::All) || series.has_failed() {
                 works.push(place);
@@ -172,7 +172,7 @@ impl Rules {
         next.map(|next| (works, next))
     }
 
-    /// Works off what was noted since the last call, of each shard.
+    /// Recomputes the sources noted in each shard since the last call.
     pub(crate) fn recompute_noted(&self) {
         for shard in 0..self.core.shards.len() {
             let noted = std::mem::take(&mut self.core.shards[shard].lock().sources);
@@ -220,8 +220,8 @@ impl Rules {
         Ok(work)
     }
 
-    /// Forgets the marks in flight, which were `work`; `damage` is what each of
-    /// its rules met.
+    /// Clears the buckets in flight, which were `work`; `damage` lists the failed
+    /// buckets per rule.
     fn forget_dirty(&self, id: SeriesId, work: &Work, damage: &[Option<Damage>]) -> Result<()> {
         let mut guard = self.core.shards[self.core.shards.shard_of(id)].lock();
         let state = &mut *guard;
@@ -240,7 +240,7 @@ impl Rules {
         self.core.log_group(state).map(drop)
     }
 
-    /// Writes what a rule came to; the destination's key, if anything changed.
+    /// Writes the result of a rule. Returns the destination's key if it changed.
     fn write_rows(
         &self,
         source: SeriesId,
@@ -267,8 +267,8 @@ impl Rules {
         Ok(changed)
     }
 
-    /// Runs `write` under the lock of a destination that is still one; what it
-    /// logged is handed over.
+    /// Runs `write` under the lock of a destination that still belongs to the rule,
+    /// and hands its records to the log.
     fn with_destination<T>(
         &self,
         id: SeriesId,
@@ -282,7 +282,7 @@ impl Rules {
             _ => return Ok(None),
         }
         let written = write(self, &mut state);
-        // What was applied before a failure is logged as well.
+        // Changes applied before a failure are logged, too.
         self.core.log_group(&mut state)?;
         written.map(Some)
     }
@@ -291,7 +291,7 @@ impl Rules {
         let place = self.core.shards.place_of(id);
         for row in rows {
             if row.value.is_nan() {
-                // LAST prefers a number to NaN; this is to be NaN all the same.
+                // LAST keeps a number over NaN, but this row must become NaN.
                 self.delete_rows(state, id, row.timestamp, row.timestamp)?;
             }
             let Some(series) = state.slab.get_mut(place) else {
@@ -299,7 +299,7 @@ impl Rules {
             };
             let fate = series.put(*row, DuplicatePolicy::Last, &mut state.sealer)?;
             if let Fate::Refused(_) = fate {
-                // Past the destination's retention: nobody could see it.
+                // Older than the destination's retention: not visible.
                 continue;
             }
             if self.core.log().is_some() {
@@ -317,7 +317,7 @@ impl Rules {
         Ok(series.map_or_else(Arc::default, |series| series.key.clone()))
     }
 
-    /// Removes the rows from `from` to `to`; the key, if there were any.
+    /// Removes the rows of `from..=to`. Returns the key if there were any.
     fn delete_rows(
         &self,
         state: &mut ShardState,
@@ -328,11 +328,11 @@ impl Rules {
         let Some(series) = state.slab.get_mut(self.core.shards.place_of(id)) else {
             return Ok(None);
         };
-        // Where that cannot be read, a deletion does no harm.
+        // If the rows cannot be read, deleting them is harmless.
         if !holds_any(series, from, to).unwrap_or(true) {
             return Ok(None);
         }
-        // Damage does not keep them; who reads what is left meets it.
+        // Damage does not prevent the deletion; later reads report it.
         let _ = series.delete_logged(from, to, &mut state.sealer)?;
         let key = series.key.clone();
         state.recount(self.core.shards.place_of(id));

@@ -94,7 +94,7 @@ fn is_part(name: &str) -> bool {
         None => name == names::MANIFEST || name == names::FORMAT,
         Some((names::BLOCKS, name)) => names::parse_block(name).is_some(),
         Some((names::SERIES, name)) => names::parse_series_file(name).is_some(),
-        Some((names::WAL, name)) => names::parse_segment(name).is_some(),
+        Some((names::LOG, name)) => names::parse_segment(name).is_some(),
         Some(_) => false,
     }
 }

@@ -18,7 +18,7 @@ use crate::storage::files::Manifest;
 use std::path::Path;
 
 /// The folders of a database.
-pub(super) const FOLDERS: [&str; 3] = [names::BLOCKS, names::SERIES, names::WAL];
+pub(super) const FOLDERS: [&str; 3] = [names::BLOCKS, names::SERIES, names::LOG];
 
 /// What a backup holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,12 +34,12 @@ pub struct Backup {
 /// As [`crate::Db::backup`], of the database in `dir`.
 pub(crate) fn backup(core: &Core, dir: &Path, to: &Path) -> Result<Backup> {
     let env = &core.env;
-    let Some(wal) = core.log() else {
+    let Some(log) = core.log() else {
         let message = "a database without a log cannot be backed up";
         return Err(Error::new(ErrorKind::Invalid, message));
     };
     empty_folder(env, to, &FOLDERS)?;
-    let (files, log) = core.store.pin(wal)?;
+    let (files, log) = core.store.pin(log)?;
     let mut backup = Backup::default();
     // The log first and by itself: it goes on growing while it is pinned.
     copy_log(env, &log, to, &mut backup)?;
@@ -56,7 +56,7 @@ pub(crate) fn backup(core: &Core, dir: &Path, to: &Path) -> Result<Backup> {
 fn copy_log(env: &Env, log: &LogPin<'_>, to: &Path, backup: &mut Backup) -> Result<()> {
     for (path, len_bytes) in log.segments() {
         let name = path.file_name().unwrap_or_default();
-        let copied = copy(env, path, &to.join(names::WAL).join(name), Some(*len_bytes));
+        let copied = copy(env, path, &to.join(names::LOG).join(name), Some(*len_bytes));
         backup.copied_bytes +=
             copied.map_err(|error| Error::io("cannot back up the log", path, error))?;
         backup.segments += 1;

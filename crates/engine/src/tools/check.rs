@@ -1,4 +1,4 @@
-//! Reading everything a database holds and comparing it with every promise.
+//! Checking a database: reads all files and verifies all invariants.
 
 use super::log::Judge;
 use super::read::{list, manifest_bytes};
@@ -246,7 +246,7 @@ impl Checker<'_> {
     fn log(&mut self, directory: &Directory) -> Result<()> {
         let durable = Position(directory.contents.log_next_min() - 1);
         let judge = Judge::new(directory, std::mem::take(&mut self.stored));
-        let read = log::look(self.env, &names::wal_dir(self.dir), durable, &judge);
+        let read = log::look(self.env, &names::log_dir(self.dir), durable, &judge);
         let Some(report) = self.found(read)? else {
             self.checked.is_refused = true;
             return Ok(());

@@ -1,4 +1,4 @@
-//! What one file says of itself.
+//! Inspecting one file of a database. Tested by `tests/tools.rs`.
 
 use super::read::read_whole;
 use crate::base::detail::Detail;

@@ -1,4 +1,4 @@
-//! Reading a log to know that it can be read.
+//! Reading a whole log to verify it. Tested by `tests/verdicts.rs`.
 
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::log::record::Record;

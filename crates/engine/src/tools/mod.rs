@@ -1,9 +1,9 @@
-//! What is done to a database that no server runs on: check it, look into its
-//! files, count what it holds, copy it.
+//! Tools for a database that no server is using: check it, inspect its files, count
+//! its contents, copy it.
 //!
-//! Everything here but [`restore`](fn@restore) and [`adopt`] leaves the files as they are.
-//! The directory's lock is held meanwhile, so nothing changes under the
-//! reader. Tested by `tests/tools.rs` on simulated disks and by the server's
+//! All of them except [`restore`](fn@restore) and [`adopt`] leave the files
+//! unchanged. They hold the lock of the directory, so that no other process changes
+//! it. Tested by `tests/tools.rs` on simulated disks and by the server's
 //! tests on real directories.
 
 mod arrival;

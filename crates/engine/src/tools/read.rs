@@ -1,4 +1,4 @@
-//! Reading a directory as it lies: its manifest, files and names.
+//! Reading the manifest, files and names of a database directory.
 
 use crate::base::error::{Error, Result};
 use crate::base::names;
@@ -20,7 +20,7 @@ pub(super) fn manifest_bytes(env: &Env, dir: &Path) -> Result<Option<Vec<u8>>> {
     }
 }
 
-/// The manifest of `dir`; that of an empty database where there is none.
+/// The manifest of `dir`, or that of an empty database if it has none.
 pub(super) fn manifest_of(env: &Env, dir: &Path) -> Result<Manifest> {
     match manifest_bytes(env, dir)? {
         Some(bytes) => {

@@ -1,4 +1,4 @@
-//! A database from a backup.
+//! Restoring a database from a backup. Tested by `tests/backup`.
 
 use super::backup::{FOLDERS, finish};
 use super::check::{Checked, Finding, check};

@@ -1,4 +1,4 @@
-//! What a database holds, counted from its manifest, series files and log.
+//! Totals of a database, counted from its manifest, series files and log.
 
 use super::log::Counter;
 use super::read::{list, manifest_of};
@@ -39,7 +39,7 @@ fn count(env: &Env, dir: &Path) -> Result<Detail> {
     });
     let counter = Counter::default();
     let durable = Position(manifest.log_next_min() - 1);
-    let log = log::look(env, &names::wal_dir(dir), durable, &counter)?;
+    let log = log::look(env, &names::log_dir(dir), durable, &counter)?;
     let stored = base[2] + late[2];
     let bytes_each = (base[1] + late[1]) as f64 / stored.max(1) as f64;
     let first = manifest.blocks().map(|block| block.first).min();

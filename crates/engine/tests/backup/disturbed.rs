@@ -1,4 +1,4 @@
-//! A disk on which the database is used while files come into a copy of it.
+//! A disk on which the database is written to while it is being copied.
 
 #[path = "../disk_support/mod.rs"]
 mod disk_support;

@@ -1,5 +1,5 @@
-//! Rules over a source one of whose chunks is damaged: the rows that need it
-//! are named and not shown, and everything else goes on.
+//! Rules over a source with a damaged chunk: rows that need the chunk are reported
+//! and not shown, all others are computed.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
 use crate::support::{DESTINATION, SOURCE, add, everything, kept, query, spec, tie};
@@ -78,7 +78,7 @@ fn sums() -> RuleSpec {
 }
 
 /// A source with a damaged chunk, a rule, and a late sample over the damage.
-fn marked() -> (SimDisk, Db) {
+fn dirty() -> (SimDisk, Db) {
     let disk = flushed();
     damage(&disk);
     let db = open(&disk).unwrap();
@@ -119,7 +119,7 @@ fn is_refused(db: &Db, from: i64, to: i64) {
 
 #[test]
 fn other_buckets_are_computed_and_the_damaged_one_is_named() {
-    let (_, db) = marked();
+    let (_, db) = dirty();
     add(
         &db,
         &[(WHOLE, 1.0), (4_005, 2.0), (4_015, 4.0), (4_025, 8.0)],
@@ -181,7 +181,7 @@ fn the_rest_is_as_without_damage() {
 
 #[test]
 fn the_series_and_their_rule_can_be_administered() {
-    let (_, db) = marked();
+    let (_, db) = dirty();
     add(&db, &[(4_005, 2.0), (4_015, 4.0)]);
     for key in [SOURCE, DESTINATION] {
         db.alter(key, &SeriesOptions::default()).unwrap();
@@ -197,7 +197,7 @@ fn the_series_and_their_rule_can_be_administered() {
 
 #[test]
 fn reads_of_many_series_tell_of_the_one() {
-    let (_, db) = marked();
+    let (_, db) = dirty();
     append(&db, &[sample(b"other", 1, 1.0)]).unwrap();
     let found = db.select(&[]);
     is_told(db.latest(found.clone(), false).unwrap_err());
@@ -243,7 +243,7 @@ fn an_open_bucket_that_is_damaged_is_no_silence() {
 
 #[test]
 fn other_samples_of_a_batch_are_taken() {
-    let (_, db) = marked();
+    let (_, db) = dirty();
     let batch = [
         sample(b"a", 1, 1.0),
         sample(DESTINATION, 50, 1.0),
@@ -275,7 +275,7 @@ fn other_samples_of_a_batch_are_taken() {
 #[test]
 fn a_restart_forgets_no_damage() {
     for is_flushed in [false, true] {
-        let (mut disk, mut db) = marked();
+        let (mut disk, mut db) = dirty();
         add(&db, &[(4_005, 2.0), (4_015, 4.0)]);
         is_refused(&db, 0, i64::MAX);
         for round in 0..3 {
@@ -299,7 +299,7 @@ fn a_restart_forgets_no_damage() {
 #[test]
 fn a_block_that_is_mended_is_read_again() {
     for is_flushed in [false, true] {
-        let (disk, db) = marked();
+        let (disk, db) = dirty();
         is_refused(&db, 0, i64::MAX);
         let path = block(&disk);
         if is_flushed {
@@ -322,7 +322,7 @@ fn a_block_that_is_mended_is_read_again() {
 /// Damage holds up no retention, and is forgotten with the samples.
 #[test]
 fn damage_past_the_retention_is_over() {
-    let (_, db) = marked();
+    let (_, db) = dirty();
     let short = SeriesOptions {
         retention_ms: 5_000,
         ..SeriesOptions::default()

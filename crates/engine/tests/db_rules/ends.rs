@@ -1,4 +1,4 @@
-//! The two ends of a rule: what their going leaves, and expiry.
+//! Removal and expiry of the two ends of a rule.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample};
 use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, spec, tie, tie_by};

@@ -1,4 +1,4 @@
-//! One fact at a time.
+//! Single properties of rules, one per test.
 
 use crate::db_support::{DIR, append, last_wins, open, options, read, sample};
 use crate::support::{DESTINATION, SOURCE, add, everything, held, kept, last, latest, query};
@@ -75,7 +75,7 @@ fn late_samples_reach_a_bucket_no_newer_sample_opened() {
     assert_eq!(kept(&db), [(10, 6.0)]);
 }
 
-/// The marks of before a second rule was made are the first one's own.
+/// Dirty buckets from before the creation of a second rule belong to the first.
 #[test]
 fn a_second_rule_takes_no_late_sample_from_the_first() {
     let db = open(&SimDisk::new()).unwrap();

@@ -1,5 +1,5 @@
-//! Rules see what readers see: nothing past the retention of the whole
-//! database, whether it lies in memory still or in blocks.
+//! Rules see what readers see: no samples below the floor of the database, whether
+//! they are in memory or in blocks.
 
 use crate::db_support::{DIR, last_wins, options};
 use crate::support::{DESTINATION, SOURCE, add, everything, kept, last, latest, query, spec};

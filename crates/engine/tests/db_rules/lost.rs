@@ -1,5 +1,5 @@
-//! Samples that expired and are gone for good: rows made of them stay, and
-//! every other bucket follows the source, however old it is.
+//! Expired samples: rows computed from them stay, and all other buckets follow the
+//! source, regardless of their age.
 
 use crate::db_support::open;
 use crate::support::{DESTINATION, SOURCE, add, kept, last, latest, spec, tie};
@@ -114,7 +114,7 @@ fn a_deletion_of_nothing_loses_nothing() {
     assert_eq!(kept(&db), [(1_000, 7.0)]);
 }
 
-/// A line reaches buckets beside the marked ones, but not lost ones.
+/// A line reaches buckets beside the dirty ones, but not lost ones.
 #[test]
 fn no_line_changes_a_row_whose_samples_are_gone() {
     let db = open(&SimDisk::new()).unwrap();

@@ -1,5 +1,5 @@
-//! What destinations hold, from all samples there ever were: a source with
-//! rules of sums, as simply as it can be said.
+//! A naive model of destinations, computed from all samples ever written to a
+//! source with SUM rules.
 
 use latewood_engine::RuleSpec;
 use std::collections::{BTreeMap, BTreeSet};

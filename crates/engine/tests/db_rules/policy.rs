@@ -1,4 +1,4 @@
-//! Compactions that come along with a series a write creates.
+//! Rules created by the compaction policy together with a series.
 
 use crate::db_support::{DIR, append, last_wins, options, sample};
 use crate::random::{Dice, seeds};

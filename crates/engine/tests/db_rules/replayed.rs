@@ -1,5 +1,5 @@
-//! Rows that stay what they were when a log is read in which the thread behind
-//! the writers had worked off some of the marks.
+//! Rows do not change when a log is replayed in which the background thread had
+//! recomputed some of the dirty buckets.
 
 use crate::db_support::{DIR, last_wins, open, options};
 use crate::support::{DESTINATION, SOURCE, add, kept, tie};
@@ -31,12 +31,15 @@ fn keep(db: &Db, retention_ms: u64) {
     db.alter(SOURCE, &options).unwrap();
 }
 
-/// Waits until what was done has been taken, written and noted as done. A
-/// reader of the destination would do it himself, and take more.
+/// Waits until the dirty buckets are taken, written and cleared in the log. A
+/// read of the destination would recompute them itself, and take more.
 fn worked_off(db: &Db, after: u64) {
     let begun = Instant::now();
     while db.position().0 < after + 3 {
-        assert!(begun.elapsed() < PATIENCE, "nobody works the marks off");
+        assert!(
+            begun.elapsed() < PATIENCE,
+            "dirty buckets are not recomputed"
+        );
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Short ways to make rules and to read what they come to.
+//! Helpers that create rules and read their destinations.
 
 use crate::db_support::{append, sample};
 use latewood_engine::query::Sink;

@@ -24,7 +24,7 @@ struct World {
     dice: Dice,
     clock: Arc<SimClock>,
     newest: i64,
-    wal: bool,
+    log: bool,
 }
 
 impl World {
@@ -34,7 +34,7 @@ impl World {
             ..disk.env(1)
         };
         let options = Options {
-            wal: self.wal,
+            log: self.log,
             ..options(4)
         };
         Db::open(&env, Path::new(DIR), options, last_wins()).unwrap()
@@ -145,13 +145,13 @@ fn shown(db: &Db) -> String {
     text
 }
 
-fn live(seed: u64, wal: bool) {
+fn live(seed: u64, log: bool) {
     let mut disk = SimDisk::new();
     let mut world = World {
         dice: Dice::new(seed),
         clock: Arc::default(),
         newest: 0,
-        wal,
+        log,
     };
     let mut db = world.open(&disk);
     for step in 0..150 {
@@ -165,7 +165,7 @@ fn live(seed: u64, wal: bool) {
             assert!(expected.contains(&error.kind()), "seed {seed}: {error}");
         }
         if world.dice.one_in(12) {
-            if !wal {
+            if !log {
                 db.flush().unwrap();
             }
             let copy = disk.kill();

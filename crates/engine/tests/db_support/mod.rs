@@ -1,4 +1,4 @@
-//! What the database's tests share: short ways to write and to read.
+//! Helpers of the database's tests that write and read.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use latewood_engine::io::sim::SimDisk;

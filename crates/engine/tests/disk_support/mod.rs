@@ -1,4 +1,4 @@
-//! A disk laid over another, to which it leaves all but a few things.
+//! A disk that wraps another and overrides a few operations.
 
 use latewood_engine::io::{DirectoryLock, Disk, Env, File};
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! Flushes whose power goes, whose disk is full or fails, at every operation.
+//! Flushes with a power cut, a full disk or a failing disk at every operation.
 
 use crate::story::{Told, content, open_adding, tell};
 use latewood_engine::Db;
@@ -73,7 +73,7 @@ fn a_process_killed_at_any_operation_loses_and_doubles_nothing() {
 /// the log or the manifest was hit.
 fn flush_at_last(db: &Db, what: &str) {
     let first = db.flush();
-    let is_halted = db.stats().wal.unwrap().halted.is_some();
+    let is_halted = db.stats().log.unwrap().halted.is_some();
     if first.is_err() && !is_halted {
         db.flush()
             .unwrap_or_else(|error| panic!("{what}, again: {error}"));
@@ -110,7 +110,7 @@ fn a_disk_that_fails_at_any_operation_loses_and_doubles_nothing() {
             };
             let outcome = tell(&db, &mut told, true);
             let stats = db.stats();
-            let is_halted = stats.wal.unwrap().halted.is_some();
+            let is_halted = stats.log.unwrap().halted.is_some();
             let failed = stats.flush.failed > 0;
             if outcome.is_ok() && !is_halted {
                 let last = told.contents.last().unwrap();

@@ -100,13 +100,13 @@ fn the_log_behind_a_flush_is_given_back() {
         fill(&db, b"busy", round * 10_000, (round + 1) * 10_000);
         db.maintain().unwrap();
     }
-    let before = db.stats().wal.unwrap().segments;
+    let before = db.stats().log.unwrap().segments;
     assert!(before > 5, "{before} segments");
     db.flush().unwrap();
     // The next segment says that those before it may go.
     fill(&db, b"busy", 50_000, 50_010);
     db.maintain().unwrap();
-    let after = db.stats().wal.unwrap().segments;
+    let after = db.stats().log.unwrap().segments;
     assert!(after <= 2, "{after} segments of {before}");
     let memory = db.memory_of(b"idle").unwrap();
     assert!(memory < 1000, "{memory} bytes of a series that was flushed");
@@ -165,7 +165,7 @@ fn a_close_without_a_log_keeps_everything() {
     let disk = SimDisk::new();
     let open = || {
         let options = latewood_engine::Options {
-            wal: false,
+            log: false,
             ..db_support::options(2)
         };
         Db::open(

@@ -1,4 +1,4 @@
-//! Everything is removed in the middle of a flush, and new series come.
+//! All series are removed during a flush, and new ones are created.
 
 use crate::db_support::{DIR, append, last_wins, open, options, sample, timestamps};
 use crate::hooked::hooked;

@@ -1,4 +1,4 @@
-//! When a flush comes by itself, and what it tells.
+//! Automatic flushes: when they start, and their figures.
 
 use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
 use crate::fill;

@@ -1,5 +1,5 @@
-//! What the log's tests share: groups that can be told apart, a sink that
-//! remembers, and a ledger of what was promised.
+//! Helpers of the log's tests: distinguishable groups, a sink that records them,
+//! and a ledger of what must survive.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use latewood_engine::io::Env;
@@ -53,10 +53,10 @@ pub(crate) fn fill(group: &mut GroupBuilder, n: u64) {
 }
 
 /// A group of one, built and appended.
-pub(crate) fn append(wal: &Log, n: u64) -> Result<Position> {
+pub(crate) fn append(log: &Log, n: u64) -> Result<Position> {
     let mut group = GroupBuilder::new();
     fill(&mut group, n);
-    wal.append(&mut group)
+    log.append(&mut group)
 }
 
 /// Remembers which groups came, in order, and checks each is whole.
@@ -100,8 +100,8 @@ pub(crate) fn open_at(
     options: &LogOptions,
 ) -> Result<(Log, Vec<u64>, RecoveryReport)> {
     let sink = Collect::default();
-    let (wal, report) = Log::open(env, dir, options, &sink)?;
-    Ok((wal, sink.seen.into_inner().unwrap(), report))
+    let (log, report) = Log::open(env, dir, options, &sink)?;
+    Ok((log, sink.seen.into_inner().unwrap(), report))
 }
 
 /// Opens a log that must be refused as damaged; what was said.

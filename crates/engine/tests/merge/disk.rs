@@ -1,4 +1,4 @@
-//! Retention and the disk budget: what goes, and that it is said.
+//! Retention and the disk budget: what is removed, and the notices about it.
 
 use crate::db_support::{DIR, append, last_wins, options, sample, timestamps};
 use crate::world::{block_files, open_with, small_blocks};
@@ -286,7 +286,7 @@ fn keep_budget(disk: &SimDisk, fault: Option<Fault>) -> (Db, u64, bool) {
 }
 
 /// Whatever step of giving back disk fails, no sample goes that is newer than
-/// one that stays, and the next rounds make the room.
+/// one that stays, and the next rounds free the space.
 #[test]
 fn a_round_of_the_disk_budget_in_which_one_step_fails_is_made_up_for() {
     let full = overfull();

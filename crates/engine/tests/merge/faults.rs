@@ -1,4 +1,4 @@
-//! Power cuts, errors and what else happens in the middle of a compaction.
+//! Power cuts, errors and other events during a merge.
 
 use crate::world::{Expected, block_files, open_with, small_blocks};
 use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
@@ -13,7 +13,7 @@ const POLICIES: [DuplicatePolicy; 4] = [
     DuplicatePolicy::First,
 ];
 
-/// Base and late blocks to compact: each flush adds to what is there, takes
+/// Base and late blocks to merge: each flush adds to what is there, takes
 /// its maximum, replaces and deletes.
 fn prepare(disk: &SimDisk) -> (Db, Expected) {
     let db = open_with(disk, small_blocks()).unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn fill(db: &Db) -> Expected {
     expected
 }
 
-fn compact(db: &Db) -> Result<()> {
+fn merge(db: &Db) -> Result<()> {
     while db.merge_step()? {}
     db.merge()
 }
@@ -58,7 +58,7 @@ fn a_power_cut_anywhere_in_a_compaction_loses_nothing_and_doubles_nothing() {
     let (disk, ops) = (SimDisk::new(), |disk: &SimDisk| disk.count_all());
     let (db, expected) = prepare(&disk);
     let before = ops(&disk);
-    compact(&db).unwrap();
+    merge(&db).unwrap();
     expected.check(&db, "after");
     let total = ops(&disk) - before;
     assert!(total > 20, "{total} operations");
@@ -70,13 +70,13 @@ fn a_power_cut_anywhere_in_a_compaction_loses_nothing_and_doubles_nothing() {
             after,
             trouble: Trouble::PowerCut,
         });
-        assert!(compact(&db).is_err(), "cut at {after}");
+        assert!(merge(&db).is_err(), "cut at {after}");
         for seed in 0..3 {
             let crashed = disk.crash(seed);
             let db = open_with(&crashed, small_blocks()).unwrap();
             expected.check(&db, &format!("cut at {after}, seed {seed}"));
-            compact(&db).unwrap();
-            expected.check(&db, &format!("cut at {after}, seed {seed}, compacted"));
+            merge(&db).unwrap();
+            expected.check(&db, &format!("cut at {after}, seed {seed}, merged"));
         }
     }
 }
@@ -86,7 +86,7 @@ fn a_full_or_failing_disk_leaves_everything_as_it_was() {
     let disk = SimDisk::new();
     let (db, _) = prepare(&disk);
     let before = disk.count_all();
-    compact(&db).unwrap();
+    merge(&db).unwrap();
     let total = disk.count_all() - before;
     for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
         for after in 0..total {
@@ -97,10 +97,10 @@ fn a_full_or_failing_disk_leaves_everything_as_it_was() {
                 after,
                 trouble: Trouble::Fail(kind),
             });
-            let failed = compact(&db).is_err();
+            let failed = merge(&db).is_err();
             expected.check(&db, &format!("{kind:?} at {after}"));
-            if failed && db.stats().wal.is_some_and(|wal| wal.halted.is_none()) {
-                compact(&db).unwrap();
+            if failed && db.stats().log.is_some_and(|log| log.halted.is_none()) {
+                merge(&db).unwrap();
                 expected.check(&db, &format!("{kind:?} at {after}, again"));
             }
             drop(db);
@@ -111,7 +111,7 @@ fn a_full_or_failing_disk_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn nothing_is_left_of_a_failed_compaction() {
+fn nothing_is_left_of_a_failed_merge() {
     let disk = SimDisk::new();
     let (db, _) = prepare(&disk);
     let before = block_files(&disk);

@@ -1,5 +1,5 @@
-//! What compaction costs over long histories: bytes written for each that
-//! came, files, overlap. Prints its figures; run with `--nocapture`.
+//! The cost of merging over long histories: write amplification, files,
+//! overlap. Prints its figures; run with `--nocapture`.
 
 use crate::db_support::{append, read, sample};
 use crate::world::{Chance, block_files, open_with, small_blocks};

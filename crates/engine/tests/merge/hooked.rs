@@ -1,4 +1,4 @@
-//! A disk on which something else happens in the middle of a job.
+//! A disk that runs a hook in the middle of a job.
 
 #[path = "../disk_support/mod.rs"]
 mod disk_support;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 type Event = Box<dyn FnOnce() + Send>;
 
 /// What is to happen, and how many steps before. Steps are what is done to
-/// block files: whoever writes one holds no lock that others wait for.
+/// block files: their writer holds no lock that others wait for.
 #[derive(Default)]
 pub(crate) struct Hook {
     planned: Mutex<Option<(u64, Event)>>,

@@ -1,4 +1,4 @@
-//! Compaction through the database, on a simulated disk without threads.
+//! Merging through the database, on a simulated disk without threads.
 #![expect(clippy::unwrap_used, reason = "a test panics where it fails")]
 
 #[path = "../db_support/mod.rs"]

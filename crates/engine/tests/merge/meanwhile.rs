@@ -1,5 +1,5 @@
-//! Removals that arrive in the middle of a compaction: what the job took in
-//! before they came does not bring back what is gone.
+//! Removals during a merge: inputs read before a removal do not restore the
+//! removed samples.
 
 use crate::db_support::{DIR, last_wins};
 use crate::faults::fill;
@@ -80,10 +80,10 @@ fn interrupt(name: &str, change: Change, after: u64, flushes: bool) -> bool {
         let db = open_with(&crashed, small_blocks()).unwrap();
         expected.check(&db, &format!("{what}, reopened"));
         db.merge().unwrap();
-        expected.check(&db, &format!("{what}, reopened and compacted"));
+        expected.check(&db, &format!("{what}, reopened and merged"));
     }
     db.merge().unwrap();
-    expected.check(&db, &format!("{what}, compacted again"));
+    expected.check(&db, &format!("{what}, merged again"));
     true
 }
 

@@ -1,4 +1,4 @@
-//! Random writes, flushes, compactions and restarts against a map.
+//! Random writes, flushes, merges and restarts, compared with a map.
 
 use crate::world::{Chance, Expected, open_with, small_blocks};
 use latewood_engine::Db;

@@ -1,4 +1,4 @@
-//! Writers, readers, flushes and compactions at the same time.
+//! Concurrent writers, readers, flushes and merges.
 
 use crate::db_support::{append, read, sample};
 use crate::world::{open_with, small_blocks};

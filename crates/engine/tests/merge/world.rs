@@ -1,4 +1,4 @@
-//! A database and what it should hold, the slow way.
+//! A database and a naive model of its contents.
 
 use crate::db_support::{DIR, append, last_wins, options, read};
 use latewood_engine::io::sim::SimDisk;

@@ -1,7 +1,7 @@
 //! Random operations on a database against a naive map.
 //!
 //! Every write's answer and every read is compared with [`oracle`]. The
-//! database lies on the simulated disk, flushes into blocks and compacts them,
+//! database lies on the simulated disk, flushes into blocks and merges them,
 //! and is closed, killed and cut from power again and again; after each it must
 //! be what the oracle says:
 //!

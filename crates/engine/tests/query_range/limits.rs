@@ -138,9 +138,9 @@ impl Source for Silence {
     }
 }
 
-/// Has enough as soon as more rows than it has room for are announced.
+/// Stops once more rows than its limit are announced.
 struct Full {
-    room: u64,
+    rows_max: u64,
     rows: Vec<i64>,
 }
 
@@ -151,7 +151,7 @@ impl Sink for Full {
     }
 
     fn announce(&mut self, count: u64, _: usize) -> ControlFlow<()> {
-        match count > self.room {
+        match count > self.rows_max {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -170,7 +170,7 @@ fn buckets_of_nan_that_wait_for_a_number_are_no_more_than_fit_in_a_reply() {
             batches: 4_000,
         };
         let mut sink = Full {
-            room: 10_000,
+            rows_max: 10_000,
             rows: Vec::new(),
         };
         let query = query(command);

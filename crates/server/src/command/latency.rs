@@ -201,7 +201,7 @@ fn advice(event: Event) -> &'static str {
             "SLOWLOG GET lists the commands; long ranges and KEYS are the usual causes."
         }
         Event::Engine(work) => match work {
-            latewood_engine::Work::WalSync => {
+            latewood_engine::Work::LogSync => {
                 "The disk is slow to sync: writes under durability sync wait for it, others do not."
             }
             latewood_engine::Work::Settle => {

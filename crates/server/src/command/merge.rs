@@ -56,7 +56,7 @@ pub(super) fn fields(stats: &MergeStats) -> Vec<(&'static str, u64)> {
         ("base_merges", stats.base_merges),
         ("late_merges", stats.late_merges),
         ("folds", stats.folds),
-        ("usage_reads", stats.surveys),
+        ("usage_reads", stats.usage_reads),
         ("failures", stats.failures),
         ("abandoned", stats.abandoned),
         ("bytes_read", stats.bytes_read),

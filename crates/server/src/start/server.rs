@@ -181,7 +181,7 @@ fn open(
 ) -> Result<Db, String> {
     let [hearing, creating, events] = [(); 3].map(|()| Arc::clone(events));
     let options = Options {
-        wal: settings.wal,
+        log: settings.wal,
         strict: settings.strict,
         durability: settings.durability,
         sync_interval_ms: settings.sync_interval_ms,

@@ -204,7 +204,7 @@ fn info_counts_what_happened() {
         ("TS.ADD k 15 1", ":15\r\n"),
         ("LATEWOOD SETTLE", "+OK\r\n"),
         ("LATEWOOD MERGE PAUSE", "+OK\r\n"),
-        ("LATEWOOD MERGE NOW", "-ERR TSDB: compaction is paused\r\n"),
+        ("LATEWOOD MERGE NOW", "-ERR TSDB: merging is paused\r\n"),
         ("LATEWOOD MERGE RESUME", "+OK\r\n"),
         ("LATEWOOD MERGE NOW", "+Merge started\r\n"),
         ("LATEWOOD MERGE LATER", "-ERR syntax error\r\n"),

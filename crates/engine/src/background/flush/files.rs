@@ -1,8 +1,7 @@
 //! The files of one flush: a base block, a late block, a series file.
 //!
-//! A block is begun with the first thing that goes into it: a flush without
-//! late samples makes no late block. What did not become part of the database
-//! is removed again.
+//! A block is created on its first entry: a flush without late samples creates no
+//! late block. Files that are not published are removed. Tested by `tests/flush`.
 
 use crate::background::flush::partition::Cut;
 use crate::base::error::Result;

@@ -1,19 +1,19 @@
-//! The flusher: from memory into blocks, one partition at a time.
+//! The flusher: writes partitions from memory into blocks, one at a time.
 //!
-//! A partition is *due* when memory is short, when the log behind it has grown
-//! long, when its oldest sample outside a block is old, or when somebody asks.
-//! Its series are frozen a few at a time, each under its shard's lock alone,
-//! with the position of the log up to which the files will hold it; no moment
-//! stops the world. Writers wait for none of it unless the memory budget is
-//! spent ([`crate::keyspace::memory_budget`]). Once the files are on disk and
-//! published, the frozen heads go and the log is trimmed.
+//! A partition is *due* when memory is short, when the log has grown long, when
+//! its oldest unflushed sample is old, or on request. Its series are frozen a few
+//! at a time, each under the lock of its shard, with the log position up to which
+//! the files will hold it; there is no global pause. Writers do not wait unless
+//! the memory budget is used up ([`crate::keyspace::memory_budget`]). Once the
+//! files are durable and published, the frozen heads are dropped and the log is
+//! trimmed.
 //!
-//! One flush at a time. What a failed flush has frozen stays readable, and is
-//! written by the next flush, which is of the same partition and has the same
-//! number: a reader passes over what is frozen for a flush that its blocks
-//! hold, so no later number may be published before.
+//! One flush runs at a time. Heads frozen by a failed flush stay readable and are
+//! written by the next flush, which has the same partition and the same number.
+//! Readers skip frozen heads whose flush number their blocks include, so no later
+//! number may be published first.
 //!
-//! Tested by `tests/flush*.rs` on the simulated disk, by the model test and
+//! Tested by `tests/flush` on the simulated disk, by the model test and
 //! by the server's tests on a real one.
 
 mod files;
@@ -35,13 +35,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How often memory, log and ages are looked at.
+/// Interval at which memory, log and ages are checked.
 const TICK: Duration = Duration::from_millis(100);
-/// How long after a failure the flusher tries again, at first and at most.
+/// Delay of a retry after a failure, initial and maximum.
 const RETRY_NS: u64 = 1_000_000_000;
 const RETRY_MAX_NS: u64 = 60_000_000_000;
 
-/// What the flusher is asked to keep to, and what it has done.
+/// The settings, state and counters of the flusher.
 pub(crate) struct Flusher {
     core: Arc<Core>,
     settler: Arc<Settler>,
@@ -57,7 +57,7 @@ pub(crate) struct Flusher {
     counters: Counters,
 }
 
-/// Held by whoever flushes.
+/// State of the running flush; locked during a flush.
 #[derive(Debug, Default)]
 struct Turn {
     /// The partition and number of the flush that failed last.
@@ -97,7 +97,7 @@ pub(crate) fn run(flusher: &Flusher) {
     core.budget.flush.set_works(true);
     while core.observe.signals.wait_flush(TICK) {
         core.look_if_stale();
-        // A failure is counted, kept for whoever asks, and tried again later.
+        // A failure is counted, reported in the figures and retried.
         while let Ok(true) = flusher.flush_if_due() {
             if core.observe.signals.stopped() {
                 break;
@@ -202,15 +202,15 @@ impl Flusher {
 
     /// Asks for a flush of everything once the log has grown long.
     fn look_at_log(&self, turn: &mut Turn) {
-        let Some(wal) = self.core.log() else { return };
-        let stats = wal.stats();
+        let Some(log) = self.core.log() else { return };
+        let stats = log.stats();
         let since = match turn.checkpoint_bytes {
             Some(begun) => stats.bytes_written.saturating_sub(begun),
             None => stats.bytes_written + self.replayed_bytes.load(Ordering::Relaxed),
         };
         let max = self.log_bytes_max.load(Ordering::Relaxed);
         let max = self.core.store.disk_budget.log_bytes_max(max);
-        // What an earlier run left may be too long for the room there is.
+        // The log of an earlier run may be too long for the disk budget.
         let is_long = turn.checkpoint_bytes.is_none()
             && self.core.store.disk_budget.is_log_long(stats.bytes_on_disk);
         if since >= max || is_long {
@@ -257,7 +257,7 @@ impl Flusher {
     /// The end of the log, or of what was replayed of it.
     pub(crate) fn log_end(&self) -> Position {
         match self.core.log() {
-            Some(wal) => wal.written(),
+            Some(log) => log.written(),
             None => Position(self.core.log.replayed.load(Ordering::Relaxed)),
         }
     }

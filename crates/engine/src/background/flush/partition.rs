@@ -1,9 +1,10 @@
 //! One flush: the heads of one partition into its files, and the publication.
 //!
-//! The walk goes through the partition's ids in order, a few of each shard
-//! under one hold of its lock: freeze, make the row, let go, write. So memory
-//! for a few series is enough, and the rows of the series file come in order.
-//! Nothing is part of the database before the publication.
+//! The walk visits the partition's ids in order. It takes a few ids of each shard
+//! under one hold of its lock, freezes them and builds their rows, releases the
+//! lock and writes them. So it needs memory for a few series only, and the rows of
+//! the series file are in order. Nothing is part of the database before the
+//! publication. Tested by `tests/flush`.
 
 use crate::background::flush::Flusher;
 use crate::background::flush::files::{Files, Written};
@@ -20,8 +21,8 @@ use std::sync::Arc;
 /// Ids that are frozen between two writes to the files: few of them under one
 /// hold of each shard's lock.
 const STEP: usize = 64;
-/// Places looked at under one hold where there is little to do.
-const LOOKS: usize = 512;
+/// Places checked under one hold of a lock.
+const PLACES_PER_LOCK: usize = 512;
 /// Late operations that make it worth folding them into chunks first.
 const SETTLE_MIN: usize = 64;
 
@@ -185,9 +186,9 @@ impl Flusher {
     fn thaw(&self, partition: u32, number: u64) {
         let places = self.places_of(partition);
         for shard in &self.core.shards {
-            for start in places.clone().step_by(LOOKS) {
+            for start in places.clone().step_by(PLACES_PER_LOCK) {
                 let mut state = shard.lock();
-                for place in start..(start + LOOKS).min(places.end) {
+                for place in start..(start + PLACES_PER_LOCK).min(places.end) {
                     if let Some(series) = state.slab.get_mut(place) {
                         series.thaw(number);
                     }

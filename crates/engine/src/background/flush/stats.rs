@@ -1,4 +1,4 @@
-//! What the flusher has done, for whoever asks.
+//! The figures of the flusher. Tested by `tests/flush`.
 
 use crate::background::flush::Flusher;
 use crate::background::flush::files::Written;
@@ -6,7 +6,7 @@ use crate::base::error::Result;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// What flushes did since the database was opened.
+/// Figures of flushes since the database was opened.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlushStats {
     /// Flushes of a partition that are on disk.

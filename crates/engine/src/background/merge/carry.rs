@@ -1,9 +1,11 @@
-//! A job done: outputs written, put in the place of the inputs.
+//! Running a job: writing the outputs and publishing them in place of the inputs.
 //!
-//! Inputs are read and outputs written with no lock held but the turn of
-//! whoever compacts. What is published is checked against the manifest in
-//! force: where everything was removed meanwhile, the outputs are garbage and
-//! nothing happened.
+//! Inputs are read and outputs written with no lock held except the turn of
+//! merging. Before publication the inputs are compared with the current manifest:
+//! if all series were removed meanwhile, the outputs are garbage and nothing is
+//! published.
+//!
+//! Tested by `tests/merge`.
 
 use crate::background::merge::living::Living;
 use crate::background::merge::output::{Outputs, Target};
@@ -18,7 +20,7 @@ use crate::storage::block::{BlockMeta, Family};
 use crate::storage::files::Manifest;
 use std::ops::Range;
 
-/// Blocks that stand next to each other in a list, and what takes their place.
+/// Adjacent blocks of a list, and the blocks that replace them.
 struct Change {
     family: Family,
     old: Vec<u64>,
@@ -26,7 +28,7 @@ struct Change {
 }
 
 impl Merger {
-    /// Does the job; false where the blocks changed meanwhile.
+    /// Runs the job. Returns false if the blocks changed meanwhile.
     pub(crate) fn carry_out(
         &self,
         found: &PartitionState,
@@ -55,7 +57,7 @@ impl Merger {
         self.sync_for(&living)?;
         let published = self.replace(found, &changes);
         if !matches!(published, Ok(true)) && self.core.check_writable().is_ok() {
-            // For certain not in the manifest: the outputs go.
+            // The outputs are certainly not in the manifest and are removed.
             return published;
         }
         outputs.keep();
@@ -142,11 +144,11 @@ impl Merger {
         Ok(changes)
     }
 
-    /// What is dropped for what the live series say must not come back to be
-    /// missed: the log that says so has to be on disk before.
+    /// Makes the log durable up to the position of the live series: samples may be
+    /// dropped only if the removal of their series survives a power cut.
     fn sync_for(&self, living: &Living) -> Result<()> {
         match self.core.log() {
-            Some(wal) => wal.sync_to(living.position),
+            Some(log) => log.sync_to(living.position),
             None => Ok(()),
         }
     }
@@ -168,7 +170,7 @@ impl Merger {
         Ok(done)
     }
 
-    /// Publishes the changes; false where they no longer fit.
+    /// Publishes the changes. Returns false if they no longer fit the manifest.
     fn replace(&self, found: &PartitionState, changes: &[Change]) -> Result<bool> {
         let mut fits = true;
         let published = self.core.publish(&mut |manifest| {
@@ -215,15 +217,15 @@ impl Change {
         }
     }
 
-    /// Puts the new blocks in place of the old ones; false where these are not
-    /// there, side by side.
+    /// Replaces the old blocks with the new ones. Returns false if the old ones are
+    /// not adjacent in the list.
     fn apply(&self, manifest: &mut Manifest, partition: u32) -> bool {
         let files = manifest.partition(partition);
         let list = match self.family {
             Family::Base => &mut files.base,
             Family::Late => &mut files.late,
         };
-        // Where there was nothing, whatever came since comes after.
+        // Without old blocks, the new ones go before blocks added meanwhile.
         let start = match self.old.first() {
             None => Some(0),
             Some(first) => list.iter().position(|meta| meta.number == *first),

@@ -1,14 +1,16 @@
-//! The oldest timestamp there is for anyone: by age and by disk.
+//! The floor: the oldest timestamp that the database keeps, by age and by disk.
 //!
-//! The floor stands in the manifest and only rises, until everything is removed.
-//! Readers see nothing before it and writers are refused there from the
-//! publication on; the files go as compaction finds them to hold nothing else.
-//! By age it follows the wall clock in small steps. By disk it rises once the
-//! files outgrow their budget: far enough that the oldest blocks make room.
+//! The manifest holds the floor. It only rises, until all series are removed.
+//! Once it is published, readers see no samples below it and writes below it are
+//! refused; merging deletes the files that hold nothing else. By age the floor
+//! follows the wall clock in small steps. By disk it rises when the files exceed
+//! the disk budget, far enough that removing the oldest blocks frees the excess.
 //!
-//! What counts as the oldest block is decided by where nearly all of its bytes
-//! end, not by its newest sample: a single series with timestamps far in the
-//! future must not take everyone's samples with it.
+//! The age of a block is the time before which nearly all of its bytes end, not
+//! its newest sample: a single series with timestamps far in the future must not
+//! change which blocks are removed.
+//!
+//! Tested by `tests/merge` and `tests/disk_budget.rs`.
 
 use crate::background::merge::state::Merger;
 use crate::background::merge::state::{Counters, Memory};
@@ -20,27 +22,27 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The floor moves in so many steps a retention.
+/// The floor rises in this many steps per retention.
 const STEPS: u64 = 64;
-/// But not rarer.
+/// Maximum step.
 const STEP_MS_MAX: u64 = 3_600_000;
 
-/// A block that a higher floor would free, nearly or wholly.
+/// A block that a higher floor would free, entirely or nearly.
 struct Oldest {
-    /// Above this floor nearly nothing of it is left.
+    /// At this floor nearly nothing of the block is left.
     reach: Timestamp,
     frees_bytes: u64,
     partition: u32,
-    /// Something newer is in it, so it has to be rewritten.
+    /// The block holds newer samples and must be rewritten.
     is_mixed: bool,
 }
 
 impl Merger {
-    /// Raises the floor to what `retention_ms` before now says, where that is
-    /// a step; whether it did.
+    /// Raises the floor to `retention_ms` before now, if the difference is at least
+    /// a step. Returns whether it was raised.
     ///
     /// # Errors
-    /// Those of [`Core::publish`].
+    /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn expire_by_clock(&self) -> Result<bool> {
         let (epoch, wanted) = (self.core.store.epoch(), self.core.store.floor_by_clock());
         let retention_ms = self.core.store.retention_ms.load(Ordering::Relaxed);
@@ -51,8 +53,8 @@ impl Merger {
         self.raise_floor(wanted, epoch)
     }
 
-    /// Raises the floor, unless everything was removed since `epoch`; whether
-    /// it did.
+    /// Raises the floor, unless all series were removed since `epoch`. Returns
+    /// whether it was raised.
     fn raise_floor(&self, floor: Timestamp, epoch: u64) -> Result<bool> {
         let mut is_same = false;
         self.core.publish(&mut |manifest| {
@@ -65,12 +67,12 @@ impl Merger {
         Ok(is_same)
     }
 
-    /// Drops the oldest samples where the files outgrow the disk budget;
-    /// whether it did. A block that cannot be read or rewritten keeps nothing
-    /// else from going: that failure is counted and kept for who asks.
+    /// Removes the oldest samples if the files exceed the disk budget. Returns
+    /// whether any were removed. A block that cannot be read or rewritten does not
+    /// stop the removal of others; the failure is counted and reported.
     ///
     /// # Errors
-    /// Those of [`Core::publish`].
+    /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn keep_disk_budget(&self) -> Result<bool> {
         let budget_bytes = self.core.store.disk_budget.budget_bytes();
         let target = self.core.store.disk_budget.ring_bytes();
@@ -102,8 +104,8 @@ impl Merger {
         Ok(true)
     }
 
-    /// Removes and rewrites blocks that hold what is gone. A partition where
-    /// that fails is left alone, the others have their turn.
+    /// Removes and rewrites blocks that hold removed samples. A partition whose job
+    /// fails is skipped.
     fn give_disk_back(&self) {
         let mut failures = 0;
         loop {
@@ -116,8 +118,8 @@ impl Merger {
         }
     }
 
-    /// The lowest floor above the one in force that frees about `excess` bytes,
-    /// or as many as there are, and how many; `None` where there are none.
+    /// The lowest floor above the current one that frees about `excess` bytes, or
+    /// all there are, and the bytes freed; `None` if nothing can be freed.
     fn floor_that_frees(&self, excess: u64) -> Option<(Timestamp, u64)> {
         let mut memory = self.turn.lock();
         let set = self.core.store.blocks.get();
@@ -150,13 +152,14 @@ impl Merger {
             if block.is_mixed
                 && let Some(known) = memory.partitions.get_mut(&block.partition)
             {
-                known.surveyed_ns = None;
+                known.usage_read_ns = None;
             }
         }
         floor.map(|floor| (floor, freed))
     }
 
-    /// The floor that frees nearly all of a block; all, where it cannot be told.
+    /// The floor that frees nearly all of a block; all of it if the block's index
+    /// cannot be read.
     fn reach(&self, memory: &mut Memory, block: &Arc<Block>) -> Timestamp {
         let number = block.meta().number;
         if let Some(reach) = memory.reaches.get(&number) {

@@ -1,12 +1,12 @@
-//! The live series of a partition, as a compaction found them.
+//! The live series of a partition at the start of a merge.
 //!
-//! Taken under the shards' locks, a few dozen series each time, so no writer
-//! waits for more. A series that is gone never comes back under its id, and
-//! what is too old stays too old, so what was true when it was taken stays
-//! true in the direction that matters: a compaction keeps too much, never
-//! too little. That the log is on disk up to `position` must be made sure
-//! before anything is dropped for it: a power cut must not bring the series
-//! back and leave its samples gone.
+//! They are read under the shards' locks, a few dozen series per lock, so that
+//! writers wait only briefly. A removed series never returns under its id, and
+//! expired samples stay expired, so an outdated list makes a merge keep too much,
+//! never too little. The log must be durable up to `position` before anything is
+//! dropped: otherwise a power cut could restore a series without its samples.
+//!
+//! Tested by `tests/merge`.
 
 use crate::background::merge::state::Merger;
 use crate::base::partition::PARTITION_BITS;
@@ -14,20 +14,20 @@ use crate::log::Position;
 use crate::series::Facts;
 use latewood_model::{SeriesId, Timestamp};
 
-/// Series looked at before a shard's lock is given back.
-const LOOKS_MAX: usize = 64;
+/// Series read under one hold of a shard's lock.
+const SERIES_PER_LOCK_MAX: usize = 64;
 
 /// The live series of one partition.
 pub(crate) struct Living {
     first_id: u32,
-    /// By id, from `first_id` on.
+    /// Indexed by id, starting at `first_id`.
     series: Vec<Option<Facts>>,
-    /// The log holds whatever made a series go or its floor rise.
+    /// The log up to here holds all removals and floors in the list.
     pub(crate) position: Position,
 }
 
 impl Living {
-    /// What is known of a series; `None` where it is gone.
+    /// The facts of a series; `None` if it was removed.
     pub(crate) fn get(&self, id: SeriesId) -> Option<Facts> {
         let place = id.0.checked_sub(self.first_id)?;
         self.series.get(place as usize).copied().flatten()
@@ -35,19 +35,19 @@ impl Living {
 }
 
 impl Merger {
-    /// Looks at every series of a partition. `floor` is the database's.
+    /// Reads all series of a partition. `floor` is that of the database.
     pub(crate) fn living(&self, partition: u32, floor: Timestamp) -> Living {
         let first_id = partition << PARTITION_BITS;
         let ids = 1usize << PARTITION_BITS;
         let mut series = vec![None; ids];
         for shard in 0..self.core.shards.len() {
-            // Shards are a power of two and no more than ids of a partition.
+            // The number of shards is a power of two, at most the ids of a partition.
             let places = ids >> self.core.shards.stride_log2();
             let start = first_id as usize >> self.core.shards.stride_log2();
             let mut place = start;
             while place < start + places {
                 let state = self.core.shards[shard].lock();
-                let end = (place + LOOKS_MAX).min(start + places);
+                let end = (place + SERIES_PER_LOCK_MAX).min(start + places);
                 if place >= state.slab.places() {
                     break;
                 }
@@ -63,11 +63,11 @@ impl Merger {
                 place = end;
             }
         }
-        let wal = self.core.log();
+        let log = self.core.log();
         Living {
             first_id,
             series,
-            position: wal.map_or_else(Position::default, |wal| wal.written()),
+            position: log.map_or_else(Position::default, |log| log.written()),
         }
     }
 }

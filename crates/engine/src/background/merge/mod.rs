@@ -1,24 +1,23 @@
-//! Compaction: fewer, longer blocks with nothing of no use in them.
+//! Merging: blocks into fewer, longer blocks without garbage.
 //!
-//! One job at a time, chosen by [`plan`] from what the manifest and the indexes
-//! say: merge a stretch of base blocks, merge a stretch of late blocks, fold
-//! late blocks into the base blocks they lie over, forget or rewrite blocks of
-//! series that are gone and of time that is. Inputs are immutable and outputs
-//! new, so nobody waits for it: readers keep what they hold, writers and
-//! flushes go on, and what they add stays behind in the lists. A job that
-//! fails leaves everything as it was.
+//! One job runs at a time. [`plan`] chooses it from the manifest and the block
+//! indexes: merge a stretch of base blocks, merge a stretch of late blocks, fold
+//! late blocks into the base blocks they overlap, drop or rewrite blocks of
+//! removed series and expired time. Inputs are immutable and outputs are new
+//! files, so readers, writers and flushes never wait for a job; blocks that
+//! flushes add meanwhile follow the outputs in the lists. A failed job changes
+//! nothing.
 //!
-//! Invariants: a compaction changes nothing a reader can see. Base blocks stay
-//! in order of time series by series, late blocks in order of arrival. Nothing
-//! is dropped before the log that makes it useless is on disk.
+//! Invariants: a merge does not change what readers see. Base blocks stay in time
+//! order per series, late blocks in arrival order. Nothing is dropped before the
+//! log record that makes it garbage is durable.
 //!
-//! Tested by table, by random partitions against maps, and through the
-//! database on the simulated disk (`tests/merge`).
+//! Tested by tables, by random partitions against maps, and through the database
+//! on the simulated disk (`tests/merge`).
 
 mod carry;
 #[cfg(test)]
 mod chance;
-mod control;
 mod cursor;
 mod floor;
 mod fold;
@@ -41,26 +40,26 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use step::Want;
 
-/// How often it is looked whether there is something to do.
+/// Interval at which the thread checks for due jobs.
 const TICK: Duration = Duration::from_millis(250);
-/// How often a paused job looks whether it may go on.
+/// Interval at which a paused job checks for the end of the pause.
 const PAUSE_TICK: Duration = Duration::from_millis(50);
-/// Bytes written between two looks at pause and stop.
+/// Bytes written between two checks for pause and stop.
 const BREATH_BYTES: u64 = 1 << 20;
 
-/// Compacts in the background until the database closes.
+/// Merges in the background until the database closes.
 pub(crate) fn run(merger: &Merger) {
     let core = &merger.core;
     while core.observe.signals.wait_merge(TICK) {
         if core.check_writable().is_ok() {
-            // Failures are counted and kept for who asks; the job comes again.
+            // The failure is counted and reported in the figures; the job is retried.
             let _ = merger.merge_tick();
         }
     }
 }
 
 impl Merger {
-    /// Does what is due, job by job.
+    /// Runs the due jobs one after the other.
     fn merge_tick(&self) -> Result<()> {
         self.core.look_at_disk();
         self.expire_by_clock()?;
@@ -84,13 +83,13 @@ impl Merger {
             || state.asked.load(Ordering::Relaxed)
     }
 
-    /// Does everything there is to do now.
+    /// Merges everything that can be merged now.
     ///
     /// # Errors
-    /// Those of [`Core::merge_step`].
+    /// Those of [`Merger::merge_step`].
     pub(crate) fn merge_all(&self) -> Result<()> {
         self.expire_by_clock()?;
-        // Flushes may go on meanwhile: that must not keep it going for ever.
+        // The number of steps is bounded: flushes may add work meanwhile.
         let blocks = self.core.store.manifest().blocks().count();
         for _ in 0..2 * blocks + 8 {
             if self.core.observe.signals.stopped() || !self.merge_step(Want::All)? {
@@ -100,11 +99,11 @@ impl Merger {
         Ok(())
     }
 
-    /// Hears of bytes a job wrote: waits while paused, and a little while writers
-    /// wait for memory, so that the flush gets the disk and a core.
+    /// Called for bytes a job wrote. Waits while merging is paused, and briefly
+    /// while writers wait for memory, to leave disk and core to the flush.
     ///
     /// # Errors
-    /// `Halted` where the database closes: the job is given up.
+    /// `Halted` if the database closes: the job is abandoned.
     fn merge_goes_on(&self, bytes: u64) -> Result<()> {
         let state = &self;
         let since = state.since_breath.fetch_add(bytes, Ordering::Relaxed) + bytes;

@@ -1,7 +1,7 @@
-//! The files a compaction writes.
+//! The files that a merge writes.
 //!
-//! They are garbage until the manifest names them: what is dropped before
-//! [`Outputs::keep`] removes its files.
+//! They are garbage until the manifest names them: outputs that are dropped
+//! before [`Outputs::keep`] is called remove their files. Tested by `tests/merge`.
 
 use crate::base::error::Result;
 use crate::format::chunk::Chunk;
@@ -10,33 +10,33 @@ use crate::storage::block::{BlockMeta, BlockWriter, Family, Kind};
 use latewood_model::{SeriesId, Timestamp};
 use std::path::PathBuf;
 
-/// Where a compaction puts its files.
+/// Where a merge writes its files.
 pub(crate) struct Target<'a> {
     pub(crate) env: &'a Env,
     /// A new number and the path of its block.
     pub(crate) new_file: &'a dyn Fn() -> (u64, PathBuf),
-    /// Hears of bytes written; an error ends the compaction.
+    /// Called with the number of bytes written; an error ends the merge.
     pub(crate) on_written: &'a dyn Fn(u64) -> Result<()>,
 }
 
-/// Every file of one compaction.
+/// All files of one merge.
 pub(crate) struct Outputs<'a> {
     target: Target<'a>,
     paths: Vec<PathBuf>,
 }
 
-/// One block that is begun when it gets something.
+/// A block that is created on its first entry.
 pub(crate) struct Slot {
     partition: u32,
     family: Family,
     writer: Option<BlockWriter>,
 }
 
-/// Base blocks side by side in time: a chunk goes to the last that begins at
-/// or before it, so the chunks of a series ascend over all of them.
+/// Base blocks of adjacent time ranges: a chunk goes to the last block that
+/// begins at or before it, so the chunks of a series ascend over all blocks.
 pub(crate) struct Slots {
     slots: Vec<Slot>,
-    /// Where all but the first begin.
+    /// First timestamps of all blocks but the first.
     borders: Vec<Timestamp>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Outputs<'a> {
         }
     }
 
-    /// The files stay: they are in the manifest, or may be.
+    /// Keeps the files: they are in the manifest, or may be.
     pub(crate) fn keep(mut self) {
         self.paths.clear();
     }
@@ -84,7 +84,7 @@ impl<'a> Outputs<'a> {
         self.writer(slot)?.tombstone(id, from, to)
     }
 
-    /// The writer of `slot`, begun where it is not.
+    /// The writer of `slot`, created on first use.
     fn writer<'s>(&mut self, slot: &'s mut Slot) -> Result<&'s mut BlockWriter> {
         if slot.writer.is_none() {
             let (number, path) = (self.target.new_file)();
@@ -105,7 +105,7 @@ impl<'a> Outputs<'a> {
 impl Drop for Outputs<'_> {
     fn drop(&mut self) {
         for path in &self.paths {
-            // What cannot be removed now is removed at the next start.
+            // The next start removes files that cannot be removed now.
             let _ = self.target.env.disk.remove(path);
         }
     }
@@ -120,7 +120,7 @@ impl Slot {
         }
     }
 
-    /// The finished, synced block; `None` where it got nothing.
+    /// The finished, synced block; `None` if it has no entries.
     pub(crate) fn finish(self) -> Result<Option<BlockMeta>> {
         self.writer.map(BlockWriter::finish).transpose()
     }
@@ -135,7 +135,7 @@ impl Slots {
         }
     }
 
-    /// The finished, synced blocks that got something, in order of time.
+    /// The finished, synced blocks that have entries, in time order.
     pub(crate) fn finish(self) -> Result<Vec<BlockMeta>> {
         let finished = self.slots.into_iter().map(Slot::finish);
         let finished: Result<Vec<Option<BlockMeta>>> = finished.collect();

@@ -1,14 +1,14 @@
-//! What to compact next, decided from what is known without reading samples.
+//! Chooses the next merge job, without reading samples.
 //!
-//! Three costs are held down together: bytes written per byte that came
-//! (*write amplification*), blocks a read has to look into, and bytes that lie
-//! in blocks without being of use. Merges are tiered: a stretch of neighbours
-//! merges once their sum is several times the largest, so every rewrite of a
-//! byte takes it into a file several times as long, and a byte is rewritten
-//! about as often as the logarithm of the file says. Late blocks are folded
-//! into the base blocks they lie over once that pays: when what is folded is at
-//! least a quarter of the base bytes rewritten for it and a quarter of all late
-//! bytes, so a late byte costs at most eight more in its last rewrite.
+//! The plan limits three costs: bytes written per byte ingested (*write
+//! amplification*), blocks that a read must search, and garbage bytes in blocks.
+//! Merges are tiered: a stretch of neighbours is merged once its total is several
+//! times its largest block, so each rewrite moves a byte into a file several times
+//! as long, and the number of rewrites is logarithmic in the file size. Late
+//! blocks are folded into the base blocks they overlap once that pays: when the
+//! folded bytes are at least a quarter of the base bytes rewritten and a quarter
+//! of all late bytes. A late byte then costs at most eight more bytes in its last
+//! rewrite.
 //!
 //! Pure: no clock, no files. Tested by tables and by simulated histories.
 
@@ -22,33 +22,33 @@ mod history;
 #[cfg(test)]
 mod tests;
 
-/// Late bytes, in parts of 100 of a base block, that make a fold of it pay.
+/// Late bytes, in percent of a base block, from which on a fold pays.
 const FOLD_PERCENT: u64 = 25;
-/// Base blocks, in parts of the cap, after which a fold is content with half of
-/// what waits, and their number after which it is with a quarter: each is read
-/// through a buffer of its own.
+/// Base blocks, in parts of the cap, after which a fold accepts half of the
+/// waiting bytes, and their number after which it accepts a quarter: each block
+/// is read through its own buffer.
 const FOLD_CAPS: u64 = 4;
 const FOLD_BLOCKS: usize = 32;
-/// Late bytes below which nobody looks whether a fold pays.
-const SURVEY_MIN_BYTES: u64 = 4096;
+/// Late bytes below which block usage is not read.
+const USAGE_BYTES_MIN: u64 = 4096;
 
-/// How eager compaction is.
+/// The thresholds of merging.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Bounds {
-    /// Neighbouring base blocks that merge into one, at least.
+    /// Minimum number of neighbouring base blocks per merge.
     pub(crate) base_fan: usize,
-    /// The same of late blocks.
+    /// The same for late blocks.
     pub(crate) late_fan: usize,
-    /// No merge makes a file longer than this; a fold cuts what would be.
+    /// Maximum size of an output file; a fold splits larger outputs.
     pub(crate) cap_bytes: u64,
-    /// Fold whatever lies over base blocks, whether it pays or not.
+    /// Fold all overlays over base blocks, whether that pays or not.
     pub(crate) fold_all: bool,
-    /// Bytes of no use, in parts of 100, from which on a block is rewritten.
+    /// Garbage, in percent, from which on a block is rewritten.
     pub(crate) garbage_percent: u64,
 }
 
 impl Bounds {
-    /// For the background: what pays.
+    /// The thresholds of background merging: jobs that pay.
     pub(crate) fn steady(cap_bytes: u64) -> Self {
         Self {
             base_fan: 8,
@@ -59,7 +59,7 @@ impl Bounds {
         }
     }
 
-    /// For who asked: everything folded, little garbage left.
+    /// The thresholds of a requested merge: fold everything, leave little garbage.
     pub(crate) fn thorough(cap_bytes: u64) -> Self {
         Self {
             base_fan: 2,
@@ -90,32 +90,31 @@ impl Lists<'_> {
     }
 }
 
-/// What the indexes tell of the bytes of one base block.
+/// Block usage of one base block: its bytes by use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BaseShare {
-    /// Chunks of series that are gone or of a time that is.
+    /// Chunks of removed series or below the floor.
     pub(crate) dead_bytes: u64,
     /// Other chunks that tombstones cover.
     pub(crate) deleted_bytes: u64,
-    /// Chunks still of use.
+    /// Chunks in use.
     pub(crate) live_bytes: u64,
-    /// Overlays that lie over it.
+    /// Overlays over this block.
     pub(crate) late_bytes: u64,
-    /// Overlays and tombstones that lie over it.
+    /// Overlays and tombstones over this block.
     pub(crate) late_entries: u64,
 }
 
-/// The same of one late block.
+/// Block usage of one late block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LateShare {
     pub(crate) dead_bytes: u64,
     pub(crate) live_bytes: u64,
-    /// Entries still of use, tombstones among them.
+    /// Entries in use, tombstones included.
     pub(crate) live_entries: u64,
 }
 
-/// What a look into the indexes of a partition's blocks found; as long as its
-/// lists.
+/// Block usage of a partition, one item per block of its lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockUsage {
     pub(crate) base: Vec<BaseShare>,
@@ -126,22 +125,22 @@ pub(crate) struct BlockUsage {
     pub(crate) orphan_entries: u64,
 }
 
-/// What to do with a partition. Places are those in its lists.
+/// A job of a partition. Places are indexes into its lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Job {
-    /// Forget blocks that hold nothing of use.
+    /// Drop blocks that hold only garbage.
     Drop { base: Vec<usize>, late: Vec<usize> },
     /// Merge a stretch of base blocks, or rewrite a single one.
     MergeBase(Range<usize>),
     /// Merge a stretch of late blocks, or rewrite a single one.
     MergeLate(Range<usize>),
-    /// Fold all late blocks over these stretches of base blocks into them;
-    /// what lies over others becomes one late block. Where there is no base
-    /// block at all the only stretch is empty.
+    /// Fold all late blocks into these stretches of base blocks; overlays of other
+    /// base blocks become one late block. If there are no base blocks, the only
+    /// stretch is empty.
     Fold(Vec<Range<usize>>),
 }
 
-/// Blocks that lie wholly before `floor`. Linear in the lists.
+/// Blocks entirely before `floor`. Linear in the lists.
 pub(crate) fn below_floor(lists: Lists<'_>, floor: Timestamp) -> Option<Job> {
     let below = |blocks: &[BlockMeta]| -> Vec<usize> {
         let places = blocks.iter().enumerate();
@@ -152,25 +151,25 @@ pub(crate) fn below_floor(lists: Lists<'_>, floor: Timestamp) -> Option<Job> {
     (!base.is_empty() || !late.is_empty()).then_some(Job::Drop { base, late })
 }
 
-/// Whether so much came late since a look into the indexes left
-/// `late_bytes_seen` that another one may find a fold that pays.
+/// Whether enough late bytes arrived since the last read of block usage, which
+/// left `late_bytes_seen`, that a fold may pay.
 ///
-/// Amortised: the look costs about a hundredth of the base bytes, and comes
-/// again after late bytes of a 256th of them.
+/// Amortised: a read costs about a hundredth of the base bytes, and is repeated
+/// after late bytes of a 256th of them.
 pub(crate) fn usage_due(lists: Lists<'_>, late_bytes_seen: u64) -> bool {
     let news = lists.late_bytes().saturating_sub(late_bytes_seen);
     let least = (late_bytes_seen / 4).max(lists.base_bytes() / 256);
-    !lists.late.is_empty() && news >= least.max(SURVEY_MIN_BYTES)
+    !lists.late.is_empty() && news >= least.max(USAGE_BYTES_MIN)
 }
 
-/// What a usage shows to pay, the cheapest first.
+/// The job that pays by block usage, the cheapest first.
 pub(crate) fn usage_known(lists: Lists<'_>, usage: &BlockUsage, bounds: &Bounds) -> Option<Job> {
     useless(usage)
         .or_else(|| fold(lists, usage, bounds))
         .or_else(|| wasteful(lists, usage, bounds))
 }
 
-/// What gives disk back, of what a usage shows.
+/// The job that frees disk space by block usage.
 pub(crate) fn garbage(lists: Lists<'_>, usage: &BlockUsage, bounds: &Bounds) -> Option<Job> {
     useless(usage).or_else(|| wasteful(lists, usage, bounds))
 }
@@ -186,13 +185,13 @@ pub(crate) fn merge(lists: Lists<'_>, bounds: &Bounds) -> Option<Job> {
     merge_window(&sizes(lists.base), bounds.base_fan, bounds.cap_bytes).map(Job::MergeBase)
 }
 
-/// The stretch of neighbours to merge: of those whose sum is large enough
-/// beside their largest, the one with the smallest largest.
+/// The stretch of neighbours to merge: among those whose total is large enough
+/// relative to their largest block, the one whose largest block is smallest.
 fn merge_window(sizes: &[u64], fan: usize, cap_bytes: u64) -> Option<Range<usize>> {
     let small = sizes.iter().filter(|&&size| size < cap_bytes / 2).count();
-    // Twice the ratio of sum and largest that is asked for, and the fewest
-    // blocks. It is as much as `fan` equal blocks have, within a factor of two;
-    // sizes that never fit together may not pile up, so it falls then.
+    // Twice the required ratio of total and largest, and the minimum number of
+    // blocks. The ratio is that of `fan` equal blocks, within a factor of two. It
+    // falls as blocks accumulate whose sizes never match.
     let (twice_growth, fewest) = match small {
         few if few < 3 * fan => (fan as u64, fan),
         few if few < 6 * fan => (3, fan),
@@ -248,7 +247,7 @@ fn fold(lists: Lists<'_>, usage: &BlockUsage, bounds: &Bounds) -> Option<Job> {
                 || bounds.fold_all && share.late_entries > 0
         })
         .collect();
-    // The largest share first: what is gained over what is rewritten.
+    // The largest ratio of gain to rewritten bytes first.
     order.sort_by(|&a, &b| {
         let product = |x: usize, y: usize| {
             u128::from(gain(&usage.base[x])) * u128::from(lists.base[y].len_bytes)
@@ -267,7 +266,7 @@ fn fold(lists: Lists<'_>, usage: &BlockUsage, bounds: &Bounds) -> Option<Job> {
         chosen.push(place);
     }
     if chosen.is_empty() && bounds.fold_all {
-        // What is left belongs to series without a base chunk.
+        // The rest belongs to series without a base chunk.
         chosen.push(lists.base.len() - 1);
     }
     let pays = bounds.fold_all || gained.saturating_mul(100) >= late_bytes * FOLD_PERCENT;
@@ -278,7 +277,7 @@ fn fold(lists: Lists<'_>, usage: &BlockUsage, bounds: &Bounds) -> Option<Job> {
     Some(Job::Fold(stretches(&chosen, lists.base, bounds.cap_bytes)))
 }
 
-/// Neighbours joined as long as they stay below the cap.
+/// Neighbouring stretches joined while they stay below the cap.
 fn stretches(chosen: &[usize], base: &[BlockMeta], cap_bytes: u64) -> Vec<Range<usize>> {
     let mut joined: Vec<Range<usize>> = Vec::new();
     let mut size = 0;
@@ -295,7 +294,7 @@ fn stretches(chosen: &[usize], base: &[BlockMeta], cap_bytes: u64) -> Vec<Range<
     joined
 }
 
-/// Blocks that are mostly of no use.
+/// Blocks that are mostly garbage.
 fn wasteful(lists: Lists<'_>, usage: &BlockUsage, bounds: &Bounds) -> Option<Job> {
     let wasteful = |dead: u64, live: u64| {
         dead > 0 && dead.saturating_mul(100) >= (dead + live).saturating_mul(bounds.garbage_percent)
@@ -304,7 +303,7 @@ fn wasteful(lists: Lists<'_>, usage: &BlockUsage, bounds: &Bounds) -> Option<Job
         if !wasteful(share.dead_bytes + share.deleted_bytes, share.live_bytes) {
             continue;
         }
-        // Only tombstones can tell which chunks were deleted.
+        // Only a fold reads the tombstones that tell which chunks are deleted.
         let job = match share.deleted_bytes {
             0 => Job::MergeBase(place..place + 1),
             _ => Job::Fold(stretches(&[place], lists.base, bounds.cap_bytes)),

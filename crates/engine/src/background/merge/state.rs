@@ -1,4 +1,6 @@
-//! What compaction remembers and counts.
+//! The state and the counters of merging.
+//!
+//! Tested through `tests/merge`.
 
 use crate::background::merge::plan::BlockUsage;
 use crate::keyspace::core::Core;
@@ -9,16 +11,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Shared by whoever compacts and whoever asks how it goes.
+/// Shared by the merging thread and readers of its figures.
 pub(crate) struct Merger {
     pub(crate) core: Arc<Core>,
-    /// Held by whoever compacts: one at a time.
+    /// Held during a merge job: only one job runs at a time.
     pub(crate) turn: Mutex<Memory>,
-    /// Somebody wants everything compacted.
+    /// Merging of all blocks was requested.
     pub(crate) asked: AtomicBool,
-    /// A job is under way.
+    /// A job is running.
     pub(crate) busy: AtomicBool,
-    /// Bytes written since the last look at pause and stop.
+    /// Bytes written since pause and stop were last checked.
     pub(crate) since_breath: AtomicU64,
     pub(crate) counters: Counters,
     /// What the last failure said.
@@ -29,28 +31,28 @@ pub(crate) struct Merger {
 #[derive(Default)]
 pub(crate) struct Memory {
     pub(crate) partitions: BTreeMap<u32, PartitionMemory>,
-    /// By block: the time before which nearly all of its bytes end.
+    /// Per block: the time before which nearly all of its bytes end.
     pub(crate) reaches: BTreeMap<u64, Timestamp>,
-    /// The partition that had the last turn.
+    /// The partition of the last job.
     pub(crate) last: Option<u32>,
 }
 
 /// What is known of one partition.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartitionMemory {
-    /// Late bytes that the last usage saw or its fold left.
+    /// Late bytes at the last read of block usage, or left by its fold.
     pub(crate) late_bytes_seen: u64,
-    /// When the last usage was; `None` makes the next one due.
-    pub(crate) surveyed_ns: Option<u64>,
-    /// Failures one after the other.
+    /// When block usage was last read; `None` makes the next read due.
+    pub(crate) usage_read_ns: Option<u64>,
+    /// Consecutive failures.
     pub(crate) failures: u32,
-    /// Not before this.
+    /// The next attempt is not before this time.
     pub(crate) retry_ns: u64,
 }
 
 macro_rules! counters {
     ($($name:ident),* $(,)?) => {
-        /// What happened since the start.
+        /// Counters since the start.
         #[derive(Default)]
         pub(crate) struct Counters { $(pub(crate) $name: AtomicU64),* }
     };
@@ -68,7 +70,7 @@ counters!(
     bytes_dropped,
     bytes_dropped_by_budget,
     floor_raised_by_budget,
-    surveys,
+    usage_reads,
 );
 
 impl Counters {
@@ -77,15 +79,15 @@ impl Counters {
     }
 }
 
-/// How compaction goes, since the start.
+/// Figures of merging since the start.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct MergeStats {
-    /// Nothing is done in the background until it is resumed.
+    /// Background merging is paused.
     pub paused: bool,
     /// A job is under way.
     pub busy: bool,
-    /// Everything is to be compacted and is not yet.
+    /// Merging of all blocks was requested and is not finished.
     pub asked: bool,
     /// Merges and rewrites of base blocks.
     pub base_merges: u64,
@@ -93,47 +95,47 @@ pub struct MergeStats {
     pub late_merges: u64,
     /// Folds of late blocks into base blocks.
     pub folds: u64,
-    /// Jobs that failed and are tried again.
+    /// Jobs that failed and are retried.
     pub failures: u64,
-    /// Jobs given up because the blocks changed meanwhile.
+    /// Jobs abandoned because the blocks changed meanwhile.
     pub abandoned: u64,
-    /// Looks into the indexes of a partition.
-    pub surveys: u64,
-    /// Bytes of blocks that jobs took in.
+    /// Reads of the block usage of a partition.
+    pub usage_reads: u64,
+    /// Bytes of blocks that jobs read.
     pub bytes_read: u64,
     /// Bytes of blocks that jobs wrote.
     pub bytes_written: u64,
-    /// Blocks forgotten whole.
+    /// Blocks dropped without a rewrite.
     pub blocks_dropped: u64,
     /// Their bytes.
     pub bytes_dropped: u64,
-    /// Bytes that went because the disk budget was spent.
+    /// Bytes removed because the disk budget was used up.
     pub bytes_dropped_by_budget: u64,
-    /// How often the disk budget made the oldest samples go.
+    /// How often the oldest samples were removed for the disk budget.
     pub floor_raised_by_budget: u64,
     /// What the last failure said.
     pub failure: Option<String>,
-    /// Bytes that flushes wrote, catalogues among them.
+    /// Bytes that flushes wrote, series files included.
     pub bytes_flushed: u64,
-    /// Base blocks there are.
+    /// Existing base blocks.
     pub base_blocks: u64,
     /// Their bytes.
     pub base_bytes: u64,
-    /// Late blocks there are.
+    /// Existing late blocks.
     pub late_blocks: u64,
     /// Their bytes.
     pub late_bytes: u64,
-    /// Reads of one series that looked for blocks.
+    /// Reads of one series that searched blocks.
     pub reads: u64,
-    /// Late blocks that those met, one counted for each read.
+    /// Late blocks that those reads used, summed over the reads.
     pub reads_late_blocks: u64,
-    /// The most late blocks that one read met.
+    /// The most late blocks that one read used.
     pub reads_late_blocks_max: u64,
 }
 
 impl MergeStats {
-    /// Bytes written to blocks for each byte that a flush wrote: 1 where nothing
-    /// was compacted, 0 where nothing was flushed.
+    /// Bytes written to blocks per byte written by a flush: 1 if nothing was
+    /// merged, 0 if nothing was flushed.
     pub fn write_amplification(&self) -> f64 {
         match self.bytes_flushed {
             0 => 0.0,
@@ -155,7 +157,7 @@ impl Merger {
         }
     }
 
-    /// What it counted itself.
+    /// The figures that merging counts itself.
     fn stats(&self) -> MergeStats {
         let counters = &self.counters;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -168,7 +170,7 @@ impl Merger {
             folds: count(&counters.folds),
             failures: count(&counters.failures),
             abandoned: count(&counters.abandoned),
-            surveys: count(&counters.surveys),
+            usage_reads: count(&counters.usage_reads),
             bytes_read: count(&counters.bytes_read),
             bytes_written: count(&counters.bytes_written),
             blocks_dropped: count(&counters.blocks_dropped),
@@ -182,7 +184,7 @@ impl Merger {
 }
 
 impl Merger {
-    /// How compaction goes, and what there is to compact.
+    /// The figures of merging and of the existing blocks.
     pub(crate) fn merge_stats(&self) -> MergeStats {
         let mut stats = self.stats();
         for blocks in self.core.store.blocks.get().partitions.values() {
@@ -204,11 +206,11 @@ impl Merger {
     }
 }
 
-/// Bytes that a usage found to lie over a stretch of base blocks.
+/// Bytes of overlays over a stretch of base blocks.
 pub(crate) fn over_bytes(usage: &BlockUsage, places: &std::ops::Range<usize>) -> u64 {
     let of_blocks = usage.base.get(places.clone()).unwrap_or_default();
     let over: u64 = of_blocks.iter().map(|share| share.late_bytes).sum();
-    // Where nothing is below, the first stretch takes it.
+    // Overlays without base chunks belong to the first stretch.
     match places.start {
         0 => over + usage.orphan_bytes,
         _ => over,

@@ -1,7 +1,8 @@
-//! One step of compaction: the next partition with something to do, and what.
+//! One step of merging: chooses the next partition and its job.
 //!
-//! Partitions take turns. One that failed is left alone for a while, longer
-//! each time, so that a damaged block does not keep the others waiting.
+//! Partitions take turns. A partition whose job failed is skipped for a time that
+//! doubles with each failure, so that a damaged block does not delay the others.
+//! Tested by `tests/merge`.
 
 use crate::background::merge::living::Living;
 use crate::background::merge::plan::{self, BlockUsage, Bounds, Job, Lists};
@@ -17,26 +18,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Nobody looks for garbage more often, nor faster than [`SURVEY_RATE`].
-const SURVEY_INTERVAL: Duration = Duration::from_secs(600);
-/// Bytes of index that idle surveys read in a second; an index is about a
-/// hundredth of its block.
-const SURVEY_RATE: u64 = 1 << 20;
-/// After a failure a partition is left alone for so long, doubled each time.
+/// Minimum interval between reads of a partition's block usage; see also
+/// [`USAGE_RATE`].
+const USAGE_INTERVAL: Duration = Duration::from_secs(600);
+/// Bytes of index per second that idle reads of block usage may read; an index is
+/// about a hundredth of its block.
+const USAGE_RATE: u64 = 1 << 20;
+/// Delay of a partition after a failure, doubled with each further failure.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
-/// What is wanted of a step.
+/// Which jobs a step may choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Want {
-    /// What pays.
+    /// Jobs that pay.
     Steady,
-    /// Everything there is to do.
+    /// All jobs.
     All,
-    /// Only what gives disk back.
+    /// Only jobs that free disk space.
     Disk,
 }
 
-/// One partition as a step found it.
+/// The state of a partition at the start of a step.
 pub(crate) struct PartitionState {
     pub(crate) partition: u32,
     pub(crate) epoch: u64,
@@ -46,7 +48,7 @@ pub(crate) struct PartitionState {
     pub(crate) late: Vec<BlockMeta>,
 }
 
-/// A job with what led to it.
+/// A job and the facts it was chosen from.
 pub(crate) struct Chosen {
     pub(crate) job: Job,
     pub(crate) living: Option<Living>,
@@ -54,11 +56,11 @@ pub(crate) struct Chosen {
 }
 
 impl Merger {
-    /// Does one job of one partition; false where none is due.
+    /// Runs one job of one partition. Returns false if no job is due.
     ///
     /// # Errors
-    /// `Io` and `Corrupt` where blocks cannot be read or written: the partition
-    /// is left alone for a while. Those of [`Core::publish`].
+    /// `Io` and `Corrupt` if blocks cannot be read or written: the partition is
+    /// skipped for a while. Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn merge_step(&self, want: Want) -> Result<bool> {
         let mut memory = self.turn.lock();
         let epoch = self.core.store.epoch();
@@ -76,7 +78,7 @@ impl Merger {
                 .partitions
                 .entry(partition)
                 .or_insert_with(|| PartitionMemory {
-                    surveyed_ns: Some(now_ns),
+                    usage_read_ns: Some(now_ns),
                     ..PartitionMemory::default()
                 });
             let rests = now_ns < known.retry_ns && want != Want::All;
@@ -103,7 +105,7 @@ impl Merger {
         Ok(false)
     }
 
-    /// `rests`: only what reads and writes no block.
+    /// With `rests`, only jobs that read and write no block.
     fn step_in(
         &self,
         found: &PartitionState,
@@ -137,16 +139,16 @@ impl Merger {
             let living = self.living(found.partition, found.floor);
             let blocks = &found.blocks;
             let usage = usage(&blocks.base, &blocks.late, &living)?;
-            Counters::add(&self.counters.surveys, 1);
-            known.surveyed_ns = Some(self.core.env.clock.monotonic_ns());
+            Counters::add(&self.counters.usage_reads, 1);
+            known.usage_read_ns = Some(self.core.env.clock.monotonic_ns());
             known.late_bytes_seen = lists.late_bytes();
             let job = match want {
                 Want::Disk => plan::garbage(lists, &usage, &bounds),
                 _ => plan::usage_known(lists, &usage, &bounds),
             };
             if let Some(job) = job {
-                // There may be more of it.
-                known.surveyed_ns = None;
+                // There may be more garbage.
+                known.usage_read_ns = None;
                 return Ok(Some(Chosen {
                     job,
                     living: Some(living),
@@ -166,8 +168,8 @@ impl Merger {
         }
     }
 
-    /// No block grows longer by compaction. Under a disk budget the oldest of
-    /// many is a small part of it.
+    /// Maximum size of a merged block. Under a disk budget it is lower, so that
+    /// the oldest block is a small part of the budget.
     pub(crate) fn block_bytes_max(&self) -> u64 {
         match self.core.store.disk_budget.budget_bytes() {
             0 => self.core.options.block_bytes_max,
@@ -177,13 +179,13 @@ impl Merger {
 
     fn usage_due(&self, found: &PartitionState, known: &PartitionMemory, want: Want) -> bool {
         let lists = found.lists();
-        let Some(surveyed_ns) = known.surveyed_ns else {
+        let Some(usage_read_ns) = known.usage_read_ns else {
             return true;
         };
         let index_bytes = (lists.base_bytes() + lists.late_bytes()) / 100;
-        let interval = SURVEY_INTERVAL.max(Duration::from_secs(index_bytes / SURVEY_RATE));
+        let interval = USAGE_INTERVAL.max(Duration::from_secs(index_bytes / USAGE_RATE));
         let now_ns = self.core.env.clock.monotonic_ns();
-        u128::from(now_ns.saturating_sub(surveyed_ns)) >= interval.as_nanos()
+        u128::from(now_ns.saturating_sub(usage_read_ns)) >= interval.as_nanos()
             || want != Want::Disk && plan::usage_due(lists, known.late_bytes_seen)
     }
 }
@@ -230,19 +232,18 @@ impl PartitionState {
     }
 }
 
-/// What was remembered of blocks that are gone goes too.
+/// Drops what is remembered of removed blocks.
 fn forget_gone(memory: &mut Memory, partitions: &[u32]) {
     let is_there = |partition: &u32| partitions.binary_search(partition).is_ok();
     memory.partitions.retain(|partition, _| is_there(partition));
 }
 
 impl Merger {
-    /// Counts it, keeps it for who asks and tells the operator.
+    /// Counts a failure, keeps its text for the figures and notifies the operator.
     pub(crate) fn note_merge_failure(&self, error: &Error) {
-        let compaction = &self;
-        Counters::add(&compaction.counters.failures, 1);
-        *compaction.failure.lock() = Some(error.to_string());
-        let text = format_args!("a compaction failed and is tried again later: {error}");
-        self.core.observe.notices.tell(About::Compaction, text);
+        Counters::add(&self.counters.failures, 1);
+        *self.failure.lock() = Some(error.to_string());
+        let text = format_args!("a merge failed and will be retried: {error}");
+        self.core.observe.notices.tell(About::Merge, text);
     }
 }

@@ -80,7 +80,7 @@ impl FileImage {
         }
     }
 
-    /// After a failed sync the kernel drops the dirty marks: a later sync
+    /// After a failed sync the kernel drops the dirty flags: a later sync
     /// succeeds and writes nothing of it.
     pub(super) fn fail_sync(&mut self) {
         self.doomed.append(&mut self.dirty);

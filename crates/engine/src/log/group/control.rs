@@ -1,8 +1,8 @@
 //! The records of a group that are no samples, but for the coming of a series
-//! with a key, which [`crate::log::group::alike`] writes.
+//! with a key, which [`crate::log::created`] writes.
 //!
 //! They are rare beside samples, so they are written part by part, each part
-//! making the room it needs. `record.rs` says what each holds.
+//! reserving the bytes it needs. `record.rs` says what each holds.
 //!
 //! Invariant: what concerns more than one series, or takes the key of one,
 //! makes the group a barrier. Tested by `tests/log_group.rs`.
@@ -96,7 +96,7 @@ impl GroupBuilder {
         self.barrier = true;
     }
 
-    /// Adds that the marks of a source are being worked off.
+    /// Adds that the dirty buckets of a source are being recomputed.
     pub fn rule_take(&mut self, id: SeriesId, all: bool) {
         self.control(kind::RULE_TAKE, id);
         self.put_varint(u64::from(all));

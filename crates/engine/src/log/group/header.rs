@@ -43,7 +43,7 @@ pub(crate) struct GroupHeader {
 impl GroupHeader {
     /// The header of the empty group that ends a log closed in order:
     /// everything before it is durable.
-    pub(crate) fn closing_mark(sequence: u64) -> Self {
+    pub(crate) fn closing_header(sequence: u64) -> Self {
         Self {
             payload_bytes: 0,
             sequence,

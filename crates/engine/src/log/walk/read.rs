@@ -1,10 +1,10 @@
 //! Reading the groups of one segment.
 //!
-//! Groups go to the workers as they are found. Now and then the sink is asked
-//! whether it wants room in memory, and told how far the reading is.
+//! Groups are passed to the workers as they are read. At intervals the sink is
+//! asked whether replay memory is short, and informed of the progress.
 //!
-//! Invariant: the sink makes room only where everything it was given so far is
-//! durable, since what it writes says so. Tested by `tests/log_write.rs`,
+//! Invariant: the sink frees memory only when everything it was given is durable,
+//! because the files it writes rely on that. Tested by `tests/log_write.rs`,
 //! `tests/log_quarantine.rs` and the tests of the replay.
 
 use crate::base::error::{Error, Result};
@@ -20,8 +20,8 @@ use std::path::Path;
 
 /// Progress is told every so many bytes.
 const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
-/// The sink is asked whether it wants to make room every so many bytes.
-const LOOK_BYTES: u64 = 32 * 1024;
+/// Bytes of records between two questions to the sink.
+const ASK_BYTES: u64 = 32 * 1024;
 
 impl Walk<'_, '_> {
     /// Reads the groups of a started segment that continues the log.
@@ -53,9 +53,9 @@ impl Walk<'_, '_> {
                 let payload_bytes = payload.len() as u64;
                 offset += HEADER_BYTES as u64 + payload_bytes;
                 self.expected += 1;
-                self.unlooked_bytes += payload_bytes;
-                if self.unlooked_bytes >= LOOK_BYTES {
-                    self.unlooked_bytes = 0;
+                self.unasked_bytes += payload_bytes;
+                if self.unasked_bytes >= ASK_BYTES {
+                    self.unasked_bytes = 0;
                     self.free_memory(segment)?;
                 }
                 if offset - reported >= PROGRESS_BYTES {

@@ -110,8 +110,8 @@ impl Log {
         })
     }
 
-    /// Makes everything durable and marks the end, so that the next open can
-    /// tell a whole log from a cut one. Append nothing after it.
+    /// Makes everything durable and writes a closing header, by which the next open
+    /// distinguishes a complete log from a truncated one. No append may follow.
     ///
     /// # Errors
     /// `Halted` after an earlier failure; `Io` for the failure itself.
@@ -125,8 +125,8 @@ impl Log {
         }
         self.reserve(&mut tail, HEADER_BYTES)?;
         let sequence = tail.next_sequence;
-        let mark = GroupHeader::closing_mark(sequence).encode(0, tail.header.salt);
-        let position = self.put(&mut tail, &mark)?;
+        let header = GroupHeader::closing_header(sequence).encode(0, tail.header.salt);
+        let position = self.put(&mut tail, &header)?;
         drop(tail);
         self.sync_to(position)
     }
@@ -150,7 +150,7 @@ impl Log {
         }
         let took_ns = self.env.clock.monotonic_ns() - started_ns;
         self.last_sync_us.store(took_ns / 1000, Ordering::Relaxed);
-        self.observer.note(Work::WalSync, took_ns);
+        self.observer.note(Work::LogSync, took_ns);
         self.durable.store(newest, Ordering::Release);
         Ok(())
     }

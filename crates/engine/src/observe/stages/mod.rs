@@ -4,9 +4,9 @@
 //! countdown and a branch. A timed batch carries a [`Timed`], which reads the
 //! cycle counter wherever a stage ends and gives the time since the last end
 //! to that stage. The write path is generic over [`Laps`] and compiled twice,
-//! so that the way of an untimed batch holds no trace of this. What goes on
-//! behind the writers is timed each time. All stages of a database are in one
-//! registry, which whoever exports figures reads with [`Stages::figures`].
+//! so that an untimed batch runs no code of it. Background work is always
+//! timed. All stages of a database are in one registry, which exporters read with
+//! [`Stages::figures`].
 //!
 //! Invariant: while the sampling is 0 nothing is counted and no clock read.
 //! Tested by `stages/tests.rs`, stage by stage.

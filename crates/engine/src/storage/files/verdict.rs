@@ -70,7 +70,7 @@ impl Directory {
     }
 
     fn refusal(&self, decision: Decision) -> Error {
-        let log = names::wal_dir(&self.path);
+        let log = names::log_dir(&self.path);
         let manifest = self.path.join(names::MANIFEST);
         let corrupt = |text: &str, path: &Path| Error::new(ErrorKind::Corrupt, text).at(path);
         match decision {

@@ -160,8 +160,8 @@ fn merges(text: &mut String, shared: &Shared) {
 }
 
 fn log(text: &mut String, shared: &Shared, stats: &Stats) {
-    field(text, "wal", if stats.wal.is_some() { "on" } else { "off" });
-    let Some(wal) = &stats.wal else {
+    field(text, "wal", if stats.log.is_some() { "on" } else { "off" });
+    let Some(wal) = &stats.log else {
         return field(text, "halted", "no");
     };
     field(text, "wal_bytes_written", wal.bytes_written);

@@ -91,7 +91,7 @@ pub(super) fn memory(text: &mut String, source: &Source<'_>) {
 
 pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     let shared = source.shared;
-    let wal = source.stats().wal.clone().unwrap_or_default();
+    let wal = source.stats().log.clone().unwrap_or_default();
     let status = if wal.halted.is_some() { "err" } else { "ok" };
     let flush = &source.stats().flush;
     let saved_s = last_save_s(shared, source.stats());

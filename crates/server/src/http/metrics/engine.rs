@@ -149,8 +149,8 @@ fn stalls(
 
 pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     use Kind::{Counter, Gauge};
-    let wal = stats.wal.clone().unwrap_or_default();
-    let is_on = u8::from(stats.wal.is_some());
+    let wal = stats.log.clone().unwrap_or_default();
+    let is_on = u8::from(stats.log.is_some());
     text.single("wal_enabled", Gauge, "1 where there is a log.", is_on);
     let halted = u8::from(wal.halted.is_some());
     text.single(

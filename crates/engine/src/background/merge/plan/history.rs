@@ -12,7 +12,7 @@ struct History {
     late_bytes_seen: u64,
     came_bytes: u64,
     written_bytes: u64,
-    surveyed_bytes: u64,
+    usage_bytes: u64,
     base_blocks_max: usize,
     late_blocks_max: usize,
     late_share_max: f64,
@@ -30,7 +30,7 @@ impl History {
         if late > 0 {
             self.late.push(block(Family::Late, late, over.0, over.1));
         }
-        while self.compact() {}
+        while self.merge_step() {}
         self.base_blocks_max = self.base_blocks_max.max(self.base.len());
         self.late_blocks_max = self.late_blocks_max.max(self.late.len());
         let (base, late) = (self.lists().base_bytes(), self.lists().late_bytes());
@@ -81,10 +81,10 @@ impl History {
         usage
     }
 
-    fn compact(&mut self) -> bool {
+    fn merge_step(&mut self) -> bool {
         let bounds = Bounds::steady(512 * MIB);
         if usage_due(self.lists(), self.late_bytes_seen) {
-            self.surveyed_bytes += (self.lists().base_bytes() + self.lists().late_bytes()) / 100;
+            self.usage_bytes += (self.lists().base_bytes() + self.lists().late_bytes()) / 100;
             self.late_bytes_seen = self.lists().late_bytes();
             let usage = self.usage();
             if let Some(Job::Fold(groups)) = usage_known(self.lists(), &usage, &bounds) {
@@ -163,7 +163,7 @@ impl History {
             self.late.len(),
             self.late_blocks_max,
             self.late_share_max,
-            self.surveyed_bytes as f64 / self.came_bytes as f64,
+            self.usage_bytes as f64 / self.came_bytes as f64,
         );
     }
 }

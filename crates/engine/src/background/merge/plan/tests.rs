@@ -113,7 +113,7 @@ fn job(base: &[(u64, u64, u64, u64)], late: &[(u64, u64)], bounds: &Bounds) -> O
 }
 
 #[test]
-fn a_survey_leads_to_the_job_that_pays() {
+fn block_usage_leads_to_the_job_that_pays() {
     let steady = Bounds::steady(1000);
     let drop = |base: &[usize], late: &[usize]| {
         Some(Job::Drop {

@@ -1,1 +1,0 @@
-//! Compaction as the owner of a database drives it.
