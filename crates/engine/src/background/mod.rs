@@ -67,30 +67,31 @@ impl Parts {
 }
 
 impl Workers {
-    pub(crate) fn start(parts: &Parts) -> Result<Self> {
-        let mut workers = Self::default();
+    /// Starts the threads; those that started before an error are stopped when the
+    /// database is dropped.
+    pub(crate) fn start(&mut self, parts: &Parts) -> Result<()> {
         let core = || parts.core.clone();
         let (settling, settler) = (core(), parts.settler.clone());
-        workers.spawn("latewood-settle", move || settle::run(&settling, &settler))?;
+        self.spawn("latewood-settle", move || settle::run(&settling, &settler))?;
         let indexed = core();
-        workers.spawn("latewood-index", move || run_index(&indexed))?;
+        self.spawn("latewood-index", move || run_index(&indexed))?;
         let (expiring, rules) = (core(), parts.rules.clone());
-        workers.spawn("latewood-expire", move || run_expiry(&expiring, &rules))?;
+        self.spawn("latewood-expire", move || run_expiry(&expiring, &rules))?;
         let (computing, rules) = (core(), parts.rules.clone());
-        workers.spawn("latewood-rules", move || run_rules(&computing, &rules))?;
+        self.spawn("latewood-rules", move || run_rules(&computing, &rules))?;
         let flusher = parts.flusher.clone();
-        workers.spawn("latewood-flush", move || flush::run(&flusher))?;
+        self.spawn("latewood-flush", move || flush::run(&flusher))?;
         let merger = parts.merger.clone();
-        workers.spawn("latewood-merge", move || merge::run(&merger))?;
+        self.spawn("latewood-merge", move || merge::run(&merger))?;
         if parts.core.log().is_some() {
             let logged = core();
-            workers.spawn("latewood-log", move || run_log(&logged))?;
+            self.spawn("latewood-log", move || run_log(&logged))?;
             if parts.core.options.durability == Durability::Interval {
                 let synced = core();
-                workers.spawn("latewood-sync", move || run_sync(&synced))?;
+                self.spawn("latewood-sync", move || run_sync(&synced))?;
             }
         }
-        Ok(workers)
+        Ok(())
     }
 
     fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {

@@ -69,7 +69,7 @@ impl Db {
         }
         let mut db = Self::assemble(parts, recovery, guard);
         if db.parts.core.options.background {
-            db.workers = Workers::start(&db.parts)?;
+            db.workers.start(&db.parts)?;
         }
         if !db.recovery.log.holes.is_empty() {
             // A flush lets the log drop the damaged part: later starts skip it.

@@ -11,7 +11,7 @@ use crate::base::options::{Defaults, Options};
 use crate::index::Index;
 use crate::io::Env;
 use crate::keyspace::defaults::DefaultOptions;
-use crate::keyspace::disk_budget::{self};
+use crate::keyspace::disk_budget;
 use crate::keyspace::keys::Keys;
 use crate::keyspace::limits::Limits;
 use crate::keyspace::memory_budget::Budget;

@@ -21,7 +21,7 @@ use crate::keyspace::core::Core;
 use crate::observe::notices::About;
 use crate::series::shard::ShardState;
 use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 /// The share of the budget from which on writers wait for the flusher.
@@ -69,7 +69,8 @@ pub(crate) enum Level {
 pub(crate) struct FlushState {
     /// A thread flushes, and its last flush went well.
     works: AtomicBool,
-    running: AtomicBool,
+    /// Held while somebody flushes.
+    running: Mutex<()>,
     /// When the last flush ended, by the monotonic clock.
     ended_ns: AtomicU64,
 }
@@ -87,7 +88,7 @@ impl FlushState {
 
     /// Whether somebody flushes at this moment.
     pub(crate) fn is_running(&self) -> bool {
-        self.running.load(Ordering::Relaxed)
+        self.running.is_locked()
     }
 
     /// Whether a flush ended so lately that the allocator may still hold what
@@ -97,15 +98,14 @@ impl FlushState {
         ended_ns > 0 && now_ns.saturating_sub(ended_ns) < SETTLING_NS
     }
 
-    /// A flush begins.
-    pub(crate) fn begin(&self) {
-        self.running.store(true, Ordering::Relaxed);
+    /// Somebody flushes until the guard is dropped.
+    pub(crate) fn begin(&self) -> MutexGuard<'_, ()> {
+        self.running.lock()
     }
 
-    /// It ended.
+    /// A partition was flushed.
     pub(crate) fn end(&self, now_ns: u64) {
         self.ended_ns.store(now_ns, Ordering::Relaxed);
-        self.running.store(false, Ordering::Relaxed);
     }
 }
 
@@ -209,7 +209,6 @@ impl Budget {
 
     /// A flush begins. From now on what is measured is not all there to stay.
     pub(crate) fn begin_flush(&self) {
-        self.flush.begin();
         self.look_at_crowd();
         self.is_steady.store(false, Ordering::Relaxed);
     }

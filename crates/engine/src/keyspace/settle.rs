@@ -6,6 +6,7 @@
 //! below and through the database.
 
 use crate::base::error::{Error, Result};
+use crate::base::partition::partition_of;
 use crate::base::text::shown_key;
 use crate::keyspace::core::Core;
 use crate::observe::notices::About;
@@ -187,7 +188,6 @@ impl Settler {
 impl Core {
     /// Queues or settles a series that just staged a late sample.
     pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
-        let partition = state.partition_at(place);
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };
@@ -196,7 +196,9 @@ impl Core {
         if !series.late_upkeep_due() {
             return;
         }
-        state.heads.note(series, partition);
+        state
+            .heads
+            .note(series, partition_of(self.shards.id_of(0, place)));
         let held_max = self.budget.late_held_max() / self.shards.len();
         match series.pressure(state.queue.held, held_max) {
             Pressure::None => {}

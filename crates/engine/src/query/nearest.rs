@@ -4,7 +4,7 @@
 //! so a span that is read in parts gives the same result as one read. Batches whose
 //! statistics exclude such a number are not decoded.
 //!
-//! Tested by `tests/query_outside.rs` and `tests/db_rules.rs`.
+//! Tested by `tests/query_outside.rs` and `tests/db_rules`.
 
 use super::filter::Filter;
 use super::{RangeQuery, Source};

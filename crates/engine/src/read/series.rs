@@ -106,7 +106,6 @@ impl Reader {
 
     /// See [`crate::Db::rules_of`].
     pub(crate) fn rules_of(&self, key: &[u8]) -> Result<Vec<RuleInfo>> {
-        let _core = &self.core;
         let rules = self.read(key, |series| match series.links() {
             Some(Links::Source(source)) => source.rules().to_vec(),
             _ => Vec::new(),
@@ -123,7 +122,6 @@ impl Reader {
 
     /// See [`crate::Db::source_of`].
     pub(crate) fn source_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
-        let _core = &self.core;
         let source = self.read(key, |series| series.source())?;
         Ok(source.and_then(|id| self.rules.key_of(id)))
     }

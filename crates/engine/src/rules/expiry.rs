@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Series removed before the lock of their shard is given back.
-const SWEEP_MAX: usize = 256;
+const SWEEP_MAX: usize = 64;
 
 impl Rules {
     /// Removes the series under `key` if its time has come, so that a writer

@@ -16,9 +16,7 @@ impl Rules {
         drop(state);
         self.open_bucket(id)
     }
-}
 
-impl Rules {
     /// The open bucket of the rule to `destination`, as a sample.
     pub(crate) fn open_bucket(&self, destination: SeriesId) -> Result<Option<Sample>> {
         let source = {

@@ -14,14 +14,10 @@ use crate::rules::Rules;
 use crate::series::Series;
 use crate::series::rules::Take;
 use crate::series::rules::{Link, Links, Rule};
-use crate::series::shard::ShardState;
+use crate::series::shards::AllShards;
 use latewood_model::SeriesId;
-use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// The states of all shards, locked.
-pub(crate) type AllShards<'a> = Vec<MutexGuard<'a, ShardState>>;
 
 impl Rules {
     /// As [`crate::Db::create_rule`].

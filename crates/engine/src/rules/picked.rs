@@ -7,7 +7,7 @@
 use crate::base::error::{Error, Result};
 use crate::base::window::Bucket;
 use crate::format::batches::BatchStats;
-use crate::query::{self};
+use crate::query;
 use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
 use crate::series::rules::failed::Damage;

@@ -8,7 +8,6 @@
 //!
 //! Tested by `tests/db_rules/policy.rs`.
 
-use super::link::AllShards;
 use crate::base::error::Result;
 use crate::base::options::Defaults;
 use crate::base::refusal::Refusal;
@@ -17,6 +16,7 @@ use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::Untimed;
 use crate::rules::Rules;
+use crate::series::shards::AllShards;
 use latewood_model::{Compaction, SeriesId, SeriesOptions};
 
 /// A compaction on its way to become a rule.

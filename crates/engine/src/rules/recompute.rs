@@ -253,13 +253,13 @@ impl Rules {
         };
         let mut changed = None;
         for &(from, to) in &output.gaps {
-            let deleted = self.with_destination(rule.destination, link, |_core, state| {
+            let deleted = self.with_destination(rule.destination, link, |state| {
                 self.delete_rows(state, rule.destination, from, to)
             })?;
             changed = deleted.flatten().or(changed);
         }
         for rows in output.rows.chunks(ROWS_MAX) {
-            let put = self.with_destination(rule.destination, link, |_core, state| {
+            let put = self.with_destination(rule.destination, link, |state| {
                 self.put_rows(state, rule.destination, rows)
             })?;
             changed = put.or(changed);
@@ -273,7 +273,7 @@ impl Rules {
         &self,
         id: SeriesId,
         link: Link,
-        write: impl FnOnce(&Self, &mut ShardState) -> Result<T>,
+        write: impl FnOnce(&mut ShardState) -> Result<T>,
     ) -> Result<Option<T>> {
         let mut state = self.core.shards[self.core.shards.shard_of(id)].lock();
         let series = state.slab.get(self.core.shards.place_of(id));
@@ -281,7 +281,7 @@ impl Rules {
             Some(Links::Destination(held)) if *held == link => {}
             _ => return Ok(None),
         }
-        let written = write(self, &mut state);
+        let written = write(&mut state);
         // Changes applied before a failure are logged, too.
         self.core.log_group(&mut state)?;
         written.map(Some)

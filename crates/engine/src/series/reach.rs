@@ -3,7 +3,7 @@
 //! Interpolation lines lead from number to number, so NaN is skipped. The result is
 //! a bound from the statistics of frames: nothing is decoded.
 //!
-//! Tested by `tests/db_rules.rs`.
+//! Tested by `tests/db_rules`.
 
 use super::Series;
 use crate::format::chunk::Chunk;

@@ -81,7 +81,7 @@ impl Writer {
             position = position.max(self.core.log_group_timed(&mut state, laps)?);
             laps.leave(&mut state.sealer.inner);
         }
-        // One may create the series of the next.
+        // In the order of the batch: one may create the series of the next.
         scratch.moved.sort_unstable();
         for moved in 0..scratch.moved.len() {
             let index = scratch.moved[moved] as usize;

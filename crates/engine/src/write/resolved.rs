@@ -71,9 +71,7 @@ impl Writer {
             None => self.append_timed(batch, scratch, &mut Untimed),
         }
     }
-}
 
-impl Writer {
     fn append_timed<L: Laps>(
         &self,
         batch: &[AppendTo<'_>],
@@ -154,7 +152,7 @@ impl Writer {
         let SeriesRef { id, key } = append.series;
         loop {
             self.rules.purge(key)?;
-            let unread = self.rules.recompute_destination(key)?;
+            let failed = self.rules.recompute_destination(key)?;
             let mut state = self.core.shards[self.core.shards.shard_of(*id)].lock();
             // It expired after `purge`.
             if self.is_current(&state, append.series)
@@ -163,7 +161,7 @@ impl Writer {
                 continue;
             }
             let (at, is_current) = (append.timestamp, self.is_current(&state, append.series));
-            let outcome = match is_current && unread.check(at, at).is_err() {
+            let outcome = match is_current && failed.check(at, at).is_err() {
                 // The rule will write this row once it can.
                 true => Err(Refusal::Damaged),
                 false => self.append_here(&mut state, append, default_policy, &mut Untimed),

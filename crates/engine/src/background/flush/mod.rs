@@ -112,6 +112,7 @@ impl Flusher {
     pub(crate) fn flush_if_due(&self) -> Result<bool> {
         self.core.check_writable()?;
         let mut turn = self.turn.lock();
+        let _running = self.core.budget.flush.begin();
         let now_ns = self.core.env.clock.monotonic_ns();
         if turn.failed.is_some() && now_ns < turn.retry_ns {
             return Ok(false);
@@ -136,6 +137,7 @@ impl Flusher {
     pub(crate) fn flush_all_partitions(&self) -> Result<()> {
         self.core.check_writable()?;
         let mut turn = self.turn.lock();
+        let _running = self.core.budget.flush.begin();
         if let Some((partition, _)) = turn.failed {
             self.flush_in_turn(&mut turn, partition)?;
         }

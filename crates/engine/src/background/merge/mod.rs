@@ -77,10 +77,9 @@ impl Merger {
     }
 
     fn merge_is_called_off(&self) -> bool {
-        let state = &self;
         self.core.observe.signals.stopped()
-            || state.core.observe.signals.is_merging_paused()
-            || state.asked.load(Ordering::Relaxed)
+            || self.core.observe.signals.is_merging_paused()
+            || self.asked.load(Ordering::Relaxed)
     }
 
     /// Merges everything that can be merged now.
@@ -105,17 +104,16 @@ impl Merger {
     /// # Errors
     /// `Halted` if the database closes: the job is abandoned.
     fn merge_goes_on(&self, bytes: u64) -> Result<()> {
-        let state = &self;
-        let since = state.since_breath.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let since = self.since_breath.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if since < BREATH_BYTES {
             return Ok(());
         }
-        state.since_breath.store(0, Ordering::Relaxed);
+        self.since_breath.store(0, Ordering::Relaxed);
         let mut goes_on = !self.core.observe.signals.stopped();
         if goes_on && self.core.options.background && self.core.budget.is_short() {
             goes_on = self.core.observe.signals.sleep(PAUSE_TICK);
         }
-        while goes_on && state.core.observe.signals.is_merging_paused() {
+        while goes_on && self.core.observe.signals.is_merging_paused() {
             goes_on = self.core.observe.signals.sleep(PAUSE_TICK);
         }
         match goes_on {

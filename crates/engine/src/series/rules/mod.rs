@@ -24,7 +24,7 @@
 //! 5. A bucket whose samples cannot be read is *failed*, not dirty, so that it does
 //!    not block others; a read of its row returns an error ([`failed`]).
 //!
-//! Tested by `tests/db_rules.rs` and the model test.
+//! Tested by `tests/db_rules` and the model test.
 
 pub(crate) mod dirty;
 pub(crate) mod failed;

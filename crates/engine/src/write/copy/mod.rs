@@ -125,8 +125,8 @@ impl Writer {
         let core = &self.core;
         loop {
             let (id, read, snapshot, options) =
-                self.reader.read_rows(key, |series, id, unread| {
-                    let read = unread.check(Timestamp::MIN, Timestamp::MAX);
+                self.reader.read_rows(key, |series, id, failed| {
+                    let read = failed.check(Timestamp::MIN, Timestamp::MAX);
                     let snapshot = series.snapshot(core.store.blocks.floor(), Timestamp::MAX);
                     (id, read, snapshot, series.options(core.labels_of(id)))
                 })?;
