@@ -5,25 +5,22 @@ use crate::base::error::{Error, Result};
 /// The most threads that can be asked for.
 const THREADS_MAX: usize = 1_024;
 
-/// Does `work` on `count` threads, each with its number from 0. What they bring comes in that
-/// order.
+/// Does `work` on `count` threads, each with its number from 0; returns what they bring by number.
 pub(crate) fn side_by_side<T: Send>(
     count: usize,
     work: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let work = &work;
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..count)
-            .map(|thread| scope.spawn(move || work(thread)))
-            .collect();
-        let ended: Vec<Result<T>> = threads
+        let begin = |thread| scope.spawn(move || work(thread));
+        let threads: Vec<_> = (0..count).map(begin).collect();
+        // All are waited for before the first error is looked at.
+        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+        let died = |_| Err(Error::new("a thread died"));
+        ended
             .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(brought) => brought,
-                Err(_) => Err(Error::new("a thread died")),
-            })
-            .collect();
-        ended.into_iter().collect()
+            .map(|end| end.unwrap_or_else(died))
+            .collect()
     })
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::fresh::fresh_page_ns;
@@ -80,7 +81,16 @@ impl Machine {
 
 /// CPU time this process has used so far, in seconds, all threads together.
 pub(crate) fn own_cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    seconds_of(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of this thread so far.
+pub(crate) fn thread_cpu_seconds() -> f64 {
+    seconds_of(ClockId::ThreadCPUTime)
+}
+
+fn seconds_of(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 

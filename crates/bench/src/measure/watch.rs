@@ -12,8 +12,8 @@ use crate::measure::usage::{self, Footprint, Usage};
 
 /// Time between two points.
 const EVERY: Duration = Duration::from_secs(1);
-/// Time between two looks at the memory.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Time between two looks at a process or server.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Points of a trace that is kept; longer ones are thinned.
 const POINTS_MAX: usize = 240;
 

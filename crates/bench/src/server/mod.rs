@@ -154,12 +154,10 @@ impl System {
 impl Target {
     /// Reads `name=host:port`.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
-        let named = text.split_once('=');
-        let (name, address) = named.ok_or("write it as name=host:port or name=/path/of/socket")?;
-        let Ok(address) = address.parse();
+        let (name, address) = text.split_once('=').ok_or("write it as name=host:port")?;
         Ok(Target::Running {
             name: name.to_owned(),
-            address,
+            address: Address::new(address),
         })
     }
 

@@ -1,8 +1,6 @@
 //! Which timestamps late samples have: one shape for each way data comes late.
 //!
-//! A shape says what the next sample of a series is and knows how many different timestamps it
-//! has given out, so that a server can be asked whether it holds them all. Steps are a
-//! millisecond. Only `uniform` and `corrections` repeat timestamps.
+//! Steps are a millisecond. Only `uniform` and `corrections` repeat timestamps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,8 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(super) const UNIFORM_START_MS: i64 = 100_000;
 /// The same of the other shapes: 2001, with room before it.
 const START_MS: i64 = 1_000_000_000_000;
-/// The median delay of `delays`, and the deviation of its logarithm: one of 40 takes longer than
-/// seven times as long.
+/// The median delay of `delays`, and the deviation of its logarithm.
 const DELAY_MEDIAN_MS: f64 = 2_000.0;
 const DELAY_SIGMA: f64 = 1.0;
 /// The longest delay.
@@ -136,18 +133,13 @@ impl Lateness {
     #[inline]
     pub(super) fn next_ms(&mut self, newest_ms: &mut i64, share: f64, rng: &mut SmallRng) -> i64 {
         match self {
-            Lateness::Delays(coming) => return delayed(coming, newest_ms, share, rng),
+            Lateness::Delays(coming) => delayed(coming, newest_ms, share, rng),
             Lateness::DeviceDay {
                 until,
                 held_ms,
                 held,
-            } => return held_back(until, (held_ms, held), newest_ms, share),
-            _ => {}
-        }
-        if rng.random::<f64>() >= share {
-            return advance(newest_ms);
-        }
-        match self {
+            } => held_back(until, (held_ms, held), newest_ms, share),
+            _ if rng.random::<f64>() >= share => advance(newest_ms),
             Lateness::Uniform { seen, distinct } => {
                 let late_ms = rng.random_range(0..*newest_ms);
                 note(seen, distinct, late_ms);
@@ -179,8 +171,7 @@ fn advance(newest_ms: &mut i64) -> i64 {
     *newest_ms
 }
 
-/// Every timestamp above the start was sent in order before a late sample repeats it, so only
-/// those up to it need a bit.
+/// Timestamps above the start were all sent in order before; only those up to it need a bit.
 fn note(seen: &mut [u64], distinct: &mut u64, late_ms: i64) {
     if late_ms > UNIFORM_START_MS {
         return;
@@ -211,10 +202,8 @@ fn delayed(
         let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
         let normal = radius * (std::f64::consts::TAU * rng.random::<f64>()).cos();
         let delay_ms = DELAY_MEDIAN_MS * (DELAY_SIGMA * normal).exp();
-        coming.push(Reverse((
-            made_ms + delay_ms.clamp(1.0, DELAY_MAX_MS) as i64,
-            made_ms,
-        )));
+        let due_ms = made_ms + delay_ms.clamp(1.0, DELAY_MAX_MS) as i64;
+        coming.push(Reverse((due_ms, made_ms)));
     }
 }
 
@@ -264,7 +253,7 @@ mod tests {
     #[test]
     fn every_shape_counts_its_timestamps_and_keeps_its_share() {
         for shape in LateShape::ALL {
-            for share in [0.0, 0.1, 0.5, 0.99] {
+            for share in [0.0, 0.1, 0.5, 0.99, 1.0] {
                 let (series, sent) = samples(shape, share, 200_000);
                 let name = format!("{} at {share}", shape.name());
                 let distinct: BTreeSet<i64> = sent.iter().copied().collect();
@@ -285,9 +274,8 @@ mod tests {
     #[test]
     fn a_day_comes_in_order_and_a_backfill_backwards() {
         let (_, sent) = samples(LateShape::DeviceDay, 0.5, 10_000);
-        let gap = sent
-            .windows(2)
-            .position(|pair| pair[1] - pair[0] == DAY as i64 + 1);
+        let mut pairs = sent.windows(2);
+        let gap = pairs.position(|pair| pair[1] - pair[0] == DAY as i64 + 1);
         let end = gap.unwrap() + 1;
         let day: Vec<i64> = sent[end + 1..=end + DAY as usize].to_vec();
         let missed: Vec<i64> = (sent[end] - DAY as i64..sent[end]).collect();
