@@ -1,5 +1,8 @@
 //! Threads that do the same side by side, and how many of them a machine is asked for.
 
+use std::thread;
+use std::time::Duration;
+
 use crate::base::error::{Error, Result};
 
 /// The most threads that can be asked for.
@@ -11,7 +14,7 @@ pub(crate) fn side_by_side<T: Send>(
     work: impl Fn(usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let work = &work;
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let begin = |thread| scope.spawn(move || work(thread));
         let threads: Vec<_> = (0..count).map(begin).collect();
         // All are waited for before the first error is looked at.
@@ -24,6 +27,27 @@ pub(crate) fn side_by_side<T: Send>(
     })
 }
 
+/// Does `work` on a thread and calls `look` again and again, `every` so often, until it is done.
+pub(crate) fn beside<T: Send>(
+    every: Duration,
+    mut look: impl FnMut(),
+    work: impl FnOnce() -> Result<T> + Send,
+) -> Result<T> {
+    thread::scope(|scope| {
+        let caller = thread::current();
+        let work = scope.spawn(move || {
+            let done = work();
+            caller.unpark();
+            done
+        });
+        while !work.is_finished() {
+            thread::park_timeout(every);
+            look();
+        }
+        work.join().map_err(|_| Error::new("a thread died"))?
+    })
+}
+
 /// Reads a number of threads from a command line.
 pub(crate) fn thread_count(text: &str) -> std::result::Result<usize, String> {
     let count = text.parse().ok();
@@ -33,7 +57,7 @@ pub(crate) fn thread_count(text: &str) -> std::result::Result<usize, String> {
 
 /// From one thread to as many as this machine has cores, doubling, as a command line takes them.
 pub(crate) fn up_to_all_cores() -> String {
-    up_to(std::thread::available_parallelism().map_or(1, usize::from))
+    up_to(thread::available_parallelism().map_or(1, usize::from))
 }
 
 fn up_to(cores: usize) -> String {

@@ -44,9 +44,17 @@ pub(super) fn key(host: u32, field: &str) -> String {
 }
 
 fn create(load: &CpuLoad, host: u32, field: &str) -> Vec<String> {
-    let mut words = vec!["TS.CREATE".to_owned(), key(host, field)];
-    let labels = ["LABELS", "measurement", "cpu", "fieldname", field];
-    words.extend(labels.map(str::to_owned));
+    let key = key(host, field);
+    let labels = [
+        "TS.CREATE",
+        &key,
+        "LABELS",
+        "measurement",
+        "cpu",
+        "fieldname",
+        field,
+    ];
+    let mut words: Vec<String> = labels.map(str::to_owned).into();
     for (name, value) in TAGS.iter().zip(load.tags(host)) {
         words.extend([(*name).to_owned(), value.clone()]);
     }
