@@ -125,7 +125,7 @@ fn cpu_model() -> String {
     let line = text.lines().find(|line| line.starts_with("model name"));
     let model = line.and_then(|line| line.split_once(": "));
     model
-        .map_or(std::env::consts::ARCH, |(_, model)| model)
+        .map_or(std::env::consts::ARCH, |(_, model)| model.trim())
         .to_owned()
 }
 

@@ -84,3 +84,15 @@ fn labels(load: &CpuLoad, host: u32, field: &str) -> Vec<Label> {
     labels.sort_by(|a, b| a.name.cmp(&b.name));
     labels
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_in_the_order_of_their_names() {
+        let labels = labels(&CpuLoad::new(1, 1, 1), 0, FIELDS[0]);
+        assert!(labels.len() == 11 && labels.is_sorted_by(|a, b| a.name < b.name));
+        assert_eq!(labels[0].name, "__name__");
+    }
+}

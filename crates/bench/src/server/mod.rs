@@ -1,8 +1,6 @@
-//! The servers that are measured: Latewood, peers that this program starts, and plain addresses
-//! of those that run already.
-//!
-//! A started server is a child process on a free loopback port with a directory of its own. Both
-//! go away when the value is dropped, whatever happened in between.
+//! The servers that are measured: Latewood, peers that this program starts, and plain addresses of
+//! those that run already. A started server is a child process with a directory of its own; both
+//! go away when the value is dropped.
 
 mod install;
 mod latewood;
@@ -113,13 +111,13 @@ impl System {
 
     /// Starts it with an empty directory; returns its settings too.
     fn start(self, memory: Option<&str>) -> Result<(Process, String)> {
-        match (self.latewood(), memory) {
-            (Some(latewood), _) => {
-                let latewood = latewood.budget(memory);
-                Ok((latewood.start()?, latewood.settings()))
-            }
-            (None, Some(_)) => Err(Error::new("only Latewood takes --memory")),
-            (None, None) => Ok((self.peer().start()?, self.peer().settings.to_owned())),
+        if let Some(latewood) = self.latewood() {
+            let latewood = latewood.budget(memory);
+            return Ok((latewood.start()?, latewood.settings()));
+        }
+        match memory {
+            Some(_) => Err(Error::new("only Latewood takes --memory")),
+            None => Ok((self.peer().start()?, self.peer().settings.to_owned())),
         }
     }
 
@@ -196,9 +194,8 @@ impl Target {
         };
         if !system.speaks_resp() {
             let name = system.name();
-            return Err(Error::new(format!(
-                "{name} takes no TS commands; see `lines`"
-            )));
+            let what = format!("{name} takes no TS commands; see `lines`");
+            return Err(Error::new(what));
         }
         let (process, settings) = system.start(memory)?;
         Ok(Ready {

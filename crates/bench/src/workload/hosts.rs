@@ -102,6 +102,11 @@ impl CpuLoad {
         line % self.hosts()
     }
 
+    /// Host and field of every series.
+    pub(crate) fn all_series(&self) -> impl Iterator<Item = (u32, usize)> {
+        (0..self.hosts()).flat_map(|host| (0..FIELDS.len()).map(move |field| (host, field)))
+    }
+
     /// The tags of a host, in the order of `TAGS`.
     pub(crate) fn tags(&self, host: u32) -> &[String; 10] {
         &self.tags[host as usize]
