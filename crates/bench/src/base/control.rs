@@ -14,7 +14,6 @@ use crate::base::reply::ReplyExt;
 
 /// Commands of one pipeline of `run_all`: enough to hide the round trip, far from any buffer.
 const PIPELINE: usize = 512;
-/// Bytes read at a time.
 const READ_BYTES: usize = 256 * 1024;
 /// Longer than any command here may take; settling a hundred million samples is the longest.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -165,7 +164,6 @@ impl Control {
     }
 }
 
-/// Waits for bytes; at least one comes.
 fn read_some(stream: &mut TcpStream, room: &mut [u8]) -> Result<usize> {
     match stream.read(room).doing("wait for a reply")? {
         0 => Err(Error::new("the server closed the connection")),

@@ -9,7 +9,6 @@ use crate::base::error::{Doing, Error, Result};
 
 /// Longer than any load or query here may take.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Longest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
 /// A client of one server.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::base::error::{Error, Result};
 
-/// The most threads that can be asked for.
 const THREADS_MAX: usize = 1_024;
 
 /// Does `work` on `count` threads, each with its number from 0; returns what they bring by number.
@@ -74,22 +73,15 @@ mod tests {
 
     #[test]
     fn threads_double_up_to_the_cores() {
-        let counts = [1, 2, 6, 8, 5_000].map(up_to);
-        assert_eq!(counts[..4], ["1", "1,2", "1,2,4,6", "1,2,4,8"]);
-        assert!(counts[4].ends_with(",512,1024"), "{}", counts[4]);
-        for count in counts.join(",").split(',') {
-            assert!(thread_count(count).is_ok(), "{count}");
-        }
-        assert!(thread_count("0").is_err());
+        assert_eq!([1, 2, 6].map(up_to), ["1", "1,2", "1,2,4,6"]);
+        assert!(up_to(5_000).ends_with(",512,1024"));
+        assert!(thread_count("0").is_err() && thread_count("1024").is_ok());
     }
 
     #[test]
     fn what_threads_bring_comes_in_their_order() {
         assert_eq!(side_by_side(3, |thread| Ok(thread * 2)).unwrap(), [0, 2, 4]);
-        let odd = |thread| match thread % 2 {
-            0 => Ok(()),
-            _ => Err(Error::new(format!("{thread} failed"))),
-        };
-        assert_eq!(side_by_side(4, odd).unwrap_err().to_string(), "1 failed");
+        let failed = side_by_side::<()>(4, |thread| Err(Error::new(format!("{thread} failed"))));
+        assert_eq!(failed.unwrap_err().to_string(), "0 failed");
     }
 }

@@ -104,7 +104,6 @@ impl Cell {
         (1..=self.series).map(key).collect()
     }
 
-    /// Makes the series and their rules.
     fn create(&self, control: &mut Control, keys: &[String]) -> Result<()> {
         let mut options = format!(" CHUNK_SIZE {}", self.chunk_size);
         if self.encoding == Encoding::Uncompressed {

@@ -59,7 +59,8 @@ pub(crate) fn labelled<'a>(
 impl Engine {
     /// A database as it comes, the log on.
     pub(crate) fn new() -> Result<Self> {
-        Self::open(Options::default(), Defaults::default())
+        let policy = Defaults::default().duplicate_policy;
+        Self::under(policy, Options::default())
     }
 
     /// A database with a policy for duplicates.
@@ -68,10 +69,6 @@ impl Engine {
             duplicate_policy: policy,
             ..Defaults::default()
         };
-        Self::open(options, defaults)
-    }
-
-    fn open(options: Options, defaults: Defaults) -> Result<Self> {
         let dir = tempfile::tempdir().doing("make a directory for the database")?;
         let db = Db::open(&Env::real(), dir.path(), options, defaults).map_err(failed)?;
         Ok(Engine { db, dir })

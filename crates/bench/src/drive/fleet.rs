@@ -157,7 +157,6 @@ impl Fleet {
     }
 }
 
-/// The command that makes a series.
 fn create(number: u64) -> String {
     let labels = labels(number).map(|(name, value)| format!(" {name} {value}"));
     let (key, labels) = (key(number), labels.concat());

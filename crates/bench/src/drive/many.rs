@@ -26,7 +26,6 @@ const STEP_MS: i64 = 10_000;
 const MADE: usize = 20 * BATCH;
 /// Steps from series to series that look like no order.
 const SCATTER: u64 = 2_654_435_761;
-/// Labels of the series of a database that grows.
 const GROWN_LABELS: usize = 6;
 
 /// What is written.
@@ -38,7 +37,6 @@ pub(crate) enum Kind {
     Mixed,
     /// To series that were resolved before.
     Reference,
-    /// By key.
     Key,
     /// By key, with labels for the case that the series is new.
     KeyAndLabels,
@@ -67,7 +65,6 @@ struct Job<'a> {
     series: &'a [SeriesRef],
 }
 
-/// What a thread spent.
 struct Spent {
     seconds: f64,
     making_cpu_seconds: f64,
@@ -129,7 +126,6 @@ impl Many {
         }
     }
 
-    /// Counts series and samples.
     fn check(&self, db: &Db, samples: u64) -> Result<()> {
         let (series, held) = (db.len() as u64, db.stats().samples_in_order);
         all_held(series, self.series).and_then(|()| all_held(held, samples))
@@ -281,7 +277,6 @@ impl Spent {
     }
 }
 
-/// A sample as a client has it.
 struct Made<'a> {
     known: Option<&'a SeriesRef>,
     key: String,

@@ -15,7 +15,6 @@ use crate::workload::names::{key, labels};
 /// Connections, and commands sent on each before the replies are awaited.
 const CONNECTIONS: u64 = 4;
 const PIPELINE: usize = 50;
-/// What all samples are.
 const VALUE: f64 = 21.5;
 /// Series whose samples are compared at the end.
 const LOOKED_AT: u64 = 100;
@@ -30,7 +29,6 @@ const PHASES: [(Kind, bool); 3] = [
 /// How fast one sort of commands went.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Rate {
-    /// Samples a second.
     per_second: f64,
     /// Samples a second of the server's processor time, until the index held all and the log was
     /// on disk.

@@ -10,7 +10,6 @@ use crate::base::error::Result;
 use crate::load::{Load, Shape, Source};
 use crate::workload::series::{Series, Writer};
 
-/// Samples of one TS.MADD.
 const BATCH_SAMPLES: u64 = 500;
 
 /// A connection's series, filled one TS.MADD after the other, taking turns.

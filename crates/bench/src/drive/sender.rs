@@ -80,14 +80,11 @@ impl Command {
         let mut bytes = Vec::new();
         encode_command(&mut bytes, &words);
         // Keys have the same length, so the triples have, too.
-        let mut head = Vec::new();
-        encode_command(&mut head, &words[..1]);
-        let digits = words.len().to_string().len() - 1;
-        let triples = bytes.len() - head.len() - digits;
-        let stride = triples / count;
+        let head = format!("*{}\r\n$7\r\nTS.MADD\r\n", words.len()).len();
+        let stride = (bytes.len() - head) / count;
         let after_time = "\r\n$5\r\n".len() + VALUE_BYTES + "\r\n".len();
         Command {
-            time_at: bytes.len() - triples + stride - after_time - TIME_BYTES,
+            time_at: head + stride - after_time - TIME_BYTES,
             bytes,
             first,
             count,

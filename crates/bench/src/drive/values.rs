@@ -17,7 +17,6 @@ const WINDOWS: i64 = 8;
 /// Length of a window: samples of the workload are a millisecond apart.
 const WINDOW_MS: i64 = 1_000;
 
-/// First and last timestamp of a window.
 type Window = (i64, i64);
 
 /// What a timestamp should hold; nothing where the policy is not known and it was sent twice.
@@ -55,7 +54,6 @@ fn windows(series: &Series) -> Vec<Window> {
     starts.map(|from| (from, from + WINDOW_MS - 1)).collect()
 }
 
-/// What each window should hold.
 fn expected(series: &Series, windows: &[Window], policy: &str) -> Vec<Expected> {
     let mut held = vec![Expected::new(); windows.len()];
     let mut text = zmij::Buffer::new();
@@ -74,7 +72,6 @@ fn expected(series: &Series, windows: &[Window], policy: &str) -> Vec<Expected> 
     held
 }
 
-/// What is left of two values of one timestamp.
 fn kept(old: f64, new: f64, policy: &str) -> Option<f64> {
     match policy {
         "block" | "first" => Some(old),
@@ -86,7 +83,6 @@ fn kept(old: f64, new: f64, policy: &str) -> Option<f64> {
     }
 }
 
-/// Names the first difference.
 fn compare(rows: &[(i64, f64)], expected: &Expected, policy: &str) -> Result<(), String> {
     let mut got: BTreeMap<i64, f64> = rows.iter().copied().collect();
     for (at, expected) in expected {

@@ -10,7 +10,6 @@ use hdrhistogram::Histogram;
 
 use crate::base::error::{Doing, Result};
 
-/// Size of the file that is written round and round.
 const FILE_BYTES: usize = 16 * 1024 * 1024;
 
 /// A zero-written file on the disk under test.

@@ -7,7 +7,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::base::error::Result;
 use crate::base::threads::beside;
 
-/// Time between two lines when there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// A count on its way to a total.

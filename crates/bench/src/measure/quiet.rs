@@ -9,7 +9,6 @@ use crate::base::error::{Error, Result};
 
 /// A process that takes less than this share of a core rests.
 const RESTING_SHARE: f64 = 0.1;
-/// Longest time to wait for that.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What is seen of a process at one moment.

@@ -128,7 +128,6 @@ impl Stat {
         Some(self.field(number)? as f64 / per_second as f64)
     }
 
-    /// Processor seconds of the user and of the system.
     fn cpu_seconds(&self) -> Option<f64> {
         Some(self.seconds(14)? + self.seconds(15)?)
     }

@@ -11,7 +11,6 @@ use crate::base::threads::beside;
 use crate::measure::quiet::{self, Look};
 use crate::measure::usage::{self, Footprint, Usage};
 
-/// Time between two points.
 const EVERY: Duration = Duration::from_secs(1);
 /// Time between two looks at a process or server.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);

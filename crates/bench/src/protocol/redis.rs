@@ -6,7 +6,6 @@ use latewood_wire::resp::encode_command;
 use super::common::Body;
 use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
-/// Lines of one TS.MADD: ten samples each.
 const LINES_PER_COMMAND: usize = 100;
 
 pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Body {

@@ -6,7 +6,6 @@ use super::common;
 use crate::base::error::Result;
 use crate::workload::sensors::{self, Part};
 
-/// The metric of every series.
 const METRIC: &str = "sensor";
 /// Bytes that are handed on at a time.
 const PIECE_BYTES: usize = 256 << 10;
@@ -56,7 +55,6 @@ pub(crate) fn key(number: u64) -> Result<String> {
     common::key(METRIC, labels.iter().map(|(name, value)| (*name, value)))
 }
 
-/// The series line.
 fn line(number: u64) -> String {
     let labels = sensors::labels(number).map(|(name, value)| format!(" {name}={value}"));
     format!("+{METRIC}{}\r\n", labels.concat())

@@ -54,8 +54,10 @@ pub(crate) enum Target {
         system: System,
         memory: Option<String>,
     },
-    /// Somebody else's process.
-    Running { name: String, address: Address },
+    Running {
+        name: String,
+        address: Address,
+    },
 }
 
 /// A server and how it was run, for the report.
@@ -78,24 +80,22 @@ pub(crate) struct Ready {
 impl System {
     /// What the report calls it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            System::Latewood => "Latewood",
-            System::LatewoodNoWal => "Latewood, log off",
-            System::LatewoodNone => "Latewood, none",
-            System::LatewoodSync => "Latewood, sync",
-            _ => self.peer().name,
-        }
+        self.own().map_or(self.peer().name, |(name, _)| name)
     }
 
     /// How to run it, if it is a Latewood.
     pub(crate) fn latewood(self) -> Option<Latewood> {
-        match self {
-            System::Latewood => Some(Latewood::default()),
-            System::LatewoodNoWal => Some(Latewood::without_log()),
-            System::LatewoodNone => Some(Latewood::with(Durability::None)),
-            System::LatewoodSync => Some(Latewood::with(Durability::Sync)),
-            _ => None,
-        }
+        self.own().map(|(_, latewood)| latewood)
+    }
+
+    fn own(self) -> Option<(&'static str, Latewood)> {
+        Some(match self {
+            System::Latewood => ("Latewood", Latewood::default()),
+            System::LatewoodNoWal => ("Latewood, log off", Latewood::without_log()),
+            System::LatewoodNone => ("Latewood, none", Latewood::with(Durability::None)),
+            System::LatewoodSync => ("Latewood, sync", Latewood::with(Durability::Sync)),
+            _ => return None,
+        })
     }
 
     fn peer(self) -> &'static Peer {
@@ -143,7 +143,6 @@ impl System {
         self.latewood().is_none()
     }
 
-    /// Whether it takes TS commands.
     fn speaks_resp(self) -> bool {
         !self.is_peer() || matches!(self, System::Redistimeseries | System::RedistimeseriesAof)
     }

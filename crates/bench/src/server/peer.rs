@@ -40,7 +40,6 @@ pub(crate) struct Peer {
     language: Language,
 }
 
-/// How a peer is asked.
 #[derive(Debug)]
 enum Language {
     PromQl,

@@ -160,7 +160,6 @@ impl Drop for Process {
     }
 }
 
-/// Whether a server is there and has loaded its data.
 fn answers_ping(address: &Address) -> bool {
     Control::connect(address)
         .and_then(|mut control| control.ask("PING"))

@@ -15,7 +15,6 @@ use crate::base::reply::{ReplyExt, count, rows};
 use crate::protocol::{Body, PROMETHEUS_HEADERS, Protocol};
 use crate::workload::hosts::CpuLoad;
 
-/// What an export in protobuf says of itself.
 const OTLP_HEADERS: [(&str, &str); 1] = [("Content-Type", "application/x-protobuf")];
 /// Longest time a log may take to get into its table, and how often to ask whether it has.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -12,7 +12,6 @@ use crate::base::error::{Doing, Error, Result};
 
 /// Longer than the server may take for what is on its way.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Bytes of mistakes that are shown.
 const SHOWN_BYTES_MAX: u64 = 500;
 
 /// A connection that only writes, until it ends.

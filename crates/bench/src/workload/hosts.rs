@@ -39,7 +39,6 @@ pub(crate) const START_MS: i64 = 1_451_606_400_000;
 /// Time between two lines of a host.
 pub(crate) const STEP_MS: i64 = 10_000;
 
-/// Regions with the number of their data centres.
 const REGIONS: [(&str, u32); 5] = [
     ("us-east-1", 5),
     ("us-west-2", 3),

@@ -9,7 +9,6 @@ use flate2::write::GzEncoder;
 
 use crate::base::error::{Doing, Result};
 
-/// Bytes that are written at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 
 type Sink = BufWriter<Box<dyn Write>>;

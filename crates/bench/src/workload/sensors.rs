@@ -19,7 +19,6 @@ use crate::base::error::{Error, Result};
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 /// Time between two samples of a series.
 pub(crate) const STEP_MS: i64 = 10_000;
-/// Values in hundredths.
 const VALUES: Range<u16> = 1_000..10_000;
 /// A value differs from the one before by less than this many hundredths.
 const STRIDE: u64 = 10;
@@ -55,7 +54,6 @@ pub(crate) struct Part {
     next_spot: usize,
 }
 
-/// A series and everything it was sent.
 #[derive(Debug)]
 struct Spot {
     at: usize,
@@ -279,13 +277,12 @@ mod tests {
     #[test]
     fn late_samples_are_as_many_as_asked_and_older_than_the_newest() {
         let mut part = plan(25.0, false).parts(1).remove(0);
-        let (mut late, mut newest) = (0, vec![0; 37]);
-        for _ in 0..200 {
-            for (at, newest) in newest.iter_mut().enumerate() {
-                let (timestamp_ms, _) = part.next(at);
-                late += u32::from(timestamp_ms < *newest);
-                *newest = timestamp_ms.max(*newest);
-            }
+        let (mut late, mut newest) = (0, [0; 37]);
+        for turn in 0..200 * 37 {
+            let newest = &mut newest[turn % 37];
+            let (timestamp_ms, _) = part.next(turn % 37);
+            late += u32::from(timestamp_ms < *newest);
+            *newest = timestamp_ms.max(*newest);
         }
         assert!((1_600..2_100).contains(&late), "{late} late of 7,400");
     }

@@ -11,7 +11,6 @@ use rand::{RngExt, SeedableRng};
 use super::shape::{LateShape, Lateness};
 use crate::load::Source;
 
-/// Values are below this.
 const VALUE_MAX: f32 = 32.0;
 
 /// One series and its generator.
@@ -118,7 +117,6 @@ impl Series {
         })
     }
 
-    /// Appends the next `TS.ADD`.
     #[inline]
     fn encode_next(&mut self, out: &mut Vec<u8>) {
         let (timestamp_ms, value) = self.next_sample();

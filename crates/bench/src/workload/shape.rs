@@ -17,26 +17,12 @@ const START_MS: i64 = 1_000_000_000_000;
 /// The median delay of `delays`, and the deviation of its logarithm.
 const DELAY_MEDIAN_MS: f64 = 2_000.0;
 const DELAY_SIGMA: f64 = 1.0;
-/// The longest delay.
 const DELAY_MAX_MS: f64 = 60_000.0;
 /// Samples a device holds back at once.
 const DAY: u64 = 1_000;
 
 /// How late samples are late.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    ValueEnum,
-    Serialize,
-    Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LateShape {
     /// Anywhere from 0 to the newest, as the public client has it
@@ -84,13 +70,7 @@ impl LateShape {
 
     /// What options and reports call it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            LateShape::Uniform => "uniform",
-            LateShape::Delays => "delays",
-            LateShape::DeviceDay => "device-day",
-            LateShape::Backfill => "backfill",
-            LateShape::Corrections => "corrections",
-        }
+        ["uniform", "delays", "device-day", "backfill", "corrections"][self as usize]
     }
 
     /// Whether it is the usual one.
@@ -165,7 +145,6 @@ impl Lateness {
     }
 }
 
-/// The next in order.
 fn advance(newest_ms: &mut i64) -> i64 {
     *newest_ms += 1;
     *newest_ms
