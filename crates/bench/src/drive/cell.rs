@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{preload, rules, values, wire};
 use crate::base::address::Address;
 use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Result};
 use crate::base::reply;
 use crate::load::{Load, Outcome, Shape};
 use crate::measure::machine::Clock;
@@ -272,12 +272,7 @@ pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
     let mut held = Held::default();
     for (series, info) in series.iter().zip(infos) {
         let samples = reply::count(&info, "totalSamples")?;
-        let (key, distinct) = (series.key(), series.distinct());
-        if samples != distinct {
-            return Err(Error::new(format!(
-                "{key} holds {samples} samples, but {distinct} distinct timestamps were sent to it"
-            )));
-        }
+        wire::all_held(samples, series.distinct()).doing(series.key())?;
         held.samples += samples;
         held.memory_bytes += reply::count(&info, "memoryUsage")?;
     }

@@ -101,7 +101,7 @@ impl Engine {
         let mut all = 0;
         for series in &share.series {
             let info = self.db.info(series.key().as_bytes()).map_err(failed)?;
-            all_held(info.total_samples, series.distinct())?;
+            all_held(info.total_samples, series.distinct()).doing(series.key())?;
             all += info.total_samples;
         }
         Ok(all)

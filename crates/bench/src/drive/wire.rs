@@ -88,10 +88,10 @@ pub(crate) fn version(control: &mut Control) -> Result<String> {
     })
 }
 
-/// Fails where as many samples were not held as sent.
+/// Fails where not as many samples or series are held as were sent.
 pub(crate) fn all_held(held: u64, sent: u64) -> Result<()> {
     match held == sent {
         true => Ok(()),
-        false => Err(Error::new(format!("{held} samples held, {sent} sent"))),
+        false => Err(Error::new(format!("{held} held, {sent} sent"))),
     }
 }

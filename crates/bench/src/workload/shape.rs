@@ -41,21 +41,21 @@ pub(crate) enum LateShape {
 /// What a series remembers of its late samples.
 #[derive(Debug)]
 pub(super) enum Lateness {
-    Uniform {
-        seen: Vec<u64>,
-        distinct: u64,
-    },
+    Uniform { seen: Vec<u64>, distinct: u64 },
     Delays(BinaryHeap<Reverse<(i64, i64)>>),
-    DeviceDay {
-        until: u64,
-        /// The next of those it held back, and how many they still are.
-        held_ms: i64,
-        held: u64,
-    },
-    Backfill {
-        oldest_ms: i64,
-    },
+    DeviceDay(Away),
+    Backfill { oldest_ms: i64 },
     Corrections,
+}
+
+/// A device that sends a while, is away, and brings what it held back.
+#[derive(Debug, Default)]
+pub(super) struct Away {
+    /// Samples until it goes away.
+    until: u64,
+    /// The next of those it held back, and how many they still are.
+    held_ms: i64,
+    held: u64,
 }
 
 impl LateShape {
@@ -94,12 +94,11 @@ impl LateShape {
                 distinct: 0,
             },
             LateShape::Delays => Lateness::Delays(BinaryHeap::new()),
-            LateShape::DeviceDay => Lateness::DeviceDay {
+            LateShape::DeviceDay => Lateness::DeviceDay(Away {
                 // Devices do not come back together.
                 until: rng.random_range(0..=in_order_of_a_day(late_share)),
-                held_ms: 0,
-                held: 0,
-            },
+                ..Away::default()
+            }),
             LateShape::Backfill => Lateness::Backfill {
                 oldest_ms: START_MS,
             },
@@ -114,11 +113,7 @@ impl Lateness {
     pub(super) fn next_ms(&mut self, newest_ms: &mut i64, share: f64, rng: &mut SmallRng) -> i64 {
         match self {
             Lateness::Delays(coming) => delayed(coming, newest_ms, share, rng),
-            Lateness::DeviceDay {
-                until,
-                held_ms,
-                held,
-            } => held_back(until, (held_ms, held), newest_ms, share),
+            Lateness::DeviceDay(away) => away.next_ms(newest_ms, share),
             _ if rng.random::<f64>() >= share => advance(newest_ms),
             Lateness::Uniform { seen, distinct } => {
                 let late_ms = rng.random_range(0..*newest_ms);
@@ -186,29 +181,25 @@ fn delayed(
     }
 }
 
-/// What comes next where a device sends a while, is away, and brings what it held back.
-fn held_back(
-    until: &mut u64,
-    (held_ms, held): (&mut i64, &mut u64),
-    newest_ms: &mut i64,
-    share: f64,
-) -> i64 {
-    if *until > 0 || share <= 0.0 {
-        *until = until.saturating_sub(1);
-        return advance(newest_ms);
+impl Away {
+    fn next_ms(&mut self, newest_ms: &mut i64, share: f64) -> i64 {
+        if self.until > 0 || share <= 0.0 {
+            self.until = self.until.saturating_sub(1);
+            return advance(newest_ms);
+        }
+        if self.held == 0 {
+            // It comes back: the first sample after the gap is the newest, the gap follows.
+            (self.held_ms, self.held) = (*newest_ms, DAY);
+            *newest_ms += DAY as i64;
+            return advance(newest_ms);
+        }
+        self.held -= 1;
+        if self.held == 0 {
+            // One of them came first.
+            self.until = in_order_of_a_day(share) - 1;
+        }
+        advance(&mut self.held_ms)
     }
-    if *held == 0 {
-        // It comes back: the first sample after the gap is the newest, the gap follows.
-        (*held_ms, *held) = (*newest_ms, DAY);
-        *newest_ms += DAY as i64;
-        return advance(newest_ms);
-    }
-    *held -= 1;
-    if *held == 0 {
-        // One of them came first.
-        *until = in_order_of_a_day(share) - 1;
-    }
-    advance(held_ms)
 }
 
 /// Samples in order for each day that was held back; at least the one that ends the gap.
