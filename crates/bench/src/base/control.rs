@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use latewood_wire::resp::{Value, encode_command, parse_reply, skip_reply};
 
-use crate::base::address::{Address, Stream};
+use crate::base::address::Address;
 use crate::base::error::{Doing, Error, Result};
 use crate::base::reply::ReplyExt;
 
 /// Commands of one pipeline of `run_all`: enough to hide the round trip, far from any buffer.
 const PIPELINE: usize = 512;
-/// Bytes read at a time where nobody looks into them.
-const ROOM_BYTES: usize = 256 * 1024;
+const READ_BYTES: usize = 256 * 1024;
 /// Longer than any command here may take; settling a hundred million samples is the longest.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// A series that is written to wait for the log, and gone afterwards.
@@ -23,7 +23,7 @@ const FENCE: &str = "latewood-bench:fence";
 /// A connection that sends a command and waits for its reply.
 #[derive(Debug)]
 pub(crate) struct Control {
-    stream: Stream,
+    stream: TcpStream,
     input: Vec<u8>,
     room: Vec<u8>,
 }
@@ -36,10 +36,7 @@ impl Control {
     /// Connects to a server.
     pub(crate) fn connect(address: &Address) -> Result<Self> {
         let stream = address.connect()?;
-        let set = match &stream {
-            Stream::Tcp(tcp) => tcp.set_read_timeout(Some(PATIENCE)),
-            Stream::Unix(unix) => unix.set_read_timeout(Some(PATIENCE)),
-        };
+        let set = stream.set_read_timeout(Some(PATIENCE));
         set.doing("set a read timeout")?;
         Ok(Control {
             stream,
@@ -56,8 +53,7 @@ impl Control {
 
     /// Sends one command; an error reply is an error.
     pub(crate) fn run(&mut self, command: &str) -> Result<Value> {
-        let reply = self.ask(command)?;
-        check(command, reply)
+        check(command, self.ask(command)?)
     }
 
     /// Runs many commands in pipelines and returns their replies in order; the first error reply
@@ -72,10 +68,7 @@ impl Control {
             if batch.is_empty() {
                 return Ok(replies);
             }
-            let mut out = Vec::new();
-            for command in &batch {
-                out.extend(encoded(command));
-            }
+            let out: Vec<u8> = batch.iter().flat_map(|command| encoded(command)).collect();
             self.send(&out)?;
             for command in &batch {
                 replies.push(check(command, self.receive()?)?);
@@ -116,10 +109,10 @@ impl Control {
     /// looking into them.
     pub(crate) fn ask_bytes(&mut self, command: &str, len: usize) -> Result<()> {
         self.send(&encoded(command))?;
-        self.room.resize(ROOM_BYTES, 0);
+        self.room.resize(READ_BYTES, 0);
         let (mut read, mut last) = (0, 0);
         while read < len {
-            let got = self.stream.read_some(&mut self.room)?;
+            let got = read_some(&mut self.stream, &mut self.room)?;
             last = self.room[got - 1];
             read += got;
         }
@@ -132,18 +125,16 @@ impl Control {
     /// `INFO [section]`. A section the server does not have gives no fields.
     pub(crate) fn info(&mut self, section: &str) -> Result<Info> {
         let reply = self.ask(&format!("INFO {section}"))?;
-        let text = match reply {
-            Value::Error(_) => String::new(),
-            other => other.text(),
-        };
-        Ok(Info::read(&text))
+        match reply {
+            Value::Error(_) => Ok(Info::default()),
+            fields => Ok(Info::read(&fields.text())),
+        }
     }
 
-    /// Waits until everything acknowledged so far, to whatever connection, is in the log on disk.
+    /// Waits until everything acknowledged so far, on any connection, is in the log on disk.
     ///
-    /// WAITAOF speaks for the writes of its own connection alone. The log has one order, so a
-    /// write that comes after all others and is on disk says the same of them. Unlike SAVE it
-    /// moves no samples into blocks.
+    /// WAITAOF covers the writes of its own connection alone. The log has one order, so a write
+    /// after all others covers those too. Unlike SAVE it moves no samples into blocks.
     pub(crate) fn wait_for_log(&mut self) -> Result<()> {
         self.run(&format!("TS.CREATE {FENCE}"))?;
         self.run("WAITAOF 1 0 0")?;
@@ -151,11 +142,7 @@ impl Control {
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
-        let sent = match &mut self.stream {
-            Stream::Tcp(tcp) => tcp.write_all(bytes),
-            Stream::Unix(unix) => unix.write_all(bytes),
-        };
-        sent.doing("send a command")
+        self.stream.write_all(bytes).doing("send a command")
     }
 
     fn receive(&mut self) -> Result<Value> {
@@ -169,35 +156,24 @@ impl Control {
     }
 
     fn read_more(&mut self) -> Result<()> {
-        const READ_BYTES: usize = 256 * 1024;
         let held = self.input.len();
         self.input.resize(held + READ_BYTES, 0);
-        let read = self.stream.read_some(&mut self.input[held..]);
+        let read = read_some(&mut self.stream, &mut self.input[held..]);
         self.input.truncate(held + *read.as_ref().unwrap_or(&0));
         read.map(drop)
     }
 }
 
-impl Stream {
-    /// Waits for bytes; at least one comes.
-    fn read_some(&mut self, room: &mut [u8]) -> Result<usize> {
-        let read = match self {
-            Stream::Tcp(tcp) => tcp.read(room),
-            Stream::Unix(unix) => unix.read(room),
-        };
-        match read.doing("wait for a reply")? {
-            0 => Err(Error::new("the server closed the connection")),
-            got => Ok(got),
-        }
+fn read_some(stream: &mut TcpStream, room: &mut [u8]) -> Result<usize> {
+    match stream.read(room).doing("wait for a reply")? {
+        0 => Err(Error::new("the server closed the connection")),
+        got => Ok(got),
     }
 }
 
 impl Info {
-    /// Reads the text of an `INFO` reply; lines that are no `name:value` are passed over.
     fn read(text: &str) -> Self {
-        let fields = text
-            .lines()
-            .filter_map(|line| line.trim_end().split_once(':'));
+        let fields = text.lines().filter_map(|line| line.split_once(':'));
         Info(fields.map(|(k, v)| (k.to_owned(), v.to_owned())).collect())
     }
 
@@ -208,8 +184,8 @@ impl Info {
 
     /// A field as a number, which must be there.
     pub(crate) fn required(&self, name: &str) -> Result<f64> {
-        let missing = || Error::new(format!("INFO has no {name}"));
-        self.number(name).ok_or_else(missing)
+        self.number(name)
+            .ok_or_else(|| Error::new(format!("INFO has no {name}")))
     }
 
     /// Every field that is a number.
@@ -233,12 +209,14 @@ pub(crate) fn encoded(command: &str) -> Vec<u8> {
 }
 
 fn check(command: &str, reply: Value) -> Result<Value> {
-    let Value::Error(text) = reply else {
+    if !matches!(reply, Value::Error(_)) {
         return Ok(reply);
-    };
-    let text = String::from_utf8_lossy(&text);
+    }
     let command: String = command.chars().take(200).collect();
-    Err(Error::new(format!("{command} was answered: {text}")))
+    Err(Error::new(format!(
+        "{command} was answered: {}",
+        reply.text()
+    )))
 }
 
 #[cfg(test)]
@@ -247,11 +225,9 @@ mod tests {
 
     #[test]
     fn reads_info_fields() {
-        let info =
-            Info::read("# CPU\r\nused_cpu_sys:1.25\r\nused_cpu_user:2\r\n\r\nrole:master\r\n");
+        let info = Info::read("# CPU\r\nused_cpu_sys:1.25\r\n\r\nrole:master\r\n");
         assert_eq!(info.number("used_cpu_sys"), Some(1.25));
         assert_eq!(info.text("role"), Some("master"));
-        assert_eq!(info.number("role"), None);
-        assert_eq!(info.text("# CPU"), None);
+        assert_eq!((info.number("role"), info.text("# CPU")), (None, None));
     }
 }

@@ -5,11 +5,10 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::base::address::Address;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Error, Result};
 
 /// Longer than any load or query here may take.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Longest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 1 << 30;
 
 /// A client of one server.
@@ -33,16 +32,13 @@ impl Http {
 
     /// Gets `path` with the parameters `query`; returns the text of the answer.
     pub(crate) fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<String> {
-        let url = format!("{}{path}", self.base);
-        let request = self.agent.get(&url).query_pairs(query.iter().copied());
-        text(path, request.call())
+        let request = self.agent.get(format!("{}{path}", self.base));
+        text(path, request.query_pairs(query.iter().copied()).call())
     }
 
     /// As `get`, read as JSON.
     pub(crate) fn get_json(&self, path: &str, query: &[(&str, &str)]) -> Result<Value> {
-        let text = self.get(path, query)?;
-        serde_json::from_str(&text)
-            .map_err(|error| Error::new(format!("{path} answers no JSON: {error}")))
+        serde_json::from_str(&self.get(path, query)?).doing(path)
     }
 
     /// Posts `body` with `headers`.
@@ -58,11 +54,10 @@ impl Http {
 type Answer = std::result::Result<ureq::http::Response<ureq::Body>, ureq::Error>;
 
 fn text(path: &str, answer: Answer) -> Result<String> {
-    let failed = |error: ureq::Error| Error::new(format!("{path}: {error}"));
-    let mut answer = answer.map_err(failed)?;
+    let mut answer = answer.doing(path)?;
     let status = answer.status();
     let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX);
-    let text = body.read_to_string().map_err(failed)?;
+    let text = body.read_to_string().doing(path)?;
     if status.is_success() {
         return Ok(text);
     }
@@ -72,34 +67,29 @@ fn text(path: &str, answer: Answer) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
-    use std::net::TcpListener;
-
     use super::*;
-
-    /// A server that gives one answer.
-    fn once(answer: &'static str) -> Address {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let _ = stream.read(&mut [0; 4096]).unwrap();
-            stream.write_all(answer.as_bytes()).unwrap();
-        });
-        Address::loopback(port)
-    }
+    use std::io::{Read, Write};
 
     #[test]
     fn answers_and_refusals() {
-        let there = once("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = Address::loopback(listener.local_addr().unwrap().port());
+        let answer = |text: &'static str| {
+            let listener = listener.try_clone().unwrap();
+            std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]).unwrap();
+                stream.write_all(text.as_bytes()).unwrap();
+            });
+        };
+        answer("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n{\"a\":1}");
         let json = Http::new(&there).get_json("/x", &[("q", "a b")]).unwrap();
         assert_eq!(json["a"], 1);
-        let refuses = once("HTTP/1.1 400 Bad Request\r\nContent-Length: 8\r\n\r\ntoo late");
-        let error = Http::new(&refuses).post("/w", &[], b"x").unwrap_err();
-        let error = error.to_string();
-        assert!(
-            error.contains("400") && error.contains("too late"),
-            "{error}"
+        answer("HTTP/1.1 400 Bad Request\r\nContent-Length: 8\r\n\r\ntoo late");
+        let error = Http::new(&there).post("/w", &[], b"x").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "/w was answered 400 Bad Request: too late"
         );
     }
 }

@@ -1,7 +1,5 @@
-//! One cell of the late reports on one server: one setting of every knob.
-//!
-//! Creates the series, loads them, waits until they are settled and, over history on disk, until
-//! the server rests; checks them, deletes them.
+//! One cell of the late reports on one server: series are made, loaded, settled and, over history
+//! on disk, waited for until the server rests; then checked and deleted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -9,12 +7,12 @@ use serde_json::{Value, json};
 use super::{preload, rules, values, wire};
 use crate::base::address::Address;
 use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Result};
 use crate::base::reply;
 use crate::load::{Load, Outcome, Shape};
 use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
-use crate::workload::series::{Writer, writers};
+use crate::workload::series::{Series, Writer, writers};
 use crate::workload::shape::LateShape;
 
 /// What every server's refusal of a duplicate under BLOCK contains.
@@ -68,7 +66,7 @@ pub(crate) struct Fixed {
     pub(crate) key_prefix: String,
 }
 
-/// What one asks to hear of who does something beside a run.
+/// The ends of a measured run, for who does something beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// The first command is about to be sent.
@@ -78,6 +76,7 @@ pub(crate) enum Moment {
 }
 
 /// Samples and bytes of all series, as TS.INFO tells them.
+#[derive(Default)]
 pub(crate) struct Held {
     pub(crate) samples: u64,
     memory_bytes: u64,
@@ -105,13 +104,11 @@ impl Cell {
         (1..=self.series).map(key).collect()
     }
 
-    /// Makes the series and their rules.
     fn create(&self, control: &mut Control, keys: &[String]) -> Result<()> {
-        let mut options = String::new();
+        let mut options = format!(" CHUNK_SIZE {}", self.chunk_size);
         if self.encoding == Encoding::Uncompressed {
             options += " ENCODING UNCOMPRESSED";
         }
-        options += &format!(" CHUNK_SIZE {}", self.chunk_size);
         if !self.policy.is_empty() {
             options += &format!(" DUPLICATE_POLICY {}", self.policy);
         }
@@ -158,9 +155,8 @@ impl Fixed {
 
 /// Measures a cell; `hear` is told when the clock is about to start and when it has stopped.
 ///
-/// Latency is that of a command, from being put into a batch to the batch's last reply. Clocks run
-/// until everything is settled. `sent` has preload and warm-up in it; `stored` equals the distinct
-/// timestamps sent. Peak memory is anonymous, or used_memory_peak of servers that do not tell it.
+/// Latency runs from putting a batch together to its last reply; `sent` includes preload and
+/// warm-up. Peak memory is anonymous, or used_memory_peak of servers that do not tell it.
 pub(crate) fn measure(
     address: &Address,
     cell: &Cell,
@@ -187,16 +183,13 @@ pub(crate) fn measure(
     if cell.rules > 0 {
         measured["rules"] = json!(rules::check(&mut control, &keys, cell.rules)?);
     }
-    let all = rules::destinations(&keys, cell.rules)
-        .into_iter()
-        .chain(keys);
-    control.run_all(all.map(|key| format!("DEL {key}")))?;
+    let mut all = rules::destinations(&keys, cell.rules);
+    all.extend(keys);
+    control.run_all(all.iter().map(|key| format!("DEL {key}")))?;
     let grown = memory_after.unwrap_or(0.0) - memory_before.unwrap_or(0.0);
     let series = writers.iter().flat_map(Writer::series);
-    let own = control
-        .info("latewood")?
-        .number("memory_anonymous_peak_bytes");
-    let peak = match own {
+    let own = control.info("latewood")?;
+    let peak = match own.number("memory_anonymous_peak_bytes") {
         None => control.info("memory")?.number("used_memory_peak"),
         peak => peak,
     };
@@ -211,10 +204,8 @@ pub(crate) fn measure(
 
 /// Sends the samples and waits until they are settled and, over history on disk, in files.
 ///
-/// What LATEWOOD SETTLE merges lies in memory. A late sample of a time that is in a block stays an
-/// operation until the next flush writes it to a late block, which is then merged into the block.
-/// So a run over history goes on: everything is moved to disk, and the server is watched until it
-/// rests. All servers are, so that their figures can be compared.
+/// LATEWOOD SETTLE merges what lies in memory. Late samples of a time that is in a block wait for
+/// the next flush and a merge, so a run over history goes on until the server rests.
 fn time(
     control: &mut Control,
     load: &mut Load<Writer>,
@@ -273,27 +264,15 @@ pub(crate) fn run_load(
     load.run(tick)?.whole()
 }
 
-/// Compares every series with what was sent to it: how many samples each holds, and of some the
-/// samples themselves.
+/// Compares with what was sent how many samples each series holds, and some samples themselves.
 pub(crate) fn check(control: &mut Control, writers: &[Writer]) -> Result<Held> {
     let series: Vec<_> = writers.iter().flat_map(Writer::series).collect();
-    let commands = series
-        .iter()
-        .map(|series| format!("TS.INFO {}", series.key()));
-    let infos = control.run_all(commands)?;
-    let mut held = Held {
-        samples: 0,
-        memory_bytes: 0,
-    };
+    let question = |series: &&Series| format!("TS.INFO {}", series.key());
+    let infos = control.run_all(series.iter().map(question))?;
+    let mut held = Held::default();
     for (series, info) in series.iter().zip(infos) {
         let samples = reply::count(&info, "totalSamples")?;
-        if samples != series.distinct() {
-            return Err(Error::new(format!(
-                "{} holds {samples} samples, but {} distinct timestamps were sent to it",
-                series.key(),
-                series.distinct()
-            )));
-        }
+        wire::all_held(samples, series.distinct()).doing(series.key())?;
         held.samples += samples;
         held.memory_bytes += reply::count(&info, "memoryUsage")?;
     }

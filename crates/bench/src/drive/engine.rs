@@ -10,7 +10,7 @@ use latewood_engine::{Append, Create, Db, Defaults, Options, Outcome, RuleSpec, 
 use latewood_model::{DuplicatePolicy, Labels, SeriesOptions};
 use tempfile::TempDir;
 
-use super::rules::RULES;
+use super::rules::{RULES, destination};
 use super::wire::all_held;
 use crate::base::error::{Doing, Error, Result};
 use crate::measure::machine::own_cpu_seconds;
@@ -51,7 +51,7 @@ pub(crate) fn labelled<'a>(
     let pairs = labels.into_iter();
     let pairs = pairs.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
     Ok(SeriesOptions {
-        labels: Labels::new(pairs).map_err(|error| Error::new(error.to_string()))?,
+        labels: Labels::new(pairs).doing("make labels")?,
         ..SeriesOptions::default()
     })
 }
@@ -59,7 +59,8 @@ pub(crate) fn labelled<'a>(
 impl Engine {
     /// A database as it comes, the log on.
     pub(crate) fn new() -> Result<Self> {
-        Self::open(Options::default(), Defaults::default())
+        let policy = Defaults::default().duplicate_policy;
+        Self::under(policy, Options::default())
     }
 
     /// A database with a policy for duplicates.
@@ -68,10 +69,6 @@ impl Engine {
             duplicate_policy: policy,
             ..Defaults::default()
         };
-        Self::open(options, defaults)
-    }
-
-    fn open(options: Options, defaults: Defaults) -> Result<Self> {
         let dir = tempfile::tempdir().doing("make a directory for the database")?;
         let db = Db::open(&Env::real(), dir.path(), options, defaults).map_err(failed)?;
         Ok(Engine { db, dir })
@@ -84,16 +81,15 @@ impl Engine {
             let key = series.key();
             self.db.create(key.as_bytes(), &options).map_err(failed)?;
             for (aggregator, bucket_ms) in RULES.into_iter().take(rules) {
-                let destination = format!("{key}:{aggregator}:{bucket_ms}");
-                let (source, destination) = (key.as_bytes(), destination.as_bytes());
-                self.db.create(destination, &options).map_err(failed)?;
+                let destination = destination(key, aggregator, bucket_ms);
+                let destination = destination.as_bytes();
+                let made = self.db.create(destination, &options);
                 let rule = RuleSpec {
                     aggregator,
                     bucket_ms,
                     align: 0,
                 };
-                self.db
-                    .create_rule(source, destination, rule)
+                made.and_then(|_| self.db.create_rule(key.as_bytes(), destination, rule))
                     .map_err(failed)?;
             }
         }
@@ -105,7 +101,7 @@ impl Engine {
         let mut all = 0;
         for series in &share.series {
             let info = self.db.info(series.key().as_bytes()).map_err(failed)?;
-            all_held(info.total_samples, series.distinct())?;
+            all_held(info.total_samples, series.distinct()).doing(series.key())?;
             all += info.total_samples;
         }
         Ok(all)

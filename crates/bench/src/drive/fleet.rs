@@ -1,8 +1,4 @@
 //! The fleet against a server: make the series, send everything, read it back.
-//!
-//! The load Akumuli was made for: very many series with six labels, random walks on one clock.
-
-use std::time::Duration;
 
 use clap::Args;
 use latewood_wire::resp::Value;
@@ -17,6 +13,7 @@ use crate::base::reply::{row, rows};
 use crate::load::{Load, Outcome, Shape};
 use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
+pub(crate) use crate::measure::watch::LOOK_EVERY;
 use crate::measure::watch::Watch;
 use crate::server::Latewood;
 use crate::workload::sensors::{Part, Plan, key, labels, number};
@@ -88,20 +85,15 @@ impl Log {
 }
 
 impl Fleet {
-    /// Starts a server, makes the series of a plan, with six labels each, and opens the
-    /// connections.
+    /// Starts a server, makes the series of a plan and opens the connections.
     pub(crate) fn start(latewood: &Latewood, plan: Plan, load: &LoadArgs) -> Result<Self> {
         plan.check()?;
         let mut server = Wired::start(latewood)?;
         server.control.run_all((0..plan.series).map(create))?;
-        let Sending {
-            connections,
-            batch,
-            pipeline,
-        } = load.sending;
-        let senders = plan.parts(usize::from(connections)).into_iter();
-        let senders = senders.map(|part| Sender::new(part, usize::from(batch)));
-        let shape = Shape::pipelined(usize::from(pipeline));
+        let sending = load.sending;
+        let parts = plan.parts(sending.connections.into()).into_iter();
+        let senders = parts.map(|part| Sender::new(part, sending.batch.into()));
+        let shape = Shape::pipelined(sending.pipeline.into());
         Ok(Fleet {
             load: Load::connect(server.process.address(), senders.collect(), shape)?,
             server,
@@ -109,8 +101,7 @@ impl Fleet {
         })
     }
 
-    /// Sends `rounds` samples of every series; `tick` hears the number of samples acknowledged now
-    /// and then.
+    /// Sends `rounds` samples of every series; `tick` hears how many are acknowledged.
     pub(crate) fn send(&mut self, rounds: u32, mut tick: impl FnMut(u64)) -> Result<Outcome> {
         let mut commands = 0;
         self.load.each_source(|sender| {
@@ -150,12 +141,8 @@ impl Fleet {
         let trace = watch.end(samples)?;
         let log_bytes = log_bytes(&mut self.server.control)? - log_before;
         let info = self.server.info()?;
-        let parts = self
-            .load
-            .into_sources()
-            .into_iter()
-            .map(|sender| sender.part);
-        check(&mut self.server.control, plan, &parts.collect::<Vec<_>>())?;
+        let (mut server, parts) = self.parts();
+        check(&mut server.control, plan, &parts)?;
         Ok(json!({
             "seconds": outcome.elapsed.as_secs_f64(), "drain_seconds": drain_seconds,
             "client_cpu_seconds": client_cpu_seconds, "log_bytes": log_bytes, "trace": trace,
@@ -170,15 +157,10 @@ impl Fleet {
     }
 }
 
-/// The command that makes a series.
 fn create(number: u64) -> String {
-    let labels = labels(number)
-        .map(|(name, value)| format!("{name} {value}"))
-        .join(" ");
-    format!(
-        "TS.CREATE {} DUPLICATE_POLICY LAST LABELS {labels}",
-        key(number)
-    )
+    let labels = labels(number).map(|(name, value)| format!(" {name} {value}"));
+    let (key, labels) = (key(number), labels.concat());
+    format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS{labels}")
 }
 
 fn log_bytes(control: &mut Control) -> Result<f64> {
@@ -186,8 +168,8 @@ fn log_bytes(control: &mut Control) -> Result<f64> {
     Ok(info.number("wal_bytes_written").unwrap_or(0.0))
 }
 
-/// Reads back the number of all samples, the newest sample of every series, and every sample of
-/// the remembered ones; names the first that is not what was sent.
+/// Reads back the number of all samples, the newest of every series, and all of the remembered
+/// ones; names the first that is not what was sent.
 pub(crate) fn check(control: &mut Control, plan: Plan, parts: &[Part]) -> Result<()> {
     all_held(count(control)?, plan.samples())?;
     for part in parts {
@@ -216,12 +198,11 @@ pub(crate) fn same(name: &str, held: &[(i64, f64)], wanted: &[(i64, f64)]) -> Re
     if held == wanted {
         return Ok(());
     }
+    let (held_count, sent_count) = (held.len(), wanted.len());
     let mut pairs = held.iter().zip(wanted);
     let differ = pairs.find(|(held, wanted)| held != wanted);
     Err(Error::new(format!(
-        "{name} holds {} samples, {} were sent; first difference {differ:?}",
-        held.len(),
-        wanted.len()
+        "{name} holds {held_count} samples, {sent_count} were sent; first difference {differ:?}"
     )))
 }
 
@@ -230,18 +211,16 @@ pub(crate) fn count(control: &mut Control) -> Result<u64> {
     let question = "TS.MRANGE - + AGGREGATION count 100000000000000 FILTER unit=celsius \
                     GROUPBY unit REDUCE sum";
     let reply = control.run(question)?;
-    let rows = match &reply {
-        Value::Array(groups) => match groups.first() {
-            Some(Value::Array(group)) => group.get(2).map(rows).transpose()?,
-            _ => None,
-        },
+    let group = match &reply {
+        Value::Array(groups) => groups.first(),
         _ => None,
     };
-    match rows.as_deref() {
+    let held = match group {
+        Some(Value::Array(group)) => group.get(2).map(rows).transpose()?,
+        _ => None,
+    };
+    match held.as_deref() {
         Some([(_, sum)]) => Ok(*sum as u64),
         _ => Err(Error::new(format!("{question} answers {reply:?}"))),
     }
 }
-
-/// How often what goes on behind a load is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);

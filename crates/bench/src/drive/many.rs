@@ -1,36 +1,31 @@
-//! New and known series in process: very many series, few samples of each.
-//!
-//! Each thread writes to series of its own in batches. A database is filled with new series, then
-//! each known way is measured over all of them, in the order they came and scattered; new and
-//! known mixed has a database of its own.
+//! New and known series in process: very many series, few samples of each. A database is filled
+//! with new series, then each known way is measured over all of them; mixed has one of its own.
 
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use latewood_engine::{Append, AppendTo, Create, Db, Scratch, SeriesRef};
 use latewood_model::SeriesOptions;
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::engine::{BATCH, Engine, accepted, failed, labelled};
-use crate::base::error::{Error, Result};
+use super::wire::all_held;
+use crate::base::error::{Doing, Result};
 use crate::base::threads::side_by_side;
 use crate::load::histogram;
 use crate::measure::fresh::SystemWork;
-use crate::measure::machine::Clock;
+use crate::measure::machine::{Clock, thread_cpu_seconds};
 use crate::measure::progress::Progress;
 use crate::workload::names::{key, labels};
 
 /// The timestamp of every series' first sample, and the time between two.
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 const STEP_MS: i64 = 10_000;
-/// Samples that are made at a time: few enough to be in the cache when they are written, as the
-/// bytes of a request are.
+/// Samples made at a time: few enough to be in the cache when they are written, as a request is.
 const MADE: usize = 20 * BATCH;
 /// Steps from series to series that look like no order.
 const SCATTER: u64 = 2_654_435_761;
-/// Labels of the series of a database that grows.
 const GROWN_LABELS: usize = 6;
 
 /// What is written.
@@ -42,7 +37,6 @@ pub(crate) enum Kind {
     Mixed,
     /// To series that were resolved before.
     Reference,
-    /// By key.
     Key,
     /// By key, with labels for the case that the series is new.
     KeyAndLabels,
@@ -71,7 +65,6 @@ struct Job<'a> {
     series: &'a [SeriesRef],
 }
 
-/// What a thread spent.
 struct Spent {
     seconds: f64,
     making_cpu_seconds: f64,
@@ -97,10 +90,9 @@ impl Many {
         job.round = 1;
         job.rounds = self.known;
         for at in 0..known.len() {
-            let at = if repeat.is_multiple_of(2) {
-                at
-            } else {
-                known.len() - 1 - at
+            let at = match repeat % 2 {
+                0 => at,
+                _ => known.len() - 1 - at,
             };
             (job.kind, job.scattered) = known[at];
             watch(&engine.db, Some((job.kind, job.run()?)));
@@ -134,16 +126,9 @@ impl Many {
         }
     }
 
-    /// Counts series and samples.
     fn check(&self, db: &Db, samples: u64) -> Result<()> {
         let (series, held) = (db.len() as u64, db.stats().samples_in_order);
-        if series != self.series || held != samples {
-            let sent = self.series;
-            return Err(Error::new(format!(
-                "{series} series and {held} samples held, {sent} and {samples} sent"
-            )));
-        }
-        Ok(())
+        all_held(series, self.series).and_then(|()| all_held(held, samples))
     }
 }
 
@@ -171,12 +156,6 @@ pub(crate) fn grow(series: u64) -> Result<Value> {
     }))
 }
 
-/// CPU time of this thread so far.
-fn thread_cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
 /// Distribution of the time a write took, microseconds.
 fn pauses(pauses_ns: &Histogram<u64>) -> Value {
     let at = |quantile| pauses_ns.value_at_quantile(quantile) as f64 / 1e3;
@@ -187,9 +166,8 @@ fn pauses(pauses_ns: &Histogram<u64>) -> Value {
 }
 
 impl Job<'_> {
-    /// One way of writing, measured once. `seconds` are those of the writes alone, `whole_seconds` by
-    /// the wall clock from the first sample's making until index and log are up to date, the making
-    /// between the writes included: the engine's threads do not stop in that time.
+    /// One way of writing, measured once. `seconds` are those of the writes alone; `whole_seconds`
+    /// run on the wall clock until index and log are up to date, the making of samples included.
     fn run(&self) -> Result<Value> {
         let system_before = SystemWork::now();
         let clock = Clock::start();
@@ -204,8 +182,7 @@ impl Job<'_> {
         let system = SystemWork::since(system_before);
         let mut pauses_ns = histogram();
         for spent in &spent {
-            let added = pauses_ns.add(&spent.pauses_ns);
-            added.map_err(|error| Error::new(error.to_string()))?;
+            pauses_ns.add(&spent.pauses_ns).doing("add up pauses")?;
         }
         let seconds = spent.iter().map(|spent| spent.seconds).fold(0.0, f64::max);
         Ok(json!({
@@ -252,17 +229,13 @@ impl Job<'_> {
             spent.making_cpu_seconds += thread_cpu_seconds() - making;
             for batch in by_ref.chunks(BATCH) {
                 let begun = Instant::now();
-                self.db
-                    .append_resolved(batch, &mut scratch)
-                    .map_err(failed)?;
-                spent.note(begun);
-                accepted(scratch.outcomes())?;
+                let appended = self.db.append_resolved(batch, &mut scratch);
+                spent.note(begun, appended.map(drop), &scratch)?;
             }
             for batch in by_key.chunks(BATCH) {
                 let begun = Instant::now();
-                self.db.append(batch, &mut scratch).map_err(failed)?;
-                spent.note(begun);
-                accepted(scratch.outcomes())?;
+                let appended = self.db.append(batch, &mut scratch);
+                spent.note(begun, appended.map(drop), &scratch)?;
             }
             let freeing = thread_cpu_seconds();
             drop((by_ref, by_key));
@@ -274,13 +247,15 @@ impl Job<'_> {
     }
 
     fn make(&self, (number, timestamp): (u64, i64)) -> Result<Made<'_>> {
-        let options = || labelled(&labels(number, self.many.labels));
+        let is_known = self.kind == Kind::Reference;
+        let options = match self.kind {
+            Kind::Reference | Kind::Key => None,
+            _ => Some(labelled(&labels(number, self.many.labels))?),
+        };
         Ok(Made {
-            series: match self.kind {
-                Kind::Reference => Series::Known(&self.series[number as usize]),
-                Kind::Key => Series::Key(key(number), None),
-                _ => Series::Key(key(number), Some(options()?)),
-            },
+            known: is_known.then(|| &self.series[number as usize]),
+            key: if is_known { String::new() } else { key(number) },
+            options,
             timestamp,
             value: 20.0 + (number % 100) as f64 / 10.0,
         })
@@ -288,48 +263,45 @@ impl Job<'_> {
 }
 
 impl Spent {
-    fn note(&mut self, begun: Instant) {
+    fn note(
+        &mut self,
+        begun: Instant,
+        appended: latewood_engine::Result<()>,
+        scratch: &Scratch,
+    ) -> Result<()> {
         let took = begun.elapsed();
         self.seconds += took.as_secs_f64();
         self.pauses_ns.saturating_record(took.as_nanos() as u64);
+        appended.map_err(failed)?;
+        accepted(scratch.outcomes())
     }
 }
 
-/// A sample as a client has it.
 struct Made<'a> {
-    series: Series<'a>,
+    known: Option<&'a SeriesRef>,
+    key: String,
+    options: Option<SeriesOptions>,
     timestamp: i64,
     value: f64,
 }
 
-enum Series<'a> {
-    Known(&'a SeriesRef),
-    Key(String, Option<SeriesOptions>),
-}
-
 impl Made<'_> {
     fn by_reference(&self) -> Option<AppendTo<'_>> {
-        match &self.series {
-            Series::Known(series) => Some(AppendTo {
-                series,
-                timestamp: self.timestamp,
-                value: self.value,
-                on_duplicate: None,
-            }),
-            Series::Key(..) => None,
-        }
+        Some(AppendTo {
+            series: self.known?,
+            timestamp: self.timestamp,
+            value: self.value,
+            on_duplicate: None,
+        })
     }
 
     fn by_key(&self) -> Option<Append<'_>> {
-        match &self.series {
-            Series::Known(_) => None,
-            Series::Key(key, options) => Some(Append {
-                key: key.as_bytes(),
-                timestamp: self.timestamp,
-                value: self.value,
-                on_duplicate: None,
-                create: options.as_ref().map_or(Create::Never, Create::With),
-            }),
-        }
+        self.known.is_none().then(|| Append {
+            key: self.key.as_bytes(),
+            timestamp: self.timestamp,
+            value: self.value,
+            on_duplicate: None,
+            create: self.options.as_ref().map_or(Create::Never, Create::With),
+        })
     }
 }

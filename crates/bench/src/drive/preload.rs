@@ -1,7 +1,5 @@
-//! History before the clock starts: many samples in order, fast, moved to disk, and left in peace
-//! until nothing is left to do for it.
+//! History before the clock starts: many samples in order, moved to disk, until the server rests.
 
-use std::fmt::Write;
 use std::time::Instant;
 
 use super::cell::Fixed;
@@ -12,7 +10,6 @@ use crate::base::error::Result;
 use crate::load::{Load, Shape, Source};
 use crate::workload::series::{Series, Writer};
 
-/// Samples of one TS.MADD.
 const BATCH_SAMPLES: u64 = 500;
 
 /// A connection's series, filled one TS.MADD after the other, taking turns.
@@ -22,9 +19,8 @@ struct Filler {
     next: usize,
 }
 
-/// Sends `fixed.preload` samples of every series in order, each series through the connection
-/// that writes it later, has the server move them to disk and waits until it rests: compaction of
-/// the history is no part of what comes after it. Returns the writers.
+/// Sends `fixed.preload` samples of every series in order through the connection that writes it
+/// later, and waits until the server has them on disk and rests. Returns the writers.
 pub(super) fn run(address: &Address, writers: Vec<Writer>, fixed: &Fixed) -> Result<Vec<Writer>> {
     let shape = Shape {
         threads: fixed.threads,
@@ -45,20 +41,18 @@ pub(super) fn run(address: &Address, writers: Vec<Writer>, fixed: &Fixed) -> Res
 
 impl Source for Filler {
     fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
-        let mut count = 0;
-        while count < most {
+        for count in 0..most {
             let at = self.next;
             self.next = (at + 1) % self.left.len();
             let samples = self.left[at].min(BATCH_SAMPLES);
             if samples == 0 {
                 // Series stay level, so the first that has none left is the last.
-                break;
+                return count;
             }
             self.left[at] -= samples;
             encode(self.writer.series_mut(at), samples, out);
-            count += 1;
         }
-        count
+        most
     }
 }
 
@@ -68,8 +62,7 @@ fn encode(series: &mut Series, samples: u64, out: &mut Vec<u8>) {
         let (timestamp_ms, value) = series.next_in_order();
         let mut text = zmij::Buffer::new();
         let (key, value) = (series.key(), text.format_finite(value));
-        // Writing to a String cannot fail.
-        let _ = write!(command, " {key} {timestamp_ms} {value}");
+        command += &format!(" {key} {timestamp_ms} {value}");
     }
     out.extend(encoded(&command));
 }
@@ -90,14 +83,7 @@ mod tests {
             next: 0,
         };
         let mut out = Vec::new();
-        let mut commands = 0;
-        loop {
-            match filler.fill(&mut out, 2) {
-                0 => break,
-                count => commands += count,
-            }
-        }
-        assert_eq!(commands, 9);
+        assert_eq!([4, 9, 9].map(|most| filler.fill(&mut out, most)), [4, 5, 0]);
         for series in filler.writer.series() {
             assert_eq!((series.sent(), series.distinct()), (1_100, 1_100));
         }

@@ -1,9 +1,7 @@
 //! Compaction rules beside the load: made before it, checked after it.
 //!
-//! Every series gets the first so many of [`RULES`], each into a destination of its own. A late
-//! sample of the workload falls into any bucket, so nearly all of them are computed again and
-//! again. Afterwards each destination must hold what TS.RANGE ... AGGREGATION makes of its
-//! source, bucket by bucket, the newest bucket left out: that one is still open.
+//! Every series gets the first so many of [`RULES`], each into a destination of its own. Afterwards
+//! each must hold what TS.RANGE ... AGGREGATION makes of its source, but for the open bucket.
 
 use latewood_model::Aggregator;
 use serde::Serialize;
@@ -34,11 +32,10 @@ pub(crate) struct Held {
 
 /// Creates the destinations of every key and the rules.
 pub(super) fn create(control: &mut Control, keys: &[String], rules: usize) -> Result<()> {
-    let commands = each(keys, rules).flat_map(|(key, aggregator, bucket_ms)| {
-        let destination = name(key, aggregator, bucket_ms);
+    let commands = each(keys, rules).flat_map(|(key, rule, destination)| {
         [
             format!("TS.CREATE {destination}"),
-            format!("TS.CREATERULE {key} {destination} AGGREGATION {aggregator} {bucket_ms}"),
+            format!("TS.CREATERULE {key} {destination} {rule}"),
         ]
     });
     control.run_all(commands).map(drop)
@@ -47,10 +44,8 @@ pub(super) fn create(control: &mut Control, keys: &[String], rules: usize) -> Re
 /// Compares every destination with its source.
 pub(super) fn check(control: &mut Control, keys: &[String], rules: usize) -> Result<Held> {
     let mut held = Held::default();
-    for (key, aggregator, bucket_ms) in each(keys, rules) {
-        let destination = name(key, aggregator, bucket_ms);
-        let source = format!("TS.RANGE {key} - + AGGREGATION {aggregator} {bucket_ms}");
-        let mut wanted = rows(&control.run(&source)?)?;
+    for (key, rule, destination) in each(keys, rules) {
+        let mut wanted = rows(&control.run(&format!("TS.RANGE {key} - + {rule}"))?)?;
         let kept = rows(&control.run(&format!("TS.RANGE {destination} - +"))?)?;
         wanted.pop();
         let one = compare(&wanted, &kept)
@@ -65,21 +60,21 @@ pub(super) fn check(control: &mut Control, keys: &[String], rules: usize) -> Res
 /// The keys of all destinations.
 pub(super) fn destinations(keys: &[String], rules: usize) -> Vec<String> {
     let each = each(keys, rules);
-    each.map(|(key, aggregator, bucket_ms)| name(key, aggregator, bucket_ms))
-        .collect()
+    each.map(|(_, _, destination)| destination).collect()
 }
 
-fn each(keys: &[String], rules: usize) -> impl Iterator<Item = (&str, Aggregator, i64)> {
-    let rules = &RULES[..rules.min(RULES.len())];
-    let of_key = move |key| {
-        rules
-            .iter()
-            .map(move |&(aggregator, ms)| (key, aggregator, ms))
-    };
-    keys.iter().map(String::as_str).flat_map(of_key)
+/// Each key with the words of its rules and their destinations.
+fn each(keys: &[String], rules: usize) -> impl Iterator<Item = (&String, String, String)> {
+    keys.iter().flat_map(move |key| {
+        RULES.into_iter().take(rules).map(move |(aggregator, ms)| {
+            let rule = format!("AGGREGATION {aggregator} {ms}");
+            (key, rule, destination(key, aggregator, ms))
+        })
+    })
 }
 
-fn name(key: &str, aggregator: Aggregator, bucket_ms: i64) -> String {
+/// The key of the destination of a rule.
+pub(super) fn destination(key: &str, aggregator: Aggregator, bucket_ms: i64) -> String {
     format!("{key}:{aggregator}:{bucket_ms}")
 }
 
@@ -93,15 +88,14 @@ fn compare(wanted: &[(i64, f64)], kept: &[(i64, f64)]) -> std::result::Result<He
     for &(at, value) in wanted {
         match rest.next_if(|row| row.0 <= at) {
             Some(row) if row.0 < at => return Err(row.0),
-            Some(row) => held.different += u64::from(!is_same(row.1, value)),
+            Some(row) => {
+                let rounding = ROUNDING * row.1.abs().max(value.abs());
+                held.different += u64::from((row.1 - value).abs() > rounding);
+            }
             None => held.missing += 1,
         }
     }
     rest.next().map_or(Ok(held), |row| Err(row.0))
-}
-
-fn is_same(a: f64, b: f64) -> bool {
-    (a - b).abs() <= ROUNDING * a.abs().max(b.abs())
 }
 
 #[cfg(test)]
@@ -111,10 +105,11 @@ mod tests {
     #[test]
     fn rows_are_compared_one_by_one() {
         let wanted = [(0, 1.0), (10, 2.0), (20, 3.0), (30, 4.0)];
-        let all = compare(&wanted, &wanted).unwrap();
-        assert_eq!((all.buckets, all.missing, all.different), (4, 0, 0));
-        let some = compare(&wanted, &[(0, 1.0 + 1e-12), (20, 3.5)]).unwrap();
-        assert_eq!((some.buckets, some.missing, some.different), (4, 2, 1));
+        let counts = |kept: &[_]| {
+            compare(&wanted, kept).map(|held| (held.buckets, held.missing, held.different))
+        };
+        assert_eq!(counts(&wanted), Ok((4, 0, 0)));
+        assert_eq!(counts(&[(0, 1.0 + 1e-12), (20, 3.5)]), Ok((4, 2, 1)));
         assert_eq!(compare(&wanted, &[(0, 1.0), (5, 1.0)]), Err(5));
         assert_eq!(compare(&wanted[..1], &wanted[..2]), Err(10));
     }

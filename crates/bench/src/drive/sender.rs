@@ -1,8 +1,7 @@
 //! A part of the fleet as TS.MADD commands.
 //!
-//! The generator shares the cores with the server, so it must be cheap: every command is made
-//! once, with room for timestamps and values of fixed width. For a batch it is copied and the
-//! numbers are filled in. That costs a few nanoseconds a sample.
+//! Every command is made once, with room for timestamps and values of fixed width, and copied and
+//! filled in for each batch: a few nanoseconds a sample, since the server shares the cores.
 
 use latewood_wire::resp::encode_command;
 
@@ -38,12 +37,10 @@ impl Sender {
     /// Has nothing to send until `allow` says how much; `batch` samples with each command.
     pub(crate) fn new(part: Part, batch: usize) -> Self {
         let starts = (0..part.len()).step_by(batch.max(1));
-        let commands: Vec<Command> = starts
-            .map(|first| Command::new(&part, first, batch.min(part.len() - first)))
-            .collect();
+        let command = |first| Command::new(&part, first, batch.min(part.len() - first));
         Sender {
             left: 0,
-            commands,
+            commands: starts.map(command).collect(),
             next: 0,
             part,
         }
@@ -83,14 +80,11 @@ impl Command {
         let mut bytes = Vec::new();
         encode_command(&mut bytes, &words);
         // Keys have the same length, so the triples have, too.
-        let mut head = Vec::new();
-        encode_command(&mut head, &words[..1]);
-        let digits = words.len().to_string().len() - 1;
-        let triples = bytes.len() - head.len() - digits;
-        let stride = triples / count;
+        let head = format!("*{}\r\n$7\r\nTS.MADD\r\n", words.len()).len();
+        let stride = (bytes.len() - head) / count;
         let after_time = "\r\n$5\r\n".len() + VALUE_BYTES + "\r\n".len();
         Command {
-            time_at: bytes.len() - triples + stride - after_time - TIME_BYTES,
+            time_at: head + stride - after_time - TIME_BYTES,
             bytes,
             first,
             count,
@@ -133,6 +127,7 @@ fn digits(timestamp_ms: i64) -> [u8; TIME_BYTES] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::reply::ReplyExt;
     use crate::workload::sensors::{Plan, number};
     use latewood_wire::resp::{Value, parse_reply};
 
@@ -143,11 +138,7 @@ mod tests {
         let Value::Array(items) = reply else {
             panic!("no array");
         };
-        let text = |item| match item {
-            Value::Bulk(text) => String::from_utf8(text).unwrap(),
-            other => panic!("{other:?}"),
-        };
-        items.into_iter().map(text).collect()
+        items.iter().map(ReplyExt::text).collect()
     }
 
     #[test]
@@ -160,9 +151,10 @@ mod tests {
             let mut twin = plan.parts(2).remove(1);
             assert_eq!(sender.left(), 9);
             let mut out = Vec::new();
-            assert_eq!(sender.fill(&mut out, 4), 4);
-            assert_eq!(sender.fill(&mut out, 100), 5);
-            assert_eq!(sender.fill(&mut out, 100), 0);
+            assert_eq!(
+                [4, 100, 100].map(|most| sender.fill(&mut out, most)),
+                [4, 5, 0]
+            );
             let mut bytes = out.as_slice();
             let mut at = 0;
             while !bytes.is_empty() {

@@ -1,14 +1,12 @@
 //! Comparing samples themselves with what was sent: some series, some windows of each.
 //!
-//! The generator is run again, so that nothing need be kept while a load runs, and the policy of
-//! the key decides what is left of samples that share a timestamp. A server that mixes up values,
-//! applies a policy the wrong way or makes up a sample between two others holds the right number
-//! of samples all the same; it is found out here.
+//! The generator is run again, and the policy of the key decides what is left of samples that share
+//! a timestamp: values that are mixed up or made up are found even where counts are right.
 
 use std::collections::BTreeMap;
 
 use crate::base::control::Control;
-use crate::base::error::{Error, Result};
+use crate::base::error::{self, Error};
 use crate::base::reply::{ReplyExt, rows};
 use crate::workload::series::Series;
 
@@ -19,14 +17,13 @@ const WINDOWS: i64 = 8;
 /// Length of a window: samples of the workload are a millisecond apart.
 const WINDOW_MS: i64 = 1_000;
 
-/// First and last timestamp of a window.
 type Window = (i64, i64);
 
 /// What a timestamp should hold; nothing where the policy is not known and it was sent twice.
 type Expected = BTreeMap<i64, Option<f64>>;
 
 /// Compares windows of some of `series` with what was sent to them.
-pub(super) fn check(control: &mut Control, series: &[&Series]) -> Result<()> {
+pub(super) fn check(control: &mut Control, series: &[&Series]) -> error::Result<()> {
     let step = series.len().div_ceil(SERIES).max(1);
     for series in series.iter().step_by(step) {
         let key = series.key();
@@ -36,8 +33,7 @@ pub(super) fn check(control: &mut Control, series: &[&Series]) -> Result<()> {
         let windows = windows(series);
         for (window, expected) in windows.iter().zip(expected(series, &windows, &policy)) {
             let reply = control.run(&format!("TS.RANGE {key} {} {}", window.0, window.1))?;
-            let rows = rows(&reply).map_err(|error| error.to_string());
-            rows.and_then(|rows| compare(&rows, &expected, &policy))
+            compare(&rows(&reply)?, &expected, &policy)
                 .map_err(|what| Error::new(format!("{key}: {what}")))?;
         }
     }
@@ -46,11 +42,8 @@ pub(super) fn check(control: &mut Control, series: &[&Series]) -> Result<()> {
 
 /// Windows from the oldest to the newest sample, in order and apart.
 fn windows(series: &Series) -> Vec<Window> {
-    let ends = series.replay().fold(None, |ends, (at, _)| {
-        let (oldest, newest) = ends.unwrap_or((at, at));
-        Some((at.min(oldest), at.max(newest)))
-    });
-    let Some((oldest, newest)) = ends else {
+    let times = || series.replay().map(|(at, _)| at);
+    let (Some(oldest), Some(newest)) = (times().min(), times().max()) else {
         return Vec::new();
     };
     if newest - oldest < WINDOWS * WINDOW_MS {
@@ -61,15 +54,12 @@ fn windows(series: &Series) -> Vec<Window> {
     starts.map(|from| (from, from + WINDOW_MS - 1)).collect()
 }
 
-/// What each window should hold.
 fn expected(series: &Series, windows: &[Window], policy: &str) -> Vec<Expected> {
     let mut held = vec![Expected::new(); windows.len()];
     let mut text = zmij::Buffer::new();
     for (at, value) in series.replay() {
-        let Some(found) = windows
-            .iter()
-            .position(|&(from, to)| from <= at && at <= to)
-        else {
+        let holds = |&(from, to): &Window| from <= at && at <= to;
+        let Some(found) = windows.iter().position(holds) else {
             continue;
         };
         // The server reads what it was sent: text.
@@ -82,7 +72,6 @@ fn expected(series: &Series, windows: &[Window], policy: &str) -> Vec<Expected> 
     held
 }
 
-/// What is left of two values of one timestamp.
 fn kept(old: f64, new: f64, policy: &str) -> Option<f64> {
     match policy {
         "block" | "first" => Some(old),
@@ -94,26 +83,18 @@ fn kept(old: f64, new: f64, policy: &str) -> Option<f64> {
     }
 }
 
-/// Says what is the first difference.
-fn compare(
-    got: &[(i64, f64)],
-    expected: &Expected,
-    policy: &str,
-) -> std::result::Result<(), String> {
-    let shown = |value: Option<&f64>| value.map_or("nothing".to_owned(), f64::to_string);
-    let mut got: BTreeMap<i64, f64> = got.iter().copied().collect();
+fn compare(rows: &[(i64, f64)], expected: &Expected, policy: &str) -> Result<(), String> {
+    let mut got: BTreeMap<i64, f64> = rows.iter().copied().collect();
     for (at, expected) in expected {
         let found = got.remove(at);
-        let same = match (found, expected) {
+        let same = match (found, *expected) {
             // Nobody promises in which order a sum is made.
             (Some(found), Some(sum)) if policy == "sum" => (found - sum).abs() <= sum.abs() * 1e-12,
-            (Some(found), Some(expected)) => found == *expected,
+            (found, Some(_)) => found == *expected,
             (found, None) => found.is_some(),
-            (None, Some(_)) => false,
         };
         if !same {
-            let (expected, found) = (shown(expected.as_ref()), shown(found.as_ref()));
-            return Err(format!("at {at} expected {expected}, got {found}"));
+            return Err(format!("at {at} expected {expected:?}, got {found:?}"));
         }
     }
     match got.first_key_value() {
@@ -129,18 +110,8 @@ mod tests {
 
     fn sent(share: f64, count: usize) -> Series {
         let mut series = Series::shaped("k".into(), LateShape::Corrections, share, 3, 1);
-        for _ in 0..count {
-            series.next_sample();
-        }
+        (0..count).for_each(|_| _ = series.next_sample());
         series
-    }
-
-    /// A server that does as it should.
-    fn served(expected: &Expected) -> Vec<(i64, f64)> {
-        expected
-            .iter()
-            .map(|(&at, &value)| (at, value.unwrap()))
-            .collect()
     }
 
     #[test]
@@ -148,14 +119,14 @@ mod tests {
         assert_eq!(windows(&sent(0.5, 0)), []);
         let few = windows(&sent(0.0, 100));
         assert_eq!(few, [(1_000_000_000_001, 1_000_000_000_100)]);
-        let many = windows(&sent(0.0, 100_000));
+        let series = sent(0.0, 100_000);
+        let many = windows(&series);
         assert_eq!(many.len(), WINDOWS as usize);
         assert_eq!(many[0], (1_000_000_000_001, 1_000_000_001_000));
         assert_eq!(many[7], (1_000_000_099_001, 1_000_000_100_000));
         assert!(many.windows(2).all(|pair| pair[0].1 < pair[1].0));
-        for window in expected(&sent(0.0, 100_000), &many, "last") {
-            assert_eq!(window.len(), 1_000);
-        }
+        let mut held = expected(&series, &many, "last").into_iter();
+        assert!(held.all(|window| window.len() == 1_000));
     }
 
     #[test]
@@ -163,14 +134,19 @@ mod tests {
         let series = sent(0.9, 2_000);
         let windows = windows(&series);
         let of = |policy| expected(&series, &windows, policy).remove(0);
+        let served = |policy| {
+            let rows = of(policy).into_iter();
+            rows.map(|(at, value)| (at, value.unwrap()))
+                .collect::<Vec<_>>()
+        };
         let policies = ["block", "last", "min", "max", "sum"];
         for asked in policies {
             for done in policies {
-                let outcome = compare(&served(&of(done)), &of(asked), asked);
+                let outcome = compare(&served(done), &of(asked), asked);
                 assert_eq!(outcome.is_ok(), asked == done, "{asked} as {done}");
             }
             // Where the server does not tell its policy, timestamps are compared.
-            assert_eq!(compare(&served(&of(asked)), &of(""), ""), Ok(()));
+            assert_eq!(compare(&served(asked), &of(""), ""), Ok(()));
         }
         assert_eq!(of("first"), of("block"));
     }
@@ -178,18 +154,13 @@ mod tests {
     #[test]
     fn the_first_difference_is_named() {
         let expected: Expected = [(1, Some(0.5)), (2, Some(1.5)), (3, None)].into();
-        let verdict = |rows: &[(i64, f64)]| compare(rows, &expected, "last");
-        assert_eq!(verdict(&[(1, 0.5), (2, 1.5), (3, 9.0)]), Ok(()));
-        let named = |rows: &[(i64, f64)]| verdict(rows).unwrap_err();
-        assert_eq!(
-            named(&[(1, 0.5), (2, 1.25), (3, 0.0)]),
-            "at 2 expected 1.5, got 1.25"
-        );
-        assert_eq!(
-            named(&[(1, 0.5), (3, 0.0)]),
-            "at 2 expected 1.5, got nothing"
-        );
-        let more = [(1, 0.5), (2, 1.5), (3, 0.0), (4, 7.0)];
-        assert_eq!(named(&more), "at 4 expected nothing, got 7");
+        let named = |rows: &[_]| compare(rows, &expected, "last").err().unwrap_or_default();
+        assert_eq!(named(&[(1, 0.5), (2, 1.5), (3, 9.0)]), "");
+        let other = named(&[(1, 0.5), (2, 1.25), (3, 0.0)]);
+        assert_eq!(other, "at 2 expected Some(1.5), got Some(1.25)");
+        let fewer = named(&[(1, 0.5), (3, 0.0)]);
+        assert_eq!(fewer, "at 2 expected Some(1.5), got None");
+        let more = named(&[(1, 0.5), (2, 1.5), (3, 0.0), (4, 7.0)]);
+        assert_eq!(more, "at 4 expected nothing, got 7");
     }
 }

@@ -1,15 +1,13 @@
 //! What all measurements over the wire ask of a server: its time, its rest, its end of work.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::measure::quiet::{self, Look};
+use crate::measure::watch::LOOK_EVERY;
 use crate::server::{Latewood, Process};
 
-/// Time between two looks at the server: the end of its work is known as exactly.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How long it must rest: several times as long as its threads wait between two looks for work.
 const QUIET_FOR: Duration = Duration::from_secs(2);
 
@@ -45,10 +43,10 @@ pub(crate) fn cpu_seconds(control: &mut Control) -> Result<f64> {
 pub(crate) fn settle(control: &mut Control) -> Result<bool> {
     let info = control.info("latewood")?;
     let stages = info.number("late_samples_pending").is_some();
-    if stages {
-        control.run("LATEWOOD SETTLE")?;
+    match stages {
+        true => control.run("LATEWOOD SETTLE").map(|_| true),
+        false => Ok(false),
     }
-    Ok(stages)
 }
 
 /// Waits until late samples are merged and everything is moved to disk.
@@ -61,12 +59,14 @@ pub(crate) fn drain(control: &mut Control) -> Result<()> {
 pub(crate) fn rest(control: &mut Control, began: Instant) -> Result<Look> {
     let mut look = || {
         let cpu_seconds = cpu_seconds(control)?;
-        let at = began.elapsed();
-        Ok(Look { at, cpu_seconds })
+        Ok(Look {
+            at: began.elapsed(),
+            cpu_seconds,
+        })
     };
     let first = look()?;
     quiet::since(first, QUIET_FOR, || {
-        thread::sleep(LOOK_EVERY);
+        std::thread::sleep(LOOK_EVERY);
         look()
     })
 }
@@ -88,10 +88,10 @@ pub(crate) fn version(control: &mut Control) -> Result<String> {
     })
 }
 
-/// Fails where as many samples were not held as sent.
+/// Fails where not as many samples or series are held as were sent.
 pub(crate) fn all_held(held: u64, sent: u64) -> Result<()> {
     match held == sent {
         true => Ok(()),
-        false => Err(Error::new(format!("{held} samples held, {sent} sent"))),
+        false => Err(Error::new(format!("{held} held, {sent} sent"))),
     }
 }

@@ -1,16 +1,17 @@
 //! One connection of the load generator: a small machine between "batch to send" and
 //! "all replies read".
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
 use latewood_wire::resp::{ReplyKind, skip_reply};
-use mio::{Interest, Registry, Token, event};
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
 
 use super::pace::Pace;
 use super::{LATENCY_MAX_NS, Source, Tally};
-use crate::base::address::{Address, Stream};
+use crate::base::address::Address;
 use crate::base::error::{Doing, Error, Result};
 
 /// Bytes asked from the kernel at once; the replies of thousands of commands.
@@ -20,7 +21,7 @@ const READ_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     pub(crate) source: S,
-    socket: Socket,
+    socket: TcpStream,
     out: Vec<u8>,
     sent_bytes: usize,
     input: Vec<u8>,
@@ -44,29 +45,15 @@ pub(crate) enum Progress {
     Lost(u64, String),
 }
 
-#[derive(Debug)]
-enum Socket {
-    Tcp(mio::net::TcpStream),
-    Unix(mio::net::UnixStream),
-}
-
 impl<S: Source> Connection<S> {
     /// Opens a connection.
     pub(crate) fn open(address: &Address, source: S) -> Result<Self> {
         let doing = "prepare a connection";
-        let socket = match address.connect()? {
-            Stream::Tcp(stream) => {
-                stream.set_nonblocking(true).doing(doing)?;
-                Socket::Tcp(mio::net::TcpStream::from_std(stream))
-            }
-            Stream::Unix(stream) => {
-                stream.set_nonblocking(true).doing(doing)?;
-                Socket::Unix(mio::net::UnixStream::from_std(stream))
-            }
-        };
+        let stream = address.connect()?;
+        stream.set_nonblocking(true).doing(doing)?;
         Ok(Connection {
             source,
-            socket,
+            socket: TcpStream::from_std(stream),
             out: Vec::new(),
             sent_bytes: 0,
             input: vec![0; READ_BYTES],
@@ -87,14 +74,14 @@ impl<S: Source> Connection<S> {
         self.due = Some(pace.first(token.0));
         let interest = Interest::READABLE | Interest::WRITABLE;
         registry
-            .register(self.socket.as_event_source(), token, interest)
+            .register(&mut self.socket, token, interest)
             .doing("watch a connection")
     }
 
     /// Leaves the event loop and hands over the errors counted in this run.
     pub(crate) fn deregister(&mut self, registry: &Registry) -> Tally {
         // The event loop ends with the run; a socket that cannot be removed goes with it.
-        let _ = registry.deregister(self.socket.as_event_source());
+        let _ = registry.deregister(&mut self.socket);
         std::mem::take(&mut self.errors)
     }
 
@@ -180,7 +167,7 @@ impl<S: Source> Connection<S> {
         }
     }
 
-    fn write(&mut self) -> io::Result<()> {
+    fn write(&mut self) -> std::io::Result<()> {
         while self.sent_bytes < self.out.len() {
             match self.socket.write(&self.out[self.sent_bytes..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -223,27 +210,4 @@ impl<S: Source> Connection<S> {
 enum Broken {
     Lost(String),
     Malformed(Error),
-}
-
-impl Socket {
-    fn as_event_source(&mut self) -> &mut dyn event::Source {
-        match self {
-            Socket::Tcp(stream) => stream,
-            Socket::Unix(stream) => stream,
-        }
-    }
-
-    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => stream.read(room),
-            Socket::Unix(stream) => stream.read(room),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Socket::Tcp(stream) => stream.write(bytes),
-            Socket::Unix(stream) => stream.write(bytes),
-        }
-    }
 }

@@ -1,13 +1,10 @@
 //! Memory that is touched for the first time: what it costs on this machine, and how much of it a
-//! run took.
-//!
-//! The kernel gives memory a page at a time, on the first touch. On a virtual machine its host may
-//! do so once more, in several microseconds: as much as Latewood spends on a hundred samples. A page
-//! of a report says what it was, since it differs from machine to machine and from hour to hour.
+//! run took. The host of a virtual machine may give it, in several microseconds a page.
 
 use memmap2::MmapMut;
 
 use crate::measure::machine::own_cpu_seconds;
+use crate::measure::usage::Stat;
 
 /// Pages that are touched to see what one costs.
 const PAGES: usize = 4096;
@@ -21,9 +18,8 @@ pub(crate) fn fresh_page_ns() -> f64 {
     }
 }
 
-/// Touches about so much memory and gives it back, no more than half of what is free. A host that
-/// gives a virtual machine its memory on the first touch has then done so: what a run that begins
-/// within a second or two takes is the kernel's to give, at the same price for every run.
+/// Touches about so much memory and gives it back, no more than half of what is free: a host that
+/// gives a virtual machine its memory on the first touch has then done so, before a run begins.
 pub(crate) fn have_memory_given(bytes: usize) {
     let memory = rustix::system::sysinfo();
     let free_bytes = memory.freeram as u64 * u64::from(memory.mem_unit);
@@ -50,18 +46,10 @@ pub(crate) struct SystemWork {
 impl SystemWork {
     /// What it did until now; nothing where the system does not tell.
     pub(crate) fn now() -> Self {
-        let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-        // The name of the process may hold anything; what follows are numbers, of
-        // which proc_pid_stat(5) counts the state as the third.
-        let fields: Vec<&str> = stat
-            .rsplit_once(')')
-            .map(|(_, rest)| rest.split_ascii_whitespace().collect())
-            .unwrap_or_default();
-        let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-        let ticks_per_second = rustix::param::clock_ticks_per_second() as f64;
+        let stat = Stat::read("self");
         Self {
-            fresh_pages: field(10).unwrap_or(0),
-            seconds: field(15).unwrap_or(0) as f64 / ticks_per_second,
+            fresh_pages: stat.field(10).unwrap_or(0),
+            seconds: stat.seconds(15).unwrap_or(0.0),
         }
     }
 

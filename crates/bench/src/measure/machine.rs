@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::fresh::fresh_page_ns;
@@ -15,11 +16,10 @@ pub(crate) struct Machine {
     pub(crate) cores: usize,
     pub(crate) memory_gib: f64,
     pub(crate) kernel: String,
-    /// Commit of the sources, with a mark if files have changed since; empty outside a checkout.
+    /// Commit of the sources, with a mark for local changes; empty outside a checkout.
     pub(crate) commit: String,
     pub(crate) version: String,
-    /// Processor time for a page of memory that is touched for the first time; 0 where it was not
-    /// measured.
+    /// Processor time of the first touch of a page of memory; 0 where it was not measured.
     #[serde(default)]
     pub(crate) fresh_page_ns: f64,
     pub(crate) began_unix_seconds: u64,
@@ -27,8 +27,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks at the machine this program runs on, for the measurement `command`; what cannot be
-    /// found is left empty.
+    /// Looks at the machine this program runs on; what cannot be found is left empty.
     pub(crate) fn look(command: &str) -> Self {
         let system = rustix::system::uname();
         let memory = rustix::system::sysinfo();
@@ -38,7 +37,7 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_gib: (bytes / f64::from(1 << 30) * 10.0).round() / 10.0,
             kernel: version_of(&system.release().to_string_lossy()).to_owned(),
-            commit: commit(),
+            commit: commit_of(Path::new(".")),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             fresh_page_ns: fresh_page_ns(),
             began_unix_seconds: std::time::SystemTime::UNIX_EPOCH
@@ -50,15 +49,10 @@ impl Machine {
 
     /// Whether it is the same machine as `other`, whatever the commit.
     pub(crate) fn is_at(&self, other: &Machine) -> bool {
-        let place = |machine: &Machine| {
-            let sizes = (machine.cores, machine.memory_gib.round() as u64);
-            (
-                machine.cpu.clone(),
-                sizes,
-                version_of(&machine.kernel).to_owned(),
-            )
-        };
-        place(self) == place(other)
+        let sizes = |machine: &Machine| (machine.cores, machine.memory_gib.round() as u64);
+        self.cpu == other.cpu
+            && sizes(self) == sizes(other)
+            && version_of(&self.kernel) == version_of(&other.kernel)
     }
 
     /// One sentence for the head of a report.
@@ -80,7 +74,16 @@ impl Machine {
 
 /// CPU time this process has used so far, in seconds, all threads together.
 pub(crate) fn own_cpu_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    seconds_of(ClockId::ProcessCPUTime)
+}
+
+/// CPU time of this thread so far.
+pub(crate) fn thread_cpu_seconds() -> f64 {
+    seconds_of(ClockId::ThreadCPUTime)
+}
+
+fn seconds_of(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
@@ -120,14 +123,10 @@ fn version_of(release: &str) -> &str {
 fn cpu_model() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
-    line.and_then(|line| line.split_once(':')).map_or_else(
-        || std::env::consts::ARCH.to_owned(),
-        |(_, model)| model.trim().to_owned(),
-    )
-}
-
-fn commit() -> String {
-    commit_of(Path::new("."))
+    let model = line.and_then(|line| line.split_once(": "));
+    model
+        .map_or(std::env::consts::ARCH, |(_, model)| model.trim())
+        .to_owned()
 }
 
 /// Git for the checkout that holds `folder`, also where a hook of another one runs this.
@@ -143,19 +142,21 @@ fn git_in(folder: &Path) -> Command {
 /// The commit of the checkout around `folder`, with a mark if its files differ. Pages and runs of
 /// reports do not count: each report of `all` changes those for the next.
 fn commit_of(folder: &Path) -> String {
-    let git = |arguments: &[&str]| {
-        let output = git_in(folder).args(arguments).output();
-        let output = output.ok()?;
+    let git = |words: &str| {
+        let output = git_in(folder).args(words.split(' ')).output().ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
     };
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else {
+    let Some(commit) = git("rev-parse --short=12 HEAD") else {
         return String::new();
     };
-    let mut status = vec!["status", "--porcelain", "--untracked-files=no"];
     // From the top, wherever this runs.
-    status.extend(["--", ":/", ":(top,exclude)docs/benchmarks"]);
-    match git(&status).as_deref() {
+    let paths = ":/ :(top,exclude)docs/benchmarks";
+    match git(&format!(
+        "status --porcelain --untracked-files=no -- {paths}"
+    ))
+    .as_deref()
+    {
         Some("") => commit,
         _ => format!("{commit} with local changes"),
     }
@@ -186,11 +187,8 @@ mod tests {
         let checkout = tempfile::tempdir().unwrap();
         let dir = checkout.path();
         let git = |words: &str| {
-            let mut command = git_in(dir);
-            command
-                .args(["-c", "commit.gpgsign=false"])
-                .args(words.split(' '));
-            assert!(command.output().unwrap().status.success(), "git {words}");
+            let output = git_in(dir).args(words.split(' ')).output().unwrap();
+            assert!(output.status.success(), "git {words}");
         };
         let pages = dir.join("docs/benchmarks");
         std::fs::create_dir_all(&pages).unwrap();
@@ -198,7 +196,7 @@ mod tests {
         std::fs::write(dir.join("main.rs"), "1").unwrap();
         git("init -q");
         git("add .");
-        git("-c user.name=a -c user.email=a@b.c commit -q -m a");
+        git("-c user.name=a -c user.email=a@b.c commit -q -m a --no-gpg-sign");
         let clean = commit_of(dir);
         assert_eq!(clean.len(), 12, "{clean}");
         std::fs::write(pages.join("late.md"), "2").unwrap();

@@ -1,13 +1,12 @@
 //! How far a long run is: a bar on a terminal, a line now and then elsewhere.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
+use crate::base::threads::beside;
 
-/// Time between two lines when there is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// A count on its way to a total.
@@ -46,10 +45,8 @@ impl Progress {
             self.last_line = Instant::now();
             let rate = done as f64 / self.began.elapsed().as_secs_f64();
             let percent = 100.0 * done as f64 / self.total.max(1) as f64;
-            eprintln!(
-                "{}: {percent:.0} % of {} samples, {rate:.0}/s",
-                self.label, self.total
-            );
+            let (label, total) = (&self.label, self.total);
+            eprintln!("{label}: {percent:.0} % of {total} samples, {rate:.0}/s");
         }
     }
 
@@ -61,21 +58,12 @@ impl Progress {
 
 /// Does `work`, and says every second how long it has taken.
 pub(crate) fn during<T: Send>(label: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    thread::scope(|scope| {
-        let (began, mut last_line) = (Instant::now(), Instant::now());
-        let caller = thread::current();
-        let work = scope.spawn(move || {
-            let done = work();
-            caller.unpark();
-            done
-        });
-        while !work.is_finished() {
-            thread::park_timeout(LINE_EVERY);
-            if last_line.elapsed() >= LINE_EVERY {
-                last_line = Instant::now();
-                eprintln!("{label}: {:.0} s", began.elapsed().as_secs_f64());
-            }
+    let (began, mut last_line) = (Instant::now(), Instant::now());
+    let look = || {
+        if last_line.elapsed() >= LINE_EVERY {
+            last_line = Instant::now();
+            eprintln!("{label}: {:.0} s", began.elapsed().as_secs_f64());
         }
-        work.join().map_err(|_| Error::new("a thread died"))?
-    })
+    };
+    beside(LINE_EVERY, look, work)
 }

@@ -64,23 +64,23 @@ impl Interval {
 /// The median with commas, and smallest and largest in brackets if they differ.
 pub(crate) fn bracketed(value: Spread) -> String {
     let [median, min, max] = [value.median, value.min, value.max].map(thousands);
-    if min == max {
-        return median;
+    match min == max {
+        true => median,
+        false => format!("{median} ({min}-{max})"),
     }
-    format!("{median} ({min}-{max})")
 }
 
 /// A whole number with commas between thousands.
 pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
-    let mut text = String::from(if value < -0.5 { "-" } else { "" });
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .filter_map(|group| str::from_utf8(group).ok())
+        .collect();
+    let sign = if value < -0.5 { "-" } else { "" };
+    format!("{sign}{}", groups.join(","))
 }
 
 #[cfg(test)]

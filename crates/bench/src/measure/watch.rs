@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
+use crate::base::threads::beside;
 use crate::measure::quiet::{self, Look};
 use crate::measure::usage::{self, Footprint, Usage};
 
-/// Time between two points.
 const EVERY: Duration = Duration::from_secs(1);
-/// Time between two looks at the memory.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Time between two looks at a process or server.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Points of a trace that is kept; longer ones are thinned.
 const POINTS_MAX: usize = 240;
 
@@ -70,8 +70,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Looks at the memory, and at everything else once a second; call it often, with the
-    /// number of samples acknowledged so far.
+    /// Looks at the memory, and at all else once a second; `samples` are acknowledged so far.
     pub(crate) fn look(&mut self, samples: u64) {
         if self.last.elapsed() >= EVERY {
             // A process that has gone is noticed by whoever speaks to it.
@@ -81,33 +80,18 @@ impl Watch {
         }
     }
 
-    /// Goes on watching while `work` runs, after `samples` were acknowledged; returns its
-    /// seconds.
+    /// Goes on watching while `work` runs; returns its seconds.
     pub(crate) fn during(
         &mut self,
         samples: u64,
         work: impl FnOnce() -> Result<()> + Send,
     ) -> Result<f64> {
         let began = Instant::now();
-        thread::scope(|scope| {
-            let caller = thread::current();
-            let work = scope.spawn(move || {
-                let done = work();
-                caller.unpark();
-                done
-            });
-            while !work.is_finished() {
-                thread::park_timeout(LOOK_EVERY);
-                self.look(samples);
-            }
-            let done = work.join();
-            done.map_err(|_| Error::new("a thread died under watch"))?
-        })?;
+        beside(LOOK_EVERY, || self.look(samples), work)?;
         Ok(began.elapsed().as_secs_f64())
     }
 
-    /// Goes on watching until the process rests: merging and compacting in the background end
-    /// some time after the last sample.
+    /// Goes on watching until the process rests: work behind the last sample ends later.
     pub(crate) fn until_quiet(&mut self, samples: u64) -> Result<()> {
         let first = self.seen()?;
         let next = || {
@@ -167,9 +151,10 @@ impl Watch {
 fn thinned(points: Vec<Point>) -> Vec<Point> {
     let each = points.len().div_ceil(POINTS_MAX).max(1);
     let end = points.len().saturating_sub(1);
-    let kept = points.into_iter().enumerate();
-    kept.filter(|(at, _)| at.is_multiple_of(each) || *at == end)
-        .map(|(_, point)| point)
+    let kept = |at: usize| at.is_multiple_of(each) || at == end;
+    let points = points.into_iter().enumerate();
+    points
+        .filter_map(|(at, point)| kept(at).then_some(point))
         .collect()
 }
 
@@ -196,11 +181,8 @@ mod tests {
             ..Point::default()
         });
         let kept = thinned(points.collect());
-        assert!(
-            (100..=POINTS_MAX + 1).contains(&kept.len()),
-            "{}",
-            kept.len()
-        );
-        assert_eq!((kept[0].samples, kept[kept.len() - 1].samples), (0, 999));
+        let count = kept.len();
+        assert!((100..=POINTS_MAX + 1).contains(&count), "{count}");
+        assert_eq!((kept[0].samples, kept[count - 1].samples), (0, 999));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use latewood_wire::series_name::SeriesName;
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Result};
 use crate::workload::hosts::{Batch, CpuLoad};
 
 /// A batch as it goes over the wire.
@@ -24,8 +24,7 @@ pub(crate) fn key<'a>(
     for (label, value) in labels {
         name.label(label.as_bytes(), value.as_bytes());
     }
-    name.finish()
-        .map_err(|error| Error::new(format!("{metric} is no name of a series: {error}")))?;
+    name.finish().doing(format!("name {metric}"))?;
     Ok(String::from_utf8_lossy(name.key()).into_owned())
 }
 

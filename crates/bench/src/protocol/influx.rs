@@ -20,22 +20,3 @@ pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Vec<u8> {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_line_has_its_tags_fields_and_nanoseconds() {
-        let load = CpuLoad::new(2, 3, 1);
-        let batch = load.batches(&load.order(0.0, 1), 1, 10).remove(0).remove(0);
-        let body = String::from_utf8(encode(&load, &batch)).unwrap();
-        assert_eq!(body.lines().count(), 6);
-        let line = body.lines().nth(3).unwrap();
-        assert!(line.starts_with("cpu,hostname=host_1,region="), "{line}");
-        assert!(line.ends_with(" 1451606410000000000"), "{line}");
-        let user = format!(" usage_user={}i,usage_system=", load.fields(3)[0]);
-        assert!(line.contains(&user), "{line}");
-        assert_eq!(line.matches('=').count(), 20);
-    }
-}

@@ -1,9 +1,8 @@
 //! How the lines of a load look in each protocol that senders speak, one file each.
 //!
-//! The same batch means the same samples of the same series in all of them, but for Redis, whose
-//! series have keys instead of names: tests read every form back with the server's own decoders.
-//! Akumuli's numbers for series and Redis' commands that make them come with the first line of a
-//! host, so batches of one part of a load belong on one connection, in their order.
+//! The same batch means the same samples of the same series in all of them; tests read every form
+//! back with the server's own decoders. Batches of one part of a load belong on one connection, in
+//! their order: Akumuli's and Redis' series are made with the first line of a host.
 
 mod akumuli;
 mod common;
@@ -47,14 +46,15 @@ pub(crate) enum Protocol {
 impl Protocol {
     /// Its name in reports.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Protocol::Influx => "influx",
-            Protocol::Opentsdb => "opentsdb",
-            Protocol::Akumuli => "akumuli",
-            Protocol::Prometheus => "prometheus",
-            Protocol::Otlp => "otlp",
-            Protocol::Redis => "redis",
-        }
+        const NAMES: [&str; 6] = [
+            "influx",
+            "opentsdb",
+            "akumuli",
+            "prometheus",
+            "otlp",
+            "redis",
+        ];
+        NAMES[self as usize]
     }
 
     /// Puts a batch into this form.

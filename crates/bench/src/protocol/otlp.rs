@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 
 use super::common::{by_host, metric};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Result};
 use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
 pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Vec<u8> {
@@ -19,30 +19,29 @@ pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Vec<u8> {
 
 /// A batch as a line of a file of OTLP in JSON.
 pub(crate) fn json_line(load: &CpuLoad, batch: &Batch) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(&request(load, batch))
-        .map_err(|error| Error::new(format!("write OTLP in JSON: {error}")))?;
+    let mut line = serde_json::to_vec(&request(load, batch)).doing("write OTLP in JSON")?;
     line.push(b'\n');
     Ok(line)
 }
 
 fn request(load: &CpuLoad, batch: &Batch) -> ExportMetricsServiceRequest {
-    let resource_metrics = by_host(load, batch)
-        .into_iter()
-        .map(|(host, lines)| ResourceMetrics {
+    let resource = |(host, lines): (u32, Vec<u32>)| {
+        let gauges = (0..FIELDS.len()).map(|field| gauge(load, &lines, field));
+        ResourceMetrics {
             resource: Some(Resource {
                 attributes: attributes(load, host),
                 ..Resource::default()
             }),
             scope_metrics: vec![ScopeMetrics {
-                metrics: (0..FIELDS.len())
-                    .map(|field| gauge(load, &lines, field))
-                    .collect(),
+                metrics: gauges.collect(),
                 ..ScopeMetrics::default()
             }],
             ..ResourceMetrics::default()
-        })
-        .collect();
-    ExportMetricsServiceRequest { resource_metrics }
+        }
+    };
+    ExportMetricsServiceRequest {
+        resource_metrics: by_host(load, batch).into_iter().map(resource).collect(),
+    }
 }
 
 fn attributes(load: &CpuLoad, host: u32) -> Vec<KeyValue> {

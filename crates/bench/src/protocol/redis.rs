@@ -6,7 +6,6 @@ use latewood_wire::resp::encode_command;
 use super::common::Body;
 use crate::workload::hosts::{Batch, CpuLoad, FIELDS, TAGS};
 
-/// Lines of one TS.MADD: ten samples each.
 const LINES_PER_COMMAND: usize = 100;
 
 pub(super) fn encode(load: &CpuLoad, batch: &Batch) -> Body {
@@ -44,9 +43,17 @@ pub(super) fn key(host: u32, field: &str) -> String {
 }
 
 fn create(load: &CpuLoad, host: u32, field: &str) -> Vec<String> {
-    let mut words = vec!["TS.CREATE".to_owned(), key(host, field)];
-    let labels = ["LABELS", "measurement", "cpu", "fieldname", field];
-    words.extend(labels.map(str::to_owned));
+    let key = key(host, field);
+    let labels = [
+        "TS.CREATE",
+        &key,
+        "LABELS",
+        "measurement",
+        "cpu",
+        "fieldname",
+        field,
+    ];
+    let mut words: Vec<String> = labels.map(str::to_owned).into();
     for (name, value) in TAGS.iter().zip(load.tags(host)) {
         words.extend([(*name).to_owned(), value.clone()]);
     }

@@ -50,7 +50,7 @@ fn samples(protocol: Protocol, load: &CpuLoad, batches: &[Batch]) -> Vec<String>
     intake.lines()
 }
 
-fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let body = body.strip_suffix(b"\n").unwrap();
     body.split(|byte| *byte == b'\n')
         .map(|line| line.strip_suffix(b"\r").unwrap_or(line))

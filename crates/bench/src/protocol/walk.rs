@@ -6,7 +6,6 @@ use super::common;
 use crate::base::error::Result;
 use crate::workload::sensors::{self, Part};
 
-/// The metric of every series.
 const METRIC: &str = "sensor";
 /// Bytes that are handed on at a time.
 const PIECE_BYTES: usize = 256 << 10;
@@ -33,12 +32,8 @@ pub(crate) fn write(
             let (timestamp_ms, hundredths) = part.next(at);
             text.extend_from_slice(series.as_bytes());
             // Writing to a Vec cannot fail.
-            let _ = write!(
-                text,
-                ":{timestamp_ms}000000\r\n+{}.{:02}\r\n",
-                hundredths / 100,
-                hundredths % 100
-            );
+            let (whole, rest) = (hundredths / 100, hundredths % 100);
+            let _ = write!(text, ":{timestamp_ms}000000\r\n+{whole}.{rest:02}\r\n");
             if text.len() >= PIECE_BYTES {
                 take(&text)?;
                 text.clear();
@@ -60,13 +55,9 @@ pub(crate) fn key(number: u64) -> Result<String> {
     common::key(METRIC, labels.iter().map(|(name, value)| (*name, value)))
 }
 
-/// The series line.
 fn line(number: u64) -> String {
-    let labels = sensors::labels(number);
-    let labels = labels
-        .iter()
-        .map(|(name, value)| format!(" {name}={value}"));
-    format!("+{METRIC}{}\r\n", labels.collect::<String>())
+    let labels = sensors::labels(number).map(|(name, value)| format!(" {name}={value}"));
+    format!("+{METRIC}{}\r\n", labels.concat())
 }
 
 #[cfg(test)]
@@ -75,6 +66,8 @@ mod tests {
     use latewood_wire::testing::Collected;
 
     use super::*;
+    use crate::base::error::Doing;
+    use crate::protocol::tests::lines;
     use crate::workload::sensors::Plan;
 
     #[test]
@@ -89,17 +82,10 @@ mod tests {
         let (mut intake, mut keys) = (Collected::default(), Vec::new());
         for mut part in plan.parts(3) {
             let mut text = Vec::new();
-            let take = |piece: &[u8]| {
-                text.extend_from_slice(piece);
-                Ok(())
-            };
+            let take = |piece: &[u8]| text.write_all(piece).doing("take");
             let last = write(&mut part, 8, take).unwrap().unwrap();
             let mut writer = Writer::new();
-            for (line, number) in text.split(|byte| *byte == b'\n').zip(1..) {
-                let Some(line) = line.strip_suffix(b"\r") else {
-                    assert_eq!(line, b"");
-                    continue;
-                };
+            for (line, number) in lines(&text).zip(1..) {
                 writer.line(line, number, &mut intake);
             }
             let read = intake.samples.last().unwrap();

@@ -348,6 +348,6 @@ mod tests {
             1
         );
         let error = check(&engine.db, plan, &part).unwrap_err().to_string();
-        assert_eq!(error, "99 samples held, 100 sent");
+        assert_eq!(error, "99 held, 100 sent");
     }
 }

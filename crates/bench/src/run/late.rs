@@ -1,7 +1,5 @@
 //! The late reports: what a share of late samples costs a server, over its own protocol.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -37,9 +35,6 @@ pub(crate) struct LateArgs {
     /// Port of the server under test
     #[arg(long, default_value_t = 6379)]
     port: u16,
-    /// Unix socket of the server under test, instead of host and port
-    #[arg(long)]
-    socket: Option<PathBuf>,
     /// A running server to measure under a name, as NAME=HOST:PORT; several alternate
     #[arg(long, value_parser = Target::parse)]
     target: Vec<Target>,
@@ -205,10 +200,7 @@ impl LateArgs {
         let mut targets: Vec<Target> = self.start.iter().map(started).collect();
         targets.extend(self.target.iter().cloned());
         if targets.is_empty() {
-            let address = match &self.socket {
-                Some(path) => Address::Unix(path.clone()),
-                None => Address::Tcp(format!("{}:{}", self.host, self.port)),
-            };
+            let address = Address::new(&format!("{}:{}", self.host, self.port));
             let name = address.to_string();
             targets.push(Target::Running { name, address });
         }

@@ -18,14 +18,10 @@ pub(super) fn install(script: &str) -> Result<Command> {
         .doing(&doing)?;
     // Shown as it comes, since fetching takes a while; the last words say what went wrong.
     let mut last = String::new();
-    if let Some(said) = installing.stderr.take() {
-        let mut said = BufReader::new(said);
-        let mut line = Vec::new();
-        while said.read_until(b'\n', &mut line).doing(&doing)? > 0 {
-            last = String::from_utf8_lossy(&line).trim_end().to_owned();
-            eprintln!("{last}");
-            line.clear();
-        }
+    let said = installing.stderr.take().map(BufReader::new);
+    for line in said.into_iter().flat_map(|said| said.split(b'\n')) {
+        last = String::from_utf8_lossy(&line.doing(&doing)?).into_owned();
+        eprintln!("{last}");
     }
     match installing.wait().doing(&doing)?.success() {
         true => Ok(Command::new(path)),
@@ -45,27 +41,24 @@ pub(super) fn package_version(package: &str) -> Result<String> {
     Ok(version.to_owned())
 }
 
-/// A file of the project that this program needs at run time, looked for from the working
-/// directory and from this program upwards.
+/// A file of the project, looked for from the working directory and from this program upwards.
 fn project_file(relative: &str) -> Result<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let program = std::env::current_exe().unwrap_or_default();
     let folders = here.ancestors().chain(program.ancestors());
-    let found = folders
-        .map(|folder| folder.join(relative))
-        .find(|path| path.is_file());
+    let mut paths = folders.map(|folder| folder.join(relative));
+    let found = paths.find(|path| path.is_file());
     found.ok_or_else(|| Error::new(format!("{relative} not found; run this inside the project")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
-    use std::path::Path;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// The last words of a script that is to install its peer where there are only these
-    /// programs, each a name and what it says, and what the scripts themselves need.
-    fn last_words(script: &str, programs: &[(&str, &str)], home: &Path) -> String {
+    /// What a script says last, or `installed`, where there are only these programs, each a name
+    /// and what it says, and what the scripts themselves need.
+    fn last_words(script: &str, programs: &[(&str, &str)], home: &std::path::Path) -> String {
         let dir = tempfile::tempdir().unwrap();
         for (name, says) in programs {
             let path = dir.path().join(name);
@@ -73,16 +66,16 @@ mod tests {
             std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         }
         for name in ["sed", "dirname"] {
-            let found = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name));
+            let found = ["/usr/bin", "/bin"].map(|folder| PathBuf::from(folder).join(name));
             let found = found.iter().find(|path| path.exists()).unwrap();
-            std::os::unix::fs::symlink(found, dir.path().join(name)).unwrap();
+            symlink(found, dir.path().join(name)).unwrap();
         }
-        let output = Command::new(project_file(script).unwrap())
+        let mut command = Command::new(project_file(script).unwrap());
+        command
             .arg("install")
             .env("PATH", dir.path())
-            .env("PEER_HOME", home)
-            .output()
-            .unwrap();
+            .env("PEER_HOME", home);
+        let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         match output.status.success() {
             true => "installed".to_owned(),
@@ -93,27 +86,19 @@ mod tests {
     #[test]
     fn a_program_that_is_missing_is_named() {
         let home = tempfile::tempdir().unwrap();
-        let (old, new) = (
-            "openjdk version \"11.0.2\"",
-            "openjdk version \"17.0.9\" 2023",
-        );
-        let questdb = |programs: &[(&str, &str)]| {
-            let script = "bench/peers/questdb.sh";
-            last_words(script, programs, home.path())
-        };
+        let java = |version: u8| format!("openjdk version \"{version}.0.2\" 2023");
+        let (old, new) = (java(11), java(17));
+        let questdb = |programs: &[_]| last_words("bench/peers/questdb.sh", programs, home.path());
         assert_eq!(questdb(&[]), "QuestDB needs java, 17 or newer");
-        let too_old = questdb(&[("java", old), ("mvn", "")]);
+        let too_old = questdb(&[("java", &old), ("mvn", "")]);
         assert_eq!(too_old, "QuestDB needs java 17 or newer; this one is 11");
-        assert!(questdb(&[("java", new)]).ends_with("needs mvn to be fetched"));
+        assert!(questdb(&[("java", &new)]).ends_with("needs mvn to be fetched"));
         // What was fetched before needs java all the same.
-        let jar = home.path().join("questdb/questdb-9.3.4.jar");
-        std::fs::create_dir_all(jar.parent().unwrap()).unwrap();
-        std::fs::write(jar, "").unwrap();
+        std::fs::create_dir_all(home.path().join("questdb")).unwrap();
+        std::fs::write(home.path().join("questdb/questdb-9.3.4.jar"), "").unwrap();
         assert_eq!(questdb(&[("mvn", "")]), "QuestDB needs java, 17 or newer");
-        assert_eq!(questdb(&[("java", new)]), "installed");
-
-        let half_debian = [("apt-get", "")];
-        let said = last_words("bench/peers/influxdb.sh", &half_debian, home.path());
+        assert_eq!(questdb(&[("java", &new)]), "installed");
+        let said = last_words("bench/peers/influxdb.sh", &[("apt-get", "")], home.path());
         assert!(said.ends_with("there is no dpkg here"), "{said}");
     }
 }

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::process::{Process, Start};
 use crate::base::address::{Address, free_port};
-use crate::base::error::{Error, Result};
+use crate::base::error::{Doing, Error, Result};
 use crate::protocol::Protocol;
 
 /// Recovery of a large log may take this long before the server answers.
@@ -54,10 +54,8 @@ impl Latewood {
     /// With the log off.
     pub(crate) fn without_log() -> Self {
         Latewood {
-            durability: Durability::default(),
             wal: false,
-            memory: None,
-            senders: None,
+            ..Latewood::default()
         }
     }
 
@@ -76,24 +74,24 @@ impl Latewood {
 
     /// Its settings as they stand on its command line, but for addresses.
     pub(crate) fn settings(&self) -> String {
-        let mut settings = "--wal off".to_owned();
-        if self.wal {
-            let value = self.durability.to_possible_value();
-            let name = value.as_ref().map_or("interval", |v| v.get_name());
-            settings = format!("--wal on --durability {name}");
+        let value = self.durability.to_possible_value();
+        let name = value.as_ref().map_or("interval", |v| v.get_name());
+        let log = match self.wal {
+            true => format!("--wal on --durability {name}"),
+            false => "--wal off".to_owned(),
+        };
+        match &self.memory {
+            Some(memory) => format!("{log} --memory {memory}"),
+            None => log,
         }
-        if let Some(memory) = &self.memory {
-            settings += &format!(" --memory {memory}");
-        }
-        settings
     }
 
     /// Starts it on a free port with an empty directory.
     pub(crate) fn start(&self) -> Result<Process> {
         let taken = self.senders.as_ref().map(|(_, address)| address);
-        let mut address = Address::loopback(free_port()?);
-        while taken == Some(&address) {
-            address = Address::loopback(free_port()?);
+        let address = Address::loopback(free_port()?);
+        if taken == Some(&address) {
+            return self.start();
         }
         let mut process = Process::prepare(address)?;
         self.start_again(&mut process)?;
@@ -102,22 +100,18 @@ impl Latewood {
 
     /// Starts it on the directory and address of `process`, where it may have run before.
     pub(crate) fn start_again(&self, process: &mut Process) -> Result<Start> {
-        let program = std::env::current_exe()
-            .ok()
-            .map(|path| path.with_file_name("latewood"))
-            .filter(|path| path.is_file())
-            .ok_or_else(|| {
-                Error::new("no `latewood` beside this program; build both: cargo build --release")
-            })?;
+        let program = std::env::current_exe().doing("find `latewood`")?;
+        let program = program.with_file_name("latewood");
+        if !program.is_file() {
+            let hint = "no `latewood` beside this program; build both: cargo build --release";
+            return Err(Error::new(hint));
+        }
         let mut command = Command::new(program);
         command
             // Another server may have its port; a flag wins over this.
             .env("LATEWOOD_HTTP", "off")
-            .arg("serve")
-            .arg("--dir")
+            .args(["serve", "--listen", &process.address().to_string(), "--dir"])
             .arg(process.data())
-            .arg("--listen")
-            .arg(process.address().to_string())
             .args(self.settings().split(' '));
         if let Some((protocol, address)) = &self.senders {
             let flag = match protocol {
@@ -137,14 +131,10 @@ mod tests {
 
     #[test]
     fn settings_are_command_line_words() {
-        assert_eq!(
-            Latewood::default().settings(),
-            "--wal on --durability interval"
-        );
+        let interval = Latewood::default().settings();
+        assert_eq!(interval, "--wal on --durability interval");
+        let sync = Latewood::with(Durability::Sync).budget(Some("64mb"));
+        assert_eq!(sync.settings(), "--wal on --durability sync --memory 64mb");
         assert_eq!(Latewood::without_log().settings(), "--wal off");
-        let sync = Latewood::with(Durability::Sync);
-        assert_eq!(sync.settings(), "--wal on --durability sync");
-        let small = Latewood::without_log().budget(Some("64mb"));
-        assert_eq!(small.settings(), "--wal off --memory 64mb");
     }
 }

@@ -1,8 +1,6 @@
-//! The servers that are measured: Latewood, peers that this program starts, and plain addresses
-//! of those that run already.
-//!
-//! A started server is a child process on a free loopback port with a directory of its own. Both
-//! go away when the value is dropped, whatever happened in between.
+//! The servers that are measured: Latewood, peers that this program starts, and plain addresses of
+//! those that run already. A started server is a child process with a directory of its own; both
+//! go away when the value is dropped.
 
 mod install;
 mod latewood;
@@ -56,8 +54,10 @@ pub(crate) enum Target {
         system: System,
         memory: Option<String>,
     },
-    /// Somebody else's process.
-    Running { name: String, address: Address },
+    Running {
+        name: String,
+        address: Address,
+    },
 }
 
 /// A server and how it was run, for the report.
@@ -80,24 +80,22 @@ pub(crate) struct Ready {
 impl System {
     /// What the report calls it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            System::Latewood => "Latewood",
-            System::LatewoodNoWal => "Latewood, log off",
-            System::LatewoodNone => "Latewood, none",
-            System::LatewoodSync => "Latewood, sync",
-            _ => self.peer().name,
-        }
+        self.own().map_or(self.peer().name, |(name, _)| name)
     }
 
     /// How to run it, if it is a Latewood.
     pub(crate) fn latewood(self) -> Option<Latewood> {
-        match self {
-            System::Latewood => Some(Latewood::default()),
-            System::LatewoodNoWal => Some(Latewood::without_log()),
-            System::LatewoodNone => Some(Latewood::with(Durability::None)),
-            System::LatewoodSync => Some(Latewood::with(Durability::Sync)),
-            _ => None,
-        }
+        self.own().map(|(_, latewood)| latewood)
+    }
+
+    fn own(self) -> Option<(&'static str, Latewood)> {
+        Some(match self {
+            System::Latewood => ("Latewood", Latewood::default()),
+            System::LatewoodNoWal => ("Latewood, log off", Latewood::without_log()),
+            System::LatewoodNone => ("Latewood, none", Latewood::with(Durability::None)),
+            System::LatewoodSync => ("Latewood, sync", Latewood::with(Durability::Sync)),
+            _ => return None,
+        })
     }
 
     fn peer(self) -> &'static Peer {
@@ -113,13 +111,13 @@ impl System {
 
     /// Starts it with an empty directory; returns its settings too.
     fn start(self, memory: Option<&str>) -> Result<(Process, String)> {
-        match (self.latewood(), memory) {
-            (Some(latewood), _) => {
-                let latewood = latewood.budget(memory);
-                Ok((latewood.start()?, latewood.settings()))
-            }
-            (None, Some(_)) => Err(Error::new("only Latewood takes --memory")),
-            (None, None) => Ok((self.peer().start()?, self.peer().settings.to_owned())),
+        if let Some(latewood) = self.latewood() {
+            let latewood = latewood.budget(memory);
+            return Ok((latewood.start()?, latewood.settings()));
+        }
+        match memory {
+            Some(_) => Err(Error::new("only Latewood takes --memory")),
+            None => Ok((self.peer().start()?, self.peer().settings.to_owned())),
         }
     }
 
@@ -145,7 +143,6 @@ impl System {
         self.latewood().is_none()
     }
 
-    /// Whether it takes TS commands.
     fn speaks_resp(self) -> bool {
         !self.is_peer() || matches!(self, System::Redistimeseries | System::RedistimeseriesAof)
     }
@@ -154,12 +151,10 @@ impl System {
 impl Target {
     /// Reads `name=host:port`.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
-        let named = text.split_once('=');
-        let (name, address) = named.ok_or("write it as name=host:port or name=/path/of/socket")?;
-        let Ok(address) = address.parse();
+        let (name, address) = text.split_once('=').ok_or("write it as name=host:port")?;
         Ok(Target::Running {
             name: name.to_owned(),
-            address,
+            address: Address::new(address),
         })
     }
 
@@ -198,9 +193,8 @@ impl Target {
         };
         if !system.speaks_resp() {
             let name = system.name();
-            return Err(Error::new(format!(
-                "{name} takes no TS commands; see `lines`"
-            )));
+            let what = format!("{name} takes no TS commands; see `lines`");
+            return Err(Error::new(what));
         }
         let (process, settings) = system.start(memory)?;
         Ok(Ready {

@@ -40,7 +40,6 @@ pub(crate) struct Peer {
     language: Language,
 }
 
-/// How a peer is asked.
 #[derive(Debug)]
 enum Language {
     PromQl,
@@ -58,6 +57,7 @@ struct Sql {
     error: &'static str,
     before: usize,
     time: &'static str,
+    order: &'static str,
 }
 
 const NOTHING: Peer = Peer {
@@ -100,9 +100,7 @@ pub(super) const VICTORIAMETRICS: Peer = Peer {
     ready: "/health",
     version: |http| {
         let metrics = http.get("/metrics", &[]).ok()?;
-        let line = metrics
-            .lines()
-            .find(|line| line.starts_with("vm_app_version{"))?;
+        let (_, line) = metrics.split_once("\nvm_app_version{")?;
         let version = line.split("short_version=\"").nth(1)?.split('"').next()?;
         // Debian's build does not know its own version.
         match version {
@@ -157,6 +155,7 @@ pub(super) const INFLUXDB: Peer = Peer {
         error: "/results/0/error",
         before: 1,
         time: "",
+        order: "",
     }),
     ..NOTHING
 };
@@ -169,13 +168,9 @@ pub(super) const QUESTDB: Peer = Peer {
     version: |http| {
         let rows = QUESTDB_SQL.ask(http, "select build()").ok()?;
         let build = rows[0][0].as_str()?;
-        let is_version = |word: &&str| {
-            word.trim()
-                .starts_with(|first: char| first.is_ascii_digit())
-                && word.contains('.')
-        };
-        let version = build.split(['"', ',', ':']).find(is_version);
-        Some(version.unwrap_or(build).trim().to_owned())
+        let mut words = build.split(['"', ',', ':']).map(str::trim);
+        let version = words.find(|word| word.starts_with(char::is_numeric) && word.contains('.'));
+        Some(version.unwrap_or(build).to_owned())
     },
     write: "/write?precision=n",
     is_drained: |http| {
@@ -199,6 +194,7 @@ const QUESTDB_SQL: Sql = Sql {
     error: "/error",
     before: 0,
     time: "cast(timestamp as long) / 1000, ",
+    order: " order by timestamp",
 };
 
 impl Peer {
@@ -209,10 +205,9 @@ impl Peer {
         let mut process = Process::prepare(Address::loopback(port))?;
         let data = process.data();
         std::fs::create_dir_all(&data).doing(format!("make {}", data.display()))?;
+        let environment = self.environment.iter().copied();
         command.arg("run").arg(port.to_string());
-        command
-            .env("PEER_DIR", &data)
-            .envs(self.environment.iter().copied());
+        command.env("PEER_DIR", &data).envs(environment);
         if self.ready.is_empty() {
             process.start(&mut command, PATIENCE)?;
             return Ok(process);
@@ -260,15 +255,9 @@ impl Peer {
         let name = FIELDS[field];
         let (question, rows, scale) = match &self.language {
             Language::Sql(sql) => {
-                let order = if sql.time.is_empty() {
-                    ""
-                } else {
-                    " order by timestamp"
-                };
-                let question = format!(
-                    "SELECT {}{name} FROM cpu WHERE hostname='host_{host}'{order}",
-                    sql.time
-                );
+                let (time, order) = (sql.time, sql.order);
+                let host = format!("hostname='host_{host}'");
+                let question = format!("SELECT {time}{name} FROM cpu WHERE {host}{order}");
                 let rows = sql.ask(http, &question)?;
                 (question, rows, 1.0)
             }
@@ -283,9 +272,8 @@ impl Peer {
             let value = row[1].as_f64().or_else(|| row[1].as_str()?.parse().ok());
             Some(((row[0].as_f64()? * scale).round() as i64, value?))
         };
-        let samples = rows
-            .as_array()
-            .and_then(|rows| rows.iter().map(sample).collect());
+        let rows = rows.as_array();
+        let samples = rows.and_then(|rows| rows.iter().map(sample).collect());
         samples.ok_or_else(|| odd(&question))
     }
 }

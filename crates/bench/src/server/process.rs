@@ -6,13 +6,14 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use latewood_wire::resp::Value;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Doing, Error, Result};
 use crate::measure::usage;
-use latewood_wire::resp::Value;
 
 /// How long a graceful stop may take before the process is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
@@ -38,13 +39,11 @@ pub(crate) struct Process {
 impl Process {
     /// A directory for a server that is not started yet; it will listen at `address`.
     pub(crate) fn prepare(address: Address) -> Result<Self> {
+        let dir = tempfile::Builder::new().prefix("latewood-bench-").tempdir();
         Ok(Process {
             child: None,
             address,
-            dir: tempfile::Builder::new()
-                .prefix("latewood-bench-")
-                .tempdir()
-                .doing("make a directory for a server")?,
+            dir: dir.doing("make a directory for a server")?,
         })
     }
 
@@ -86,10 +85,13 @@ impl Process {
         patience: Duration,
         answers: impl Fn(&Address) -> bool,
     ) -> Result<Start> {
-        let output = self.dir.path().join("output.txt");
+        let (output, doing) = (
+            self.dir.path().join("output.txt"),
+            "open the server's output",
+        );
         let file = File::options().create(true).append(true).open(&output);
-        let file = file.doing("open the server's output")?;
-        let copy = file.try_clone().doing("open the server's output")?;
+        let file = file.doing(doing)?;
+        let copy = file.try_clone().doing(doing)?;
         let began = Instant::now();
         let child = command
             .stdin(Stdio::null())
@@ -109,11 +111,7 @@ impl Process {
             }
             let ended = child.try_wait().doing("look after the server")?;
             if ended.is_some() || began.elapsed() > patience {
-                let what = if ended.is_some() {
-                    "ended"
-                } else {
-                    "does not answer"
-                };
+                let what = ended.map_or("does not answer", |_| "ended");
                 let words = std::fs::read_to_string(&output).unwrap_or_default();
                 return Err(Error::new(format!("the server {what}; it said: {words}")));
             }
@@ -141,12 +139,8 @@ impl Process {
         let Some(mut child) = self.child.take() else {
             return;
         };
-        let asked = i32::try_from(child.id())
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-            .is_some_and(|id| {
-                rustix::process::kill_process(id, rustix::process::Signal::TERM).is_ok()
-            });
+        let id = Pid::from_child(&child);
+        let asked = kill_process(id, Signal::TERM).is_ok();
         let began = Instant::now();
         while asked && began.elapsed() < STOP_PATIENCE {
             if let Ok(Some(_)) = child.try_wait() {
@@ -166,7 +160,6 @@ impl Drop for Process {
     }
 }
 
-/// Whether a server is there and has loaded its data.
 fn answers_ping(address: &Address) -> bool {
     Control::connect(address)
         .and_then(|mut control| control.ask("PING"))

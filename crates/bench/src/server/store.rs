@@ -13,9 +13,8 @@ use crate::base::error::{Error, Result};
 use crate::base::http::Http;
 use crate::base::reply::{ReplyExt, count, rows};
 use crate::protocol::{Body, PROMETHEUS_HEADERS, Protocol};
-use crate::workload::hosts::{CpuLoad, FIELDS};
+use crate::workload::hosts::CpuLoad;
 
-/// What an export in protobuf says of itself.
 const OTLP_HEADERS: [(&str, &str); 1] = [("Content-Type", "application/x-protobuf")];
 /// Longest time a log may take to get into its table, and how often to ask whether it has.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -126,10 +125,8 @@ impl Store {
             return peer.values(&self.http(), load);
         }
         let mut commands = Vec::new();
-        for host in 0..load.hosts() {
-            for field in 0..FIELDS.len() {
-                commands.push(format!("TS.INFO {}", self.protocol.key(load, host, field)?));
-            }
+        for (host, field) in load.all_series() {
+            commands.push(format!("TS.INFO {}", self.protocol.key(load, host, field)?));
         }
         let infos = Control::connect(&self.address)?.run_all(commands)?;
         infos.iter().map(|info| count(info, "totalSamples")).sum()
@@ -157,11 +154,12 @@ impl Sender {
             Sender::Post(http, path, headers) => http.post(path, headers, &body.bytes),
             Sender::Stream(stream) => stream.write(&body.bytes),
             Sender::Commands(control) => control.exchange(&body.bytes, body.commands, |reply| {
-                let refused = match &reply {
-                    Value::Array(items) => items.iter().find(|item| is_error(item)),
-                    reply => Some(reply).filter(|reply| is_error(reply)),
+                let items = match &reply {
+                    Value::Array(items) => items,
+                    reply => std::slice::from_ref(reply),
                 };
-                match refused {
+                let refused = |item: &&Value| matches!(item, Value::Error(_));
+                match items.iter().find(refused) {
                     Some(error) => Err(Error::new(format!("refused: {}", error.text()))),
                     None => Ok(()),
                 }
@@ -176,8 +174,4 @@ impl Sender {
             _ => Ok(()),
         }
     }
-}
-
-fn is_error(reply: &Value) -> bool {
-    matches!(reply, Value::Error(_))
 }

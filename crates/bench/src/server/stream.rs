@@ -1,19 +1,17 @@
 //! A connection of a protocol that answers nothing but mistakes: OpenTSDB's telnet, Akumuli's.
 //!
-//! That everything was taken is known when the server closes the connection after its end: it
-//! does so once all is applied. A server that is refused much stops reading until its words are
-//! read, so this reads them at the end only and gives up on any.
+//! A server that has applied everything closes the connection after its end; its words are read
+//! then only, and any is an error.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
-use crate::base::address::{Address, Stream};
+use crate::base::address::Address;
 use crate::base::error::{Doing, Error, Result};
 
 /// Longer than the server may take for what is on its way.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// Bytes of mistakes that are shown.
 const SHOWN_BYTES_MAX: u64 = 500;
 
 /// A connection that only writes, until it ends.
@@ -25,9 +23,7 @@ pub(crate) struct LineStream {
 impl LineStream {
     /// Connects to a server.
     pub(crate) fn connect(address: &Address) -> Result<Self> {
-        let Stream::Tcp(stream) = address.connect()? else {
-            return Err(Error::new(format!("{address} is no TCP address")));
-        };
+        let stream = address.connect()?;
         let set = stream.set_read_timeout(Some(PATIENCE));
         set.doing("set a read timeout")?;
         Ok(LineStream { stream })
@@ -40,13 +36,11 @@ impl LineStream {
 
     /// Ends the stream and waits until the server has taken all of it.
     pub(crate) fn end(&mut self) -> Result<()> {
-        let ended = self.stream.shutdown(Shutdown::Write);
-        ended.doing("end the lines")?;
+        let doing = "end the lines";
+        self.stream.shutdown(Shutdown::Write).doing(doing)?;
         let mut said = String::new();
         let mut words = (&self.stream).take(SHOWN_BYTES_MAX);
-        words
-            .read_to_string(&mut said)
-            .doing("wait for the end of the lines")?;
+        words.read_to_string(&mut said).doing(doing)?;
         match said.as_str() {
             "" => Ok(()),
             said => Err(Error::new(format!("the server said: {said}"))),

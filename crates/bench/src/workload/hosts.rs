@@ -1,9 +1,8 @@
 //! The load: the cpu-only shape of the Time Series Benchmark Suite (TSBS).
 //!
-//! Every host has ten tags and, every ten seconds, a line with ten whole numbers from 0 to 100,
-//! each a random walk. In order, lines come by time, all hosts of a moment one after the other.
-//! A late line comes at a place uniform between its own and the end. Every line is sent exactly
-//! once and no timestamp repeats, so that every server must hold all of them.
+//! Every host has ten tags and, every ten seconds, a line with ten random walks from 0 to 100. In
+//! order, lines come by time, all hosts of a moment one after the other; a late line comes at a
+//! place uniform between its own and the end. No timestamp repeats, so all must be held.
 
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -40,7 +39,6 @@ pub(crate) const START_MS: i64 = 1_451_606_400_000;
 /// Time between two lines of a host.
 pub(crate) const STEP_MS: i64 = 10_000;
 
-/// Regions with the number of their data centres.
 const REGIONS: [(&str, u32); 5] = [
     ("us-east-1", 5),
     ("us-west-2", 3),
@@ -103,6 +101,11 @@ impl CpuLoad {
         line % self.hosts()
     }
 
+    /// Host and field of every series.
+    pub(crate) fn all_series(&self) -> impl Iterator<Item = (u32, usize)> {
+        (0..self.hosts()).flat_map(|host| (0..FIELDS.len()).map(move |field| (host, field)))
+    }
+
     /// The tags of a host, in the order of `TAGS`.
     pub(crate) fn tags(&self, host: u32) -> &[String; 10] {
         &self.tags[host as usize]
@@ -125,27 +128,20 @@ impl CpuLoad {
 
     /// All samples of a field of a host, by time.
     pub(crate) fn series(&self, host: u32, field: usize) -> Vec<(i64, f64)> {
+        let sample = |line| (self.timestamp_ms(line), f64::from(self.fields(line)[field]));
         let lines = (0..self.rows).map(|row| row * self.hosts() + host);
-        lines
-            .map(|line| (self.timestamp_ms(line), f64::from(self.fields(line)[field])))
-            .collect()
+        lines.map(sample).collect()
     }
 
     /// The lines in the order they are sent, `late_share` of them late.
     pub(crate) fn order(&self, late_share: f64, seed: u64) -> Vec<u32> {
         let mut rng = SmallRng::seed_from_u64(seed ^ 0x6c61_7465);
         let end = f64::from(self.lines());
-        let place = |line: u32, rng: &mut SmallRng| {
-            let own = f64::from(line);
-            if rng.random::<f64>() < late_share {
-                rng.random_range(own..end)
-            } else {
-                own
-            }
+        let mut place = |line: u32| match rng.random::<f64>() < late_share {
+            true => rng.random_range(f64::from(line)..end),
+            false => f64::from(line),
         };
-        let mut placed: Vec<(f64, u32)> = (0..self.lines())
-            .map(|line| (place(line, &mut rng), line))
-            .collect();
+        let mut placed: Vec<_> = (0..self.lines()).map(|line| (place(line), line)).collect();
         placed.sort_by(|a, b| a.0.total_cmp(&b.0));
         placed.into_iter().map(|(_, line)| line).collect()
     }
@@ -156,11 +152,8 @@ impl CpuLoad {
         let mut late = 0;
         for &line in order {
             let newest = &mut newest[self.host(line) as usize];
-            if newest.is_some_and(|newest| newest > line) {
-                late += 1;
-            } else {
-                *newest = Some(line);
-            }
+            late += u32::from(*newest > Some(line));
+            *newest = (*newest).max(Some(line));
         }
         f64::from(late) / order.len().max(1) as f64
     }
@@ -172,15 +165,13 @@ impl CpuLoad {
         for &line in order {
             let host = self.host(line);
             let batches = &mut dealt[host as usize % workers];
-            if batches.last().is_none_or(|last| last.lines.len() >= size) {
-                batches.push(Batch::default());
+            let mut batch = batches.pop_if(|last| last.lines.len() < size);
+            let batch = batch.get_or_insert_default();
+            batch.lines.push(line);
+            if !std::mem::replace(&mut known[host as usize], true) {
+                batch.new_hosts.push(host);
             }
-            if let Some(batch) = batches.last_mut() {
-                batch.lines.push(line);
-                if !std::mem::replace(&mut known[host as usize], true) {
-                    batch.new_hosts.push(host);
-                }
-            }
+            batches.push(std::mem::take(batch));
         }
         dealt
     }
@@ -195,13 +186,11 @@ fn tags(host: u32, rng: &mut SmallRng) -> [String; 10] {
         one_of(&["SF", "NYC", "LON", "CHI"]),
         one_of(&["production", "staging", "test"]),
     ];
+    let centre = char::from(b'a' + rng.random_range(0..centres) as u8);
     [
         format!("host_{host}"),
         region.to_owned(),
-        format!(
-            "{region}{}",
-            char::from(b'a' + (rng.random_range(0..centres) as u8))
-        ),
+        format!("{region}{centre}"),
         rng.random_range(0..100).to_string(),
         os,
         arch,
@@ -217,31 +206,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_is_sent_once_and_as_late_as_asked() {
+    fn every_line_and_new_host_is_sent_once_and_as_late_as_asked() {
         let load = CpuLoad::new(10, 1_000, 7);
         for share in [0.0, 0.1, 0.5] {
             let order = load.order(share, 7);
             let late = load.late_share(&order);
             assert!((late - share).abs() < 0.05, "{share}: {late}");
-            let mut sorted = order.clone();
-            sorted.sort_unstable();
-            assert_eq!(sorted, (0..10_000).collect::<Vec<_>>());
+            let (mut lines, mut hosts) = (Vec::new(), Vec::new());
+            for batch in load.batches(&order, 2, 32).concat() {
+                assert!(batch.lines.len() <= 32);
+                lines.extend(batch.lines);
+                hosts.extend(batch.new_hosts);
+            }
+            lines.sort_unstable();
+            hosts.sort_unstable();
+            assert!(lines.into_iter().eq(0..10_000) && hosts.into_iter().eq(0..10));
         }
-    }
-
-    #[test]
-    fn batches_hold_all_lines_and_name_new_hosts_once() {
-        let load = CpuLoad::new(7, 100, 1);
-        let order = load.order(0.5, 1);
-        let dealt = load.batches(&order, 2, 32);
-        let batches = || dealt.iter().flatten();
-        assert!(batches().all(|batch| batch.lines.len() <= 32));
-        assert_eq!(batches().map(|batch| batch.lines.len()).sum::<usize>(), 700);
-        let mut hosts: Vec<u32> = batches()
-            .flat_map(|batch| batch.new_hosts.clone())
-            .collect();
-        hosts.sort_unstable();
-        assert_eq!(hosts, (0..7).collect::<Vec<_>>());
     }
 
     #[test]

@@ -9,7 +9,6 @@ use flate2::write::GzEncoder;
 
 use crate::base::error::{Doing, Result};
 
-/// Bytes that are written at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 
 type Sink = BufWriter<Box<dyn Write>>;
@@ -28,10 +27,7 @@ enum To {
 impl Output {
     /// Opens `path`, or standard output.
     pub(crate) fn open(path: Option<&Path>, gzip: bool) -> Result<Self> {
-        let name = path.map_or("standard output".to_owned(), |path| {
-            path.display().to_string()
-        });
-        let doing = format!("write {name}");
+        let doing = format!("write {}", path.unwrap_or(Path::new("-")).display());
         let sink: Box<dyn Write> = match path {
             Some(path) => Box::new(File::create(path).doing(&doing)?),
             None => Box::new(std::io::stdout()),
@@ -46,19 +42,19 @@ impl Output {
 
     /// Writes some bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let written = match &mut self.to {
+        match &mut self.to {
             To::Plain(sink) => sink.write_all(bytes),
             To::Gzip(packer) => packer.write_all(bytes),
-        };
-        written.doing(&self.doing)
+        }
+        .doing(&self.doing)
     }
 
     /// Writes what is left.
     pub(crate) fn finish(self) -> Result<()> {
-        let flushed = match self.to {
+        match self.to {
             To::Plain(mut sink) => sink.flush(),
             To::Gzip(packer) => packer.finish().and_then(|mut sink| sink.flush()),
-        };
-        flushed.doing(&self.doing)
+        }
+        .doing(&self.doing)
     }
 }

@@ -1,11 +1,12 @@
 //! Series from CSV files of the Numenta Anomaly Benchmark and the like.
 //!
-//! A row is `2014-07-01 00:30:00,8127`; the time may have a fraction, or be milliseconds since
-//! 1970. Rows that do not come after the row before are left out: a few files repeat an hour
-//! when clocks change.
+//! A row is `2014-07-01 00:30:00,8127`; the time may have a fraction, or be milliseconds since 1970.
+//! Rows that do not come after the one before are left out: a few files repeat an hour.
 
 use std::io::Read;
 use std::path::Path;
+
+use latewood_wire::prometheus::time::parse_time;
 
 use crate::base::error::{Doing, Error, Result};
 
@@ -17,8 +18,7 @@ macro_rules! own {
         )
     };
 }
-/// A few series of the benchmark, so that a measurement needs no network; `data/README.md` says
-/// whence they come.
+/// A few series of the benchmark, so that a measurement needs no network; see `data/README.md`.
 const OWN: [(&str, &[u8]); 8] = [
     own!("ec2_cpu_utilization_5f5533"),
     own!("rds_cpu_utilization_e47b3b"),
@@ -75,47 +75,26 @@ pub(crate) fn read(dir: &Path) -> Result<Vec<Recording>> {
 }
 
 fn parse(name: &str, text: &str) -> Result<Recording> {
-    let mut recording = Recording {
-        name: name.to_owned(),
-        samples: Vec::new(),
-    };
+    let mut samples: Vec<(i64, f64)> = Vec::new();
     for line in text.lines().skip(1) {
         let sample = line
             .split_once(',')
             .and_then(|(time, value)| Some((milliseconds(time)?, value.trim().parse().ok()?)));
-        let sample: (i64, f64) =
-            sample.ok_or_else(|| Error::new(format!("{name}: no sample: {line:?}")))?;
-        let newest = recording.samples.last().map_or(i64::MIN, |last| last.0);
-        if sample.0 > newest {
-            recording.samples.push(sample);
+        let sample = sample.ok_or_else(|| Error::new(format!("{name}: no sample: {line:?}")))?;
+        if samples.last().is_none_or(|newest| sample.0 > newest.0) {
+            samples.push(sample);
         }
     }
-    Ok(recording)
+    let name = name.to_owned();
+    Ok(Recording { name, samples })
 }
 
 /// Milliseconds since 1970 of `2014-07-01 00:30:00`, or of a number.
 fn milliseconds(text: &str) -> Option<i64> {
-    let Some((day, time)) = text.split_once(' ') else {
-        return text.parse().ok();
-    };
-    let mut day = day.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (day.next()??, day.next()??, day.next()??);
-    let mut time = time.splitn(3, ':');
-    let hours: i64 = time.next()?.parse().ok()?;
-    let minutes: i64 = time.next()?.parse().ok()?;
-    let seconds: f64 = time.next()?.parse().ok()?;
-    let days = days_since_1970(year, month, day);
-    let whole = (days * 24 + hours) * 3_600_000 + minutes * 60_000;
-    Some(whole + (seconds * 1_000.0) as i64)
-}
-
-/// Days of the Gregorian calendar; years begin in March, so that the leap day is their last.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let since_march = (month + 9) % 12;
-    let day_of_year = (153 * since_march + 2) / 5 + day - 1;
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + day_of_year;
-    days - 719_468
+    match text.split_once(' ') {
+        Some((day, time)) => parse_time(&format!("{day}T{time}Z")).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 #[cfg(test)]
@@ -124,12 +103,8 @@ mod tests {
 
     #[test]
     fn times_are_read() {
-        assert_eq!(milliseconds("1970-01-01 00:00:00"), Some(0));
-        assert_eq!(milliseconds("2014-07-01 00:30:00"), Some(1_404_174_600_000));
-        assert_eq!(
-            milliseconds("2000-02-29 23:59:59.500000"),
-            Some(951_868_799_500)
-        );
+        let day = milliseconds("2000-02-29 23:59:59.500000");
+        assert_eq!(day, Some(951_868_799_500));
         assert_eq!(milliseconds("1404172800000"), Some(1_404_172_800_000));
         assert_eq!(milliseconds("yesterday at noon"), None);
     }
@@ -137,14 +112,10 @@ mod tests {
     #[test]
     fn the_series_that_come_along_are_whole() {
         let all = own().unwrap();
-        assert_eq!(all.len(), 8);
-        for recording in &all {
-            assert!(recording.samples.len() > 1_000, "{}", recording.name);
-        }
-        assert_eq!(
-            all[0].samples[0],
-            (1_392_388_020_000, 51.846_000_000_000_004)
-        );
+        let whole = |recording: &&Recording| recording.samples.len() > 1_000;
+        assert_eq!(all.iter().filter(whole).count(), 8);
+        let first = (1_392_388_020_000, 51.846_000_000_000_004);
+        assert_eq!(all[0].samples[0], first);
     }
 
     #[test]

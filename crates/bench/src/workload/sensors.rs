@@ -1,14 +1,11 @@
 //! What a fleet of sensors measures: random walks on a common clock.
 //!
 //! Every series gets a sample in turn, round after round, a fixed step apart. Values have two
-//! digits after the point, wander by up to a tenth, and stay from 10.00 to 99.99. With a share of
-//! late samples a turn brings, with that probability, not the next sample of the series but one
-//! for an earlier time, uniform over all it has sent. Late timestamps lie between the steps and
-//! never repeat, so every sample sent is one more to be found. In reverse order the whole
-//! history comes newest first, as a backfill does.
+//! digits after the point, wander by up to a tenth, and stay from 10.00 to 99.99. A late sample is
+//! for an earlier time, uniform over all its series has sent and between two steps, so that none
+//! repeats. In reverse order the history comes newest first, as a backfill does.
 //!
-//! A part knows the newest sample of each of its series, and everything it sent to a few of them,
-//! so that a server can be checked against it. The same seed gives the same samples.
+//! A part knows the newest sample of each of its series, and everything it sent to a few of them.
 
 use std::ops::Range;
 
@@ -22,7 +19,6 @@ use crate::base::error::{Error, Result};
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 /// Time between two samples of a series.
 pub(crate) const STEP_MS: i64 = 10_000;
-/// Values in hundredths.
 const VALUES: Range<u16> = 1_000..10_000;
 /// A value differs from the one before by less than this many hundredths.
 const STRIDE: u64 = 10;
@@ -58,7 +54,6 @@ pub(crate) struct Part {
     next_spot: usize,
 }
 
-/// A series and everything it was sent.
 #[derive(Debug)]
 struct Spot {
     at: usize,
@@ -102,21 +97,20 @@ impl Plan {
     /// Checks that late timestamps suffice.
     pub(crate) fn check(&self) -> Result<()> {
         let late = f64::from(self.rounds) * self.late_percent / 100.0;
-        if late > 0.9 * STEP_MS as f64 {
-            return Err(Error::new(format!(
+        match late > 0.9 * STEP_MS as f64 {
+            true => Err(Error::new(format!(
                 "{late:.0} late samples for each series are too many; take more series"
-            )));
+            ))),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     /// `count` parts of nearly the same size, none of them empty.
     pub(crate) fn parts(self, count: usize) -> Vec<Part> {
         let count = (count as u64).clamp(1, self.series);
         let bound = |at: u64| self.series * at / count;
-        (0..count)
-            .map(|at| Part::new(self, bound(at)..bound(at + 1)))
-            .collect()
+        let part = |at| Part::new(self, bound(at)..bound(at + 1));
+        (0..count).map(part).collect()
     }
 }
 
@@ -187,10 +181,9 @@ impl Part {
 
     /// The newest sample of a series; only after its first turn.
     pub(crate) fn newest(&self, at: usize) -> Reading {
-        let last = if self.plan.reverse {
-            0
-        } else {
-            self.in_order[at].saturating_sub(1)
+        let last = match self.plan.reverse {
+            true => 0,
+            false => self.in_order[at].saturating_sub(1),
         };
         (START_MS + self.step(last) * STEP_MS, self.newest[at])
     }
@@ -207,10 +200,9 @@ impl Part {
 
     /// Which step of the clock the `index`-th sample in order has.
     fn step(&self, index: u32) -> i64 {
-        i64::from(if self.plan.reverse {
-            self.plan.rounds - 1 - index
-        } else {
-            index
+        i64::from(match self.plan.reverse {
+            true => self.plan.rounds - 1 - index,
+            false => index,
         })
     }
 }
@@ -223,12 +215,10 @@ pub(crate) fn number(hundredths: u16) -> f64 {
 /// The value after `value`, by 32 random bits; it turns round at the ends.
 fn wander(value: u16, random: u64) -> u16 {
     let stride = ((random * (2 * STRIDE - 1)) >> 32) as i32 - (STRIDE as i32 - 1);
-    let there = i32::from(value) + stride;
-    let range = i32::from(VALUES.start)..i32::from(VALUES.end);
-    if range.contains(&there) {
-        there as u16
-    } else {
-        (i32::from(value) - stride) as u16
+    let there = (i32::from(value) + stride) as u16;
+    match VALUES.contains(&there) {
+        true => there,
+        false => (i32::from(value) - stride) as u16,
     }
 }
 
@@ -256,12 +246,8 @@ mod tests {
                 for at in 0..part.len() {
                     let (timestamp_ms, value) = part.next(at);
                     assert!(VALUES.contains(&value));
-                    let series = &mut all[part.number(at) as usize];
-                    assert_eq!(
-                        series.insert(timestamp_ms, value),
-                        None,
-                        "a timestamp repeats"
-                    );
+                    let series: &mut BTreeMap<_, _> = &mut all[part.number(at) as usize];
+                    assert_eq!(series.insert(timestamp_ms, value), None, "it repeats");
                 }
             }
         }
@@ -291,13 +277,12 @@ mod tests {
     #[test]
     fn late_samples_are_as_many_as_asked_and_older_than_the_newest() {
         let mut part = plan(25.0, false).parts(1).remove(0);
-        let (mut late, mut newest) = (0, vec![0; 37]);
-        for _ in 0..200 {
-            for (at, newest) in newest.iter_mut().enumerate() {
-                let (timestamp_ms, _) = part.next(at);
-                late += u32::from(timestamp_ms < *newest);
-                *newest = timestamp_ms.max(*newest);
-            }
+        let (mut late, mut newest) = (0, [0; 37]);
+        for turn in 0..200 * 37 {
+            let newest = &mut newest[turn % 37];
+            let (timestamp_ms, _) = part.next(turn % 37);
+            late += u32::from(timestamp_ms < *newest);
+            *newest = timestamp_ms.max(*newest);
         }
         assert!((1_600..2_100).contains(&late), "{late} late of 7,400");
     }

@@ -1,8 +1,6 @@
 //! Which timestamps late samples have: one shape for each way data comes late.
 //!
-//! A shape says what the next sample of a series is and knows how many different timestamps it
-//! has given out, so that a server can be asked whether it holds them all. Steps are a
-//! millisecond. Only `uniform` and `corrections` repeat timestamps.
+//! Steps are a millisecond. Only `uniform` and `corrections` repeat timestamps.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,30 +14,15 @@ use serde::{Deserialize, Serialize};
 pub(super) const UNIFORM_START_MS: i64 = 100_000;
 /// The same of the other shapes: 2001, with room before it.
 const START_MS: i64 = 1_000_000_000_000;
-/// The median delay of `delays`, and the deviation of its logarithm: one of 40 takes longer than
-/// seven times as long.
+/// The median delay of `delays`, and the deviation of its logarithm.
 const DELAY_MEDIAN_MS: f64 = 2_000.0;
 const DELAY_SIGMA: f64 = 1.0;
-/// The longest delay.
 const DELAY_MAX_MS: f64 = 60_000.0;
 /// Samples a device holds back at once.
 const DAY: u64 = 1_000;
 
 /// How late samples are late.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    ValueEnum,
-    Serialize,
-    Deserialize,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum LateShape {
     /// Anywhere from 0 to the newest, as the public client has it
@@ -58,21 +41,21 @@ pub(crate) enum LateShape {
 /// What a series remembers of its late samples.
 #[derive(Debug)]
 pub(super) enum Lateness {
-    Uniform {
-        seen: Vec<u64>,
-        distinct: u64,
-    },
+    Uniform { seen: Vec<u64>, distinct: u64 },
     Delays(BinaryHeap<Reverse<(i64, i64)>>),
-    DeviceDay {
-        until: u64,
-        /// The next of those it held back, and how many they still are.
-        held_ms: i64,
-        held: u64,
-    },
-    Backfill {
-        oldest_ms: i64,
-    },
+    DeviceDay(Away),
+    Backfill { oldest_ms: i64 },
     Corrections,
+}
+
+/// A device that sends a while, is away, and brings what it held back.
+#[derive(Debug, Default)]
+pub(super) struct Away {
+    /// Samples until it goes away.
+    until: u64,
+    /// The next of those it held back, and how many they still are.
+    held_ms: i64,
+    held: u64,
 }
 
 impl LateShape {
@@ -87,13 +70,7 @@ impl LateShape {
 
     /// What options and reports call it.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            LateShape::Uniform => "uniform",
-            LateShape::Delays => "delays",
-            LateShape::DeviceDay => "device-day",
-            LateShape::Backfill => "backfill",
-            LateShape::Corrections => "corrections",
-        }
+        ["uniform", "delays", "device-day", "backfill", "corrections"][self as usize]
     }
 
     /// Whether it is the usual one.
@@ -117,12 +94,11 @@ impl LateShape {
                 distinct: 0,
             },
             LateShape::Delays => Lateness::Delays(BinaryHeap::new()),
-            LateShape::DeviceDay => Lateness::DeviceDay {
+            LateShape::DeviceDay => Lateness::DeviceDay(Away {
                 // Devices do not come back together.
                 until: rng.random_range(0..=in_order_of_a_day(late_share)),
-                held_ms: 0,
-                held: 0,
-            },
+                ..Away::default()
+            }),
             LateShape::Backfill => Lateness::Backfill {
                 oldest_ms: START_MS,
             },
@@ -136,18 +112,9 @@ impl Lateness {
     #[inline]
     pub(super) fn next_ms(&mut self, newest_ms: &mut i64, share: f64, rng: &mut SmallRng) -> i64 {
         match self {
-            Lateness::Delays(coming) => return delayed(coming, newest_ms, share, rng),
-            Lateness::DeviceDay {
-                until,
-                held_ms,
-                held,
-            } => return held_back(until, (held_ms, held), newest_ms, share),
-            _ => {}
-        }
-        if rng.random::<f64>() >= share {
-            return advance(newest_ms);
-        }
-        match self {
+            Lateness::Delays(coming) => delayed(coming, newest_ms, share, rng),
+            Lateness::DeviceDay(away) => away.next_ms(newest_ms, share),
+            _ if rng.random::<f64>() >= share => advance(newest_ms),
             Lateness::Uniform { seen, distinct } => {
                 let late_ms = rng.random_range(0..*newest_ms);
                 note(seen, distinct, late_ms);
@@ -173,14 +140,12 @@ impl Lateness {
     }
 }
 
-/// The next in order.
 fn advance(newest_ms: &mut i64) -> i64 {
     *newest_ms += 1;
     *newest_ms
 }
 
-/// Every timestamp above the start was sent in order before a late sample repeats it, so only
-/// those up to it need a bit.
+/// Timestamps above the start were all sent in order before; only those up to it need a bit.
 fn note(seen: &mut [u64], distinct: &mut u64, late_ms: i64) {
     if late_ms > UNIFORM_START_MS {
         return;
@@ -211,36 +176,30 @@ fn delayed(
         let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
         let normal = radius * (std::f64::consts::TAU * rng.random::<f64>()).cos();
         let delay_ms = DELAY_MEDIAN_MS * (DELAY_SIGMA * normal).exp();
-        coming.push(Reverse((
-            made_ms + delay_ms.clamp(1.0, DELAY_MAX_MS) as i64,
-            made_ms,
-        )));
+        let due_ms = made_ms + delay_ms.clamp(1.0, DELAY_MAX_MS) as i64;
+        coming.push(Reverse((due_ms, made_ms)));
     }
 }
 
-/// What comes next where a device sends a while, is away, and brings what it held back.
-fn held_back(
-    until: &mut u64,
-    (held_ms, held): (&mut i64, &mut u64),
-    newest_ms: &mut i64,
-    share: f64,
-) -> i64 {
-    if *until > 0 || share <= 0.0 {
-        *until = until.saturating_sub(1);
-        return advance(newest_ms);
+impl Away {
+    fn next_ms(&mut self, newest_ms: &mut i64, share: f64) -> i64 {
+        if self.until > 0 || share <= 0.0 {
+            self.until = self.until.saturating_sub(1);
+            return advance(newest_ms);
+        }
+        if self.held == 0 {
+            // It comes back: the first sample after the gap is the newest, the gap follows.
+            (self.held_ms, self.held) = (*newest_ms, DAY);
+            *newest_ms += DAY as i64;
+            return advance(newest_ms);
+        }
+        self.held -= 1;
+        if self.held == 0 {
+            // One of them came first.
+            self.until = in_order_of_a_day(share) - 1;
+        }
+        advance(&mut self.held_ms)
     }
-    if *held == 0 {
-        // It comes back: the first sample after the gap is the newest, the gap follows.
-        (*held_ms, *held) = (*newest_ms, DAY);
-        *newest_ms += DAY as i64;
-        return advance(newest_ms);
-    }
-    *held -= 1;
-    if *held == 0 {
-        // One of them came first.
-        *until = in_order_of_a_day(share) - 1;
-    }
-    advance(held_ms)
 }
 
 /// Samples in order for each day that was held back; at least the one that ends the gap.
@@ -264,7 +223,7 @@ mod tests {
     #[test]
     fn every_shape_counts_its_timestamps_and_keeps_its_share() {
         for shape in LateShape::ALL {
-            for share in [0.0, 0.1, 0.5, 0.99] {
+            for share in [0.0, 0.1, 0.5, 0.99, 1.0] {
                 let (series, sent) = samples(shape, share, 200_000);
                 let name = format!("{} at {share}", shape.name());
                 let distinct: BTreeSet<i64> = sent.iter().copied().collect();
@@ -285,9 +244,8 @@ mod tests {
     #[test]
     fn a_day_comes_in_order_and_a_backfill_backwards() {
         let (_, sent) = samples(LateShape::DeviceDay, 0.5, 10_000);
-        let gap = sent
-            .windows(2)
-            .position(|pair| pair[1] - pair[0] == DAY as i64 + 1);
+        let mut pairs = sent.windows(2);
+        let gap = pairs.position(|pair| pair[1] - pair[0] == DAY as i64 + 1);
         let end = gap.unwrap() + 1;
         let day: Vec<i64> = sent[end + 1..=end + DAY as usize].to_vec();
         let missed: Vec<i64> = (sent[end] - DAY as i64..sent[end]).collect();
