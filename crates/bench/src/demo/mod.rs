@@ -10,8 +10,6 @@ mod audit;
 mod fleet;
 mod plan;
 mod story;
-mod uploader;
-mod weather;
 
 use clap::Args;
 
@@ -52,12 +50,12 @@ enum Host {
 /// Runs the subcommand.
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     println!("Unpacking the recordings.");
-    let fleet = Fleet::new(weather::recordings()?, usize::from(args.copies));
+    let fleet = Fleet::new(usize::from(args.copies))?;
     println!(
         "{} real recordings (3 airports of New York, 6 measurements, every hour of 2013; data/README.md)\n\
          are repeated as {} devices: {} samples.",
-        fleet.recordings(),
-        fleet.devices().len(),
+        fleet.recordings.len(),
+        fleet.devices.len(),
         thousands(fleet.total() as f64)
     );
     let host = match args.port {

@@ -5,8 +5,7 @@ use std::time::Instant;
 use super::Host;
 use super::audit::{Audit, Ledger, audit};
 use super::fleet::Fleet;
-use super::plan::{Plan, plan};
-use super::uploader::Uploader;
+use super::plan::{Plan, Uploader, plan};
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
@@ -44,15 +43,12 @@ impl<'a> Story<'a> {
             ledger: Ledger::new(fleet),
         };
         let create = |device: usize| {
-            let (station, measure) = fleet.labels(device);
-            let key = &fleet.devices()[device].key;
-            format!(
-                "TS.CREATE {key} DUPLICATE_POLICY LAST LABELS station {station} measure {measure}"
-            )
+            let (of, key) = (fleet.recording(device), &fleet.devices[device].key);
+            let labels = format!("station {} measure {}", of.station, of.measure);
+            format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS {labels}")
         };
-        story
-            .control()?
-            .run_all((0..fleet.devices().len()).map(create))?;
+        let devices = 0..fleet.devices.len();
+        story.control()?.run_all(devices.map(create))?;
         Ok(story)
     }
 
@@ -144,14 +140,9 @@ impl<'a> Story<'a> {
 
     /// Bytes per sample in memory and on disk.
     pub(super) fn sizes(&mut self) -> Result<()> {
-        let info = |device: &super::fleet::Device| format!("TS.INFO {}", device.key);
-        let infos = self
-            .control()?
-            .run_all(self.fleet.devices().iter().map(info))?;
-        let memory = infos
-            .iter()
-            .map(|info| count(info, "memoryUsage"))
-            .sum::<Result<u64>>()?;
+        let infos = self.control()?.run_all(self.each("TS.INFO"))?;
+        let memory = infos.iter().map(|info| count(info, "memoryUsage"));
+        let memory = memory.sum::<Result<u64>>()?;
         let samples = self.fleet.total() as f64;
         print!("   {:.2} bytes a sample in memory", memory as f64 / samples);
         if let Host::Ours(process) = &self.host {
@@ -172,11 +163,11 @@ impl<'a> Story<'a> {
         println!("\n5. The year of one device, means of 30 days, degrees Fahrenheit:");
         println!("   {}", means.join("  "));
         println!("\nAll checks passed.");
+        let deletes = self.each("DEL").collect::<Vec<_>>();
         match self.host {
             Host::Theirs(_) if keep => {}
             Host::Theirs(_) => {
-                let delete = |device: &super::fleet::Device| format!("DEL {}", device.key);
-                control.run_all(self.fleet.devices().iter().map(delete))?;
+                control.run_all(deletes)?;
             }
             Host::Ours(process) if keep => {
                 let address = process.address().to_string();
@@ -203,27 +194,24 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
+    /// A command for every device.
+    fn each(&self, command: &'static str) -> impl Iterator<Item = String> + use<'a> {
+        let devices = self.fleet.devices.iter();
+        devices.map(move |device| format!("{command} {}", device.key))
+    }
+
     /// What each connection delivers of a part of the year, and in which order.
     fn plans(&self, part: usize, outages: bool) -> Result<Vec<Plan>> {
-        let one = |at| {
-            plan(
-                self.fleet,
-                (part, PARTS),
-                (at, CONNECTIONS),
-                outages,
-                self.seed,
-            )
-        };
+        let (fleet, seed) = (self.fleet, self.seed);
+        let one = |at| plan(fleet, (part, PARTS), (at, CONNECTIONS), outages, seed);
         let label = format!("   generating part {}", part + 1);
         during(&label, || Ok((0..CONNECTIONS).map(one).collect()))
     }
 
     /// Delivers one part without interruption; returns samples per second.
     fn deliver(&mut self, part: usize, plans: &[Plan], label: &str) -> Result<f64> {
-        let (total, late) = (
-            total(plans),
-            plans.iter().map(|plan| plan.late).sum::<u64>(),
-        );
+        let late: u64 = plans.iter().map(|plan| plan.late).sum();
+        let total = total(plans);
         let outcome = self.load(self.sources(plans), label, total)?;
         println!(
             "   Part {} of {PARTS}: {} samples, {:.1} % of them late, in {:.1} s: {}.",
@@ -289,14 +277,13 @@ impl<'a> Story<'a> {
             let why = "the load ended before the server was killed; use more --copies";
             return Err(Error::new(why));
         }
-        let progress = |source: Uploader<'_>| (source.acknowledged(), source.sent());
+        let progress = |source: Uploader<'_>| (source.acknowledged, source.sent);
         Ok(load.into_sources().into_iter().map(progress).collect())
     }
 
     fn audit(&self, label: &str) -> Result<Audit> {
         let mut progress = Progress::new(format!("   {label}"), self.fleet.total());
-        let tick = |done| progress.show(done);
-        let seen = audit(&self.address(), self.fleet, &self.ledger, tick);
+        let seen = audit(&self.address(), self.fleet, &self.ledger, &mut progress);
         progress.finish();
         seen
     }
