@@ -26,13 +26,6 @@ type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Plot<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// A chart with the late share along the bottom; the vertical axis begins at 0.
-pub(crate) struct Shares {
-    pub(crate) title: String,
-    pub(crate) y_label: &'static str,
-    pub(crate) lines: Vec<Line>,
-}
-
 /// One line: of which server, its colour, and what it is drawn from at each share.
 pub(crate) struct Line {
     pub(crate) name: (String, String),
@@ -47,9 +40,9 @@ pub(crate) struct Panel {
     pub(crate) lines: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws a chart of shares.
-pub(crate) fn shares(chart: &Shares) -> Result<String> {
-    drawn(&chart.title, SIZE, |root| draw_shares(chart, root))
+/// Draws a chart with the late share along the bottom; the vertical axis begins at 0.
+pub(crate) fn shares(title: &str, y_label: &str, lines: &[Line]) -> Result<String> {
+    drawn(title, SIZE, |root| draw_shares(title, y_label, lines, root))
 }
 
 /// Draws panels one below the other, the same time along each, for runs that bear `names`.
@@ -72,14 +65,14 @@ fn drawn(title: &str, size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -
     Ok(svg + "\n")
 }
 
-fn draw_shares(chart: &Shares, root: &Area<'_>) -> Drawn {
-    let root = root.titled(&chart.title, ("sans-serif", 18).into_font())?;
+fn draw_shares(title: &str, y_label: &str, lines: &[Line], root: &Area<'_>) -> Drawn {
+    let root = root.titled(title, ("sans-serif", 18).into_font())?;
     let (plot, legend) = root.split_horizontally(PLOT_WIDTH);
-    let points = chart.lines.iter().flat_map(|line| &line.points);
+    let points = lines.iter().flat_map(|line| &line.points);
     let highest = points.map(|(_, y)| y.max).fold(0.0, f64::max);
-    let labels = ["late samples, percent of all", chart.y_label];
+    let labels = ["late samples, percent of all", y_label];
     let mut context = axes(&plot, [12, 44, 13, 15], labels, -1.5..101.0, highest)?;
-    for line in &chart.lines {
+    for line in lines {
         let style = stroke(line.family);
         let medians = line.points.iter().map(|(late, y)| (*late, y.median));
         if line.dashed {
@@ -93,7 +86,7 @@ fn draw_shares(chart: &Shares, root: &Area<'_>) -> Drawn {
         };
         context.draw_series(line.points.iter().map(ends))?;
     }
-    for (row, line) in chart.lines.iter().enumerate() {
+    for (row, line) in lines.iter().enumerate() {
         let y = 24 + 40 * row as i32;
         let sample: &[(i32, i32)] = if line.dashed {
             &[(4, 14), (22, 32)]
@@ -216,15 +209,11 @@ mod tests {
             dashed,
             points: vec![(0.0, value(10.0)), (99.0, value(9.0))],
         };
-        let chart = Shares {
-            title: "Rate of something".into(),
-            y_label: "thousand per second",
-            lines: vec![line("One", "", false), line("Two", "uncompressed", true)],
-        };
-        let shares = shares(&chart).unwrap();
+        let lines = [line("One", "", false), line("Two", "uncompressed", true)];
+        let shares = shares("Rate of something", "a second", &lines).unwrap();
         for text in [
-            &chart.title,
-            chart.y_label,
+            "Rate of",
+            "a second",
             "late samples, percent",
             "uncompressed",
         ] {

@@ -47,29 +47,26 @@ pub(crate) fn read(text: &'static str) -> Source {
     let head = blocks.next().unwrap_or_default();
     let (title, facts) = head.split_once("\n- ").unwrap_or((head, ""));
     let facts = facts.split("\n- ").filter(|fact| !fact.is_empty());
-    let mut lets = Vec::new();
+    let (lets, blocks): (Vec<_>, Vec<_>) = blocks.partition(|block| block.starts_with("let "));
+    let fields = |block: &&'static str| {
+        let (list, fields) = block["let ".len()..].split_once('\n')?;
+        Some((list, fields.lines().map(cells).collect()))
+    };
     Source {
         title,
         facts: facts.map(unwrapped).collect(),
-        parts: parts(&mut blocks, &mut lets),
-        lets,
+        lets: lets.iter().filter_map(fields).collect(),
+        parts: parts(&mut blocks.into_iter()),
     }
 }
 
-fn parts(
-    blocks: &mut std::str::Split<'static, &str>,
-    lets: &mut Vec<(&'static str, Vec<[&'static str; 3]>)>,
-) -> Vec<Part> {
+fn parts(blocks: &mut std::vec::IntoIter<&'static str>) -> Vec<Part> {
     let (mut parts, mut titles) = (Vec::new(), Vec::new());
     while let Some(block) = blocks.next() {
         let (first, rows) = block.split_once('\n').unwrap_or((block, ""));
         let (kind, of) = first.split_once(' ').unwrap_or((first, ""));
         parts.push(match kind {
             "end" => return parts,
-            "let" => {
-                lets.push((of, rows.lines().map(cells).collect()));
-                continue;
-            }
             "?" => {
                 titles.push(unwrapped(block.trim_start_matches("? ")));
                 continue;
@@ -77,7 +74,7 @@ fn parts(
             "table" => Part::Table(table(of, rows, std::mem::take(&mut titles))),
             "each" => {
                 let (list, by) = of.split_once(" by ").unwrap_or((of, ""));
-                Part::Each(list, by.split(' ').collect(), self::parts(blocks, lets))
+                Part::Each(list, by.split(' ').collect(), self::parts(blocks))
             }
             "charts" => Part::Charts(of, rows.lines().map(cells).collect()),
             "timeline" => {
