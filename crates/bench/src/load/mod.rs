@@ -144,9 +144,8 @@ impl<S: Source> Load<S> {
                 tick(answered.load(Ordering::Relaxed));
             }
             for part in parts {
-                let part = part.join();
-                outcome
-                    .add(part.map_err(|_| Error::new("a thread of the load generator died"))??)?;
+                let died = |_| Error::new("a thread of the load generator died");
+                outcome.add(part.join().map_err(died)??)?;
             }
             Ok::<_, Error>(())
         })?;

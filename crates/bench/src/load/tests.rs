@@ -50,10 +50,8 @@ fn serve(replies: &'static [&'static [u8]], commands_max: usize) -> Address {
                 out.extend_from_slice(replies[seen % replies.len()]);
                 seen += 1;
             }
-            if out
-                .chunks(1001)
-                .any(|piece| stream.write_all(piece).is_err())
-            {
+            let mut pieces = out.chunks(1001);
+            if pieces.any(|piece| stream.write_all(piece).is_err()) {
                 return;
             }
         }

@@ -45,7 +45,7 @@ fn operand(value: &Value, word: &str) -> f64 {
 }
 
 /// A number as it is, a truth as 0 or 1, a list as its length.
-fn figure(value: &Value) -> f64 {
+pub(super) fn figure(value: &Value) -> f64 {
     match value {
         Value::Bool(is_true) => f64::from(u8::from(*is_true)),
         Value::Array(items) => items.len() as f64,

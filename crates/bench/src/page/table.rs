@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::raw::{at, fill, number, text};
+use super::raw::{at, figure, fill, number, text};
 use crate::measure::statistics::{Spread, bracketed, spread, thousands};
 
 /// Rows and columns.
@@ -220,16 +220,9 @@ fn order(runs: &[&Value], key: &str) -> Vec<Value> {
         }
     }
     if key.starts_with('<') {
-        values.sort_by(|a, b| sortable(a).total_cmp(&sortable(b)));
+        values.sort_by(|a, b| figure(a).total_cmp(&figure(b)));
     }
     values
-}
-
-fn sortable(value: &Value) -> f64 {
-    match value {
-        Value::Bool(is_true) => f64::from(u8::from(*is_true)),
-        other => other.as_f64().unwrap_or(f64::NAN),
-    }
 }
 
 fn path(key: &str) -> &str {
