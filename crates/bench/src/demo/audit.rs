@@ -1,16 +1,21 @@
-//! Comparing every sample of every device with the source, bit for bit.
+//! What the server must hold, and comparing every sample of every device with it, bit for bit.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use super::fleet::Fleet;
 use super::plan::Delivery;
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
+use crate::base::threads::side_by_side;
+use crate::measure::progress::Progress;
 
 /// Connections that read at once.
 const READERS: usize = 2;
+/// How often it is shown how far they are.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What the server must hold of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,16 +25,13 @@ enum Due {
     Present,
 }
 
-/// What the server must hold, sample by sample.
+/// What the server must hold, sample by sample of each device.
 #[derive(Debug)]
-pub(super) struct Ledger {
-    due: Vec<Vec<Due>>,
-}
+pub(super) struct Ledger(Vec<Vec<Due>>);
 
-/// What an audit saw.
+/// Samples that are held, with the right value: those that had to be, and those never acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Audit {
-    /// Samples that had to be there and are, with the right value.
     pub(super) confirmed: u64,
     pub(super) unacknowledged: u64,
 }
@@ -37,17 +39,18 @@ pub(super) struct Audit {
 impl Ledger {
     /// Nothing is sent yet.
     pub(super) fn new(fleet: &Fleet) -> Self {
-        let devices = 0..fleet.devices().len();
-        let none = |device| vec![Due::Absent; fleet.samples(device).len()];
-        Ledger {
-            due: devices.map(none).collect(),
-        }
+        let devices = 0..fleet.devices.len();
+        Ledger(
+            devices
+                .map(|device| vec![Due::Absent; fleet.samples(device).len()])
+                .collect(),
+        )
     }
 
     /// Of `deliveries` the first `acknowledged` must be there, the rest up to `sent` may be.
     pub(super) fn note(&mut self, deliveries: &[Delivery], acknowledged: usize, sent: usize) {
         for (at, delivery) in deliveries[..sent].iter().enumerate() {
-            let due = &mut self.due[delivery.device as usize][delivery.sample as usize];
+            let due = &mut self.0[delivery.device as usize][delivery.sample as usize];
             *due = if at < acknowledged {
                 Due::Present
             } else {
@@ -62,75 +65,73 @@ pub(super) fn audit(
     address: &Address,
     fleet: &Fleet,
     ledger: &Ledger,
-    mut tick: impl FnMut(u64),
+    progress: &mut Progress,
 ) -> Result<Audit> {
     let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
-    let reader = || -> Result<Audit> {
+    let read = |_| -> Result<Audit> {
         let mut control = Control::connect(address)?;
         let mut total = Audit::default();
         loop {
             let device = next.fetch_add(1, Ordering::Relaxed);
-            let Some(known) = fleet.devices().get(device) else {
+            let Some(key) = fleet.devices.get(device).map(|device| &device.key) else {
                 return Ok(total);
             };
-            let key = &known.key;
-            let command = format!("TS.RANGE {key} - +");
-            let (samples, due) = (fleet.samples(device), &ledger.due[device]);
-            let audit = control.ask_raw(&command, |reply| compare(key, reply, samples, due))??;
-            total.confirmed += audit.confirmed;
-            total.unacknowledged += audit.unacknowledged;
+            let (samples, due) = (fleet.samples(device), &ledger.0[device]);
+            let compare = |reply: &[u8]| compare(key, reply, samples, due);
+            let audit = control.ask_raw(&format!("TS.RANGE {key} - +"), compare)??;
+            total = total.plus(audit);
             done.fetch_add(audit.confirmed, Ordering::Relaxed);
         }
     };
-    thread::scope(|scope| {
-        let readers: Vec<_> = (0..READERS).map(|_| scope.spawn(reader)).collect();
-        while !readers.iter().all(thread::ScopedJoinHandle::is_finished) {
-            thread::sleep(std::time::Duration::from_millis(20));
-            tick(done.load(Ordering::Relaxed));
+    let parts = thread::scope(|scope| {
+        let reading = scope.spawn(|| side_by_side(READERS, read));
+        while !reading.is_finished() {
+            thread::sleep(LOOK_EVERY);
+            progress.show(done.load(Ordering::Relaxed));
         }
-        let mut total = Audit::default();
-        for reader in readers {
-            let part = reader
-                .join()
-                .map_err(|_| Error::new("a reading thread died"))??;
-            total.confirmed += part.confirmed;
-            total.unacknowledged += part.unacknowledged;
+        reading.join().map_err(|_| Error::new("a thread died"))?
+    })?;
+    Ok(parts.into_iter().fold(Audit::default(), Audit::plus))
+}
+
+impl Audit {
+    fn plus(self, other: Audit) -> Audit {
+        Audit {
+            confirmed: self.confirmed + other.confirmed,
+            unacknowledged: self.unacknowledged + other.unacknowledged,
         }
-        Ok(total)
-    })
+    }
 }
 
 fn compare(key: &str, reply: &[u8], samples: &[(i64, f64)], due: &[Due]) -> Result<Audit> {
+    let malformed = || {
+        Error::new(format!(
+            "{key}: a reply is not made of timestamps and values"
+        ))
+    };
+    let held = rows(reply).ok_or_else(malformed)?;
+    let mut held = held.into_iter().peekable();
     let mut audit = Audit::default();
-    let mut read = RangeReply::new(reply)?;
-    let mut held = read.next()?;
-    for ((timestamp_ms, value), due) in samples.iter().zip(due) {
-        let there = held.filter(|(at, _)| at == timestamp_ms);
-        match (due, there) {
-            (Due::Present, None) => {
-                return Err(Error::new(format!(
-                    "{key} lost its sample at {timestamp_ms}"
-                )));
-            }
-            (Due::Absent, Some(_)) => {
-                return Err(Error::new(format!(
-                    "{key} has a sample at {timestamp_ms} never sent"
-                )));
-            }
+    for (&(timestamp_ms, value), due) in samples.iter().zip(due) {
+        let wrong = match (due, held.next_if(|(at, _)| *at == timestamp_ms)) {
+            (Due::Present, None) => format!("lost its sample at {timestamp_ms}"),
+            (Due::Absent, Some(_)) => format!("has a sample at {timestamp_ms} never sent"),
             (_, Some((_, got))) if got.to_bits() != value.to_bits() => {
-                return Err(Error::new(format!(
-                    "{key} has {got} at {timestamp_ms}, not {value}"
-                )));
+                format!("has {got} at {timestamp_ms}, not {value}")
             }
-            (Due::Present, Some(_)) => audit.confirmed += 1,
-            (Due::Maybe, Some(_)) => audit.unacknowledged += 1,
-            (_, None) => {}
-        }
-        if there.is_some() {
-            held = read.next()?;
-        }
+            (Due::Present, Some(_)) => {
+                audit.confirmed += 1;
+                continue;
+            }
+            (Due::Maybe, Some(_)) => {
+                audit.unacknowledged += 1;
+                continue;
+            }
+            (_, None) => continue,
+        };
+        return Err(Error::new(format!("{key} {wrong}")));
     }
-    match held {
+    match held.next() {
         None => Ok(audit),
         Some((at, _)) => Err(Error::new(format!(
             "{key} has a sample at {at} that nobody sent"
@@ -138,46 +139,20 @@ fn compare(key: &str, reply: &[u8], samples: &[(i64, f64)], due: &[Due]) -> Resu
     }
 }
 
-/// The samples of a TS.RANGE reply one by one, without a tree of values: there are millions.
-struct RangeReply<'a> {
-    lines: std::str::Split<'a, &'static str>,
-    left: usize,
-}
-
-impl<'a> RangeReply<'a> {
-    fn new(reply: &'a [u8]) -> Result<Self> {
-        let text = std::str::from_utf8(reply).map_err(|_| malformed())?;
-        let mut lines = text.split("\r\n");
-        let head = lines.next().unwrap_or_default();
-        let left = head.strip_prefix('*').and_then(|count| count.parse().ok());
-        let left = left.ok_or_else(|| Error::new(format!("TS.RANGE was answered: {head}")))?;
-        Ok(RangeReply { lines, left })
-    }
-
-    fn next(&mut self) -> Result<Option<(i64, f64)>> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        let mut line = || self.lines.next().ok_or_else(malformed);
-        if line()? != "*2" {
-            return Err(malformed());
-        }
-        let timestamp = line()?
-            .strip_prefix(':')
-            .and_then(|digits| digits.parse().ok());
-        let value = line()?
-            .strip_prefix('+')
-            .and_then(|digits| digits.parse().ok());
-        match (timestamp, value) {
-            (Some(timestamp), Some(value)) => Ok(Some((timestamp, value))),
-            _ => Err(malformed()),
-        }
-    }
-}
-
-fn malformed() -> Error {
-    Error::new("a reply to TS.RANGE is not made of timestamps and values")
+/// The rows of a TS.RANGE reply, without a tree of values: there are millions.
+fn rows(reply: &[u8]) -> Option<Vec<(i64, f64)>> {
+    let (head, rows) = std::str::from_utf8(reply).ok()?.split_once("\r\n")?;
+    let mut lines = rows.split("\r\n");
+    let row = |_| match [lines.next()?, lines.next()?, lines.next()?] {
+        ["*2", timestamp, value] => Some((
+            timestamp.strip_prefix(':')?.parse().ok()?,
+            value.strip_prefix('+')?.parse().ok()?,
+        )),
+        _ => None,
+    };
+    (0..head.strip_prefix('*')?.parse().ok()?)
+        .map(row)
+        .collect()
 }
 
 #[cfg(test)]
@@ -201,51 +176,33 @@ mod tests {
     #[test]
     fn what_is_right_passes() {
         use Due::{Absent, Maybe, Present};
-        let all = judge(
-            &[(10, "1.5"), (20, "2"), (30, "3.25")],
-            [Present, Present, Maybe],
-        );
-        let expected = Audit {
-            confirmed: 2,
-            unacknowledged: 1,
-        };
-        assert_eq!(all.unwrap(), expected);
-        assert_eq!(
-            judge(&[(20, "2")], [Maybe, Present, Absent])
-                .unwrap()
-                .confirmed,
-            1
-        );
-        assert_eq!(
-            judge(&[], [Absent, Maybe, Absent]).unwrap(),
-            Audit::default()
-        );
+        let all = [(10, "1.5"), (20, "2"), (30, "3.25")];
+        for (held, due, confirmed, unacknowledged) in [
+            (&all[..], [Present, Present, Maybe], 2, 1),
+            (&all[1..2], [Maybe, Present, Absent], 1, 0),
+            (&[], [Absent, Maybe, Absent], 0, 0),
+        ] {
+            let expected = Audit {
+                confirmed,
+                unacknowledged,
+            };
+            assert_eq!(judge(held, due).unwrap(), expected);
+        }
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         use Due::{Absent, Present};
+        let one = [Present, Absent, Absent];
         for (held, due, says) in [
             (
                 &[(10, "1.5")][..],
                 [Present, Present, Absent],
                 "lost its sample at 20",
             ),
-            (
-                &[(10, "1.5000000000000002")],
-                [Present, Absent, Absent],
-                "not 1.5",
-            ),
-            (
-                &[(10, "1.5"), (30, "3.25")],
-                [Present, Absent, Absent],
-                "at 30 never sent",
-            ),
-            (
-                &[(10, "1.5"), (15, "1")],
-                [Present, Absent, Absent],
-                "nobody sent",
-            ),
+            (&[(10, "1.5000000000000002")], one, "not 1.5"),
+            (&[(10, "1.5"), (30, "3.25")], one, "at 30 never sent"),
+            (&[(10, "1.5"), (15, "1")], one, "nobody sent"),
         ] {
             let error = judge(held, due).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

@@ -1,15 +1,28 @@
-//! The devices of the demo: every recording is played by many of them.
+//! The devices of the demo, and the real measurements they play: hourly weather of three airports
+//! of New York in 2013.
+//!
+//! The data comes from a weather agency and may be redistributed; `data/README.md` says more.
 
-use super::weather::Recording;
+use std::io::Read;
 
-/// What every key begins with.
-const PREFIX: &str = "weather";
+use crate::base::error::{Doing, Error, Result};
 
-/// The devices and what each of them measures.
+/// The measurements, compressed, so that the demo needs no file and no network.
+const CSV_GZ: &[u8] = include_bytes!("../../../../data/nyc-weather-2013.csv.gz");
+
+/// One measured quantity of one station.
+#[derive(Debug)]
+pub(super) struct Recording {
+    pub(super) station: String,
+    pub(super) measure: String,
+    samples: Vec<(i64, f64)>,
+}
+
+/// The devices and what each of them measures; a device is named by its place.
 #[derive(Debug)]
 pub(super) struct Fleet {
-    recordings: Vec<Recording>,
-    devices: Vec<Device>,
+    pub(super) recordings: Vec<Recording>,
+    pub(super) devices: Vec<Device>,
 }
 
 /// One device: a series of its own.
@@ -21,50 +34,110 @@ pub(super) struct Device {
 
 impl Fleet {
     /// `copies` devices for every recording.
-    pub(super) fn new(recordings: Vec<Recording>, copies: usize) -> Self {
-        let device = |copy: usize, recording: usize| {
+    pub(super) fn new(copies: usize) -> Result<Self> {
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(CSV_GZ)
+            .read_to_string(&mut text)
+            .doing("unpack the weather data")?;
+        let recordings = parse(&text)?;
+        let device = |at: usize| {
+            let (copy, recording) = (at / recordings.len() + 1, at % recordings.len());
             let Recording {
                 station, measure, ..
             } = &recordings[recording];
             Device {
-                key: format!("{PREFIX}:{station}:{measure}:{copy:04}"),
+                key: format!("weather:{station}:{measure}:{copy:04}"),
                 recording,
             }
         };
-        let devices = (1..=copies)
-            .flat_map(|copy| (0..recordings.len()).map(move |recording| (copy, recording)))
-            .map(|(copy, recording)| device(copy, recording))
-            .collect();
-        Fleet {
+        Ok(Fleet {
+            devices: (0..copies * recordings.len()).map(device).collect(),
             recordings,
-            devices,
-        }
+        })
     }
 
-    /// How many recordings are played.
-    pub(super) fn recordings(&self) -> usize {
-        self.recordings.len()
-    }
-
-    /// The devices; a device is named by its place here.
-    pub(super) fn devices(&self) -> &[Device] {
-        &self.devices
-    }
-
-    /// Station and measure of a device.
-    pub(super) fn labels(&self, device: usize) -> (&str, &str) {
-        let recording = &self.recordings[self.devices[device].recording];
-        (&recording.station, &recording.measure)
+    /// What a device plays.
+    pub(super) fn recording(&self, device: usize) -> &Recording {
+        &self.recordings[self.devices[device].recording]
     }
 
     /// What a device measures in the whole year.
     pub(super) fn samples(&self, device: usize) -> &[(i64, f64)] {
-        &self.recordings[self.devices[device].recording].samples
+        &self.recording(device).samples
     }
 
     /// Samples of all devices.
     pub(super) fn total(&self) -> u64 {
         let samples = |device| self.samples(device).len() as u64;
         (0..self.devices.len()).map(samples).sum()
+    }
+}
+
+/// All recordings; hours at which a station reported nothing are left out.
+fn parse(text: &str) -> Result<Vec<Recording>> {
+    let wrong = |what: String| Error::new(format!("weather data: {what}"));
+    let mut table = csv::Reader::from_reader(text.as_bytes());
+    let header = table.headers().map_err(|e| wrong(e.to_string()))?.clone();
+    let measures: Vec<&str> = header.iter().skip(2).collect();
+    let mut recordings: Vec<Recording> = Vec::new();
+    for row in table.records() {
+        let row = row.map_err(|error| wrong(error.to_string()))?;
+        let station = row.get(0).unwrap_or_default();
+        let seconds: i64 = row
+            .get(1)
+            .and_then(|field| field.parse().ok())
+            .ok_or_else(|| wrong(format!("no time in {row:?}")))?;
+        for (measure, field) in measures.iter().zip(row.iter().skip(2)) {
+            if field.is_empty() {
+                continue;
+            }
+            let value = field
+                .parse()
+                .map_err(|_| wrong(format!("no number in {row:?}")))?;
+            of(&mut recordings, station, measure).push((seconds * 1000, value));
+        }
+    }
+    let ordered = |samples: &[(i64, f64)]| samples.is_sorted_by(|a, b| a.0 < b.0);
+    match recordings.iter().find(|r| !ordered(&r.samples)) {
+        Some(r) => Err(wrong(format!(
+            "{} of {} is not in order",
+            r.measure, r.station
+        ))),
+        None => Ok(recordings),
+    }
+}
+
+/// The samples of one recording, which is begun if it is new.
+fn of<'a>(all: &'a mut Vec<Recording>, station: &str, measure: &str) -> &'a mut Vec<(i64, f64)> {
+    let is_it = |r: &Recording| r.station == station && r.measure == measure;
+    let at = all.iter().position(is_it).unwrap_or_else(|| {
+        all.push(Recording {
+            station: station.to_owned(),
+            measure: measure.to_owned(),
+            samples: Vec::new(),
+        });
+        all.len() - 1
+    });
+    &mut all[at].samples
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_data_is_whole_and_damage_is_named() {
+        let recordings = Fleet::new(1).unwrap().recordings;
+        assert_eq!(recordings.len(), 18);
+        assert!(recordings.iter().all(|r| r.samples.len() > 7_000));
+        let first = &recordings[0];
+        assert_eq!((&*first.station, &*first.measure), ("EWR", "temp"));
+        assert_eq!(first.samples[0], (1_357_020_000_000, 39.02));
+        let head = "station,unix_seconds,temp\n";
+        let good = parse(&format!("{head}A,1,2.5\nA,2,\nA,3,4\n")).unwrap();
+        assert_eq!(good[0].samples, [(1000, 2.5), (3000, 4.0)]);
+        for rows in ["A,x,1\n", "A,1,warm\n", "A,2,1\nA,1,1\n"] {
+            assert!(parse(&format!("{head}{rows}")).is_err(), "{rows}");
+        }
     }
 }

@@ -10,8 +10,6 @@ mod audit;
 mod fleet;
 mod plan;
 mod story;
-mod uploader;
-mod weather;
 
 use clap::Args;
 
@@ -21,7 +19,7 @@ use crate::base::address::Address;
 use crate::base::error::Result;
 use crate::measure::progress::during;
 use crate::measure::statistics::thousands;
-use crate::server::{Latewood, Process};
+use crate::server::Latewood;
 
 /// Devices that play one recording; with 18 recordings 3,600 devices.
 const COPIES: u16 = 200;
@@ -43,30 +41,23 @@ pub(crate) struct DemoArgs {
     seed: u64,
 }
 
-/// The server of the demo.
-enum Host {
-    Ours(Process),
-    Theirs(Address),
-}
-
 /// Runs the subcommand.
 pub(crate) fn run(args: &DemoArgs) -> Result<()> {
     println!("Unpacking the recordings.");
-    let fleet = Fleet::new(weather::recordings()?, usize::from(args.copies));
+    let fleet = Fleet::new(usize::from(args.copies))?;
     println!(
         "{} real recordings (3 airports of New York, 6 measurements, every hour of 2013; data/README.md)\n\
          are repeated as {} devices: {} samples.",
-        fleet.recordings(),
-        fleet.devices().len(),
+        fleet.recordings.len(),
+        fleet.devices.len(),
         thousands(fleet.total() as f64)
     );
-    let host = match args.port {
-        Some(port) => Host::Theirs(Address::loopback(port)),
-        None => Host::Ours(during("   starting Latewood", || {
-            Latewood::default().start()
-        })?),
+    let start = || Latewood::default().start();
+    let ours = match args.port {
+        Some(_) => None,
+        None => Some(during("   starting Latewood", start)?),
     };
-    if let Host::Ours(process) = &host {
+    if let Some(process) = &ours {
         println!(
             "Latewood listens on {}, its data is in {}, its settings are {}.",
             process.address(),
@@ -74,7 +65,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<()> {
             Latewood::default().settings()
         );
     }
-    let mut story = Story::begin(&fleet, host, args.seed)?;
+    let theirs = Address::loopback(args.port.unwrap_or_default());
+    let address = ours.as_ref().map_or(theirs, |ours| ours.address().clone());
+    let mut story = Story::begin(&fleet, ours, address, args.seed)?;
     story.on_time_and_late()?;
     story.kill_and_resume()?;
     story.check_all()?;

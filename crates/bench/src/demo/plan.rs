@@ -1,4 +1,4 @@
-//! In which order the samples of the devices arrive.
+//! In which order the samples of the devices arrive, and sending them in that order.
 //!
 //! The year is cut into parts. Within a part time goes on hour by hour and every device that is
 //! online sends its newest sample. A device that is offline sends nothing; back online it uploads
@@ -7,10 +7,12 @@
 
 use std::ops::Range;
 
+use latewood_wire::resp::encode_command;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 use super::fleet::Fleet;
+use crate::load::Source;
 
 /// Hours a device stays offline at a time.
 const OFFLINE_HOURS: Range<usize> = 24..240;
@@ -59,7 +61,7 @@ pub(super) fn plan(
     let stream = (part * connections + connection) as u64;
     let mut rng = SmallRng::seed_from_u64(seed.wrapping_add(stream.wrapping_mul(0x9e37_79b9)));
     let mut plan = Plan::default();
-    let mut senders: Vec<Sender> = (connection..fleet.devices().len())
+    let mut senders: Vec<Sender> = (connection..fleet.devices.len())
         .step_by(connections)
         .map(|device| {
             let samples = fleet.samples(device).len();
@@ -96,11 +98,7 @@ impl Sender {
         }
         if self.goes_offline && self.hours_left == 0 {
             self.online = !self.online;
-            let hours = if self.online {
-                ONLINE_HOURS
-            } else {
-                OFFLINE_HOURS
-            };
+            let hours = [OFFLINE_HOURS, ONLINE_HOURS][usize::from(self.online)].clone();
             self.hours_left = rng.random_range(hours);
         }
         self.hours_left = self.hours_left.saturating_sub(1);
@@ -131,40 +129,75 @@ impl Sender {
     }
 }
 
+/// Sends deliveries in order and counts the replies. Replies come in the order of the commands,
+/// so one number is a complete ledger: everything before it is acknowledged.
+#[derive(Debug)]
+pub(super) struct Uploader<'a> {
+    fleet: &'a Fleet,
+    deliveries: &'a [Delivery],
+    /// Deliveries the server has acknowledged, and those sent, acknowledged or not.
+    pub(super) acknowledged: usize,
+    pub(super) sent: usize,
+}
+
+impl<'a> Uploader<'a> {
+    /// Begins after the first `acknowledged` deliveries.
+    pub(super) fn new(fleet: &'a Fleet, deliveries: &'a [Delivery], acknowledged: usize) -> Self {
+        Uploader {
+            fleet,
+            deliveries,
+            acknowledged,
+            sent: acknowledged,
+        }
+    }
+}
+
+impl Source for Uploader<'_> {
+    fn fill(&mut self, out: &mut Vec<u8>, most: usize) -> usize {
+        let left = &self.deliveries[self.sent..];
+        let batch = &left[..left.len().min(most)];
+        let (mut time, mut number) = (itoa::Buffer::new(), zmij::Buffer::new());
+        for delivery in batch {
+            let device = delivery.device as usize;
+            let (timestamp_ms, value) = self.fleet.samples(device)[delivery.sample as usize];
+            let key = self.fleet.devices[device].key.as_bytes();
+            let time = time.format(timestamp_ms).as_bytes();
+            let number = number.format(value).as_bytes();
+            encode_command(out, &[b"TS.ADD", key, time, number]);
+        }
+        self.sent += batch.len();
+        batch.len()
+    }
+
+    fn answered(&mut self, count: usize) {
+        self.acknowledged += count;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::weather;
     use super::*;
 
     /// Every sample of every device arrives exactly once, whatever the parts and connections.
     #[test]
-    fn nothing_is_lost_or_sent_twice() {
-        let fleet = Fleet::new(weather::recordings().unwrap(), 1);
+    fn nothing_is_lost_or_sent_twice_and_a_seed_replays() {
+        let fleet = Fleet::new(1).unwrap();
         let mut seen = BTreeSet::new();
         let (mut late, mut total) = (0, 0);
-        for part in 0..3 {
-            for connection in 0..2 {
-                let plan = plan(&fleet, (part, 3), (connection, 2), part > 0, 11);
-                for delivery in &plan.deliveries {
-                    assert!(
-                        seen.insert((delivery.device, delivery.sample)),
-                        "{delivery:?}"
-                    );
-                }
-                assert!(part > 0 || plan.late == 0);
-                late += plan.late;
-                total += plan.deliveries.len() as u64;
+        for (part, connection) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
+            let plan = plan(&fleet, (part, 3), (connection, 2), part > 0, 11);
+            for delivery in &plan.deliveries {
+                let is_new = seen.insert((delivery.device, delivery.sample));
+                assert!(is_new, "{delivery:?}");
             }
+            assert!(part > 0 || plan.late == 0);
+            late += plan.late;
+            total += plan.deliveries.len() as u64;
         }
         assert_eq!(total, fleet.total());
         assert!(late > total / 50, "{late} of {total} are late");
-    }
-
-    #[test]
-    fn a_seed_replays() {
-        let fleet = Fleet::new(weather::recordings().unwrap(), 1);
         let order = |seed| plan(&fleet, (1, 3), (0, 4), true, seed).deliveries;
         assert_eq!(order(5), order(5));
         assert_ne!(order(5), order(6));

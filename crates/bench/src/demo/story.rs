@@ -2,11 +2,9 @@
 
 use std::time::Instant;
 
-use super::Host;
 use super::audit::{Audit, Ledger, audit};
 use super::fleet::Fleet;
-use super::plan::{Plan, plan};
-use super::uploader::Uploader;
+use super::plan::{Plan, Uploader, plan};
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
@@ -15,7 +13,7 @@ use crate::load::{Load, Outcome, Shape};
 use crate::measure::progress::{Progress, during};
 use crate::measure::statistics;
 use crate::measure::usage::footprint;
-use crate::server::Latewood;
+use crate::server::{Latewood, Process};
 
 /// Parts of the year: on time, late, late with a kill.
 const PARTS: usize = 3;
@@ -29,30 +27,35 @@ const MONTH_MS: &str = "2592000000";
 /// The demo under way.
 pub(super) struct Story<'a> {
     fleet: &'a Fleet,
-    host: Host,
+    /// The server if it is ours, and where it listens.
+    ours: Option<Process>,
+    address: Address,
     seed: u64,
     ledger: Ledger,
 }
 
 impl<'a> Story<'a> {
     /// Creates the series of all devices.
-    pub(super) fn begin(fleet: &'a Fleet, host: Host, seed: u64) -> Result<Self> {
+    pub(super) fn begin(
+        fleet: &'a Fleet,
+        ours: Option<Process>,
+        address: Address,
+        seed: u64,
+    ) -> Result<Self> {
         let story = Story {
             fleet,
-            host,
+            ours,
+            address,
             seed,
             ledger: Ledger::new(fleet),
         };
         let create = |device: usize| {
-            let (station, measure) = fleet.labels(device);
-            let key = &fleet.devices()[device].key;
-            format!(
-                "TS.CREATE {key} DUPLICATE_POLICY LAST LABELS station {station} measure {measure}"
-            )
+            let (of, key) = (fleet.recording(device), &fleet.devices[device].key);
+            let labels = format!("station {} measure {}", of.station, of.measure);
+            format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS {labels}")
         };
-        story
-            .control()?
-            .run_all((0..fleet.devices().len()).map(create))?;
+        let devices = 0..fleet.devices.len();
+        story.control()?.run_all(devices.map(create))?;
         Ok(story)
     }
 
@@ -66,41 +69,35 @@ impl<'a> Story<'a> {
         );
         let plans = self.plans(1, true)?;
         let late = self.deliver(1, &plans, "late")?;
-        println!(
-            "   Late samples changed the rate by {:+.1} %.",
-            100.0 * (late / on_time - 1.0)
-        );
+        let percent = 100.0 * (late / on_time - 1.0);
+        println!("   Late samples changed the rate by {percent:+.1} %.");
         Ok(())
     }
 
     /// The last part, with SIGKILL in its middle if the server is ours.
     pub(super) fn kill_and_resume(&mut self) -> Result<()> {
-        if matches!(self.host, Host::Theirs(_)) {
-            println!("\n3. The last third, with outages.");
-            let plans = self.plans(2, true)?;
+        let killing = if self.ours.is_some() {
+            ", and SIGKILL in the middle"
+        } else {
+            ""
+        };
+        println!("\n3. The last third, with outages{killing}.");
+        let plans = self.plans(2, true)?;
+        if self.ours.is_none() {
             return self.deliver(2, &plans, "late").map(drop);
         }
-        println!("\n3. The last third, with outages, and SIGKILL in the middle.");
-        let plans = self.plans(2, true)?;
-        let progress = self.until_killed(&plans)?;
-        let acknowledged: usize = progress.iter().map(|(acknowledged, _)| acknowledged).sum();
-        let sent: usize = progress.iter().map(|(_, sent)| sent).sum();
-        let in_flight = thousands((sent - acknowledged) as u64);
+        let mut done = vec![0; plans.len()];
+        let (_, in_flight) = self.send(&plans, &mut done, "late", true)?;
+        let (acknowledged, in_flight) = (done.iter().sum::<usize>() as u64, thousands(in_flight));
         println!(
             "   Killed. {} samples of this part were acknowledged, {in_flight} more were in flight.",
-            thousands(acknowledged as u64),
+            thousands(acknowledged),
         );
-        let Host::Ours(process) = &mut self.host else {
-            return Ok(());
-        };
-        let again = || Latewood::default().start_again(process);
-        let start = during("   recovery: reading the log", again)?;
-        println!(
-            "   Started again: it answered after {:.2} s.",
-            start.took.as_secs_f64()
-        );
-        for (plan, (acknowledged, sent)) in plans.iter().zip(&progress) {
-            self.ledger.note(&plan.deliveries, *acknowledged, *sent);
+        if let Some(process) = &mut self.ours {
+            let again = || Latewood::default().start_again(process);
+            let took = during("   recovery: reading the log", again)?.took;
+            let seconds = took.as_secs_f64();
+            println!("   Started again: it answered after {seconds:.2} s.");
         }
         let seen = self.audit("reading back")?;
         println!(
@@ -109,20 +106,12 @@ impl<'a> Story<'a> {
             thousands(seen.confirmed),
             thousands(seen.unacknowledged)
         );
-        let sources = plans
-            .iter()
-            .zip(&progress)
-            .map(|(plan, (acknowledged, _))| {
-                Uploader::new(self.fleet, &plan.deliveries, *acknowledged)
-            });
-        let left = total(&plans) - acknowledged as u64;
-        let outcome = self.load(sources.collect(), "resuming", left)?;
+        let (outcome, _) = self.send(&plans, &mut done, "resuming", false)?;
         println!(
-            "   Resumed: {} more samples at {}.",
-            thousands(left),
-            rate(&outcome)
+            "   Resumed: {} more samples at {} samples/s.",
+            thousands(total(&plans) - acknowledged),
+            thousands(rate(&outcome) as u64)
         );
-        self.note_all(&plans);
         Ok(())
     }
 
@@ -144,17 +133,12 @@ impl<'a> Story<'a> {
 
     /// Bytes per sample in memory and on disk.
     pub(super) fn sizes(&mut self) -> Result<()> {
-        let info = |device: &super::fleet::Device| format!("TS.INFO {}", device.key);
-        let infos = self
-            .control()?
-            .run_all(self.fleet.devices().iter().map(info))?;
-        let memory = infos
-            .iter()
-            .map(|info| count(info, "memoryUsage"))
-            .sum::<Result<u64>>()?;
+        let infos = self.control()?.run_all(self.each("TS.INFO"))?;
+        let memory = infos.iter().map(|info| count(info, "memoryUsage"));
+        let memory = memory.sum::<Result<u64>>()?;
         let samples = self.fleet.total() as f64;
         print!("   {:.2} bytes a sample in memory", memory as f64 / samples);
-        if let Host::Ours(process) = &self.host {
+        if let Some(process) = &self.ours {
             let found = footprint(&process.data());
             let bytes = (found.log_bytes + found.data_bytes) as f64;
             print!(", {:.2} in the log on disk", bytes / samples);
@@ -164,7 +148,7 @@ impl<'a> Story<'a> {
     }
 
     /// Shows an answer and what to try; stops the server unless it is to be kept.
-    pub(super) fn end(self, keep: bool) -> Result<()> {
+    pub(super) fn end(mut self, keep: bool) -> Result<()> {
         let mut control = self.control()?;
         let means = format!("TS.RANGE {EXAMPLE} - + AGGREGATION avg {MONTH_MS}");
         let means = rows(&control.run(&means)?)?;
@@ -172,13 +156,10 @@ impl<'a> Story<'a> {
         println!("\n5. The year of one device, means of 30 days, degrees Fahrenheit:");
         println!("   {}", means.join("  "));
         println!("\nAll checks passed.");
-        match self.host {
-            Host::Theirs(_) if keep => {}
-            Host::Theirs(_) => {
-                let delete = |device: &super::fleet::Device| format!("DEL {}", device.key);
-                control.run_all(self.fleet.devices().iter().map(delete))?;
-            }
-            Host::Ours(process) if keep => {
+        match self.ours.take() {
+            None if keep => {}
+            None => drop(control.run_all(self.each("DEL"))?),
+            Some(process) if keep => {
                 let address = process.address().to_string();
                 let port = address.rsplit(':').next().unwrap_or_default();
                 let (dir, data) = (process.dir().to_owned(), process.data());
@@ -191,7 +172,7 @@ impl<'a> Story<'a> {
                     dir.display()
                 );
             }
-            Host::Ours(process) => {
+            Some(process) => {
                 drop(process);
                 println!(
                     "The server is stopped and its data removed. `make demo KEEP=1` leaves it \
@@ -203,113 +184,86 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
+    /// A command for every device.
+    fn each(&self, command: &'static str) -> impl Iterator<Item = String> + use<'a> {
+        let devices = self.fleet.devices.iter();
+        devices.map(move |device| format!("{command} {}", device.key))
+    }
+
     /// What each connection delivers of a part of the year, and in which order.
     fn plans(&self, part: usize, outages: bool) -> Result<Vec<Plan>> {
-        let one = |at| {
-            plan(
-                self.fleet,
-                (part, PARTS),
-                (at, CONNECTIONS),
-                outages,
-                self.seed,
-            )
-        };
+        let (fleet, seed) = (self.fleet, self.seed);
+        let one = |at| plan(fleet, (part, PARTS), (at, CONNECTIONS), outages, seed);
         let label = format!("   generating part {}", part + 1);
         during(&label, || Ok((0..CONNECTIONS).map(one).collect()))
     }
 
     /// Delivers one part without interruption; returns samples per second.
     fn deliver(&mut self, part: usize, plans: &[Plan], label: &str) -> Result<f64> {
-        let (total, late) = (
-            total(plans),
-            plans.iter().map(|plan| plan.late).sum::<u64>(),
-        );
-        let outcome = self.load(self.sources(plans), label, total)?;
+        let late: u64 = plans.iter().map(|plan| plan.late).sum();
+        let total = total(plans);
+        let (outcome, _) = self.send(plans, &mut vec![0; plans.len()], label, false)?;
         println!(
-            "   Part {} of {PARTS}: {} samples, {:.1} % of them late, in {:.1} s: {}.",
+            "   Part {} of {PARTS}: {} samples, {:.1} % of them late, in {:.1} s: {} samples/s.",
             part + 1,
             thousands(total),
             100.0 * late as f64 / total as f64,
             outcome.elapsed.as_secs_f64(),
-            rate(&outcome)
+            thousands(rate(&outcome) as u64)
         );
-        self.note_all(plans);
-        Ok(outcome.answered as f64 / outcome.elapsed.as_secs_f64())
+        Ok(rate(&outcome))
     }
 
-    fn note_all(&mut self, plans: &[Plan]) {
-        for plan in plans {
-            let all = plan.deliveries.len();
-            self.ledger.note(&plan.deliveries, all, all);
-        }
-    }
-
-    fn sources<'p>(&self, plans: &'p [Plan]) -> Vec<Uploader<'p>>
-    where
-        'a: 'p,
-    {
-        let source = |plan: &'p Plan| Uploader::new(self.fleet, &plan.deliveries, 0);
-        plans.iter().map(source).collect()
-    }
-
-    /// Runs a load to its end.
-    fn load(&self, sources: Vec<Uploader<'_>>, label: &str, total: u64) -> Result<Outcome> {
-        let mut load = Load::connect(&self.address(), sources, Shape::pipelined(PIPELINE))?;
-        let mut progress = Progress::new(format!("   {label}"), total);
-        let outcome = load.run(|done| progress.show(done))?;
-        progress.finish();
-        outcome.clean()
-    }
-
-    /// Runs the load until half of it is acknowledged and kills the server there. Returns for
-    /// each connection how many deliveries were acknowledged and how many sent.
-    fn until_killed(&mut self, plans: &[Plan]) -> Result<Vec<(usize, usize)>> {
-        let total = total(plans);
-        let shape = Shape::pipelined(PIPELINE);
-        let mut load = Load::connect(&self.address(), self.sources(plans), shape)?;
-        let mut progress = Progress::new("   late", total);
-        let mut killed = Ok(());
-        let host = &mut self.host;
-        let outcome = load.run(|done| {
+    /// Sends what follows the first `done` deliveries of each plan, to the end, or until half of
+    /// it is acknowledged and the server is killed. Moves `done` to what is acknowledged and notes
+    /// it; returns how many samples more were sent, too.
+    fn send(
+        &mut self,
+        plans: &[Plan],
+        done: &mut [usize],
+        label: &str,
+        kill: bool,
+    ) -> Result<(Outcome, u64)> {
+        let left = total(plans) - done.iter().sum::<usize>() as u64;
+        let sources = plans.iter().zip(&*done);
+        let sources = sources.map(|(plan, at)| Uploader::new(self.fleet, &plan.deliveries, *at));
+        let sources = sources.collect();
+        let mut load = Load::connect(&self.address, sources, Shape::pipelined(PIPELINE))?;
+        let mut progress = Progress::new(format!("   {label}"), left);
+        let (mut killed, ours) = (Ok(()), &mut self.ours);
+        let mut outcome = load.run(|done| {
             progress.show(done);
-            if let Host::Ours(process) = host
-                && done >= total / 2
-                && process.id().is_some()
-            {
-                eprintln!("   kill: SIGKILL after {done} of {total} samples");
+            let ours = ours.as_mut().filter(|ours| kill && ours.id().is_some());
+            if let Some(process) = ours.filter(|_| done >= left / 2) {
+                eprintln!("   kill: SIGKILL after {done} of {left} samples");
                 killed = process.kill();
             }
         })?;
         progress.finish();
         killed?;
-        if let Some((text, count)) = outcome.errors.by_text().first() {
-            return Err(Error::new(format!("{count} samples were refused: {text}")));
-        }
-        if outcome.lost.is_none() {
+        if kill && outcome.lost.take().is_none() {
             let why = "the load ended before the server was killed; use more --copies";
             return Err(Error::new(why));
         }
-        let progress = |source: Uploader<'_>| (source.acknowledged(), source.sent());
-        Ok(load.into_sources().into_iter().map(progress).collect())
+        let outcome = outcome.clean()?;
+        let mut in_flight = 0;
+        for ((plan, done), source) in plans.iter().zip(done).zip(load.into_sources()) {
+            *done = source.acknowledged;
+            in_flight += (source.sent - source.acknowledged) as u64;
+            self.ledger.note(&plan.deliveries, *done, source.sent);
+        }
+        Ok((outcome, in_flight))
     }
 
     fn audit(&self, label: &str) -> Result<Audit> {
         let mut progress = Progress::new(format!("   {label}"), self.fleet.total());
-        let tick = |done| progress.show(done);
-        let seen = audit(&self.address(), self.fleet, &self.ledger, tick);
+        let seen = audit(&self.address, self.fleet, &self.ledger, &mut progress);
         progress.finish();
         seen
     }
 
-    fn address(&self) -> Address {
-        match &self.host {
-            Host::Ours(process) => process.address().clone(),
-            Host::Theirs(address) => address.clone(),
-        }
-    }
-
     fn control(&self) -> Result<Control> {
-        Control::connect(&self.address())
+        Control::connect(&self.address)
     }
 }
 
@@ -331,10 +285,7 @@ fn thousands(value: u64) -> String {
     statistics::thousands(value as f64)
 }
 
-fn rate(outcome: &Outcome) -> String {
-    let seconds = outcome.elapsed.as_secs_f64().max(1e-6);
-    format!(
-        "{} samples/s",
-        thousands((outcome.answered as f64 / seconds) as u64)
-    )
+/// Samples a second.
+fn rate(outcome: &Outcome) -> f64 {
+    outcome.answered as f64 / outcome.elapsed.as_secs_f64().max(1e-6)
 }

@@ -2,6 +2,7 @@
 //! "all replies read".
 
 use std::io::{ErrorKind, Read, Write};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
@@ -9,8 +10,7 @@ use latewood_wire::resp::{ReplyKind, skip_reply};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
-use super::pace::Pace;
-use super::{LATENCY_MAX_NS, Source, Tally};
+use super::{LATENCY_MAX_NS, Run, Source, Tally};
 use crate::base::address::Address;
 use crate::base::error::{Doing, Error, Result};
 
@@ -37,12 +37,12 @@ pub(crate) struct Connection<S> {
     errors: Tally,
 }
 
-/// Where a connection stands; each carries the number of commands answered just now.
+/// Where a connection stands.
 #[derive(Debug)]
-pub(crate) enum Progress {
-    Waiting(u64),
-    Finished(u64),
-    Lost(u64, String),
+pub(crate) enum State {
+    Waiting,
+    Finished,
+    Lost(String),
 }
 
 impl<S: Source> Connection<S> {
@@ -69,12 +69,12 @@ impl<S: Source> Connection<S> {
     }
 
     /// Joins an event loop at the start of a run.
-    pub(crate) fn register(&mut self, registry: &Registry, token: Token, pace: Pace) -> Result<()> {
+    pub(crate) fn register(&mut self, registry: &Registry, at: usize, run: Run<'_>) -> Result<()> {
         self.finished = false;
-        self.due = Some(pace.first(token.0));
+        self.due = Some(run.pace.first(at));
         let interest = Interest::READABLE | Interest::WRITABLE;
         registry
-            .register(&mut self.socket, token, interest)
+            .register(&mut self.socket, Token(at), interest)
             .doing("watch a connection")
     }
 
@@ -94,41 +94,38 @@ impl<S: Source> Connection<S> {
     /// batch is complete, sends the next.
     pub(crate) fn advance(
         &mut self,
-        pipeline: usize,
-        pace: Pace,
+        run: Run<'_>,
         latencies_ns: &mut Histogram<u64>,
-    ) -> Result<Progress> {
-        let mut answered = 0;
+    ) -> Result<State> {
         if self.outstanding > 0 {
-            match self.exchange() {
-                Ok(count) => answered = count,
-                Err(Broken::Lost(why)) => return Ok(Progress::Lost(0, why)),
-                Err(Broken::Malformed(error)) => return Err(error),
+            if let Some(why) = self.exchange(run)? {
+                return Ok(State::Lost(why));
             }
             if self.outstanding > 0 {
-                return Ok(Progress::Waiting(answered));
+                return Ok(State::Waiting);
             }
             self.idle_since = Instant::now();
             let took = (self.idle_since - self.began).as_nanos();
             let took = u64::try_from(took).map_or(LATENCY_MAX_NS, |ns| ns.clamp(1, LATENCY_MAX_NS));
             latencies_ns.saturating_record_n(took, self.batch as u64);
         }
-        if self.finished || !self.begin_batch(pipeline, pace) {
-            return Ok(Progress::Waiting(answered));
+        if self.finished || !self.begin_batch(run) {
+            return Ok(State::Waiting);
         }
         if self.batch == 0 {
             self.finished = true;
-            return Ok(Progress::Finished(answered));
+            return Ok(State::Finished);
         }
         // Nothing can have come back yet: reading now would be a wasted call.
-        match self.write() {
-            Ok(()) => Ok(Progress::Waiting(answered)),
-            Err(error) => Ok(Progress::Lost(answered, error.to_string())),
-        }
+        Ok(match self.write() {
+            Ok(()) => State::Waiting,
+            Err(error) => State::Lost(error.to_string()),
+        })
     }
 
     /// Puts the next batch together if its time has come; an empty one if the source is empty.
-    fn begin_batch(&mut self, pipeline: usize, pace: Pace) -> bool {
+    fn begin_batch(&mut self, run: Run<'_>) -> bool {
+        let pace = run.pace;
         let now = Instant::now();
         let due = self.due.unwrap_or(now);
         if pace.is_fixed() && due > now {
@@ -139,30 +136,32 @@ impl<S: Source> Connection<S> {
         self.due = Some(pace.next(due));
         self.out.clear();
         self.sent_bytes = 0;
-        self.batch = self.source.fill(&mut self.out, pipeline);
+        self.batch = self.source.fill(&mut self.out, run.pipeline);
         self.outstanding = self.batch;
         true
     }
 
-    /// Writes what is left of the batch and reads the replies that are there.
-    fn exchange(&mut self) -> std::result::Result<u64, Broken> {
-        self.write()
-            .map_err(|error| Broken::Lost(error.to_string()))?;
-        let mut answered = 0;
+    /// Writes what is left of the batch and reads the replies that are there. Returns why the
+    /// connection is lost if it is.
+    fn exchange(&mut self, run: Run<'_>) -> Result<Option<String>> {
+        if let Err(error) = self.write() {
+            return Ok(Some(error.to_string()));
+        }
         loop {
             let room = &mut self.input[self.held_bytes..];
             let asked = room.len();
             let got = match self.socket.read(room) {
-                Ok(0) => return Err(Broken::Lost("the server closed a connection".into())),
+                Ok(0) => return Ok(Some("the server closed a connection".into())),
                 Ok(got) => got,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(answered),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Broken::Lost(error.to_string())),
+                Err(error) => return Ok(Some(error.to_string())),
             };
-            answered += self.take_replies(got).map_err(Broken::Malformed)?;
+            let answered = self.take_replies(got)?;
+            run.answered.fetch_add(answered, Ordering::Relaxed);
             // A short read has emptied the socket: the next reply will wake us again.
             if got < asked {
-                return Ok(answered);
+                return Ok(None);
             }
         }
     }
@@ -183,8 +182,7 @@ impl<S: Source> Connection<S> {
     /// Counts the whole replies in the input, of which `got` bytes are new.
     fn take_replies(&mut self, got: usize) -> Result<u64> {
         let end = self.held_bytes + got;
-        let mut at = 0;
-        let mut count = 0;
+        let (mut at, mut count) = (0, 0);
         while let Some((len, kind)) = skip_reply(&self.input[at..end])? {
             if kind == ReplyKind::Error {
                 self.errors.count(&self.input[at..at + len]);
@@ -204,10 +202,4 @@ impl<S: Source> Connection<S> {
         }
         Ok(count as u64)
     }
-}
-
-/// Why an exchange stopped.
-enum Broken {
-    Lost(String),
-    Malformed(Error),
 }

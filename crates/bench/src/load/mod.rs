@@ -3,7 +3,7 @@
 //! Every connection sends a batch of commands, waits for all replies, and sends the next: what
 //! the public client does with a goroutine per connection. Here an event loop per thread does it,
 //! so that the generator stays cheaper than the server it measures even with many connections
-//! and no pipelining. Per batch it costs one write, one read and a share of one poll.
+//! and no pipelining.
 //!
 //! Latency is the time from putting a batch together to its last reply. A batch is filled in
 //! microseconds, so one stamp stands for all its commands. Under a fixed rate a connection that
@@ -19,9 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use mio::{Events, Poll, Token};
+use mio::{Events, Poll};
 
-use self::connection::{Connection, Progress};
+use self::connection::{Connection, State};
 use self::pace::Pace;
 pub(crate) use self::tally::Tally;
 use crate::base::address::Address;
@@ -114,59 +114,66 @@ impl<S: Source> Load<S> {
     /// Runs until every source is empty or a connection is lost. `tick` hears the number of
     /// answered commands now and then, on the caller's thread.
     pub(crate) fn run(&mut self, mut tick: impl FnMut(u64)) -> Result<Outcome> {
-        let threads = self.shape.threads.clamp(1, self.connections.len().max(1));
-        let share = self.connections.len().div_ceil(threads).max(1);
-        let shape = self.shape;
-        let pace = Pace::new(shape, self.connections.len());
-        let answered = AtomicU64::new(0);
-        let stop = AtomicBool::new(false);
-        let running = AtomicUsize::new(self.connections.len().div_ceil(share));
-        let start = Instant::now();
+        let count = self.connections.len();
+        let share = count.div_ceil(self.shape.threads.clamp(1, count.max(1)));
+        let share = share.max(1);
+        let (answered, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let run = Run {
+            pipeline: self.shape.pipeline,
+            pace: Pace::new(self.shape, count),
+            start: Instant::now(),
+            answered: &answered,
+            stop: &stop,
+        };
+        let running = AtomicUsize::new(count.div_ceil(share));
         let caller = thread::current();
-        let parts = thread::scope(|scope| {
-            let work = |part| {
-                let done = run_part(part, shape.pipeline, pace, &answered, &stop);
-                // Before the wake-up, or the caller would sleep through a tick and stop its clock late.
-                running.fetch_sub(1, Ordering::Release);
-                caller.unpark();
-                done
-            };
-            let parts: Vec<_> = self
-                .connections
-                .chunks_mut(share)
-                .map(|part| scope.spawn(move || work(part)))
-                .collect();
-            while running.load(Ordering::Acquire) > 0
-                && !parts.iter().all(thread::ScopedJoinHandle::is_finished)
-            {
+        let work = |part| {
+            let done = run_part(part, run);
+            // Before the wake-up, or the caller would sleep through a tick and stop its clock late.
+            running.fetch_sub(1, Ordering::Release);
+            caller.unpark();
+            done
+        };
+        let mut outcome = Outcome::new();
+        thread::scope(|scope| {
+            let parts = self.connections.chunks_mut(share);
+            let parts: Vec<_> = parts.map(|part| scope.spawn(|| work(part))).collect();
+            let is_over = |part: &thread::ScopedJoinHandle<'_, _>| part.is_finished();
+            while running.load(Ordering::Acquire) > 0 && !parts.iter().all(is_over) {
                 thread::park_timeout(TICK);
                 tick(answered.load(Ordering::Relaxed));
             }
-            parts
-                .into_iter()
-                .map(|part| part.join())
-                .collect::<Vec<_>>()
-        });
-        let mut outcome = Outcome {
-            answered: answered.load(Ordering::Relaxed),
-            elapsed: Duration::ZERO,
-            latencies_ns: histogram(),
-            errors: Tally::default(),
-            lost: None,
-        };
-        for part in parts {
-            let part = part.map_err(|_| Error::new("a thread of the load generator died"))??;
-            outcome.elapsed = outcome.elapsed.max(part.end - start);
-            let added = outcome.latencies_ns.add(&part.latencies_ns);
-            added.map_err(|error| Error::new(error.to_string()))?;
-            outcome.errors.merge(part.errors);
-            outcome.lost = outcome.lost.or(part.lost);
-        }
+            for part in parts {
+                let died = |_| Error::new("a thread of the load generator died");
+                outcome.add(part.join().map_err(died)??)?;
+            }
+            Ok::<_, Error>(())
+        })?;
+        outcome.answered = answered.load(Ordering::Relaxed);
         Ok(outcome)
     }
 }
 
 impl Outcome {
+    fn new() -> Self {
+        Outcome {
+            answered: 0,
+            elapsed: Duration::ZERO,
+            latencies_ns: histogram(),
+            errors: Tally::default(),
+            lost: None,
+        }
+    }
+
+    /// Adds what another thread did but its answers, which are counted together.
+    fn add(&mut self, part: Outcome) -> Result<()> {
+        self.elapsed = self.elapsed.max(part.elapsed);
+        self.errors.merge(part.errors);
+        self.lost = self.lost.take().or(part.lost);
+        let added = self.latencies_ns.add(&part.latencies_ns);
+        added.map_err(|error| Error::new(error.to_string()))
+    }
+
     /// Passes on a load that was not broken off.
     pub(crate) fn whole(self) -> Result<Self> {
         match &self.lost {
@@ -184,58 +191,47 @@ impl Outcome {
     }
 }
 
-/// What one thread did.
-struct Part {
-    end: Instant,
-    latencies_ns: Histogram<u64>,
-    errors: Tally,
-    lost: Option<String>,
-}
-
-fn run_part<S: Source>(
-    connections: &mut [Connection<S>],
+/// A run, as all threads know it.
+#[derive(Clone, Copy)]
+struct Run<'a> {
     pipeline: usize,
     pace: Pace,
-    answered: &AtomicU64,
-    stop: &AtomicBool,
-) -> Result<Part> {
+    start: Instant,
+    answered: &'a AtomicU64,
+    stop: &'a AtomicBool,
+}
+
+/// What one thread does.
+fn run_part<S: Source>(connections: &mut [Connection<S>], run: Run<'_>) -> Result<Outcome> {
     let mut poll = Poll::new().doing("make an event loop")?;
     let mut events = Events::with_capacity(256);
-    let mut latencies_ns = histogram();
-    let mut lost = None;
+    let mut done = Outcome::new();
     let mut busy = connections.len();
     for (at, connection) in connections.iter_mut().enumerate() {
-        connection.register(poll.registry(), Token(at), pace)?;
+        connection.register(poll.registry(), at, run)?;
     }
     let mut ready: Vec<usize> = (0..connections.len()).collect();
-    while busy > 0 && lost.is_none() && !stop.load(Ordering::Relaxed) {
+    while busy > 0 && !run.stop.load(Ordering::Relaxed) {
         for at in ready.drain(..) {
-            let progress = connections[at].advance(pipeline, pace, &mut latencies_ns);
-            match progress? {
-                Progress::Waiting(count) => {
-                    answered.fetch_add(count, Ordering::Relaxed);
-                }
-                Progress::Finished(count) => {
-                    answered.fetch_add(count, Ordering::Relaxed);
-                    busy -= 1;
-                }
-                Progress::Lost(count, why) => {
-                    answered.fetch_add(count, Ordering::Relaxed);
-                    lost = Some(why);
-                    stop.store(true, Ordering::Relaxed);
+            match connections[at].advance(run, &mut done.latencies_ns)? {
+                State::Waiting => {}
+                State::Finished => busy -= 1,
+                State::Lost(why) => {
+                    done.lost = Some(why);
+                    run.stop.store(true, Ordering::Relaxed);
                 }
             }
         }
-        if busy == 0 || lost.is_some() {
+        if busy == 0 || done.lost.is_some() {
             break;
         }
-        let timeout = pace.sleep(connections.iter().filter_map(Connection::due), POLL_MAX);
-        match poll.poll(&mut events, Some(timeout)) {
+        let due = connections.iter().filter_map(Connection::due);
+        match poll.poll(&mut events, Some(run.pace.sleep(due, POLL_MAX))) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
             other => other.doing("wait for replies")?,
         }
         ready.extend(events.iter().map(|event| event.token().0));
-        if pace.is_fixed() {
+        if run.pace.is_fixed() {
             let now = Instant::now();
             let due = |c: &Connection<S>| c.due().is_some_and(|due| due <= now);
             ready.extend((0..connections.len()).filter(|&at| due(&connections[at])));
@@ -243,16 +239,11 @@ fn run_part<S: Source>(
             ready.dedup();
         }
     }
-    let mut errors = Tally::default();
     for connection in connections {
-        errors.merge(connection.deregister(poll.registry()));
+        done.errors.merge(connection.deregister(poll.registry()));
     }
-    Ok(Part {
-        end: Instant::now(),
-        latencies_ns,
-        errors,
-        lost,
-    })
+    done.elapsed = run.start.elapsed();
+    Ok(done)
 }
 
 /// An empty histogram of times, 1 ns to 100 s with three digits.

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-/// Texts kept apart; whatever comes beyond is counted under one name, so that a server that puts
-/// a different number into every error cannot fill the memory.
+/// Texts kept apart; the rest is counted together, so that a server that puts a different number
+/// into every error cannot fill the memory.
 const TEXTS_MAX: usize = 64;
-/// The name for the rest.
 const REST: &[u8] = b"(other errors)";
 
 /// Error texts and how often each came.
@@ -35,11 +34,8 @@ impl Tally {
     }
 
     fn add(&mut self, text: &[u8], count: u64) {
-        if let Some(known) = self.0.get_mut(text) {
-            *known += count;
-            return;
-        }
-        let text = if self.0.len() < TEXTS_MAX { text } else { REST };
+        let is_kept = self.0.len() < TEXTS_MAX || self.0.contains_key(text);
+        let text = if is_kept { text } else { REST };
         *self.0.entry(text.to_vec()).or_insert(0) += count;
     }
 }

@@ -50,10 +50,9 @@ fn serve(replies: &'static [&'static [u8]], commands_max: usize) -> Address {
                 out.extend_from_slice(replies[seen % replies.len()]);
                 seen += 1;
             }
-            for piece in out.chunks(1001) {
-                if stream.write_all(piece).is_err() {
-                    return;
-                }
+            let mut pieces = out.chunks(1001);
+            if pieces.any(|piece| stream.write_all(piece).is_err()) {
+                return;
             }
         }
     };
@@ -79,15 +78,12 @@ fn run(address: &Address, sources: usize, each: usize, shape: Shape) -> (Outcome
 
 #[test]
 fn every_command_is_sent_and_counted() {
-    let address = serve(
-        &[b":1\r\n", b"-ERR no\r\n", b"*2\r\n:1\r\n$3\r\nabc\r\n"],
-        usize::MAX,
-    );
+    const REPLIES: &[&[u8]] = &[b":1\r\n", b"-ERR no\r\n", b"*2\r\n:1\r\n$3\r\nabc\r\n"];
+    let address = serve(REPLIES, usize::MAX);
     for (pipeline, threads) in [(1, 1), (50, 2), (1000, 3)] {
         let shape = Shape {
-            pipeline,
             threads,
-            rate: 0.0,
+            ..Shape::pipelined(pipeline)
         };
         let (outcome, sources) = run(&address, 5, 999, shape);
         assert_eq!(outcome.answered, 5 * 999);
@@ -101,12 +97,7 @@ fn every_command_is_sent_and_counted() {
 #[test]
 fn a_server_that_goes_away_leaves_an_exact_count() {
     let address = serve(&[b"+PONG\r\n"], 100);
-    let shape = Shape {
-        pipeline: 8,
-        threads: 1,
-        rate: 0.0,
-    };
-    let (outcome, sources) = run(&address, 1, 1000, shape);
+    let (outcome, sources) = run(&address, 1, 1000, Shape::pipelined(8));
     assert!(outcome.lost.is_some());
     assert!(outcome.answered <= 100, "{} answered", outcome.answered);
     assert_eq!(sources[0].answered as u64, outcome.answered);
@@ -116,16 +107,11 @@ fn a_server_that_goes_away_leaves_an_exact_count() {
 fn a_rate_is_kept() {
     let address = serve(&[b"+PONG\r\n"], usize::MAX);
     let shape = Shape {
-        pipeline: 10,
-        threads: 1,
         rate: 2_000.0,
+        ..Shape::pipelined(10)
     };
     let (outcome, _) = run(&address, 4, 100, shape);
     assert_eq!(outcome.answered, 400);
     // 400 commands at 2,000 a second are 10 intervals of 20 ms; nine lie between first and last.
-    assert!(
-        outcome.elapsed >= Duration::from_millis(150),
-        "{:?}",
-        outcome.elapsed
-    );
+    assert!(outcome.elapsed >= Duration::from_millis(150), "{outcome:?}");
 }

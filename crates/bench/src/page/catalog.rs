@@ -54,15 +54,15 @@ impl Report {
             true => (self.quick, LATE_QUICK, REPEATS_QUICK),
             false => (self.full, LATE, REPEATS),
         };
+        let times = |usual: u64| asked.unwrap_or(usual).to_string();
         let words = words
             .replace("{late}", late)
             .replace("{own}", OWN)
             .replace("{one}", ONE)
             .replace("{threads}", &up_to_all_cores())
-            .replace("{repeats}", &asked.unwrap_or(usual).to_string());
-        let fewer = |words: String, own: u64| {
-            words.replace(&format!("{{{own}}}"), &asked.unwrap_or(own).to_string())
-        };
-        (1..REPEATS).fold(words, fewer)
+            .replace("{repeats}", &times(usual));
+        (1..REPEATS).fold(words, |words, own| {
+            words.replace(&format!("{{{own}}}"), &times(own))
+        })
     }
 }

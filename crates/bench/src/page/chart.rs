@@ -1,6 +1,7 @@
 //! Line charts as SVG: figures against the share of late samples, and panels over time.
 
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use crate::base::error::{Error, Result};
@@ -23,13 +24,7 @@ const COLORS: [RGBColor; 5] = [
 
 type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// A chart with the late share along the bottom; the vertical axis begins at 0.
-pub(crate) struct Shares {
-    pub(crate) title: String,
-    pub(crate) y_label: &'static str,
-    pub(crate) lines: Vec<Line>,
-}
+type Plot<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// One line: of which server, its colour, and what it is drawn from at each share.
 pub(crate) struct Line {
@@ -45,9 +40,9 @@ pub(crate) struct Panel {
     pub(crate) lines: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws a chart of shares.
-pub(crate) fn shares(chart: &Shares) -> Result<String> {
-    drawn(&chart.title, SIZE, |root| draw_shares(chart, root))
+/// Draws a chart with the late share along the bottom; the vertical axis begins at 0.
+pub(crate) fn shares(title: &str, y_label: &str, lines: &[Line]) -> Result<String> {
+    drawn(title, SIZE, |root| draw_shares(title, y_label, lines, root))
 }
 
 /// Draws panels one below the other, the same time along each, for runs that bear `names`.
@@ -70,29 +65,14 @@ fn drawn(title: &str, size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -
     Ok(svg + "\n")
 }
 
-fn draw_shares(chart: &Shares, root: &Area<'_>) -> Drawn {
-    let root = root.titled(&chart.title, ("sans-serif", 18).into_font())?;
+fn draw_shares(title: &str, y_label: &str, lines: &[Line], root: &Area<'_>) -> Drawn {
+    let root = root.titled(title, ("sans-serif", 18).into_font())?;
     let (plot, legend) = root.split_horizontally(PLOT_WIDTH);
-    let points = chart.lines.iter().flat_map(|line| &line.points);
-    let (top, step) = y_scale(points.map(|(_, y)| y.max).fold(0.0, f64::max));
-    let mut context = ChartBuilder::on(&plot)
-        .margin(12)
-        .x_label_area_size(44)
-        .y_label_area_size(76)
-        .build_cartesian_2d(-1.5..101.0, 0.0..top)?;
-    context
-        .configure_mesh()
-        .x_desc("late samples, percent of all")
-        .y_desc(chart.y_label)
-        .x_labels(11)
-        .y_labels((top / step).round() as usize + 2)
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| axis_label(*y, step))
-        .label_style(("sans-serif", 13))
-        .axis_desc_style(("sans-serif", 15))
-        .light_line_style(TRANSPARENT)
-        .draw()?;
-    for line in &chart.lines {
+    let points = lines.iter().flat_map(|line| &line.points);
+    let highest = points.map(|(_, y)| y.max).fold(0.0, f64::max);
+    let labels = ["late samples, percent of all", y_label];
+    let mut context = axes(&plot, [12, 44, 13, 15], labels, -1.5..101.0, highest)?;
+    for line in lines {
         let style = stroke(line.family);
         let medians = line.points.iter().map(|(late, y)| (*late, y.median));
         if line.dashed {
@@ -106,18 +86,16 @@ fn draw_shares(chart: &Shares, root: &Area<'_>) -> Drawn {
         };
         context.draw_series(line.points.iter().map(ends))?;
     }
-    for (row, line) in chart.lines.iter().enumerate() {
+    for (row, line) in lines.iter().enumerate() {
         let y = 24 + 40 * row as i32;
         let sample: &[(i32, i32)] = if line.dashed {
             &[(4, 14), (22, 32)]
         } else {
             &[(4, 32)]
         };
+        let style = stroke(line.family);
         for &(from, to) in sample {
-            legend.draw(&PathElement::new(
-                vec![(from, y), (to, y)],
-                stroke(line.family),
-            ))?;
+            legend.draw(&PathElement::new(vec![(from, y), (to, y)], style))?;
         }
         let (server, encoding) = line.name.clone();
         legend.draw(&Text::new(server, (40, y - 8), ("sans-serif", 14)))?;
@@ -131,15 +109,10 @@ fn draw_panels(title: &str, names: &[String], panels: &[Panel], root: &Area<'_>)
     head.draw(&Text::new(title.to_owned(), (12, 8), ("sans-serif", 18)))?;
     for (at, name) in names.iter().enumerate() {
         let left = 16 + 200 * at as i32;
-        head.draw(&PathElement::new(
-            vec![(left, 46), (left + 28, 46)],
-            stroke(at),
-        ))?;
-        head.draw(&Text::new(
-            name.clone(),
-            (left + 36, 38),
-            ("sans-serif", 14),
-        ))?;
+        let sample = vec![(left, 46), (left + 28, 46)];
+        head.draw(&PathElement::new(sample, stroke(at)))?;
+        let name = name.clone();
+        head.draw(&Text::new(name, (left + 36, 38), ("sans-serif", 14)))?;
     }
     let points = panels.iter().flat_map(|panel| panel.lines.iter().flatten());
     let end = points.map(|point| point.0).fold(1.0, f64::max);
@@ -151,40 +124,49 @@ fn draw_panels(title: &str, names: &[String], panels: &[Panel], root: &Area<'_>)
 
 fn draw_panel(area: &Area<'_>, panel: &Panel, end_seconds: f64) -> Drawn {
     let values = panel.lines.iter().flatten().map(|point| point.1);
-    let (top, step) = y_scale(values.fold(0.0, f64::max));
-    let mut context = ChartBuilder::on(area)
-        .margin(8)
-        .x_label_area_size(34)
-        .y_label_area_size(76)
-        .build_cartesian_2d(0.0..end_seconds, 0.0..top)?;
-    context
-        .configure_mesh()
-        .x_desc("seconds")
-        .y_desc(panel.y_label)
-        .y_labels((top / step).round() as usize + 2)
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| axis_label(*y, step))
-        .label_style(("sans-serif", 12))
-        .axis_desc_style(("sans-serif", 13))
-        .light_line_style(TRANSPARENT)
-        .draw()?;
+    let highest = values.fold(0.0, f64::max);
+    let labels = ["seconds", panel.y_label];
+    let mut context = axes(area, [8, 34, 12, 13], labels, 0.0..end_seconds, highest)?;
     for (at, line) in panel.lines.iter().enumerate() {
         context.draw_series(LineSeries::new(line.iter().copied(), stroke(at)))?;
     }
     Ok(())
 }
 
-fn stroke(family: usize) -> ShapeStyle {
-    COLORS[family % COLORS.len()].stroke_width(2)
+/// Empty axes: their margin, room for the lower labels and sizes of fonts; the vertical one begins
+/// at 0.
+fn axes<'a>(
+    area: &Area<'a>,
+    [margin, labels_height, label_font, name_font]: [u32; 4],
+    [x_name, y_name]: [&str; 2],
+    x: std::ops::Range<f64>,
+    highest: f64,
+) -> std::result::Result<Plot<'a>, Box<dyn std::error::Error>> {
+    let (top, step) = y_scale(highest);
+    let mut plot = ChartBuilder::on(area)
+        .margin(margin)
+        .x_label_area_size(labels_height)
+        .y_label_area_size(76)
+        .build_cartesian_2d(x, 0.0..top)?;
+    plot.configure_mesh()
+        .x_desc(x_name)
+        .y_desc(y_name)
+        .x_labels(11)
+        .y_labels((top / step).round() as usize + 2)
+        .x_label_formatter(&|x| format!("{x:.0}"))
+        .y_label_formatter(&|y| match step < 1.0 {
+            true => format!("{y:.2}"),
+            false => thousands(*y),
+        })
+        .label_style(("sans-serif", label_font))
+        .axis_desc_style(("sans-serif", name_font))
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    Ok(plot)
 }
 
-/// The label of an axis whose marks are `step` apart.
-fn axis_label(value: f64, step: f64) -> String {
-    if step < 1.0 {
-        format!("{value:.2}")
-    } else {
-        thousands(value)
-    }
+fn stroke(family: usize) -> ShapeStyle {
+    COLORS[family % COLORS.len()].stroke_width(2)
 }
 
 /// A round top above `highest`, and the distance of the marks below it.
@@ -227,34 +209,24 @@ mod tests {
             dashed,
             points: vec![(0.0, value(10.0)), (99.0, value(9.0))],
         };
-        let chart = Shares {
-            title: "Rate of something".into(),
-            y_label: "thousand per second",
-            lines: vec![
-                line("One", "compressed", false),
-                line("Two", "uncompressed", true),
-            ],
-        };
-        let lines = vec![vec![(0.0, 1.0), (5.0, 3.0)], vec![(0.0, 2.0), (7.0, 2.0)]];
+        let lines = [line("One", "", false), line("Two", "uncompressed", true)];
+        let shares = shares("Rate of something", "a second", &lines).unwrap();
+        for text in [
+            "Rate of",
+            "a second",
+            "late samples, percent",
+            "uncompressed",
+        ] {
+            assert!(shares.contains(text), "{text} is missing");
+        }
         let panels = [Panel {
             y_label: "rate",
-            lines,
+            lines: vec![vec![(0.0, 1.0), (5.0, 3.0)], vec![(0.0, 2.0), (7.0, 2.0)]],
         }];
         let names = ["log off".to_owned(), "log on".to_owned()];
-        let svgs = [
-            shares(&chart).unwrap(),
-            timeline("A load", &names, &panels).unwrap(),
-        ];
-        for (text, at) in [
-            ("Rate of something", 0),
-            ("thousand per second", 0),
-            ("late samples, percent of all", 0),
-            ("uncompressed", 0),
-            ("A load", 1),
-            ("log on", 1),
-            ("seconds", 1),
-        ] {
-            assert!(svgs[at].contains(text), "{text} is missing");
+        let panels = timeline("A load", &names, &panels).unwrap();
+        for text in ["A load", "log on", "seconds", "rate"] {
+            assert!(panels.contains(text), "{text} is missing");
         }
         assert!(timeline("Nothing", &[], &[]).is_ok());
     }

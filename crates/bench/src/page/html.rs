@@ -13,9 +13,8 @@ margin-top:3em}";
 
 /// The page: the index, then each report.
 pub(crate) fn page(index: &str, reports: &Reports) -> String {
-    let links = reports
-        .keys()
-        .map(|name| format!("<a href=\"#{name}\">{name}</a>"));
+    let link = |name: &String| format!("<a href=\"#{name}\">{name}</a>");
+    let links = reports.keys().map(link);
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <title>Latewood: benchmarks</title>\n<style>{STYLE}</style>\n</head>\n<body>\n\
@@ -45,25 +44,15 @@ fn body(markdown: &str, reports: &Reports) -> String {
         }
         // The words for a drawing that cannot be shown.
         _ if drawing => None,
-        Event::Start(Tag::Link {
-            link_type,
-            dest_url,
-            title,
-            id,
-        }) => {
-            let name = dest_url.strip_suffix(".md").unwrap_or_default();
-            let dest_url = match reports.contains_key(name) {
-                true => CowStr::from(format!("#{name}")),
-                false => dest_url,
-            };
-            Some(Event::Start(Tag::Link {
-                link_type,
-                dest_url,
-                title,
-                id,
-            }))
+        mut other => {
+            if let Event::Start(Tag::Link { dest_url, .. }) = &mut other
+                && let Some(name) = dest_url.strip_suffix(".md")
+                && reports.contains_key(name)
+            {
+                *dest_url = format!("#{name}").into();
+            }
+            Some(other)
         }
-        other => Some(other),
     });
     let mut text = String::new();
     html::push_html(&mut text, events);
@@ -72,11 +61,10 @@ fn body(markdown: &str, reports: &Reports) -> String {
 
 fn svg(file: &str, reports: &Reports) -> String {
     let mut charts = reports.values().flat_map(|report| &report.charts);
-    let found = charts.find(|(name, _)| name == file);
-    found.map_or_else(
-        || format!("<p>{file} is missing</p>"),
-        |(_, svg)| svg.clone(),
-    )
+    match charts.find(|(name, _)| name == file) {
+        Some((_, svg)) => svg.clone(),
+        None => format!("<p>{file} is missing</p>"),
+    }
 }
 
 #[cfg(test)]

@@ -10,13 +10,9 @@ pub(crate) mod raw;
 pub(crate) mod sheet;
 
 mod chart;
-mod engine;
 mod html;
 mod index;
-mod late;
-mod lines;
-mod sensors;
-mod server;
+mod prepare;
 mod source;
 mod stages;
 mod table;
@@ -29,78 +25,37 @@ use clap::Args;
 use serde_json::Value;
 
 use self::index::Reports;
-use self::sheet::{Drawing, Functions, Page};
+use self::sheet::{Drawing, Page};
 pub(crate) use self::table::digits;
 use crate::base::error::{Doing, Error, Result};
 
-/// The page of each family.
-const PAGES: [Page; 14] = [
-    page("late", include_str!("pages/late.txt"), late::prepare),
-    page("lines", include_str!("pages/lines.txt"), lines::prepare),
-    page(
-        "senders",
-        include_str!("pages/senders.txt"),
-        lines::prepare_senders,
-    ),
-    page(
-        "durable",
-        include_str!("pages/durable.txt"),
-        server::prepare_durable,
-    ),
-    page("query", include_str!("pages/query.txt"), |_| ()),
-    page("size", include_str!("pages/size.txt"), server::prepare_size),
-    page(
-        "inprocess",
-        include_str!("pages/inprocess.txt"),
-        engine::prepare,
-    ),
-    page("new", include_str!("pages/new.txt"), engine::prepare_new),
-    page("stages", include_str!("pages/stages.txt"), stages::prepare),
-    page("fleet", include_str!("pages/fleet.txt"), sensors::prepare),
-    page("wear", include_str!("pages/wear.txt"), sensors::prepare),
-    page(
-        "recover",
-        include_str!("pages/recover.txt"),
-        sensors::prepare_recover,
-    ),
-    page(
-        "mixed",
-        include_str!("pages/mixed.txt"),
-        sensors::prepare_mixed,
-    ),
-    page(
-        "soak",
-        include_str!("pages/soak.txt"),
-        sensors::prepare_soak,
-    ),
-];
-
-/// What the page over all reports shows of late reports.
-const LATE: &str = include_str!("pages/late-overview.txt");
-
-/// What pages call by name.
-const FUNCTIONS: Functions = Functions {
-    made: &[
-        ("destinations", late::destinations),
-        ("late-overview", late::overview),
-        ("lines-overview", lines::overview),
-        ("stages-overview", stages::overview),
-        ("stages-detail", stages::detail),
-        ("beside", server::beside),
-    ],
-    drawn: &[
-        ("fleet", sensors::fleet_charts),
-        ("soak", sensors::soak_chart),
-    ],
-};
-
-const fn page(family: &'static str, text: &'static str, prepare: fn(&mut Value)) -> Page {
-    Page {
-        family,
-        text,
-        prepare,
-    }
+/// The page of each family, and what is added to its raw runs.
+macro_rules! pages {
+    ($($family:literal => $prepare:expr,)*) => {
+        &[$(Page {
+            family: $family,
+            text: include_str!(concat!("pages/", $family, ".txt")),
+            prepare: $prepare,
+        }),*]
+    };
 }
+
+const PAGES: &[Page] = pages! {
+    "late" => prepare::late,
+    "lines" => |_| (),
+    "senders" => |_| (),
+    "durable" => |_| (),
+    "query" => |_| (),
+    "size" => prepare::size,
+    "inprocess" => prepare::inprocess,
+    "new" => |_| (),
+    "stages" => stages::prepare,
+    "fleet" => |_| (),
+    "wear" => |_| (),
+    "recover" => |_| (),
+    "mixed" => prepare::mixed,
+    "soak" => prepare::soak,
+};
 
 /// Make the page and the charts of a measurement again from its raw runs, or all of a folder.
 #[derive(Debug, Args)]
@@ -141,7 +96,7 @@ pub(crate) fn draw(report: &Value, name: &str) -> Result<Drawing> {
     let family = raw::text(report, "family");
     let page = PAGES.iter().find(|page| page.family == family);
     let page = page.ok_or_else(|| Error::new(format!("{name}: unknown family {family:?}")))?;
-    page.draw(&FUNCTIONS, report, name)
+    page.draw(report, name)
 }
 
 /// Writes `NAME.md` and its charts into `dir`, and prints the page.
@@ -178,8 +133,7 @@ fn files(dir: &Path) -> Result<BTreeMap<String, String>> {
             reports.insert(name.to_string(), draw(&read(&path)?, &name)?);
         }
     }
-    let overview = |raw: &Value, name: &str| sheet::draw_text(&FUNCTIONS, LATE, raw, name);
-    let index = index::page(&reports, overview)?;
+    let index = index::page(&reports)?;
     let html = html::page(&index, &reports);
     let mut files = BTreeMap::from([("README.md".to_owned(), index)]);
     files.insert("report.html".to_owned(), html);

@@ -45,7 +45,7 @@ fn operand(value: &Value, word: &str) -> f64 {
 }
 
 /// A number as it is, a truth as 0 or 1, a list as its length.
-fn figure(value: &Value) -> f64 {
+pub(super) fn figure(value: &Value) -> f64 {
     match value {
         Value::Bool(is_true) => f64::from(u8::from(*is_true)),
         Value::Array(items) => items.len() as f64,
@@ -64,7 +64,8 @@ pub(crate) fn text(value: &Value, path: &str) -> String {
 }
 
 /// A template with `{expression}` replaced: texts as they are, whole numbers and the results of
-/// operators with commas. `{path!}` leaves a number without commas.
+/// operators with commas. `{path!}` leaves a number without commas, `{path:1}` gives it one digit
+/// behind the point.
 pub(crate) fn fill(template: &str, value: &Value) -> String {
     let mut parts = template.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
@@ -77,6 +78,10 @@ pub(crate) fn fill(template: &str, value: &Value) -> String {
 }
 
 fn filled_in(expression: &str, value: &Value) -> String {
+    if let Some((path, places)) = expression.split_once(':') {
+        let places = places.parse().unwrap_or(0);
+        return format!("{:.places$}", number(value, path));
+    }
     let plain = expression.strip_suffix('!');
     let path = plain.unwrap_or(expression);
     let result = number(value, path);
@@ -101,14 +106,8 @@ mod tests {
         assert_eq!(number(&run, "samples / seconds+on"), 2_000.0 / 1.5);
         assert_eq!(number(&run, "at_end.files - on"), 1.0);
         assert!(number(&run, "nothing / 2").is_nan());
-        let filled = fill(
-            "{name}: {samples} ({samples!}) in {seconds} s, {late} %",
-            &run,
-        );
-        assert_eq!(filled, "a: 2,000 (2000) in 0.5 s, 0 %");
-        assert_eq!(
-            (text(&run, "at_end.files.1"), text(&run, "x")),
-            ("2".into(), String::new())
-        );
+        let template = "{name}: {samples} ({samples!}) in {seconds} s, {late} %, {late:1}{x}";
+        assert_eq!(fill(template, &run), "a: 2,000 (2000) in 0.5 s, 0 %, 0.0");
+        assert_eq!(text(&run, "at_end.files.1"), "2");
     }
 }

@@ -1,183 +1,111 @@
-//! What the page of the stages report needs beside its text.
+//! What the page of the stages report needs beside its text: a line for each stage of each sort of
+//! writes, and for their sums. Tested by the committed page.
 
 use serde_json::{Value, json};
 
-use super::raw::{fill, list, number, text};
-use super::sheet::Sheet;
+use super::raw::{list, number, text};
 use super::table::groups;
 use crate::measure::statistics::{median, sign_test, thousands};
 
-/// Sorts of writes: as the runs name them, as the page does.
-const WRITES: [(&str, &str); 9] = [
-    ("New", "new series"),
-    ("KnownLabels", "known series, by key and labels"),
-    ("Known", "known series, by key"),
-    ("Reference", "known series, by reference"),
-    ("InOrder", "in order, 32 series"),
-    ("Late", "late, 32 series"),
-    ("LateBlock", "late under BLOCK, 32 series"),
-    ("OneRule", "in order with one rule, 32 series"),
-    ("Synced", "in order under `sync`, 32 series"),
-];
+/// Sorts of writes in the order of the page.
 const BY_WRITE: &str =
     "write:New,KnownLabels,Known,Reference,InOrder,Late,LateBlock,OneRule,Synced";
 
+/// Adds the lines, `timed`, and what looking costs.
 pub(super) fn prepare(report: &mut Value) {
-    for run in report["runs"].as_array_mut().into_iter().flatten() {
-        let place = if run["wire"] == true {
-            "Over the wire"
-        } else {
-            "In process"
-        };
-        let write = text(run, "write");
-        let name = WRITES.iter().find(|(known, _)| *known == write);
-        run["place"] = place.into();
-        run["name"] = name.map_or("", |(_, name)| name).into();
-        let sum = |background: bool| -> f64 {
-            let stages = list(run, "stages");
-            let stages = stages
-                .iter()
-                .filter(|stage| stage["background"] == background);
-            stages.map(|stage| number(stage, "total_ns")).sum()
-        };
-        let sums = json!({"write": sum(false), "behind": sum(true)});
-        run["sums"] = sums;
+    let runs = list(report, "runs");
+    let mut timed = Vec::new();
+    for runs in groups(&runs, &["<wire", BY_WRITE]) {
+        timed.extend(lines(&runs));
     }
+    report["timed"] = timed.into();
     for cost in report["costs"].as_array_mut().into_iter().flatten() {
         let seconds = |side: &str| -> Vec<f64> {
-            list(cost, side)
-                .iter()
-                .filter_map(|seconds| seconds.as_f64())
-                .collect()
+            let seconds = list(cost, side).into_iter();
+            seconds.filter_map(Value::as_f64).collect()
         };
         let (on, off) = (seconds("on_cpu_seconds"), seconds("off_cpu_seconds"));
         let ns = |seconds: &[f64]| median(seconds.iter().copied()) * 1e9 / number(cost, "samples");
         let (on_ns, off_ns) = (ns(&on), ns(&off));
-        let percents = on
-            .iter()
-            .zip(&off)
-            .map(|(on, off)| (on / off - 1.0) * 100.0);
+        let pairs = on.iter().zip(&off);
+        let percents = pairs.map(|(on, off)| (on / off - 1.0) * 100.0);
         cost["cost"] = sign_test(percents.collect()).words().into();
         cost["on_ns"] = on_ns.into();
         cost["off_ns"] = off_ns.into();
     }
 }
 
-/// Stages down, sorts of writes across, nanoseconds a sample.
-pub(super) fn overview(sheet: &Sheet<'_>) -> String {
-    let runs = sheet.runs("runs");
-    let columns = groups(&runs, &[BY_WRITE]);
-    let heads: String = columns
-        .iter()
-        .map(|runs| fill(" {name} |", runs[0]))
-        .collect();
-    let mut table = format!("| stage |{heads}\n|---|{}\n", "--:|".repeat(columns.len()));
-    for (stage, label) in stages(&runs) {
-        let cell = |runs: &Vec<&Value>| match stage_ns(runs, &stage) {
-            ns if ns <= 0.0 => " |".to_owned(),
-            ns => format!(" {ns:.1}{} |", mark(runs, &stage)),
-        };
-        table += &format!(
-            "| {label} |{}\n",
-            columns.iter().map(cell).collect::<String>()
-        );
-    }
-    for (title, of) in [
-        ("stages of the write", "sums.write / samples"),
-        ("stages behind it", "sums.behind / samples"),
-        ("CPU, all threads", super::engine::CPU_NS),
-    ] {
-        let cell = |runs: &Vec<&Value>| {
-            format!(" {:.0} |", median(runs.iter().map(|run| number(run, of))))
-        };
-        table += &format!(
-            "| **{title}** |{}\n",
-            columns.iter().map(cell).collect::<String>()
-        );
-    }
-    table
-}
-
-/// Everything that was timed of one sort of writes.
-pub(super) fn detail(sheet: &Sheet<'_>) -> String {
-    let runs = sheet.runs("runs");
+/// The lines of one sort of writes.
+fn lines(runs: &[&Value]) -> Vec<Value> {
+    let all_stages = latewood_engine::Stage::ALL;
     let samples = number(runs[0], "samples");
-    let sum = |run: &&Value| number(run, "sums.write + sums.behind / samples");
-    let all = median(runs.iter().map(sum));
-    let mut table = String::from(
-        "| stage | for 1,000 samples | mean ns | p50 ns | p99 ns | ns a sample | share |\n\
-         |---|--:|--:|--:|--:|--:|--:|\n",
-    );
-    for (stage, label) in stages(&runs) {
-        let of = |field: &str| median(lines(&runs, &stage).iter().map(|line| number(line, field)));
-        let ns = stage_ns(&runs, &stage);
+    let total = |run: &Value, wanted: &dyn Fn(&Value) -> bool| -> f64 {
+        let stages = list(run, "stages").into_iter();
+        let stages = stages.filter(|stage| wanted(stage));
+        stages.map(|stage| number(stage, "total_ns")).sum::<f64>() / number(run, "samples")
+    };
+    let mean = |wanted: &dyn Fn(&Value) -> bool| median(runs.iter().map(|run| total(run, wanted)));
+    let cpu = |run: &&Value| number(run, "cpu_seconds * 1e9 / samples");
+    let all = mean(&|_| true);
+    let line = |place: usize, stage: &str, shown: String| {
+        json!({
+            "wire": runs[0]["wire"], "write": runs[0]["write"], "place": place, "stage": stage,
+            "shown": shown,
+        })
+    };
+    let mut lines = Vec::new();
+    for (place, stage) in all_stages.iter().enumerate() {
+        let is_stage = |line: &Value| line["name"] == stage.name();
+        let found = runs.iter().flat_map(|run| list(run, "stages"));
+        let found: Vec<&Value> = found.filter(|line| is_stage(line)).collect();
+        // A stage that occurred in fewer than half of the runs has a median of 0.
+        let ns = mean(&is_stage);
         if ns <= 0.0 {
             continue;
         }
-        table += &format!(
-            "| {label} | {} | {} | {} | {} | {ns:.1}{} | {:.1} % |\n",
-            few(of("events") * 1e3 / samples),
-            few(of("mean_ns")),
-            thousands(of("p50_ns")),
-            thousands(of("p99_ns")),
-            mark(&runs, &stage),
-            100.0 * ns / all,
-        );
+        let of = |field: &str| median(found.iter().map(|line| number(line, field)));
+        // Fewer than one event of a hundred makes a mean that lies above the p99.
+        let star = if of("mean_ns") > of("p99_ns") {
+            "*"
+        } else {
+            ""
+        };
+        let behind = if found[0]["background"] == true {
+            " (behind)"
+        } else {
+            ""
+        };
+        let label = format!("{}{behind}", text(found[0], "name"));
+        let mut line = line(place, &label, format!("{ns:.1}{star}"));
+        line["events"] = few(of("events") * 1e3 / samples).into();
+        line["mean"] = few(of("mean_ns")).into();
+        line["p50_ns"] = of("p50_ns").into();
+        line["p99_ns"] = of("p99_ns").into();
+        line["share"] = (100.0 * ns / all).into();
+        lines.push(line);
     }
-    table
-}
-
-/// Names and labels of the stages that occurred, in the order of a write.
-fn stages(runs: &[&Value]) -> Vec<(String, String)> {
-    let lines = runs.iter().flat_map(|run| list(run, "stages"));
-    let mut found: Vec<(String, String)> = Vec::new();
-    for line in lines {
-        let name = text(line, "name");
-        if found.iter().all(|(known, _)| *known != name) {
-            let behind = if line["background"] == true {
-                " (behind)"
-            } else {
-                ""
-            };
-            found.push((name.clone(), name + behind));
-        }
+    let behind = |is_behind: bool| mean(&move |line: &Value| line["background"] == is_behind);
+    for (at, (title, ns)) in [
+        ("stages of the write", behind(false)),
+        ("stages behind it", behind(true)),
+        ("CPU, all threads", median(runs.iter().map(cpu))),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        lines.push(line(
+            all_stages.len() + at,
+            &format!("**{title}**"),
+            format!("{ns:.0}"),
+        ));
     }
-    let all = latewood_engine::Stage::ALL;
-    let place = |name: &str| all.iter().position(|stage| stage.name() == name);
-    found.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
-    found
-}
-
-fn lines<'a>(runs: &[&'a Value], stage: &str) -> Vec<&'a Value> {
-    let lines = runs.iter().flat_map(|run| list(run, "stages"));
-    lines.filter(|line| line["name"] == stage).collect()
-}
-
-/// The median time of a stage for each sample; 0 where it occurred in fewer than half of the runs.
-fn stage_ns(runs: &[&Value], stage: &str) -> f64 {
-    let of_run = |run: &&Value| {
-        let lines = lines(&[run], stage);
-        let total: f64 = lines.iter().map(|line| number(line, "total_ns")).sum();
-        total / number(run, "samples")
-    };
-    median(runs.iter().map(of_run))
-}
-
-/// A star where fewer than one event of a hundred makes the mean: it lies above the p99.
-fn mark(runs: &[&Value], stage: &str) -> &'static str {
-    let of = |field: &str| median(lines(runs, stage).iter().map(|line| number(line, field)));
-    if of("mean_ns") > of("p99_ns") {
-        "*"
-    } else {
-        ""
-    }
+    lines
 }
 
 /// One digit behind the point where there are few before it.
 fn few(value: f64) -> String {
-    if value.abs() < 100.0 {
-        format!("{value:.1}")
-    } else {
-        thousands(value)
+    match value.abs() < 100.0 {
+        true => format!("{value:.1}"),
+        false => thousands(value),
     }
 }

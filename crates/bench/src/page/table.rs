@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::raw::{at, fill, number, text};
+use super::raw::{at, figure, fill, number, text};
 use crate::measure::statistics::{Spread, bracketed, spread, thousands};
 
 /// Rows and columns.
@@ -20,163 +20,171 @@ pub(crate) struct Table {
     /// Keys of a group. `<` before a path sorts its values; `path:a,b` gives their order; without
     /// either they stand as they came. With `~` the base may differ in it.
     pub(crate) by: Vec<&'static str>,
-    /// A key and its value in the group that others are compared with; `*` is the first group.
+    /// Columns whose head is a template stand once for each value of this key, unless all of their
+    /// cells are empty.
+    pub(crate) across: Option<&'static str>,
+    /// A key and its value in the group that others are compared with, in the same row where the
+    /// table goes across; `*` is the first group.
     pub(crate) base: Option<(&'static str, &'static str)>,
     pub(crate) columns: Vec<Column>,
 }
 
 /// A column: its head, how its cells are shown, and what of: a path, template or expression.
-pub(crate) struct Column(
-    pub(crate) &'static str,
-    pub(crate) Show,
-    pub(crate) &'static str,
-);
-
-/// How a cell is made of a group.
-pub(crate) enum Show {
-    /// A template of the first run, to the left.
-    Text,
-    /// The same, to the right.
-    Label,
-    /// A text of the first run under another name.
-    Named(Vec<(&'static str, &'static str)>),
-    /// The median, whole, with commas.
-    Count,
-    /// The same with smallest and largest.
-    Range,
-    /// The median with so many digits behind the point.
-    Fixed(usize),
-    /// The same, and the median of another expression in brackets.
-    Pair(&'static str),
-    /// The median as a percentage of that of another expression.
-    Ratio(&'static str),
-    /// The largest, whole.
-    Largest,
-    /// The median with at least three digits.
-    Digits,
-    /// The same with smallest and largest.
-    DigitsRange,
-    /// What the median lacks to that of the base, in percent; nothing for the base.
-    Lost,
-    /// The median as a percentage of that of the base.
-    Share,
-    /// The median over that of the base, with so many digits.
-    Times(usize),
-    /// That of the base over the median.
-    Speedup,
-    /// What the median is above that of the base, over the share of late samples at this path.
-    Extra(&'static str),
+///
+/// | show | of a group of runs |
+/// |---|---|
+/// | `text`, `label` | a template of the first run, to the left or right |
+/// | `named A=B; C=D` | a text of the first run under another name |
+/// | `count`, `range` | the median, whole; with smallest and largest |
+/// | `fixed N` | the median with so many digits behind the point |
+/// | `pair OF`, `ratio OF` | the median, and in brackets or as the base of a percentage another |
+/// | `largest` | the largest, whole |
+/// | `digits`, `digits-range` | the median with at least three digits; with smallest and largest |
+/// | `base` | the median of the base, whole |
+/// | `lost`, `share` | what the median lacks to that of the base, and what it is of it, percent |
+/// | `with-share N` | `fixed`, and that percentage in brackets |
+/// | `times N`, `speedup` | the median over that of the base, and the other way round |
+/// | `extra PATH` | the median above that of the base, over this share of late samples |
+pub(crate) struct Column {
+    pub(crate) head: &'static str,
+    pub(crate) show: &'static str,
+    pub(crate) with: &'static str,
+    pub(crate) of: &'static str,
 }
 
-/// Runs that agree in all keys, and those they are compared with.
-pub(crate) struct Group<'a> {
-    pub(crate) runs: Vec<&'a Value>,
-    base: Vec<&'a Value>,
-}
+type Runs<'a> = Vec<&'a Value>;
 
 impl Table {
     /// The table as Markdown; nothing without runs.
     pub(crate) fn text(&self, runs: &[&Value]) -> String {
         let has = |run: &&&Value| !number(run, self.needs).is_nan();
-        let runs: Vec<&Value> = runs.iter().filter(has).copied().collect();
-        let groups = self.groups(&runs);
-        if groups.is_empty() {
+        let runs: Runs<'_> = runs.iter().filter(has).copied().collect();
+        let rows = groups(&runs, &self.by);
+        if rows.is_empty() {
             return String::new();
         }
-        let mut head = String::from("|");
-        let mut rule = String::from("|");
+        let across = self
+            .across
+            .map_or_else(Vec::new, |key| groups(&runs, &[key]));
+        let mut text = vec![String::from("|"); rows.len() + 2];
         for column in &self.columns {
-            head += &format!(" {} |", column.0);
-            let is_left = matches!(column.1, Show::Text | Show::Named(_));
-            rule += if is_left { "---|" } else { "--:|" };
+            let is_spread = column.head.contains('{');
+            let spread = if is_spread { across.as_slice() } else { &[] };
+            let parts = spread.iter().map(Some).chain((!is_spread).then_some(None));
+            for part in parts {
+                let cell = |row: &Runs<'_>| {
+                    let runs = part.map_or_else(|| row.clone(), |part| within(row, part));
+                    column.cell(&runs, &self.base_of(row, &rows, &across))
+                };
+                let cells: Vec<String> = rows.iter().map(cell).collect();
+                if is_spread && cells.iter().all(String::is_empty) {
+                    continue;
+                }
+                let head = part.map_or(column.head.to_owned(), |part| fill(column.head, part[0]));
+                let is_left = matches!(column.show, "text" | "named");
+                text[0] += &format!(" {head} |").replace("  ", " ");
+                text[1] += if is_left { "---|" } else { "--:|" };
+                for (line, cell) in text[2..].iter_mut().zip(cells) {
+                    let blank = if is_spread && cell.is_empty() {
+                        ""
+                    } else {
+                        " "
+                    };
+                    *line += &format!(" {cell}{blank}|");
+                }
+            }
         }
-        let mut text = format!("{head}\n{rule}\n").replace("|  |", "| |");
-        for group in &groups {
-            let cells = self.columns.iter().map(|column| column.cell(group));
-            text += &format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
-        }
-        text
+        text.join("\n") + "\n"
     }
 
-    /// The groups in the order of their keys.
-    pub(crate) fn groups<'a>(&self, runs: &[&'a Value]) -> Vec<Group<'a>> {
-        let groups = groups(runs, &self.by);
-        let based = |runs: &Vec<&'a Value>| Group {
-            base: self.base_of(runs[0], &groups),
-            runs: runs.clone(),
-        };
-        groups.iter().map(based).collect()
-    }
-
-    fn base_of<'a>(&self, run: &Value, groups: &[Vec<&'a Value>]) -> Vec<&'a Value> {
+    /// What the runs of a row are compared with.
+    fn base_of<'a>(&self, row: &Runs<'a>, rows: &[Runs<'a>], across: &[Runs<'a>]) -> Runs<'a> {
         let Some((key, value)) = self.base else {
             return Vec::new();
         };
+        if let Some(first) = across.first() {
+            let is_base = |run: &&&Value| text(run, key) == value;
+            return match value {
+                "*" => within(row, first),
+                _ => row.iter().filter(is_base).copied().collect(),
+            };
+        }
         let agrees = |other: &Value, by: &&str| {
-            by.starts_with('~') || path(by) == key || at(run, path(by)) == at(other, path(by))
+            by.starts_with('~') || path(by) == key || at(row[0], path(by)) == at(other, path(by))
         };
-        let fits = |group: &&Vec<&'a Value>| {
+        let fits = |group: &&Runs<'a>| {
             let is_base = value == "*" || text(group[0], key) == value;
             is_base && self.by.iter().all(|by| agrees(group[0], by))
         };
-        groups.iter().find(fits).cloned().unwrap_or_default()
+        rows.iter().find(fits).cloned().unwrap_or_default()
     }
+}
+
+/// Those of `runs` that are among `others`.
+fn within<'a>(runs: &[&'a Value], others: &[&'a Value]) -> Runs<'a> {
+    let is_other = |run: &&&Value| others.iter().any(|other| std::ptr::eq(*other, **run));
+    runs.iter().filter(is_other).copied().collect()
 }
 
 impl Column {
-    fn cell(&self, group: &Group<'_>) -> String {
-        let Column(_, show, of) = self;
-        let first = group.runs[0];
-        match show {
-            Show::Text | Show::Label if of.contains('{') => return fill(of, first),
-            Show::Text | Show::Label => return text(first, of),
-            Show::Named(names) => {
-                let named = names.iter().find(|(value, _)| *value == text(first, of));
-                return named.map_or("", |(_, name)| name).to_owned();
-            }
-            _ => {}
-        }
-        let Some(value) = group.spread(of) else {
+    fn cell(&self, runs: &[&Value], base: &[&Value]) -> String {
+        let Column { show, with, of, .. } = *self;
+        let Some(first) = runs.first() else {
             return String::new();
         };
-        let (median, is_base) = (value.median, group.runs == group.base);
-        let base = figures(&group.base, of).map(|base| base.median);
+        match show {
+            "text" | "label" if of.contains('{') => return fill(of, first),
+            "text" | "label" => return text(first, of),
+            "named" => return case(with, &text(first, of)).unwrap_or_default().to_owned(),
+            _ => {}
+        }
+        let Some(value) = figures(runs, of) else {
+            return String::new();
+        };
+        let (median, is_base) = (value.median, runs == base);
+        let places = || {
+            with.parse::<usize>()
+                .unwrap_or_else(|_| panic!("{show} {with}: digits"))
+        };
+        let other = || figures(runs, with).map_or(f64::NAN, |other| other.median);
+        let base = figures(base, of).map(|base| base.median);
         let beside = |shown: &dyn Fn(f64) -> String| base.map_or_else(String::new, shown);
         match show {
-            Show::Range => bracketed(value),
-            Show::Fixed(places) => format!("{median:.places$}"),
-            Show::Pair(other) => format!("{median:.0} ({:.0})", group.median(other)),
-            Show::Ratio(other) => format!("{:.0} %", 100.0 * median / group.median(other)),
-            Show::Largest => format!("{:.0}", value.max),
-            Show::Digits => digits(median),
-            Show::DigitsRange => {
+            "count" => thousands(median),
+            "range" => bracketed(value),
+            "fixed" => format!("{median:.*}", places()),
+            "pair" => format!("{median:.0} ({:.0})", other()),
+            "ratio" => format!("{:.0} %", 100.0 * median / other()),
+            "largest" => format!("{:.0}", value.max),
+            "digits" => digits(median),
+            "digits-range" => {
                 let [median, min, max] = [median, value.min, value.max].map(digits);
                 format!("{median} ({min}-{max})")
             }
-            Show::Lost | Show::Extra(_) if is_base => String::new(),
-            Show::Lost => beside(&|base| format!("{:.1} %", 100.0 * (1.0 - median / base))),
-            Show::Share => beside(&|base| format!("{:.1} %", 100.0 * median / base)),
-            Show::Times(places) => beside(&|base| format!("{:.places$}", median / base)),
-            Show::Speedup => beside(&|base| format!("{:.2}", base / median)),
-            Show::Extra(late) => {
-                let share = number(first, late) / 100.0;
+            "lost" | "extra" if is_base => String::new(),
+            "base" => beside(&thousands),
+            "lost" => beside(&|base| format!("{:.1} %", 100.0 * (1.0 - median / base))),
+            "share" => beside(&|base| format!("{:.1} %", 100.0 * median / base)),
+            "with-share" => {
+                beside(&|base| format!("{median:.*} ({:.0} %)", places(), 100.0 * median / base))
+            }
+            "times" => beside(&|base| format!("{:.*}", places(), median / base)),
+            "speedup" => beside(&|base| format!("{:.2}", base / median)),
+            "extra" => {
+                let share = number(first, with) / 100.0;
                 beside(&|base| thousands((median - base) / share))
             }
-            _ => thousands(median),
+            _ => panic!("{show}: unknown way to show {}", self.head),
         }
     }
 }
 
-impl Group<'_> {
-    /// Middle and ends of an expression over the runs; none where none of them has it.
-    pub(crate) fn spread(&self, expression: &str) -> Option<Spread> {
-        figures(&self.runs, expression)
-    }
-
-    fn median(&self, expression: &str) -> f64 {
-        self.spread(expression)
-            .map_or(f64::NAN, |spread| spread.median)
-    }
+/// What `A=B; *=C` says of a value.
+pub(crate) fn case<'a>(cases: &'a str, value: &str) -> Option<&'a str> {
+    let cases = || cases.split("; ").filter_map(|case| case.split_once('='));
+    let named = cases().find(|(known, _)| *known == value);
+    let named = named.or_else(|| cases().find(|(known, _)| *known == "*"));
+    named.map(|(_, says)| says.trim_matches('"'))
 }
 
 /// Middle and ends of an expression over runs; none where none of them has it.
@@ -212,16 +220,9 @@ fn order(runs: &[&Value], key: &str) -> Vec<Value> {
         }
     }
     if key.starts_with('<') {
-        values.sort_by(|a, b| sortable(a).total_cmp(&sortable(b)));
+        values.sort_by(|a, b| figure(a).total_cmp(&figure(b)));
     }
     values
-}
-
-fn sortable(value: &Value) -> f64 {
-    match value {
-        Value::Bool(is_true) => f64::from(u8::from(*is_true)),
-        other => other.as_f64().unwrap_or(f64::NAN),
-    }
 }
 
 fn path(key: &str) -> &str {

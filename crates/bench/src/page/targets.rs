@@ -30,9 +30,8 @@ fn figure(report: &Value, how: &str, runs: &[&str]) -> Option<f64> {
     let one = |at: usize| median(report, runs.get(at)?, of, None);
     let worst = || {
         let (list, _) = runs[0].split_once(':')?;
-        let shares = raw::list(report, list)
-            .into_iter()
-            .map(|run| text(run, LATE));
+        let shares = raw::list(report, list).into_iter();
+        let shares = shares.map(|run| text(run, LATE));
         let medians = shares.filter_map(|late| median(report, runs[0], of, Some(&late)));
         medians.min_by(f64::total_cmp)
     };
@@ -51,67 +50,57 @@ fn figure(report: &Value, how: &str, runs: &[&str]) -> Option<f64> {
 /// The median over runs `LIST: FIELD=VALUE & ...`, of those with a share of late samples if named.
 fn median(report: &Value, runs: &str, of: &str, late: Option<&str>) -> Option<f64> {
     let (list, fields) = runs.split_once(':')?;
-    let fields = fields
-        .split('&')
-        .filter_map(|field| field.trim().split_once('='));
+    let fields = fields.split(" & ");
+    let fields = fields.filter_map(|field| field.trim().split_once('='));
     let fields: Vec<_> = fields.chain(late.map(|late| (LATE, late))).collect();
     let mut runs = raw::list(report, list);
-    runs.retain(|run| {
-        fields
-            .iter()
-            .all(|(field, value)| text(run, field) == *value)
-    });
+    let fits = |run: &Value, (field, value): &(&str, &str)| text(run, field) == *value;
+    runs.retain(|run| fields.iter().all(|field| fits(run, field)));
     figures(&runs, of).map(|figure| figure.median)
 }
 
 /// The table.
 pub(crate) fn table(reports: &Reports) -> String {
-    let mut table = String::from(
-        "## Targets\n\n\
-         What Latewood is to reach, and what the reports below measured on this machine. Prices \
-         are nanoseconds of processor time, all threads, until nothing is left to do. Rows without \
-         a target are shown for comparison.\n\n\
-         | what | target | measured | reached | report |\n|---|---|--:|---|---|\n",
-    );
-    for line in TARGETS.lines() {
+    let head = "| what | target | measured | reached | report |\n|---|---|--:|---|---|\n";
+    let row = |line: &str| {
         let cells: Vec<&str> = line.split(" | ").collect();
         let [name, what, target, how, runs @ ..] = cells.as_slice() else {
             panic!("{line}: five cells at least");
         };
         let report = reports.get(*name);
         let value = report.and_then(|report| figure(&report.report, how, runs));
-        let words: Vec<&str> = target.split(' ').collect();
-        let (target, holds) = match words.as_slice() {
+        let shown = value.map(short);
+        let (target, reached, measured) = match target.split(' ').collect::<Vec<_>>()[..] {
             ["at", bound, number, unit] => {
                 let number: f64 = number.parse().unwrap_or(f64::NAN);
-                let least = *bound == "least";
-                let holds = move |value| {
-                    if least {
+                let holds = |value| {
+                    if bound == "least" {
                         value >= number
                     } else {
                         value <= number
                     }
                 };
-                (format!("at {bound} {} {unit}", short(number)), Some(holds))
+                let reached = value.map_or("", |value| if holds(value) { "yes" } else { "**no**" });
+                (
+                    format!("at {bound} {} {unit}", short(number)),
+                    reached,
+                    shown,
+                )
             }
-            _ => (String::new(), None),
+            _ => (
+                String::new(),
+                "",
+                shown.map(|shown| format!("{shown} {target}")),
+            ),
         };
-        let reached = match value.zip(holds.as_ref()) {
-            Some((value, holds)) if holds(value) => "yes",
-            Some(_) => "**no**",
-            None => "",
-        };
-        let measured = value.map_or("missing".to_owned(), |value| match holds {
-            Some(_) => short(value),
-            None => format!("{} {}", short(value), words[0]),
-        });
-        let link = match report {
-            Some(_) => format!("[{name}]({name}.md)"),
-            None => (*name).to_owned(),
-        };
-        table += &format!("| {what} | {target} | {measured} | {reached} | {link} |\n");
-    }
-    table
+        let measured = measured.unwrap_or("missing".to_owned());
+        let link = report.map_or((*name).to_owned(), |_| format!("[{name}]({name}.md)"));
+        format!("| {what} | {target} | {measured} | {reached} | {link} |\n")
+    };
+    TARGETS
+        .lines()
+        .map(row)
+        .fold(head.to_owned(), |table, row| table + &row)
 }
 
 /// Three digits or more.
@@ -139,39 +128,28 @@ mod tests {
             })
         };
         let runs: Vec<Value> = runs.iter().map(run).collect();
-        let report = json!({"family": "late", "runs": runs});
-        let reports = Reports::from([(
-            "late".to_owned(),
-            Drawing {
-                report,
-                ..Drawing::default()
-            },
-        )]);
+        let report = Drawing {
+            report: json!({"family": "late", "runs": runs}),
+            ..Drawing::default()
+        };
+        let reports = Reports::from([("late".to_owned(), report)]);
         let table = table(&reports);
-        let row = table
-            .lines()
-            .find(|line| line.starts_with(&format!("| {what}")));
+        let begins = format!("| {what}");
+        let row = table.lines().find(|line| line.starts_with(&begins));
         row.unwrap_or_default().to_owned()
     }
 
     #[test]
     fn a_price_has_a_bar_and_a_share_has_none() {
         let missing = table(&Reports::new());
-        assert_eq!(
-            missing.matches("| missing |").count(),
-            TARGETS.lines().count()
-        );
+        let rows = TARGETS.lines().count();
+        assert_eq!(missing.matches("| missing |").count(), rows);
         let what = "A late sample over the wire, LAST";
-        let cheap = row(&[(0.0, 200.0, 1.0), (99.0, 274.25, 1.0)], what);
-        assert!(
-            cheap.ends_with("| at most 80 ns | 75 | yes | [late](late.md) |"),
-            "{cheap}"
-        );
-        let dear = row(&[(0.0, 200.0, 1.0), (99.0, 299.0, 1.0)], what);
-        assert!(
-            dear.ends_with("| at most 80 ns | 100 | **no** | [late](late.md) |"),
-            "{dear}"
-        );
+        for (ns, ends) in [(274.25, "75 | yes"), (299.0, "100 | **no**")] {
+            let row = row(&[(0.0, 200.0, 1.0), (99.0, ns, 1.0)], what);
+            let ends = format!("| at most 80 ns | {ends} | [late](late.md) |");
+            assert!(row.ends_with(&ends), "{row}");
+        }
         let rates = [(0.0, 1.0, 200.0), (10.0, 1.0, 161.0), (99.0, 1.0, 199.0)];
         let share = row(&rates, "Rate at the worst share");
         assert!(
