@@ -61,7 +61,7 @@ pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
     let shared = json!({"series": args.series});
     let mut report = Report::begin("inprocess", command, &args.rounds.output, shared);
     measure(args, |run| report.push("runs", run))?;
-    report.finish("inprocess")
+    report.finish()
 }
 
 fn measure(args: &InProcessArgs, mut take: impl FnMut(Value) -> Result<()>) -> Result<()> {

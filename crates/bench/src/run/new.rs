@@ -105,7 +105,7 @@ pub(crate) fn run(args: &NewArgs, command: &str) -> Result<()> {
             }
         }
     }
-    report.finish("new")
+    report.finish()
 }
 
 /// Measures every way of writing once.

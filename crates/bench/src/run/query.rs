@@ -160,7 +160,7 @@ pub(crate) fn run(args: &QueryArgs, command: &str) -> Result<()> {
             ask_about(&set, args, &mut report)?;
         }
     }
-    report.finish("query")
+    report.finish()
 }
 
 /// Loads one set into every server and asks its questions.

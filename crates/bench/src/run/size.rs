@@ -47,7 +47,7 @@ pub(crate) fn run(args: &SizeArgs, command: &str) -> Result<()> {
     for recording in &recordings {
         report.push("series", encode(recording)?)?;
     }
-    report.finish("size")
+    report.finish()
 }
 
 /// What the samples of a series take in frames: the values, statistics of the frames included, all
