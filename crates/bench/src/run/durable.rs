@@ -72,15 +72,8 @@ pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
     for repeat in 0..args.rounds.repeats {
         for at in turns(repeat, systems.len()) {
             let target = Target::start(systems[at]);
-            let label = target.name();
-            run_cell(
-                &mut report,
-                "rates",
-                &target,
-                (repeat, label),
-                &cell,
-                &fixed,
-            )?;
+            let turn = (repeat, target.name());
+            run_cell(&mut report, "rates", &target, turn, &cell, &fixed)?;
         }
         for at in turns(repeat, SETTINGS.len()) {
             report.push("tails", tail(SETTINGS[at], repeat, args)?)?;

@@ -97,14 +97,8 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
             for at in turns(repeat, targets.len()) {
                 let number = report.len("runs") + 1;
                 let label = format!("{number}/{total} {}", targets[at].name());
-                run_cell(
-                    &mut report,
-                    "runs",
-                    &targets[at],
-                    (repeat, label),
-                    cell,
-                    &fixed,
-                )?;
+                let turn = (repeat, label);
+                run_cell(&mut report, "runs", &targets[at], turn, cell, &fixed)?;
             }
         }
     }

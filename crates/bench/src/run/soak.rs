@@ -63,10 +63,8 @@ pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
     let latewood = Latewood::default().budget(Some(MEMORY));
     let mut process = latewood.start()?;
     let mut writers = lasting();
-    let keys = writers
-        .iter()
-        .flat_map(Writer::series)
-        .map(|series| series.key());
+    let series = writers.iter().flat_map(Writer::series);
+    let keys = series.map(|series| series.key());
     let create = |key| format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS soak lasting");
     let made = Control::connect(process.address())?.run_all(keys.map(create))?;
     let shared = json!({

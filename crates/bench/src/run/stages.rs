@@ -55,49 +55,25 @@ pub(crate) struct StagesArgs {
     rounds: Rounds,
 }
 
-/// A load on few series: its name in the runs, and what it differs in.
-#[derive(Clone, Copy)]
-struct FewLoad {
-    write: &'static str,
-    /// Late samples, from 0 to 1.
-    late_share: f64,
-    policy: DuplicatePolicy,
-    rules: usize,
-    is_synced: bool,
-}
-
-const fn few(
-    write: &'static str,
-    late_share: f64,
-    policy: DuplicatePolicy,
-    rules: usize,
-    is_synced: bool,
-) -> FewLoad {
-    FewLoad {
-        write,
-        late_share,
-        policy,
-        rules,
-        is_synced,
-    }
-}
-
+/// Loads on few series: name, late share, policy for duplicates, rules of each series, and whether
+/// every batch waits for the disk.
+type FewLoad = (&'static str, f64, DuplicatePolicy, usize, bool);
 const LOADS: [FewLoad; 5] = [
-    few("InOrder", 0.0, DuplicatePolicy::Last, 0, false),
-    few("Late", 1.0, DuplicatePolicy::Last, 0, false),
-    few("LateBlock", 1.0, DuplicatePolicy::Block, 0, false),
-    few("OneRule", 0.0, DuplicatePolicy::Last, 1, false),
-    few("Synced", 0.0, DuplicatePolicy::Last, 0, true),
+    ("InOrder", 0.0, DuplicatePolicy::Last, 0, false),
+    ("Late", 1.0, DuplicatePolicy::Last, 0, false),
+    ("LateBlock", 1.0, DuplicatePolicy::Block, 0, false),
+    ("OneRule", 0.0, DuplicatePolicy::Last, 1, false),
+    ("Synced", 0.0, DuplicatePolicy::Last, 0, true),
 ];
 /// The load of the turns: all stages of a write take part.
-const COST: FewLoad = few("Cost", 0.1, DuplicatePolicy::Last, 0, false);
+const COST: FewLoad = ("Cost", 0.1, DuplicatePolicy::Last, 0, false);
 
-/// A load on new series that have a history, one batch in `every` timed.
+/// A load on new series that have a history, `each` samples of every series, one batch in `every`
+/// timed.
 struct Turn {
     load: FewLoad,
     seed: u64,
     history: u64,
-    /// Samples of each series.
     each: u64,
     every: u32,
 }
@@ -151,17 +127,7 @@ fn in_process(args: &StagesArgs, repeat: usize, every: u32) -> Result<Vec<Value>
             figures(name(kind), false, samples as u64, cpu, stages)
         }));
     })?;
-    for load in LOADS {
-        let turn = load.turn(args, every);
-        let (cpu_seconds, stages) = turn.in_process()?;
-        runs.push(figures(
-            load.write,
-            false,
-            turn.samples(),
-            cpu_seconds,
-            stages,
-        ));
-    }
+    few(args, every, false, &mut runs)?;
     Ok(runs)
 }
 
@@ -177,18 +143,30 @@ fn over_the_wire(args: &StagesArgs) -> Result<Vec<Value>> {
         }));
         Ok(())
     })?;
-    for load in LOADS {
-        let turn = load.turn(args, SAMPLING);
-        let (cpu_seconds, stages) = turn.over_the_wire()?;
-        runs.push(figures(
-            load.write,
-            true,
-            turn.samples(),
-            cpu_seconds,
-            stages,
-        ));
-    }
+    few(args, SAMPLING, true, &mut runs)?;
     Ok(runs)
+}
+
+/// The loads on few series.
+fn few(args: &StagesArgs, every: u32, wire: bool, runs: &mut Vec<Value>) -> Result<()> {
+    for load in LOADS {
+        let (write, .., is_synced) = load;
+        let share = if is_synced { SYNC_SHARE } else { 1 };
+        let turn = Turn {
+            load,
+            seed: args.rounds.seed,
+            history: HISTORY,
+            each: args.samples.div_ceil(share).div_ceil(LATE_SERIES),
+            every,
+        };
+        let (cpu_seconds, stages) = match wire {
+            true => turn.over_the_wire()?,
+            false => turn.in_process()?,
+        };
+        let samples = turn.each * LATE_SERIES;
+        runs.push(figures(write, wire, samples, cpu_seconds, stages));
+    }
+    Ok(())
 }
 
 fn name(kind: Kind) -> &'static str {
@@ -207,32 +185,15 @@ fn figures(write: &str, wire: bool, samples: u64, cpu_seconds: f64, stages: Vec<
     })
 }
 
-impl FewLoad {
-    fn turn(self, args: &StagesArgs, every: u32) -> Turn {
-        let share = if self.is_synced { SYNC_SHARE } else { 1 };
-        Turn {
-            load: self,
-            seed: args.rounds.seed,
-            history: HISTORY,
-            each: args.samples.div_ceil(share).div_ceil(LATE_SERIES),
-            every,
-        }
-    }
-}
-
 impl Turn {
-    fn samples(&self) -> u64 {
-        self.each * LATE_SERIES
-    }
-
     /// Writes to a database of its own: processor time until all is settled and logged, and what
     /// was timed.
     fn in_process(&self) -> Result<(f64, Vec<Value>)> {
-        let engine = Engine::under(self.load.policy, Options::default())?;
-        let late = self.load.late_share;
+        let (_, late, policy, rules, is_synced) = self.load;
+        let engine = Engine::under(policy, Options::default())?;
         let series = |number| Series::new(format!("ooo-client#{number}"), late, self.seed, number);
         let mut share = Share::new((0..LATE_SERIES).map(series).collect());
-        engine.create(&share, self.load.rules)?;
+        engine.create(&share, rules)?;
         let mut write = |samples: u64, next: fn(&mut Series) -> (i64, f32), sync| -> Result<f64> {
             share.make(samples as usize, next);
             let (_, before) = share.write(&engine.db, sync)?;
@@ -243,7 +204,7 @@ impl Turn {
         write(self.history * LATE_SERIES, Series::next_in_order, false)?;
         engine.db.stages().set_sampling(self.every);
         engine.db.stages().reset();
-        let cpu_seconds = write(self.samples(), Series::next_sample, self.load.is_synced)?;
+        let cpu_seconds = write(self.each * LATE_SERIES, Series::next_sample, is_synced)?;
         let stages = take(&engine.db.stages().figures());
         engine.held(&share)?;
         engine.close()?;
@@ -252,15 +213,14 @@ impl Turn {
 
     /// The same by a server of its own; history lies in blocks.
     fn over_the_wire(&self) -> Result<(f64, Vec<Value>)> {
-        let mut server = Wired::start(&Latewood::with(match self.load.is_synced {
-            true => Durability::Sync,
-            false => Durability::Interval,
-        }))?;
+        let (_, late, policy, rules, is_synced) = self.load;
+        let durabilities = [Durability::Interval, Durability::Sync];
+        let mut server = Wired::start(&Latewood::with(durabilities[usize::from(is_synced)]))?;
         let cell = Cell {
-            late_percent: self.load.late_share * 100.0,
+            late_percent: late * 100.0,
             connections: 8,
-            policy: self.load.policy.name().to_uppercase(),
-            rules: self.load.rules,
+            policy: policy.name().to_uppercase(),
+            rules,
             ..Cell::in_order(LATE_SERIES, 0, 50)
         };
         let fixed = Fixed {
