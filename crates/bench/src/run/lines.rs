@@ -59,13 +59,6 @@ pub(crate) struct LinesArgs {
     rounds: Rounds,
 }
 
-/// A load, dealt out to workers.
-struct Plan<'a> {
-    load: &'a CpuLoad,
-    batches: Vec<Vec<Batch>>,
-    seed: u64,
-}
-
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
     let seed = args.rounds.seed;
@@ -79,16 +72,12 @@ pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
     for repeat in 0..args.rounds.repeats {
         for &(workers, late) in &settings {
             let order = load.order(late / 100.0, seed);
-            let plan = Plan {
-                load: &load,
-                batches: load.batches(&order, workers as usize, args.batch as usize),
-                seed,
-            };
+            let batches = load.batches(&order, workers as usize, args.batch as usize);
             for at in turns(repeat, candidates.len()) {
                 let (name, system, protocol) = &candidates[at];
                 let number = report.len("runs") + 1;
                 let label = format!("{number}/{total} {name}, {workers} loaders, {late} % late");
-                let turn = || once(name, *system, *protocol, &plan, label);
+                let turn = || once((name, *system, *protocol), (&load, seed), &batches, label);
                 let Some((info, mut run)) = report.turn(name, system.is_peer(), turn)? else {
                     continue;
                 };
@@ -122,12 +111,11 @@ impl LinesArgs {
     }
 }
 
-/// Starts a server, sends it all of `plan`, and reads it back.
+/// Starts a server, sends it all batches, and reads it back.
 fn once(
-    name: &str,
-    system: System,
-    protocol: Protocol,
-    plan: &Plan<'_>,
+    (name, system, protocol): (&str, System, Protocol),
+    (load, seed): (&CpuLoad, u64),
+    batches: &[Vec<Batch>],
     label: String,
 ) -> Result<(Info, Value)> {
     let (store, process, settings) = system.serve(protocol)?;
@@ -139,17 +127,17 @@ fn once(
         version: told.or_else(|| store.version()).unwrap_or_default(),
         settings,
     };
-    let encode = |batch: &Batch| store.protocol.encode(plan.load, batch);
+    let encode = |batch: &Batch| store.protocol.encode(load, batch);
     let encoded = |batches: &Vec<Batch>| batches.iter().map(encode).collect();
-    let bodies = plan.batches.iter().map(encoded);
+    let bodies = batches.iter().map(encoded);
     let bodies = bodies.collect::<Result<Vec<Vec<Body>>>>()?;
     let sent_bytes: usize = bodies.iter().flatten().map(|body| body.bytes.len()).sum();
-    let values = plan.load.values();
+    let values = load.values();
     let mut watch = Watch::begin(process.running()?, &process.data())?;
     let clock = Clock::start();
     let acknowledged = &AtomicU64::new(0);
     let mut senders = Vec::new();
-    for (batches, bodies) in plan.batches.iter().zip(&bodies) {
+    for (batches, bodies) in batches.iter().zip(&bodies) {
         let sender = store.sender()?;
         senders.push(move || send(sender, batches, bodies, acknowledged));
     }
@@ -176,7 +164,7 @@ fn once(
     })?;
     watch.until_quiet(values)?;
     let trace = watch.end(values)?;
-    check(&store, plan)?;
+    check(&store, load, seed)?;
     let run = json!({
         "target": name, "values": values, "seconds": seconds, "drain_seconds": drain_seconds,
         "loaded_cpu_seconds": loaded_cpu_seconds, "settled_cpu_seconds": settled_cpu_seconds,
@@ -202,15 +190,15 @@ fn send(
 }
 
 /// Compares the number of all values, and all samples of some series.
-fn check(store: &Store, plan: &Plan<'_>) -> Result<()> {
-    all_held(store.values(plan.load)?, plan.load.values())?;
-    let mut rng = SmallRng::seed_from_u64(plan.seed);
+fn check(store: &Store, load: &CpuLoad, seed: u64) -> Result<()> {
+    all_held(store.values(load)?, load.values())?;
+    let mut rng = SmallRng::seed_from_u64(seed);
     for _ in 0..SERIES_COMPARED {
-        let host = rng.random_range(0..plan.load.hosts());
+        let host = rng.random_range(0..load.hosts());
         let field = rng.random_range(0..FIELDS.len());
-        let held = store.series(plan.load, host, field)?;
+        let held = store.series(load, host, field)?;
         let name = format!("{} of host_{host}", FIELDS[field]);
-        same(&name, &held, &plan.load.series(host, field))?;
+        same(&name, &held, &load.series(host, field))?;
     }
     Ok(())
 }

@@ -96,18 +96,18 @@ struct Set {
 }
 
 fn sets(sizes: &Sizes) -> [Set; 4] {
-    let set = |series, samples, chunks, questions| Set {
+    [
+        (sizes.wide_series, sizes.wide_samples, "", WIDE),
+        (1, sizes.long_samples, "", LONG),
+        (sizes.index_series, 1, SMALL_CHUNKS, INDEX),
+        (sizes.idle_series, 1, "", ""),
+    ]
+    .map(|(series, samples, chunks, questions)| Set {
         series,
         samples,
         chunks,
         questions,
-    };
-    [
-        set(sizes.wide_series, sizes.wide_samples, "", WIDE),
-        set(1, sizes.long_samples, "", LONG),
-        set(sizes.index_series, 1, SMALL_CHUNKS, INDEX),
-        set(sizes.idle_series, 1, "", ""),
-    ]
+    })
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.

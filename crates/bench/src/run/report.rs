@@ -1,8 +1,7 @@
 //! A measurement under way: raw runs as JSON, saved after each run, and the page in the end.
 //!
 //! A file is written whole or not at all. Peers that a machine cannot run, or that break off, are
-//! left out and named with the reason, on the terminal and on the page: no Java, no Debian, no
-//! network, another processor, and Latewood's own runs go on. Where Latewood fails, the
+//! left out and named with the reason, on the terminal and on the page. Where Latewood fails, the
 //! measurement fails.
 
 use std::path::{Path, PathBuf};
