@@ -40,13 +40,13 @@ pub(crate) struct AllArgs {
 /// measurement that fails does not keep the others from being made, nor does a peer that this
 /// machine cannot run: it is left out, and named at the end and on the pages.
 pub(crate) fn run(args: &AllArgs, measure: impl Fn(&[String], &str) -> Result<()>) -> Result<()> {
-    for report in args.chosen(|report| args.skips(report)) {
-        eprintln!(
-            "{}: left out by --alone, since it measures others",
-            report.name
-        );
+    let (skipped, reports): (Vec<_>, Vec<_>) = args
+        .chosen()
+        .into_iter()
+        .partition(|report| args.skips(report));
+    for Report { name, .. } in skipped {
+        eprintln!("{name}: left out by --alone, since it measures others");
     }
-    let reports = args.chosen(|report| !args.skips(report));
     if reports.is_empty() {
         return Err(Error::new("nothing is left to measure"));
     }
@@ -68,10 +68,10 @@ pub(crate) fn run(args: &AllArgs, measure: impl Fn(&[String], &str) -> Result<()
         }
     }
     page::write_all(&out)?;
-    for report in reports
-        .iter()
-        .filter(|report| !failed.contains(&report.name))
-    {
+    for report in reports {
+        if failed.contains(&report.name) {
+            continue;
+        }
         let made = page::read(&out.join(format!("{}.json", report.name)))?;
         for sentence in page::sheet::absent(&made) {
             eprintln!("*** {}: {sentence}", report.name);
@@ -102,12 +102,11 @@ fn named(name: &str) -> std::result::Result<Report, String> {
 }
 
 impl AllArgs {
-    /// Of the reports that were asked for, those that are `wanted`.
-    fn chosen(&self, wanted: impl Fn(&Report) -> bool) -> Vec<Report> {
+    /// The reports that were asked for.
+    fn chosen(&self) -> Vec<Report> {
         let is_named = |report: &Report| self.only.iter().any(|one| one.name == report.name);
-        let is_asked = |report: &Report| self.only.is_empty() || is_named(report);
         let mut reports = reports();
-        reports.retain(|report| is_asked(report) && wanted(report));
+        reports.retain(|report| self.only.is_empty() || is_named(report));
         reports
     }
 
@@ -124,19 +123,18 @@ impl AllArgs {
                 command = command.replace(peer, "");
             }
         }
-        let words = std::iter::once("latewood-bench").chain(command.split_whitespace());
-        let mut words: Vec<String> = words.map(str::to_owned).collect();
         let json = out.join(format!("{}.json", report.name));
-        let [json, out] = [json.as_path(), out].map(|path| path.display().to_string());
-        words.extend(["--json".to_owned(), json, "--out".to_owned(), out]);
-        words
+        let [json, out] = [&json, out].map(|path| path.display().to_string());
+        let command = ["latewood-bench"]
+            .into_iter()
+            .chain(command.split_whitespace());
+        let files = ["--json", &json, "--out", &out];
+        command.chain(files).map(str::to_owned).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
-
     use clap::Parser;
 
     use super::*;
@@ -147,45 +145,33 @@ mod tests {
         args: AllArgs,
     }
 
-    /// The command lines that these words run.
-    fn commands(words: &str) -> Vec<String> {
-        let args = Cli::try_parse_from(std::iter::once("x").chain(words.split_whitespace()));
-        let args = args.unwrap_or_else(|error| panic!("{error}")).args;
-        let reports = args.chosen(|report| !args.skips(report));
-        let words = reports
+    /// The command lines that these words run, by the names of their reports.
+    fn commands(words: &str) -> Vec<(&'static str, String)> {
+        let args = Cli::parse_from(format!("x {words}").split_whitespace()).args;
+        let mut reports = args.chosen();
+        reports.retain(|report| !args.skips(report));
+        let words = |report: &Report| line(&args.words(report, Path::new("a folder"))[1..]);
+        reports
             .iter()
-            .map(|report| args.words(report, Path::new("a folder")));
-        words.map(|words| line(&words[1..])).collect()
+            .map(|report| (report.name, words(report)))
+            .collect()
     }
 
     #[test]
-    fn every_report_is_a_command_whatever_the_folder_is_called() {
-        for words in ["", "--quick"] {
-            let commands = commands(words);
-            for (report, command) in reports().iter().zip(&commands) {
-                let files = format!("--json 'a folder/{}.json' --out 'a folder'", report.name);
+    fn every_report_is_a_command_with_as_many_runs_as_asked_for() {
+        for words in ["--repeats 7", "--repeats 7 --quick"] {
+            assert_eq!(commands(words).len(), reports().len());
+            for (name, command) in commands(words) {
+                let files = format!("--json 'a folder/{name}.json' --out 'a folder'");
                 assert!(
                     command.ends_with(&files) && !command.contains('{'),
                     "{command}"
                 );
-            }
-            assert_eq!(commands.len(), reports().len());
-        }
-    }
-
-    #[test]
-    fn a_number_of_runs_holds_for_all_reports() {
-        for words in ["--repeats 7", "--repeats 7 --quick"] {
-            for (report, command) in reports().iter().zip(commands(words)) {
                 let asked = ["repeats 7", "repeats=7"].map(|text| command.matches(text).count());
                 // What runs once by its nature.
-                let once = ["size", "soak"].contains(&report.name);
-                assert_eq!(asked[0] + asked[1], usize::from(!once), "{command}");
-                assert_eq!(
-                    command.matches("repeats").count(),
-                    asked[0] + asked[1],
-                    "{command}"
-                );
+                let expected = usize::from(!["size", "soak"].contains(&name));
+                assert_eq!(asked[0] + asked[1], expected, "{command}");
+                assert_eq!(command.matches("repeats").count(), expected, "{command}");
             }
         }
         for (words, expected) in [
@@ -194,7 +180,7 @@ mod tests {
             ("--only recover", "--repeats 3"),
             ("--only late-history --quick", "repeats=1"),
         ] {
-            assert!(commands(words)[0].contains(expected), "{words}");
+            assert!(commands(words)[0].1.contains(expected), "{words}");
         }
     }
 
@@ -202,13 +188,12 @@ mod tests {
     fn reports_can_be_chosen_and_peers_left_out() {
         let some = commands("--quick --only late,lines --alone");
         assert_eq!(some.len(), 1);
-        assert!(some[0].starts_with("late --start latewood --series"));
-        for command in commands("--alone") {
+        assert!(some[0].1.starts_with("late --start latewood --series"));
+        for (_, command) in commands("--alone") {
             assert!(!command.contains("redistimeseries"), "{command}");
             // These start peers unless told whom to start.
-            let by_default = ["late", "lines", "query"];
-            let is_told = command.contains("--start latewood");
-            assert!(is_told || !by_default.contains(&command.split(' ').next().unwrap()));
+            let starts = ["late ", "lines ", "query "].map(|name| command.starts_with(name));
+            assert!(command.contains("--start latewood") || !starts.contains(&true));
         }
         assert!(Cli::try_parse_from(["x", "--only", "none"]).is_err());
     }
@@ -218,15 +203,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
         let words = ["x", "--only", "lines,lines-prometheus", "--alone"];
-        let mut args = Cli::try_parse_from(words).unwrap().args;
+        let mut args = Cli::parse_from(words).args;
         args.out = Some(out.clone());
-        let measured = RefCell::new(0);
-        let said = run(&args, |_, _| {
-            *measured.borrow_mut() += 1;
-            Ok(())
-        });
-        assert!(said.unwrap_err().to_string().contains("nothing is left"));
-        assert!(!out.exists() && measured.into_inner() == 0);
+        let said = run(&args, |_, _| unreachable!()).unwrap_err();
+        assert!(said.to_string().contains("nothing is left") && !out.exists());
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! What it costs to decode a sample, protocol by protocol: no sockets, no engine.
 //!
 //! The lines are those of the lines benchmark, read by the server's decoders into an intake that
-//! knows rows and series as the server's does and adds everything up. Compressed bodies are
-//! uncompressed within the time, as the server does it. The first reading, which learns all
-//! series, is not timed.
+//! adds everything up. Bodies are uncompressed within the time, as the server does it. The first
+//! reading, which learns all series, is not timed.
 
 use std::hint::black_box;
 
@@ -30,24 +29,20 @@ const PROTOCOLS: [Protocol; 5] = [
 /// Bytes of the longest line.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
+/// Hosts, each with ten tags and ten fields, and lines of each.
+const HOSTS: u32 = 4_000;
+const ROWS: u32 = 10;
+/// Late lines of a hundred.
+const LATE_PERCENT: [f64; 2] = [0.0, 99.0];
+/// Seed of everything random.
+const SEED: u64 = 12_345;
+
 /// Measure the decoders of labelled protocols alone: nanoseconds and bytes a value.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DecodeArgs {
-    /// Hosts, each with ten tags and ten fields
-    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    scale: u32,
-    /// Lines of each host
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    rows: u32,
-    /// Late lines of a hundred
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values_t = [0.0, 99.0])]
-    late: Vec<f64>,
     /// Readings of everything, of which the median counts; protocols take turns
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repeats: u32,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 12_345)]
-    seed: u64,
 }
 
 /// A protocol that has learnt all series.
@@ -62,15 +57,13 @@ struct Reader {
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &DecodeArgs) -> Result<()> {
-    let load = CpuLoad::new(args.scale, args.rows, args.seed);
+    let load = CpuLoad::new(HOSTS, ROWS, SEED);
     println!("| protocol | late | ns/value | bytes/value |\n|---|--:|--:|--:|");
-    for &late in &args.late {
-        let order = load.order(late / 100.0, args.seed);
+    for late in LATE_PERCENT {
+        let order = load.order(late / 100.0, SEED);
         let batches = load.batches(&order, 1, 1_000).concat();
-        let mut readers = Vec::new();
-        for protocol in PROTOCOLS {
-            readers.push(Reader::new(protocol, &load, &batches)?);
-        }
+        let readers = PROTOCOLS.map(|protocol| Reader::new(protocol, &load, &batches));
+        let mut readers = readers.into_iter().collect::<Result<Vec<_>>>()?;
         for _ in 0..args.repeats {
             for reader in &mut readers {
                 reader.measure(load.values())?;
@@ -111,9 +104,8 @@ impl Reader {
         let read = self.intake.samples - before;
         if read != values || self.intake.refused > 0 {
             let (name, refused) = (self.protocol.name(), self.intake.refused);
-            return Err(Error::new(format!(
-                "{name}: {read} of {values} values were read, {refused} refused"
-            )));
+            let text = format!("{name}: {read} of {values} values were read, {refused} refused");
+            return Err(Error::new(text));
         }
         Ok(())
     }
@@ -155,12 +147,9 @@ impl Reader {
 
     fn row(self, late: f64, values: u64) -> String {
         let bytes: usize = self.bodies.iter().map(|body| body.bytes.len()).sum();
-        format!(
-            "| {} | {late} % | {:.1} | {:.1} |",
-            self.protocol.name(),
-            median(self.nanoseconds.iter().copied()),
-            bytes as f64 / values as f64
-        )
+        let (name, each) = (self.protocol.name(), bytes as f64 / values as f64);
+        let nanoseconds = median(self.nanoseconds);
+        format!("| {name} | {late} % | {nanoseconds:.1} | {each:.1} |")
     }
 }
 

@@ -3,6 +3,8 @@
 //! Servers write numbers in different ways and give series in different orders. So strings that
 //! read as numbers count as such; sums of those with a point may differ in their last digits.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use latewood_wire::resp::Value;
 
 use crate::base::reply::ReplyExt;
@@ -10,14 +12,20 @@ use crate::base::reply::ReplyExt;
 /// Counts and sums of a reply.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Digest {
-    /// Entries of arrays: what holds no array itself is a row, a key, or a name.
-    pub(super) leaves: u64,
-    pub(super) rows: u64,
-    integers: i64,
-    numbers: u64,
+    exact: Exact,
     sum: f64,
     magnitude: f64,
-    strings: u64,
+}
+
+/// What must be the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Exact {
+    /// Entries of arrays that are none themselves: rows, keys, names.
+    leaves: u64,
+    rows: u64,
+    integers: i64,
+    numbers: u64,
+    /// A sum, so that it tells which strings there are.
     string_hashes: u64,
 }
 
@@ -31,62 +39,47 @@ impl Digest {
 
     /// Rows of the reply; of one without rows its keys.
     pub(super) fn rows_or_keys(&self) -> u64 {
-        if self.rows > 0 {
-            self.rows
-        } else {
-            self.leaves
+        match self.exact.rows {
+            0 => self.exact.leaves,
+            rows => rows,
         }
     }
 
     /// Whether both say the same, sums up to rounding.
     pub(super) fn agrees(&self, other: &Self) -> bool {
-        let exact = |digest: &Self| {
-            (
-                digest.leaves,
-                digest.rows,
-                digest.integers,
-                digest.numbers,
-                digest.strings,
-                digest.string_hashes,
-            )
-        };
         let tolerance = 1e-12 * self.magnitude.max(other.magnitude);
-        exact(self) == exact(other) && (self.sum - other.sum).abs() <= tolerance
+        self.exact == other.exact && (self.sum - other.sum).abs() <= tolerance
     }
 
     fn add(&mut self, reply: &Value) {
-        match reply {
+        let exact = &mut self.exact;
+        let number = match reply {
             Value::Array(items) => {
-                self.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
+                exact.rows += u64::from(matches!(items.first(), Some(Value::Integer(_))));
                 items.iter().for_each(|item| self.add(item));
                 return;
             }
-            Value::Integer(number) => self.integers = self.integers.wrapping_add(*number),
-            Value::Double(number) => self.add_number(*number),
-            other => {
-                let text = other.text();
-                match text.parse() {
-                    Ok(number) => self.add_number(number),
-                    Err(_) => self.add_string(text.as_bytes()),
-                }
+            Value::Integer(number) => {
+                exact.leaves += 1;
+                exact.integers = exact.integers.wrapping_add(*number);
+                return;
+            }
+            Value::Double(number) => Ok(*number),
+            other => other.text().parse::<f64>().map_err(|_| other.text()),
+        };
+        exact.leaves += 1;
+        match number {
+            Ok(number) => {
+                exact.numbers += 1;
+                self.sum += number;
+                self.magnitude += number.abs();
+            }
+            Err(text) => {
+                let mut hasher = DefaultHasher::new();
+                text.hash(&mut hasher);
+                exact.string_hashes = exact.string_hashes.wrapping_add(hasher.finish());
             }
         }
-        self.leaves += 1;
-    }
-
-    fn add_number(&mut self, number: f64) {
-        self.numbers += 1;
-        self.sum += number;
-        self.magnitude += number.abs();
-    }
-
-    /// By FNV-1a (Fowler, Noll and Vo), so that a sum of hashes tells which strings there are.
-    fn add_string(&mut self, bytes: &[u8]) {
-        let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        self.strings += 1;
-        self.string_hashes = self.string_hashes.wrapping_add(hash);
     }
 }
 

@@ -1,25 +1,25 @@
 //! The durable report: what it costs to know that a sample is safe.
 //!
-//! Three questions. How much slower is the same in-order load with the log at `interval`, `none`
-//! or `sync` than without a log? How long is the longest wait while segments of the log change,
-//! samples are flushed to blocks and the log is trimmed behind them? And under `sync`, how far is
-//! a client's wait from what the disk itself takes?
+//! How much slower is a load with the log at `interval`, `none` or `sync` than without a log? How
+//! long is the longest wait while segments change and samples are flushed? And under `sync`, how
+//! far is a client's wait from what the disk itself takes?
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use hdrhistogram::Histogram;
 use latewood_wire::resp::encode_command;
 use serde_json::{Value, json};
 
+use super::beside::{beside, quantile_us};
 use super::late::run_cell;
-use super::report::{Output, Report, turns};
+use super::report::{Report, Rounds, turns};
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
-use crate::drive::cell::{self, Cell, Fixed, Moment};
+use crate::drive::cell::{self, Cell, Fixed};
 use crate::drive::wire::Wired;
 use crate::load::{Load, Shape, Source, histogram};
 use crate::measure::disk::RawFile;
@@ -36,8 +36,6 @@ const SETTINGS: [System; 4] = [
 const CLIENTS: [usize; 2] = [1, 64];
 const TURNS: u64 = 10;
 const PINGS: usize = 200;
-/// Seed of the values; the load is in order, so nothing else is random.
-const SEED: u64 = 12_345;
 /// Time between two calls of BGSAVE, and between two looks whether the load has begun or ended.
 const FLUSH_EVERY: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -48,9 +46,6 @@ pub(crate) struct DurableArgs {
     /// Systems whose rate is measured beside that of Latewood's settings
     #[arg(long, value_enum)]
     start: Vec<System>,
-    /// Runs of every setting, alternating
-    #[arg(long, default_value_t = 5)]
-    repeats: usize,
     /// Samples of each of the 8 series in a throughput run
     #[arg(long, default_value_t = 250_000)]
     samples: u64,
@@ -64,37 +59,30 @@ pub(crate) struct DurableArgs {
     #[arg(long, default_value_t = 4_000)]
     sync_samples: u64,
     #[command(flatten)]
-    output: Output,
+    rounds: Rounds,
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &DurableArgs, command: &str) -> Result<()> {
     let shared = json!({"rates": [], "tails": [], "syncs": []});
-    let mut report = Report::begin("durable", command, &args.output, shared);
+    let mut report = Report::begin("durable", command, &args.rounds.output, shared);
     let systems: Vec<System> = SETTINGS.iter().chain(&args.start).copied().collect();
-    let fixed = Fixed::new(SEED, args.warmup);
-    for repeat in 0..args.repeats {
+    let fixed = Fixed::new(args.rounds.seed, args.warmup);
+    let cell = Cell::in_order(8, args.samples, 50);
+    for repeat in 0..args.rounds.repeats {
         for at in turns(repeat, systems.len()) {
             let target = Target::start(systems[at]);
-            let cell = Cell::in_order(8, args.samples, 50);
-            run_cell(
-                &mut report,
-                "rates",
-                &target,
-                repeat,
-                &cell,
-                &fixed,
-                target.name(),
-            )?;
+            let turn = (repeat, target.name());
+            run_cell(&mut report, "rates", &target, turn, &cell, &fixed)?;
         }
         for at in turns(repeat, SETTINGS.len()) {
             report.push("tails", tail(SETTINGS[at], repeat, args)?)?;
         }
         for clients in CLIENTS {
-            report.push("syncs", wait(clients, repeat, args.sync_samples)?)?;
+            report.push("syncs", wait(clients, repeat, args)?)?;
         }
     }
-    report.finish("durable")
+    report.finish()
 }
 
 /// A long run: while it goes on, a connection of its own asks for a BGSAVE every half second, and
@@ -106,24 +94,19 @@ fn tail(system: System, repeat: usize, args: &DurableArgs) -> Result<Value> {
     // Waiting for the disk takes so much longer that less of it shows as much.
     let share = if system == System::LatewoodSync { 4 } else { 1 };
     let cell = Cell::in_order(8, args.long_samples.div_ceil(share), 50);
-    let fixed = Fixed::new(SEED, args.warmup);
+    let fixed = Fixed::new(args.rounds.seed, args.warmup);
     let label = format!("{}, long", target.name());
-    let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
+    let moments = AtomicUsize::new(0);
     let mut counts = Vec::new();
-    let (measured, saved) = thread::scope(|scope| {
-        let saver = scope.spawn(|| save_between(&begun, &done, &ready.address));
-        let measured = cell::measure(&ready.address, &cell, &fixed, label, |control, now| {
+    let measure = || {
+        cell::measure(&ready.address, &cell, &fixed, label, |control, _| {
             counts.push(behind(control)?);
-            let reached = if now == Moment::Begins { &begun } else { &done };
-            reached.store(true, Ordering::Release);
+            moments.fetch_add(1, Ordering::Release);
             Ok(())
-        });
-        // A run that broke off says nothing more.
-        done.store(true, Ordering::Release);
-        (measured, saver.join())
-    });
-    let measured = measured?;
-    saved.map_err(|_| Error::new("the connection that saves panicked"))??;
+        })
+    };
+    let save = |done: &AtomicBool| save_between(&moments, done, &ready.address);
+    let (measured, ()) = beside(measure, save)?;
     let [before, after] = counts.as_slice() else {
         return Err(Error::new("the long run was not counted"));
     };
@@ -137,20 +120,18 @@ fn tail(system: System, repeat: usize, args: &DurableArgs) -> Result<Value> {
     }))
 }
 
-/// Calls BGSAVE every half second from the beginning of the load to its end.
-fn save_between(begun: &AtomicBool, done: &AtomicBool, address: &Address) -> Result<()> {
+/// Calls BGSAVE every half second from the first of two moments to the second.
+fn save_between(moments: &AtomicUsize, done: &AtomicBool, address: &Address) -> Result<()> {
     let mut control = Control::connect(address)?;
-    let ended = || done.load(Ordering::Acquire);
-    while !begun.load(Ordering::Acquire) && !ended() {
-        thread::sleep(LOOK_EVERY);
-    }
-    while !ended() {
-        control.run("BGSAVE")?;
-        let mut waited = Duration::ZERO;
-        while waited < FLUSH_EVERY && !ended() {
-            thread::sleep(LOOK_EVERY);
-            waited += LOOK_EVERY;
+    let mut last = None::<Instant>;
+    // A run that breaks off reaches no second moment.
+    while moments.load(Ordering::Acquire) < 2 && !done.load(Ordering::Acquire) {
+        let is_due = last.is_none_or(|last| last.elapsed() >= FLUSH_EVERY);
+        if is_due && moments.load(Ordering::Acquire) == 1 {
+            control.run("BGSAVE")?;
+            last = Some(Instant::now());
         }
+        thread::sleep(LOOK_EVERY);
     }
     Ok(())
 }
@@ -161,12 +142,9 @@ type Behind = [Option<f64>; 4];
 
 fn behind(control: &mut Control) -> Result<Behind> {
     let info = control.info("latewood")?;
-    Ok([
-        info.number("wal_rolls"),
-        info.number("wal_syncs"),
-        Some(info.required("flushes")?),
-        Some(info.required("flush_bytes_written")?),
-    ])
+    let [flushes, bytes] = ["flushes", "flush_bytes_written"].map(|name| info.required(name));
+    let [rolls, syncs] = ["wal_rolls", "wal_syncs"].map(|name| info.number(name));
+    Ok([rolls, syncs, Some(flushes?), Some(bytes?)])
 }
 
 /// What came between two looks; an error when no flush did, though there is a log.
@@ -183,12 +161,12 @@ fn since(before: Behind, after: Behind) -> Result<Behind> {
 /// Disks have good and bad minutes, so the three take turns within a run: some samples, as many
 /// raw writes of the bytes the server wrote for each sync, some PINGs, and again. Only then does
 /// their ratio say something about the server.
-fn wait(clients: usize, repeat: usize, samples: u64) -> Result<Value> {
+fn wait(clients: usize, repeat: usize, args: &DurableArgs) -> Result<Value> {
     let mut server = Wired::start(&Latewood::with(Durability::Sync))?;
     let address = server.process.address().clone();
-    let each = samples.div_ceil(TURNS * clients as u64).max(1);
+    let each = args.sync_samples.div_ceil(TURNS * clients as u64).max(1);
     let cell = Cell::in_order(clients as u64, each * TURNS, 1);
-    let mut load = cell.open(&address, &Fixed::new(SEED, 0))?;
+    let mut load = cell.open(&address, &Fixed::new(args.rounds.seed, 0))?;
     let pings = (0..clients).map(|_| Ping { left: 0 }).collect();
     let mut pings = Load::connect(&address, pings, Shape::pipelined(1))?;
     let raw = RawFile::create(server.process.dir())?;
@@ -209,16 +187,15 @@ fn wait(clients: usize, repeat: usize, samples: u64) -> Result<Value> {
         before = now;
     }
     cell::check(&mut server.control, &load.into_sources())?;
-    let us = |times: &Histogram<u64>, quantile| times.value_at_quantile(quantile) as f64 / 1e3;
     let syncs = (before.1 - first.1).max(1.0);
     Ok(json!({
         "clients": clients, "repeat": repeat,
         "samples_per_second": waits.len() as f64 / seconds,
-        "p50_us": us(&waits, 0.5), "p99_us": us(&waits, 0.99),
+        "p50_us": quantile_us(&waits, 0.5), "p99_us": quantile_us(&waits, 0.99),
         "samples_per_sync": waits.len() as f64 / syncs,
         "bytes_per_sync": (before.0 - first.0) / syncs,
-        "raw_p50_us": us(&raws, 0.5), "raw_p99_us": us(&raws, 0.99),
-        "ping_p50_us": us(&trips, 0.5),
+        "raw_p50_us": quantile_us(&raws, 0.5), "raw_p99_us": quantile_us(&raws, 0.99),
+        "ping_p50_us": quantile_us(&trips, 0.5),
     }))
 }
 
@@ -258,12 +235,8 @@ mod tests {
     #[test]
     fn only_what_came_during_the_load_counts() {
         let at = |flushes: f64, rolls| {
-            [
-                rolls,
-                Some(10.0 * flushes),
-                Some(flushes),
-                Some(100.0 * flushes),
-            ]
+            let [syncs, bytes] = [10.0, 100.0].map(|each| Some(each * flushes));
+            [rolls, syncs, Some(flushes), bytes]
         };
         let behind = since(at(2.0, Some(1.0)), at(5.0, Some(4.0))).unwrap();
         assert_eq!(behind, [3.0, 30.0, 3.0, 300.0].map(Some));

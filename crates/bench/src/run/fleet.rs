@@ -1,22 +1,23 @@
 //! The reports that send fleets of sensors: rate over time, bytes written, recovery.
 
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use latewood_engine::io::Env;
-use latewood_engine::{Append, Create, Db, Options, RangeQuery, Scratch, Sink};
+use latewood_engine::query::Columns;
+use latewood_engine::{Append, Create, Db, Options, RangeQuery, Scratch};
 use latewood_model::DuplicatePolicy;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::beside::send_watched;
 use super::options::percent;
-use super::report::{Report, Rounds};
+use super::report::Rounds;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::drive::engine::{Engine, accepted, failed, labelled};
-use crate::drive::fleet::{self, Fleet, LOOK_EVERY, LoadArgs, Log};
+use crate::drive::fleet::{self, Fleet, LoadArgs, Log};
 use crate::drive::wire::{self, all_held, drain};
 use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
@@ -43,9 +44,6 @@ pub(crate) struct FleetArgs {
     /// Over the wire, or with the engine in this process
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["wire", "process"])]
     over: Vec<Over>,
-    /// Log off, or on at interval
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["off", "interval"])]
-    log: Vec<Log>,
     #[command(flatten)]
     rounds: Rounds,
 }
@@ -91,10 +89,9 @@ pub(crate) fn run(args: &FleetArgs, command: &str) -> Result<()> {
     let default = "the default, half of the memory there is";
     let budget = args.load.memory.as_deref().unwrap_or(default);
     let shared = json!({"plan": plan, "load": args.load, "budget": budget});
-    let mut report = Report::begin("fleet", command, &args.rounds.output, shared);
-    let logs = |&over| args.log.iter().map(move |&log| (over, log));
+    let logs = |&over| [(over, Log::Off), (over, Log::Interval)];
     let settings: Vec<(Over, Log)> = args.over.iter().flat_map(logs).collect();
-    args.rounds.alternate(&settings, |repeat, (over, log)| {
+    let once = |(over, log)| {
         let label = format!("{over:?}, log {log:?}");
         let mut run = match over {
             Over::Wire => {
@@ -104,10 +101,10 @@ pub(crate) fn run(args: &FleetArgs, command: &str) -> Result<()> {
         };
         run["over"] = json!(over);
         run["log"] = json!(log);
-        run["repeat"] = repeat.into();
-        report.push("runs", run)
-    })?;
-    report.finish("fleet")
+        Ok(run)
+    };
+    args.rounds
+        .report(("fleet", command), shared, &settings, once)
 }
 
 /// Runs `wear`: every byte a server writes wears a flash disk, and a log, flushes and merges write
@@ -115,20 +112,17 @@ pub(crate) fn run(args: &FleetArgs, command: &str) -> Result<()> {
 pub(crate) fn wear(args: &WearArgs, command: &str) -> Result<()> {
     let latewood = args.load.latewood(Log::Interval);
     let shared = json!({"settings": latewood.settings()});
-    let mut report = Report::begin("wear", command, &args.rounds.output, shared);
-    args.rounds
-        .alternate(&ORDERS, |repeat, (order, late, reverse)| {
-            let plan = Plan {
-                reverse,
-                ..args.load.plan(late, args.rounds.seed)
-            };
-            let mut run = Fleet::start(&latewood, plan, &args.load)?.watched(order)?;
-            run["order"] = order.into();
-            run["plan"] = json!(plan);
-            run["repeat"] = repeat.into();
-            report.push("runs", run)
-        })?;
-    report.finish("wear")
+    let once = |(order, late, reverse)| {
+        let plan = Plan {
+            reverse,
+            ..args.load.plan(late, args.rounds.seed)
+        };
+        let mut run = Fleet::start(&latewood, plan, &args.load)?.watched(order)?;
+        run["order"] = order.into();
+        run["plan"] = json!(plan);
+        Ok(run)
+    };
+    args.rounds.report(("wear", command), shared, &ORDERS, once)
 }
 
 /// Runs `recover`: loads, kills with SIGKILL, takes the files out of the page cache, starts again
@@ -139,39 +133,37 @@ pub(crate) fn recover(args: &RecoverArgs, command: &str) -> Result<()> {
     let shared = json!({
         "settings": latewood.settings(), "plan": plan, "flushed": args.flushed,
     });
-    let mut report = Report::begin("recover", command, &args.rounds.output, shared);
-    args.rounds.alternate(&[()], |repeat, ()| {
-        let mut fleet = Fleet::start(&latewood, plan, &args.load)?;
-        let mut progress = Progress::new("loading", plan.samples());
-        fleet.send(plan.rounds, |samples| progress.show(samples))?;
-        progress.finish();
-        if args.flushed {
-            drain(&mut fleet.server.control)?;
-        }
-        let (mut server, parts) = fleet.parts();
-        let process = &mut server.process;
-        let memory_bytes = anonymous_bytes(process.running()?)?;
-        process.kill()?;
-        let on_disk = footprint(&process.data());
-        forget_pages(&process.data())?;
-        let start = latewood.start_again(process)?;
-        let mut control = Control::connect(process.address())?;
-        let cpu_seconds = wire::cpu_seconds(&mut control)?;
-        let recovered = anonymous_bytes(process.running()?)?;
-        let info = control.info("latewood")?;
-        let number = |name| info.number(name).unwrap_or(0.0);
-        fleet::check(&mut control, plan, &parts)?;
-        let run = json!({
-            "repeat": repeat, "on_disk": on_disk, "memory_bytes": memory_bytes,
-            "seconds": start.took.as_secs_f64(),
-            "replay_seconds": number("recovery_duration_ms") / 1e3,
-            "replayed": number("recovery_samples"), "cpu_seconds": cpu_seconds,
-            "peak_memory_bytes": start.peak_anonymous_bytes.max(recovered),
-            "recovered_memory_bytes": recovered, "info": info.numbers(),
-        });
-        report.push("runs", run)
-    })?;
-    report.finish("recover")
+    args.rounds
+        .report(("recover", command), shared, &[()], |()| {
+            let mut fleet = Fleet::start(&latewood, plan, &args.load)?;
+            let mut progress = Progress::new("loading", plan.samples());
+            fleet.send(plan.rounds, |samples| progress.show(samples))?;
+            progress.finish();
+            if args.flushed {
+                drain(&mut fleet.server.control)?;
+            }
+            let (mut server, parts) = fleet.parts();
+            let process = &mut server.process;
+            let memory_bytes = anonymous_bytes(process.running()?)?;
+            process.kill()?;
+            let on_disk = footprint(&process.data());
+            forget_pages(&process.data())?;
+            let start = latewood.start_again(process)?;
+            let mut control = Control::connect(process.address())?;
+            let cpu_seconds = wire::cpu_seconds(&mut control)?;
+            let recovered = anonymous_bytes(process.running()?)?;
+            let info = control.info("latewood")?;
+            let number = |name| info.number(name).unwrap_or(0.0);
+            fleet::check(&mut control, plan, &parts)?;
+            Ok(json!({
+                "on_disk": on_disk, "memory_bytes": memory_bytes,
+                "seconds": start.took.as_secs_f64(),
+                "replay_seconds": number("recovery_duration_ms") / 1e3,
+                "replayed": number("recovery_samples"), "cpu_seconds": cpu_seconds,
+                "peak_memory_bytes": start.peak_anonymous_bytes.max(recovered),
+                "recovered_memory_bytes": recovered, "info": info.numbers(),
+            }))
+        })
 }
 
 /// The fleet against the engine itself, by one writer.
@@ -181,10 +173,7 @@ fn in_process(args: &LoadArgs, plan: Plan, log: Log, label: &str) -> Result<Valu
             bytes(memory).ok_or_else(|| Error::new(format!("{memory} is no size such as 512mb")))?
         }
         // What a server takes that is told nothing.
-        None => Env::real()
-            .process
-            .memory_bytes()
-            .map_or(0, |bytes| bytes / 2),
+        None => Env::real().process.memory_bytes().unwrap_or(0) / 2,
     };
     let options = Options {
         memory_bytes,
@@ -194,21 +183,16 @@ fn in_process(args: &LoadArgs, plan: Plan, log: Log, label: &str) -> Result<Valu
     let engine = Engine::under(DuplicatePolicy::Last, options)?;
     let mut part = open(&engine.db, plan)?;
     let (done, samples) = (AtomicU64::new(0), plan.samples());
-    let mut progress = Progress::new(label, samples);
     let mut watch = Watch::begin(std::process::id(), engine.dir.path())?;
+    let progress = Progress::new(label, samples);
     let clock = Clock::start();
     let batch = usize::from(args.sending.batch);
-    thread::scope(|scope| {
-        let writer = scope.spawn(|| write(&engine.db, plan, &mut part, batch, &done));
-        while !writer.is_finished() {
-            thread::park_timeout(LOOK_EVERY);
-            watch.look(done.load(Ordering::Relaxed));
-            progress.show(done.load(Ordering::Relaxed));
-        }
-        writer.join().map_err(|_| Error::new("the writer died"))?
-    })?;
-    let seconds = clock.seconds();
-    progress.finish();
+    let writer = || {
+        write(&engine.db, plan, &mut part, batch, &done)?;
+        Ok(Instant::now())
+    };
+    let acknowledged = || done.load(Ordering::Relaxed);
+    let seconds = send_watched(vec![writer], &mut watch, progress, acknowledged)?;
     let drain_seconds = watch.during(samples, || {
         engine.db.settle().map_err(failed)?;
         engine.db.flush().map_err(failed)
@@ -228,8 +212,8 @@ fn in_process(args: &LoadArgs, plan: Plan, log: Log, label: &str) -> Result<Valu
 fn open(db: &Db, plan: Plan) -> Result<Part> {
     for number in 0..plan.series {
         let options = labelled(&labels(number))?;
-        db.create(key(number).as_bytes(), &options)
-            .map_err(failed)?;
+        let key = key(number);
+        db.create(key.as_bytes(), &options).map_err(failed)?;
     }
     Ok(plan.parts(1).remove(0))
 }
@@ -237,9 +221,8 @@ fn open(db: &Db, plan: Plan) -> Result<Part> {
 /// A size as the server takes it: a number with kb, mb, gb or nothing behind it.
 fn bytes(text: &str) -> Option<u64> {
     let text = text.to_ascii_lowercase();
-    let units = [("kb", 1 << 10), ("mb", 1 << 20), ("gb", 1 << 30)];
-    let mut units = units.iter();
-    let with_unit = units.find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    let mut units = [("kb", 1 << 10), ("mb", 1 << 20), ("gb", 1 << 30)].into_iter();
+    let with_unit = units.find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, bytes)));
     let (number, unit) = with_unit.unwrap_or((&text, 1));
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
@@ -270,34 +253,19 @@ fn write(db: &Db, plan: Plan, part: &mut Part, batch: usize, done: &AtomicU64) -
     Ok(())
 }
 
-/// Samples of a query without aggregation.
-#[derive(Debug, Default)]
-struct Samples(Vec<(i64, f64)>);
-
-impl Sink for Samples {
-    fn rows(&mut self, timestamps: &[i64], values: &[f64], _width: usize) -> ControlFlow<()> {
-        let rows = timestamps.iter().copied().zip(values.iter().copied());
-        self.0.extend(rows);
-        ControlFlow::Continue(())
-    }
-}
-
 /// Counts the samples, and compares the newest of every series and all of the remembered ones.
 fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
-    let mut held = 0;
-    for at in 0..part.len() {
-        let info = db.info(key(part.number(at)).as_bytes());
-        held += info.map_err(failed)?.total_samples;
-    }
-    all_held(held, plan.samples())?;
+    let infos = (0..part.len()).map(|at| db.info(key(part.number(at)).as_bytes()));
+    let held = infos.map(|info| Ok(info.map_err(failed)?.total_samples));
+    all_held(held.sum::<Result<u64>>()?, plan.samples())?;
     for at in 0..part.len() {
         let (key, wanted) = (key(part.number(at)), part.newest(at));
         let held = db.last_sample(key.as_bytes()).map_err(failed)?;
-        let held = held.map(|sample| (sample.timestamp, sample.value));
-        if held != Some((wanted.0, number(wanted.1))) {
-            let text = format!("the newest sample of {key} is {held:?}, {wanted:?} was sent");
-            return Err(Error::new(text));
-        }
+        let held: Vec<_> = held
+            .iter()
+            .map(|held| (held.timestamp, held.value))
+            .collect();
+        fleet::same(&key, &held, &[(wanted.0, number(wanted.1))])?;
     }
     let all = RangeQuery {
         from: 0,
@@ -311,9 +279,10 @@ fn check(db: &Db, plan: Plan, part: &Part) -> Result<()> {
     };
     for (at, wanted) in part.remembered() {
         let key = key(part.number(at));
-        let mut held = Samples::default();
+        let mut held = Columns::default();
         db.range(key.as_bytes(), &all, &mut held).map_err(failed)?;
-        fleet::same(&key, &held.0, &wanted)?;
+        let held: Vec<_> = held.timestamps.into_iter().zip(held.values).collect();
+        fleet::same(&key, &held, &wanted)?;
     }
     Ok(())
 }
@@ -343,10 +312,8 @@ mod tests {
         let key = key(part.number(lost));
         let (newest_ms, _) = part.newest(lost);
         let (from, to) = (newest_ms - STEP_MS, newest_ms - 1);
-        assert_eq!(
-            engine.db.delete_range(key.as_bytes(), from, to).unwrap().0,
-            1
-        );
+        let deleted = engine.db.delete_range(key.as_bytes(), from, to);
+        assert_eq!(deleted.unwrap().0, 1);
         let error = check(&engine.db, plan, &part).unwrap_err().to_string();
         assert_eq!(error, "99 held, 100 sent");
     }

@@ -1,9 +1,8 @@
 //! Lines of the benchmarks for senders of your own: to a file, to several, or to standard output.
 //!
 //! The same arguments give the same bytes. Text protocols are written as they go over the wire,
-//! so that `nc`, `curl` or `redis-cli --pipe` can send them; OTLP is written in JSON, a request a
-//! line, as the collector reads files; remote writes are written one request a file. Tested by
-//! reading what was written with the decoders of the server (`protocol/tests.rs`, and below).
+//! OTLP in JSON, a request a line, remote writes one request a file. Tested by reading what was
+//! written with the decoders of the server (`protocol/tests.rs`, and below).
 
 use std::path::{Path, PathBuf};
 
@@ -62,58 +61,41 @@ enum Workload {
 /// Runs the subcommand.
 pub(crate) fn run(args: &GenerateArgs) -> Result<()> {
     let steps = (args.hours * 3_600_000.0 / STEP_MS as f64).ceil().max(1.0);
-    let steps = if steps <= f64::from(u32::MAX) {
-        steps as u32
-    } else {
-        return Err(Error::new("so many hours are too many lines"));
-    };
+    let lines = f64::from(args.scale) * steps;
+    if lines > f64::from(u32::MAX) {
+        let text = format!("{lines} lines are more than 2^32; take fewer hosts or hours");
+        return Err(Error::new(text));
+    }
     match (args.workload, args.protocol) {
-        (Workload::Cpu, _) => cpu(args, steps),
-        (Workload::Walk, Protocol::Akumuli) => walk(args, steps),
+        (Workload::Cpu, _) => cpu(args, steps as u32),
+        (Workload::Walk, Protocol::Akumuli) => walk(args, steps as u32),
         (Workload::Walk, _) => Err(Error::new("walk is written by --protocol akumuli only")),
     }
 }
 
 fn cpu(args: &GenerateArgs, steps: u32) -> Result<()> {
-    let lines = u64::from(args.scale) * u64::from(steps);
-    if u32::try_from(lines).is_err() {
-        return Err(Error::new(format!(
-            "{lines} lines are more than 2^32; take fewer hosts or hours"
-        )));
-    }
     let load = CpuLoad::new(args.scale, steps, args.seed);
     let order = load.order(args.late / 100.0, args.seed);
-    let parts = args.files.unwrap_or(1) as usize;
-    let dealt = load.batches(&order, parts, args.batch as usize);
-    for (batches, out) in dealt.iter().zip(args.names()) {
-        match (args.protocol, &out) {
-            (Protocol::Prometheus, Some(folder)) => requests(args, &load, batches, folder)?,
-            (Protocol::Prometheus, None) => {
-                return Err(Error::new(
-                    "remote writes are requests, not lines: name a folder for them with --out",
-                ));
-            }
-            _ => lines_of(args, &load, batches, out.as_deref())?,
+    let names = args.names();
+    let dealt = load.batches(&order, names.len(), args.batch as usize);
+    for (batches, out) in dealt.iter().zip(names) {
+        if args.protocol == Protocol::Prometheus {
+            let missing =
+                "remote writes are requests, not lines: name a folder for them with --out";
+            let folder = out.ok_or_else(|| Error::new(missing))?;
+            requests(args, &load, batches, &folder)?;
+            continue;
         }
+        let mut out = Output::open(out.as_deref(), args.gzip)?;
+        for batch in batches {
+            match args.protocol {
+                Protocol::Otlp => out.write(&protocol::json_line(&load, batch)?)?,
+                text => out.write(&text.encode(&load, batch)?.bytes)?,
+            }
+        }
+        out.finish()?;
     }
     Ok(())
-}
-
-/// One file of all batches.
-fn lines_of(
-    args: &GenerateArgs,
-    load: &CpuLoad,
-    batches: &[Batch],
-    out: Option<&Path>,
-) -> Result<()> {
-    let mut out = Output::open(out, args.gzip)?;
-    for batch in batches {
-        match args.protocol {
-            Protocol::Otlp => out.write(&protocol::json_line(load, batch)?)?,
-            text => out.write(&text.encode(load, batch)?.bytes)?,
-        }
-    }
-    out.finish()
 }
 
 /// A file of each batch.
@@ -139,8 +121,9 @@ fn walk(args: &GenerateArgs, steps: u32) -> Result<()> {
         seed: args.seed,
     };
     plan.check()?;
-    let parts = plan.parts(args.files.unwrap_or(1) as usize);
-    for (mut part, out) in parts.into_iter().zip(args.names()) {
+    let names = args.names();
+    let parts = plan.parts(names.len());
+    for (mut part, out) in parts.into_iter().zip(names) {
         let mut out = Output::open(out.as_deref(), args.gzip)?;
         walk::write(&mut part, steps, |text| out.write(text))?;
         out.finish()?;
@@ -151,17 +134,11 @@ fn walk(args: &GenerateArgs, steps: u32) -> Result<()> {
 impl GenerateArgs {
     /// The files, or none for standard output.
     fn names(&self) -> Vec<Option<PathBuf>> {
-        let numbered = |out: &Path, number| {
-            let mut name = out.as_os_str().to_owned();
-            name.push(format!(".{number}"));
-            PathBuf::from(name)
+        let (Some(out), Some(files)) = (&self.out, self.files) else {
+            return vec![self.out.clone()];
         };
-        match (&self.out, self.files) {
-            (Some(out), Some(files)) => (1..=files)
-                .map(|number| Some(numbered(out, number)))
-                .collect(),
-            (out, _) => vec![out.clone()],
-        }
+        let numbered = |number| PathBuf::from(format!("{}.{number}", out.display()));
+        (1..=files).map(numbered).map(Some).collect()
     }
 }
 
@@ -189,53 +166,56 @@ mod tests {
     /// What `words` write, into a folder of its own; by name.
     fn made(words: &str) -> Result<Vec<(String, Vec<u8>)>> {
         let dir = tempfile::tempdir().unwrap();
-        let out = dir.path().join("x").display().to_string();
-        let words = words.replace("OUT", &out);
-        let args = Cli::try_parse_from(std::iter::once("x").chain(words.split(' ')))
-            .unwrap_or_else(|error| panic!("{error}"))
-            .args;
-        run(&args)?;
-        let mut made = Vec::new();
-        let mut folders = vec![dir.path().to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                match path.is_dir() {
-                    true => folders.push(path),
-                    false => made.push((
-                        path.file_name().unwrap().to_str().unwrap().to_owned(),
-                        std::fs::read(&path).unwrap(),
-                    )),
-                }
-            }
-        }
+        let out = dir.path().join("x");
+        let hours = if words.contains("--hours") {
+            ""
+        } else {
+            " --hours 0.05"
+        };
+        let words = format!("x --protocol {words}{hours}");
+        let words = words.replace("OUT", &out.display().to_string());
+        let cli = Cli::try_parse_from(words.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+        run(&cli.args)?;
+        let folder = if out.is_dir() { &out } else { dir.path() };
+        let read = |entry: std::io::Result<std::fs::DirEntry>| {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, std::fs::read(path).unwrap())
+        };
+        let mut made: Vec<_> = std::fs::read_dir(folder).unwrap().map(read).collect();
         made.sort();
         Ok(made)
     }
 
+    fn text(file: &(String, Vec<u8>)) -> String {
+        String::from_utf8(file.1.clone()).unwrap()
+    }
+
+    fn names(files: &[(String, Vec<u8>)]) -> Vec<&str> {
+        files.iter().map(|file| file.0.as_str()).collect()
+    }
+
     #[test]
     fn the_same_arguments_give_the_same_bytes() {
-        let words = "--protocol influx --scale 7 --hours 0.1 --late 20 --out OUT";
+        let words = "influx --scale 7 --late 20 --out OUT";
         let first = made(words).unwrap();
         assert_eq!(first, made(words).unwrap());
-        let text = String::from_utf8(first[0].1.clone()).unwrap();
-        assert_eq!(text.lines().count(), 7 * 36);
-        let other = made(&format!("{words} --seed 2")).unwrap();
-        assert_ne!(first[0].1, other[0].1);
-        let mut sorted: Vec<&str> = text.lines().collect();
-        let in_order = made(&words.replace("20", "0")).unwrap();
-        let in_order = String::from_utf8(in_order[0].1.clone()).unwrap();
-        let mut lines: Vec<&str> = in_order.lines().collect();
-        assert_ne!(sorted, lines);
-        sorted.sort_unstable();
-        lines.sort_unstable();
-        assert_eq!(sorted, lines, "late lines are the same lines");
+        assert_ne!(first, made(&format!("{words} --seed 2")).unwrap());
+        let late = text(&first[0]);
+        let in_order = text(&made(&words.replace("20", "0")).unwrap()[0]);
+        let mut late: Vec<&str> = late.lines().collect();
+        let mut in_order: Vec<&str> = in_order.lines().collect();
+        assert_ne!(late, in_order);
+        assert_eq!(late.len(), 7 * 18);
+        late.sort_unstable();
+        in_order.sort_unstable();
+        assert_eq!(late, in_order, "late lines are the same lines");
     }
 
     #[test]
     fn compressed_is_the_same() {
         for protocol in ["opentsdb", "akumuli", "otlp", "redis"] {
-            let words = format!("--protocol {protocol} --scale 3 --hours 0.05 --out OUT");
+            let words = format!("{protocol} --scale 3 --out OUT");
             let plain = made(&words).unwrap().remove(0).1;
             let packed = made(&format!("{words} --gzip")).unwrap().remove(0).1;
             let mut unpacked = Vec::new();
@@ -248,27 +228,24 @@ mod tests {
 
     #[test]
     fn files_share_the_hosts_and_remote_writes_are_files() {
-        let words = "--protocol influx --scale 5 --hours 0.05 --files 2 --out OUT";
-        let files = made(words).unwrap();
-        let names: Vec<&str> = files.iter().map(|file| file.0.as_str()).collect();
-        assert_eq!(names, ["x.1", "x.2"]);
-        let of = |at: usize| String::from_utf8(files[at].1.clone()).unwrap();
-        assert!(of(0).contains("host_0,") && !of(0).contains("host_1,"));
-        assert_eq!(of(0).lines().count() + of(1).lines().count(), 5 * 18);
-        let words = "--protocol prometheus --scale 5 --hours 0.05 --batch 40 --out OUT";
-        let requests = made(words).unwrap();
-        let names: Vec<&str> = requests.iter().map(|file| file.0.as_str()).collect();
-        assert_eq!(names, ["000000", "000001", "000002"]);
+        let files = made("influx --scale 5 --files 2 --out OUT").unwrap();
+        assert_eq!(names(&files), ["x.1", "x.2"]);
+        let [first, second] = [0, 1].map(|at| text(&files[at]));
+        assert!(first.contains("host_0,") && !first.contains("host_1,"));
+        assert_eq!(first.lines().count() + second.lines().count(), 5 * 18);
+        let requests = made("prometheus --scale 5 --batch 40 --out OUT").unwrap();
+        assert_eq!(names(&requests), ["000000", "000001", "000002"]);
     }
 
     #[test]
     fn what_does_not_go_together_is_said() {
-        let error = |words| made(words).unwrap_err().to_string();
-        let folder = error("--protocol prometheus");
-        assert!(folder.contains("--out"), "{folder}");
-        let walk = error("--protocol influx --workload walk");
-        assert!(walk.contains("akumuli"), "{walk}");
-        let many = error("--protocol influx --scale 1000000 --hours 1000");
-        assert!(many.contains("360000000000 lines"), "{many}");
+        for (words, expected) in [
+            ("prometheus", "--out"),
+            ("influx --workload walk", "akumuli"),
+            ("influx --scale 1000000 --hours 1000", "360000000000 lines"),
+        ] {
+            let error = made(words).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 }

@@ -1,10 +1,8 @@
 //! The in-process reports: what the engine itself takes for a sample, without sockets.
 //!
-//! Each writer, one unless more are asked for, appends batches to known series of its own, as the
-//! server does for a pipeline; each has as many samples as one alone, so more threads write more.
-//! Clock and processor time, of all threads of the process, run until late samples are settled and
-//! rules have written. Assigning memory is the work of a virtual machine's host, and falls on
-//! whoever comes first: so memory is touched before each run.
+//! Each thread appends batches to known series of its own, as many samples as one alone. Clock and
+//! processor time, of all threads of the process, run until late samples are settled and rules have
+//! written. Memory is touched before each run: assigning it is the work of a virtual machine's host.
 
 use std::sync::Barrier;
 use std::time::Instant;
@@ -61,7 +59,7 @@ pub(crate) fn run(args: &InProcessArgs, command: &str) -> Result<()> {
     let shared = json!({"series": args.series});
     let mut report = Report::begin("inprocess", command, &args.rounds.output, shared);
     measure(args, |run| report.push("runs", run))?;
-    report.finish("inprocess")
+    report.finish()
 }
 
 fn measure(args: &InProcessArgs, mut take: impl FnMut(Value) -> Result<()>) -> Result<()> {
@@ -132,10 +130,8 @@ impl InProcessArgs {
         let first = began.iter().map(|(at, _)| *at).min().unwrap_or(ended);
         let cpu_before = began.iter().map(|(_, cpu)| *cpu).fold(cpu_after, f64::min);
         let (stats, memory) = (engine.db.stats(), engine.db.memory());
-        let stored = shares
-            .iter()
-            .map(|share| engine.held(share))
-            .sum::<Result<u64>>()?;
+        let held = shares.iter().map(|share| engine.held(share));
+        let stored = held.sum::<Result<u64>>()?;
         engine.close()?;
         Ok(json!({
             "wal": wal, "policy": policy.name().to_uppercase(), "rules": self.rules,
@@ -149,21 +145,20 @@ impl InProcessArgs {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::page::raw::number;
 
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: InProcessArgs,
-    }
-
     #[test]
     fn two_threads_write_and_keep_twice_as_much() {
-        let words = "x --samples 30000 --series 3 --threads 1,2 --late 0,99 --repeats 1";
-        let args = Cli::parse_from(words.split(' ')).args;
+        let args = InProcessArgs {
+            samples: 30_000,
+            series: 3,
+            threads: vec![1, 2],
+            late: vec![0.0, 99.0],
+            shape: vec![LateShape::Uniform],
+            rules: 0,
+            rounds: Rounds::ONE,
+        };
         let mut runs = Vec::new();
         measure(&args, |run| {
             runs.push(run);
@@ -178,12 +173,12 @@ mod tests {
             // That every series holds its distinct timestamps is checked by the run itself.
             let in_order = number(run, "late_percent") == 0.0;
             assert_eq!(stored == samples, in_order, "{run:?}");
-            let refused = if run["policy"] == "BLOCK" {
-                samples - stored
-            } else {
-                0.0
-            };
-            assert_eq!(number(run, "refused"), refused, "{run:?}");
+            let is_blocked = f64::from(u8::from(run["policy"] == "BLOCK"));
+            assert_eq!(
+                number(run, "refused"),
+                is_blocked * (samples - stored),
+                "{run:?}"
+            );
             assert!(number(run, "seconds") > 0.0 && number(run, "cpu_seconds") > 0.0);
         }
     }

@@ -8,10 +8,9 @@ use super::report::{Output, Report, turns};
 use crate::base::address::Address;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
-use crate::drive::cell::{self, Cell, Encoding, Fixed, KEY_PREFIX};
+use crate::drive::cell::{self, Cell, Fixed, KEY_PREFIX};
 use crate::drive::wire;
 use crate::server::{Info, System, Target};
-use crate::workload::shape::LateShape;
 
 /// Axes of a matrix in the order they vary, the last fastest: the word, the field of a cell, and
 /// the values of an axis that is not named; without any that of the other options.
@@ -45,18 +44,6 @@ pub(crate) struct LateArgs {
     /// Late samples of a hundred
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
     late: f64,
-    /// How late samples are late
-    #[arg(long, value_enum, default_value_t = LateShape::Uniform)]
-    shape: LateShape,
-    /// Compressed chunks (the default)
-    #[arg(long, conflicts_with = "uncompressed")]
-    compressed: bool,
-    /// Uncompressed chunks
-    #[arg(long)]
-    uncompressed: bool,
-    /// CHUNK_SIZE of every series, bytes
-    #[arg(long, default_value_t = 4096)]
-    chunk_size: u32,
     /// DUPLICATE_POLICY of every series [default: the server's]
     #[arg(long, ignore_case = true, value_parser = ["BLOCK", "FIRST", "LAST", "MIN", "MAX", "SUM"])]
     policy: Option<String>,
@@ -66,12 +53,6 @@ pub(crate) struct LateArgs {
     /// Samples of each series; a matrix keeps series x samples constant
     #[arg(long, default_value_t = 100_000)]
     samples: u64,
-    /// Commands sent before their replies are awaited
-    #[arg(long, default_value_t = 50, value_parser = positive)]
-    pipeline: usize,
-    /// Connections; more series than connections share them [default: one for each series]
-    #[arg(long, value_parser = positive)]
-    connections: Option<usize>,
     /// Compaction rules of each series, up to 5: avg/10, max/60, sum/100, min/600, count/1000
     #[arg(long, default_value_t = 0, value_parser = rule_count)]
     rules: usize,
@@ -88,19 +69,13 @@ pub(crate) struct LateArgs {
     /// Budget for the memory of the Latewoods this program starts, such as 64mb
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// Samples per second over all connections; 0 for no limit
-    #[arg(long, default_value_t = 0.0)]
-    rate: f64,
-    /// Threads of the load generator [default: half the cores]
-    #[arg(long, value_parser = positive)]
-    threads: Option<usize>,
     /// Prefix of the keys; they must not exist and are deleted afterwards
     #[arg(long, default_value = KEY_PREFIX)]
     key_prefix: String,
 
     /// Measure many cells: all, or those of axes such as late=0,99 encoding=compressed
     /// chunk=256,4096 pipeline=1,50 connections=1,8,64 policy=LAST,BLOCK rules=0,1,5
-    /// shape=delays,backfill repeats=5
+    /// shape=delays,backfill repeats=5; one cell: chunk=4096 pipeline=50, a connection a series
     #[arg(long, num_args = 0.., value_name = "AXIS=VALUES")]
     matrix: Option<Vec<String>>,
     #[command(flatten)]
@@ -122,19 +97,12 @@ pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
             for at in turns(repeat, targets.len()) {
                 let number = report.len("runs") + 1;
                 let label = format!("{number}/{total} {}", targets[at].name());
-                run_cell(
-                    &mut report,
-                    "runs",
-                    &targets[at],
-                    repeat,
-                    cell,
-                    &fixed,
-                    label,
-                )?;
+                let turn = (repeat, label);
+                run_cell(&mut report, "runs", &targets[at], turn, cell, &fixed)?;
             }
         }
     }
-    report.finish("late")
+    report.finish()
 }
 
 /// Adds a run of one cell on one server to a list, unless it is a peer that cannot be measured.
@@ -142,10 +110,9 @@ pub(super) fn run_cell(
     report: &mut Report,
     list: &str,
     target: &Target,
-    repeat: usize,
+    (repeat, label): (usize, String),
     cell: &Cell,
     fixed: &Fixed,
-    label: String,
 ) -> Result<()> {
     let name = target.name();
     let turn = || {
@@ -182,13 +149,10 @@ fn same_policy(targets: &[Target], cells: &[Cell]) -> Result<()> {
 
 impl LateArgs {
     fn fixed(&self) -> Fixed {
-        let plain = Fixed::new(self.seed, self.warmup);
         Fixed {
             preload: self.preload,
-            rate: self.rate,
-            threads: self.threads.unwrap_or(plain.threads),
             key_prefix: self.key_prefix.clone(),
-            ..plain
+            ..Fixed::new(self.seed, self.warmup)
         }
     }
 
@@ -209,21 +173,11 @@ impl LateArgs {
 
     /// The cells to measure and how often each.
     fn cells(&self) -> Result<(Vec<Cell>, usize)> {
-        let series = usize::try_from(self.series).map_err(|_| Error::new("too many series"))?;
         let single = Cell {
             late_percent: self.late,
-            encoding: match self.uncompressed {
-                true => Encoding::Uncompressed,
-                false => Encoding::Compressed,
-            },
-            chunk_size: self.chunk_size,
-            pipeline: self.pipeline,
-            connections: self.connections.unwrap_or(series).min(series),
             policy: self.policy.clone().unwrap_or_default().to_uppercase(),
-            series: self.series,
-            samples: self.samples,
             rules: self.rules,
-            shape: self.shape,
+            ..Cell::in_order(self.series, self.samples, 50)
         };
         match &self.matrix {
             None => Ok((vec![single], 1)),
@@ -235,58 +189,44 @@ impl LateArgs {
 /// Every combination of words such as `late=0,99`, and how often each is measured. The total
 /// number of samples is that of `base`; each connection has a series of its own at least.
 fn matrix(words: &[String], base: &Cell) -> Result<(Vec<Cell>, usize)> {
-    let (mut cells, mut repeats) = (vec![json!(base)], 5);
     let wrong = |word: &str| Error::new(format!("--matrix does not know {word:?}"));
-    let named = |axis: &str| {
-        let mut words = words.iter().filter_map(|word| word.split_once('='));
-        words.find_map(|(word, values)| (word == axis).then_some(values))
-    };
+    let mut repeats = 5;
+    let mut axes = AXES;
     for word in words {
-        let axis = word.split_once('=').map_or("", |(axis, _)| axis);
-        if axis != "repeats" && AXES.iter().all(|[known, ..]| *known != axis) {
-            return Err(wrong(word));
-        }
-    }
-    if let Some(values) = named("repeats") {
-        repeats = positive(values).map_err(|_| wrong(values))?;
-    }
-    for [axis, field, all] in AXES {
-        let values = named(axis).unwrap_or(all);
-        if values.is_empty() {
+        let (axis, values) = word.split_once('=').ok_or_else(|| wrong(word))?;
+        if axis == "repeats" {
+            repeats = positive(values).map_err(|_| wrong(word))?;
             continue;
         }
-        let with = |cell: &Value, value: &str| {
+        let named = axes.iter_mut().find(|[known, ..]| *known == axis);
+        named.ok_or_else(|| wrong(word))?[2] = values;
+    }
+    let mut cells = vec![json!(base)];
+    for [_, field, values] in axes.iter().filter(|[.., values]| !values.is_empty()) {
+        let with = |(cell, value): (&Value, &str)| {
             let mut cell = cell.clone();
-            let text = || {
-                Value::from(if axis == "policy" {
-                    value.to_uppercase()
-                } else {
-                    value.into()
-                })
+            let value = if *field == "policy" {
+                value.to_uppercase()
+            } else {
+                value.to_owned()
             };
-            cell[field] = serde_json::from_str(value).unwrap_or_else(|_| text());
+            cell[field] = serde_json::from_str(&value).unwrap_or_else(|_| value.into());
             cell
         };
-        let varied = |cell: &Value| values.split(',').map(|value| with(cell, value)).collect();
-        cells = cells
+        let pairs = cells
             .iter()
-            .flat_map(|cell| -> Vec<Value> { varied(cell) })
-            .collect();
+            .flat_map(|cell| values.split(',').map(move |value| (cell, value)));
+        cells = pairs.map(with).collect();
     }
     let read = |cell: Value| -> Result<Cell> {
         let shown = cell.to_string();
-        let cell: Cell = serde_json::from_value(cell).map_err(|_| wrong(&shown))?;
+        let mut cell: Cell = serde_json::from_value(cell).map_err(|_| wrong(&shown))?;
+        cell.series = base.series.max(cell.connections as u64);
         let fits = percent(&cell.late_percent.to_string()).is_ok()
             && rule_count(&cell.rules.to_string()).is_ok()
             && cell.pipeline > 0
             && cell.connections > 0;
-        let series = base.series.max(cell.connections as u64);
-        let samples = (base.series * base.samples / series).max(1);
-        let cell = Cell {
-            series,
-            samples,
-            ..cell
-        };
+        cell.samples = (base.series * base.samples / cell.series).max(1);
         Some(cell).filter(|_| fits).ok_or_else(|| wrong(&shown))
     };
     let cells: Result<Vec<Cell>> = cells.into_iter().map(read).collect();
@@ -298,6 +238,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::workload::shape::LateShape::{DeviceDay, Uniform};
 
     #[derive(Parser)]
     struct Cli {
@@ -314,12 +255,9 @@ mod tests {
     fn the_whole_matrix_is_that_of_the_public_comparison() {
         let (cells, repeats) = cells("").unwrap();
         assert_eq!((cells.len(), repeats), (7 * 2 * 2 * 2 * 3, 5));
-        assert!(
-            cells
-                .iter()
-                .all(|cell| cell.series >= cell.connections as u64)
-        );
-        assert!(cells.iter().all(|cell| cell.series * cell.samples == 8000));
+        for cell in cells {
+            assert!(cell.series >= cell.connections as u64 && cell.series * cell.samples == 8000);
+        }
     }
 
     #[test]
@@ -331,49 +269,34 @@ mod tests {
         assert_eq!(of(&some[1]), (99.0, "LAST".to_owned()));
         assert_eq!(of(&some[2]), (0.0, "BLOCK".to_owned()));
         assert_eq!((some[0].series, some[0].samples), (64, 125));
-        let (some, _) = cells(&format!("{rest} rules=0,5")).unwrap();
-        let rules: Vec<_> = some
-            .iter()
-            .map(|cell| (cell.rules, cell.late_percent))
-            .collect();
-        assert_eq!(rules, [(0, 0.0), (0, 99.0), (5, 0.0), (5, 99.0)]);
-        let (some, _) = cells(&format!("{rest} shape=uniform,device-day")).unwrap();
-        let shapes: Vec<_> = some.iter().map(|cell| cell.shape).collect();
-        use LateShape::{DeviceDay, Uniform};
-        assert_eq!(shapes, [Uniform, Uniform, DeviceDay, DeviceDay]);
+        let (some, _) = cells(&format!("{rest} rules=0,5 shape=uniform,device-day")).unwrap();
+        let varied = some.iter().step_by(2).map(|cell| (cell.rules, cell.shape));
+        let expected = [(0, Uniform), (0, DeviceDay), (5, Uniform), (5, DeviceDay)];
+        assert_eq!(varied.collect::<Vec<_>>(), expected);
     }
 
     #[test]
     fn unknown_words_are_refused() {
-        for text in [
-            "late",
-            "late=-1",
-            "late=101",
-            "pipeline=0",
-            "color=red",
-            "encoding=zip",
-            "rules=6",
-            "shape=round",
-            "chunk=x",
-        ] {
-            assert!(cells(text).is_err(), "{text}");
+        let words = "late late=-1 late=101 pipeline=0 color=red encoding=zip rules=6 shape=round \
+                     chunk=x";
+        for word in words.split(' ') {
+            assert!(cells(word).is_err(), "{word}");
         }
     }
 
     #[test]
     fn what_is_compared_treats_duplicates_alike() {
-        let both = "x --start latewood --start redistimeseries";
         let refused = |words: &str| {
+            let words = ["x --start latewood", words].join(" ");
             let args = Cli::parse_from(words.split(' ')).args;
-            let (cells, _) = args.cells().unwrap();
-            same_policy(&args.targets(), &cells).is_err()
+            same_policy(&args.targets(), &args.cells().unwrap().0).is_err()
         };
-        assert!(refused(both) && refused(&format!("{both} --matrix late=0,99")));
-        assert!(!refused(&format!("{both} --policy last")));
-        assert!(!refused(&format!(
-            "{both} --matrix late=0 policy=LAST,BLOCK"
-        )));
-        assert!(!refused("x --start latewood --start latewood-no-wal"));
-        assert!(!refused("x --start redistimeseries"));
+        assert!(refused("--start redistimeseries"));
+        assert!(refused("--start redistimeseries --matrix late=0,99"));
+        assert!(!refused("--start redistimeseries --policy last"));
+        assert!(!refused(
+            "--start redistimeseries --matrix late=0 policy=LAST,BLOCK"
+        ));
+        assert!(!refused("--start latewood-no-wal"));
     }
 }

@@ -1,10 +1,9 @@
 //! The lines reports: the same load for systems that speak different protocols, and for one system
 //! by each of its protocols.
 //!
-//! Every batch is put into the form its server takes before the clock starts, so that no server
-//! pays for a form that costs more to make. *Loaded* is the moment of the last acknowledgement;
-//! counts then go on until late samples are merged, and until the server rests. At the end the
-//! server must hold as many values as were sent, and some series are compared sample by sample.
+//! Every batch is put into the form its server takes before the clock starts. *Loaded* is the
+//! moment of the last acknowledgement; counts go on until late samples are merged, and until the
+//! server rests. At the end it must hold what was sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -15,10 +14,11 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
+use super::beside::send_watched;
 use super::report::{Report, Rounds, turns};
-use crate::base::error::{Error, Result};
-use crate::drive::fleet::{LOOK_EVERY, same};
-use crate::drive::wire::{settle, version};
+use crate::base::error::Result;
+use crate::drive::fleet::same;
+use crate::drive::wire::{all_held, settle, version};
 use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
 use crate::measure::watch::Watch;
@@ -59,13 +59,6 @@ pub(crate) struct LinesArgs {
     rounds: Rounds,
 }
 
-/// A load, dealt out to workers.
-struct Plan<'a> {
-    load: &'a CpuLoad,
-    batches: Vec<Vec<Batch>>,
-    seed: u64,
-}
-
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
     let seed = args.rounds.seed;
@@ -79,16 +72,12 @@ pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
     for repeat in 0..args.rounds.repeats {
         for &(workers, late) in &settings {
             let order = load.order(late / 100.0, seed);
-            let plan = Plan {
-                load: &load,
-                batches: load.batches(&order, workers as usize, args.batch as usize),
-                seed,
-            };
+            let batches = load.batches(&order, workers as usize, args.batch as usize);
             for at in turns(repeat, candidates.len()) {
                 let (name, system, protocol) = &candidates[at];
                 let number = report.len("runs") + 1;
                 let label = format!("{number}/{total} {name}, {workers} loaders, {late} % late");
-                let turn = || once(name, *system, *protocol, &plan, label);
+                let turn = || once((name, *system, *protocol), (&load, seed), &batches, label);
                 let Some((info, mut run)) = report.turn(name, system.is_peer(), turn)? else {
                     continue;
                 };
@@ -101,36 +90,32 @@ pub(crate) fn run(args: &LinesArgs, command: &str) -> Result<()> {
             }
         }
     }
-    report.finish("lines")
+    report.finish()
 }
 
 impl LinesArgs {
-    /// Systems by the name of the report, each with the protocol it is written by if it has
-    /// several.
+    /// Systems by the name of the report, each with the protocol it is written by; peers have one.
     fn candidates(&self) -> Vec<(String, System, Protocol)> {
         let mut candidates = Vec::new();
         for &system in &self.start {
             let name = system.name();
-            match system.is_peer() {
-                // It has a protocol of its own.
-                true => candidates.push((name.to_owned(), system, Protocol::Influx)),
-                false => {
-                    candidates.extend(self.protocol.iter().map(|&protocol| {
-                        (format!("{name}, {}", protocol.name()), system, protocol)
-                    }))
-                }
+            if system.is_peer() {
+                candidates.push((name.to_owned(), system, Protocol::Influx));
+                continue;
+            }
+            for &protocol in &self.protocol {
+                candidates.push((format!("{name}, {}", protocol.name()), system, protocol));
             }
         }
         candidates
     }
 }
 
-/// Starts a server, sends it all of `plan`, and reads it back.
+/// Starts a server, sends it all batches, and reads it back.
 fn once(
-    name: &str,
-    system: System,
-    protocol: Protocol,
-    plan: &Plan<'_>,
+    (name, system, protocol): (&str, System, Protocol),
+    (load, seed): (&CpuLoad, u64),
+    batches: &[Vec<Batch>],
     label: String,
 ) -> Result<(Info, Value)> {
     let (store, process, settings) = system.serve(protocol)?;
@@ -142,24 +127,23 @@ fn once(
         version: told.or_else(|| store.version()).unwrap_or_default(),
         settings,
     };
-    let encode = |batch: &Batch| store.protocol.encode(plan.load, batch);
-    let encoded = |batches: &Vec<Batch>| batches.iter().map(encode).collect::<Result<Vec<Body>>>();
-    let bodies = plan
-        .batches
-        .iter()
-        .map(encoded)
-        .collect::<Result<Vec<_>>>()?;
+    let encode = |batch: &Batch| store.protocol.encode(load, batch);
+    let encoded = |batches: &Vec<Batch>| batches.iter().map(encode).collect();
+    let bodies = batches.iter().map(encoded);
+    let bodies = bodies.collect::<Result<Vec<Vec<Body>>>>()?;
     let sent_bytes: usize = bodies.iter().flatten().map(|body| body.bytes.len()).sum();
-    let values = plan.load.values();
+    let values = load.values();
     let mut watch = Watch::begin(process.running()?, &process.data())?;
     let clock = Clock::start();
-    let seconds = send(
-        &store,
-        plan,
-        &bodies,
-        &mut watch,
-        Progress::new(label, values),
-    )?;
+    let acknowledged = &AtomicU64::new(0);
+    let mut senders = Vec::new();
+    for (batches, bodies) in batches.iter().zip(&bodies) {
+        let sender = store.sender()?;
+        senders.push(move || send(sender, batches, bodies, acknowledged));
+    }
+    let progress = Progress::new(label, values);
+    let count = || acknowledged.load(Ordering::Relaxed);
+    let seconds = send_watched(senders, &mut watch, progress, count)?;
     let client_cpu_seconds = clock.cpu_seconds();
     let loaded_cpu_seconds = watch.cpu_seconds()?;
     drop(bodies);
@@ -180,7 +164,7 @@ fn once(
     })?;
     watch.until_quiet(values)?;
     let trace = watch.end(values)?;
-    check(&store, plan)?;
+    check(&store, load, seed)?;
     let run = json!({
         "target": name, "values": values, "seconds": seconds, "drain_seconds": drain_seconds,
         "loaded_cpu_seconds": loaded_cpu_seconds, "settled_cpu_seconds": settled_cpu_seconds,
@@ -189,54 +173,9 @@ fn once(
     Ok((info, run))
 }
 
-/// Sends everything, a thread for each worker; returns the seconds it took.
-fn send(
-    store: &Store,
-    plan: &Plan<'_>,
-    bodies: &[Vec<Body>],
-    watch: &mut Watch,
-    mut progress: Progress,
-) -> Result<f64> {
-    let senders = bodies
-        .iter()
-        .map(|_| store.sender())
-        .collect::<Result<Vec<Sender>>>()?;
-    let acknowledged = &AtomicU64::new(0);
-    let began = Instant::now();
-    let caller = &thread::current();
-    let seconds = thread::scope(|scope| {
-        let mut parts = Vec::new();
-        for (mut sender, (batches, bodies)) in
-            senders.into_iter().zip(plan.batches.iter().zip(bodies))
-        {
-            parts.push(scope.spawn(move || {
-                let end = send_part(&mut sender, batches, bodies, acknowledged);
-                caller.unpark();
-                end
-            }));
-        }
-        while !parts.iter().all(|part| part.is_finished()) {
-            thread::park_timeout(LOOK_EVERY);
-            let values = acknowledged.load(Ordering::Relaxed);
-            watch.look(values);
-            progress.show(values);
-        }
-        let mut end = began;
-        for part in parts {
-            let one = part
-                .join()
-                .map_err(|_| Error::new("a thread of the load died"));
-            end = end.max(one??);
-        }
-        Ok((end - began).as_secs_f64())
-    });
-    progress.finish();
-    seconds
-}
-
 /// Sends the batches of a worker; returns when the last was acknowledged.
-fn send_part(
-    sender: &mut Sender,
+fn send(
+    mut sender: Sender,
     batches: &[Batch],
     bodies: &[Body],
     acknowledged: &AtomicU64,
@@ -251,20 +190,15 @@ fn send_part(
 }
 
 /// Compares the number of all values, and all samples of some series.
-fn check(store: &Store, plan: &Plan<'_>) -> Result<()> {
-    let (held, sent) = (store.values(plan.load)?, plan.load.values());
-    if held != sent {
-        return Err(Error::new(format!(
-            "{held} values are held, {sent} were sent"
-        )));
-    }
-    let mut rng = SmallRng::seed_from_u64(plan.seed);
+fn check(store: &Store, load: &CpuLoad, seed: u64) -> Result<()> {
+    all_held(store.values(load)?, load.values())?;
+    let mut rng = SmallRng::seed_from_u64(seed);
     for _ in 0..SERIES_COMPARED {
-        let host = rng.random_range(0..plan.load.hosts());
+        let host = rng.random_range(0..load.hosts());
         let field = rng.random_range(0..FIELDS.len());
-        let held = store.series(plan.load, host, field)?;
+        let held = store.series(load, host, field)?;
         let name = format!("{} of host_{host}", FIELDS[field]);
-        same(&name, &held, &plan.load.series(host, field))?;
+        same(&name, &held, &load.series(host, field))?;
     }
     Ok(())
 }

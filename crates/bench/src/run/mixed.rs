@@ -6,8 +6,7 @@
 //! comes in. At the end two questions read every sample there is, one that chunk statistics can
 //! answer and one that must decode, first with the files out of the page cache.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -16,8 +15,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use super::options::percent;
-use super::report::{Report, Rounds};
+use super::beside::{beside, quantile_us, record_since};
+use super::report::Rounds;
 use crate::base::control::Control;
 use crate::base::error::{Error, Result};
 use crate::drive::fleet::{self, Fleet, LoadArgs, Log};
@@ -27,6 +26,8 @@ use crate::measure::progress::Progress;
 use crate::measure::usage::forget_pages;
 use crate::workload::sensors::{START_MS, STEP_MS, key};
 
+/// Late samples of a hundred.
+const LATE_PERCENT: f64 = 10.0;
 /// Small questions, in the order they are asked; `range-recent` reads so many samples, the newest
 /// ones of what was there before the writes.
 const QUESTIONS: [&str; 4] = ["get", "range-recent", "range-hours", "mrange-host"];
@@ -41,9 +42,6 @@ const WARM: usize = 3;
 pub(crate) struct MixedArgs {
     #[command(flatten)]
     load: LoadArgs,
-    /// Late samples of a hundred
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, value_parser = percent)]
-    late: f64,
     /// Samples a second sent beside the questions; 0 for no limit
     #[arg(long, default_value_t = 500_000.0)]
     rate: f64,
@@ -56,20 +54,15 @@ pub(crate) struct MixedArgs {
 
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &MixedArgs, command: &str) -> Result<()> {
-    let plan = args.load.plan(args.late, args.rounds.seed);
+    let plan = args.load.plan(LATE_PERCENT, args.rounds.seed);
     let settings = args.load.latewood(Log::Interval).settings();
     let shared = json!({"settings": settings, "plan": plan, "rate": args.rate});
-    let mut report = Report::begin("mixed", command, &args.rounds.output, shared);
-    args.rounds.alternate(&[()], |repeat, ()| {
-        let mut run = once(args)?;
-        run["repeat"] = repeat.into();
-        report.push("runs", run)
-    })?;
-    report.finish("mixed")
+    let once = |()| once(args);
+    args.rounds.report(("mixed", command), shared, &[()], once)
 }
 
 fn once(args: &MixedArgs) -> Result<Value> {
-    let plan = args.load.plan(args.late, args.rounds.seed);
+    let plan = args.load.plan(LATE_PERCENT, args.rounds.seed);
     let mut fleet = Fleet::start(&args.load.latewood(Log::Interval), plan, &args.load)?;
     let history = plan.rounds.div_ceil(2);
     let mut progress = Progress::new("loading", plan.samples() / 2);
@@ -93,20 +86,17 @@ fn once(args: &MixedArgs) -> Result<Value> {
     client.ask_while(|| began.elapsed() < idle_for)?;
     let idle = client.take();
     let before = fleet.server.info()?;
-    let done = AtomicBool::new(false);
-    let outcome = thread::scope(|scope| {
-        let asking = scope.spawn(|| client.ask_while(|| !done.load(Ordering::Relaxed)));
-        let outcome = fleet.send(plan.rounds - history, |_| ());
-        done.store(true, Ordering::Relaxed);
-        let asked = asking.join().map_err(|_| Error::new("the client died"))?;
-        asked.and(outcome)
-    })?;
+    let rest = plan.rounds - history;
+    let (outcome, ()) = beside(
+        || fleet.send(rest, |_| ()),
+        |done| client.ask_while(|| !done.load(Ordering::Acquire)),
+    )?;
     let busy = client.take();
     let after = fleet.server.info()?;
     fleet.rest()?;
     let (mut server, parts) = fleet.parts();
     fleet::check(&mut server.control, plan, &parts)?;
-    let sent = plan.series * u64::from(plan.rounds - history);
+    let sent = plan.series * u64::from(rest);
     Ok(json!({
         "idle": idle, "busy": busy, "info": [before, after],
         "samples_per_second": sent as f64 / outcome.elapsed.as_secs_f64(),
@@ -158,11 +148,10 @@ impl Client {
                     let is_error = reply.first() == Some(&b'-');
                     is_error.then(|| String::from_utf8_lossy(reply).into_owned())
                 })?;
-                let taken_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                record_since(began, &mut self.latencies_ns[at]);
                 if let Some(text) = error {
                     return Err(Error::new(format!("{command}: {text}")));
                 }
-                self.latencies_ns[at].saturating_record(taken_ns);
             }
         }
         Ok(())
@@ -173,7 +162,7 @@ impl Client {
         let asked = QUESTIONS.iter().zip(&mut self.latencies_ns);
         let taken = asked.map(|(question, latencies_ns)| {
             let of = std::mem::replace(latencies_ns, histogram());
-            let us = |quantile| of.value_at_quantile(quantile) as f64 / 1e3;
+            let us = |quantile| quantile_us(&of, quantile);
             json!({
                 "question": question, "queries": of.len(), "p50_us": us(0.5), "p99_us": us(0.99),
                 "max_us": us(1.0),

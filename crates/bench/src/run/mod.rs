@@ -16,6 +16,7 @@ pub(crate) mod size;
 pub(crate) mod soak;
 pub(crate) mod stages;
 
+mod beside;
 mod digest;
 mod options;
 mod report;

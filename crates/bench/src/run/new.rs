@@ -1,19 +1,16 @@
 //! The new-series report: what the first sample of a series costs beside one of a known series.
 //!
-//! In process and over the wire. Making keys and labels is the client's work: processor time leaves
-//! it out. By the wall clock it belongs to a run in process, since the engine's threads go on while
-//! the writer makes its next samples. Processor time is that of all threads, and runs until the
-//! label index holds every series and the log is on disk.
+//! Making keys and labels is the client's work: processor time leaves it out. It is that of all
+//! threads, and runs until the label index holds every series and the log is on disk.
 
 use std::process::Command;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 
 use super::options::label_count;
 use super::report::{Report, Rounds, turns};
 use crate::base::error::{Doing, Error, Result};
-use crate::base::threads::thread_count;
 use crate::drive::engine::{Engine, failed, labelled};
 use crate::drive::many::{self, Kind, Many};
 use crate::drive::many_wire;
@@ -21,18 +18,10 @@ use crate::measure::usage::anonymous_bytes;
 use crate::server::Latewood;
 use crate::workload::names::{key, labels};
 
-/// A part of the measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
-    /// New and known series without sockets
-    Process,
-    /// Every write timed while the database grows
-    Grow,
-    /// Memory of series without samples
-    Idle,
-    /// New and known series over the wire
-    Wire,
-}
+/// Samples to each known series in each way.
+const KNOWN: u32 = 4;
+/// Threads that write.
+const THREADS: [usize; 2] = [1, 2];
 
 /// Measure new series beside known ones: in process, over the wire, memory and pauses.
 #[derive(Clone, Debug, Args)]
@@ -43,21 +32,12 @@ pub(crate) struct NewArgs {
     /// Labels of a series
     #[arg(long, value_delimiter = ',', default_values_t = [0, 2, 6, 10], value_parser = label_count)]
     labels: Vec<usize>,
-    /// Threads that write
-    #[arg(long, value_delimiter = ',', default_values_t = [1, 2], value_parser = thread_count)]
-    threads: Vec<usize>,
-    /// Samples to each known series in each way
-    #[arg(long, default_value_t = 4)]
-    known: u32,
     /// Series to grow to while every write is timed
     #[arg(long, default_value_t = 5_000_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     grow: u64,
     /// Series sent over the wire
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     wire: u64,
-    /// Only these parts
-    #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Part>,
     /// Measure memory of idle series in this very process and print it
     #[arg(long, hide = true, value_name = "LABELS", value_parser = label_count)]
     idle_here: Option<usize>,
@@ -73,52 +53,41 @@ pub(crate) fn run(args: &NewArgs, command: &str) -> Result<()> {
     }
     let shared = json!({"series": args.series});
     let mut report = Report::begin("new", command, &args.rounds.output, shared);
-    let takes = |part| args.only.is_empty() || args.only.contains(&part);
-    let threads = |&labels| args.threads.iter().map(move |&threads| (labels, threads));
+    let threads = |&labels| THREADS.map(|threads| (labels, threads));
     let cells: Vec<(usize, usize)> = args.labels.iter().flat_map(threads).collect();
     for repeat in 0..args.rounds.repeats {
-        if takes(Part::Process) {
-            for at in turns(repeat, cells.len()) {
-                let (labels, threads) = cells[at];
-                let many = Many {
-                    series: args.series,
-                    known: args.known,
-                    labels,
-                    threads,
-                };
-                for run in every_way(&many, repeat)? {
-                    report.push("runs", run)?;
-                }
+        for at in turns(repeat, cells.len()) {
+            let (labels, threads) = cells[at];
+            let many = Many {
+                series: args.series,
+                known: KNOWN,
+                labels,
+                threads,
+            };
+            for run in every_way(&many, repeat)? {
+                report.push("runs", run)?;
             }
         }
-        if takes(Part::Grow) {
-            report.push("grown", many::grow(args.grow)?)?;
+        report.push("grown", many::grow(args.grow)?)?;
+        for &labels in &args.labels {
+            report.push("idle", idle(args.series, labels)?)?;
         }
-        if takes(Part::Idle) {
-            for &labels in &args.labels {
-                report.push("idle", idle(args.series, labels)?)?;
-            }
-        }
-        if takes(Part::Wire) {
-            for at in turns(repeat, args.labels.len()) {
-                report.push("wire", wire(args.wire, args.labels[at])?)?;
-            }
+        for at in turns(repeat, args.labels.len()) {
+            report.push("wire", wire(args.wire, args.labels[at])?)?;
         }
     }
-    report.finish("new")
+    report.finish()
 }
 
 /// Measures every way of writing once.
 fn every_way(many: &Many, repeat: usize) -> Result<Vec<Value>> {
-    let known = [Kind::Reference, Kind::Key, Kind::KeyAndLabels];
-    let known: Vec<(Kind, bool)> = known
-        .iter()
-        .flat_map(|&kind| [(kind, false), (kind, true)])
+    let known = [Kind::Reference, Kind::Key, Kind::KeyAndLabels].into_iter();
+    let known: Vec<_> = known
+        .flat_map(|kind| [(kind, false), (kind, true)])
         .collect();
     let mut runs = Vec::new();
-    many.watched(&known, repeat, |_, run| {
-        runs.extend(run.map(|(_, run)| run))
-    })?;
+    let take = |_: &_, run: Option<(Kind, Value)>| runs.extend(run.map(|(_, run)| run));
+    many.watched(&known, repeat, take)?;
     runs.push(many.mixed()?);
     for run in &mut runs {
         run["labels"] = many.labels.into();
@@ -166,11 +135,8 @@ fn idle_here(series: u64, count: usize) -> Result<Value> {
     let engine = Engine::new()?;
     let before = anonymous_bytes(std::process::id())?;
     for number in 0..series {
-        let options = labelled(&labels(number, count))?;
-        engine
-            .db
-            .create(key(number).as_bytes(), &options)
-            .map_err(failed)?;
+        let (key, options) = (key(number), labelled(&labels(number, count))?);
+        engine.db.create(key.as_bytes(), &options).map_err(failed)?;
     }
     engine.db.maintain().map_err(failed)?;
     let bytes = anonymous_bytes(std::process::id())?.saturating_sub(before);
@@ -205,12 +171,9 @@ mod tests {
         };
         // Series and samples are counted by the run itself.
         let runs = every_way(&many, 0).unwrap();
-        let kinds: Vec<_> = runs
-            .iter()
-            .map(|run| run["kind"].as_str().unwrap())
-            .collect();
+        let kinds: Vec<_> = runs.iter().map(|run| &run["kind"]).collect();
         assert_eq!(kinds[..3], ["New", "Reference", "Reference"]);
-        assert_eq!((kinds.len(), kinds[7]), (8, "Mixed"));
+        assert_eq!((kinds.len(), kinds[7].as_str()), (8, Some("Mixed")));
         for run in &runs {
             assert!(number(run, "pauses.max_us") > 0.0);
             // Whoever makes samples between the writes cannot be faster than the writes alone.

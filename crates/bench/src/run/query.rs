@@ -1,13 +1,8 @@
 //! The query report: reads over many series and over long ones, beside the peer.
 //!
-//! Every set of data is loaded into all servers, started afresh for it. Then its questions are
-//! asked of one server after the other, taking turns, while the others idle. Before the clock
-//! starts every server must give the same answer ([`super::digest`]). One connection asks and reads
-//! a reply of known length without looking into it, so that the clock and the processor belong to
-//! the server. What an idle series costs is measured on the way: anonymous memory of the process.
-//!
-//! Samples are one second apart. Values have two digits after the point and wander, as those of a
-//! sensor do, from a seed that all servers share.
+//! Every set of data is loaded into all servers, started afresh for it. Servers are asked in turns
+//! while the others idle, once all gave the same answer ([`super::digest`]). One connection asks
+//! and reads a reply of known length without looking into it, so that the time is the server's.
 
 use std::time::Instant;
 
@@ -16,6 +11,7 @@ use latewood_wire::resp::{Value, parse_reply};
 use serde::Serialize;
 use serde_json::json;
 
+use super::beside::{quantile_us, record_since};
 use super::digest::Digest;
 use super::report::{Output, Report, turns};
 use crate::base::control::Control;
@@ -49,9 +45,6 @@ pub(crate) struct QueryArgs {
     /// Seconds a server is asked one question in a round, three times at least
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Ask only questions whose name contains this
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    only: String,
     #[command(flatten)]
     sizes: Sizes,
     #[command(flatten)]
@@ -65,102 +58,66 @@ struct Sizes {
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     wide_series: u64,
     /// Samples of each of them
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(2..=100_000_000))]
     wide_samples: u64,
     /// Series of TS.QUERYINDEX; TS.MGET reads a tenth of them
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
     index_series: u64,
     /// Samples of the series of TS.RANGE
-    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
     long_samples: u64,
     /// Series with the default chunk size, to see what an idle one costs a server
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(10..=100_000_000))]
     idle_series: u64,
 }
 
-/// A question: its name and its command.
-type Question = (&'static str, &'static str);
+/// Questions, each with its name before it.
+const WIDE: &str = "\
+mrange-groupby: TS.MRANGE - + FILTER unit=celsius GROUPBY region REDUCE avg
+mrange-groupby-max-minutes: TS.MRANGE - + AGGREGATION max 60000 FILTER unit=celsius GROUPBY region REDUCE max
+mrange-aggregation: TS.MRANGE - + AGGREGATION avg 60000 FILTER unit=celsius";
+const LONG: &str = "\
+range-hours: TS.RANGE sensor:0000000 - + AGGREGATION avg 3600000
+range-minutes: TS.RANGE sensor:0000000 - + AGGREGATION avg 60000";
+const INDEX: &str = "\
+mget: TS.MGET FILTER batch=b3
+queryindex-selective: TS.QUERYINDEX unit=celsius host=h7 region!=r71
+queryindex-unselective: TS.QUERYINDEX unit=celsius kind=k1";
+/// Chunks that fit the memory of any server, where there are very many series.
+const SMALL_CHUNKS: &str = " CHUNK_SIZE 48";
 
-/// Series of one shape and the questions about them. Series without questions are loaded to see
-/// what they cost; small chunks fit the memory of any server.
+/// Series of one shape and the questions about them. Series of one sample are idle: what they cost
+/// is measured as well.
 struct Set {
     series: u64,
     samples: u64,
-    small_chunks: bool,
-    is_idle: bool,
-    questions: Vec<Question>,
+    chunks: &'static str,
+    questions: &'static str,
 }
 
 fn sets(sizes: &Sizes) -> [Set; 4] {
-    let set = |series, samples, questions: &[Question]| Set {
+    [
+        (sizes.wide_series, sizes.wide_samples, "", WIDE),
+        (1, sizes.long_samples, "", LONG),
+        (sizes.index_series, 1, SMALL_CHUNKS, INDEX),
+        (sizes.idle_series, 1, "", ""),
+    ]
+    .map(|(series, samples, chunks, questions)| Set {
         series,
         samples,
-        small_chunks: false,
-        is_idle: false,
-        questions: questions.to_vec(),
-    };
-    let wide = [
-        (
-            "mrange-groupby",
-            "TS.MRANGE - + FILTER unit=celsius GROUPBY region REDUCE avg",
-        ),
-        (
-            "mrange-groupby-max-minutes",
-            "TS.MRANGE - + AGGREGATION max 60000 FILTER unit=celsius GROUPBY region REDUCE max",
-        ),
-        (
-            "mrange-aggregation",
-            "TS.MRANGE - + AGGREGATION avg 60000 FILTER unit=celsius",
-        ),
-    ];
-    let long = [
-        (
-            "range-hours",
-            "TS.RANGE sensor:0000000 - + AGGREGATION avg 3600000",
-        ),
-        (
-            "range-minutes",
-            "TS.RANGE sensor:0000000 - + AGGREGATION avg 60000",
-        ),
-    ];
-    let index = [
-        ("mget", "TS.MGET FILTER batch=b3"),
-        (
-            "queryindex-selective",
-            "TS.QUERYINDEX unit=celsius host=h7 region!=r71",
-        ),
-        (
-            "queryindex-unselective",
-            "TS.QUERYINDEX unit=celsius kind=k1",
-        ),
-    ];
-    [
-        set(sizes.wide_series, sizes.wide_samples, &wide),
-        set(1, sizes.long_samples, &long),
-        Set {
-            small_chunks: true,
-            is_idle: true,
-            ..set(sizes.index_series, 1, &index)
-        },
-        Set {
-            is_idle: true,
-            ..set(sizes.idle_series, 1, &[])
-        },
-    ]
+        chunks,
+        questions,
+    })
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &QueryArgs, command: &str) -> Result<()> {
     let shared = json!({"sizes": args.sizes, "repeats": args.repeats, "idle": []});
     let mut report = Report::begin("query", command, &args.output, shared);
-    for mut set in sets(&args.sizes) {
-        let is_asked = set.questions.is_empty() && args.only.is_empty();
-        set.questions.retain(|(name, _)| name.contains(&args.only));
-        if is_asked || !set.questions.is_empty() {
-            ask_about(&set, args, &mut report)?;
-        }
+    for set in sets(&args.sizes) {
+        ask_about(&set, args, &mut report)?;
     }
-    report.finish("query")
+    report.finish()
 }
 
 /// Loads one set into every server and asks its questions.
@@ -174,16 +131,18 @@ fn ask_about(set: &Set, args: &QueryArgs, report: &mut Report) -> Result<()> {
             continue;
         };
         report.note(&server.info);
-        if set.is_idle {
+        if set.samples == 1 {
             let idle = json!({
-                "target": system.name(), "series": set.series, "small_chunks": set.small_chunks,
+                "target": system.name(), "series": set.series,
+                "small_chunks": set.chunks == SMALL_CHUNKS,
                 "empty_bytes": bytes[0], "loaded_bytes": bytes[1],
             });
             report.push("idle", idle)?;
         }
         servers.push(server);
     }
-    for &(name, command) in &set.questions {
+    let questions = set.questions.lines();
+    for (name, command) in questions.filter_map(|line| line.split_once(": ")) {
         agree(&mut servers, command, report)?;
         for repeat in 0..args.repeats {
             for at in turns(repeat, servers.len()) {
@@ -217,18 +176,15 @@ fn agree(servers: &mut Vec<Server>, command: &str, report: &mut Report) -> Resul
     let mut agreed = 0;
     while let Some(server) = servers.get_mut(agreed) {
         let (name, is_peer) = (server.info.name.clone(), server.is_peer);
-        if report
-            .turn(&name, is_peer, || server.look(command))?
-            .is_none()
-        {
+        let looked = report.turn(&name, is_peer, || server.look(command))?;
+        if looked.is_none() {
             servers.remove(agreed);
             continue;
         }
         let (first, last) = (&servers[0].digest, &servers[agreed].digest);
         if !first.agrees(last) {
-            return Err(Error::new(format!(
-                "{command}: servers disagree: {first:?}, {last:?}"
-            )));
+            let text = format!("{command}: servers disagree: {first:?}, {last:?}");
+            return Err(Error::new(text));
         }
         agreed += 1;
     }
@@ -269,14 +225,13 @@ impl Server {
         while queries < QUERIES_MIN || clock.seconds() < seconds {
             let asked = Instant::now();
             self.control.ask_bytes(command, self.reply_bytes)?;
-            let taken_ns = u64::try_from(asked.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            latencies.saturating_record(taken_ns);
+            record_since(asked, &mut latencies);
             queries += 1;
         }
         let (elapsed, client_cpu_seconds) = (clock.seconds(), clock.cpu_seconds());
         // A reply of another length would stand in the way of this one.
         let cpu_seconds = cpu_seconds(&mut self.control)? - cpu_before;
-        let us = |quantile| latencies.value_at_quantile(quantile) as f64 / 1e3;
+        let us = |quantile| quantile_us(&latencies, quantile);
         Ok(json!({
             "command": command, "queries": queries, "rows": self.digest.rows_or_keys(),
             "reply_bytes": self.reply_bytes, "seconds": elapsed, "cpu_seconds": cpu_seconds,
@@ -317,34 +272,17 @@ impl Set {
             progress.show(numbers.end * self.samples);
         }
         progress.finish();
-        let series = control.run("DBSIZE")?.number();
-        if series != i64::try_from(self.series).ok() {
-            let sent = self.series;
-            return Err(Error::new(format!("{series:?} series held, {sent} sent")));
-        }
         let infos = (0..self.series).map(|number| format!("TS.INFO {}", key(number)));
         let infos = control.run_all(infos)?;
-        let held = infos
-            .iter()
-            .map(|info| count(info, "totalSamples"))
-            .sum::<Result<u64>>()?;
-        all_held(held, self.series * self.samples)
+        let held = infos.iter().map(|info| count(info, "totalSamples"));
+        all_held(held.sum::<Result<u64>>()?, self.series * self.samples)
     }
 
     /// What makes a series and its samples.
     fn commands(&self, number: u64) -> impl Iterator<Item = String> {
-        let (samples, chunks) = (
-            self.samples,
-            if self.small_chunks {
-                " CHUNK_SIZE 48"
-            } else {
-                ""
-            },
-        );
-        let labels = labels(number)
-            .map(|(name, value)| format!("{name} {value}"))
-            .join(" ");
-        let key = key(number);
+        let (samples, chunks, key) = (self.samples, self.chunks, key(number));
+        let labels = labels(number).map(|(name, value)| format!("{name} {value}"));
+        let labels = labels.join(" ");
         let create = format!("TS.CREATE {key}{chunks} LABELS {labels}");
         let mut value = Wander::new(number);
         let madd = move |first: u64| {
@@ -360,8 +298,7 @@ impl Set {
     }
 }
 
-/// A value that wanders in hundredths; a xorshift generator as Marsaglia gives it in "Xorshift
-/// RNGs" (2003).
+/// A value that wanders in hundredths, by Marsaglia's xorshift.
 struct Wander {
     state: u64,
     hundredths: i64,

@@ -1,8 +1,7 @@
 //! A measurement under way: raw runs as JSON, saved after each run, and the page in the end.
 //!
 //! A file is written whole or not at all. Peers that a machine cannot run, or that break off, are
-//! left out and named with the reason, on the terminal and on the page: no Java, no Debian, no
-//! network, another processor, and Latewood's own runs go on. Where Latewood fails, the
+//! left out and named with the reason, on the terminal and on the page. Where Latewood fails, the
 //! measurement fails.
 
 use std::path::{Path, PathBuf};
@@ -107,15 +106,16 @@ impl Report {
         }
     }
 
-    /// Ends a measurement: shows its page and writes it and its runs, where that is wanted. The
-    /// page bears the name of the file of runs.
-    pub(crate) fn finish(mut self, name: &str) -> Result<()> {
+    /// Shows the page and writes it and the runs, where that is wanted. The page bears the name of
+    /// the file of runs.
+    pub(crate) fn finish(mut self) -> Result<()> {
         // The lists of a page are there, though nothing was measured for them.
         self.list("runs");
         let sentences = page::sheet::absent(&self.raw);
         if self.len("runs") + self.len("rates") == 0 && !sentences.is_empty() {
             return Err(Error::new(sentences.join("; ")));
         }
+        let name = page::raw::text(&self.raw, "family");
         let Output { json, out } = &self.output;
         let beside = out.as_ref().map(|dir| dir.join(format!("{name}.json")));
         let json = json.clone().or(beside);
@@ -155,18 +155,34 @@ pub(crate) fn turns(repeat: usize, count: usize) -> impl Iterator<Item = usize> 
 }
 
 impl Rounds {
-    /// Runs every setting in every round, alternating.
-    pub(crate) fn alternate<T: Copy>(
+    /// One run, for tests.
+    #[cfg(test)]
+    pub(crate) const ONE: Self = Rounds {
+        repeats: 1,
+        seed: 12_345,
+        output: Output {
+            json: None,
+            out: None,
+        },
+    };
+
+    /// Makes a whole report, every setting in every round, alternating; `run` makes one run.
+    pub(crate) fn report<T: Copy>(
         &self,
+        (family, command): (&str, &str),
+        shared: Value,
         settings: &[T],
-        mut run: impl FnMut(usize, T) -> Result<()>,
+        mut run: impl FnMut(T) -> Result<Value>,
     ) -> Result<()> {
+        let mut report = Report::begin(family, command, &self.output, shared);
         for repeat in 0..self.repeats {
             for at in turns(repeat, settings.len()) {
-                run(repeat, settings[at])?;
+                let mut made = run(settings[at])?;
+                made["repeat"] = repeat.into();
+                report.push("runs", made)?;
             }
         }
-        Ok(())
+        report.finish()
     }
 }
 
@@ -228,11 +244,8 @@ mod tests {
         let second = report.turn("QuestDB", true, || -> Result<u32> { unreachable!() });
         assert_eq!(second.unwrap(), None);
         assert_eq!(report.turn("InfluxDB 1", true, || Ok(7)).unwrap(), Some(7));
-        let said = page::sheet::absent(&report.raw);
-        assert_eq!(
-            said,
-            ["QuestDB: not measured here: install failed: no java"]
-        );
+        let said = page::sheet::absent(&report.raw).join("");
+        assert_eq!(said, "QuestDB: not measured here: install failed: no java");
         let text = page::draw(&report.raw, "late").unwrap().text;
         assert!(text.contains("**QuestDB: not measured here"), "{text}");
         report.push("runs", json!({"target": "QuestDB"})).unwrap();
@@ -243,16 +256,12 @@ mod tests {
     #[test]
     fn latewood_is_never_left_out_and_a_report_of_nothing_is_an_error() {
         let mut report = report();
-        let failed = report.turn("Latewood", false, || {
-            Err::<(), _>(Error::new("lost a sample"))
-        });
+        let lost = || Err::<(), _>(Error::new("lost a sample"));
+        let failed = report.turn("Latewood", false, lost);
         assert_eq!(failed.unwrap_err().to_string(), "lost a sample");
         let ended = || Err::<(), _>(Error::new("é ".repeat(1_000)));
         report.turn("X", true, ended).unwrap();
-        let said = report.finish("late").unwrap_err().to_string();
-        assert!(
-            said.chars().count() < 400 && said.ends_with("..."),
-            "{said}"
-        );
+        let said = report.finish().unwrap_err().to_string();
+        assert!(said.chars().count() < 400 && said.ends_with("..."));
     }
 }

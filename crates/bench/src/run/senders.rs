@@ -1,8 +1,7 @@
 //! The senders report: several senders at a time, each with a file of its own, as users of Akumuli
 //! load theirs.
 //!
-//! The files are written before: sensors with six tags, a random walk each. A sender reads its
-//! file, uncompresses it if it is compressed, and sends it over a connection as fast as the server
+//! A sender reads its file, written before, and sends it over a connection as fast as the server
 //! takes it. The clock stops when the server has closed the last connection, which it does once all
 //! is applied. At the end all samples are counted, and the last point of each file is read back.
 
@@ -10,20 +9,18 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use clap::Args;
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
-use super::options::percent;
-use super::report::{Report, Rounds};
-use crate::base::address::Address;
+use super::beside::send_watched;
+use super::report::Rounds;
 use crate::base::control::Control;
 use crate::base::error::{Doing, Error, Result};
 use crate::base::reply::rows;
-use crate::drive::fleet::{self, LOOK_EVERY, Log, same};
+use crate::drive::fleet::{self, Log, same};
 use crate::drive::wire::{Wired, all_held, drain};
 use crate::measure::machine::Clock;
 use crate::measure::progress::Progress;
@@ -34,30 +31,23 @@ use crate::server::LineStream;
 use crate::workload::output::Output;
 use crate::workload::sensors::Plan;
 
+/// Senders, each with a file and a connection of its own.
+const SENDERS: usize = 6;
 /// Bytes that a sender reads and sends at a time.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Measure senders of files in Akumuli's protocol, all at once: log off and on.
+/// Measure six senders of files in Akumuli's protocol, all at once: log off and on.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SendersArgs {
-    /// Senders, each with a file and a connection of its own
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=64))]
-    senders: u16,
     /// Series of all files together, each with six tags
     #[arg(long, default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     series: u64,
     /// Samples of all series together, rounded up to whole rounds
     #[arg(long, default_value_t = 12_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
-    /// Late samples of a hundred
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
-    late: f64,
     /// Compress the files; senders uncompress them on their way
     #[arg(long)]
     gzip: bool,
-    /// Log off, or on at interval
-    #[arg(long, value_enum, value_delimiter = ',', default_values = ["off", "interval"])]
-    log: Vec<Log>,
     #[command(flatten)]
     rounds: Rounds,
 }
@@ -71,7 +61,7 @@ struct Input {
 
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &SendersArgs, command: &str) -> Result<()> {
-    let plan = Plan::new(args.series, args.samples, args.late, args.rounds.seed);
+    let plan = Plan::new(args.series, args.samples, 0.0, args.rounds.seed);
     plan.check()?;
     let dir = tempfile::Builder::new().prefix("latewood-bench-").tempdir();
     let dir = dir.doing("make a folder for files")?;
@@ -80,30 +70,22 @@ pub(crate) fn run(args: &SendersArgs, command: &str) -> Result<()> {
     let shared = json!({
         "senders": inputs.len(), "plan": plan, "gzip": args.gzip, "file_bytes": file_bytes,
     });
-    let mut report = Report::begin("senders", command, &args.rounds.output, shared);
-    args.rounds.alternate(&args.log, |repeat, log| {
-        let mut run = once(&inputs, plan, log, args.gzip)?;
-        run["repeat"] = repeat.into();
-        report.push("runs", run)
-    })?;
-    report.finish("senders")
+    let once = |log| once(&inputs, plan, log, args.gzip);
+    let logs = [Log::Off, Log::Interval];
+    args.rounds
+        .report(("senders", command), shared, &logs, once)
 }
 
 fn write_inputs(args: &SendersArgs, plan: Plan, dir: &Path) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
-    for (number, mut part) in plan
-        .parts(usize::from(args.senders))
-        .into_iter()
-        .enumerate()
-    {
+    for (number, mut part) in plan.parts(SENDERS).into_iter().enumerate() {
         let path = dir.join(format!("points.{number}"));
         let mut out = Output::open(Some(&path), args.gzip)?;
         let last = walk::write(&mut part, plan.rounds, |text| out.write(text))?;
         out.finish()?;
-        let bytes = std::fs::metadata(&path)
-            .doing("look at a file of points")?
-            .len();
+        let file = std::fs::metadata(&path).doing("look at a file of points")?;
         let last = last.ok_or_else(|| Error::new("a file without a point"))?;
+        let bytes = file.len();
         inputs.push(Input { path, bytes, last });
     }
     Ok(inputs)
@@ -116,7 +98,17 @@ fn once(inputs: &[Input], plan: Plan, log: Log, gzip: bool) -> Result<Value> {
     let mut watch = Watch::begin(server.process.running()?, &server.process.data())?;
     let clock = Clock::start();
     let progress = Progress::new(format!("log {log:?}"), samples);
-    let seconds = send_all(inputs, gzip, &address, &mut watch, progress, samples)?;
+    let read_bytes = &AtomicU64::new(0);
+    let mut senders = Vec::new();
+    for input in inputs {
+        let stream = LineStream::connect(&address)?;
+        senders.push(move || send(stream, &input.path, gzip, read_bytes));
+    }
+    // By the share of the bytes that were sent: nobody counts samples on the way.
+    let bytes: u64 = inputs.iter().map(|input| input.bytes).sum();
+    let share = samples as f64 / bytes.max(1) as f64;
+    let sent = || (read_bytes.load(Ordering::Relaxed) as f64 * share) as u64;
+    let seconds = send_watched(senders, &mut watch, progress, sent)?;
     let client_cpu_seconds = clock.cpu_seconds();
     let loaded_cpu_seconds = watch.cpu_seconds()?;
     let drain_seconds = watch.during(samples, || drain(&mut server.control))?;
@@ -130,50 +122,16 @@ fn once(inputs: &[Input], plan: Plan, log: Log, gzip: bool) -> Result<Value> {
     }))
 }
 
-/// Sends every file over a connection of its own, all at once; returns the seconds it took.
-fn send_all(
-    inputs: &[Input],
+/// Sends a file and waits until it is taken; counts the bytes of the file in `read_bytes`.
+fn send(
+    mut stream: LineStream,
+    path: &Path,
     gzip: bool,
-    address: &Address,
-    watch: &mut Watch,
-    mut progress: Progress,
-    samples: u64,
-) -> Result<f64> {
-    let streams = inputs.iter().map(|_| LineStream::connect(address));
-    let streams = streams.collect::<Result<Vec<_>>>()?;
-    let total: u64 = inputs.iter().map(|input| input.bytes).sum();
-    let read = &AtomicU64::new(0);
-    let began = Instant::now();
-    thread::scope(|scope| {
-        let mut parts = Vec::new();
-        for (stream, input) in streams.into_iter().zip(inputs) {
-            parts.push(scope.spawn(move || send(stream, &input.path, gzip, read)));
-        }
-        while !parts.iter().all(|part| part.is_finished()) {
-            thread::sleep(LOOK_EVERY);
-            // By the share of the bytes that were sent: nobody counts samples on the way.
-            let share = read.load(Ordering::Relaxed) as f64 / total.max(1) as f64;
-            let samples = (share * samples as f64) as u64;
-            watch.look(samples);
-            progress.show(samples);
-        }
-        progress.finish();
-        let mut end = began;
-        for part in parts {
-            let one = part.join();
-            end = end.max(one.map_err(|_| Error::new("a sender died"))??);
-        }
-        Ok((end - began).as_secs_f64())
-    })
-}
-
-/// Sends a file and waits until it is taken; counts the bytes of the file in `read`.
-fn send(mut stream: LineStream, path: &Path, gzip: bool, read: &AtomicU64) -> Result<Instant> {
+    read_bytes: &AtomicU64,
+) -> Result<Instant> {
     let doing = format!("read {}", path.display());
-    let file = Counted {
-        file: File::open(path).doing(&doing)?,
-        read,
-    };
+    let file = File::open(path).doing(&doing)?;
+    let file = Counted { file, read_bytes };
     let mut reader: Box<dyn Read> = match gzip {
         true => Box::new(GzDecoder::new(file)),
         false => Box::new(file),
@@ -192,13 +150,13 @@ fn send(mut stream: LineStream, path: &Path, gzip: bool, read: &AtomicU64) -> Re
 /// A file that counts what is read of it.
 struct Counted<'a> {
     file: File,
-    read: &'a AtomicU64,
+    read_bytes: &'a AtomicU64,
 }
 
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let bytes = self.file.read(buffer)?;
-        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(bytes)
     }
 }

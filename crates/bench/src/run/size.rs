@@ -1,10 +1,8 @@
 //! The size report: what real measurements take, coding by coding and as stored.
 //!
-//! Real series are unlike random walks: noise of floating-point arithmetic, gaps, plateaus,
-//! counters. Every series is encoded in whole frames as the engine does, and with the coding of
-//! the Gorilla paper for comparison; then all of them go to a server and what lies on its disk
-//! is counted, index, labels and all. Without `--data` the series of `data/nab` are taken; with
-//! it those of a folder, such as a checkout of the Numenta Anomaly Benchmark.
+//! Every series is encoded in whole frames as the engine does, and with the coding of the Gorilla
+//! paper for comparison; then all of them go to a server and what lies on its disk is counted,
+//! index, labels and all.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,7 +45,7 @@ pub(crate) fn run(args: &SizeArgs, command: &str) -> Result<()> {
     for recording in &recordings {
         report.push("series", encode(recording)?)?;
     }
-    report.finish("size")
+    report.finish()
 }
 
 /// What the samples of a series take in frames: the values, statistics of the frames included, all
@@ -60,15 +58,13 @@ fn encode(recording: &Recording) -> Result<Value> {
     for samples in recording.samples.chunks(FRAME_SAMPLES_MAX) {
         let (timestamps, values): (Vec<i64>, Vec<f64>) = samples.iter().copied().unzip();
         let mut bytes = Vec::new();
-        encoder
-            .encode(&timestamps, &values, &mut hint, &mut bytes)
-            .map_err(failed)?;
+        let encoded = encoder.encode(&timestamps, &values, &mut hint, &mut bytes);
+        encoded.map_err(failed)?;
         let (frame, len) = Frame::parse(&bytes).map_err(failed)?;
         value_bytes += frame.values_len_bytes();
         timestamp_bytes += len - frame.values_len_bytes();
-        *codings
-            .entry(format!("{:?}", frame.value_coding()))
-            .or_default() += 1;
+        let coding = format!("{:?}", frame.value_coding());
+        *codings.entry(coding).or_default() += 1;
         bytes.clear();
         let (time, value) = (TimestampCoding::Raw, ValueCoding::Xor);
         let xor = encoder.encode_as(&timestamps, &values, time, value, &mut bytes);

@@ -7,8 +7,7 @@
 //! behind its writers. It must come back with exactly what was acknowledged: every series is
 //! counted, and the keys.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -17,6 +16,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::json;
 
+use super::beside::beside;
 use super::report::{Output, Report};
 use crate::base::address::Address;
 use crate::base::control::Control;
@@ -33,6 +33,14 @@ use crate::workload::shape::LateShape;
 const SERIES_OF_A_SHAPE: u64 = 8;
 const CONNECTIONS_OF_A_SHAPE: usize = 2;
 const LATE_SHARE: f64 = 0.25;
+/// Samples of a round, all these series together.
+const SAMPLES: u64 = 2_000_000;
+/// Series that come in each round and go in the next.
+const PASSING: u64 = 10_000;
+/// Budget for the memory of the server.
+const MEMORY: &str = "64mb";
+/// Seed of everything random.
+const SEED: u64 = 12_345;
 /// Commands sent on a connection before the replies are awaited.
 const PIPELINE: usize = 50;
 /// The question about everything, once a round, and that about the newest of all series: it asks
@@ -46,35 +54,21 @@ pub(crate) struct SoakArgs {
     /// How long; the round that has begun is ended
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// Samples of a round, all series together
-    #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
-    samples: u64,
-    /// Series that come in each round and go in the next
-    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=10_000_000))]
-    passing: u64,
-    /// Budget for the memory of the server
-    #[arg(long, value_name = "SIZE", default_value = "64mb")]
-    memory: String,
-    /// Seed of everything random
-    #[arg(long, default_value_t = 12_345)]
-    seed: u64,
     #[command(flatten)]
     output: Output,
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
-    let latewood = Latewood::default().budget(Some(&args.memory));
+    let latewood = Latewood::default().budget(Some(MEMORY));
     let mut process = latewood.start()?;
-    let mut writers = lasting(args.seed);
-    let keys = writers
-        .iter()
-        .flat_map(Writer::series)
-        .map(|series| series.key());
+    let mut writers = lasting();
+    let series = writers.iter().flat_map(Writer::series);
+    let keys = series.map(|series| series.key());
     let create = |key| format!("TS.CREATE {key} DUPLICATE_POLICY LAST LABELS soak lasting");
     let made = Control::connect(process.address())?.run_all(keys.map(create))?;
     let shared = json!({
-        "settings": latewood.settings(), "series": made.len(), "passing": args.passing,
+        "settings": latewood.settings(), "series": made.len(), "passing": PASSING,
         "rounds": [],
     });
     let mut report = Report::begin("soak", command, &args.output, shared);
@@ -84,7 +78,7 @@ pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
     while report.len("rounds") == 0 || began.elapsed() < patience {
         let number = report.len("rounds");
         let at_seconds = began.elapsed().as_secs_f64();
-        let mut run = round(args, &process, &mut writers, number)?;
+        let mut run = round(&process, &mut writers, number)?;
         let is_killed = number.is_multiple_of(2);
         match is_killed {
             true => process.kill()?,
@@ -96,41 +90,32 @@ pub(crate) fn run(args: &SoakArgs, command: &str) -> Result<()> {
         report.push("rounds", run)?;
         start_seconds = latewood.start_again(&mut process)?.took.as_secs_f64();
     }
-    count(process.address(), &writers, args.passing)?;
-    report.finish("soak")
+    count(process.address(), &writers, PASSING)?;
+    report.finish()
 }
 
 /// One round, up to its last acknowledgement.
-fn round(
-    args: &SoakArgs,
-    process: &Process,
-    writers: &mut Vec<Writer>,
-    number: usize,
-) -> Result<serde_json::Value> {
+fn round(process: &Process, writers: &mut Vec<Writer>, number: usize) -> Result<serde_json::Value> {
     let address = process.address();
-    let passed = if number == 0 { 0 } else { args.passing };
+    let passed = if number == 0 { 0 } else { PASSING };
     let held = count(address, writers, passed)?;
     let keys = writers.iter().flat_map(Writer::series);
     let mut visitor = Visitor {
         control: Control::connect(address)?,
         keys: keys.map(|series| series.key().to_owned()).collect(),
-        rng: SmallRng::seed_from_u64(args.seed ^ number as u64),
+        rng: SmallRng::seed_from_u64(SEED ^ number as u64),
     };
     let mut load = Load::connect(address, std::mem::take(writers), Shape::pipelined(PIPELINE))?;
     let series = LateShape::ALL.len() as u64 * SERIES_OF_A_SHAPE;
-    let share = args.samples.div_ceil(series);
-    let done = AtomicBool::new(false);
+    let share = SAMPLES.div_ceil(series);
     let began = Instant::now();
-    let (outcome, (questions, slowest_us)) = thread::scope(|scope| {
-        let visiting = scope.spawn(|| {
-            visitor.pass(number, args.passing)?;
-            visitor.ask_while(|| !done.load(Ordering::Relaxed))
-        });
-        let outcome = cell::run_load(&mut load, share, |_| ());
-        done.store(true, Ordering::Relaxed);
-        let asked = visiting.join().map_err(|_| Error::new("the visitor died"));
-        asked.and_then(|asked| Ok((outcome?.clean()?, asked?)))
-    })?;
+    let (outcome, (questions, slowest_us)) = beside(
+        || cell::run_load(&mut load, share, |_| ())?.clean(),
+        |done| {
+            visitor.pass(number)?;
+            visitor.ask_while(|| !done.load(Ordering::Acquire))
+        },
+    )?;
     let seconds = began.elapsed().as_secs_f64();
     *writers = load.into_sources();
     let id = process.running()?;
@@ -143,15 +128,11 @@ fn round(
 }
 
 /// Series of every shape, each shape on connections of its own.
-fn lasting(seed: u64) -> Vec<Writer> {
+fn lasting() -> Vec<Writer> {
     let of_shape = |shape: LateShape| {
         let keys = (0..SERIES_OF_A_SHAPE).map(|number| format!("soak:{}:{number}", shape.name()));
-        writers(
-            keys.collect(),
-            CONNECTIONS_OF_A_SHAPE,
-            (shape, LATE_SHARE),
-            seed,
-        )
+        let lateness = (shape, LATE_SHARE);
+        writers(keys.collect(), CONNECTIONS_OF_A_SHAPE, lateness, SEED)
     };
     LateShape::ALL.into_iter().flat_map(of_shape).collect()
 }
@@ -177,19 +158,19 @@ struct Visitor {
 }
 
 impl Visitor {
-    /// Makes the `passing` series of round `number`, one sample each, and removes those before.
-    fn pass(&mut self, number: usize, passing: u64) -> Result<()> {
+    /// Makes the series of round `number`, one sample each, and removes those before.
+    fn pass(&mut self, number: usize) -> Result<()> {
         let key = |round: usize, at: u64| format!("soak:passing:{round}:{at}");
         let add = |at| {
             let key = key(number, at);
             format!("TS.ADD {key} 1000 {at} LABELS soak passing host host-{at}")
         };
-        self.control.run_all((0..passing).map(add))?;
+        self.control.run_all((0..PASSING).map(add))?;
         let Some(before) = number.checked_sub(1) else {
             return Ok(());
         };
         let delete = |at| format!("DEL {}", key(before, at));
-        let removed = self.control.run_all((0..passing).map(delete))?;
+        let removed = self.control.run_all((0..PASSING).map(delete))?;
         match removed.iter().all(|reply| reply.number() == Some(1)) {
             true => Ok(()),
             false => Err(Error::new("a series of the round before is missing")),
@@ -221,9 +202,7 @@ impl Visitor {
         // Answers of many series hold rows within groups.
         match question.starts_with("TS.M") || in_order(&answer, question.contains("REV")) {
             true => Ok(()),
-            false => Err(Error::new(format!(
-                "{question}: the answer is not in order of time"
-            ))),
+            false => Err(Error::new(format!("{question}: the rows are not in order"))),
         }
     }
 }

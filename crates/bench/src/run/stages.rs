@@ -1,12 +1,10 @@
 //! The stages report: where the time of a write goes, and what it costs to look.
 //!
-//! The engine times one batch in so many, stage by stage. Here it does so under loads that differ
-//! in one thing each. In process it is asked for its figures, over the wire they are in `INFO
-//! stages`. What the timing costs is measured by turns with it on and off, each from the same
-//! beginning: on one database the samples of the turns before would make every late sample dearer.
-//! Turns that follow each other see the same machine, so each pair gives a ratio.
+//! The engine times one batch in so many, stage by stage, under loads that differ in one thing
+//! each. In process the figures come from the engine, over the wire from `INFO stages`. The cost of
+//! the timing is measured in pairs of turns with it off and on, each on a database of its own.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use latewood_engine::{Options, Stage, StageFigures};
 use latewood_model::DuplicatePolicy;
 use serde_json::{Value, json};
@@ -24,26 +22,19 @@ use crate::page::raw::number;
 use crate::server::{Durability, Latewood};
 use crate::workload::series::Series;
 
-/// Series of the loads that differ in lateness, and samples each of them has before; the same
-/// where the timing is weighed: turns are short, and each begins with that history.
+/// Labels of a new series.
+const LABELS: usize = 6;
+/// One batch in so many is timed.
+const SAMPLING: u32 = 16;
+/// One batch in so many is timed by a server as it comes.
+const SERVER_SAMPLING: u32 = 256;
+/// Series of the loads that differ in lateness, and samples of each before the load.
 const LATE_SERIES: u64 = 32;
 const HISTORY: u64 = 20_000;
+/// Those samples in the turns, which are short.
 const COST_HISTORY: u64 = 5_000;
 /// A load that waits for the disk is so many times as short.
 const SYNC_SHARE: u64 = 10;
-/// One batch in so many is timed by a server that was told nothing.
-const SERVER_SAMPLING: u32 = 256;
-
-/// A part of the measurement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Part {
-    /// The engine without sockets
-    Process,
-    /// A server of its own
-    Wire,
-    /// What the timing costs
-    Cost,
-}
 
 /// Measure where the time of a write goes, stage by stage, and what the timing costs.
 #[derive(Clone, Debug, Args)]
@@ -51,126 +42,84 @@ pub(crate) struct StagesArgs {
     /// New series, which are the known ones afterwards
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000))]
     series: u64,
-    /// Labels of each
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u64).range(0..=10))]
-    labels: u64,
     /// Samples of each load that differs in lateness
     #[arg(long, default_value_t = 2_000_000, value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     samples: u64,
-    /// Time one batch in so many
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
-    sampling: u32,
     /// Pairs of turns, one with the timing off and one with it on
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(6..=10_000))]
     pairs: u64,
     /// Samples of such a turn
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     turn: u64,
-    /// Only these parts
-    #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Part>,
     #[command(flatten)]
     rounds: Rounds,
 }
 
-/// A load on few series: its name in the runs, and what it differs in.
-#[derive(Clone, Copy, Debug)]
-struct FewLoad {
-    write: &'static str,
-    /// Late samples, from 0 to 1.
-    late_share: f64,
-    policy: DuplicatePolicy,
-    rules: usize,
-    durability: Durability,
-}
-
-/// In order, as a server comes.
-const IN_ORDER: FewLoad = FewLoad {
-    write: "InOrder",
-    late_share: 0.0,
-    policy: DuplicatePolicy::Last,
-    rules: 0,
-    durability: Durability::Interval,
-};
-const LATE: FewLoad = FewLoad {
-    write: "Late",
-    late_share: 1.0,
-    ..IN_ORDER
-};
+/// Loads on few series: name, late share, policy for duplicates, rules of each series, and whether
+/// every batch waits for the disk.
+type FewLoad = (&'static str, f64, DuplicatePolicy, usize, bool);
 const LOADS: [FewLoad; 5] = [
-    IN_ORDER,
-    LATE,
-    FewLoad {
-        write: "LateBlock",
-        policy: DuplicatePolicy::Block,
-        ..LATE
-    },
-    FewLoad {
-        write: "OneRule",
-        rules: 1,
-        ..IN_ORDER
-    },
-    FewLoad {
-        write: "Synced",
-        durability: Durability::Sync,
-        ..IN_ORDER
-    },
+    ("InOrder", 0.0, DuplicatePolicy::Last, 0, false),
+    ("Late", 1.0, DuplicatePolicy::Last, 0, false),
+    ("LateBlock", 1.0, DuplicatePolicy::Block, 0, false),
+    ("OneRule", 0.0, DuplicatePolicy::Last, 1, false),
+    ("Synced", 0.0, DuplicatePolicy::Last, 0, true),
 ];
-/// The load whose timing is weighed: all stages of a write take part.
-const COST: FewLoad = FewLoad {
-    late_share: 0.1,
-    ..LATE
-};
+/// The load of the turns: all stages of a write take part.
+const COST: FewLoad = ("Cost", 0.1, DuplicatePolicy::Last, 0, false);
+
+/// A load on new series that have a history, `each` samples of every series, one batch in `every`
+/// timed.
+struct Turn {
+    load: FewLoad,
+    seed: u64,
+    history: u64,
+    each: u64,
+    every: u32,
+}
 
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &StagesArgs, command: &str) -> Result<()> {
     let shared = json!({
-        "series": args.series, "labels": args.labels, "sampling": args.sampling, "costs": [],
+        "series": args.series, "labels": LABELS, "sampling": SAMPLING, "costs": [],
     });
     let mut report = Report::begin("stages", command, &args.rounds.output, shared);
-    let takes = |part| args.only.is_empty() || args.only.contains(&part);
     for repeat in 0..args.rounds.repeats {
-        let mut runs = Vec::new();
-        if takes(Part::Process) {
-            runs.extend(in_process(args, repeat)?);
-        }
-        if takes(Part::Wire) {
-            runs.extend(over_the_wire(args)?);
-        }
+        let mut runs = in_process(args, repeat, SAMPLING)?;
+        runs.extend(over_the_wire(args)?);
         for mut run in runs {
             run["repeat"] = repeat.into();
             report.push("runs", run)?;
         }
     }
-    if takes(Part::Cost) {
-        let seed = args.rounds.seed;
-        let load = "in process, 10 % late, 32 series";
-        let process = cost(load, args.turn, args.pairs, |every| {
-            Ok(few_in_process(COST, seed, COST_HISTORY, args.turn, every)?.0)
-        });
-        report.push("costs", process?)?;
-        let each = args.turn.div_ceil(LATE_SERIES);
-        let load = "over the wire, 10 % late, 32 series, pipeline 50";
-        let wire = cost(load, each * LATE_SERIES, args.pairs, |every| {
-            Ok(few_over_the_wire(COST, seed, COST_HISTORY, each, every)?.0)
-        });
-        report.push("costs", wire?)?;
-    }
-    report.finish("stages")
+    let turn = |every| Turn {
+        load: COST,
+        seed: args.rounds.seed,
+        history: COST_HISTORY,
+        each: args.turn.div_ceil(LATE_SERIES),
+        every,
+    };
+    let load = "in process, 10 % late, 32 series";
+    let cost = costs(load, args, |every| Ok(turn(every).in_process()?.0))?;
+    report.push("costs", cost)?;
+    let load = "over the wire, 10 % late, 32 series, pipeline 50";
+    let cost = costs(load, args, |every| Ok(turn(every).over_the_wire()?.0))?;
+    report.push("costs", cost)?;
+    report.finish()
 }
 
 /// The engine without sockets: every sort of writes once.
-fn in_process(args: &StagesArgs, repeat: usize) -> Result<Vec<Value>> {
+fn in_process(args: &StagesArgs, repeat: usize, every: u32) -> Result<Vec<Value>> {
     let many = Many {
         series: args.series,
         known: 4,
-        labels: args.labels as usize,
+        labels: LABELS,
         threads: 1,
     };
     let known = [Kind::KeyAndLabels, Kind::Key, Kind::Reference].map(|kind| (kind, false));
     let mut runs = Vec::new();
     many.watched(&known, repeat, |db, run| {
-        db.stages().set_sampling(args.sampling);
+        db.stages().set_sampling(every);
         let stages = take(&db.stages().figures());
         db.stages().reset();
         runs.extend(run.map(|(kind, run)| {
@@ -178,20 +127,15 @@ fn in_process(args: &StagesArgs, repeat: usize) -> Result<Vec<Value>> {
             figures(name(kind), false, samples as u64, cpu, stages)
         }));
     })?;
-    for load in LOADS {
-        let samples = load.samples(args.samples);
-        let seed = args.rounds.seed;
-        let (cpu, stages) = few_in_process(load, seed, HISTORY, samples, args.sampling)?;
-        runs.push(figures(load.write, false, samples, cpu, stages));
-    }
+    few(args, every, false, &mut runs)?;
     Ok(runs)
 }
 
 /// A server of its own: every sort of writes it can be sent, once.
 fn over_the_wire(args: &StagesArgs) -> Result<Vec<Value>> {
     let mut runs = Vec::new();
-    many_wire::watched(args.series, args.labels as usize, |control, phase| {
-        sample(control, args.sampling)?;
+    many_wire::watched(args.series, LABELS, |control, phase| {
+        sample(control, SAMPLING)?;
         let stages = take_from(control)?;
         runs.extend(phase.map(|(kind, rate)| {
             let cpu_seconds = args.series as f64 / rate.per_cpu_second;
@@ -199,13 +143,30 @@ fn over_the_wire(args: &StagesArgs) -> Result<Vec<Value>> {
         }));
         Ok(())
     })?;
-    for load in LOADS {
-        let each = load.samples(args.samples).div_ceil(LATE_SERIES);
-        let seed = args.rounds.seed;
-        let (cpu, stages) = few_over_the_wire(load, seed, HISTORY, each, args.sampling)?;
-        runs.push(figures(load.write, true, each * LATE_SERIES, cpu, stages));
-    }
+    few(args, SAMPLING, true, &mut runs)?;
     Ok(runs)
+}
+
+/// The loads on few series.
+fn few(args: &StagesArgs, every: u32, wire: bool, runs: &mut Vec<Value>) -> Result<()> {
+    for load in LOADS {
+        let (write, .., is_synced) = load;
+        let share = if is_synced { SYNC_SHARE } else { 1 };
+        let turn = Turn {
+            load,
+            seed: args.rounds.seed,
+            history: HISTORY,
+            each: args.samples.div_ceil(share).div_ceil(LATE_SERIES),
+            every,
+        };
+        let (cpu_seconds, stages) = match wire {
+            true => turn.over_the_wire()?,
+            false => turn.in_process()?,
+        };
+        let samples = turn.each * LATE_SERIES;
+        runs.push(figures(write, wire, samples, cpu_seconds, stages));
+    }
+    Ok(())
 }
 
 fn name(kind: Kind) -> &'static str {
@@ -224,93 +185,70 @@ fn figures(write: &str, wire: bool, samples: u64, cpu_seconds: f64, stages: Vec<
     })
 }
 
-/// Writes `samples` to few series of a new database that have a history, timing one batch in
-/// `every`: processor time until they are settled and logged, and what was timed.
-fn few_in_process(
-    load: FewLoad,
-    seed: u64,
-    history: u64,
-    samples: u64,
-    every: u32,
-) -> Result<(f64, Vec<Value>)> {
-    let engine = Engine::under(load.policy, Options::default())?;
-    let series = |number| {
-        Series::new(
-            format!("ooo-client#{number}"),
-            load.late_share,
-            seed,
-            number,
-        )
-    };
-    let mut share = Share::new((0..LATE_SERIES).map(series).collect());
-    engine.create(&share, load.rules)?;
-    let mut write = |samples: u64, next: fn(&mut Series) -> (i64, f32), sync| -> Result<f64> {
-        share.make(samples as usize, next);
-        let (_, before) = share.write(&engine.db, sync)?;
-        engine.db.settle().map_err(failed)?;
-        engine.db.maintain().map_err(failed)?;
-        Ok(own_cpu_seconds() - before)
-    };
-    write(history * LATE_SERIES, Series::next_in_order, false)?;
-    engine.db.stages().set_sampling(every);
-    engine.db.stages().reset();
-    let cpu_seconds = write(
-        samples,
-        Series::next_sample,
-        load.durability == Durability::Sync,
-    )?;
-    let stages = take(&engine.db.stages().figures());
-    engine.held(&share)?;
-    engine.close()?;
-    Ok((cpu_seconds, stages))
-}
+impl Turn {
+    /// Writes to a database of its own: processor time until all is settled and logged, and what
+    /// was timed.
+    fn in_process(&self) -> Result<(f64, Vec<Value>)> {
+        let (_, late, policy, rules, is_synced) = self.load;
+        let engine = Engine::under(policy, Options::default())?;
+        let series = |number| Series::new(format!("ooo-client#{number}"), late, self.seed, number);
+        let mut share = Share::new((0..LATE_SERIES).map(series).collect());
+        engine.create(&share, rules)?;
+        let mut write = |samples: u64, next: fn(&mut Series) -> (i64, f32), sync| -> Result<f64> {
+            share.make(samples as usize, next);
+            let (_, before) = share.write(&engine.db, sync)?;
+            engine.db.settle().map_err(failed)?;
+            engine.db.maintain().map_err(failed)?;
+            Ok(own_cpu_seconds() - before)
+        };
+        write(self.history * LATE_SERIES, Series::next_in_order, false)?;
+        engine.db.stages().set_sampling(self.every);
+        engine.db.stages().reset();
+        let cpu_seconds = write(self.each * LATE_SERIES, Series::next_sample, is_synced)?;
+        let stages = take(&engine.db.stages().figures());
+        engine.held(&share)?;
+        engine.close()?;
+        Ok((cpu_seconds, stages))
+    }
 
-/// The same by a server of its own, `each` samples of every series; history lies in blocks.
-fn few_over_the_wire(
-    load: FewLoad,
-    seed: u64,
-    history: u64,
-    each: u64,
-    every: u32,
-) -> Result<(f64, Vec<Value>)> {
-    let mut server = Wired::start(&Latewood::with(load.durability))?;
-    let cell = Cell {
-        late_percent: load.late_share * 100.0,
-        connections: 8,
-        policy: load.policy.name().to_uppercase(),
-        rules: load.rules,
-        ..Cell::in_order(LATE_SERIES, 0, 50)
-    };
-    let fixed = Fixed {
-        preload: history,
-        ..Fixed::new(seed, 0)
-    };
-    let mut connections = cell.open(server.process.address(), &fixed)?;
-    let control = &mut server.control;
-    sample(control, every)?;
-    take_from(control)?;
-    let before = cpu_seconds(control)?;
-    cell::run_load(&mut connections, each, |_| ())?;
-    settle(control)?;
-    control.wait_for_log()?;
-    let cpu_seconds = cpu_seconds(control)? - before;
-    let stages = take_from(control)?;
-    cell::check(control, &connections.into_sources())?;
-    Ok((cpu_seconds, stages))
+    /// The same by a server of its own; history lies in blocks.
+    fn over_the_wire(&self) -> Result<(f64, Vec<Value>)> {
+        let (_, late, policy, rules, is_synced) = self.load;
+        let durabilities = [Durability::Interval, Durability::Sync];
+        let mut server = Wired::start(&Latewood::with(durabilities[usize::from(is_synced)]))?;
+        let cell = Cell {
+            late_percent: late * 100.0,
+            connections: 8,
+            policy: policy.name().to_uppercase(),
+            rules,
+            ..Cell::in_order(LATE_SERIES, 0, 50)
+        };
+        let fixed = Fixed {
+            preload: self.history,
+            ..Fixed::new(self.seed, 0)
+        };
+        let mut connections = cell.open(server.process.address(), &fixed)?;
+        let control = &mut server.control;
+        sample(control, self.every)?;
+        take_from(control)?;
+        let before = cpu_seconds(control)?;
+        cell::run_load(&mut connections, self.each, |_| ())?;
+        settle(control)?;
+        control.wait_for_log()?;
+        let cpu_seconds = cpu_seconds(control)? - before;
+        let stages = take_from(control)?;
+        cell::check(control, &connections.into_sources())?;
+        Ok((cpu_seconds, stages))
+    }
 }
 
 /// Takes pairs of turns with the timing off and on; `turn` runs one, timing one batch in so many,
 /// and returns its processor seconds. Which comes first changes from pair to pair.
-fn cost(
-    load: &str,
-    samples: u64,
-    pairs: u64,
-    mut turn: impl FnMut(u32) -> Result<f64>,
-) -> Result<Value> {
+fn costs(load: &str, args: &StagesArgs, mut turn: impl FnMut(u32) -> Result<f64>) -> Result<Value> {
     let (mut on, mut off) = (Vec::new(), Vec::new());
     // The first turn finds nothing warm.
     turn(0)?;
-    for pair in 0..pairs {
+    for pair in 0..args.pairs {
         for is_on in [pair % 2 == 0, pair % 2 == 1] {
             match is_on {
                 true => on.push(turn(SERVER_SAMPLING)?),
@@ -319,16 +257,15 @@ fn cost(
         }
     }
     Ok(json!({
-        "load": load, "sampling": SERVER_SAMPLING, "samples": samples, "off_cpu_seconds": off,
-        "on_cpu_seconds": on,
+        "load": load, "sampling": SERVER_SAMPLING, "off_cpu_seconds": off, "on_cpu_seconds": on,
+        "samples": args.turn.next_multiple_of(LATE_SERIES),
     }))
 }
 
 /// Has one batch in `every` timed by a server.
 fn sample(control: &mut Control, every: u32) -> Result<()> {
-    control
-        .run(&format!("CONFIG SET stage-sampling {every}"))
-        .map(drop)
+    let command = format!("CONFIG SET stage-sampling {every}");
+    control.run(&command).map(drop)
 }
 
 /// The stages that occurred.
@@ -371,34 +308,22 @@ fn read(stage: Stage, text: &str) -> Option<Value> {
     Some(line)
 }
 
-impl FewLoad {
-    /// Samples of it, where loads that wait for no disk have `samples`.
-    fn samples(&self, samples: u64) -> u64 {
-        match self.durability {
-            Durability::Sync => samples.div_ceil(SYNC_SHARE),
-            _ => samples,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::page::raw::list;
 
-    #[derive(Parser)]
-    struct Cli {
-        #[command(flatten)]
-        args: StagesArgs,
-    }
+    const ARGS: StagesArgs = StagesArgs {
+        series: 500,
+        samples: 20_000,
+        pairs: 40,
+        turn: 1_000,
+        rounds: Rounds::ONE,
+    };
 
     #[test]
     fn each_sort_of_writes_shows_the_stages_it_is_for() {
-        let words = "x --series 500 --samples 20000 --sampling 1 --turn 1000 --pairs 6";
-        let args = Cli::parse_from(words.split(' ')).args;
-        let runs = in_process(&args, 0).unwrap();
+        let runs = in_process(&ARGS, 0, 1).unwrap();
         assert_eq!(runs.len(), 9);
         for run in &runs {
             let write = run["write"].as_str().unwrap();
@@ -421,7 +346,7 @@ mod tests {
     #[test]
     fn turns_alternate_and_pairs_are_kept() {
         let mut order = Vec::new();
-        let cost = cost("load", 10, 40, |every| {
+        let cost = costs("load", &ARGS, |every| {
             order.push(every);
             Ok(1.0)
         });
