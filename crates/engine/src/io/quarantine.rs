@@ -130,7 +130,7 @@ impl<'a> Quarantine<'a> {
         let len_bytes = |name: String| {
             let path = self.dir.join(name);
             let found = disk.open(&path).and_then(|file| file.len_bytes());
-            found.map_err(|error| Error::io("cannot look at a quarantined file", &path, error))
+            found.map_err(|error| Error::io("cannot read a quarantined file", &path, error))
         };
         self.held()?.into_iter().map(len_bytes).sum()
     }

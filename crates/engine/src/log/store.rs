@@ -98,7 +98,7 @@ impl Store {
         let file = self.env.disk.open(&path);
         let len_bytes = file
             .and_then(|file| file.len_bytes())
-            .map_err(|error| Error::io("cannot look at an old log segment", &path, error))?;
+            .map_err(|error| Error::io("cannot read an old log segment", &path, error))?;
         let mut shelf = self.shelf.lock();
         if len_bytes == self.segment_bytes && shelf.spares.len() < SPARES_MAX {
             shelf.spares.push(number);

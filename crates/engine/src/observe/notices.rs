@@ -57,7 +57,7 @@ impl Display for Stopped<'_> {
         let reason = self.0;
         write!(
             f,
-            "all writes are stopped until the next start: {reason}; reads go on"
+            "all writes are stopped until the next start: {reason}; reads continue"
         )
     }
 }

@@ -96,7 +96,11 @@ fn add(call: &mut Call<'_>, number: fn(&[u8]) -> Option<f64>, values: LabelValue
             call.session.timed_reply = timed.map(|timed| (timed, 1));
         }
         Some(Err(refusal)) => return Err(Fault::Line(refusal_text(refusal, key, db))),
-        None => return Err(Fault::line("ERR TSDB: the sample has no outcome")),
+        None => {
+            return Err(Fault::line(
+                "ERR TSDB: internal error: no result for the sample",
+            ));
+        }
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ fn answer(
                     continue;
                 }
                 Some((append, Err(refusal))) => refusal_text(refusal, append.key, &call.shared.db),
-                None => "ERR TSDB: the sample has no outcome".into(),
+                None => "ERR TSDB: internal error: no result for the sample".into(),
             },
         };
         errors.note(&refused, 1);

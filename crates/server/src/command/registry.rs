@@ -1,6 +1,6 @@
 //! The commands as data: what dispatch, COMMAND and `docs/commands.md` need.
 //!
-//! Each command's file holds its own [`Spec`](super::spec::Spec); this one lists
+//! Each command's file holds its own [`Spec`]; this one lists
 //! them.
 
 use super::args::Args;

@@ -57,7 +57,10 @@ impl Permits {
     pub(crate) fn memory(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Answer> {
         let permit = Arc::clone(&self.memory).try_acquire_many_owned(pieces(bytes));
         permit.map_err(|_| {
-            let text = format!("other requests to {} hold all the memory", self.verb);
+            let text = format!(
+                "other requests to {} use all the memory for requests",
+                self.verb
+            );
             Answer::busy(text)
         })
     }

@@ -77,7 +77,7 @@ async fn take(
     body: Body,
 ) -> Result<(Response, u64), Answer> {
     if !matches!(Encoding::of(headers)?, Encoding::Snappy | Encoding::Zstd) {
-        let text = "remote write requires Content-Encoding: snappy";
+        let text = "remote write requires Content-Encoding: snappy or zstd";
         return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
     }
     let (user, received) = receive(&context, headers, (None, None), body).await?;

@@ -7,7 +7,7 @@
 //! renamed since refuses its samples as stale; then its name is read out of
 //! its key, and it is created anew.
 //!
-//! The figures of each protocol stand in [`Figures`]. Nothing is acknowledged
+//! The figures of each protocol stand in `observe::intake`. Nothing is acknowledged
 //! before [`EngineIntake::finish`]: it applies what is left and waits for the
 //! disk where the server was started with `--durability sync`. It may block, as
 //! a batch may when memory is short, so none of this runs on an event loop.

@@ -3,7 +3,7 @@
 //! Invariants: `input` holds only bytes that were read and not run; a
 //! connection without unfinished business holds no buffer at all, so that
 //! thousands of idle ones cost little. Replies beyond the backlog limit stop
-//! the reading ([`super::backlog`]), so a peer that never reads holds one backlog
+//! the reading (`clients::backlog`), so a peer that never reads holds one backlog
 //! and one reply.
 
 use super::pipeline::{Client, Executor};

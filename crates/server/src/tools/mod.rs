@@ -56,7 +56,7 @@ pub(crate) struct Stats {
 }
 
 /// Runs `latewood check`: a line for each finding, then what was read. 0 where
-/// all is well, 1 where something is damaged and the rest can be served, 3 where
+/// no damage, 1 where something is damaged and the rest can be served, 3 where
 /// a server refuses to start over it, 2 where it could not be checked.
 pub(crate) fn check(options: &Check) -> ExitCode {
     match tools::check(&Env::real(), &options.dir, &mut tell) {
@@ -91,7 +91,7 @@ pub(crate) fn check(options: &Check) -> ExitCode {
 
 fn verdict(checked: &tools::Checked) -> String {
     match (checked.damage, checked.is_refused) {
-        (0, false) => "all is well".to_owned(),
+        (0, false) => "no damage".to_owned(),
         (damage, false) => {
             format!("{damage} damaged; the server serves the rest, with --strict perhaps not")
         }

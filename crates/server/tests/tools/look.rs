@@ -17,7 +17,7 @@ fn a_good_directory_is_well() {
     let before = std::fs::read(dir.path().join(SEGMENT)).unwrap();
     let text = said(&["check", &words_of(&dir)], 0);
     assert!(
-        text.contains("34 log groups with 30 samples: all is well"),
+        text.contains("34 log groups with 30 samples: no damage"),
         "{text}"
     );
     assert!(!text.contains("damage:"), "{text}");
@@ -203,7 +203,7 @@ fn what_may_only_be_read_is_looked_at_all_the_same() {
         let target = home.path().join(format!("copy-{has_lock_file}"));
         let target = target.to_str().unwrap();
         let said = |words: &[&str]| said_to_reader(home.path(), words);
-        assert!(said(&["check", &path]).contains("all is well"));
+        assert!(said(&["check", &path]).contains("no damage"));
         assert!(said(&["stats", &path]).contains("30"));
         assert!(said(&["inspect", &segment]).contains("log segment"));
         assert!(said(&["restore", &path, target]).contains("restored"));
