@@ -1,4 +1,4 @@
-//! The two decimal codings ([`reference`], [`delta`]) and what they share.
+//! The two decimal codings (`reference`, [`delta`]) and what they share.
 //!
 //! Most measurements are decimals that were parsed into f64: `m / 10^d` with a
 //! true division restores the exact bits, which is checked for every value.
