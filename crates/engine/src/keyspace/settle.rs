@@ -187,15 +187,23 @@ impl Settler {
 
 impl Core {
     /// Queues or settles a series that just staged a late sample.
+    #[inline]
     pub(crate) fn after_late(&self, state: &mut ShardState, place: usize) {
         let Some(series) = state.slab.get_mut(place) else {
             return;
         };
         state.queue.note(series);
         state.queue.wait(series, place);
-        if !series.late_upkeep_due() {
-            return;
+        if series.late_upkeep_due() {
+            self.late_upkeep(state, place);
         }
+    }
+
+    /// Counts what a series with late samples holds, and settles it if it is due.
+    fn late_upkeep(&self, state: &mut ShardState, place: usize) {
+        let Some(series) = state.slab.get_mut(place) else {
+            return;
+        };
         state
             .heads
             .note(series, partition_of(self.shards.id_of(0, place)));

@@ -16,6 +16,12 @@ impl Moment {
     pub(super) fn get(self) -> Option<Timestamp> {
         (self != Self::NONE).then_some(self.0)
     }
+
+    /// The timestamp; the smallest one if there is none.
+    #[inline]
+    pub(super) fn or_min(self) -> Timestamp {
+        self.0
+    }
 }
 
 impl From<Timestamp> for Moment {

@@ -180,6 +180,12 @@ impl Series {
         self.newest.get()
     }
 
+    /// The timestamp of the newest sample; the smallest one of an empty series.
+    #[inline]
+    pub(crate) fn newest_or_min(&self) -> Timestamp {
+        self.newest.or_min()
+    }
+
     /// The rules it is part of.
     pub(crate) fn links(&self) -> Option<&Links> {
         self.links.as_deref()

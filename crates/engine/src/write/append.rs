@@ -209,7 +209,7 @@ impl Writer {
             counters.refused += 1;
             return Err(Refusal::OlderThanFloor);
         }
-        let newest = series.newest();
+        let newest = series.newest_or_min();
         let fate = match series.append(sample, policy, &mut state.sealer) {
             Ok(fate) => fate,
             Err(_) => return Err(Refusal::Damaged),
@@ -218,13 +218,11 @@ impl Writer {
         let linked = series.links().is_some();
         match fate {
             Fate::InOrder => counters.in_order += 1,
-            Fate::Late | Fate::Staged | Fate::Duplicate => {
-                match Some(append.timestamp).cmp(&newest) {
-                    Less => counters.late += 1,
-                    Equal => counters.duplicate += 1,
-                    Greater => counters.in_order += 1,
-                }
-            }
+            Fate::Late | Fate::Staged | Fate::Duplicate => match append.timestamp.cmp(&newest) {
+                Less => counters.late += 1,
+                Equal => counters.duplicate += 1,
+                Greater => counters.in_order += 1,
+            },
             Fate::Ignored(newest) => {
                 counters.ignored += 1;
                 return Ok(newest);
