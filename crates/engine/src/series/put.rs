@@ -112,7 +112,7 @@ impl Series {
         Ok(last.is_some_and(|last| (sample.value - last).abs() <= max_value_diff))
     }
 
-    #[inline]
+    #[inline(always)]
     fn append_late(
         &mut self,
         sample: Sample,
