@@ -159,6 +159,7 @@ impl Series {
     }
 
     /// Stages a sample at or before `sealed_last`.
+    #[inline(always)]
     fn append_sealed(
         &mut self,
         sample: Sample,

@@ -195,7 +195,8 @@ impl Writer {
         default_policy: DuplicatePolicy,
         laps: &mut impl Laps,
     ) -> Outcome {
-        let place = self.core.shards.place_of(id);
+        let core = &*self.core;
+        let place = core.shards.place_of(id);
         let Some(series) = state.slab.get_mut(place) else {
             return Err(Refusal::NoSuchKey);
         };
@@ -205,7 +206,7 @@ impl Writer {
         };
         let sample = Sample::new(append.timestamp, append.value);
         let counters = &mut state.counters;
-        if append.timestamp < self.core.store.blocks.floor() {
+        if append.timestamp < core.store.blocks.floor() {
             counters.refused += 1;
             return Err(Refusal::OlderThanFloor);
         }
@@ -232,17 +233,17 @@ impl Writer {
                 return Err(refusal);
             }
         }
-        if self.core.log().is_some() {
+        if core.log().is_some() {
             state
                 .group
                 .sample(id, append.timestamp, append.value, policy);
             laps.end(Stage::LogEncode);
         }
         if fate == Fate::Staged {
-            self.core.after_late(state, place);
+            core.after_late(state, place);
             laps.end(Stage::CacheUpkeep);
         } else if series.memory_moved() {
-            if self.core.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
+            if core.budget.wants_flush() && series.seal_early(&mut state.sealer).is_err() {
                 return Err(Refusal::Damaged);
             }
             state.heads.note(series, partition_of(id));
