@@ -152,7 +152,7 @@ fn retention_and_disk_budget_are_changed_by_config() {
         (
             "disk-budget 16mb",
             "CONFIG SET failed (possibly related to argument 'disk-budget') - 16777216 bytes are \
-             less than 1073741824",
+             less than the 1073741824 bytes that the open log needs",
         ),
         ("flush-age 0", "0 is out of range: 1 to 4294967295 seconds"),
         ("log-max 1kb", "1024 is out of range: 1048576 (1mb) to"),
