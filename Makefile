@@ -16,7 +16,7 @@ TIME ?= 600
 FUZZ_SECONDS ?= 5
 VENV := target/venv
 RELEASE := target/release
-# Compiled in a third of the time a release takes; Cargo.toml says what it leaves out.
+# Compiles faster than a release; Cargo.toml says what it leaves out.
 DEMO := target/demo
 PROGRAMS := -p latewood-server -p latewood-bench
 # Where the installers of Rust and Go put them, and where collectd and netdata are: not on
