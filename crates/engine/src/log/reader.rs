@@ -11,10 +11,15 @@ use crate::log::segment::DATA_OFFSET;
 use crc_fast::crc32_iscsi;
 use latewood_model::limits::LOG_GROUP_BYTES_MAX;
 use std::io;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Bytes per read.
 const READ_BYTES: usize = 4 * 1024 * 1024;
+/// Where a group header has its sequence.
+const SEQUENCE_OFFSET: usize = 8;
+/// Zeros that are looked for at a time.
+const ZEROS: usize = 64;
 
 /// Groups of one segment file.
 #[derive(Debug)]
@@ -140,9 +145,7 @@ impl SegmentReader {
         // No more groups than this fit behind `offset`.
         let last = sequence.saturating_add(self.len_bytes / HEADER_BYTES as u64);
         while let Some(bytes) = self.bytes(offset, HEADER_BYTES)? {
-            let skip = bytes
-                .windows(HEADER_BYTES)
-                .position(|bytes| (sequence..=last).contains(&stored_sequence(bytes)));
+            let skip = candidate(bytes, &(sequence..=last));
             let Some(skip) = skip else {
                 // The last bytes of the window may begin a header.
                 offset += (bytes.len() - HEADER_BYTES + 1) as u64;
@@ -191,8 +194,43 @@ impl SegmentReader {
     }
 }
 
-/// The sequence a group header of `bytes` would have.
-#[inline]
-fn stored_sequence(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes([8, 9, 10, 11, 12, 13, 14, 15].map(|at| bytes[at]))
+/// Where the first header with a sequence among `sequences` may begin.
+///
+/// What a segment has not used yet is zero and is nearly all that is searched:
+/// where a sequence would be zero, which none is, all that can only lead to zero
+/// again is skipped.
+fn candidate(bytes: &[u8], sequences: &RangeInclusive<u64>) -> Option<usize> {
+    let last = bytes.len().checked_sub(HEADER_BYTES)?;
+    let mut at = 0;
+    while at <= last {
+        let rest = &bytes[at + SEQUENCE_OFFSET..];
+        let stored = u64::from_le_bytes(*rest.first_chunk()?);
+        if sequences.contains(&stored) {
+            return Some(at);
+        }
+        let is_zero = |ahead: &[u8; ZEROS]| ahead.iter().all(|&byte| byte == 0);
+        at += match rest.first_chunk() {
+            Some(ahead) if stored == 0 && is_zero(ahead) => ZEROS - size_of::<u64>() + 1,
+            _ => 1,
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_is_found_at_every_offset_and_none_in_zeros() {
+        for at in 0..3 * ZEROS {
+            for sequence in [1_u64, 255, 256, 1 << 20] {
+                let mut bytes = vec![0; at + HEADER_BYTES];
+                assert_eq!(candidate(&bytes, &(1..=u64::MAX)), None);
+                bytes[at + SEQUENCE_OFFSET..][..8].copy_from_slice(&sequence.to_le_bytes());
+                let found = candidate(&bytes, &(sequence..=sequence + 10));
+                assert_eq!(found, Some(at), "{sequence} at {at}");
+            }
+        }
+    }
 }
