@@ -42,7 +42,7 @@ build: needs-cargo needs-cc
 	$(CARGO) build --release --locked $(PROGRAMS)
 
 quick: needs-cargo needs-cc
-	$(CARGO) build --profile demo --locked $(PROGRAMS)
+	$(CARGO) build --profile demo --no-default-features --locked $(PROGRAMS)
 
 deb: needs-cargo needs-cc
 	$(CARGO) deb --locked -p latewood-server

@@ -23,6 +23,7 @@ use clap::{Parser, Subcommand};
 use crate::base::error::{Error, Result};
 
 /// The server's, so that what is measured in process is what the server does.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -48,6 +48,7 @@ use tracing_subscriber::EnvFilter;
 
 /// Memory that a flush frees goes back to the system soon: see the settings in
 /// `.cargo/config.toml`.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

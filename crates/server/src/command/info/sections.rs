@@ -86,7 +86,11 @@ pub(super) fn memory(text: &mut String, source: &Source<'_>) {
     field(text, "mem_fragmentation_bytes", beyond);
     field(text, "mem_clients_normal", clients_bytes(source.shared));
     field(text, "mem_aof_buffer", memory.log_buffer_bytes);
-    field(text, "mem_allocator", "jemalloc");
+    let allocator = match cfg!(feature = "jemalloc") {
+        true => "jemalloc",
+        false => "libc",
+    };
+    field(text, "mem_allocator", allocator);
 }
 
 pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
