@@ -70,24 +70,3 @@ impl From<ReplyError> for Error {
         Error::new(format!("the server does not speak RESP2: {error}"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_of_a_flat_array() {
-        let bulk = |text: &str| Value::Bulk(text.into());
-        let reply = Value::Array(vec![
-            bulk("a"),
-            Value::Integer(7),
-            bulk("b"),
-            bulk("x"),
-            bulk("c"),
-        ]);
-        assert_eq!(reply.field("a").and_then(Value::number), Some(7));
-        assert_eq!(reply.field("b").map(Value::text).unwrap(), "x");
-        assert_eq!(reply.field("b").and_then(Value::number), None);
-        assert_eq!((reply.field("c"), reply.field("7")), (None, None));
-    }
-}

@@ -121,25 +121,3 @@ impl Source for Adds {
         count as usize
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_series_is_sent_once() {
-        let mut adds = Adds {
-            next: 3,
-            end: 10,
-            labels: 2,
-            timestamp: START_MS,
-        };
-        let mut out = Vec::new();
-        assert_eq!([adds.fill(&mut out, 5), adds.fill(&mut out, 5)], [5, 2]);
-        assert_eq!((adds.fill(&mut out, 5), adds.next), (0, 10));
-        let text = String::from_utf8(out).unwrap();
-        let hosts = text.matches("host_").count();
-        assert_eq!((text.matches("TS.ADD").count(), hosts), (7, 7));
-        assert!(text.contains("host_9\r\n") && !text.contains("host_10"));
-    }
-}

@@ -66,27 +66,3 @@ fn encode(series: &mut Series, samples: u64, out: &mut Vec<u8>) {
     }
     out.extend(encoded(&command));
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::workload::series::writers;
-    use crate::workload::shape::LateShape;
-
-    #[test]
-    fn every_series_gets_the_same_number_in_order() {
-        let keys = (0..3).map(|n| format!("k{n}")).collect();
-        let writer = writers(keys, 1, (LateShape::Uniform, 0.9), 1).remove(0);
-        let mut filler = Filler {
-            left: vec![1_100; 3],
-            writer,
-            next: 0,
-        };
-        let mut out = Vec::new();
-        assert_eq!([4, 9, 9].map(|most| filler.fill(&mut out, most)), [4, 5, 0]);
-        for series in filler.writer.series() {
-            assert_eq!((series.sent(), series.distinct()), (1_100, 1_100));
-        }
-        assert!(out.starts_with(b"*1501\r\n$7\r\nTS.MADD\r\n$2\r\nk0\r\n$6\r\n100001\r\n"));
-    }
-}

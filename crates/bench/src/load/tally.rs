@@ -39,22 +39,3 @@ impl Tally {
         *self.0.entry(text.to_vec()).or_insert(0) += count;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_by_text_and_stays_bounded() {
-        let mut tally = Tally::default();
-        for n in 0..1000 {
-            tally.count(format!("-ERR number {n}\r\n").as_bytes());
-            tally.count(b"-ERR same\r\n");
-        }
-        let by_text = tally.by_text();
-        assert_eq!(by_text[0], ("ERR same".into(), 1000));
-        assert_eq!(by_text[1].0, "(other errors)");
-        assert_eq!(by_text.len(), TEXTS_MAX + 1);
-        assert_eq!(by_text.iter().map(|(_, count)| count).sum::<u64>(), 2000);
-    }
-}

@@ -46,25 +46,3 @@ impl RawFile {
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_write_is_timed() {
-        let dir = tempfile::tempdir().unwrap();
-        let raw = RawFile::create(dir.path()).unwrap();
-        let mut times_ns = crate::load::histogram();
-        let began = Instant::now();
-        for size_bytes in [0, 100, FILE_BYTES + 1] {
-            raw.write_and_sync(size_bytes, 3, &mut times_ns).unwrap();
-        }
-        let all_ns = began.elapsed().as_nanos() as f64;
-        // A histogram of another unit or range would show as times that cannot be.
-        assert!(times_ns.len() == 9 && times_ns.min() > 100);
-        assert!(times_ns.max() as f64 <= all_ns * 1.01);
-        let len_bytes = std::fs::metadata(dir.path().join("raw")).unwrap().len();
-        assert_eq!(len_bytes, FILE_BYTES as u64, "the file does not grow");
-    }
-}

@@ -62,16 +62,3 @@ impl SystemWork {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn memory_that_is_touched_is_counted() {
-        let before = SystemWork::now();
-        assert!(fresh_page_ns() > 0.0);
-        let work = SystemWork::since(before);
-        assert!(work.fresh_pages >= PAGES as u64, "{work:?}");
-    }
-}

@@ -1,7 +1,6 @@
 //! The measurements, one file for each family of reports.
 
 pub(crate) mod all;
-pub(crate) mod decode;
 pub(crate) mod durable;
 pub(crate) mod fleet;
 pub(crate) mod generate;

@@ -6,13 +6,12 @@
 //! is applied. At the end all samples are counted, and the last point of each file is read back.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Args;
-use flate2::read::GzDecoder;
 use serde_json::{Value, json};
 
 use super::beside::send_watched;
@@ -28,7 +27,6 @@ use crate::measure::watch::Watch;
 use crate::protocol::Protocol;
 use crate::protocol::walk::{self, Last};
 use crate::server::LineStream;
-use crate::workload::output::Output;
 use crate::workload::sensors::Plan;
 
 /// Senders, each with a file and a connection of its own.
@@ -45,9 +43,6 @@ pub(crate) struct SendersArgs {
     /// Samples of all series together, rounded up to whole rounds
     #[arg(long, default_value_t = 12_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
-    /// Compress the files; senders uncompress them on their way
-    #[arg(long)]
-    gzip: bool,
     #[command(flatten)]
     rounds: Rounds,
 }
@@ -65,33 +60,34 @@ pub(crate) fn run(args: &SendersArgs, command: &str) -> Result<()> {
     plan.check()?;
     let dir = tempfile::Builder::new().prefix("latewood-bench-").tempdir();
     let dir = dir.doing("make a folder for files")?;
-    let inputs = write_inputs(args, plan, dir.path())?;
+    let inputs = write_inputs(plan, dir.path())?;
     let file_bytes: u64 = inputs.iter().map(|input| input.bytes).sum();
     let shared = json!({
-        "senders": inputs.len(), "plan": plan, "gzip": args.gzip, "file_bytes": file_bytes,
+        "senders": inputs.len(), "plan": plan, "file_bytes": file_bytes,
     });
-    let once = |log| once(&inputs, plan, log, args.gzip);
+    let once = |log| once(&inputs, plan, log);
     let logs = [Log::Off, Log::Interval];
     args.rounds
         .report(("senders", command), shared, &logs, once)
 }
 
-fn write_inputs(args: &SendersArgs, plan: Plan, dir: &Path) -> Result<Vec<Input>> {
+fn write_inputs(plan: Plan, dir: &Path) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for (number, mut part) in plan.parts(SENDERS).into_iter().enumerate() {
         let path = dir.join(format!("points.{number}"));
-        let mut out = Output::open(Some(&path), args.gzip)?;
-        let last = walk::write(&mut part, plan.rounds, |text| out.write(text))?;
-        out.finish()?;
-        let file = std::fs::metadata(&path).doing("look at a file of points")?;
+        let doing = format!("write {}", path.display());
+        let (mut file, mut bytes) = (File::create(&path).doing(&doing)?, 0);
+        let last = walk::write(&mut part, plan.rounds, |text| {
+            bytes += text.len() as u64;
+            file.write_all(text).doing(&doing)
+        })?;
         let last = last.ok_or_else(|| Error::new("a file without a point"))?;
-        let bytes = file.len();
         inputs.push(Input { path, bytes, last });
     }
     Ok(inputs)
 }
 
-fn once(inputs: &[Input], plan: Plan, log: Log, gzip: bool) -> Result<Value> {
+fn once(inputs: &[Input], plan: Plan, log: Log) -> Result<Value> {
     let (latewood, address) = log.latewood().taking(Protocol::Akumuli)?;
     let mut server = Wired::start(&latewood)?;
     let samples = plan.samples();
@@ -102,7 +98,7 @@ fn once(inputs: &[Input], plan: Plan, log: Log, gzip: bool) -> Result<Value> {
     let mut senders = Vec::new();
     for input in inputs {
         let stream = LineStream::connect(&address)?;
-        senders.push(move || send(stream, &input.path, gzip, read_bytes));
+        senders.push(move || send(stream, &input.path, read_bytes));
     }
     // By the share of the bytes that were sent: nobody counts samples on the way.
     let bytes: u64 = inputs.iter().map(|input| input.bytes).sum();
@@ -122,43 +118,21 @@ fn once(inputs: &[Input], plan: Plan, log: Log, gzip: bool) -> Result<Value> {
     }))
 }
 
-/// Sends a file and waits until it is taken; counts the bytes of the file in `read_bytes`.
-fn send(
-    mut stream: LineStream,
-    path: &Path,
-    gzip: bool,
-    read_bytes: &AtomicU64,
-) -> Result<Instant> {
+/// Sends a file and waits until it is taken; counts its bytes in `read_bytes`.
+fn send(mut stream: LineStream, path: &Path, read_bytes: &AtomicU64) -> Result<Instant> {
     let doing = format!("read {}", path.display());
-    let file = File::open(path).doing(&doing)?;
-    let file = Counted { file, read_bytes };
-    let mut reader: Box<dyn Read> = match gzip {
-        true => Box::new(GzDecoder::new(file)),
-        false => Box::new(file),
-    };
+    let mut file = File::open(path).doing(&doing)?;
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        match reader.read(&mut piece).doing(&doing)? {
+        let bytes = file.read(&mut piece).doing(&doing)?;
+        read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        match bytes {
             0 => break,
             bytes => stream.write(&piece[..bytes])?,
         }
     }
     stream.end()?;
     Ok(Instant::now())
-}
-
-/// A file that counts what is read of it.
-struct Counted<'a> {
-    file: File,
-    read_bytes: &'a AtomicU64,
-}
-
-impl Read for Counted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let bytes = self.file.read(buffer)?;
-        self.read_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        Ok(bytes)
-    }
 }
 
 /// Counts all samples and reads back the last point of each file.

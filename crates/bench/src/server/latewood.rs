@@ -124,17 +124,3 @@ impl Latewood {
         process.start(&mut command, PATIENCE)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_command_line_words() {
-        let interval = Latewood::default().settings();
-        assert_eq!(interval, "--wal on --durability interval");
-        let sync = Latewood::with(Durability::Sync).budget(Some("64mb"));
-        assert_eq!(sync.settings(), "--wal on --durability sync --memory 64mb");
-        assert_eq!(Latewood::without_log().settings(), "--wal off");
-    }
-}

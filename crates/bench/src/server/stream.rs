@@ -47,36 +47,3 @@ impl LineStream {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::net::TcpListener;
-    use std::thread;
-
-    use super::*;
-
-    /// What the end of `lines` brings where a server answers them with `words`.
-    fn send(lines: &'static [u8], words: &'static [u8]) -> Result<()> {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = Address::loopback(listener.local_addr().unwrap().port());
-        let server = thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut read = Vec::new();
-            stream.read_to_end(&mut read).unwrap();
-            assert_eq!(read, lines);
-            stream.write_all(words).unwrap();
-        });
-        let mut stream = LineStream::connect(&address)?;
-        stream.write(lines)?;
-        let outcome = stream.end();
-        server.join().unwrap();
-        outcome
-    }
-
-    #[test]
-    fn silence_is_consent_and_words_are_not() {
-        assert!(send(b"put a 1 1 b=c\n", b"").is_ok());
-        let error = send(b"put\n", b"put: illegal argument\n").unwrap_err();
-        assert!(error.to_string().contains("illegal argument"), "{error}");
-    }
-}

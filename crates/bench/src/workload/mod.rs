@@ -2,7 +2,6 @@
 
 pub(crate) mod hosts;
 pub(crate) mod names;
-pub(crate) mod output;
 pub(crate) mod recordings;
 pub(crate) mod sensors;
 pub(crate) mod series;
