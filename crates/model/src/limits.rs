@@ -44,8 +44,13 @@ pub const COMMAND_ARGUMENTS_MAX: usize = 1024 * 1024;
 pub const ARGUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one command, all arguments together.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Bytes of the commands between MULTI and EXEC.
-pub const TRANSACTION_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes that one connection may make the server hold between its commands:
+/// subscriptions, watched keys, commands between MULTI and EXEC.
+pub const CLIENT_HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes that all connections together may make the server hold so.
+pub const ALL_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a channel that a message is published to.
+pub const CHANNEL_BYTES_MAX: usize = 1024;
 /// Bytes of one inline command.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of replies one connection may leave unread regardless of the others.

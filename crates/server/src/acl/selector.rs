@@ -11,7 +11,9 @@
 use super::catalogue::{Catalogue, Commands};
 use super::category;
 use super::denied::Denied;
-use crate::base::{glob, redis_commands};
+use crate::base::glob::Glob;
+use crate::base::redis_commands;
+use std::sync::Arc;
 
 /// A set of permissions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +41,22 @@ struct Patterns {
     list: Vec<Pattern>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Pattern {
-    glob: Box<[u8]>,
+    text: Box<[u8]>,
+    glob: Arc<Glob>,
     read: bool,
     write: bool,
 }
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |of: &Self| (of.read, of.write);
+        self.text == other.text && parts(self) == parts(other)
+    }
+}
+
+impl Eq for Pattern {}
 
 /// Why a rule is refused, in Redis' words.
 pub(crate) type Reason = &'static str;
@@ -56,6 +68,7 @@ const USELESS_KEY: Reason = "Adding a pattern after the * pattern (or the 'allke
 const USELESS_CHANNEL: Reason = "Adding a pattern after the * pattern (or the 'allchannels' flag) \
     is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of \
     channels";
+const TOO_LONG: Reason = "A pattern must be at most 1024 bytes";
 const FIRST_ARGUMENT: Reason = "Allowing first-arg of a subcommand is not supported";
 const FIRST_ARGUMENT_HERE: Reason = "Allowing a command by its first argument is not supported";
 
@@ -279,30 +292,31 @@ impl Patterns {
         }
     }
 
-    fn add(&mut self, glob: &[u8], access: (bool, bool), useless: Reason) -> Result<(), Reason> {
+    fn add(&mut self, text: &[u8], access: (bool, bool), useless: Reason) -> Result<(), Reason> {
         let (read, write) = access;
-        if glob
+        if text
             .iter()
             .any(|byte| byte.is_ascii_whitespace() || *byte == 0 || *byte == 0x0b)
         {
             return Err(SYNTAX);
         }
         if self.are_all {
-            return if glob == b"*" { Ok(()) } else { Err(useless) };
+            return if text == b"*" { Ok(()) } else { Err(useless) };
         }
-        match self.list.iter_mut().find(|known| *known.glob == *glob) {
+        match self.list.iter_mut().find(|known| *known.text == *text) {
             Some(known) => {
                 known.read |= read;
                 known.write |= write;
             }
             None => self.list.push(Pattern {
-                glob: glob.into(),
+                text: text.into(),
+                glob: Arc::new(Glob::new(text).map_err(|_| TOO_LONG)?),
                 read,
                 write,
             }),
         }
         let mut list = self.list.iter();
-        if list.any(|known| *known.glob == *b"*" && known.read && known.write) {
+        if list.any(|known| *known.text == *b"*" && known.read && known.write) {
             *self = Self::everything();
         }
         Ok(())
@@ -310,9 +324,7 @@ impl Patterns {
 
     fn allow(&self, name: &[u8], reads: bool, writes: bool) -> bool {
         let fits = |pattern: &Pattern| {
-            (pattern.read || !reads)
-                && (pattern.write || !writes)
-                && glob::matches(&pattern.glob, name)
+            (pattern.read || !reads) && (pattern.write || !writes) && pattern.glob.matches(name)
         };
         self.are_all || self.list.iter().any(fits)
     }
@@ -321,7 +333,7 @@ impl Patterns {
         if !is_pattern {
             return self.allow(channel, false, false);
         }
-        self.are_all || self.list.iter().any(|pattern| *pattern.glob == *channel)
+        self.are_all || self.list.iter().any(|pattern| *pattern.text == *channel)
     }
 
     fn describe(&self, mark: impl Fn((bool, bool)) -> &'static str) -> Vec<u8> {
@@ -334,7 +346,7 @@ impl Patterns {
                 text.push(b' ');
             }
             text.extend_from_slice(mark((pattern.read, pattern.write)).as_bytes());
-            text.extend_from_slice(&pattern.glob);
+            text.extend_from_slice(&pattern.text);
         }
         text
     }

@@ -12,4 +12,5 @@ mod watches;
 
 pub(crate) use session::{ReplyMode, Session};
 pub(crate) use stream::{Stream, Streamed};
+pub(crate) use subscriptions::Refused;
 pub(crate) use waiting::{Reader, What};

@@ -9,7 +9,7 @@ use super::transaction::Transaction;
 use super::waiting::Waiting;
 use super::watches::Watches;
 use crate::acl::{DEFAULT, Permit, Refreshed, User, Users};
-use crate::clients::{ClientInfo, Flag};
+use crate::clients::{ClientInfo, Flag, Over};
 use crate::state::Shared;
 use latewood_engine::{Durability, Position, Stage, Timed};
 use latewood_wire::resp::Protocol;
@@ -68,6 +68,8 @@ pub(crate) struct Session {
     /// The command under way wrote samples and was timed up to here; so many
     /// of their replies are not counted yet.
     pub(crate) timed_reply: Option<(Timed, usize)>,
+    /// Bytes granted for what it makes the server hold between its commands.
+    held_bytes: usize,
     /// What others may see.
     pub(crate) info: Arc<ClientInfo>,
 }
@@ -95,6 +97,7 @@ impl Session {
             streamed: None,
             timed: None,
             timed_reply: None,
+            held_bytes: 0,
             info,
         }
     }
@@ -164,8 +167,8 @@ impl Session {
     /// Takes it out of all that others hold of it: channels, watched keys,
     /// waits.
     pub(crate) fn leave(&mut self, shared: &Shared) {
-        self.set_transaction(None);
-        self.unwatch(&shared.events);
+        self.end_transaction(shared);
+        self.unwatch(shared);
         self.unsubscribe_all(shared);
         self.stop_waiting(shared);
         self.end_stream(shared);
@@ -173,10 +176,35 @@ impl Session {
 }
 
 impl Session {
-    /// Begins or ends a transaction.
-    pub(crate) fn set_transaction(&mut self, transaction: Option<Box<Transaction>>) {
-        self.transaction = transaction;
+    /// Takes memory for what the server is to hold for it.
+    ///
+    /// # Errors
+    /// [`Over`]: the connection, or all of them, hold too much.
+    pub(crate) fn hold(&mut self, shared: &Shared, bytes: usize) -> Result<(), Over> {
+        let share_bytes = shared.db.reply_bytes_max() / 4;
+        let held = &shared.clients.held;
+        held.grant(&mut self.held_bytes, bytes, share_bytes)
+    }
+
+    /// Gives back some of what [`Session::hold`] granted.
+    pub(crate) fn give_back(&mut self, shared: &Shared, bytes: usize) {
+        shared.clients.held.give_back(&mut self.held_bytes, bytes);
+    }
+
+    /// Begins a transaction.
+    pub(crate) fn begin_transaction(&mut self) {
+        self.transaction = Some(Box::default());
         self.show_transaction();
+    }
+
+    /// Ends the transaction, if there is one.
+    pub(crate) fn end_transaction(&mut self, shared: &Shared) -> Option<Box<Transaction>> {
+        let transaction = self.transaction.take();
+        if let Some(transaction) = &transaction {
+            self.give_back(shared, transaction.held_bytes);
+        }
+        self.show_transaction();
+        transaction
     }
 
     /// Makes EXEC refuse the transaction, if there is one.

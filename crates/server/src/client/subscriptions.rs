@@ -5,27 +5,40 @@
 //! reply to UNSUBSCRIBE.
 
 use super::session::Session;
-use crate::clients::Flag;
-use crate::messaging::Kind;
+use crate::base::glob::TooLong;
+use crate::clients::{Flag, Over};
+use crate::messaging::{Kind, Subscription};
 use crate::state::Shared;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The names a connection subscribes to.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    by_kind: [BTreeSet<Arc<[u8]>>; 4],
+    /// The names, and the memory granted for each.
+    by_kind: [BTreeMap<Arc<[u8]>, usize>; 4],
+}
+
+/// Why a subscription is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// It is a pattern that is too long.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+    /// The connection, or all of them, hold too much.
+    #[error(transparent)]
+    Over(#[from] Over),
 }
 
 impl Subscriptions {
     /// Whether `name` is one of `kind`.
     pub(crate) fn has(&self, kind: Kind, name: &[u8]) -> bool {
-        self.by_kind[kind as usize].contains(name)
+        self.by_kind[kind as usize].contains_key(name)
     }
 
     /// Every name of `kind`.
     pub(crate) fn names(&self, kind: Kind) -> Vec<Arc<[u8]>> {
-        self.by_kind[kind as usize].iter().cloned().collect()
+        self.by_kind[kind as usize].keys().cloned().collect()
     }
 
     /// How many names of `kind` there are.
@@ -50,21 +63,35 @@ impl Session {
     }
 
     /// Subscribes to `name`.
-    pub(crate) fn subscribe(&mut self, shared: &Shared, kind: Kind, name: &[u8]) {
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub(crate) fn subscribe(
+        &mut self,
+        shared: &Shared,
+        kind: Kind,
+        name: &[u8],
+    ) -> Result<(), Refused> {
         let own = self.subscriptions.get_or_insert_default();
         if !own.has(kind, name) {
-            let name: Arc<[u8]> = name.into();
-            shared.channels().subscribe(kind, &name, &self.info);
-            own.by_kind[kind as usize].insert(name);
+            let subscription = Subscription::new(kind, name)?;
+            let bytes = subscription.len_bytes();
+            self.hold(shared, bytes)?;
+            let name = subscription.name();
+            shared.channels().subscribe(subscription, &self.info);
+            let own = self.subscriptions.get_or_insert_default();
+            own.by_kind[kind as usize].insert(name, bytes);
         }
         self.show_subscriptions();
+        Ok(())
     }
 
     /// Ends a subscription.
     pub(crate) fn unsubscribe(&mut self, shared: &Shared, kind: Kind, name: &[u8]) {
         if let Some(own) = &mut self.subscriptions
-            && own.by_kind[kind as usize].remove(name)
+            && let Some(bytes) = own.by_kind[kind as usize].remove(name)
         {
+            self.give_back(shared, bytes);
             shared.channels().unsubscribe(kind, name, self.info.id);
         }
         self.show_subscriptions();
@@ -77,7 +104,7 @@ impl Session {
         };
         let kinds = [Kind::Channel, Kind::Pattern, Kind::Shard];
         kinds.into_iter().all(|kind| {
-            let mut names = own.by_kind[kind as usize].iter();
+            let mut names = own.by_kind[kind as usize].keys();
             let user = self.permit.user();
             names.all(|name| user.may_listen(name, kind == Kind::Pattern))
         })

@@ -5,6 +5,8 @@
 pub(crate) struct Transaction {
     /// The commands, encoded one behind the other.
     pub(crate) bytes: Vec<u8>,
+    /// The memory granted for them.
+    pub(crate) held_bytes: usize,
     /// How many they are.
     pub(crate) commands: usize,
     /// A command was refused: EXEC will run none.

@@ -1,8 +1,8 @@
 //! The keys that one connection watches for its next EXEC.
 
 use super::session::Session;
-use crate::clients::Flag;
-use crate::messaging::{Events, Listener};
+use crate::clients::{Flag, Over};
+use crate::messaging::Listener;
 use crate::state::Shared;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,9 +16,16 @@ pub(crate) struct Watches {
 }
 
 impl Session {
-    /// Watches `key` from now on; an expired one counts as
-    /// missing.
-    pub(crate) fn watch(&mut self, shared: &Shared, key: &[u8]) {
+    /// Watches `key` from now on; an expired one counts as missing.
+    ///
+    /// # Errors
+    /// [`Over`]: it watches too much.
+    pub(crate) fn watch(&mut self, shared: &Shared, key: &[u8]) -> Result<(), Over> {
+        let watched = self.watches.as_ref();
+        if watched.is_some_and(|watches| watches.keys.contains(key)) {
+            return Ok(());
+        }
+        self.hold(shared, bytes_of(key))?;
         expire(shared, key);
         let watches = self.watches.get_or_insert_with(|| {
             let listener = Arc::new(Listener::of_watch(Arc::clone(&self.info)));
@@ -32,6 +39,7 @@ impl Session {
         }
         let watched = watches.keys.len();
         self.info.figures.watched.store(watched, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Removes the watched keys whose time has come, so that it counts as the
@@ -42,17 +50,23 @@ impl Session {
     }
 
     /// Watches nothing any more; whether something had changed.
-    pub(crate) fn unwatch(&mut self, events: &Events) -> bool {
+    pub(crate) fn unwatch(&mut self, shared: &Shared) -> bool {
         let Some(watches) = self.watches.take() else {
             return false;
         };
         for key in &watches.keys {
-            events.unlisten(key, &watches.listener);
+            shared.events.unlisten(key, &watches.listener);
+            self.give_back(shared, bytes_of(key));
         }
         self.info.figures.watched.store(0, Ordering::Relaxed);
         self.info.figures.set(Flag::Dirty, false);
         watches.listener.has_changed()
     }
+}
+
+/// What watching `key` takes: its name here and in the table of listeners.
+fn bytes_of(key: &[u8]) -> usize {
+    2 * key.len() + 256
 }
 
 /// Removes the series under `key` if its time has come, which its watchers hear.

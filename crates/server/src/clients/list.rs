@@ -4,6 +4,7 @@
 //! its event loop's work for it. Tested by `tests/resp/clients.rs`.
 
 use super::backlog::Backlog;
+use super::held::Held;
 use super::info::ClientInfo;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -19,6 +20,8 @@ pub(crate) struct ClientList {
     pub(crate) blocked: AtomicUsize,
     /// Replies that clients leave unread.
     pub(crate) backlog: Backlog,
+    /// What clients make the server hold between their commands.
+    pub(crate) held: Held,
 }
 
 impl ClientList {

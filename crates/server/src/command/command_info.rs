@@ -10,7 +10,7 @@ use super::keys::{Access, Keys, Places, Run};
 use super::spec::{Action, Spec, Table, find_in};
 use crate::acl::catalogue::Catalogue;
 use crate::acl::category;
-use crate::base::glob;
+use crate::base::glob::Glob;
 use latewood_wire::resp::Reply;
 
 const SUB: Spec = Spec {
@@ -122,7 +122,8 @@ fn list(call: &mut Call<'_>) -> Outcome {
                 let catalogue = call.shared.runtime.users.catalogue();
                 Box::new(move |spec| catalogue.categories(spec.name) & wanted != 0)
             } else if args.is(3, "PATTERN") {
-                Box::new(move |spec| glob::matches_ignoring_case(text, spec.name.as_bytes()))
+                let glob = Glob::ignoring_case(text)?;
+                Box::new(move |spec| glob.matches(spec.name.as_bytes()))
             } else {
                 return Err(SYNTAX);
             }

@@ -11,7 +11,7 @@ mod parameters;
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::spec::{Action, Keys, Spec};
-use crate::base::glob;
+use crate::base::glob::Glob;
 use crate::options::{self, Apply, Kind, Row};
 use crate::state::Settings;
 use crate::state::database::LOADING;
@@ -114,10 +114,11 @@ fn parameters() -> impl Iterator<Item = Named> {
 
 fn get(call: &mut Call<'_>) -> Outcome {
     let (args, shared) = (call.args, call.shared);
+    let globs = args.from(2).map(Glob::ignoring_case);
+    let globs = globs.collect::<Result<Vec<_>, _>>()?;
     let is_wanted = |parameter: &Named| {
         let name = parameter.name().as_bytes();
-        args.from(2)
-            .any(|pattern| glob::matches_ignoring_case(pattern, name))
+        globs.iter().any(|glob| glob.matches(name))
     };
     let wanted: Vec<_> = parameters().filter(is_wanted).collect();
     let mut settings = shared.runtime.current.lock().clone();

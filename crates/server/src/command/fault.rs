@@ -2,6 +2,9 @@
 //!
 //! Texts follow Redis and RedisTimeSeries, because clients compare them.
 
+use crate::base::glob;
+use crate::client;
+use crate::clients::Over;
 use crate::observe::Limit;
 use latewood_engine::{Db, Error, ErrorKind, Refusal, shown_key};
 use std::borrow::Cow;
@@ -68,6 +71,27 @@ impl Fault {
             Self::Line(text) | Self::Limit(_, text) => text.clone(),
             Self::Engine(error) => engine_text(error),
         }
+    }
+}
+
+impl From<Over> for Fault {
+    fn from(error: Over) -> Self {
+        Self::Limit(Limit::Clients, format!("ERR {error}").into())
+    }
+}
+
+impl From<client::Refused> for Fault {
+    fn from(error: client::Refused) -> Self {
+        match error {
+            client::Refused::TooLong(error) => error.into(),
+            client::Refused::Over(error) => error.into(),
+        }
+    }
+}
+
+impl From<glob::TooLong> for Fault {
+    fn from(error: glob::TooLong) -> Self {
+        Self::Line(format!("ERR {error}").into())
     }
 }
 

@@ -30,7 +30,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         ));
     }
     if !call.session.is_monitor() {
-        call.session.subscribe(call.shared, Kind::Monitor, b"");
+        call.session.subscribe(call.shared, Kind::Monitor, b"")?;
         call.reply().ok();
     }
     Ok(())

@@ -9,8 +9,9 @@
 use super::call::{Call, Outcome};
 use super::fault::Fault;
 use super::spec::{Action, Keys, Spec};
-use crate::base::glob;
+use crate::base::glob::Glob;
 use crate::messaging::Kind;
+use latewood_model::limits::CHANNEL_BYTES_MAX;
 
 const SUBSCRIBE: Spec = Spec {
     name: "subscribe",
@@ -147,7 +148,7 @@ pub(crate) const SPECS: &[Spec] = &[
 fn subscribe(call: &mut Call<'_>, kind: Kind, word: &str) -> Outcome {
     let args = call.args;
     for name in args.from(1) {
-        call.session.subscribe(call.shared, kind, name);
+        call.session.subscribe(call.shared, kind, name)?;
         confirm(call, kind, word, Some(name));
     }
     Ok(())
@@ -191,15 +192,25 @@ fn confirm(call: &mut Call<'_>, kind: Kind, word: &str, name: Option<&[u8]>) {
     reply.integer(i64::try_from(left).unwrap_or(i64::MAX));
 }
 
+/// The channel of a message. Its length bounds what matching it costs.
+fn channel<'a>(call: &Call<'a>) -> Result<&'a [u8], Fault> {
+    let channel = call.args.word(1);
+    if channel.len() > CHANNEL_BYTES_MAX {
+        let text = format!("ERR a channel must be at most {CHANNEL_BYTES_MAX} bytes");
+        return Err(Fault::Line(text.into()));
+    }
+    Ok(channel)
+}
+
 fn publish(call: &mut Call<'_>) -> Outcome {
-    let (channel, message) = (call.args.word(1), call.args.word(2));
+    let (channel, message) = (channel(call)?, call.args.word(2));
     let receivers = call.shared.channels().publish(channel, message);
     count(call, receivers);
     Ok(())
 }
 
 fn publish_to_shard(call: &mut Call<'_>) -> Outcome {
-    let (channel, message) = (call.args.word(1), call.args.word(2));
+    let (channel, message) = (channel(call)?, call.args.word(2));
     let receivers = call.shared.channels().publish_to_shard(channel, message);
     count(call, receivers);
     Ok(())
@@ -216,10 +227,8 @@ fn channels(call: &mut Call<'_>, kind: Kind) -> Outcome {
             .into(),
         ));
     }
-    let is_wanted = |name: &[u8]| {
-        args.get(2)
-            .is_none_or(|pattern| glob::matches(pattern, name))
-    };
+    let glob = args.get(2).map(Glob::new).transpose()?;
+    let is_wanted = |name: &[u8]| glob.as_ref().is_none_or(|glob| glob.matches(name));
     let names = call.shared.channels().names(kind, is_wanted);
     let mut reply = call.reply();
     reply.array(names.len());

@@ -13,7 +13,7 @@ use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keyspace::TYPE_NAME;
 use super::reply_limit::ReplyLimit;
 use super::spec::{Action, Keys, Spec};
-use crate::base::glob;
+use crate::base::glob::Glob;
 use crate::observe::Limit;
 use latewood_engine::Listed;
 use latewood_wire::resp::number::parse_i64;
@@ -47,12 +47,12 @@ const KEYS_STEP: usize = 4096;
 const SCAN_COUNT_MAX: usize = 1_000_000;
 
 fn keys(call: &mut Call<'_>) -> Outcome {
-    let pattern = call.args.word(1);
+    let glob = Glob::new(call.args.word(1))?;
     let mut found = ScannedKeys::new(call);
     let mut cursor = 0;
     loop {
         cursor = call.shared.db.scan(cursor, KEYS_STEP, &mut |key| {
-            if glob::matches(pattern, key) {
+            if glob.matches(key) {
                 found.push(key);
             }
         });
@@ -121,23 +121,23 @@ impl ScannedKeys {
     }
 }
 
-struct ScanOptions<'a> {
-    pattern: Option<&'a [u8]>,
+struct ScanOptions {
+    glob: Option<Glob>,
     count: usize,
     is_series_wanted: bool,
 }
 
-impl<'a> ScanOptions<'a> {
-    fn parse(args: Args<'a>) -> Result<Self, Fault> {
+impl ScanOptions {
+    fn parse(args: Args<'_>) -> Result<Self, Fault> {
         let mut options = Self {
-            pattern: None,
+            glob: None,
             count: 10,
             is_series_wanted: true,
         };
         for at in (2..args.len()).step_by(2) {
             let value = args.get(at + 1).ok_or(SYNTAX)?;
             if args.is(at, "MATCH") {
-                options.pattern = Some(value);
+                options.glob = Some(Glob::new(value)?);
             } else if args.is(at, "COUNT") {
                 let count = parse_i64(value).ok_or(NOT_AN_INTEGER)?;
                 let count = usize::try_from(count).unwrap_or(0);
@@ -155,9 +155,6 @@ impl<'a> ScanOptions<'a> {
     }
 
     fn matches(&self, key: &[u8]) -> bool {
-        self.is_series_wanted
-            && self
-                .pattern
-                .is_none_or(|pattern| glob::matches(pattern, key))
+        self.is_series_wanted && self.glob.as_ref().is_none_or(|glob| glob.matches(key))
     }
 }

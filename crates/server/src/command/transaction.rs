@@ -14,7 +14,7 @@ use super::fault::Fault;
 use super::monitor;
 use super::reply_limit::ReplyLimit;
 use super::spec::{Action, Keys, Spec};
-use latewood_model::limits::{COMMAND_BYTES_MAX, TRANSACTION_BYTES_MAX};
+use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
 use std::sync::atomic::Ordering;
 
@@ -66,24 +66,30 @@ pub(crate) const SPECS: &[Spec] = &[
 /// # Errors
 /// Where it cannot be queued; the transaction has failed then.
 pub(crate) fn queue(call: &mut Call<'_>, spec: &Spec) -> Result<bool, Fault> {
-    let Some(transaction) = &mut call.session.transaction else {
+    if call.session.transaction.is_none() {
         return Ok(false);
-    };
+    }
     if ["multi", "exec", "discard", "watch", "quit", "reset"].contains(&spec.name) {
         return Ok(false);
     }
     let words: Vec<&[u8]> = call.args.from(0).collect();
     let bytes: usize = words.iter().map(|word| word.len() + 16).sum();
-    if spec.flags.contains(&"no_multi") {
+    let granted = match spec.flags.contains(&"no_multi") {
+        true => Err(Fault::line("ERR Command not allowed inside a transaction")),
+        // Twice: the queue grows by doubling.
+        false => call
+            .session
+            .hold(call.shared, 2 * bytes)
+            .map_err(Fault::from),
+    };
+    let Some(transaction) = &mut call.session.transaction else {
+        return Ok(false);
+    };
+    if let Err(fault) = granted {
         transaction.has_failed = true;
-        return Err(Fault::line("ERR Command not allowed inside a transaction"));
+        return Err(fault);
     }
-    if transaction.bytes.len() + bytes > TRANSACTION_BYTES_MAX {
-        transaction.has_failed = true;
-        return Err(Fault::Line(
-            format!("ERR a transaction is longer than {TRANSACTION_BYTES_MAX} bytes").into(),
-        ));
-    }
+    transaction.held_bytes += 2 * bytes;
     encode_command(&mut transaction.bytes, &words);
     transaction.commands += 1;
     transaction.has_write |= spec.is_write();
@@ -98,8 +104,8 @@ pub(crate) fn refused(call: &mut Call<'_>, spec: &Spec, text: String) -> String 
     if spec.name != "exec" {
         return text;
     }
-    call.session.set_transaction(None);
-    call.session.unwatch(&call.shared.events);
+    call.session.end_transaction(call.shared);
+    call.session.unwatch(call.shared);
     let reason = text.strip_prefix("ERR ").unwrap_or(&text);
     format!("EXECABORT Transaction discarded because of: {reason}")
 }
@@ -108,7 +114,7 @@ fn multi(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_some() {
         return Err(Fault::line("ERR MULTI calls can not be nested"));
     }
-    call.session.set_transaction(Some(Box::default()));
+    call.session.begin_transaction();
     call.reply().ok();
     Ok(())
 }
@@ -117,8 +123,8 @@ fn discard(call: &mut Call<'_>) -> Outcome {
     if call.session.transaction.is_none() {
         return Err(Fault::line("ERR DISCARD without MULTI"));
     }
-    call.session.set_transaction(None);
-    call.session.unwatch(&call.shared.events);
+    call.session.end_transaction(call.shared);
+    call.session.unwatch(call.shared);
     call.reply().ok();
     Ok(())
 }
@@ -128,25 +134,24 @@ fn watch(call: &mut Call<'_>) -> Outcome {
         return Err(Fault::line("ERR WATCH inside MULTI is not allowed"));
     }
     for key in call.args.from(1) {
-        call.session.watch(call.shared, key);
+        call.session.watch(call.shared, key)?;
     }
     call.reply().ok();
     Ok(())
 }
 
 fn unwatch(call: &mut Call<'_>) -> Outcome {
-    call.session.unwatch(&call.shared.events);
+    call.session.unwatch(call.shared);
     call.reply().ok();
     Ok(())
 }
 
 fn exec(call: &mut Call<'_>) -> Outcome {
-    let Some(transaction) = call.session.transaction.take() else {
+    let Some(transaction) = call.session.end_transaction(call.shared) else {
         return Err(Fault::line("ERR EXEC without MULTI"));
     };
-    call.session.set_transaction(None);
     call.session.expire_watched(call.shared);
-    let has_changed = call.session.unwatch(&call.shared.events);
+    let has_changed = call.session.unwatch(call.shared);
     if transaction.has_failed {
         return Err(Fault::line(
             "EXECABORT Transaction discarded because of previous errors.",

@@ -12,7 +12,8 @@ use super::kind::Kind;
 use super::limit::BufferLimit;
 use super::mailbox::{Mailboxes, Message};
 use super::publication::Publication;
-use crate::base::glob;
+use super::subscription::Subscription;
+use crate::base::glob::Glob;
 use crate::clients::ClientInfo;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
@@ -31,7 +32,17 @@ pub(crate) struct Channels {
     mailboxes: Arc<Mailboxes>,
 }
 
-type Table = HashMap<Arc<[u8]>, BTreeMap<u64, Arc<ClientInfo>>>;
+type Table = HashMap<Arc<[u8]>, Entry>;
+
+type Subscribers = BTreeMap<u64, Arc<ClientInfo>>;
+
+/// A name that somebody subscribes to.
+#[derive(Default)]
+struct Entry {
+    /// Of a pattern.
+    glob: Option<Arc<Glob>>,
+    subscribers: Subscribers,
+}
 
 impl Channels {
     /// No subscriptions; messages go through `mailboxes`.
@@ -48,26 +59,32 @@ impl Channels {
     }
 
     /// Subscribes a client.
-    pub(crate) fn subscribe(&self, kind: Kind, name: &Arc<[u8]>, client: &Arc<ClientInfo>) {
+    pub(crate) fn subscribe(&self, subscription: Subscription, client: &Arc<ClientInfo>) {
         let mut tables = self.tables.write();
-        let subscribers = tables[kind as usize].entry(Arc::clone(name)).or_default();
-        subscribers.insert(client.id, Arc::clone(client));
-        let monitors = tables[Kind::Monitor as usize].values().map(BTreeMap::len);
-        self.monitors.store(monitors.sum(), Ordering::Relaxed);
+        let table = &mut tables[subscription.kind as usize];
+        let entry = table.entry(subscription.name()).or_default();
+        entry.glob = entry.glob.take().or(subscription.glob);
+        entry.subscribers.insert(client.id, Arc::clone(client));
+        self.count_monitors(&tables);
+    }
+
+    fn count_monitors(&self, tables: &[Table; 4]) {
+        let entries = tables[Kind::Monitor as usize].values();
+        let monitors = entries.map(|entry| entry.subscribers.len()).sum();
+        self.monitors.store(monitors, Ordering::Relaxed);
     }
 
     /// Ends a client's subscription.
     pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], client: u64) {
         let mut tables = self.tables.write();
         let table = &mut tables[kind as usize];
-        if let Some(subscribers) = table.get_mut(name) {
-            subscribers.remove(&client);
-            if subscribers.is_empty() {
+        if let Some(entry) = table.get_mut(name) {
+            entry.subscribers.remove(&client);
+            if entry.subscribers.is_empty() {
                 table.remove(name);
             }
         }
-        let monitors = tables[Kind::Monitor as usize].values().map(BTreeMap::len);
-        self.monitors.store(monitors.sum(), Ordering::Relaxed);
+        self.count_monitors(&tables);
     }
 
     /// Whether somebody watches every command; then the fast path steps aside.
@@ -79,26 +96,42 @@ impl Channels {
     /// Sends `payload` to the subscribers of a channel and of the patterns that
     /// match it; how many they are. A client with two of these counts twice.
     pub(crate) fn publish(&self, channel: &[u8], payload: &[u8]) -> usize {
+        let matching = self.patterns_of(channel);
         let tables = self.tables.read();
         let mut receivers = 0;
-        if let Some((name, subscribers)) = tables[Kind::Channel as usize].get_key_value(channel) {
-            receivers += self.send(Publication::of_channel(name, payload), subscribers);
+        if let Some((name, entry)) = tables[Kind::Channel as usize].get_key_value(channel) {
+            receivers += self.send(Publication::of_channel(name, payload), &entry.subscribers);
         }
-        for (pattern, subscribers) in &tables[Kind::Pattern as usize] {
-            if glob::matches(pattern, channel) {
+        for pattern in &matching {
+            if let Some(entry) = tables[Kind::Pattern as usize].get(pattern) {
                 let message = Publication::of_pattern(pattern, channel, payload);
-                receivers += self.send(message, subscribers);
+                receivers += self.send(message, &entry.subscribers);
             }
         }
         receivers
+    }
+
+    /// The patterns that match `channel`. They are matched without the lock: many
+    /// of them take a while, and nobody who subscribes or publishes may wait for it.
+    fn patterns_of(&self, channel: &[u8]) -> Vec<Arc<[u8]>> {
+        let tables = self.tables.read();
+        let entries = tables[Kind::Pattern as usize].iter();
+        let globs = entries.map(|(name, entry)| (Arc::clone(name), entry.glob.clone()));
+        let globs: Vec<_> = globs.collect();
+        drop(tables);
+        let matches = |glob: Option<Arc<Glob>>| glob.is_some_and(|glob| glob.matches(channel));
+        let globs = globs.into_iter();
+        globs
+            .filter_map(|(name, glob)| matches(glob).then_some(name))
+            .collect()
     }
 
     /// Sends `payload` to the subscribers of a shard channel; how many they are.
     pub(crate) fn publish_to_shard(&self, channel: &[u8], payload: &[u8]) -> usize {
         let tables = self.tables.read();
         match tables[Kind::Shard as usize].get_key_value(channel) {
-            Some((name, subscribers)) => {
-                self.send(Publication::of_shard(name, payload), subscribers)
+            Some((name, entry)) => {
+                self.send(Publication::of_shard(name, payload), &entry.subscribers)
             }
             None => 0,
         }
@@ -107,22 +140,24 @@ impl Channels {
     /// Sends a line to all who monitor.
     pub(crate) fn tell_monitors(&self, line: &str) {
         let tables = self.tables.read();
-        for subscribers in tables[Kind::Monitor as usize].values() {
-            self.send(Publication::of_monitor(line), subscribers);
+        for entry in tables[Kind::Monitor as usize].values() {
+            self.send(Publication::of_monitor(line), &entry.subscribers);
         }
     }
 
-    /// The names of `kind` with subscribers, those that `is_wanted` takes.
+    /// The names of `kind` with subscribers, those that `is_wanted` takes; it is asked
+    /// without a lock.
     pub(crate) fn names(&self, kind: Kind, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Arc<[u8]>> {
-        let tables = self.tables.read();
-        let names = tables[kind as usize].keys();
-        names.filter(|name| is_wanted(name)).cloned().collect()
+        let mut names: Vec<_> = self.tables.read()[kind as usize].keys().cloned().collect();
+        names.retain(|name| is_wanted(name));
+        names
     }
 
     /// The number of subscribers of one name.
     pub(crate) fn subscribers(&self, kind: Kind, name: &[u8]) -> usize {
         let tables = self.tables.read();
-        tables[kind as usize].get(name).map_or(0, BTreeMap::len)
+        let entry = tables[kind as usize].get(name);
+        entry.map_or(0, |entry| entry.subscribers.len())
     }
 
     /// The number of names of `kind` with subscribers.
@@ -132,7 +167,7 @@ impl Channels {
 
     /// Leaves a message in the mailboxes of the subscribers' loops; how many
     /// subscribers there are.
-    fn send(&self, message: Publication, subscribers: &BTreeMap<u64, Arc<ClientInfo>>) -> usize {
+    fn send(&self, message: Publication, subscribers: &Subscribers) -> usize {
         let bytes = message.len_bytes();
         let hard_bytes = self.limit.read().hard_bytes;
         let mut by_loop: Vec<Vec<u64>> = Vec::new();

@@ -13,6 +13,7 @@ mod listeners;
 mod mailbox;
 mod publication;
 mod socket;
+mod subscription;
 
 pub(crate) use channels::Channels;
 pub(crate) use class::{ADD_EVENT, Class, Notify};
@@ -23,3 +24,4 @@ pub(crate) use listeners::Listener;
 pub(crate) use mailbox::{Mailbox, Mailboxes, Message, Why};
 pub(crate) use publication::Publication;
 pub(crate) use socket::Socket;
+pub(crate) use subscription::Subscription;

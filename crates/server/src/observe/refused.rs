@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Refused {
     labels: AtomicU64,
     replies: AtomicU64,
+    clients: AtomicU64,
 }
 
 /// A limit that was hit.
@@ -16,6 +17,8 @@ pub(crate) enum Limit {
     Labels,
     /// Bytes of one reply.
     Reply,
+    /// Bytes that clients make the server hold between their commands.
+    Clients,
 }
 
 impl Refused {
@@ -33,6 +36,7 @@ impl Refused {
         match limit {
             Limit::Labels => &self.labels,
             Limit::Reply => &self.replies,
+            Limit::Clients => &self.clients,
         }
     }
 }

@@ -17,6 +17,7 @@ mod fast_path;
 mod full_disk;
 #[allow(dead_code, reason = "some of it is for the tests of HTTP")]
 mod harness;
+mod held;
 mod keyspace;
 mod lifetime;
 mod limits;

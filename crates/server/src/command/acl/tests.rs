@@ -2,7 +2,7 @@
 
 use crate::acl::category;
 use crate::acl::{BadRule, Denied, Request, User, file, join_selectors, split};
-use crate::base::glob;
+use crate::base::glob::Glob;
 use crate::command::catalogue::CATALOGUE;
 use crate::command::registry::COMMANDS as REGISTRY;
 
@@ -160,7 +160,9 @@ impl Naive<'_> {
         }
         all || patterns.iter().any(|(pattern, _, _)| {
             let same = || patterns.iter().filter(|(other, _, _)| other == pattern);
-            glob::matches(pattern.as_bytes(), key.as_bytes())
+            Glob::new(pattern.as_bytes())
+                .unwrap()
+                .matches(key.as_bytes())
                 && (!reads || same().any(|(_, read, _)| *read))
                 && (!writes || same().any(|(_, _, write)| *write))
         })
@@ -181,7 +183,9 @@ impl Naive<'_> {
                 || if is_pattern {
                     *pattern == channel
                 } else {
-                    glob::matches(pattern.as_bytes(), channel.as_bytes())
+                    Glob::new(pattern.as_bytes())
+                        .unwrap()
+                        .matches(channel.as_bytes())
                 }
         })
     }

@@ -130,6 +130,7 @@ fn limits(text: &mut String, shared: &Shared) {
     field(text, "refused_labels", server.count(Limit::Labels));
     field(text, "refused_queries", engine.queries);
     field(text, "refused_replies", server.count(Limit::Reply));
+    field(text, "refused_clients", server.count(Limit::Clients));
 }
 
 fn flushes(text: &mut String, stats: &Stats) {

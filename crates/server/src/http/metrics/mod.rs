@@ -162,7 +162,7 @@ fn limits(text: &mut Text, shared: &Shared) {
     text.family(
         "limit_refused_total",
         Kind::Counter,
-        "Series, keys, labels, queries and replies refused by a limit.",
+        "Series, keys, labels, queries, replies and clients' memory refused by a limit.",
     );
     for (limit, refused) in [
         ("series", engine.series),
@@ -170,6 +170,7 @@ fn limits(text: &mut Text, shared: &Shared) {
         ("labels", server.count(Limit::Labels)),
         ("queries", engine.queries),
         ("replies", server.count(Limit::Reply)),
+        ("clients", server.count(Limit::Clients)),
     ] {
         text.labelled(&[("limit", limit)], refused);
     }
