@@ -142,22 +142,27 @@ fn a_budget_that_comes_later_shortens_the_log() {
 }
 
 #[test]
-fn old_samples_are_refused_from_the_first_write_on() {
+fn old_samples_are_refused_from_the_first_write_after_a_start_on() {
     let dir = tempfile::tempdir().unwrap();
     let options = Options {
         retention_ms: 3_600_000,
         ..Options::default()
     };
-    let db = Db::open(&Env::real(), dir.path(), options, Defaults::default()).unwrap();
-    let old = Append {
+    let env = Env::real();
+    let open = || Db::open(&env, dir.path(), options.clone(), Defaults::default()).unwrap();
+    let at = |timestamp| Append {
         key: b"k",
-        timestamp: 1,
+        timestamp,
         value: 1.0,
         on_duplicate: None,
         create: Create::Defaults,
     };
     let mut scratch = Scratch::new();
-    db.append(&[old], &mut scratch).unwrap();
+    let db = open();
+    db.append(&[at(env.clock.now_ms())], &mut scratch).unwrap();
+    drop(db);
+    let db = open();
+    db.append(&[at(1)], &mut scratch).unwrap();
     let refusal = latewood_engine::Refusal::OlderThanFloor;
     assert_eq!(scratch.outcomes(), [Err(refusal)]);
     assert_eq!(db.retention_ms(), 3_600_000);

@@ -107,9 +107,10 @@ impl Db {
         }
     }
 
-    /// Sets how long samples of all series are kept, in milliseconds by the
-    /// wall clock; 0 means forever. Older samples are removed at once; a longer
-    /// retention does not bring removed samples back.
+    /// Sets how long samples of all series are kept, in milliseconds by the wall
+    /// clock as far as the newest samples and running time confirm it; 0 means
+    /// forever. Older samples are removed at once; a longer retention does not bring
+    /// removed samples back.
     ///
     /// # Errors
     /// `Io` if the manifest cannot be written.
@@ -117,6 +118,21 @@ impl Db {
         let cell = &self.parts.core.store.retention_ms;
         cell.store(retention_ms, Ordering::Relaxed);
         self.parts.merger.expire_by_clock().map(|_| ())
+    }
+
+    /// Trusts the wall clock as it stands: retention follows it at once, and a floor
+    /// above what retention asks for is lowered to it.
+    ///
+    /// # Errors
+    /// `Io` if the manifest cannot be written.
+    pub fn accept_clock(&self) -> Result<()> {
+        self.parts.merger.accept_clock()
+    }
+
+    /// By how many milliseconds the wall clock is ahead of the time that retention
+    /// trusts; negative if it is behind, 0 if they agree or there is no retention.
+    pub fn clock_jump_ms(&self) -> i64 {
+        self.parts.merger.clock_jump_ms()
     }
 
     /// How long samples of all series are kept; 0 means forever.

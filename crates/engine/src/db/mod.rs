@@ -61,6 +61,7 @@ impl Db {
         let recovery = recover(&parts, &guard)?;
         let core = &parts.core;
         // Retention and budget hold from the first write, before any thread runs.
+        parts.merger.begin_retention();
         parts.merger.expire_by_clock()?;
         core.look_at_disk();
         let series = core.keys.len();

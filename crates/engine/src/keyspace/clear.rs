@@ -19,11 +19,11 @@ use std::sync::atomic::Ordering;
 impl Published {
     /// Names nothing any more: the group at `position` removed it. Until the
     /// next publication the files stay; nobody may name them again.
-    pub(crate) fn forget(&mut self, dir: &Path, position: Position, floor: Timestamp) {
+    pub(crate) fn forget(&mut self, dir: &Path, position: Position) {
         self.unremoved.extend(paths(dir, &self.manifest));
         self.manifest.epoch += 1;
         self.manifest.partitions.clear();
-        self.manifest.floor = floor;
+        self.manifest.floor = Timestamp::MIN;
         self.log_start = position.0 + 1;
     }
 }
@@ -43,11 +43,10 @@ impl Core {
     /// Those of the log and of [`Core::publish`].
     pub(crate) fn clear(&self) -> Result<Position> {
         let mut published = self.store.published.lock();
-        let floor = self.store.floor_by_clock();
         let mut states: Vec<MutexGuard<'_, ShardState>> = self.shards.lock_all();
         self.keys.clear();
         states.iter_mut().for_each(|state| state.clear_series());
-        self.store.set_no_blocks(floor);
+        self.store.set_no_blocks();
         self.index.clear();
         self.shards.expiring.store(0, Ordering::Relaxed);
         if self.log().is_some() {
@@ -57,7 +56,7 @@ impl Core {
         drop(states);
         // Before the log may forget what it holds, it must not lose this.
         self.sync_to(position)?;
-        published.forget(self.store.dir(), position, floor);
+        published.forget(self.store.dir(), position);
         // Where this fails, a restart finds the old manifest and that group.
         self.publish_locked(&mut published, &mut |_| Ok(()))?;
         if let Some(log) = self.log() {

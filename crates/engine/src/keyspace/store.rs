@@ -170,8 +170,8 @@ impl Store {
     /// samples behind that group may be of any age. No shard may be locked.
     pub(crate) fn clear_files(&self, position: Position) {
         let mut published = self.published.lock();
-        published.forget(&self.dir, position, Timestamp::MIN);
-        self.set_no_blocks(Timestamp::MIN);
+        published.forget(&self.dir, position);
+        self.set_no_blocks();
     }
 
     /// Takes only the floor away, where some files hold what came later.
@@ -186,22 +186,11 @@ impl Store {
         }));
     }
 
-    pub(crate) fn set_no_blocks(&self, floor: Timestamp) {
+    pub(crate) fn set_no_blocks(&self) {
         self.blocks.set(Arc::new(BlockSet {
             flush: self.blocks.get().flush,
-            floor,
+            floor: Timestamp::MIN,
             partitions: BTreeMap::new(),
         }));
-    }
-
-    /// The floor of an empty database: `retention_ms` before now, or none.
-    pub(crate) fn floor_by_clock(&self) -> Timestamp {
-        match self.retention_ms.load(Ordering::Relaxed) {
-            0 => Timestamp::MIN,
-            retention_ms => {
-                let retention = i64::try_from(retention_ms).unwrap_or(i64::MAX);
-                self.env.clock.now_ms().saturating_sub(retention)
-            }
-        }
     }
 }

@@ -88,6 +88,10 @@ fn retention_by_the_clock_takes_old_samples_of_every_series() {
     assert_eq!(timestamps(&db, b"a"), []);
 }
 
+fn now_ms(disk: &SimDisk) -> i64 {
+    disk.env(1).clock.now_ms()
+}
+
 /// Every step of removing everything fails once: what is taken then, of whatever
 /// age, is there after a power cut.
 #[test]
@@ -95,7 +99,7 @@ fn removing_everything_takes_the_floor_away_whatever_happens_meanwhile() {
     let clear = |trouble: Option<(u64, bool)>| {
         let disk = SimDisk::new();
         let db = open_with(&disk, options(2)).unwrap();
-        append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
+        append(&db, &[sample(b"a", now_ms(&disk), 1.0)]).unwrap();
         db.flush().unwrap();
         db.set_retention_ms(1000).unwrap();
         db.set_retention_ms(0).unwrap();
@@ -140,6 +144,7 @@ fn a_later_floor_outlives_the_removal_in_the_log() {
     let db = open_with(&disk, options(2)).unwrap();
     append(&db, &[sample(b"a", 1, 1.0)]).unwrap();
     db.flush_all().unwrap();
+    append(&db, &[sample(b"b", now_ms(&disk), 1.0)]).unwrap();
     db.set_retention_ms(1000).unwrap();
     let floor = db.floor();
     assert!(floor > 0);
@@ -167,6 +172,9 @@ fn a_later_floor_outlives_a_removal_that_a_power_cut_interrupted() {
             let left = disk.crash(seed);
             let db = open_with(&left, options(2)).unwrap();
             append(&db, &[sample(b"b", 1, 1.0)]).unwrap()[0].unwrap();
+            for key in [b"c", b"d"] {
+                append(&db, &[sample(key, now_ms(&disk), 1.0)]).unwrap()[0].unwrap();
+            }
             db.set_retention_ms(1000).unwrap();
             db.set_retention_ms(0).unwrap();
             let floor = db.floor();

@@ -114,6 +114,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("latewood|add", "0.1.0", "O(M) with M compaction rules"),
     ("latewood|alter", "0.1.0", "O(N) with N labels"),
     ("latewood|backup", "0.1.0", "O(1); O(N) in the background"),
+    ("latewood|clock", "0.1.0", "O(1)"),
     ("latewood|create", "0.1.0", "O(N) with N labels"),
     ("latewood|help", "0.1.0", "O(1)"),
     ("latewood|merge", "0.1.0", "O(1); O(N) in the background"),

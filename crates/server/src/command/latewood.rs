@@ -2,11 +2,11 @@
 //!
 //! BACKUP copies the database into a folder while it is served: it replies at
 //! once, INFO latewood shows the outcome.
-//! SETTLE settles late samples into the chunks in memory and waits for it; MERGE is
-//! in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
+//! SETTLE settles late samples into the chunks in memory and waits for it; CLOCK
+//! ACCEPT trusts the wall clock for retention; MERGE is in [`super::merge`]; ADD, CREATE, ALTER and RANGE in [`super::exact`]; HELP lists the subcommands.
 
 use super::call::{Call, Outcome};
-use super::fault::Fault;
+use super::fault::{Fault, SYNTAX};
 use super::spec::{Action, Keys, Spec};
 use crate::base::outside::require_outside;
 use crate::state::Job;
@@ -27,6 +27,15 @@ const SETTLE: Spec = Spec {
     action: Action::Apply(settle),
 };
 
+const CLOCK: Spec = Spec {
+    name: "clock",
+    arity: 3,
+    syntax: "ACCEPT",
+    summary: "Trusts the wall clock: retention follows it at once, back too.",
+    action: Action::Apply(clock),
+    ..SETTLE
+};
+
 const BACKUP: Spec = Spec {
     name: "backup",
     arity: 3,
@@ -42,11 +51,12 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
     flags: &["admin"],
     keys: Keys::NONE,
     group: "latewood",
-    syntax: "BACKUP|SETTLE|COMPACT|ADD|CREATE|ALTER|RANGE|HELP",
+    syntax: "BACKUP|SETTLE|MERGE|CLOCK|ADD|CREATE|ALTER|RANGE|HELP",
     summary: "Commands that only Latewood has.",
     action: Action::Container(&[
         BACKUP,
         SETTLE,
+        CLOCK,
         super::merge::SPEC,
         super::exact::ADD,
         super::exact::CREATE,
@@ -79,6 +89,15 @@ fn backup(call: &mut Call<'_>) -> Outcome {
 
 fn settle(call: &mut Call<'_>) -> Outcome {
     call.shared.db.settle()?;
+    call.reply().ok();
+    Ok(())
+}
+
+fn clock(call: &mut Call<'_>) -> Outcome {
+    if !call.args.is(2, "ACCEPT") {
+        return Err(SYNTAX);
+    }
+    call.shared.db.accept_clock()?;
     call.reply().ok();
     Ok(())
 }

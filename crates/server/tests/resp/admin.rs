@@ -203,6 +203,8 @@ fn info_counts_what_happened() {
         ("TS.ADD k 20 1", ":20\r\n"),
         ("TS.ADD k 15 1", ":15\r\n"),
         ("LATEWOOD SETTLE", "+OK\r\n"),
+        ("LATEWOOD CLOCK ACCEPT", "+OK\r\n"),
+        ("LATEWOOD CLOCK REFUSE", "-ERR syntax error\r\n"),
         ("LATEWOOD MERGE PAUSE", "+OK\r\n"),
         ("LATEWOOD MERGE NOW", "-ERR TSDB: merging is paused\r\n"),
         ("LATEWOOD MERGE RESUME", "+OK\r\n"),

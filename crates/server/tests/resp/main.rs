@@ -9,6 +9,7 @@ mod acl_refusals;
 mod admin;
 mod client_state;
 mod clients;
+mod clock;
 mod copies;
 mod damage;
 mod durability;

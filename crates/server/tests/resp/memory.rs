@@ -120,7 +120,15 @@ fn retention_and_disk_budget_are_changed_by_config() {
     let mut client = server.client();
     client.expect(&[
         ("TS.ADD old 1 1", ":1\r\n"),
+        // The clock alone takes nothing: a series must have samples of now.
         ("CONFIG SET retention 1h", "+OK\r\n"),
+        ("TS.GET old", "*2\r\n:1\r\n+1\r\n"),
+        ("CONFIG SET retention 0", "+OK\r\n"),
+    ]);
+    client.ask("TS.ADD now * 1");
+    client.expect(&[
+        ("CONFIG SET retention 1h", "+OK\r\n"),
+        ("TS.GET old", "*0\r\n"),
         (
             "CONFIG GET retention",
             "*2\r\n$9\r\nretention\r\n$7\r\n3600000\r\n",
@@ -243,6 +251,7 @@ fn what_a_retention_took_is_said_until_everything_is_removed() {
     let server = Server::start();
     let mut client = server.client();
     assert_eq!(client.info("kept_from"), 0);
+    client.ask("TS.ADD now * 1");
     client.expect(&[
         ("CONFIG SET retention 1h", "+OK\r\n"),
         ("CONFIG SET retention 0", "+OK\r\n"),

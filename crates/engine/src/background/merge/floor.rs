@@ -3,7 +3,7 @@
 //! The manifest holds the floor. It only rises, until all series are removed.
 //! Once it is published, readers see no samples below it and writes below it are
 //! refused; merging deletes the files that hold nothing else. By age the floor
-//! follows the wall clock in small steps. By disk it rises when the files exceed
+//! follows the time of [`super::clock`] in small steps. By disk it rises when the files exceed
 //! the disk budget, far enough that removing the oldest blocks frees the excess.
 //!
 //! The age of a block is the time before which nearly all of its bytes end, not
@@ -12,6 +12,7 @@
 //!
 //! Tested by `tests/merge` and `tests/disk_budget.rs`.
 
+use crate::background::merge::clock::{Moment, Newest};
 use crate::background::merge::state::Merger;
 use crate::background::merge::state::{Counters, Memory};
 use crate::background::merge::step::Want;
@@ -38,19 +39,103 @@ struct Oldest {
 }
 
 impl Merger {
-    /// Raises the floor to `retention_ms` before now, if the difference is at least
-    /// a step. Returns whether it was raised.
+    /// Goes on from the published floor after a start.
+    pub(crate) fn begin_retention(&self) {
+        let (floor, moment) = (self.core.store.blocks.floor(), self.moment());
+        if floor > Timestamp::MIN {
+            let now_ms = floor.saturating_add(moment.retention_ms);
+            self.clock.lock().begin(now_ms, moment);
+        }
+    }
+
+    /// Raises the floor to `retention_ms` before the trusted time, if the difference
+    /// is at least a step. Returns whether it was raised.
     ///
     /// # Errors
     /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn expire_by_clock(&self) -> Result<bool> {
-        let (epoch, wanted) = (self.core.store.epoch(), self.core.store.floor_by_clock());
-        let retention_ms = self.core.store.retention_ms.load(Ordering::Relaxed);
-        let step_ms = (retention_ms / STEPS).clamp(1, STEP_MS_MAX) as i64;
-        if wanted < self.core.store.blocks.floor().saturating_add(step_ms) {
+        let moment = self.moment();
+        let mut clock = self.clock.lock();
+        if moment.retention_ms == 0 {
+            clock.forget();
             return Ok(false);
         }
-        self.raise_floor(wanted, epoch)
+        let before = clock.jump;
+        let now_ms = clock.now_ms(moment, || self.newest_agreed());
+        if !clock.jump.is_like(before) {
+            let jump = clock.jump;
+            self.core.observe.notices.say(format_args!("{jump}"));
+        }
+        drop(clock);
+        let wanted = now_ms.map(|now_ms| now_ms.saturating_sub(moment.retention_ms));
+        match wanted {
+            Some(wanted) if wanted >= self.floor_after_a_step(moment) => {
+                self.raise_floor(wanted, moment.epoch)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn floor_after_a_step(&self, moment: Moment) -> Timestamp {
+        self.core
+            .store
+            .blocks
+            .floor()
+            .saturating_add(moment.step_ms)
+    }
+
+    /// Trusts the wall clock: retention follows it at once, and a floor above what
+    /// retention asks for, which another clock had left, is lowered to it.
+    ///
+    /// # Errors
+    /// Those of [`crate::keyspace::core::Core::publish`].
+    pub(crate) fn accept_clock(&self) -> Result<()> {
+        let moment = self.moment();
+        let mut wanted = Timestamp::MIN;
+        if moment.retention_ms > 0 {
+            self.clock.lock().begin(moment.wall_ms, moment);
+            wanted = moment.wall_ms.saturating_sub(moment.retention_ms);
+        }
+        self.core.publish(&mut |manifest| {
+            manifest.floor = wanted;
+            Ok(())
+        })
+    }
+
+    /// By how many milliseconds the wall clock is ahead of the time that retention
+    /// trusts; negative if it is behind, 0 if they agree or there is no retention.
+    pub(crate) fn clock_jump_ms(&self) -> i64 {
+        self.clock.lock().jump.ms()
+    }
+
+    fn moment(&self) -> Moment {
+        let retention_ms = self.core.store.retention_ms.load(Ordering::Relaxed);
+        Moment {
+            wall_ms: self.core.env.clock.now_ms(),
+            monotonic_ns: self.core.env.clock.monotonic_ns(),
+            retention_ms: i64::try_from(retention_ms).unwrap_or(i64::MAX),
+            step_ms: (retention_ms / STEPS).clamp(1, STEP_MS_MAX) as i64,
+            epoch: self.core.store.epoch(),
+        }
+    }
+
+    /// The time on which the newest samples of several series agree. Linear in the
+    /// number of series.
+    fn newest_agreed(&self) -> Option<Timestamp> {
+        let mut newest = Newest::default();
+        for shard in &self.core.shards {
+            let mut page = 0;
+            loop {
+                let state = shard.lock();
+                if page == state.slab.pages() {
+                    break;
+                }
+                let series = state.slab.page(page).filter_map(|series| series.newest());
+                series.for_each(|at| newest.note(at));
+                page += 1;
+            }
+        }
+        newest.agreed()
     }
 
     /// Raises the floor, unless all series were removed since `epoch`. Returns

@@ -2,6 +2,7 @@
 //!
 //! Tested through `tests/merge`.
 
+use crate::background::merge::clock::RetentionClock;
 use crate::background::merge::plan::BlockUsage;
 use crate::keyspace::core::Core;
 use crate::storage::block::Block;
@@ -25,6 +26,8 @@ pub(crate) struct Merger {
     pub(crate) counters: Counters,
     /// What the last failure said.
     pub(crate) failure: Mutex<Option<String>>,
+    /// The time that retention trusts.
+    pub(super) clock: Mutex<RetentionClock>,
 }
 
 /// What is known of partitions and blocks from one job to the next.
@@ -154,6 +157,7 @@ impl Merger {
             since_breath: AtomicU64::new(0),
             counters: Counters::default(),
             failure: Mutex::default(),
+            clock: Mutex::default(),
         }
     }
 

@@ -20,6 +20,11 @@ impl Default for SimClock {
 }
 
 impl SimClock {
+    /// Lets the wall clock jump, back where `by_ms` is negative.
+    pub fn jump_ms(&self, by_ms: i64) {
+        self.now_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+
     /// Moves both clocks on.
     pub fn advance_ms(&self, by_ms: u32) {
         self.now_ms.fetch_add(i64::from(by_ms), Ordering::SeqCst);

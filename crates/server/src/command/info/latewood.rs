@@ -54,6 +54,7 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     field(text, "disk_stalled_ms", budget.stalled_ns / 1_000_000);
     field(text, "disk_refused", budget.refused);
     field(text, "kept_from", shared.db.floor());
+    field(text, "clock_jump_ms", shared.db.clock_jump_ms());
     field(text, "label_pairs", stats.label_pairs);
     flushes(text, stats);
     merges(text, shared);

@@ -279,6 +279,12 @@ pub(super) fn disk(text: &mut Text, shared: &Shared) {
         "Unix time of the oldest samples kept by retention and disk budget (0 = all).",
         shared.db.floor() as f64 / 1e3,
     );
+    text.single(
+        "clock_jump_seconds",
+        Kind::Gauge,
+        "Seconds by which the wall clock is ahead of the time that retention trusts, negative if behind.",
+        shared.db.clock_jump_ms() as f64 / 1e3,
+    );
     let budget = shared.db.disk_budget_stats();
     text.single(
         "disk_budget_bytes",
