@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! serve    a connection within its limits of time, header and number
+//!   browser  no request of a page of somebody else
 //!   routes   the path, and who may take it (auth)
 //!   permits  a place and memory, separate for writers and readers
 //!   body     the bytes of the body
@@ -21,6 +22,7 @@
 mod answer;
 mod auth;
 mod body;
+mod browser;
 mod context;
 mod health;
 mod influx;
@@ -41,6 +43,7 @@ use crate::state::Shared;
 use answer::Answer;
 use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use context::Context;
 use serve::STOP_MAX;
@@ -120,6 +123,7 @@ fn routes(context: Context) -> Router {
         .route("/-/ready", get(health::ready))
         .fallback(nothing_there)
         .method_not_allowed_fallback(not_taken)
+        .layer(from_fn_with_state(context.clone(), browser::guard))
         .with_state(context)
 }
 

@@ -16,6 +16,19 @@ const OUT_BYTES_KEPT: usize = 16 * 1024;
 /// How long a peer may leave its errors unread before it is given up.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What a browser begins a connection with. Pages of others could send lines to this
+/// port in the body of a request.
+const HTTP_METHODS: [&[u8]; 6] = [
+    b"GET ",
+    b"POST ",
+    b"PUT ",
+    b"HEAD ",
+    b"OPTIONS ",
+    b"CONNECT ",
+];
+const NOT_HTTP: &[u8] = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n\
+    this port does not speak HTTP\n";
+
 /// Serves a connection until it ends.
 ///
 /// # Errors
@@ -34,7 +47,7 @@ pub(super) fn serve(
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     // Pages that no sender fills are not taken from the system.
     let mut buffer = vec![0; BUFFER_BYTES];
-    let (mut held, mut out) = (0, Vec::new());
+    let (mut held, mut out, mut is_first) = (0, Vec::new(), true);
     let ended = loop {
         let got = match stream.read(&mut buffer[held..]) {
             Ok(0) => break Ok(()),
@@ -48,6 +61,18 @@ pub(super) fn serve(
         }
         intake_now.begin();
         let arrived = &buffer[..held + got];
+        if is_first
+            && HTTP_METHODS
+                .iter()
+                .any(|method| arrived.starts_with(method))
+        {
+            tracing::warn!(
+                protocol = protocol.name(),
+                "closed a connection that speaks HTTP"
+            );
+            return stream.write_all(NOT_HTTP);
+        }
+        is_first &= !arrived.contains(&b'\n');
         let (taken, next) = speaker.read(arrived, &mut intake_now, shared, &mut out);
         speaker.answer(&intake_now.finish(), &mut out);
         let counters = shared.protocols.intake.of(protocol);

@@ -27,6 +27,13 @@ pub(super) const ROWS: &[Row] = &[
         "Address and port to serve HTTP; off disables it",
     ),
     row(
+        "http-hosts NAME,...",
+        "",
+        Kind::List(|settings| &mut settings.senders.http_hosts, Some(',')),
+        "Names of this server in HTTP requests, and hosts of pages that may send them; needed \
+         for registered names while there is no password",
+    ),
+    row(
         "influx-db-label NAME",
         "",
         Kind::Optional(|settings| &mut settings.senders.influx_db_label),

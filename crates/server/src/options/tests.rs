@@ -103,6 +103,7 @@ const EVERY_OPTION: &str = r#"
             influx-udp = "127.0.0.1:8089"
             influx-precision = "ms"
             http = "off"
+            http-hosts = ["db.example.org"]
             influx-db-label = "db"
         "#;
 
@@ -151,6 +152,7 @@ fn every_option_can_stand_in_the_file() {
         },
         senders: Senders {
             http: Http::Off,
+            http_hosts: vec!["db.example.org".into()],
             influx_db_label: Some("db".into()),
             duplicate_policy: DuplicatePolicy::Max,
             future_limit_ms: 60_000,

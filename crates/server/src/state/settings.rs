@@ -71,6 +71,8 @@ pub(crate) struct Settings {
 pub(crate) struct Senders {
     /// Where HTTP is served.
     pub(crate) http: Http,
+    /// Names of this server that browsers may ask it by, and sites whose pages may.
+    pub(crate) http_hosts: Vec<String>,
     /// The label that the database or bucket of InfluxDB's senders becomes.
     pub(crate) influx_db_label: Option<String>,
     /// Policy of the series they create.
@@ -93,6 +95,7 @@ impl Default for Senders {
     fn default() -> Self {
         Self {
             http: Http::Default,
+            http_hosts: Vec::new(),
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
             future_limit_ms: 0,

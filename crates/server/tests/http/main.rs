@@ -6,6 +6,7 @@
 #[path = "../resp/harness.rs"]
 mod harness;
 
+mod browser;
 mod client;
 mod export;
 mod influx;

@@ -35,6 +35,18 @@ fn points_are_stored_and_errors_answered_in_opentsdbs_words() {
 }
 
 #[test]
+fn a_browser_that_is_sent_here_writes_nothing() {
+    let server = serve();
+    let mut browser = Lines::connect(server.address_of("opentsdb"));
+    browser.send("PO");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    browser.send("ST / HTTP/1.1\r\nHost: x\r\nContent-Length: 18\r\n\r\nput m 1 1 h=a\n");
+    let said = browser.finish();
+    assert!(said.starts_with("HTTP/1.1 403 Forbidden\r\n"), "{said}");
+    assert_eq!(server.server.client().ask("TS.QUERYINDEX h=a"), "*0\r\n");
+}
+
+#[test]
 fn answers_come_in_the_order_of_the_lines() {
     let server = serve();
     let mut sender = Lines::connect(server.address_of("opentsdb"));
