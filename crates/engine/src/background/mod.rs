@@ -5,7 +5,8 @@
 //! Each job has its own thread, so that a long settle does not delay a sync, a slow
 //! disk does not delay a settle, and neither delays the labels of new series. A
 //! database opened without background threads is driven step by step with
-//! [`crate::Db::maintain`], as in simulations. Tested through the database.
+//! [`crate::Db::maintain`], as in simulations. A thread that panics stops all writes
+//! ([`crate::observe::halt`]). Tested through the database.
 
 pub(crate) mod merge;
 
@@ -22,8 +23,10 @@ use crate::base::error::{Error, Result};
 use crate::base::options::Durability;
 use crate::keyspace::core::Core;
 use crate::keyspace::settle::Settler;
+use crate::observe::halt::Halt;
 use crate::observe::signals::Signals;
 use crate::rules::Rules;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -70,34 +73,52 @@ impl Workers {
     /// Starts the threads; those that started before an error are stopped when the
     /// database is dropped.
     pub(crate) fn start(&mut self, parts: &Parts) -> Result<()> {
-        let core = || parts.core.clone();
+        let (core, halt) = (|| parts.core.clone(), &parts.core.observe.halt);
         let (settling, settler) = (core(), parts.settler.clone());
-        self.spawn("latewood-settle", move || settle::run(&settling, &settler))?;
+        self.spawn(halt, "latewood-settle", move || {
+            settle::run(&settling, &settler)
+        })?;
         let indexed = core();
-        self.spawn("latewood-index", move || run_index(&indexed))?;
+        self.spawn(halt, "latewood-index", move || run_index(&indexed))?;
         let (expiring, rules) = (core(), parts.rules.clone());
-        self.spawn("latewood-expire", move || run_expiry(&expiring, &rules))?;
+        self.spawn(halt, "latewood-expire", move || {
+            run_expiry(&expiring, &rules)
+        })?;
         let (computing, rules) = (core(), parts.rules.clone());
-        self.spawn("latewood-rules", move || run_rules(&computing, &rules))?;
+        self.spawn(halt, "latewood-rules", move || {
+            run_rules(&computing, &rules)
+        })?;
         let flusher = parts.flusher.clone();
-        self.spawn("latewood-flush", move || flush::run(&flusher))?;
+        self.spawn(halt, "latewood-flush", move || flush::run(&flusher))?;
         let merger = parts.merger.clone();
-        self.spawn("latewood-merge", move || merge::run(&merger))?;
+        self.spawn(halt, "latewood-merge", move || merge::run(&merger))?;
         if parts.core.log().is_some() {
             let logged = core();
-            self.spawn("latewood-log", move || run_log(&logged))?;
+            self.spawn(halt, "latewood-log", move || run_log(&logged))?;
             if parts.core.options.durability == Durability::Interval {
                 let synced = core();
-                self.spawn("latewood-sync", move || run_sync(&synced))?;
+                self.spawn(halt, "latewood-sync", move || run_sync(&synced))?;
             }
         }
         Ok(())
     }
 
-    fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
+    fn spawn(
+        &mut self,
+        halt: &Halt,
+        name: &str,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<()> {
+        let (halt, name_of_thread) = (halt.clone(), name.to_owned());
+        let run = move || {
+            if catch_unwind(AssertUnwindSafe(body)).is_err() {
+                let why = format_args!("the thread {name_of_thread} panicked");
+                halt.stop("a thread panicked", why);
+            }
+        };
         let thread = std::thread::Builder::new().name(name.to_owned());
         let handle = thread
-            .spawn(body)
+            .spawn(run)
             .map_err(|error| Error::io("cannot start a thread", Path::new(name), error))?;
         self.0.push(handle);
         Ok(())
@@ -107,7 +128,7 @@ impl Workers {
     pub(crate) fn stop(&mut self, signals: &Signals) {
         signals.stop();
         for handle in self.0.drain(..) {
-            // A thread that panicked has already stopped.
+            // Panics are caught in it.
             let _ = handle.join();
         }
     }

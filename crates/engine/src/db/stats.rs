@@ -60,6 +60,8 @@ pub struct Stats {
     pub flush: FlushStats,
     /// Figures of the memory budget.
     pub budget: BudgetStats,
+    /// Why writes have stopped until the next start, if they have.
+    pub halted: Option<String>,
     /// Figures of the log; `None` without a log.
     pub log: Option<LogStats>,
 }
@@ -131,6 +133,7 @@ impl Db {
             reads_missed: self.reader.missed.load(Ordering::Relaxed),
             flush: self.parts.flusher.flush_stats(),
             budget: core.budget.stats(),
+            halted: core.observe.halt.reason(),
             log: core.log().map(|log| log.stats()),
             ..Stats::default()
         };

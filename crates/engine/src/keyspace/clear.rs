@@ -9,10 +9,9 @@ use crate::base::error::Result;
 use crate::keyspace::core::Core;
 use crate::keyspace::store::{Published, Store};
 use crate::log::Position;
-use crate::series::shard::ShardState;
+use crate::series::shard::ShardGuard;
 use crate::storage::files::directory::paths;
 use latewood_model::Timestamp;
-use parking_lot::MutexGuard;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -43,7 +42,7 @@ impl Core {
     /// Those of the log and of [`Core::publish`].
     pub(crate) fn clear(&self) -> Result<Position> {
         let mut published = self.store.published.lock();
-        let mut states: Vec<MutexGuard<'_, ShardState>> = self.shards.lock_all();
+        let mut states: Vec<ShardGuard<'_>> = self.shards.lock_all();
         self.keys.clear();
         states.iter_mut().for_each(|state| state.clear_series());
         self.store.set_no_blocks();

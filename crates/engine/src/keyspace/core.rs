@@ -18,11 +18,10 @@ use crate::keyspace::memory_budget::Budget;
 use crate::keyspace::store::Store;
 use crate::log::{Log, Position};
 use crate::observe::Observe;
-use crate::series::shard::ShardState;
+use crate::series::shard::ShardGuard;
 use crate::series::shards::Shards;
 use crate::storage::block::Cache;
 use latewood_model::SeriesId;
-use parking_lot::MutexGuard;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
@@ -79,7 +78,7 @@ impl Core {
         let cache = Cache::telling(budget.cache_bytes(), &observe.notices);
         let core = Self {
             defaults: DefaultOptions::default(),
-            shards: Shards::new(options.shards),
+            shards: Shards::new(options.shards, &observe.halt),
             keys: Keys::new(env.random.next_u64()),
             index: Index::new(
                 options.shards,
@@ -118,17 +117,13 @@ impl Core {
         }
     }
 
-    /// Refuses writes once the log or the manifest has failed.
+    /// Refuses writes once they have stopped; see [`crate::observe::halt`].
     pub(crate) fn check_writable(&self) -> Result<()> {
-        self.store.check_halted()?;
-        match self.log() {
-            Some(log) => log.check_halted(),
-            None => Ok(()),
-        }
+        self.observe.halt.check()
     }
 
     /// Locks the shard of the series under `key`.
-    pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(MutexGuard<'_, ShardState>, SeriesId)> {
+    pub(crate) fn lock_series(&self, key: &[u8]) -> Result<(ShardGuard<'_>, SeriesId)> {
         match self.lock_slot(key) {
             Some((state, id)) if !self.is_expired(&state, self.shards.place_of(id)) => {
                 Ok((state, id))
@@ -138,7 +133,7 @@ impl Core {
     }
 
     /// The same, be it expired or not.
-    pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(MutexGuard<'_, ShardState>, SeriesId)> {
+    pub(crate) fn lock_slot(&self, key: &[u8]) -> Option<(ShardGuard<'_>, SeriesId)> {
         let hash = self.keys.hash(key);
         loop {
             let id = self.keys.find(hash, key)?;

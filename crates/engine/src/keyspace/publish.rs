@@ -11,7 +11,6 @@ use crate::base::names;
 use crate::keyspace::core::Core;
 use crate::keyspace::store::Published;
 use crate::log::Position;
-use crate::observe::notices::{About, Stopped};
 use crate::storage::files::directory::{paths, put_in_force, write_new};
 use crate::storage::files::manifest::Manifest;
 use std::collections::BTreeSet;
@@ -93,13 +92,7 @@ impl Core {
 
     /// Stops all writes, because it is not known which manifest is current.
     fn halt(&self, error: Error) -> Error {
-        self.store.halted.get_or_init(|| {
-            self.observe.notices.tell(About::Halt, Stopped(&error));
-            error.to_string()
-        });
-        match self.log() {
-            Some(log) => log.halt(error),
-            None => error,
-        }
+        self.observe.halt.stop("the manifest failed", &error);
+        error
     }
 }

@@ -4,7 +4,7 @@
 //! Lock order: the lock of the manifest comes before those of the shards. Tested
 //! by `tests/db_store`.
 
-use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::io::Env;
 use crate::keyspace::disk_budget::DiskBudget;
@@ -18,8 +18,8 @@ use latewood_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 /// The files of an open database.
 pub(crate) struct Store {
@@ -30,7 +30,6 @@ pub(crate) struct Store {
     pub(crate) disk_budget: DiskBudget,
     pub(crate) published: Mutex<Published>,
     pub(crate) next_file: AtomicU64,
-    pub(super) halted: OnceLock<String>,
     /// How long samples of all series are kept, by the wall clock; 0 means forever.
     pub(crate) retention_ms: AtomicU64,
     pub(crate) cache: Cache,
@@ -82,7 +81,6 @@ impl Store {
             dir: dir.to_owned(),
             published: Mutex::default(),
             next_file: AtomicU64::new(1),
-            halted: OnceLock::new(),
             retention_ms: options.retention_ms.into(),
             cache,
             lost: Mutex::default(),
@@ -102,17 +100,6 @@ impl Store {
     /// Where series file `number` stands.
     pub(crate) fn series_file_path(&self, number: u64) -> PathBuf {
         series_file_path(&self.dir, number)
-    }
-
-    /// Refuses once a publication has failed half-way.
-    pub(crate) fn check_halted(&self) -> Result<()> {
-        match self.halted.get() {
-            None => Ok(()),
-            Some(reason) => Err(Error::new(
-                ErrorKind::Halted,
-                format!("writes are stopped since the manifest failed: {reason}"),
-            )),
-        }
     }
 
     /// A number for a new block or series file. None is given twice.

@@ -22,12 +22,11 @@ use crate::log::report::{OnDamage, Recovered, RecoveryReport};
 use crate::log::segment::{DATA_OFFSET, SEGMENT_BYTES_MIN, payload_bytes_max};
 use crate::log::store::{Store, new_header};
 use crate::log::tail::Tail;
-use crate::observe::notices::{About, Notices, Stopped};
+use crate::observe::halt::Halt;
 use crate::observe::observer::Observer;
 use crate::observe::stages::{Laps, Stage, Untimed};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A log, open for appending. Dropping it makes nothing durable: see
@@ -43,11 +42,10 @@ pub struct Log {
     pub(crate) tail: Mutex<Tail>,
     written: AtomicU64,
     durable: AtomicU64,
-    halted: OnceLock<String>,
+    halt: Halt,
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
     observer: Observer,
-    notices: Notices,
 }
 
 impl Log {
@@ -127,19 +125,18 @@ impl Log {
             tail: Mutex::new(tail),
             written: AtomicU64::new(durable),
             durable: AtomicU64::new(durable),
-            halted: OnceLock::new(),
+            halt: Halt::default(),
             syncs: AtomicU64::new(0),
             last_sync_us: AtomicU64::new(0),
             observer: Observer::default(),
-            notices: Notices::default(),
         };
         Ok((log, recovered.report))
     }
 
-    /// Tells `observer` how long syncs take, and `notices` what stops it.
-    pub(crate) fn observed_by(mut self, observer: Observer, notices: Notices) -> Self {
+    /// Tells `observer` how long syncs take; stops and is stopped with `halt`.
+    pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
         self.observer = observer;
-        self.notices = notices;
+        self.halt = halt;
         self
     }
 
@@ -211,7 +208,7 @@ impl Log {
             rolls: tail.rolls,
             bytes_on_disk: started + self.store.len_bytes(),
             bytes_given_up: tail.given_up_bytes(),
-            halted: self.halted.get().cloned(),
+            halted: self.halt.reason(),
         }
     }
 
@@ -254,25 +251,11 @@ impl Log {
 
     /// Remembers the first failure and passes `error` on.
     pub(crate) fn halt(&self, error: Error) -> Error {
-        let mut is_first = false;
-        self.halted.get_or_init(|| {
-            is_first = true;
-            error.to_string()
-        });
-        // Writers are stopped before anybody takes time to hear of it.
-        if is_first {
-            self.notices.tell(About::Halt, Stopped(&error));
-        }
+        self.halt.stop("the log failed", &error);
         error
     }
 
     pub(crate) fn check_halted(&self) -> Result<()> {
-        match self.halted.get() {
-            None => Ok(()),
-            Some(reason) => Err(Error::new(
-                ErrorKind::Halted,
-                format!("writes are stopped since the log failed: {reason}"),
-            )),
-        }
+        self.halt.check()
     }
 }

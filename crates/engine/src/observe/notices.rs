@@ -4,7 +4,6 @@
 //! Shared by the database, its log and its blocks. Tested here and by
 //! `tests/notices.rs`.
 
-use crate::base::error::Error;
 use crate::base::options::NoticeHook;
 use crate::io::Clock;
 use std::fmt::{self, Display};
@@ -46,19 +45,6 @@ impl About {
             Self::Damage => ", of this file or others",
             _ => "",
         }
-    }
-}
-
-/// The sentence about [`About::Halt`].
-pub(crate) struct Stopped<'a>(pub(crate) &'a Error);
-
-impl Display for Stopped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let reason = self.0;
-        write!(
-            f,
-            "all writes are stopped until the next start: {reason}; reads continue"
-        )
     }
 }
 

@@ -11,10 +11,9 @@ use crate::log::record::Record;
 use crate::log::record::RecordIter;
 use crate::recovery::Recovery;
 use crate::recovery::Replayer;
-use crate::series::shard::ShardState;
+use crate::series::shard::{ShardGuard, ShardState};
 use crate::series::{Fate, Series};
 use latewood_model::{DuplicatePolicy, Sample, SeriesId, SeriesOptions};
-use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 
 /// Records whose series are fetched before the first of them is applied: few
@@ -39,7 +38,7 @@ impl Replayer<'_> {
 
     /// Applies records of the group at `at`, in their order; leaves none.
     fn apply_some(&self, at: Position, records: &mut Vec<Record<'_>>) -> Result<()> {
-        let mut held: Option<(usize, MutexGuard<'_, ShardState>)> = None;
+        let mut held: Option<(usize, ShardGuard<'_>)> = None;
         let mut samples = 0;
         for record in records.drain(..) {
             samples += u64::from(matches!(record, Record::Sample { .. }));

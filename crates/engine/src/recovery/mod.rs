@@ -103,9 +103,7 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
         summary.blocks_damaged = replayer.damage.into_inner();
         recovery.flusher.note_replayed(report.bytes);
         summary.log = report;
-        core.begin_log(
-            log.observed_by(core.observe.observer.clone(), core.observe.notices.clone()),
-        );
+        core.begin_log(log.observed_by(core.observe.observer.clone(), core.observe.halt.clone()));
     } else {
         recovery.load(&directory, log_beside(&env, &guard.log_dir())?)?;
     }

@@ -7,6 +7,7 @@
 use crate::base::partition::partition_of;
 use crate::base::slab::Slab;
 use crate::log::GroupBuilder;
+use crate::observe::halt::Halt;
 use crate::series::expiries::Times;
 use crate::series::heads::Heads;
 use crate::series::{Sealer, Series, SettleWork};
@@ -15,6 +16,8 @@ use parking_lot::{Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::hint::{black_box, spin_loop};
 use std::num::NonZeroU64;
+use std::ops::{Deref, DerefMut};
+use std::thread::panicking;
 
 /// Up to this many series of each shard are in the processor's cache anyway.
 const CACHED_PLACES: usize = 512;
@@ -31,28 +34,74 @@ const SPINS_MAX: usize = 1000;
 
 /// A shard and its lock, on cache lines of its own.
 #[repr(align(128))]
-pub(crate) struct Shard(Mutex<ShardState>);
+pub(crate) struct Shard {
+    state: Mutex<ShardState>,
+    halt: Halt,
+}
+
+/// The lock of a shard. If a thread that may have changed the shard panics, it stops
+/// all writes: the shard may be half changed.
+pub(crate) struct ShardGuard<'a> {
+    state: MutexGuard<'a, ShardState>,
+    halt: &'a Halt,
+    is_changed: bool,
+}
+
+impl Deref for ShardGuard<'_> {
+    type Target = ShardState;
+
+    #[inline]
+    fn deref(&self) -> &ShardState {
+        &self.state
+    }
+}
+
+impl DerefMut for ShardGuard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut ShardState {
+        self.is_changed = true;
+        &mut self.state
+    }
+}
+
+impl Drop for ShardGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_changed && panicking() {
+            self.halt.stop("a thread panicked", PANICKED);
+        }
+    }
+}
+
+const PANICKED: &str = "a thread panicked while it changed series, which may be inconsistent";
 
 impl Shard {
-    pub(crate) fn new(state: ShardState) -> Self {
-        Self(Mutex::new(state))
+    pub(crate) fn new(state: ShardState, halt: &Halt) -> Self {
+        Self {
+            state: Mutex::new(state),
+            halt: halt.clone(),
+        }
     }
 
     /// Waits for the lock.
     #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ShardState> {
-        self.0.try_lock().unwrap_or_else(|| self.wait())
+    pub(crate) fn lock(&self) -> ShardGuard<'_> {
+        ShardGuard {
+            state: self.state.try_lock().unwrap_or_else(|| self.wait()),
+            halt: &self.halt,
+            is_changed: false,
+        }
     }
 
     #[cold]
     fn wait(&self) -> MutexGuard<'_, ShardState> {
         for _ in 0..SPINS_MAX {
             spin_loop();
-            if let Some(state) = self.0.try_lock() {
+            if let Some(state) = self.state.try_lock() {
                 return state;
             }
         }
-        self.0.lock()
+        self.state.lock()
     }
 }
 
@@ -296,5 +345,33 @@ impl SettleQueue {
 
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_panic_stops_writes_only_where_the_shard_may_have_changed() {
+        let halt = Halt::default();
+        let shard = Shard::new(ShardState::default(), &halt);
+        let panicked = |uses: &dyn Fn(&mut ShardGuard<'_>)| {
+            let with_lock = AssertUnwindSafe(|| {
+                let mut state = shard.lock();
+                uses(&mut state);
+                panic!("as a bug does");
+            });
+            assert!(catch_unwind(with_lock).is_err());
+            halt.reason()
+        };
+        assert_eq!(panicked(&|state| assert_eq!(state.next_place, 0)), None);
+        assert_eq!(
+            panicked(&|state| state.next_place = 1).as_deref(),
+            Some(PANICKED)
+        );
+        // The lock is free: readers go on.
+        assert_eq!(shard.lock().next_place, 1);
     }
 }

@@ -3,14 +3,14 @@
 //!
 //! Lock order: shards in ascending order ([`super::shard`]).
 
-use super::shard::{Shard, ShardState};
+use super::shard::{Shard, ShardGuard, ShardState};
+use crate::observe::halt::Halt;
 use latewood_model::SeriesId;
-use parking_lot::MutexGuard;
 use std::ops::Deref;
 use std::sync::atomic::AtomicUsize;
 
 /// All shards, locked.
-pub(crate) type AllShards<'a> = Vec<MutexGuard<'a, ShardState>>;
+pub(crate) type AllShards<'a> = Vec<ShardGuard<'a>>;
 
 /// The shards; a power of two of them.
 pub(crate) struct Shards {
@@ -38,8 +38,9 @@ impl<'a> IntoIterator for &'a Shards {
 }
 
 impl Shards {
-    /// `count` empty shards, which must be a power of two.
-    pub(crate) fn new(count: usize) -> Self {
+    /// `count` empty shards, which must be a power of two. A panic that may leave
+    /// one half changed stops writes with `halt`.
+    pub(crate) fn new(count: usize, halt: &Halt) -> Self {
         let stride_log2 = count.trailing_zeros() as u8;
         let shards = (0..count).map(|_| {
             let mut state = ShardState {
@@ -47,7 +48,7 @@ impl Shards {
                 ..ShardState::default()
             };
             state.group.begin(stride_log2);
-            Shard::new(state)
+            Shard::new(state, halt)
         });
         Self {
             shards: shards.collect(),

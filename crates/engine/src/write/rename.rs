@@ -12,10 +12,9 @@
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::core::Core;
 use crate::log::Position;
-use crate::series::shard::ShardState;
+use crate::series::shard::{ShardGuard, ShardState};
 use crate::write::Writer;
 use latewood_model::SeriesId;
-use parking_lot::MutexGuard;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -86,7 +85,7 @@ impl Writer {
 }
 
 /// Several shards, locked in ascending order.
-pub(crate) struct Locked<'a>(Vec<(usize, MutexGuard<'a, ShardState>)>);
+pub(crate) struct Locked<'a>(Vec<(usize, ShardGuard<'a>)>);
 
 impl<'a> Locked<'a> {
     /// Locks the shards of `ids` and those in which `keys` would be created.

@@ -75,7 +75,7 @@ fn unready(context: &Context) -> Option<String> {
     if context.shared.db.is_loading() {
         return Some("the database is loading".to_owned());
     }
-    let halted = context.shared.db.stats().log.and_then(|wal| wal.halted);
+    let halted = context.shared.db.stats().halted;
     match halted {
         Some(reason) => Some(format!("writes have stopped: {reason}")),
         None if context.shared.db.is_out_of_memory() => {

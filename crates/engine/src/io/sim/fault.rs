@@ -42,6 +42,8 @@ pub enum Trouble {
     /// The operation answers Ok and does nothing: as if the code had forgotten
     /// it.
     Skip,
+    /// The operation panics.
+    Panic,
     /// The power goes: this and every later operation fails.
     PowerCut,
 }
@@ -76,6 +78,7 @@ impl State {
             match fault.trouble {
                 Trouble::Fail(kind) => return Err(kind.into()),
                 Trouble::Skip => done = false,
+                Trouble::Panic => panic!("the simulated disk panics"),
                 Trouble::PowerCut => {
                     self.dead = true;
                     return Err(io::Error::other("the power goes off"));

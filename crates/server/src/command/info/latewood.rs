@@ -163,9 +163,9 @@ fn merges(text: &mut String, shared: &Shared) {
 
 fn log(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "wal", if stats.log.is_some() { "on" } else { "off" });
-    let Some(wal) = &stats.log else {
-        return field(text, "halted", "no");
-    };
+    let halted = stats.halted.as_deref().unwrap_or("no");
+    field(text, "halted", halted.replace(['\r', '\n'], " "));
+    let Some(wal) = &stats.log else { return };
     field(text, "wal_bytes_written", wal.bytes_written);
     field(text, "wal_groups", wal.groups);
     field(text, "wal_syncs", wal.syncs);
@@ -175,10 +175,6 @@ fn log(text: &mut String, shared: &Shared, stats: &Stats) {
     field(text, "wal_bytes_on_disk", wal.bytes_on_disk);
     field(text, "wal_position", shared.db.position().0);
     field(text, "wal_durable_position", shared.db.durable_position().0);
-    match &wal.halted {
-        Some(reason) => field(text, "halted", reason.replace(['\r', '\n'], " ")),
-        None => field(text, "halted", "no"),
-    }
 }
 
 fn recovery(text: &mut String, shared: &Shared) {

@@ -96,7 +96,11 @@ pub(super) fn memory(text: &mut String, source: &Source<'_>) {
 pub(super) fn persistence(text: &mut String, source: &Source<'_>) {
     let shared = source.shared;
     let wal = source.stats().log.clone().unwrap_or_default();
-    let status = if wal.halted.is_some() { "err" } else { "ok" };
+    let status = if source.stats().halted.is_some() {
+        "err"
+    } else {
+        "ok"
+    };
     let flush = &source.stats().flush;
     let saved_s = last_save_s(shared, source.stats());
     let flushed = ["ok", "err"][usize::from(flush.last_error.is_some())];

@@ -152,11 +152,11 @@ pub(super) fn log(text: &mut Text, shared: &Shared, stats: &Stats) {
     let wal = stats.log.clone().unwrap_or_default();
     let is_on = u8::from(stats.log.is_some());
     text.single("wal_enabled", Gauge, "1 where there is a log.", is_on);
-    let halted = u8::from(wal.halted.is_some());
+    let halted = u8::from(stats.halted.is_some());
     text.single(
         "wal_halted",
         Gauge,
-        "1 once a failed write or sync stopped all writes.",
+        "1 once a failed write or sync, or a panic, stopped all writes.",
         halted,
     );
     for (name, help, value) in [
