@@ -314,3 +314,40 @@ fn a_log_that_moves_on_without_a_write_loses_nothing_to_a_power_cut() {
         run(Some(step));
     }
 }
+
+/// Bytes that a failed sync lost are in memory until the power is cut: a start finds them
+/// and makes them durable.
+#[test]
+fn what_a_failed_sync_lost_is_durable_after_a_restart() {
+    for failing in 1..20 {
+        let disk = SimDisk::new();
+        let db = open(&disk).unwrap();
+        append(&db, &[sample(b"a", 0, 0.0)]).unwrap();
+        db.sync().unwrap();
+        disk.plan(Fault {
+            op: Some(Op::Sync),
+            after: 0,
+            trouble: Trouble::Fail(io::ErrorKind::Other),
+        });
+        for at in 1..=failing {
+            append(&db, &[sample(b"a", at, 1.0)]).unwrap();
+        }
+        db.sync().unwrap_err();
+        drop(db);
+        let killed = disk.kill();
+        let db = open(&killed).unwrap();
+        let found = timestamps(&db, b"a");
+        assert_eq!(found.len(), failing as usize + 1);
+        append(&db, &[sample(b"a", 100, 1.0)]).unwrap();
+        db.sync().unwrap();
+        for seed in 0..10 {
+            let db = open(&killed.crash(seed)).unwrap();
+            let expected: Vec<_> = found.iter().copied().chain([100]).collect();
+            assert_eq!(
+                timestamps(&db, b"a"),
+                expected,
+                "{failing} samples, seed {seed}"
+            );
+        }
+    }
+}

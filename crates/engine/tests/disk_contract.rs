@@ -44,6 +44,21 @@ fn on_all(test: impl Fn(&Env, &Path)) {
 }
 
 #[test]
+fn what_is_synced_again_is_as_it_was() {
+    on_all(|env, root| {
+        let path = root.join("file");
+        let file = env.disk.create(&path, 9_000_000).unwrap();
+        let bytes: Vec<u8> = (0..9_000_000_u32).map(|n| (n % 251) as u8).collect();
+        file.write_at(&bytes, 0).unwrap();
+        let again = env.disk.open_to_write(&path).unwrap();
+        again.sync_again().unwrap();
+        let mut found = vec![0; bytes.len()];
+        again.read_at(&mut found, 0).unwrap();
+        assert!(found == bytes);
+    });
+}
+
+#[test]
 fn a_new_file_is_all_zeros_and_takes_writes_anywhere() {
     on_all(|env, root| {
         let path = root.join("file");

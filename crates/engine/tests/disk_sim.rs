@@ -91,6 +91,12 @@ fn a_failed_sync_loses_its_pages_for_good() {
     for seed in 0..SEEDS {
         assert_eq!(disk.crash(seed).bytes(&path).unwrap()[..512], [1; 512]);
     }
+    // Memory still has them.
+    let killed = disk.kill();
+    killed.open_to_write(&path).unwrap().sync_again().unwrap();
+    for seed in 0..SEEDS {
+        assert_eq!(killed.crash(seed).bytes(&path).unwrap()[..512], [2; 512]);
+    }
 }
 
 #[test]

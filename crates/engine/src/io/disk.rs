@@ -22,12 +22,16 @@
 use super::mapped::Mapped;
 use super::{DirectoryLock, Disk, File};
 use parking_lot::Mutex;
+use rustix::fs::Advice;
 use std::fs::{self, OpenOptions, TryLockError};
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Bytes that are compared with the disk at a time: whole pages of any size.
+const COMPARED_BYTES: usize = 4 << 20;
 /// Bytes written per system call while a new file is filled with zeros.
 const FILL_BYTES: usize = 1024 * 1024;
 
@@ -283,6 +287,26 @@ impl File for RealFile {
         if let Some(full) = full {
             // Where the system will not, the sync only takes longer.
             let _ = full.unmap();
+        }
+        self.file.sync_data()
+    }
+
+    fn sync_again(&self) -> io::Result<()> {
+        self.file.sync_data()?;
+        let len_bytes = self.len_bytes()?;
+        let (mut seen, mut stored) = (Vec::new(), Vec::new());
+        for offset in (0..len_bytes).step_by(COMPARED_BYTES) {
+            // At most COMPARED_BYTES, so it fits.
+            let len = (len_bytes - offset).min(COMPARED_BYTES as u64) as usize;
+            seen.resize(len, 0);
+            stored.resize(len, 0);
+            self.read_at(&mut seen, offset)?;
+            let (range, advice) = (NonZeroU64::new(len as u64), Advice::DontNeed);
+            rustix::fs::fadvise(&self.file, offset, range, advice)?;
+            self.read_at(&mut stored, offset)?;
+            if seen != stored {
+                self.file.write_all_at(&seen, offset)?;
+            }
         }
         self.file.sync_data()
     }

@@ -165,6 +165,17 @@ pub trait File: Send + Sync + Debug {
     /// What the operating system refuses; never try again and believe it.
     fn sync(&self) -> io::Result<()>;
 
+    /// Makes durable all bytes that readers see, also those that a failed sync lost
+    /// before: the kernel may keep such pages in memory and count them as written
+    /// (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
+    /// Reads the whole file from the disk. Only before the first write.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn sync_again(&self) -> io::Result<()> {
+        self.sync()
+    }
+
     /// Cuts the file to `len_bytes`; durable after `sync`. Only before the
     /// first write through this handle, since writes may go through a mapping
     /// that must not lose its pages.

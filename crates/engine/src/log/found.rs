@@ -19,7 +19,10 @@ pub(crate) struct FoundSegment {
     pub(crate) limit: u64,
 }
 
-pub(crate) fn find(env: &Env, dir: &Path) -> Result<Vec<FoundSegment>> {
+/// The segments in `dir`, in order. Where `makes_durable` says so all that is found is
+/// made durable, for new acknowledgements build on it: a killed process, or a sync that
+/// failed before, may have left it in memory only.
+pub(crate) fn find(env: &Env, dir: &Path, makes_durable: bool) -> Result<Vec<FoundSegment>> {
     let listed = match env.disk.list(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         listed => listed.map_err(|error| Error::io("cannot list the log", dir, error))?,
@@ -31,7 +34,15 @@ pub(crate) fn find(env: &Env, dir: &Path) -> Result<Vec<FoundSegment>> {
         };
         let path = dir.join(&name);
         let failed = |error| Error::io("cannot read a log segment", &path, error);
-        let file = env.disk.open(&path).map_err(failed)?;
+        let file = match makes_durable {
+            true => env.disk.open_to_write(&path),
+            false => env.disk.open(&path),
+        };
+        let file = file.map_err(failed)?;
+        if makes_durable {
+            let synced = file.sync_again();
+            synced.map_err(|error| Error::io("cannot sync the log", &path, error))?;
+        }
         let header = read_header(&*file, number).map_err(failed)?;
         found.push(FoundSegment {
             number,

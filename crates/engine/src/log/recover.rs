@@ -12,6 +12,9 @@
 //! Otherwise the group was never acknowledged as durable: a **torn tail**, and
 //! the log ends there, even where later groups survived.
 //!
+//! What is found is compared with the disk and made durable first: a sync that failed
+//! before leaves pages in memory that will never be on disk.
+//!
 //! The log goes on in a fresh segment whose first sequence is where the old
 //! one was cut. A segment ends where a later one begins, so groups behind a
 //! cut can never come back. Tested by the exhaustive tests beside the tables
@@ -38,7 +41,7 @@ pub(crate) fn recover(
     sink: &dyn Replay,
 ) -> Result<Recovered> {
     let started_ns = env.clock.monotonic_ns();
-    let found = find(env, dir)?;
+    let found = find(env, dir, !matches!(on_damage, OnDamage::Look))?;
     let is_later = |segment: &&FoundSegment| matches!(segment.header, HeaderState::Unknown(_));
     if let Some(segment) = found.iter().find(is_later) {
         return Err(unsupported(segment));

@@ -12,8 +12,8 @@
 mod read;
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::io::Env;
 use crate::io::quarantine::Quarantine;
-use crate::io::{Env, File};
 use crate::log::found::{FoundSegment, total_bytes, unsupported};
 use crate::log::options::Position;
 use crate::log::reader::{Claims, SegmentReader};
@@ -23,8 +23,7 @@ use crate::log::segment::{SegmentHeader, has_damaged_copy};
 use crate::log::table::{Header, Order, SegmentDecision, SegmentState};
 use crate::log::tail::Started;
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 /// Where a walk begins, and what is known before it.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +54,6 @@ pub(crate) struct Walk<'a, 'b> {
     is_headless: bool,
     /// The first group of the first hole.
     pub(crate) lost_from: Option<u64>,
-    /// The last sequence in each file read.
-    read: Vec<(u64, PathBuf, Arc<dyn File>)>,
     bytes_total: u64,
     bytes_done: u64,
     /// Bytes of records since the sink was asked whether memory is short.
@@ -87,7 +84,6 @@ impl<'a, 'b> Walk<'a, 'b> {
             claimed: begin.durable,
             is_headless: begin.is_headless,
             lost_from: None,
-            read: Vec::new(),
             bytes_total: total_bytes(found)?,
             bytes_done: 0,
             unasked_bytes: 0,
@@ -265,9 +261,6 @@ impl<'a, 'b> Walk<'a, 'b> {
             cut.map_err(|error| Error::io("cannot cut the log's end", &segment.path, error))?;
             kept_bytes = used;
         }
-        let last = self.expected - 1;
-        self.read
-            .push((last, segment.path.clone(), Arc::clone(&segment.file)));
         self.segments.push_back(Started {
             number: segment.number,
             first_sequence: header.first_sequence,
@@ -276,11 +269,7 @@ impl<'a, 'b> Walk<'a, 'b> {
         Ok(())
     }
 
-    /// Makes what was found durable, for new acknowledgements build on it.
     fn finish(mut self, last_number: u64) -> Result<Recovered> {
-        if !matches!(self.on_damage, OnDamage::Look) {
-            self.sync_read()?;
-        }
         self.report.next = Position(self.expected);
         Ok(Recovered {
             report: self.report,

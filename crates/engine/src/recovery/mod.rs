@@ -75,6 +75,9 @@ pub(crate) fn recover(parts: &Parts, guard: &DirectoryGuard) -> Result<RecoveryS
     let core = recovery.core;
     let env = core.env.clone();
     let begun_ns = env.clock.monotonic_ns();
+    // The manifest that is found must not give way to an older one later.
+    let synced = env.disk.sync_dir(guard.path());
+    synced.map_err(|error| Error::io("cannot sync the data directory", guard.path(), error))?;
     let directory = Directory::find(&env, guard.path())?;
     let mut summary = RecoverySummary::default();
     let mut named = Vec::new();

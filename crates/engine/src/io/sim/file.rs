@@ -93,6 +93,11 @@ impl File for SimFile {
         Ok(())
     }
 
+    fn sync_again(&self) -> io::Result<()> {
+        self.disk.state.lock().file(self.id).find_lost();
+        self.sync()
+    }
+
     fn truncate(&self, len_bytes: u64) -> io::Result<()> {
         if !self.may_write {
             return Err(io::ErrorKind::PermissionDenied.into());

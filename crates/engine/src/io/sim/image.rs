@@ -86,6 +86,11 @@ impl FileImage {
         self.doomed.append(&mut self.dirty);
     }
 
+    /// What a failed sync lost is written once more.
+    pub(super) fn find_lost(&mut self) {
+        self.dirty.append(&mut self.doomed);
+    }
+
     /// The file after a power cut.
     pub(super) fn crash(&self, random: &SimRandom) -> Self {
         let mut bytes = self.durable.clone();

@@ -3,12 +3,11 @@
 //! Groups are passed to the workers as they are read. At intervals the sink is
 //! asked whether replay memory is short, and informed of the progress.
 //!
-//! Invariant: the sink frees memory only when everything it was given is durable,
-//! because the files it writes rely on that. Tested by `tests/log_write.rs`,
+//! Invariant: everything that is read is durable ([`crate::log::found`]), because the
+//! files that the sink writes to free memory rely on that. Tested by `tests/log_write.rs`,
 //! `tests/log_quarantine.rs` and the tests of the replay.
 
-use crate::base::error::{Error, Result};
-use crate::io::File;
+use crate::base::error::Result;
 use crate::log::found::FoundSegment;
 use crate::log::group::{FLAG_CLOSED, HEADER_BYTES};
 use crate::log::options::Position;
@@ -16,7 +15,6 @@ use crate::log::report::OnDamage;
 use crate::log::segment::DATA_OFFSET;
 use crate::log::table::{EndDecision, EndState};
 use crate::log::walk::{Walk, damage};
-use std::path::Path;
 
 /// Progress is told every so many bytes.
 const PROGRESS_BYTES: u64 = 8 * 1024 * 1024;
@@ -56,7 +54,7 @@ impl Walk<'_, '_> {
                 self.unasked_bytes += payload_bytes;
                 if self.unasked_bytes >= ASK_BYTES {
                     self.unasked_bytes = 0;
-                    self.free_memory(segment)?;
+                    self.free_memory()?;
                 }
                 if offset - reported >= PROGRESS_BYTES {
                     reported = offset;
@@ -97,32 +95,10 @@ impl Walk<'_, '_> {
     }
 
     /// Lets the sink move to disk what was applied so far, if it wants to.
-    fn free_memory(&mut self, segment: &FoundSegment) -> Result<()> {
+    fn free_memory(&mut self) -> Result<()> {
         if !self.dispatcher.wants_memory() || self.expected <= self.start {
             return Ok(());
         }
-        // What the sink writes says that these groups are durable.
-        self.sync_read()?;
-        let last = self.expected - 1;
-        if last > self.synced {
-            sync(&*segment.file, &segment.path)?;
-            self.synced = last;
-        }
-        self.dispatcher.free_memory(Position(last))
+        self.dispatcher.free_memory(Position(self.expected - 1))
     }
-
-    /// Makes the segments read to their ends durable: a process that was killed
-    /// may have left them in the kernel only.
-    pub(crate) fn sync_read(&self) -> Result<()> {
-        let unsynced = self.read.iter().filter(|(last, ..)| *last > self.synced);
-        for (_, path, file) in unsynced {
-            sync(&**file, path)?;
-        }
-        Ok(())
-    }
-}
-
-fn sync(file: &dyn File, path: &Path) -> Result<()> {
-    let synced = file.sync();
-    synced.map_err(|error| Error::io("cannot sync the recovered log", path, error))
 }
