@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::auth;
 use super::context::Context;
 use super::permits::Permits;
+use super::uploads::Upload;
 use crate::acl::User;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -28,6 +29,8 @@ pub(crate) const DECODED_BYTES_MAX: usize = 192 << 20;
 pub(super) const BODY_TIME_MAX: Duration = Duration::from_secs(60);
 /// Bytes of the dictionary of a zstd frame, as a power of two.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+const GAVE_WAY: &str = "the body came too slowly and gave way to other requests";
 
 /// How a stream of snappy's frames begins, which some take for a block of it:
 /// <https://github.com/google/snappy/blob/main/framing_format.txt>.
@@ -96,23 +99,23 @@ pub(crate) async fn receive(
         context.ready(true)?;
         Ok(user)
     };
-    admit()?;
-    let received = receive_in(&context.work.writers, headers, body).await?;
+    let user = admit()?;
+    let received = receive_in(&context.work.writers, &user, headers, body).await?;
     // A body may take long to come: what counts is what holds at its end.
     Ok((admit()?, received))
 }
 
-/// Takes in a whole body of a request that has a place in `permits`.
+/// Takes in a whole body that `user` sends, of a request that has a place in `permits`.
 ///
 /// # Errors
 /// 408 where it comes too slowly, 413 where it is too long, 415, 503 where
-/// other requests take all places or the memory.
+/// other requests take all places or the memory, or where it gives way to them.
 pub(crate) async fn receive_in(
     permits: &Permits,
+    user: &User,
     headers: &HeaderMap,
     mut body: Body,
 ) -> Result<Received, Answer> {
-    let place = permits.enter()?;
     let encoding = Encoding::of(headers)?;
     let until = Instant::now() + BODY_TIME_MAX;
     let length = headers.get(header::CONTENT_LENGTH);
@@ -120,11 +123,13 @@ pub(crate) async fn receive_in(
     if length.is_some_and(|length| length > BODY_BYTES_MAX) {
         return Err(too_long(BODY_BYTES_MAX as u64));
     }
-    let mut memory = vec![permits.memory(length.unwrap_or(0))?];
-    let mut bytes = Vec::with_capacity(length.unwrap_or(0));
-    let mut granted = length.unwrap_or(0);
+    let (upload, place) = Upload::begin(permits, user).await?;
+    let (mut memory, mut granted, mut bytes) = (Vec::new(), 0, Vec::new());
     loop {
-        let frame = timeout_at(until, body.frame()).await;
+        let frame = tokio::select! {
+            frame = timeout_at(until, body.frame()) => frame,
+            () = upload.must_leave() => return Err(Answer::busy(GAVE_WAY)),
+        };
         let frame = frame.map_err(|_| too_slow(BODY_TIME_MAX))?;
         let Some(frame) = frame else { break };
         let frame = frame.map_err(|error| cut_short(&error))?;
@@ -135,11 +140,14 @@ pub(crate) async fn receive_in(
             return Err(too_long(BODY_BYTES_MAX as u64));
         }
         if bytes.len() + piece.len() > granted {
-            // A vector grows by doubling: so does what is asked for.
-            let more = granted.max(piece.len()).max(64 << 10);
-            memory.push(permits.memory(more)?);
+            // A vector grows by doubling, up to the length that was announced.
+            let left = length.map_or(usize::MAX, |length| length.saturating_sub(granted));
+            let more = granted.max(64 << 10).min(left).max(piece.len());
+            memory.push(upload.memory(more).await?);
             granted += more;
+            bytes.reserve_exact(granted - bytes.len());
         }
+        upload.note(piece.len());
         bytes.extend_from_slice(&piece);
     }
     Ok(Received {

@@ -9,6 +9,7 @@
 //!   browser  no request of a page of somebody else
 //!   routes   the path, and who may take it (auth)
 //!   permits  a place and memory, separate for writers and readers
+//!   uploads  bodies on their way: the slow ones give way
 //!   body     the bytes of the body
 //!   work     a thread that may block: decoding and the engine, a few at a time
 //! ```
@@ -36,6 +37,7 @@ mod read;
 mod serve;
 mod short;
 mod stall;
+mod uploads;
 mod work;
 
 use crate::state::Http;

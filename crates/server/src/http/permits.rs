@@ -6,6 +6,7 @@
 //! again; a request with a place waits for a thread.
 
 use super::answer::Answer;
+use super::uploads::Uploads;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -18,9 +19,12 @@ const PIECE_BYTES: usize = 16 * 1024;
 pub(crate) struct Permits {
     /// What they are about, as in "too many requests to read".
     verb: &'static str,
+    places_max: usize,
     places: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     threads: Arc<Semaphore>,
+    /// Bodies on their way to these requests.
+    pub(super) uploads: Uploads,
 }
 
 impl Permits {
@@ -29,10 +33,27 @@ impl Permits {
     pub(super) fn new(verb: &'static str, places: usize, threads: usize) -> Self {
         Self {
             verb,
+            places_max: places,
             places: Arc::new(Semaphore::new(places)),
             memory: Arc::new(Semaphore::new(MEMORY_PIECES)),
             threads: Arc::new(Semaphore::new(threads)),
+            uploads: Uploads::default(),
         }
+    }
+
+    /// What the requests are there to do.
+    pub(super) fn verb(&self) -> &'static str {
+        self.verb
+    }
+
+    /// The number of requests at a time.
+    pub(super) fn places_max(&self) -> usize {
+        self.places_max
+    }
+
+    /// Memory of all requests together.
+    pub(super) fn memory_bytes_max() -> usize {
+        MEMORY_PIECES * PIECE_BYTES
     }
 
     /// One of the threads, once it is free; dropping the permit gives it back.

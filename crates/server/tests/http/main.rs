@@ -19,6 +19,7 @@ mod otlp;
 mod prometheus;
 mod reading;
 mod remote_read;
+mod uploads;
 mod users;
 mod watch;
 mod wrong;

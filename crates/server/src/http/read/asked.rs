@@ -51,8 +51,8 @@ impl Asked {
         body: Body,
     ) -> Result<Self, Answer> {
         add(&context.shared.protocols.reads.of(endpoint).requests, 1);
-        Self::admit(context, endpoint, headers)?;
-        let received = receive_in(&context.work.readers, headers, body).await?;
+        let user = Self::admit(context, endpoint, headers)?;
+        let received = receive_in(&context.work.readers, &user, headers, body).await?;
         Ok(Self {
             context: context.clone(),
             endpoint,
