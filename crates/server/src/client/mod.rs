@@ -13,4 +13,5 @@ mod watches;
 pub(crate) use session::{ReplyMode, Session};
 pub(crate) use stream::{Stream, Streamed};
 pub(crate) use subscriptions::Refused;
+pub(crate) use transaction::Bounds;
 pub(crate) use waiting::{Reader, What};

@@ -5,7 +5,7 @@
 
 use super::stream::{Stream, Streamed};
 use super::subscriptions::Subscriptions;
-use super::transaction::Transaction;
+use super::transaction::{Bounds, Transaction};
 use super::waiting::Waiting;
 use super::watches::Watches;
 use crate::acl::{DEFAULT, Permit, Refreshed, User, Users};
@@ -51,8 +51,8 @@ pub(crate) struct Session {
     pub(crate) stream: Option<Box<dyn Stream>>,
     /// Between MULTI and EXEC: what was queued.
     pub(crate) transaction: Option<Box<Transaction>>,
-    /// EXEC runs: where the replies end at the latest, its own among them.
-    pub(crate) exec_end: Option<usize>,
+    /// EXEC runs, within these bounds.
+    pub(crate) exec: Option<Bounds>,
     /// What WATCH named.
     pub(crate) watches: Option<Box<Watches>>,
     /// What it subscribes to.
@@ -89,7 +89,7 @@ impl Session {
             unsynced: None,
             stream: None,
             transaction: None,
-            exec_end: None,
+            exec: None,
             watches: None,
             subscriptions: None,
             waiting: None,
@@ -122,7 +122,7 @@ impl Session {
 
     /// Whether EXEC runs.
     pub(crate) fn in_exec(&self) -> bool {
-        self.exec_end.is_some()
+        self.exec.is_some()
     }
 
     /// Speaks `protocol` from the next reply on.

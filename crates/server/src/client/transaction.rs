@@ -1,5 +1,7 @@
 //! What a connection has queued between MULTI and EXEC.
 
+use std::time::Instant;
+
 /// What was queued since MULTI.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
@@ -13,4 +15,13 @@ pub(crate) struct Transaction {
     pub(crate) has_failed: bool,
     /// One of them writes.
     pub(crate) has_write: bool,
+}
+
+/// What bounds the EXEC that runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// The length at which its replies end.
+    pub(crate) end: usize,
+    /// When it stops beginning commands that read.
+    pub(crate) until: Instant,
 }

@@ -96,7 +96,8 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
         return Ok(());
     }
     let begun = Instant::now();
-    let outcome = apply(call).and_then(|()| transaction::fit(call, spec));
+    let outcome = transaction::in_time(call, spec).and_then(|()| apply(call));
+    let outcome = outcome.and_then(|()| transaction::fit(call, spec));
     let outcome = outcome.map_err(|fault| {
         let refused = &call.shared.observe.refused;
         fault.limit().inspect(|&limit| refused.note(limit));

@@ -14,9 +14,11 @@ use super::fault::Fault;
 use super::monitor;
 use super::reply_limit::ReplyLimit;
 use super::spec::{Action, Keys, Spec};
+use crate::client::Bounds;
 use latewood_model::limits::COMMAND_BYTES_MAX;
 use latewood_wire::resp::{Limits, Parsed, Parser, encode_command};
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 const UNWATCH: Spec = Spec {
     name: "unwatch",
@@ -161,12 +163,31 @@ fn exec(call: &mut Call<'_>) -> Outcome {
         call.reply().null_array();
         return Ok(());
     }
-    call.session.exec_end = Some(call.out.len() + ReplyLimit::of(call.shared).bytes);
+    call.session.exec = Some(Bounds {
+        end: call.out.len() + ReplyLimit::of(call.shared).bytes,
+        until: Instant::now() + READS_TIME_MAX,
+    });
     call.reply().array(transaction.commands);
     let outcome = run(call, &transaction.bytes);
-    call.session.exec_end = None;
+    call.session.exec = None;
     monitor::tell_of_exec(call);
     outcome
+}
+
+/// Refuses a command that only reads where EXEC has run for so long that others should
+/// wait no more. One that writes is run: a transaction is not half done.
+///
+/// # Errors
+/// Says so.
+pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
+    let reads = spec.flags.contains(&"readonly");
+    let bounds = call.session.exec.filter(|_| reads);
+    match bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
+        true => Err(Fault::line(
+            "ERR EXEC has run for more than 1 second: commands that read are refused",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Where EXEC runs, writes the whole reply of a command that reads: it has to
@@ -176,7 +197,7 @@ fn exec(call: &mut Call<'_>) -> Outcome {
 /// The limit of a reply.
 pub(crate) fn fit(call: &mut Call<'_>, spec: &Spec) -> Outcome {
     let reads = spec.flags.contains(&"readonly");
-    let Some(end) = call.session.exec_end.filter(|_| reads) else {
+    let Some(Bounds { end, .. }) = call.session.exec.filter(|_| reads) else {
         return Ok(());
     };
     while call.out.len() <= end && call.session.continue_stream(call.shared, call.out) {}
@@ -185,6 +206,9 @@ pub(crate) fn fit(call: &mut Call<'_>, spec: &Spec) -> Outcome {
         false => Ok(()),
     }
 }
+
+/// How long EXEC may have run when it begins a command that reads.
+const READS_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// What queueing let through fits these.
 const LIMITS: Limits = Limits {

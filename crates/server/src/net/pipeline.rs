@@ -165,6 +165,10 @@ impl Executor {
         let mut grouping = Grouping::Off;
         loop {
             // The parts of a long reply are read between EXECs like all else.
+            if shared.exec_lock.is_wanted() {
+                self.apply(&mut group, shared, client);
+                shared_lock = None;
+            }
             if shared_lock.is_none() {
                 shared_lock = Some(shared.exec_lock.share(self.event_loop));
                 // With the exec lock held, or a pause could begin in between.

@@ -5,18 +5,26 @@
 //! exclusively, so no command of another loop runs between its own. Each loop
 //! has a lock of its own and takes it for reading, once per connection and
 //! round: it is uncontended and no cache line travels. EXEC takes all of them
-//! for writing, in ascending order, after its own loop has given back its
-//! share, so two EXECs cannot wait for each other.
+//! for writing, after its own loop has given back its share.
+//!
+//! While one EXEC waits for the loops, each of them gives its share back behind the
+//! command it is at ([`ExecLock::is_wanted`]) and begins no other. So nobody waits for
+//! an EXEC longer than the longest single command takes, and the EXEC itself.
 //!
 //! The engine's own threads, which settle, sync, expire keys and write
 //! compaction rules, do not take the lock.
 
-use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// One lock for each event loop, and one for the threads beside them.
 #[derive(Debug)]
 pub(crate) struct ExecLock {
     locks: Box<[LoopLock]>,
+    /// EXECs that wait or run.
+    wanted: AtomicUsize,
+    /// Held by the one whose turn it is.
+    turn: Mutex<()>,
 }
 
 /// The lock of one loop, on cache lines of its own.
@@ -30,6 +38,24 @@ pub(crate) type ExecShared<'a> = RwLockReadGuard<'a, ()>;
 /// While it lives, no other loop runs a command.
 pub(crate) struct ExecExclusive<'a> {
     _locks: Vec<RwLockWriteGuard<'a, ()>>,
+    _turn: MutexGuard<'a, ()>,
+    _wish: Wish<'a>,
+}
+
+/// An EXEC that waits or runs.
+struct Wish<'a>(&'a AtomicUsize);
+
+impl<'a> Wish<'a> {
+    fn of(wanted: &'a AtomicUsize) -> Self {
+        wanted.fetch_add(1, Ordering::Relaxed);
+        Self(wanted)
+    }
+}
+
+impl Drop for Wish<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl ExecLock {
@@ -37,26 +63,50 @@ impl ExecLock {
     /// together.
     pub(crate) fn new(loops: usize) -> Self {
         let locks = (0..=loops.max(1)).map(|_| LoopLock::default()).collect();
-        Self { locks }
+        Self {
+            locks,
+            wanted: AtomicUsize::new(0),
+            turn: Mutex::default(),
+        }
     }
 
     /// Lets event loop number `event_loop` run commands.
     #[inline]
     pub(crate) fn share(&self, event_loop: usize) -> ExecShared<'_> {
-        self.locks[event_loop % (self.locks.len() - 1)].0.read()
+        self.share_at(event_loop % (self.locks.len() - 1))
     }
 
     /// Lets a thread that is not an event loop write a batch.
     #[inline]
     pub(crate) fn share_beside_loops(&self) -> ExecShared<'_> {
-        self.locks[self.locks.len() - 1].0.read()
+        self.share_at(self.locks.len() - 1)
+    }
+
+    #[inline]
+    fn share_at(&self, place: usize) -> ExecShared<'_> {
+        if self.is_wanted() {
+            // Its turn ends with it.
+            drop(self.turn.lock());
+        }
+        self.locks[place].0.read()
+    }
+
+    /// Whether an EXEC waits: who has a share gives it back behind its command.
+    #[inline]
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) > 0
     }
 
     /// Waits until no loop runs commands, and excludes them. The caller must
     /// not hold a share.
     pub(crate) fn exclude(&self) -> ExecExclusive<'_> {
-        let locks = self.locks.iter().map(|lock| lock.0.write()).collect();
-        ExecExclusive { _locks: locks }
+        let wish = Wish::of(&self.wanted);
+        let turn = self.turn.lock();
+        ExecExclusive {
+            _locks: self.locks.iter().map(|lock| lock.0.write()).collect(),
+            _turn: turn,
+            _wish: wish,
+        }
     }
 }
 
@@ -64,6 +114,25 @@ impl ExecLock {
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn nobody_begins_while_an_exec_waits_for_another() {
+        let lock = ExecLock::new(3);
+        let slow = lock.share(2);
+        std::thread::scope(|threads| {
+            let exec = threads.spawn(|| drop(lock.exclude()));
+            while !lock.is_wanted() {
+                std::thread::yield_now();
+            }
+            let begins = threads.spawn(|| drop(lock.share(0)));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!exec.is_finished() && !begins.is_finished());
+            drop(slow);
+            exec.join().unwrap();
+            begins.join().unwrap();
+        });
+        assert!(!lock.is_wanted());
+    }
 
     #[test]
     fn who_is_exclusive_sees_nothing_change() {

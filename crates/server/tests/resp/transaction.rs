@@ -239,6 +239,45 @@ fn reset_and_the_end_of_a_connection_end_a_transaction() {
 }
 
 #[test]
+fn a_long_exec_stops_reading_and_still_writes() {
+    let server = Server::start();
+    let mut client = server.client();
+    for chunk in 0..20 {
+        let mut words = vec!["TS.MADD".to_owned()];
+        for at in 0..50_000 {
+            words.extend([
+                "k".to_owned(),
+                (chunk * 50_000 + at).to_string(),
+                "1".to_owned(),
+            ]);
+        }
+        if chunk == 0 {
+            client.ask("TS.CREATE k");
+        }
+        client.ask_words(&words);
+    }
+    client.expect(&[("MULTI", "+OK\r\n")]);
+    let read = encoded("TS.RANGE k - + AGGREGATION std.p 3600000");
+    client.send(&read.repeat(3000));
+    (0..3000).for_each(|_| assert_eq!(text(&client.reply()), "+QUEUED\r\n"));
+    client.expect(&[("TS.ADD last 1 1", "+QUEUED\r\n")]);
+    client.send(&encoded("EXEC"));
+    let mut other = server.client();
+    let began = Instant::now();
+    while other.ask("EXISTS last") == ":0\r\n" {
+        assert!(began.elapsed() < PATIENCE);
+    }
+    let replies = text(&client.reply());
+    let late = "-ERR EXEC has run for more than 1 second: commands that read are refused\r\n";
+    assert!(
+        replies.starts_with("*3001\r\n*1\r\n*2\r\n"),
+        "{}",
+        &replies[..100]
+    );
+    assert!(replies.ends_with(&format!("{late}:1\r\n")));
+}
+
+#[test]
 fn many_keys_can_be_watched() {
     let server = Server::start();
     let (mut client, mut other) = (server.client(), server.client());
