@@ -41,10 +41,17 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        if path.as_os_str().is_empty() || path.is_dir() {
+        if path.as_os_str().is_empty() {
             return Ok(());
         }
         let parent = parent_of(path);
+        if path.is_dir() {
+            // A process that was killed may have created it and synced nothing.
+            return match self.sync_dir(parent) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                synced => synced,
+            };
+        }
         self.create_dir_all(parent)?;
         match fs::create_dir(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -301,6 +308,9 @@ impl File for RealFile {
             seen.resize(len, 0);
             stored.resize(len, 0);
             self.read_at(&mut seen, offset)?;
+            if seen.iter().fold(0, |all, byte| all | byte) == 0 {
+                continue;
+            }
             let (range, advice) = (NonZeroU64::new(len as u64), Advice::DontNeed);
             rustix::fs::fadvise(&self.file, offset, range, advice)?;
             self.read_at(&mut stored, offset)?;

@@ -165,8 +165,8 @@ pub trait File: Send + Sync + Debug {
     /// What the operating system refuses; never try again and believe it.
     fn sync(&self) -> io::Result<()>;
 
-    /// Makes durable all bytes that readers see, also those that a failed sync lost
-    /// before: the kernel may keep such pages in memory and count them as written
+    /// Makes durable all that readers see in it, long runs of zeros aside, also what a
+    /// failed sync lost before: the kernel may keep such pages in memory and count them as written
     /// (Rebello et al., "Can Applications Recover from fsync Failures?", ATC 2020).
     /// Reads the whole file from the disk. Only before the first write.
     ///

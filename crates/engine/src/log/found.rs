@@ -39,10 +39,6 @@ pub(crate) fn find(env: &Env, dir: &Path, makes_durable: bool) -> Result<Vec<Fou
             false => env.disk.open(&path),
         };
         let file = file.map_err(failed)?;
-        if makes_durable {
-            let synced = file.sync_again();
-            synced.map_err(|error| Error::io("cannot sync the log", &path, error))?;
-        }
         let header = read_header(&*file, number).map_err(failed)?;
         found.push(FoundSegment {
             number,
@@ -61,7 +57,24 @@ pub(crate) fn find(env: &Env, dir: &Path, makes_durable: bool) -> Result<Vec<Fou
             limit = limit.min(header.first_sequence);
         }
     }
+    if makes_durable {
+        make_durable(&found)?;
+    }
     Ok(found)
+}
+
+/// Makes all segments durable that hold something and that no header knows to be.
+fn make_durable(found: &[FoundSegment]) -> Result<()> {
+    let headers = found.iter().filter_map(FoundSegment::started);
+    let synced = headers.map(|header| header.synced).max().unwrap_or(0);
+    let is_unsure = |segment: &&FoundSegment| {
+        segment.limit > synced.saturating_add(1) && !matches!(segment.header, HeaderState::Blank)
+    };
+    for segment in found.iter().filter(is_unsure) {
+        let done = segment.file.sync_again();
+        done.map_err(|error| Error::io("cannot sync the log", &segment.path, error))?;
+    }
+    Ok(())
 }
 
 pub(crate) fn total_bytes(found: &[FoundSegment]) -> Result<u64> {

@@ -191,12 +191,6 @@ impl Selector {
         }
         Ok(())
     }
-
-    /// Whether the key may be used so by some command.
-    pub(crate) fn allows_key(&self, key: &[u8], reads: bool, writes: bool) -> bool {
-        self.keys.allow(key, reads, writes)
-    }
-
     /// Whether command `number`, which reads and writes its keys, may run on
     /// all of `keys`.
     pub(crate) fn allows_on<'a>(
@@ -205,6 +199,11 @@ impl Selector {
         mut keys: impl Iterator<Item = &'a [u8]>,
     ) -> bool {
         self.commands.contains(number) && keys.all(|key| self.keys.allow(key, true, true))
+    }
+
+    /// Whether command `number` may read `key`.
+    pub(crate) fn allows_to_read(&self, number: usize, key: &[u8]) -> bool {
+        self.commands.contains(number) && self.keys.allow(key, true, false)
     }
 
     /// Whether command `number` may run on every key.

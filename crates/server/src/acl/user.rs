@@ -200,10 +200,13 @@ impl User {
         request.is_some_and(|request| self.check(&request).is_ok())
     }
 
-    /// Whether some command may read this key.
-    pub(crate) fn may_read(&self, key: &[u8]) -> bool {
-        let mut selectors = self.all_selectors();
-        self.is_unrestricted || selectors.any(|selector| selector.allows_key(key, true, false))
+    /// Whether the command of this full name may read this key.
+    pub(crate) fn may_read(&self, name: &str, key: &[u8]) -> bool {
+        self.is_unrestricted
+            || self.catalogue.number(name).is_some_and(|number| {
+                let mut selectors = self.all_selectors();
+                selectors.any(|selector| selector.allows_to_read(number, key))
+            })
     }
 
     /// Whether the channel, or the pattern as it is written, may be listened to.

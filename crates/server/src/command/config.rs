@@ -120,7 +120,10 @@ fn get(call: &mut Call<'_>) -> Outcome {
         let name = parameter.name().as_bytes();
         globs.iter().any(|glob| glob.matches(name))
     };
-    let wanted: Vec<_> = parameters().filter(is_wanted).collect();
+    // Who may not change the password does not see it.
+    let sees_password = call.session.permit.user().may_run("config|set");
+    let is_seen = |parameter: &Named| sees_password || parameter.name() != "requirepass";
+    let wanted: Vec<_> = parameters().filter(is_wanted).filter(is_seen).collect();
     let mut settings = shared.runtime.current.lock().clone();
     let mut reply = call.reply();
     reply.map(wanted.len());

@@ -42,6 +42,8 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         .map_err(|error| format!("cannot start the thread of the log: {error}"))?;
     let sockets = Sockets::bind(&settings)?;
     let addresses = sockets.addresses();
+    // Files are for this user alone; the socket of --unixsocket is as the user set it up.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let mut loops = Vec::new();
     for number in 0..settings.threads {
         let event_loop = EventLoop::new(number);

@@ -133,7 +133,7 @@ impl Asked {
             found.sort_unstable_by_key(|series| series.id);
             found.dedup_by_key(|series| series.id);
         }
-        let may_read = |key: &[u8]| self.user.may_read(key);
+        let may_read = |key: &[u8]| self.user.may_read(self.endpoint.command(), key);
         match unreadable {
             Unreadable::PassOver => found.retain(|series| may_read(&series.key)),
             Unreadable::Refuse => {
