@@ -1,6 +1,7 @@
 //! What is counted of refusals, and what a loss of permissions ends at once.
 
 use crate::harness::{Client, Server};
+use std::os::unix::fs::PermissionsExt;
 
 /// A client that is logged in as `u`.
 fn user_of(server: &Server) -> Client {
@@ -98,4 +99,59 @@ fn the_exact_commands_need_the_rights_of_those_they_stand_for() {
         ("LATEWOOD CREATE c", key),
         ("LATEWOOD ALTER b", key),
     ]);
+}
+
+#[test]
+fn what_one_selector_lets_read_does_not_count_for_the_commands_of_another() {
+    let server = Server::start();
+    let mut admin = server.client();
+    admin.expect(&[
+        (
+            "ACL SETUSER u on >pw +ts.get ~a* (+ts.mget +ts.queryindex %R~b*)",
+            "+OK\r\n",
+        ),
+        ("TS.CREATE a1 LABELS x a", "+OK\r\n"),
+        ("TS.CREATE b1 LABELS x b", "+OK\r\n"),
+    ]);
+    let mut user = user_of(&server);
+    assert!(user.ask("TS.MGET FILTER x=a").starts_with("-NOPERM"));
+    assert!(user.ask("TS.QUERYINDEX x=a").starts_with("-NOPERM"));
+    assert!(user.ask("TS.MGET FILTER x=b").contains("b1"));
+}
+
+#[test]
+fn the_password_is_shown_to_those_who_may_set_it() {
+    let server = Server::with(&["--requirepass", "sesame"]);
+    let mut admin = server.client();
+    admin.expect(&[
+        ("AUTH sesame", "+OK\r\n"),
+        ("ACL SETUSER u on >pw +config|get", "+OK\r\n"),
+    ]);
+    assert!(admin.ask("CONFIG GET requirepass").contains("sesame"));
+    let mut user = user_of(&server);
+    user.expect(&[("CONFIG GET requirepass", "*0\r\n")]);
+    assert!(!user.ask("CONFIG GET *").contains("sesame"));
+    assert!(user.ask("CONFIG GET dir").starts_with("*2\r\n"));
+}
+
+#[test]
+fn files_are_for_the_user_of_the_server_alone() {
+    fn check(dir: &std::path::Path, found: &mut usize) {
+        for entry in std::fs::read_dir(dir).unwrap() {
+            let entry = entry.unwrap();
+            let mode = entry.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{}", entry.path().display());
+            *found += 1;
+            if entry.file_type().unwrap().is_dir() {
+                check(&entry.path(), found);
+            }
+        }
+    }
+    let server = Server::start();
+    server
+        .client()
+        .expect(&[("TS.ADD k 1 1", ":1\r\n"), ("SAVE", "+OK\r\n")]);
+    let mut found = 0;
+    check(server.dir(), &mut found);
+    assert!(found > 5, "{found} files");
 }
