@@ -3,6 +3,8 @@
 //! A request over a limit is refused with an error; nothing is truncated silently.
 //! `docs/operations.md` repeats this table for operators.
 
+/// Keys of one TS.NRANGE or TS.NREVRANGE.
+pub const NRANGE_KEYS_MAX: usize = 4096;
 /// Bytes of one key.
 pub const KEY_BYTES_MAX: usize = 64 * 1024;
 /// Label pairs of one series.

@@ -15,6 +15,7 @@ use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
 use latewood_engine::RangeQuery;
 use latewood_engine::query::{Columns, Sink, join};
+use latewood_model::limits::NRANGE_KEYS_MAX;
 use latewood_wire::resp::number::parse_i64;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,12 +49,17 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let numkeys = numkeys
         .filter(|count| *count > 0)
         .ok_or(Fault::line("ERR TSDB: numkeys must be a positive integer"))?;
+    if numkeys > NRANGE_KEYS_MAX {
+        let text = format!("ERR TSDB: numkeys must be at most {NRANGE_KEYS_MAX}");
+        return Err(Fault::Line(text.into()));
+    }
     // The keys and the span have to be there.
     if numkeys > args.len() - 4 {
         return Err(Fault::Arity);
     }
     let queries = range_options::parse_each(args, 2 + numkeys, reverse, numkeys)?;
     let db = &call.shared.db;
+    db.check_query(numkeys)?;
     let mut found = Vec::new();
     for (key, query) in args.from(2).zip(&queries) {
         found.push((db.view(key, query)?, query));

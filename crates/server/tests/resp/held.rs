@@ -150,3 +150,27 @@ fn subscriptions_and_queued_commands_are_bounded_and_given_back() {
     client.ask("UNSUBSCRIBE a");
     assert_eq!(client.ask_words(&queue(0)).len(), MIB + 12);
 }
+
+#[test]
+fn one_key_many_times_is_no_way_to_memory() {
+    let server = Server::with(&["--max-query-series", "100"]);
+    let mut client = server.client();
+    client.expect(&[("TS.ADD k 1 1", ":1\r\n")]);
+    let process = client.info("process_id");
+    let before = anonymous_bytes(process);
+    let nrange = |keys: usize| {
+        let mut words = vec!["TS.NRANGE".to_owned(), keys.to_string()];
+        words.extend(std::iter::repeat_n("k".to_owned(), keys));
+        words.extend(["-", "+"].map(str::to_owned));
+        words
+    };
+    assert_eq!(
+        client.ask_words(&nrange(300_000)),
+        "-ERR TSDB: numkeys must be at most 4096\r\n"
+    );
+    let grown = anonymous_bytes(process).saturating_sub(before);
+    assert!(grown < 100 << 20, "{grown} bytes");
+    let refused = client.ask_words(&nrange(101));
+    assert!(refused.contains("max-query-series"), "{refused}");
+    assert!(client.ask_words(&nrange(100)).starts_with("*1\r\n"));
+}

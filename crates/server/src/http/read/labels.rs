@@ -100,8 +100,8 @@ fn of_all(db: &Db, label: Option<&str>) -> Result<BTreeSet<String>, Error> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let metric = text(METRIC);
     let stored = match label {
-        None => db.label_names(&[], None, usize::MAX)?,
-        Some(label) => db.label_values(label.as_bytes(), &[], None, usize::MAX)?,
+        None => db.label_names(&[], None, db.reply_bytes_max())?,
+        Some(label) => db.label_values(label.as_bytes(), &[], None, db.reply_bytes_max())?,
     };
     let mut found: BTreeSet<_> = stored.iter().map(text).collect();
     match label {

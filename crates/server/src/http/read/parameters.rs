@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use url::form_urlencoded;
 
 /// Selectors of one request.
-const SELECTORS_MAX: usize = 1000;
+const SELECTORS_MAX: usize = 128;
 
 /// Names and values in their order.
 pub(super) struct Parameters(Vec<(String, String)>);
