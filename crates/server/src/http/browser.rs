@@ -17,6 +17,8 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Domains in which nobody can register a name.
 const PRIVATE: [&str; 5] = [
@@ -39,9 +41,23 @@ pub(super) async fn guard(
     match check(request.headers(), hosts, is_open) {
         Ok(()) => next.run(request).await,
         Err(text) => {
-            tracing::warn!(path = request.uri().path(), "{text}");
+            tell(request.uri().path(), &text);
             Answer::new(StatusCode::FORBIDDEN, text).into_response()
         }
+    }
+}
+
+/// Between two lines of the log: a page can send requests without end.
+const QUIET_S: u64 = 10;
+
+fn tell(path: &str, text: &str) {
+    static NEXT_S: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now_s = now.unwrap_or_default().as_secs();
+    let order = Ordering::Relaxed;
+    let is_due = |next_s| (next_s <= now_s).then_some(now_s + QUIET_S);
+    if NEXT_S.fetch_update(order, order, is_due).is_ok() {
+        tracing::warn!(path, "{text}");
     }
 }
 

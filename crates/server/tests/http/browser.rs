@@ -38,7 +38,7 @@ fn a_page_of_others_writes_and_reads_nothing() {
         "{text}"
     );
     assert_eq!(read(&own).0, 200);
-    server.wait_for_log("evil.example");
+    server.wait_for_log("https://evil.example");
     server
         .client()
         .expect(&[("CONFIG SET requirepass sesame", "+OK\r\n")]);
