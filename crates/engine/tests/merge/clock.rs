@@ -30,13 +30,17 @@ impl World {
     }
 
     fn open(&self) -> Db {
+        self.open_keeping(RETENTION_MS)
+    }
+
+    fn open_keeping(&self, retention_ms: i64) -> Db {
         let env = Env {
             clock: self.clock.clone(),
             ..self.disk.env(1)
         };
         let hears = Arc::clone(&self.said);
         let options = Options {
-            retention_ms: RETENTION_MS as u64,
+            retention_ms: retention_ms as u64,
             on_notice: Some(NoticeHook::new(move |sentence| {
                 hears.lock().unwrap().push(sentence.to_owned());
             })),
@@ -218,4 +222,20 @@ fn an_empty_database_takes_samples_of_any_age() {
     append(&db, &[sample(b"a", 1, 1.0)]).unwrap()[0].unwrap();
     work(&db);
     assert_eq!(read(&db, b"a").unwrap().len(), 1);
+}
+
+#[test]
+fn a_longer_retention_is_no_clock_that_went_back() {
+    let world = World::new();
+    let db = world.open_keeping(10 * DAY_MS);
+    fill(&db, world.now_ms());
+    work(&db);
+    drop(db);
+    let db = world.open();
+    work(&db);
+    assert_eq!(db.clock_jump_ms(), 0);
+    // Nor does it let a clock jump as far ahead as it was made longer.
+    world.clock.jump_ms(60 * DAY_MS);
+    work(&db);
+    assert_eq!(db.clock_jump_ms(), 60 * DAY_MS);
 }

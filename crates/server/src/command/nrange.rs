@@ -49,13 +49,13 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let numkeys = numkeys
         .filter(|count| *count > 0)
         .ok_or(Fault::line("ERR TSDB: numkeys must be a positive integer"))?;
-    if numkeys > NRANGE_KEYS_MAX {
-        let text = format!("ERR TSDB: numkeys must be at most {NRANGE_KEYS_MAX}");
-        return Err(Fault::Line(text.into()));
-    }
     // The keys and the span have to be there.
     if numkeys > args.len() - 4 {
         return Err(Fault::Arity);
+    }
+    if numkeys > NRANGE_KEYS_MAX {
+        let text = format!("ERR TSDB: numkeys must be at most {NRANGE_KEYS_MAX}");
+        return Err(Fault::Line(text.into()));
     }
     let queries = range_options::parse_each(args, 2 + numkeys, reverse, numkeys)?;
     let db = &call.shared.db;

@@ -39,13 +39,18 @@ struct Oldest {
 }
 
 impl Merger {
-    /// Goes on from the published floor after a start.
+    /// Goes on from the published floor after a start. A shorter retention or the disk
+    /// budget may have raised it further: then the samples say what time it was.
     pub(crate) fn begin_retention(&self) {
         let (floor, moment) = (self.core.store.blocks.floor(), self.moment());
-        if floor > Timestamp::MIN {
-            let now_ms = floor.saturating_add(moment.retention_ms);
-            self.clock.lock().begin(now_ms, moment);
+        if floor == Timestamp::MIN {
+            return;
         }
+        let mut now_ms = floor.saturating_add(moment.retention_ms);
+        if now_ms > moment.wall_ms {
+            now_ms = now_ms.min(self.newest_agreed().unwrap_or(moment.wall_ms));
+        }
+        self.clock.lock().begin(now_ms, moment);
     }
 
     /// Raises the floor to `retention_ms` before the trusted time, if the difference
