@@ -48,9 +48,9 @@ pub const ARGUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that one connection may make the server hold between its commands:
 /// subscriptions, watched keys, commands between MULTI and EXEC.
-pub const CLIENT_HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const CLIENT_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that all connections together may make the server hold so.
-pub const ALL_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+pub const ALL_HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Bytes of a channel that a message is published to.
 pub const CHANNEL_BYTES_MAX: usize = 1024;
 /// Bytes of one inline command.

@@ -181,7 +181,7 @@ impl Session {
     /// # Errors
     /// [`Over`]: the connection, or all of them, hold too much.
     pub(crate) fn hold(&mut self, shared: &Shared, bytes: usize) -> Result<(), Over> {
-        let share_bytes = shared.db.reply_bytes_max() / 4;
+        let share_bytes = shared.db.reply_bytes_max();
         let held = &shared.clients.held;
         held.grant(&mut self.held_bytes, bytes, share_bytes)
     }

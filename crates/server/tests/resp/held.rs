@@ -31,9 +31,9 @@ fn wait_for_idle(client: &mut Client) {
 }
 
 const ONE: &str = "-ERR subscriptions, watched keys and queued commands of one client must take \
-                   at most 16777216 bytes\r\n";
-const ALL: &str = "-ERR subscriptions, watched keys and queued commands of all clients must take \
                    at most 67108864 bytes\r\n";
+const ALL: &str = "-ERR subscriptions, watched keys and queued commands of all clients must take \
+                   at most 268435456 bytes\r\n";
 
 #[test]
 fn a_glob_of_a_subscriber_does_not_stop_others() {
@@ -99,23 +99,21 @@ fn names_of_watch_are_bounded_and_given_back() {
     let process = client.info("process_id");
     let before = anonymous_bytes(process);
     let mut watching: Vec<_> = (0..60).map(|_| server.client()).collect();
-    for (number, other) in watching.iter_mut().enumerate() {
-        assert_eq!(other.ask_words(&["WATCH", &word(number, 8 * MIB)]), ONE);
-    }
-    let watch = |number: usize| vec!["WATCH".to_owned(), word(number, MIB)];
+    let watch = |number: usize| vec!["WATCH".to_owned(), word(number, 8 * MIB)];
     let refusals = watching.iter_mut().map(|other| until_refused(other, watch));
     let refusals: Vec<_> = refusals.collect();
+    // Each name is held here and in the table of listeners.
     assert!(
-        refusals[..4].iter().all(|refusal| refusal == ONE),
+        refusals[..5].iter().all(|refusal| refusal == ONE),
         "{refusals:?}"
     );
     assert!(
-        refusals[9..].iter().all(|refusal| refusal == ALL),
+        refusals[6..].iter().all(|refusal| refusal == ALL),
         "{refusals:?}"
     );
-    assert!(client.info("refused_clients") >= 120);
+    assert!(client.info("refused_clients") >= 60);
     let grown = anonymous_bytes(process).saturating_sub(before);
-    assert!(grown < 200 << 20, "{grown} bytes");
+    assert!(grown < 400 << 20, "{grown} bytes");
     client.expect(&[("TS.ADD k 1 1", ":1\r\n")]);
     drop(watching);
     wait_for_idle(&mut client);
