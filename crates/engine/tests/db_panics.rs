@@ -55,10 +55,15 @@ fn a_background_thread_that_panics_stops_writes_and_is_told() {
             assert!(began.elapsed() < PATIENCE, "{name} died unseen");
             std::thread::sleep(Duration::from_millis(1));
         }
-        let why = format!("the thread {name} panicked");
-        let expected = format!("writes are stopped since a thread panicked: {why}");
+        let (what, why) = match op {
+            Op::Sync => ("the log failed", "a sync of the log panicked".to_owned()),
+            _ => ("a thread panicked", format!("the thread {name} panicked")),
+        };
+        let expected = format!("writes are stopped since {what}: {why}");
         assert_eq!(refusal(&db), Some(expected));
         assert_eq!(db.stats().halted.unwrap(), why);
+        // Nobody waits for a sync that will not be; what is written is synced otherwise.
+        assert_eq!(db.sync().is_ok(), op != Op::Sync);
         assert!(
             said.lock()
                 .unwrap()

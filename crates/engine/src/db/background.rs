@@ -120,8 +120,8 @@ impl Db {
         self.parts.merger.expire_by_clock().map(|_| ())
     }
 
-    /// Trusts the wall clock as it stands: retention follows it at once, and a floor
-    /// above what retention asks for is lowered to it.
+    /// Trusts the wall clock as it stands: retention follows it at once. The floor does
+    /// not go back.
     ///
     /// # Errors
     /// `Io` if the manifest cannot be written.

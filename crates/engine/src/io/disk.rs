@@ -47,8 +47,16 @@ impl Disk for RealDisk {
         let parent = parent_of(path);
         if path.is_dir() {
             // A process that was killed may have created it and synced nothing.
+            // Where that cannot be synced it was not created here.
+            use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+            let fixed = [
+                InvalidInput,
+                PermissionDenied,
+                ReadOnlyFilesystem,
+                Unsupported,
+            ];
             return match self.sync_dir(parent) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                Err(error) if fixed.contains(&error.kind()) => Ok(()),
                 synced => synced,
             };
         }
@@ -313,8 +321,9 @@ impl File for RealFile {
             }
             let (range, advice) = (NonZeroU64::new(len as u64), Advice::DontNeed);
             rustix::fs::fadvise(&self.file, offset, range, advice)?;
-            self.read_at(&mut stored, offset)?;
-            if seen != stored {
+            // A page that cannot be read is lost, too.
+            let is_stored = self.read_at(&mut stored, offset).is_ok() && seen == stored;
+            if !is_stored {
                 self.file.write_all_at(&seen, offset)?;
             }
         }

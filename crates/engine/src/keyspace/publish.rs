@@ -92,7 +92,13 @@ impl Core {
 
     /// Stops all writes, because it is not known which manifest is current.
     fn halt(&self, error: Error) -> Error {
-        self.observe.halt.stop("the manifest failed", &error);
-        error
+        let what = "the manifest failed";
+        match self.log() {
+            Some(log) => log.halt_since(what, error),
+            None => {
+                self.observe.halt.stop(what, &error);
+                error
+            }
+        }
     }
 }

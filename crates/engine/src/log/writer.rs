@@ -27,6 +27,7 @@ use crate::observe::observer::Observer;
 use crate::observe::stages::{Laps, Stage, Untimed};
 use parking_lot::{Condvar, Mutex};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A log, open for appending. Dropping it makes nothing durable: see
@@ -42,6 +43,8 @@ pub struct Log {
     pub(crate) tail: Mutex<Tail>,
     written: AtomicU64,
     durable: AtomicU64,
+    /// Why it can no longer be trusted, if so.
+    failed: OnceLock<String>,
     halt: Halt,
     syncs: AtomicU64,
     last_sync_us: AtomicU64,
@@ -125,6 +128,7 @@ impl Log {
             tail: Mutex::new(tail),
             written: AtomicU64::new(durable),
             durable: AtomicU64::new(durable),
+            failed: OnceLock::new(),
             halt: Halt::default(),
             syncs: AtomicU64::new(0),
             last_sync_us: AtomicU64::new(0),
@@ -133,7 +137,7 @@ impl Log {
         Ok((log, recovered.report))
     }
 
-    /// Tells `observer` how long syncs take; stops and is stopped with `halt`.
+    /// Tells `observer` how long syncs take; its failure stops all writes with `halt`.
     pub(crate) fn observed_by(mut self, observer: Observer, halt: Halt) -> Self {
         self.observer = observer;
         self.halt = halt;
@@ -208,7 +212,7 @@ impl Log {
             rolls: tail.rolls,
             bytes_on_disk: started + self.store.len_bytes(),
             bytes_given_up: tail.given_up_bytes(),
-            halted: self.halt.reason(),
+            halted: self.failed.get().cloned(),
         }
     }
 
@@ -251,11 +255,25 @@ impl Log {
 
     /// Remembers the first failure and passes `error` on.
     pub(crate) fn halt(&self, error: Error) -> Error {
-        self.halt.stop("the log failed", &error);
+        self.halt_since("the log failed", error)
+    }
+
+    /// The same where it is `what` that failed.
+    pub(crate) fn halt_since(&self, what: &'static str, error: Error) -> Error {
+        self.failed.get_or_init(|| error.to_string());
+        self.halt.stop(what, &error);
         error
     }
 
+    /// Refuses once the log has failed. What is in it is synced whatever else stops
+    /// writes.
     pub(crate) fn check_halted(&self) -> Result<()> {
-        self.halt.check()
+        match self.failed.get() {
+            None => Ok(()),
+            Some(reason) => Err(Error::new(
+                ErrorKind::Halted,
+                format!("writes are stopped since the log failed: {reason}"),
+            )),
+        }
     }
 }

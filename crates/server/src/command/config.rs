@@ -112,8 +112,15 @@ fn parameters() -> impl Iterator<Item = Named> {
     named.chain(aliases).chain(own.map(Named::Own))
 }
 
+/// Patterns of one CONFIG GET: each is compiled.
+const PATTERNS_MAX: usize = 256;
+
 fn get(call: &mut Call<'_>) -> Outcome {
     let (args, shared) = (call.args, call.shared);
+    if args.len() - 2 > PATTERNS_MAX {
+        let text = format!("ERR CONFIG GET takes at most {PATTERNS_MAX} patterns");
+        return Err(Fault::Line(text.into()));
+    }
     let globs = args.from(2).map(Glob::ignoring_case);
     let globs = globs.collect::<Result<Vec<_>, _>>()?;
     let is_wanted = |parameter: &Named| {

@@ -143,7 +143,9 @@ impl<'a> Upload<'a> {
                     Err(refused) => {
                         asked.retain(|gone| uploads.iter().any(|other| Arc::ptr_eq(other, gone)));
                         if asked.is_empty() {
-                            asked.extend(self.slowest(&uploads));
+                            asked.extend(
+                                self.slowest(&uploads, refused.text == self.over_share().text),
+                            );
                         }
                         refused
                     }
@@ -158,8 +160,8 @@ impl<'a> Upload<'a> {
         Err(Answer::busy("other requests do not make room in time"))
     }
 
-    /// The slowest of the others that are too slow, of the same user first.
-    fn slowest(&self, uploads: &[Arc<State>]) -> Option<Arc<State>> {
+    /// The slowest of the others that are too slow, of the same user first or only.
+    fn slowest(&self, uploads: &[Arc<State>], only_own: bool) -> Option<Arc<State>> {
         let others = uploads
             .iter()
             .filter(|other| !Arc::ptr_eq(other, &self.state));
@@ -167,6 +169,7 @@ impl<'a> Upload<'a> {
             let rate = other.rate().filter(|rate| *rate < RATE_MIN_BYTES_PER_S)?;
             Some((!self.is_of_same_user(other), rate, other))
         });
+        let slow = slow.filter(|(is_foreign, ..)| !(only_own && *is_foreign));
         let slowest = slow.min_by_key(|(is_foreign, rate, _)| (*is_foreign, *rate));
         slowest.map(|(_, _, other)| Arc::clone(other))
     }

@@ -183,7 +183,9 @@ impl Trusted {
     /// Moves towards a wall clock that is ahead.
     fn approach(&mut self, moment: Moment, newest: impl Fn() -> Option<i64>) -> Jump {
         let at_ns = moment.monotonic_ns;
-        let known = self.data.filter(|(_, asked_ns)| at_ns - asked_ns < ASK_NS);
+        let known = self
+            .data
+            .filter(|(_, asked_ns)| at_ns.saturating_sub(*asked_ns) < ASK_NS);
         let (data_ms, asked_ns) = known.unwrap_or_else(|| (newest().unwrap_or(i64::MIN), at_ns));
         self.data = Some((data_ms, asked_ns));
         let target_ms = moment.wall_ms.min(data_ms);

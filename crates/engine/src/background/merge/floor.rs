@@ -63,10 +63,12 @@ impl Merger {
         let mut clock = self.clock.lock();
         if moment.retention_ms == 0 {
             clock.forget();
+            self.jump_ms.store(0, Ordering::Relaxed);
             return Ok(false);
         }
         let before = clock.jump;
         let now_ms = clock.now_ms(moment, || self.newest_agreed());
+        self.jump_ms.store(clock.jump.ms(), Ordering::Relaxed);
         if !clock.jump.is_like(before) {
             let jump = clock.jump;
             self.core.observe.notices.say(format_args!("{jump}"));
@@ -89,28 +91,20 @@ impl Merger {
             .saturating_add(moment.step_ms)
     }
 
-    /// Trusts the wall clock: retention follows it at once, and a floor above what
-    /// retention asks for, which another clock had left, is lowered to it.
+    /// Trusts the wall clock: retention follows it at once.
     ///
     /// # Errors
     /// Those of [`crate::keyspace::core::Core::publish`].
     pub(crate) fn accept_clock(&self) -> Result<()> {
         let moment = self.moment();
-        let mut wanted = Timestamp::MIN;
-        if moment.retention_ms > 0 {
-            self.clock.lock().begin(moment.wall_ms, moment);
-            wanted = moment.wall_ms.saturating_sub(moment.retention_ms);
-        }
-        self.core.publish(&mut |manifest| {
-            manifest.floor = wanted;
-            Ok(())
-        })
+        self.clock.lock().begin(moment.wall_ms, moment);
+        self.expire_by_clock().map(|_| ())
     }
 
     /// By how many milliseconds the wall clock is ahead of the time that retention
     /// trusts; negative if it is behind, 0 if they agree or there is no retention.
     pub(crate) fn clock_jump_ms(&self) -> i64 {
-        self.clock.lock().jump.ms()
+        self.jump_ms.load(Ordering::Relaxed)
     }
 
     fn moment(&self) -> Moment {

@@ -10,7 +10,7 @@ use latewood_model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Shared by the merging thread and readers of its figures.
 pub(crate) struct Merger {
@@ -28,6 +28,8 @@ pub(crate) struct Merger {
     pub(crate) failure: Mutex<Option<String>>,
     /// The time that retention trusts.
     pub(super) clock: Mutex<RetentionClock>,
+    /// Its jump, for those who must not wait for it.
+    pub(super) jump_ms: AtomicI64,
 }
 
 /// What is known of partitions and blocks from one job to the next.
@@ -158,6 +160,7 @@ impl Merger {
             counters: Counters::default(),
             failure: Mutex::default(),
             clock: Mutex::default(),
+            jump_ms: AtomicI64::new(0),
         }
     }
 

@@ -9,12 +9,13 @@
 //! sync it never grows. Tested by `tests/log_write.rs`, `tests/log_fault.rs` and
 //! `tests/log_crash.rs`.
 
-use crate::base::error::{Error, Result};
+use crate::base::error::{Error, ErrorKind, Result};
 use crate::log::group::{GroupHeader, HEADER_BYTES};
 use crate::log::options::Position;
 use crate::log::writer::Log;
 use crate::observe::observer::Work;
 use parking_lot::MutexGuard;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -40,10 +41,17 @@ impl Log {
                 continue;
             }
             *syncing = true;
-            let outcome = MutexGuard::unlocked(&mut syncing, || self.sync_written());
+            let sync =
+                AssertUnwindSafe(|| MutexGuard::unlocked(&mut syncing, || self.sync_written()));
+            let outcome = catch_unwind(sync);
             *syncing = false;
+            if outcome.is_err() {
+                let sentence = "a sync of the log panicked";
+                self.halt(Error::new(ErrorKind::Halted, sentence));
+            }
+            // Those who wait must hear of it in any case.
             self.committed.notify_all();
-            outcome?;
+            outcome.unwrap_or_else(|panic| resume_unwind(panic))?;
         }
         Ok(())
     }
