@@ -49,6 +49,14 @@ impl State {
     }
 }
 
+/// Who takes what is missing.
+enum Refused {
+    /// The user's own bodies.
+    Own(Answer),
+    /// All together.
+    Others(Answer),
+}
+
 /// One body on its way.
 pub(super) struct Upload<'a> {
     permits: &'a Permits,
@@ -84,7 +92,7 @@ impl<'a> Upload<'a> {
             .take(|uploads| {
                 let own = uploads.iter().filter(|other| upload.is_of_same_user(other));
                 match own.count() < places_max {
-                    true => permits.enter(),
+                    true => permits.enter().map_err(Refused::Others),
                     false => Err(upload.over_share()),
                 }
             })
@@ -103,7 +111,7 @@ impl<'a> Upload<'a> {
                 let own = uploads.iter().filter(|other| self.is_of_same_user(other));
                 let own = own.map(|other| other.granted_bytes.load(Ordering::Relaxed));
                 match own.sum::<usize>() + bytes <= bytes_max {
-                    true => self.permits.memory(bytes),
+                    true => self.permits.memory(bytes).map_err(Refused::Others),
                     false => Err(self.over_share()),
                 }
             })
@@ -127,7 +135,7 @@ impl<'a> Upload<'a> {
     /// What `attempt` gets once slow bodies have left.
     async fn take<T>(
         &self,
-        attempt: impl Fn(&[Arc<State>]) -> Result<T, Answer>,
+        attempt: impl Fn(&[Arc<State>]) -> Result<T, Refused>,
     ) -> Result<T, Answer> {
         let mut asked: Vec<Arc<State>> = Vec::new();
         for _ in 0..LEAVES_MAX {
@@ -143,16 +151,15 @@ impl<'a> Upload<'a> {
                     Err(refused) => {
                         asked.retain(|gone| uploads.iter().any(|other| Arc::ptr_eq(other, gone)));
                         if asked.is_empty() {
-                            asked.extend(
-                                self.slowest(&uploads, refused.text == self.over_share().text),
-                            );
+                            asked.extend(self.slowest(&uploads, &refused));
                         }
                         refused
                     }
                 }
             };
             let Some(slowest) = asked.first() else {
-                return Err(refused);
+                let (Refused::Own(answer) | Refused::Others(answer)) = refused;
+                return Err(answer);
             };
             slowest.leave.notify_one();
             sleep(LEAVE).await;
@@ -160,8 +167,9 @@ impl<'a> Upload<'a> {
         Err(Answer::busy("other requests do not make room in time"))
     }
 
-    /// The slowest of the others that are too slow, of the same user first or only.
-    fn slowest(&self, uploads: &[Arc<State>], only_own: bool) -> Option<Arc<State>> {
+    /// The slowest of the others that are too slow and whose end helps, of the same user
+    /// first.
+    fn slowest(&self, uploads: &[Arc<State>], refused: &Refused) -> Option<Arc<State>> {
         let others = uploads
             .iter()
             .filter(|other| !Arc::ptr_eq(other, &self.state));
@@ -169,7 +177,8 @@ impl<'a> Upload<'a> {
             let rate = other.rate().filter(|rate| *rate < RATE_MIN_BYTES_PER_S)?;
             Some((!self.is_of_same_user(other), rate, other))
         });
-        let slow = slow.filter(|(is_foreign, ..)| !(only_own && *is_foreign));
+        let any_helps = matches!(refused, Refused::Others(_));
+        let slow = slow.filter(|(is_foreign, ..)| any_helps || !is_foreign);
         let slowest = slow.min_by_key(|(is_foreign, rate, _)| (*is_foreign, *rate));
         slowest.map(|(_, _, other)| Arc::clone(other))
     }
@@ -178,11 +187,11 @@ impl<'a> Upload<'a> {
         other.user == self.state.user
     }
 
-    fn over_share(&self) -> Answer {
+    fn over_share(&self) -> Refused {
         let verb = self.permits.verb();
-        Answer::busy(format!(
+        Refused::Own(Answer::busy(format!(
             "this user's requests to {verb} take all that one user may"
-        ))
+        )))
     }
 }
 

@@ -3,8 +3,9 @@
 //! The manifest holds the floor. It only rises, until all series are removed.
 //! Once it is published, readers see no samples below it and writes below it are
 //! refused; merging deletes the files that hold nothing else. By age the floor
-//! follows the time of [`super::clock`] in small steps. By disk it rises when the files exceed
-//! the disk budget, far enough that removing the oldest blocks frees the excess.
+//! follows the time of [`super::clock`] in small steps. By disk it rises when the
+//! files exceed the disk budget, far enough that removing the oldest blocks frees the
+//! excess.
 //!
 //! The age of a block is the time before which nearly all of its bytes end, not
 //! its newest sample: a single series with timestamps far in the future must not
