@@ -27,7 +27,7 @@ const CIRCLE_FILES_MAX: usize = 5;
 
 /// Crates from top to bottom, and the entries of each from top to bottom.
 /// A crate without entries is not laid out yet.
-pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
     (
         "bench",
         &[
@@ -126,6 +126,10 @@ pub(crate) const FLOORS: [(&str, &[&str]); 9] = [
             "resp",
             "filter",
         ],
+    ),
+    (
+        "tls",
+        &["lib", "client", "server", "stream", "files", "provider"],
     ),
     (
         "codec",

@@ -4,6 +4,7 @@
 //! is `docs/migration.md`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use latewood_tls::ClientOptions;
 use std::path::PathBuf;
 
 const REDIS_EXAMPLES: &str = "\
@@ -121,6 +122,10 @@ pub struct RedisImport {
     /// Number of comparisons after which a series that still differs is given up.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub passes: u32,
+
+    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    #[command(flatten)]
+    pub tls: ClientOptions,
 }
 
 /// Options of `latewood import csv`.
@@ -145,6 +150,10 @@ pub struct CsvImport {
     /// Write at most so many samples a second; 0 is no limit.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
+
+    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    #[command(flatten)]
+    pub tls: ClientOptions,
 }
 
 /// Options of `latewood import influx`.
@@ -178,6 +187,10 @@ pub struct InfluxImport {
     /// Write at most so many samples a second; 0 is no limit.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
+
+    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    #[command(flatten)]
+    pub tls: ClientOptions,
 }
 
 /// Options of `latewood export csv`.
@@ -210,6 +223,10 @@ pub struct CsvExport {
     /// Read at most this many samples per second; 0 = unlimited.
     #[arg(long, value_name = "SAMPLES", default_value_t = 0)]
     pub rate: u64,
+
+    /// TLS towards the server; an address as tls://HOST:PORT has it for that one alone.
+    #[command(flatten)]
+    pub tls: ClientOptions,
 }
 
 /// The user name and password at the source.

@@ -7,7 +7,11 @@ use crate::args::Login;
 use crate::error::{Error, Result};
 use crate::other_port;
 use crate::value::parse_value;
-use redis::{Client, Cmd, Connection, ConnectionAddr, IntoConnectionInfo, Pipeline, Value};
+use latewood_tls::{ClientOptions, install_provider};
+use redis::{
+    Client, ClientTlsConfig, Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    Pipeline, TlsCertificates, Value,
+};
 use std::time::Duration;
 
 /// The port of a server named without one.
@@ -36,13 +40,19 @@ impl Link {
     ///
     /// # Errors
     /// When no server listens, the password is wrong, or the server does not speak RESP.
-    pub(crate) fn open(role: &str, address: &str, login: &Login, db: u16) -> Result<Self> {
+    pub(crate) fn open(
+        role: &str,
+        address: &str,
+        login: &Login,
+        db: u16,
+        tls: &ClientOptions,
+    ) -> Result<Self> {
         let name = format!("{role} {address}");
         let failed = |reason: String| Error::Connect {
             server: name.clone(),
             reason,
         };
-        let place = parse_address(address).map_err(&failed)?;
+        let place = parse_address(address, tls.tls).map_err(&failed)?;
         let connection = place
             .clone()
             .into_connection_info()
@@ -51,8 +61,10 @@ impl Link {
                 let settings = info.redis_settings().clone().set_skip_set_lib_name();
                 info.set_redis_settings(settings)
             })
-            .and_then(Client::open)
-            .and_then(|client| client.get_connection_with_timeout(CONNECT_PATIENCE))
+            .map_err(|error| error.to_string())
+            .and_then(|info| client(info, &place, tls))
+            .map_err(&failed)?
+            .get_connection_with_timeout(CONNECT_PATIENCE)
             .and_then(|connection| {
                 connection.set_read_timeout(Some(REPLY_PATIENCE))?;
                 connection.set_write_timeout(Some(REPLY_PATIENCE))?;
@@ -68,7 +80,7 @@ impl Link {
         link.greet(login, db).map_err(|error| match error {
             Error::Cut { server, reason } => Error::Connect {
                 server,
-                reason: answers_as_http(&place).unwrap_or(reason),
+                reason: speaks_otherwise(&place).unwrap_or(reason),
             },
             other => other,
         })?;
@@ -260,15 +272,50 @@ fn command_name(command: &Cmd) -> String {
     }
 }
 
-fn answers_as_http(place: &ConnectionAddr) -> Option<String> {
+/// The client of a server at `place`.
+fn client(
+    info: ConnectionInfo,
+    place: &ConnectionAddr,
+    tls: &ClientOptions,
+) -> std::result::Result<Client, String> {
+    let client = match place {
+        ConnectionAddr::TcpTls { .. } => {
+            install_provider();
+            let [root_cert, cert, key] = tls.pems()?;
+            let client_tls = cert
+                .zip(key)
+                .map(|(client_cert, client_key)| ClientTlsConfig {
+                    client_cert,
+                    client_key,
+                });
+            let certificates = TlsCertificates {
+                client_tls,
+                root_cert,
+            };
+            Client::build_with_tls(info, certificates)
+        }
+        _ => Client::open(info),
+    };
+    client.map_err(|error| error.to_string())
+}
+
+fn speaks_otherwise(place: &ConnectionAddr) -> Option<String> {
     match place {
-        ConnectionAddr::Tcp(host, port) => other_port::as_http((host.as_str(), *port)),
+        ConnectionAddr::Tcp(host, port) => other_port::as_other((host.as_str(), *port)),
         _ => None,
     }
 }
 
-fn parse_address(text: &str) -> std::result::Result<ConnectionAddr, String> {
+/// Where `text` is; `tls://` or `is_tls` says that the connection is encrypted.
+fn parse_address(text: &str, is_tls: bool) -> std::result::Result<ConnectionAddr, String> {
+    let (text, is_tls) = match text.strip_prefix("tls://") {
+        Some(rest) => (rest, true),
+        None => (text, is_tls),
+    };
     if text.contains('/') {
+        if is_tls {
+            return Err("TLS over a unix socket is not supported".to_owned());
+        }
         let path = text.strip_prefix("unix:").unwrap_or(text);
         return Ok(ConnectionAddr::Unix(path.into()));
     }
@@ -286,7 +333,16 @@ fn parse_address(text: &str) -> std::result::Result<ConnectionAddr, String> {
     if host.is_empty() {
         return Err("missing host name".to_owned());
     }
-    Ok(ConnectionAddr::Tcp(host.to_owned(), port))
+    let host = host.to_owned();
+    Ok(match is_tls {
+        true => ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure: false,
+            tls_params: None,
+        },
+        false => ConnectionAddr::Tcp(host, port),
+    })
 }
 
 #[cfg(test)]
@@ -296,6 +352,7 @@ mod tests {
     #[test]
     fn addresses_of_every_form() {
         let tcp = |host: &str, port| Ok(ConnectionAddr::Tcp(host.to_owned(), port));
+        let parse_address = |text| parse_address(text, false);
         assert_eq!(parse_address("db:7000"), tcp("db", 7000));
         assert_eq!(parse_address("db"), tcp("db", PORT_DEFAULT));
         assert_eq!(parse_address("::1"), tcp("::1", PORT_DEFAULT));
@@ -306,6 +363,15 @@ mod tests {
                 Ok(ConnectionAddr::Unix("/run/redis.sock".into()))
             );
         }
+        let encrypted = Ok(ConnectionAddr::TcpTls {
+            host: "db".to_owned(),
+            port: 7000,
+            insecure: false,
+            tls_params: None,
+        });
+        assert_eq!(parse_address("tls://db:7000"), encrypted);
+        assert_eq!(super::parse_address("db:7000", true), encrypted);
+        assert!(super::parse_address("/run/redis.sock", true).is_err());
         for wrong in ["db:port", "db:99999", ":6379", ""] {
             assert!(parse_address(wrong).is_err(), "{wrong}");
         }

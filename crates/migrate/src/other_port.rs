@@ -1,4 +1,4 @@
-//! Detects RESP and HTTP addresses that were swapped.
+//! Detects RESP, HTTP and TLS addresses that were swapped.
 //!
 //! A server has separate ports for RESP and HTTP. With the wrong one, the only symptom is an
 //! unreadable reply or a closed connection, so the server is probed again in a way that
@@ -13,12 +13,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The first bytes of every HTTP response.
 const HTTP: &[u8] = b"HTTP/";
 
-/// A hint if the server at a RESP address speaks HTTP.
-pub(crate) fn as_http(address: impl ToSocketAddrs) -> Option<String> {
+/// The first bytes of an alert, the answer of TLS to bytes of other protocols.
+const TLS_ALERT: &[u8] = b"\x15\x03";
+
+/// A hint if the server at a RESP address speaks HTTP or TLS.
+pub(crate) fn as_other(address: impl ToSocketAddrs) -> Option<String> {
     let answer = answer(address, b"*1\r\n$4\r\nPING\r\n")?;
+    if answer.starts_with(HTTP) {
+        return Some("the server speaks HTTP, not RESP: is this its --http address?".to_owned());
+    }
     answer
-        .starts_with(HTTP)
-        .then(|| "the server speaks HTTP, not RESP: is this its --http address?".to_owned())
+        .starts_with(TLS_ALERT)
+        .then(|| "the server speaks TLS: connect with --tls".to_owned())
 }
 
 /// A hint if the server at an HTTP address speaks RESP.

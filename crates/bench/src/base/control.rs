@@ -2,10 +2,9 @@
 //! INFO, asking for the late samples to be settled, checking results.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Duration;
 
+use latewood_tls::Duplex;
 use latewood_wire::resp::{Value, encode_command, parse_reply, skip_reply};
 
 use crate::base::address::Address;
@@ -23,7 +22,7 @@ const FENCE: &str = "latewood-bench:fence";
 /// A connection that sends a command and waits for its reply.
 #[derive(Debug)]
 pub(crate) struct Control {
-    stream: TcpStream,
+    stream: Box<dyn Duplex>,
     input: Vec<u8>,
     room: Vec<u8>,
 }
@@ -35,11 +34,8 @@ pub(crate) struct Info(HashMap<String, String>);
 impl Control {
     /// Connects to a server.
     pub(crate) fn connect(address: &Address) -> Result<Self> {
-        let stream = address.connect()?;
-        let set = stream.set_read_timeout(Some(PATIENCE));
-        set.doing("set a read timeout")?;
         Ok(Control {
-            stream,
+            stream: address.open(PATIENCE)?,
             input: Vec::new(),
             room: Vec::new(),
         })
@@ -112,7 +108,7 @@ impl Control {
         self.room.resize(READ_BYTES, 0);
         let (mut read, mut last) = (0, 0);
         while read < len {
-            let got = read_some(&mut self.stream, &mut self.room)?;
+            let got = read_some(&mut *self.stream, &mut self.room)?;
             last = self.room[got - 1];
             read += got;
         }
@@ -158,13 +154,13 @@ impl Control {
     fn read_more(&mut self) -> Result<()> {
         let held = self.input.len();
         self.input.resize(held + READ_BYTES, 0);
-        let read = read_some(&mut self.stream, &mut self.input[held..]);
+        let read = read_some(&mut *self.stream, &mut self.input[held..]);
         self.input.truncate(held + *read.as_ref().unwrap_or(&0));
         read.map(drop)
     }
 }
 
-fn read_some(stream: &mut TcpStream, room: &mut [u8]) -> Result<usize> {
+fn read_some(stream: &mut dyn Duplex, room: &mut [u8]) -> Result<usize> {
     match stream.read(room).doing("wait for a reply")? {
         0 => Err(Error::new("the server closed the connection")),
         got => Ok(got),

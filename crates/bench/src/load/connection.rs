@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
+use latewood_tls::Stream;
 use latewood_wire::resp::{ReplyKind, skip_reply};
+use mio::event::Source as _;
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
@@ -21,7 +23,7 @@ const READ_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     pub(crate) source: S,
-    socket: TcpStream,
+    socket: Socket,
     out: Vec<u8>,
     sent_bytes: usize,
     input: Vec<u8>,
@@ -37,6 +39,44 @@ pub(crate) struct Connection<S> {
     errors: Tally,
 }
 
+/// Where its bytes go.
+#[derive(Debug)]
+enum Socket {
+    Plain(TcpStream),
+    Tls(Box<Stream<TcpStream>>),
+}
+
+impl Socket {
+    fn tcp(&mut self) -> &mut TcpStream {
+        match self {
+            Socket::Plain(stream) => stream,
+            Socket::Tls(stream) => stream.socket_mut(),
+        }
+    }
+
+    fn read(&mut self, room: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Socket::Plain(stream) => stream.read(room),
+            Socket::Tls(stream) => stream.read(room),
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match self {
+            Socket::Plain(stream) => stream.write(bytes),
+            Socket::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    /// Sends what a write took and there was no room for.
+    fn flush(&mut self) -> std::io::Result<()> {
+        match self {
+            Socket::Tls(stream) if stream.has_unsent() => stream.flush(),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Where a connection stands.
 #[derive(Debug)]
 pub(crate) enum State {
@@ -49,11 +89,15 @@ impl<S: Source> Connection<S> {
     /// Opens a connection.
     pub(crate) fn open(address: &Address, source: S) -> Result<Self> {
         let doing = "prepare a connection";
-        let stream = address.connect()?;
+        let (stream, session) = address.agree()?;
         stream.set_nonblocking(true).doing(doing)?;
+        let stream = TcpStream::from_std(stream);
         Ok(Connection {
             source,
-            socket: TcpStream::from_std(stream),
+            socket: match session {
+                Some(session) => Socket::Tls(Box::new(Stream::client(stream, session))),
+                None => Socket::Plain(stream),
+            },
             out: Vec::new(),
             sent_bytes: 0,
             input: vec![0; READ_BYTES],
@@ -73,15 +117,14 @@ impl<S: Source> Connection<S> {
         self.finished = false;
         self.due = Some(run.pace.first(at));
         let interest = Interest::READABLE | Interest::WRITABLE;
-        registry
-            .register(&mut self.socket, Token(at), interest)
-            .doing("watch a connection")
+        let registered = self.socket.tcp().register(registry, Token(at), interest);
+        registered.doing("watch a connection")
     }
 
     /// Leaves the event loop and hands over the errors counted in this run.
     pub(crate) fn deregister(&mut self, registry: &Registry) -> Tally {
         // The event loop ends with the run; a socket that cannot be removed goes with it.
-        let _ = registry.deregister(&mut self.socket);
+        let _ = registry.deregister(self.socket.tcp());
         std::mem::take(&mut self.errors)
     }
 
@@ -176,7 +219,10 @@ impl<S: Source> Connection<S> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        match self.socket.flush() {
+            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Counts the whole replies in the input, of which `got` bytes are new.

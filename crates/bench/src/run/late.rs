@@ -1,6 +1,7 @@
 //! The late reports: what a share of late samples costs a server, over its own protocol.
 
 use clap::Args;
+use latewood_tls::ClientOptions;
 use serde_json::{Value, json};
 
 use super::options::{percent, positive, rule_count};
@@ -79,12 +80,14 @@ pub(crate) struct LateArgs {
     #[arg(long, num_args = 0.., value_name = "AXIS=VALUES")]
     matrix: Option<Vec<String>>,
     #[command(flatten)]
+    tls: ClientOptions,
+    #[command(flatten)]
     output: Output,
 }
 
 /// Runs the subcommand; `command` is its command line, for the report.
 pub(crate) fn run(args: &LateArgs, command: &str) -> Result<()> {
-    let (fixed, targets) = (args.fixed(), args.targets());
+    let (fixed, targets) = (args.fixed(), args.targets()?);
     let (cells, repeats) = args.cells()?;
     same_policy(&targets, &cells)?;
     let mut settings = json!(fixed);
@@ -156,19 +159,21 @@ impl LateArgs {
         }
     }
 
-    fn targets(&self) -> Vec<Target> {
+    fn targets(&self) -> Result<Vec<Target>> {
+        let connector = self.tls.connector().map_err(Error::new)?;
         let started = |&system: &System| Target::Start {
             system,
             memory: self.memory.clone(),
         };
         let mut targets: Vec<Target> = self.start.iter().map(started).collect();
-        targets.extend(self.target.iter().cloned());
+        let running = self.target.iter().cloned();
+        targets.extend(running.map(|target| target.by(&connector)));
         if targets.is_empty() {
             let address = Address::new(&format!("{}:{}", self.host, self.port));
             let name = address.to_string();
-            targets.push(Target::Running { name, address });
+            targets.push(Target::Running { name, address }.by(&connector));
         }
-        targets
+        Ok(targets)
     }
 
     /// The cells to measure and how often each.
@@ -289,7 +294,7 @@ mod tests {
         let refused = |words: &str| {
             let words = ["x --start latewood", words].join(" ");
             let args = Cli::parse_from(words.split(' ')).args;
-            same_policy(&args.targets(), &args.cells().unwrap().0).is_err()
+            same_policy(&args.targets().unwrap(), &args.cells().unwrap().0).is_err()
         };
         assert!(refused("--start redistimeseries"));
         assert!(refused("--start redistimeseries --matrix late=0,99"));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
+use super::certificate::Certificate;
 use super::process::{Process, Start};
 use crate::base::address::{Address, free_port};
 use crate::base::error::{Doing, Error, Result};
@@ -32,6 +33,7 @@ pub(crate) struct Latewood {
     wal: bool,
     memory: Option<String>,
     senders: Option<(Protocol, Address)>,
+    is_tls: bool,
 }
 
 impl Default for Latewood {
@@ -48,6 +50,7 @@ impl Latewood {
             wal: true,
             memory: None,
             senders: None,
+            is_tls: false,
         }
     }
 
@@ -56,6 +59,14 @@ impl Latewood {
         Latewood {
             wal: false,
             ..Latewood::default()
+        }
+    }
+
+    /// Served with TLS alone.
+    pub(crate) fn encrypted(self) -> Self {
+        Latewood {
+            is_tls: true,
+            ..self
         }
     }
 
@@ -110,9 +121,18 @@ impl Latewood {
         command
             // Another server may have its port; a flag wins over this.
             .env("LATEWOOD_HTTP", "off")
-            .args(["serve", "--listen", &process.address().to_string(), "--dir"])
+            .args(["serve", "--dir"])
             .arg(process.data())
             .args(self.settings().split(' '));
+        let address = process.address().to_string();
+        if self.is_tls {
+            let certificate = Certificate::make(process.dir())?;
+            command.args(["--listen", "", "--tls-listen", &address]);
+            command.args(certificate.flags());
+            process.connect_by(certificate.connector()?);
+        } else {
+            command.args(["--listen", &address]);
+        }
         if let Some((protocol, address)) = &self.senders {
             let flag = match protocol {
                 Protocol::Opentsdb => "--opentsdb",

@@ -2,6 +2,7 @@
 //! those that run already. A started server is a child process with a directory of its own; both
 //! go away when the value is dropped.
 
+mod certificate;
 mod install;
 mod latewood;
 mod peer;
@@ -10,6 +11,7 @@ mod store;
 mod stream;
 
 use clap::ValueEnum;
+use latewood_tls::Connector;
 use serde::Serialize;
 
 pub(crate) use self::latewood::{Durability, Latewood};
@@ -32,10 +34,14 @@ pub(crate) enum System {
     LatewoodNone,
     /// The same with `--durability sync`.
     LatewoodSync,
+    /// The first, with TLS.
+    LatewoodTls,
     /// Redis with RedisTimeSeries, persistence off.
     Redistimeseries,
     /// The same with the append-only file on, synced every second.
     RedistimeseriesAof,
+    /// The first of these two, with TLS.
+    RedistimeseriesTls,
     /// VictoriaMetrics, single node; for `lines`.
     Victoriametrics,
     /// InfluxDB 1; for `lines`.
@@ -94,6 +100,7 @@ impl System {
             System::LatewoodNoWal => ("Latewood, log off", Latewood::without_log()),
             System::LatewoodNone => ("Latewood, none", Latewood::with(Durability::None)),
             System::LatewoodSync => ("Latewood, sync", Latewood::with(Durability::Sync)),
+            System::LatewoodTls => ("Latewood, TLS", Latewood::default().encrypted()),
             _ => return None,
         })
     }
@@ -105,6 +112,7 @@ impl System {
             System::Prometheus => &peer::PROMETHEUS,
             System::Questdb => &peer::QUESTDB,
             System::RedistimeseriesAof => &peer::REDISTIMESERIES_AOF,
+            System::RedistimeseriesTls => &peer::REDISTIMESERIES_TLS,
             _ => &peer::REDISTIMESERIES,
         }
     }
@@ -144,7 +152,11 @@ impl System {
     }
 
     fn speaks_resp(self) -> bool {
-        !self.is_peer() || matches!(self, System::Redistimeseries | System::RedistimeseriesAof)
+        let is_redis = matches!(
+            self,
+            System::Redistimeseries | System::RedistimeseriesAof | System::RedistimeseriesTls
+        );
+        !self.is_peer() || is_redis
     }
 }
 
@@ -156,6 +168,17 @@ impl Target {
             name: name.to_owned(),
             address: Address::new(address),
         })
+    }
+
+    /// The same, connected to by `connector` if it runs already.
+    pub(crate) fn by(self, connector: &Connector) -> Self {
+        match self {
+            Target::Running { name, address } => Target::Running {
+                name,
+                address: address.by(connector.clone()),
+            },
+            started => started,
+        }
     }
 
     /// A system as it comes.

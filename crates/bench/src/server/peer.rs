@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Process;
+use super::certificate::Certificate;
 use super::install::{install, package_version};
 use crate::base::address::{Address, free_port};
 use crate::base::error::{Doing, Error, Result};
@@ -22,6 +23,8 @@ pub(crate) struct Peer {
     /// The script that installs and runs it, within the project, and what it is told beside.
     script: &'static str,
     environment: &'static [(&'static str, &'static str)],
+    /// Whether it speaks TLS alone.
+    is_tls: bool,
     /// For the report.
     pub(crate) settings: &'static str,
     /// What is got when it is up; nothing for a server that answers PING.
@@ -64,6 +67,7 @@ const NOTHING: Peer = Peer {
     name: "",
     script: "",
     environment: &[],
+    is_tls: false,
     settings: "",
     ready: "",
     version: |_| None,
@@ -90,6 +94,14 @@ pub(super) const REDISTIMESERIES_AOF: Peer = Peer {
     environment: &[("DUP", "LAST"), ("AOF", "1")],
     settings: "--save '' --appendonly yes --appendfsync everysec --loadmodule redistimeseries.so \
                DUPLICATE_POLICY LAST",
+    ..REDISTIMESERIES
+};
+
+pub(super) const REDISTIMESERIES_TLS: Peer = Peer {
+    name: "RedisTimeSeries, TLS",
+    is_tls: true,
+    settings: "--save '' --appendonly no --loadmodule redistimeseries.so DUPLICATE_POLICY LAST \
+               --tls-port PORT --tls-auth-clients no",
     ..REDISTIMESERIES
 };
 
@@ -208,6 +220,14 @@ impl Peer {
         let environment = self.environment.iter().copied();
         command.arg("run").arg(port.to_string());
         command.env("PEER_DIR", &data).envs(environment);
+        if self.is_tls {
+            let certificate = Certificate::make(process.dir())?;
+            command.args(["--port", "0", "--tls-port", &port.to_string()]);
+            command
+                .args(["--tls-auth-clients", "no"])
+                .args(certificate.flags());
+            process.connect_by(certificate.connector()?);
+        }
         if self.ready.is_empty() {
             process.start(&mut command, PATIENCE)?;
             return Ok(process);

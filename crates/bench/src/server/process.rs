@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use latewood_tls::Connector;
 use latewood_wire::resp::Value;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -45,6 +46,11 @@ impl Process {
             address,
             dir: dir.doing("make a directory for a server")?,
         })
+    }
+
+    /// Has it connected to by `connector`.
+    pub(super) fn connect_by(&mut self, connector: Connector) {
+        self.address = self.address.clone().by(connector);
     }
 
     /// Where it listens.

@@ -20,7 +20,7 @@ use std::path::Path;
 /// # Errors
 /// When the server cannot be read or the file cannot be written.
 pub(crate) fn run(options: &CsvExport) -> Result<Outcome> {
-    let mut source = Link::open("the source", &options.from, &options.login, 0)?;
+    let mut source = Link::open("the source", &options.from, &options.login, 0, &options.tls)?;
     let keys = Keys::walk(&mut source, &options.pattern)?;
     let total = keys.samples(&mut source)?;
     let mut export = Export {

@@ -29,7 +29,13 @@ const NAMED: u64 = 20;
 /// # Errors
 /// At the first bad line, unless bad lines are skipped; when the target or a file fails.
 pub(crate) fn run(options: &CsvImport) -> Result<Outcome> {
-    let target = Link::open("the target", &options.target.to, &options.target.login(), 0)?;
+    let target = Link::open(
+        "the target",
+        &options.target.to,
+        &options.target.login(),
+        0,
+        &options.tls,
+    )?;
     let mut import = Import {
         options,
         target,

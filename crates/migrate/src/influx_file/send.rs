@@ -7,10 +7,15 @@ use crate::other_port;
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
+use latewood_tls::{ClientOptions, install_provider};
 use serde_json::Value;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use ureq::http::StatusCode;
+use ureq::tls::{
+    Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, TlsProvider, parse_pem,
+};
 
 /// The port of a server named without one.
 const PORT_DEFAULT: u16 = 8086;
@@ -52,10 +57,19 @@ impl<'a> Sender<'a> {
     /// # Errors
     /// When it does not respond or refuses the user.
     pub(super) fn open(options: &'a InfluxImport) -> Result<Self> {
-        let config = ureq::Agent::config_builder()
+        let (host, is_tls) = match options.to.split_once("://") {
+            Some((scheme, host)) => (host, scheme == "https"),
+            None => (&options.to[..], options.tls.tls),
+        };
+        let mut config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false);
-        let host = &options.to;
+        if is_tls {
+            config = config.tls_config(tls_config(&options.tls).map_err(|reason| {
+                let server = host.to_owned();
+                Error::Connect { server, reason }
+            })?);
+        }
         let has_port = host
             .rsplit_once(':')
             .is_some_and(|(_, port)| !port.ends_with(']'));
@@ -68,7 +82,10 @@ impl<'a> Sender<'a> {
         let mut sender = Self {
             options,
             agent: config.build().new_agent(),
-            url: format!("http://{address}/write"),
+            url: match is_tls {
+                true => format!("https://{address}/write"),
+                false => format!("http://{address}/write"),
+            },
             rate: Rate::new(options.rate),
             progress: Progress::new("importing", None),
             written: 0,
@@ -226,6 +243,32 @@ fn read(status: StatusCode, body: &str) -> Option<Reply> {
         }
         _ => None,
     }
+}
+
+/// What is trusted and shown.
+fn tls_config(options: &ClientOptions) -> std::result::Result<TlsConfig, String> {
+    install_provider();
+    let trusted = options.trusted()?;
+    let roots = trusted
+        .iter()
+        .map(|each| Certificate::from_der(each).to_owned());
+    let [_, certificate, key] = options.pems()?;
+    let shown = certificate.zip(key).map(|(certificate, key)| {
+        let chain: std::result::Result<Vec<_>, _> = parse_pem(&certificate)
+            .filter_map(|item| match item {
+                Ok(PemItem::Certificate(certificate)) => Some(Ok(certificate)),
+                Ok(_) => None,
+                Err(error) => Some(Err(error.to_string())),
+            })
+            .collect();
+        let key = PrivateKey::from_pem(&key).map_err(|error| error.to_string())?;
+        chain.map(|chain| ClientCert::new_with_certs(&chain, key))
+    });
+    Ok(TlsConfig::builder()
+        .provider(TlsProvider::Rustls)
+        .root_certs(RootCerts::Specific(Arc::new(roots.collect())))
+        .client_cert(shown.transpose()?)
+        .build())
 }
 
 #[cfg(test)]

@@ -74,8 +74,20 @@ pub(crate) struct Import<'a> {
 /// When a server cannot be reached, a connection is lost, a reply is invalid, or the state file
 /// fails.
 pub(crate) fn run(options: &RedisImport) -> Result<Outcome> {
-    let mut source = Link::open("the source", &options.from, &options.login, options.db)?;
-    let mut target = Link::open("the target", &options.target.to, &options.target.login(), 0)?;
+    let mut source = Link::open(
+        "the source",
+        &options.from,
+        &options.login,
+        options.db,
+        &options.tls,
+    )?;
+    let mut target = Link::open(
+        "the target",
+        &options.target.to,
+        &options.target.login(),
+        0,
+        &options.tls,
+    )?;
     // If only one side returns the bits of a NaN, both would differ forever.
     if !(source.is_exact() && target.is_exact()) {
         source.take_nans_as_one();

@@ -2,8 +2,8 @@
 //! that senders use.
 //!
 //! `Authorization: Basic` with name and password; `Bearer` or `Token` with
-//! `name:password`, or with the password of the user `default` alone; and the
-//! parameters `u` and `p` of InfluxDB 1. While the user `default` needs no
+//! `name:password`, or with the password of the user `default` alone; the
+//! parameters `u` and `p` of InfluxDB 1; or a client certificate that names one. While the user `default` needs no
 //! password, a request without a user's name and password is one of `default`.
 
 use super::answer::Answer;
@@ -20,7 +20,7 @@ struct Credentials {
     password: Vec<u8>,
 }
 
-/// The user that the headers, or the parameters, name.
+/// The user that the headers, or the parameters, name; without either, `certified`.
 ///
 /// # Errors
 /// 401, which ACL LOG shows.
@@ -28,6 +28,7 @@ pub(crate) fn user(
     users: &Users,
     headers: &HeaderMap,
     parameters: (Option<&str>, Option<&str>),
+    certified: Option<Arc<User>>,
 ) -> Result<Arc<User>, Answer> {
     let given = match headers.get(header::AUTHORIZATION) {
         Some(value) => credentials(value.as_bytes()),
@@ -39,10 +40,13 @@ pub(crate) fn user(
             _ => None,
         },
     };
-    let known = given.as_ref().and_then(|given| {
-        let user = users.get(&given.name)?;
-        user.accepts(&given.password).then_some(user)
-    });
+    let known = match &given {
+        Some(given) => {
+            let user = users.get(&given.name);
+            user.filter(|user| user.accepts(&given.password))
+        }
+        None => certified,
+    };
     match known {
         Some(user) => Ok(user),
         // As InfluxDB without users does not ask who somebody says to be.
@@ -100,7 +104,7 @@ mod tests {
     }
 
     fn name(users: &Users, headers: &HeaderMap, u: Option<&str>, p: Option<&str>) -> String {
-        match user(users, headers, (u, p)) {
+        match user(users, headers, (u, p), None) {
             Ok(user) => String::from_utf8(user.name.to_vec()).unwrap(),
             Err(answer) => answer.status.as_str().to_owned(),
         }

@@ -1,7 +1,6 @@
 //! Bodies: their bytes as they come, and what they hold uncompressed.
 
 use super::answer::Answer;
-use super::auth;
 use super::context::Context;
 use super::permits::Permits;
 use super::uploads::Upload;
@@ -87,7 +86,7 @@ impl Encoding {
 /// headers name, or else `given`, the user and password of the path.
 ///
 /// # Errors
-/// Those of [`auth::user`], [`Context::ready`] and [`receive_in`].
+/// Those of [`Context::user`], [`Context::ready`] and [`receive_in`].
 pub(crate) async fn receive(
     context: &Context,
     headers: &HeaderMap,
@@ -95,7 +94,7 @@ pub(crate) async fn receive(
     body: Body,
 ) -> Result<(Arc<User>, Received), Answer> {
     let admit = || {
-        let user = auth::user(&context.shared.runtime.users, headers, given)?;
+        let user = context.user(headers, given)?;
         context.ready(true)?;
         Ok(user)
     };

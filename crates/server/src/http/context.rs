@@ -1,10 +1,13 @@
 //! What a handler has of the server, and the threads it may block.
 
 use super::answer::Answer;
+use super::auth;
 use super::permits::Permits;
 use super::work::Work;
+use crate::acl::User;
 use crate::intake::Failure;
 use crate::state::Shared;
+use axum::http::HeaderMap;
 use std::sync::Arc;
 
 /// What a handler has of the server.
@@ -14,9 +17,25 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     /// Threads and memory for requests.
     pub(crate) work: Arc<Work>,
+    /// Whom the certificate of the connection names.
+    pub(crate) certified: Option<Arc<str>>,
 }
 
 impl Context {
+    /// The user that the headers, the parameters or else the certificate names.
+    ///
+    /// # Errors
+    /// Those of [`auth::user`].
+    pub(crate) fn user(
+        &self,
+        headers: &HeaderMap,
+        parameters: (Option<&str>, Option<&str>),
+    ) -> Result<Arc<User>, Answer> {
+        let name = self.certified.as_deref().map(str::to_owned);
+        let certified = self.shared.user_of(name);
+        auth::user(&self.shared.runtime.users, headers, parameters, certified)
+    }
+
     /// Whether the database can be asked.
     ///
     /// # Errors

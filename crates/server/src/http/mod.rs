@@ -49,10 +49,20 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use context::Context;
 use serve::STOP_MAX;
+use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use tokio::sync::watch;
 use work::Work;
+
+/// The addresses that HTTP is served at.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    /// Of `--http`.
+    pub(crate) plain: Option<TcpListener>,
+    /// Of `--https`.
+    pub(crate) tls: Option<TcpListener>,
+}
 
 /// Binds the address of `--http`; nothing where it is `off`, or where nobody
 /// asked for it and another program, perhaps InfluxDB, has the port.
@@ -63,11 +73,7 @@ pub(crate) fn bind(wanted: &Http) -> Result<Option<TcpListener>, String> {
     let Some(address) = wanted.address() else {
         return Ok(None);
     };
-    let listener = TcpListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    match listener {
+    match bind_at(address) {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if *wanted == Http::Default => {
             tracing::warn!(address, %error, "HTTP is not served; --http sets its address");
@@ -77,15 +83,33 @@ pub(crate) fn bind(wanted: &Http) -> Result<Option<TcpListener>, String> {
     }
 }
 
+/// Binds the address of `--https`, if there is one.
+///
+/// # Errors
+/// A sentence that names the address.
+pub(crate) fn bind_tls(address: Option<&str>) -> Result<Option<TcpListener>, String> {
+    let listener = address.map(|address| {
+        let listener = bind_at(address);
+        listener.map_err(|error| format!("cannot serve HTTPS at {address}: {error}"))
+    });
+    listener.transpose()
+}
+
+fn bind_at(address: &str) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
 /// Serves until `stop` says so, on the thread of the caller and some more.
 ///
 /// # Errors
 /// Where the runtime does not start.
 pub(crate) fn run(
     shared: Arc<Shared>,
-    listener: TcpListener,
+    listeners: Listeners,
     stop: watch::Receiver<bool>,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let work = Arc::new(Work::new());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -96,14 +120,15 @@ pub(crate) fn run(
     let context = Context {
         shared: Arc::clone(&shared),
         work,
+        certified: None,
     };
-    let served = runtime.block_on(serve::serve(shared, routes(context), listener, stop));
+    let served = runtime.block_on(serve::serve(context, listeners, stop));
     runtime.shutdown_timeout(STOP_MAX);
     served
 }
 
 /// All paths.
-fn routes(context: Context) -> Router {
+pub(super) fn routes(context: Context) -> Router {
     Router::new()
         .route("/", get(health::home))
         .route("/write", post(influx::write_v1))

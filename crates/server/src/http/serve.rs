@@ -1,24 +1,32 @@
 //! Connections: accepted within limits, served, ended.
 
+use super::context::Context;
 use super::stall::{STALL_MAX, Unstalled};
+use super::{Listeners, routes};
 use crate::state::{Runtime, Shared};
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
-use std::io;
-use std::net::{SocketAddr, TcpListener};
+use latewood_tls::common_name;
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// Longest time that requests under way may take once the server stops.
 pub(super) const STOP_MAX: Duration = Duration::from_secs(10);
 /// Longest time for a request's head to come, from the end of the one before.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
+/// Longest time for a peer to agree on keys.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Lines of a request's head.
@@ -35,33 +43,40 @@ impl Drop for Open {
     }
 }
 
-/// Serves `router` at `listener` until `stop` says so; then finishes what is under way.
+/// Serves at `listeners` until `stop` says so; then finishes what is under way.
 ///
 /// # Errors
-/// If the listener cannot be registered with the runtime.
+/// If a listener cannot be registered with the runtime.
 pub(super) async fn serve(
-    shared: Arc<Shared>,
-    router: Router,
-    listener: TcpListener,
+    context: Context,
+    listeners: Listeners,
     mut stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    let graceful = GracefulShutdown::new();
+    let register = |listener: Option<_>| listener.map(TcpListener::from_std).transpose();
+    let (plain, tls) = (register(listeners.plain)?, register(listeners.tls)?);
+    let server = Server {
+        router: routes(context.clone()),
+        context,
+        graceful: GracefulShutdown::new(),
+        stop: stop.clone(),
+    };
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let (accepted, is_tls) = tokio::select! {
+            accepted = accept(plain.as_ref()) => (accepted, false),
+            accepted = accept(tls.as_ref()) => (accepted, true),
             // An error says that nobody is left to say it.
             _ = stop.wait_for(|stop| *stop) => break,
         };
         match accepted {
-            Ok((stream, peer)) => begin(&shared, &router, &graceful, stream, peer),
+            Ok((stream, peer)) => server.begin(stream, peer, is_tls),
             Err(error) => {
                 tracing::debug!(%error, "cannot accept a connection over HTTP; trying again");
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
-    drop(listener);
+    drop((plain, tls));
+    let graceful = server.graceful;
     if tokio::time::timeout(STOP_MAX, graceful.shutdown())
         .await
         .is_err()
@@ -71,40 +86,91 @@ pub(super) async fn serve(
     Ok(())
 }
 
-fn begin(
-    shared: &Arc<Shared>,
-    router: &Router,
-    graceful: &GracefulShutdown,
-    stream: TcpStream,
-    peer: SocketAddr,
-) {
-    let connections = &shared.protocols.http;
-    connections.accepted.fetch_add(1, Ordering::Relaxed);
-    let open = connections.open.load(Ordering::Relaxed);
-    let is_full = shared.runtime.is_full(open as usize, &stream);
-    if !may_come(&shared.runtime, is_full, peer) {
-        connections.rejected.fetch_add(1, Ordering::Relaxed);
-        tracing::debug!(%peer, "refused a connection over HTTP");
-        return;
+/// The next connection; never one where there is no listener.
+async fn accept(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAddr)> {
+    match listener {
+        Some(listener) => listener.accept().await,
+        None => std::future::pending().await,
     }
-    connections.open.fetch_add(1, Ordering::Relaxed);
-    let open = Open(Arc::clone(shared));
-    // Answers are small: they need not wait for more.
-    let _ = stream.set_nodelay(true);
-    let service = TowerToHyperService::new(router.clone());
+}
+
+/// What connections are served with.
+struct Server {
+    context: Context,
+    router: Router,
+    graceful: GracefulShutdown,
+    stop: watch::Receiver<bool>,
+}
+
+impl Server {
+    fn begin(&self, stream: TcpStream, peer: SocketAddr, is_tls: bool) {
+        let shared = &self.context.shared;
+        let connections = &shared.protocols.http;
+        connections.accepted.fetch_add(1, Ordering::Relaxed);
+        let open = connections.open.load(Ordering::Relaxed);
+        let is_full = shared.runtime.is_full(open as usize, &stream);
+        if !may_come(&shared.runtime, is_full, peer) {
+            connections.rejected.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(%peer, "refused a connection over HTTP");
+            return;
+        }
+        connections.open.fetch_add(1, Ordering::Relaxed);
+        let open = Open(Arc::clone(shared));
+        // Answers are small: they need not wait for more.
+        let _ = stream.set_nodelay(true);
+        let watcher = self.graceful.watcher();
+        if !is_tls {
+            let router = self.router.clone();
+            tokio::spawn(run(stream, router, watcher, peer, open));
+            return;
+        }
+        let (mut context, mut stop) = (self.context.clone(), self.stop.clone());
+        tokio::spawn(async move {
+            let stream = tokio::select! {
+                stream = agree(&context.shared, stream) => stream,
+                _ = stop.wait_for(|stop| *stop) => return,
+            };
+            match stream {
+                Ok(stream) => {
+                    let (_, session) = stream.get_ref();
+                    context.certified = common_name(session.peer_certificates()).map(Arc::from);
+                    run(stream, routes(context), watcher, peer, open).await;
+                }
+                Err(error) => {
+                    context.shared.tls.failed.fetch_add(1, Ordering::Relaxed);
+                    tracing::debug!(%peer, %error, "a TLS handshake failed");
+                }
+            }
+        });
+    }
+}
+
+/// Agrees on keys with a peer, within [`HANDSHAKE_MAX`].
+async fn agree(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    let in_force = shared.tls.in_force().ok_or(ErrorKind::NotConnected)?;
+    let agreed = TlsAcceptor::from(in_force.config).accept(stream);
+    tokio::time::timeout(HANDSHAKE_MAX, agreed).await?
+}
+
+/// Serves a connection until it ends.
+async fn run(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    watcher: Watcher,
+    peer: SocketAddr,
+    open: Open,
+) {
+    let service = TowerToHyperService::new(router);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .serve_connection(TokioIo::new(Unstalled::new(stream, STALL_MAX)), service);
-    let connection = graceful.watch(connection);
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%peer, %error, "a connection over HTTP ended");
-        }
-        drop(open);
-    });
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(%peer, %error, "a connection over HTTP ended");
+    }
+    drop(open);
 }
 
 /// Whether a new connection is served: by the same rules as on the Redis side.

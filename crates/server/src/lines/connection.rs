@@ -1,13 +1,16 @@
 //! One connection: what arrives is a batch, and the answers go back.
 
 use super::speaker::{Next, Speaker, intake_of};
+use crate::acl::User;
 use crate::observe::Protocol;
 use crate::state::Shared;
+use latewood_tls::common_name;
+use latewood_tls::rustls::{ServerConnection, StreamOwned};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is read at a time, at most: a batch of some thousand samples.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -26,25 +29,121 @@ const HTTP_METHODS: [&[u8]; 6] = [
     b"OPTIONS ",
     b"CONNECT ",
 ];
+const NO_USER: &str = "the certificate names no user who is on";
 const NOT_HTTP: &[u8] = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n\
     this port does not speak HTTP\n";
+
+/// Time a peer has to agree on keys.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+
+/// Whose lines a connection brings.
+enum Sender {
+    /// Those of `default`.
+    Anybody,
+    /// Those of the user of this name, in its certificate.
+    Named(String),
+}
+
+impl Sender {
+    /// The user as it is now; `None` where it is gone or off.
+    fn user(&self, shared: &Shared) -> Option<Arc<User>> {
+        match self {
+            Self::Anybody => Some(shared.runtime.users.default_user()),
+            Self::Named(name) => shared.user_of(Some(name.clone())),
+        }
+    }
+}
 
 /// Serves a connection until it ends.
 ///
 /// # Errors
 /// Those of the socket; `WouldBlock` where the peer was idle for too long.
-pub(super) fn serve(
+pub(super) fn serve_plain(
+    stream: TcpStream,
+    shared: &Arc<Shared>,
+    protocol: Protocol,
+    speaker: Box<dyn Speaker>,
+) -> io::Result<()> {
+    set_timeouts(&stream, shared)?;
+    serve(stream, shared, protocol, &Sender::Anybody, speaker)
+}
+
+/// Serves an encrypted connection until it ends. Where names in certificates are users', it
+/// needs one.
+///
+/// # Errors
+/// Those of [`serve_plain`] and of the handshake.
+pub(super) fn serve_tls(
     mut stream: TcpStream,
     shared: &Arc<Shared>,
     protocol: Protocol,
-    mut speaker: Box<dyn Speaker>,
+    speaker: Box<dyn Speaker>,
 ) -> io::Result<()> {
+    let in_force = shared.tls.in_force().ok_or(ErrorKind::NotConnected)?;
+    let session = ServerConnection::new(in_force.config).map_err(io::Error::other)?;
+    let session = agree(session, &mut stream).inspect_err(|_| {
+        shared.tls.failed.fetch_add(1, Ordering::Relaxed);
+    })?;
+    let sender = match common_name(session.peer_certificates()) {
+        _ if !in_force.maps_users => Sender::Anybody,
+        Some(name) if shared.user_of(Some(name.clone())).is_some() => Sender::Named(name),
+        name => {
+            let name = name.unwrap_or_default();
+            let log = &shared.runtime.users.log;
+            log.note_sender(protocol.name(), None, b"TLS", name.as_bytes());
+            return Err(io::Error::other(NO_USER));
+        }
+    };
+    set_timeouts(&stream, shared)?;
+    let stream = StreamOwned::new(session, stream);
+    serve(stream, shared, protocol, &sender, speaker)
+}
+
+/// Ends the handshake, within [`HANDSHAKE_MAX`].
+fn agree(mut session: ServerConnection, stream: &mut TcpStream) -> io::Result<ServerConnection> {
+    let begun = Instant::now();
+    stream.set_write_timeout(Some(HANDSHAKE_MAX))?;
+    while session.is_handshaking() || session.wants_write() {
+        if session.wants_write() {
+            session.write_tls(stream)?;
+            continue;
+        }
+        let left = HANDSHAKE_MAX.checked_sub(begun.elapsed());
+        let left = left.filter(|left| !left.is_zero());
+        stream.set_read_timeout(Some(left.ok_or(ErrorKind::TimedOut)?))?;
+        if session.read_tls(stream)? == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        if let Err(error) = session.process_new_packets() {
+            // The alert says what is wrong; the peer may be gone already.
+            let _ = session.write_tls(stream);
+            return Err(io::Error::new(ErrorKind::InvalidData, error));
+        }
+    }
+    Ok(session)
+}
+
+fn set_timeouts(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     let idle_s = shared.runtime.idle_timeout_s.load(Ordering::Relaxed);
     stream.set_read_timeout((idle_s > 0).then(|| Duration::from_secs(idle_s)))?;
-    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))
+}
+
+fn serve(
+    mut stream: impl Read + Write,
+    shared: &Arc<Shared>,
+    protocol: Protocol,
+    sender: &Sender,
+    mut speaker: Box<dyn Speaker>,
+) -> io::Result<()> {
     let users = &shared.runtime.users;
-    let intake = || intake_of(shared, protocol);
-    let (mut epoch, mut intake_now) = (users.epoch(), intake());
+    let intake = || {
+        let user = sender
+            .user(shared)
+            .ok_or_else(|| io::Error::other(NO_USER))?;
+        Ok::<_, io::Error>(intake_of(shared, protocol, user))
+    };
+    let (mut epoch, mut intake_now) = (users.epoch(), intake()?);
     // Pages that no sender fills are not taken from the system.
     let mut buffer = vec![0; BUFFER_BYTES];
     let (mut held, mut out, mut is_first) = (0, Vec::new(), true);
@@ -53,11 +152,13 @@ pub(super) fn serve(
             Ok(0) => break Ok(()),
             Ok(got) => got,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            // An encrypted connection that ends without a word, as many senders do.
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => break Ok(()),
             Err(error) => break Err(error),
         };
         shared.pause.wait(&shared.lifetime.stopping);
         if users.epoch() != epoch {
-            (epoch, intake_now) = (users.epoch(), intake());
+            (epoch, intake_now) = (users.epoch(), intake()?);
         }
         intake_now.begin();
         let arrived = &buffer[..held + got];

@@ -39,7 +39,10 @@ pub(super) fn serve(
     shared: &Arc<Shared>,
 ) -> io::Result<()> {
     let users = &shared.runtime.users;
-    let intake = || intake_of(shared, Protocol::Influx);
+    let intake = || {
+        let user = shared.runtime.users.default_user();
+        intake_of(shared, Protocol::Influx, user)
+    };
     let (mut epoch, mut intake_now) = (users.epoch(), intake());
     let mut buffer = vec![0; DATAGRAM_BYTES_MAX];
     // What came before the stop was asked for is still taken.

@@ -38,8 +38,15 @@ pub(crate) struct Bound {
 
 #[derive(Debug)]
 enum Socket {
-    Connections(TcpListener),
+    Connections(TcpListener, Security),
     Datagrams(UdpSocket),
+}
+
+/// Whether connections are encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Security {
+    Plain,
+    Tls,
 }
 
 /// The threads that serve line protocols.
@@ -59,15 +66,18 @@ struct Open(Mutex<HashMap<u64, (TcpStream, Protocol)>>);
 pub(crate) fn bind(settings: &Settings) -> Result<Vec<Bound>, String> {
     let senders = &settings.senders;
     let wanted = [
-        (&senders.opentsdb, Protocol::OpenTsdb),
-        (&senders.akumuli, Protocol::Akumuli),
-        (&senders.influx_tcp, Protocol::Influx),
+        (&senders.opentsdb, Protocol::OpenTsdb, Security::Plain),
+        (&senders.akumuli, Protocol::Akumuli, Security::Plain),
+        (&senders.influx_tcp, Protocol::Influx, Security::Plain),
+        (&senders.opentsdb_tls, Protocol::OpenTsdb, Security::Tls),
+        (&senders.akumuli_tls, Protocol::Akumuli, Security::Tls),
+        (&senders.influx_tls, Protocol::Influx, Security::Tls),
     ];
     let mut bound = Vec::new();
-    for (address, protocol) in wanted {
+    for (address, protocol, security) in wanted {
         if let Some(address) = address {
-            let listener = TcpListener::bind(address);
-            let socket = Socket::Connections(listener.map_err(|error| unbound(address, &error))?);
+            let listener = TcpListener::bind(address).map_err(|error| unbound(address, &error))?;
+            let socket = Socket::Connections(listener, security);
             bound.push(Bound { socket, protocol });
         }
     }
@@ -96,7 +106,7 @@ impl Bound {
     /// The protocol and the address, as text.
     pub(crate) fn describe(&self) -> String {
         let address = match &self.socket {
-            Socket::Connections(listener) => listener.local_addr(),
+            Socket::Connections(listener, _) => listener.local_addr(),
             Socket::Datagrams(socket) => socket.local_addr(),
         };
         let address = address.map_or_else(|error| error.to_string(), |a| a.to_string());
@@ -106,6 +116,9 @@ impl Bound {
     fn name(&self) -> &'static str {
         match (&self.socket, self.protocol) {
             (Socket::Datagrams(_), _) => "influx-udp",
+            (Socket::Connections(_, Security::Tls), Protocol::Influx) => "influx-tls",
+            (Socket::Connections(_, Security::Tls), Protocol::Akumuli) => "akumuli-tls",
+            (Socket::Connections(_, Security::Tls), _) => "opentsdb-tls",
             (_, Protocol::Influx) => "influx-tcp",
             (_, protocol) => protocol.name(),
         }
@@ -124,7 +137,7 @@ impl Serving {
             let name = bound.name();
             let failed = |error| format!("cannot serve {name}: {error}");
             let handle = match &bound.socket {
-                Socket::Connections(listener) => Some(listener.try_clone().map_err(failed)?),
+                Socket::Connections(listener, _) => Some(listener.try_clone().map_err(failed)?),
                 Socket::Datagrams(_) => None,
             };
             let (shared, open) = (Arc::clone(shared), Arc::clone(&open));
@@ -170,7 +183,9 @@ fn run(bound: &Bound, shared: &Arc<Shared>, open: &Arc<Open>) {
         thread::sleep(PAUSE);
     }
     match &bound.socket {
-        Socket::Connections(listener) => accept(listener, bound.protocol, shared, open),
+        Socket::Connections(listener, security) => {
+            accept(listener, (bound.protocol, *security), shared, open);
+        }
         Socket::Datagrams(socket) if !shared.db.is_loading() => {
             let precision = shared.settings.senders.influx_precision;
             if let Err(error) = datagrams::serve(socket, precision, shared) {
@@ -182,14 +197,19 @@ fn run(bound: &Bound, shared: &Arc<Shared>, open: &Arc<Open>) {
     }
 }
 
-fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>, open: &Arc<Open>) {
+fn accept(
+    listener: &TcpListener,
+    (protocol, security): (Protocol, Security),
+    shared: &Arc<Shared>,
+    open: &Arc<Open>,
+) {
     let stopping = || shared.lifetime.stopping.load(Ordering::Acquire);
     let mut number = 0;
     while !stopping() {
         match listener.accept() {
             Ok((stream, peer)) => {
                 number += 1;
-                begin(stream, peer, protocol, number, shared, open);
+                begin(stream, peer, (protocol, security), number, shared, open);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) if stopping() => return,
@@ -204,29 +224,32 @@ fn accept(listener: &TcpListener, protocol: Protocol, shared: &Arc<Shared>, open
 fn begin(
     mut stream: TcpStream,
     peer: SocketAddr,
-    protocol: Protocol,
+    (protocol, security): (Protocol, Security),
     number: u64,
     shared: &Arc<Shared>,
     open: &Arc<Open>,
 ) {
     let counters = shared.protocols.lines.of(protocol);
     counters.accepted.fetch_add(1, Ordering::Relaxed);
-    if let Some(text) = refusal(shared, &stream, peer, open.count(protocol)) {
+    let connected = open.count(protocol);
+    if let Some(text) = refusal(shared, (&stream, security), peer, connected) {
         counters.rejected.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(%peer, text, "refused a connection");
-        // The peer may be gone already; there is nobody else to tell.
-        let _ = stream.write_all(format!("-ERR {text}\r\n").as_bytes());
+        if security == Security::Plain {
+            // The peer may be gone already; there is nobody else to tell.
+            let _ = stream.write_all(format!("-ERR {text}\r\n").as_bytes());
+        }
         return;
     }
     let number = number << 8 | protocol as u64;
-    if let Err(error) = spawn(stream, protocol, number, shared, open) {
+    if let Err(error) = spawn(stream, (protocol, security), number, shared, open) {
         tracing::warn!(%peer, %error, "cannot serve a connection");
     }
 }
 
 fn spawn(
     stream: TcpStream,
-    protocol: Protocol,
+    (protocol, security): (Protocol, Security),
     number: u64,
     shared: &Arc<Shared>,
     open: &Arc<Open>,
@@ -247,7 +270,11 @@ fn spawn(
         let counters = shared.protocols.lines.of(protocol);
         counters.open.fetch_add(1, Ordering::Relaxed);
         guarded(&shared, || {
-            match connection::serve(stream, &shared, protocol, speaker) {
+            let served = match security {
+                Security::Plain => connection::serve_plain(stream, &shared, protocol, speaker),
+                Security::Tls => connection::serve_tls(stream, &shared, protocol, speaker),
+            };
+            match served {
                 Ok(()) => {}
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
@@ -274,13 +301,13 @@ fn spawn(
 /// Why a peer is not served.
 fn refusal(
     shared: &Shared,
-    stream: &TcpStream,
+    (stream, security): (&TcpStream, Security),
     peer: SocketAddr,
     connected: usize,
 ) -> Option<&'static str> {
     if connected >= CONNECTIONS_MAX || shared.runtime.is_full(connected, stream) {
         Some("too many connections to this address")
-    } else if is_barred(shared, peer) {
+    } else if is_barred(shared, peer) && !(security == Security::Tls && shared.tls.maps_users()) {
         Some(
             "protected mode: this protocol has no password, so only senders on the server's own \
              machine are served. If the network is trusted, start it with --protected-mode off",

@@ -1,6 +1,7 @@
 //! What one protocol of lines does with the bytes of a connection, and what all
 //! of them do alike.
 
+use crate::acl::User;
 use crate::intake::{EngineIntake, InPause, Report};
 use crate::observe::Protocol;
 use crate::state::Shared;
@@ -44,12 +45,11 @@ pub(super) enum Next {
     Close,
 }
 
-/// An intake for what comes without a login, with the rights that `default` has
-/// now; during CLIENT PAUSE it waits.
-pub(super) fn intake_of(shared: &Arc<Shared>, protocol: Protocol) -> EngineIntake {
-    let user = Some(shared.runtime.users.default_user());
+/// An intake for what comes with the rights that `user` has now; during CLIENT
+/// PAUSE it waits.
+pub(super) fn intake_of(shared: &Arc<Shared>, protocol: Protocol, user: Arc<User>) -> EngineIntake {
     let shared = Arc::clone(shared);
-    EngineIntake::new(shared, protocol, protocol.name(), user, InPause::Wait)
+    EngineIntake::new(shared, protocol, protocol.name(), Some(user), InPause::Wait)
 }
 
 /// Refuses line `number`, of which only `rest` has come: the end of a value or

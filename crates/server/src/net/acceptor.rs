@@ -117,9 +117,23 @@ impl Acceptor {
                 .connections_rejected
                 .fetch_add(1, Ordering::Relaxed);
             tracing::debug!(peer = accepted.peer, "refused a connection");
-            // The peer may be gone already; there is nobody else to tell.
-            let _ = accepted.socket.write(text);
+            if !accepted.is_tls {
+                // The peer may be gone already; there is nobody else to tell.
+                let _ = accepted.socket.write(text);
+            }
             return;
+        }
+        if accepted.is_tls {
+            let config = shared.tls.in_force().map(|in_force| in_force.config);
+            let encrypted = config.map(|config| accepted.socket.encrypted(config));
+            match encrypted {
+                Some(Ok(socket)) => accepted.socket = socket,
+                // A start without a certificate ends before it listens.
+                other => {
+                    tracing::error!(?other, "cannot begin a connection with TLS");
+                    return;
+                }
+            }
         }
         let info = shared.clients.register(|id| {
             let info = ClientInfo::new(id, accepted.peer, accepted.local);

@@ -23,6 +23,8 @@ pub(super) const READ_BYTES: usize = 64 * 1024;
 /// Time a peer has to finish a command that it began, or to take the last
 /// replies of a connection that closes.
 const UNFINISHED_MAX: Duration = Duration::from_secs(60);
+/// Time a peer has to agree on keys.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// A buffer larger than this is given back once it is empty.
 const KEPT_BYTES: usize = 4 * 1024;
 
@@ -41,6 +43,8 @@ pub(super) struct Connection {
     /// The peer sends no more: read up to the end of its bytes.
     is_read_closed: bool,
     is_broken: bool,
+    /// Keys are not yet agreed on.
+    is_handshaking: bool,
     /// Since when a command is unfinished, or the last replies wait.
     pub(super) unfinished_since: Option<Instant>,
     /// The timer that its loop has set for it.
@@ -66,7 +70,9 @@ const POOL_BUFFER_BYTES_MAX: usize = 256 * 1024;
 
 impl Connection {
     pub(super) fn new(socket: Socket, session: Session) -> Self {
+        let is_handshaking = socket.is_handshaking();
         Self {
+            is_handshaking,
             socket,
             is_queued: false,
             client: Client::new(session),
@@ -75,7 +81,7 @@ impl Connection {
             is_readable: false,
             is_read_closed: false,
             is_broken: false,
-            unfinished_since: None,
+            unfinished_since: is_handshaking.then(Instant::now),
             timer: None,
             unread_since: None,
         }
@@ -105,7 +111,10 @@ impl Connection {
         let has_left = self.is_read_closed && self.client.session.waiting.is_some();
         self.is_broken
             || has_left
-            || (self.client.session.closing && !self.client.has_more && self.unsent() == 0)
+            || (self.client.session.closing
+                && !self.client.has_more
+                && self.unsent() == 0
+                && !self.socket.has_unsent())
     }
 
     /// The write that must be on disk before the replies may go.
@@ -226,7 +235,8 @@ impl Connection {
     /// Its clock begins anew after every command that was finished, because a
     /// busy pipeline may be cut within a command at every read.
     fn watch(&mut self, has_progressed: bool) {
-        let is_unfinished = self.client.missing_bytes > 0 || self.client.session.closing;
+        let is_unfinished =
+            self.client.missing_bytes > 0 || self.client.session.closing || self.is_handshaking;
         if !is_unfinished {
             self.unfinished_since = None;
         } else if has_progressed || self.unfinished_since.is_none() {
@@ -250,7 +260,7 @@ impl Connection {
             spare
         };
         let timed = shared.db.stages().due();
-        let read = self.read(&mut buffer[held..]);
+        let read = self.read(shared, &mut buffer[held..]);
         if let Some(mut timed) = timed.filter(|_| read > 0) {
             timed.end_for(Stage::Receive, 1);
         }
@@ -289,8 +299,12 @@ impl Connection {
     }
 
     /// Reads what fits; 0 when there is nothing or never will be.
-    fn read(&mut self, buffer: &mut [u8]) -> usize {
-        match self.socket.read(buffer) {
+    fn read(&mut self, shared: &Shared, buffer: &mut [u8]) -> usize {
+        let read = self.socket.read(buffer);
+        if self.is_handshaking {
+            self.note_handshake(shared, read.as_ref().err());
+        }
+        match read {
             Ok(0) => {
                 // Replies to what came before are still sent.
                 self.is_readable = false;
@@ -300,7 +314,8 @@ impl Connection {
             Ok(read) => {
                 // A short read has emptied the socket: what comes later is a
                 // new event. A peer that closed sends no further event.
-                self.is_readable = read == buffer.len() || self.is_read_closed;
+                self.is_readable =
+                    read == buffer.len() || self.is_read_closed || self.socket.has_ended();
                 read
             }
             Err(error) => {
@@ -311,6 +326,25 @@ impl Connection {
                 }
                 0
             }
+        }
+    }
+
+    /// Looks whether keys are agreed on. Then the user is whom the certificate
+    /// names, before the first command is run.
+    fn note_handshake(&mut self, shared: &Shared, error: Option<&io::Error>) {
+        self.is_handshaking = self.socket.is_handshaking();
+        if !self.is_handshaking {
+            self.unfinished_since = None;
+            if let Some(user) = shared.user_of(self.socket.peer_name()) {
+                let users = &shared.runtime.users;
+                self.client.session.log_in(user, users);
+            }
+        } else if let Some(error) = error
+            && error.kind() == ErrorKind::InvalidData
+        {
+            let peer = &self.client.session.info.peer;
+            shared.tls.failed.fetch_add(1, Ordering::Relaxed);
+            tracing::debug!(peer, %error, "a TLS handshake failed");
         }
     }
 
@@ -330,6 +364,11 @@ impl Connection {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(_) => self.is_broken = true,
             }
+        }
+        if self.socket.has_unsent() && !self.is_broken {
+            // It was taken and counted; there may be no room for it yet.
+            let flushed = self.socket.flush();
+            self.is_broken = flushed.is_err_and(|error| error.kind() != ErrorKind::WouldBlock);
         }
         if let Some(mut timed) = timed {
             timed.end_for(Stage::Send, 1);
@@ -356,9 +395,13 @@ impl Connection {
 
     /// Whether the peer has used up its time.
     pub(super) fn is_overdue(&self, idle_timeout_s: u64) -> bool {
+        let time_max = match self.is_handshaking {
+            true => HANDSHAKE_MAX,
+            false => UNFINISHED_MAX,
+        };
         let is_stuck = self
             .unfinished_since
-            .is_some_and(|since| since.elapsed() > UNFINISHED_MAX);
+            .is_some_and(|since| since.elapsed() > time_max);
         // Who waits for samples or messages is silent by right.
         let session = &self.client.session;
         let may_idle = session.waiting.is_some() || session.is_subscriber() || session.is_monitor();

@@ -20,8 +20,8 @@ const KEEPALIVE: Duration = Duration::from_secs(300);
 /// One bound socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
-    /// A TCP address.
-    Tcp(TcpListener, String),
+    /// A TCP address, and whether TLS is spoken there.
+    Tcp(TcpListener, String, bool),
     /// A unix socket; its file is removed when this is dropped.
     Unix(UnixListener, PathBuf),
 }
@@ -35,6 +35,8 @@ pub(crate) struct Accepted {
     pub(crate) peer: String,
     /// The local address, as text.
     pub(crate) local: String,
+    /// Whether the peer is to speak TLS.
+    pub(crate) is_tls: bool,
     /// Whether the peer is on this machine.
     pub(crate) is_local: bool,
 }
@@ -45,14 +47,16 @@ pub(crate) struct Accepted {
 /// A sentence that names the address.
 pub(crate) fn bind(settings: &Settings) -> Result<Vec<Listener>, String> {
     let mut listeners = Vec::new();
-    for text in &settings.listen {
+    let plain = settings.listen.iter().map(|text| (text, false));
+    let encrypted = settings.tls_listen.iter().map(|text| (text, true));
+    for (text, is_tls) in plain.chain(encrypted) {
         let addresses = text
             .to_socket_addrs()
             .map_err(|error| format!("cannot listen on {text}: {error}"))?;
         for address in addresses {
             let listener = bind_tcp(address)
                 .map_err(|error| format!("cannot listen on {address}: {}", in_words(&error)))?;
-            listeners.push(Listener::Tcp(listener, address.to_string()));
+            listeners.push(Listener::Tcp(listener, address.to_string(), is_tls));
         }
     }
     if let Some(path) = &settings.unixsocket {
@@ -111,7 +115,7 @@ impl Listener {
     /// The event source.
     pub(crate) fn source(&mut self) -> &mut dyn mio::event::Source {
         match self {
-            Self::Tcp(listener, _) => listener,
+            Self::Tcp(listener, ..) => listener,
             Self::Unix(listener, _) => listener,
         }
     }
@@ -119,9 +123,14 @@ impl Listener {
     /// The address as text, with the real port if 0 was requested.
     pub(crate) fn address(&self) -> String {
         match self {
-            Self::Tcp(listener, asked) => listener
-                .local_addr()
-                .map_or_else(|_| asked.clone(), |address| address.to_string()),
+            Self::Tcp(listener, asked, is_tls) => {
+                let address = listener.local_addr();
+                let address = address.map_or_else(|_| asked.clone(), |address| address.to_string());
+                match is_tls {
+                    true => format!("tls={address}"),
+                    false => address,
+                }
+            }
             Self::Unix(_, path) => path.display().to_string(),
         }
     }
@@ -132,7 +141,7 @@ impl Listener {
     /// Those of the system.
     pub(crate) fn accept(&self) -> io::Result<Accepted> {
         match self {
-            Self::Tcp(listener, _) => {
+            Self::Tcp(listener, _, is_tls) => {
                 let (stream, peer) = listener.accept()?;
                 // Replies are sent whole: waiting to fill a packet only delays them.
                 stream.set_nodelay(true)?;
@@ -143,6 +152,7 @@ impl Listener {
                     socket: Socket::Tcp(stream),
                     peer: peer.to_string(),
                     local,
+                    is_tls: *is_tls,
                     is_local: is_loopback(peer.ip()),
                 })
             }
@@ -153,6 +163,7 @@ impl Listener {
                     socket: Socket::Unix(stream),
                     peer: shown.clone(),
                     local: shown,
+                    is_tls: false,
                     is_local: true,
                 })
             }

@@ -19,6 +19,7 @@ mod storage;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 pub(crate) use given::{Given, resolve};
 pub(crate) use kind::Kind;
@@ -26,6 +27,6 @@ pub(crate) use row::{Apply, Row};
 
 /// Every option, in the order of `--help`.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    let parts = [storage::ROWS, server::ROWS, senders::ROWS];
+    let parts = [storage::ROWS, server::ROWS, senders::ROWS, tls::ROWS];
     parts.into_iter().flatten()
 }

@@ -53,6 +53,7 @@ pub(crate) fn shared_on(disk: &SimDisk, mailboxes: Mailboxes) -> Arc<Shared> {
         Database::closed(Defaults::default()).unwrap(),
         resolve(Given::default(), |_| None).unwrap(),
         (users(), Observe::new(rows)),
+        Arc::default(),
         Arc::new(Events::new(Channels::new(Arc::new(mailboxes)))),
         Jobs::new(channel().0),
         Lifetime::new(channel().0),

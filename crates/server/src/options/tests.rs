@@ -6,6 +6,7 @@ use crate::state::{Http, LogFormat, LogLevel, Senders, Settings};
 use clap::{Args, Command, FromArgMatches};
 use latewood_engine::{Defaults, Durability};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
+use latewood_tls::{AuthClients, Protocols, ServerOptions};
 use latewood_wire::influx::Precision;
 use std::ffi::OsString;
 use std::io::Write;
@@ -65,6 +66,17 @@ fn names_are_unique_and_defaults_are_values() {
 const EVERY_OPTION: &str = r#"
             dir = "/d"
             listen = ["127.0.0.1:1", "[::1]:2"]
+            tls-listen = ["127.0.0.1:3"]
+            https = "127.0.0.1:8443"
+            opentsdb-tls = "127.0.0.1:4243"
+            akumuli-tls = "127.0.0.1:8283"
+            influx-tls = "127.0.0.1:8095"
+            tls-cert-file = "/cert"
+            tls-key-file = "/key"
+            tls-ca-cert-file = "/ca"
+            tls-auth-clients = "optional"
+            tls-auth-clients-user = "CN"
+            tls-protocols = "TLSv1.3"
             unixsocket = "/s"
             requirepass = "p"
             aclfile = "/users.acl"
@@ -107,12 +119,28 @@ const EVERY_OPTION: &str = r#"
             influx-db-label = "db"
         "#;
 
+fn every_option_of_tls() -> ServerOptions {
+    ServerOptions {
+        cert_file: Some("/cert".into()),
+        key_file: Some("/key".into()),
+        ca_cert_file: Some("/ca".into()),
+        auth_clients: Some(AuthClients::Optional),
+        protocols: Protocols {
+            tls12: false,
+            tls13: true,
+        },
+        maps_users: true,
+    }
+}
+
 #[test]
 fn every_option_can_stand_in_the_file() {
     let settings = with_file(EVERY_OPTION, &[]).unwrap();
     let expected = Settings {
         dir: "/d".into(),
         listen: vec!["127.0.0.1:1".into(), "[::1]:2".into()],
+        tls_listen: vec!["127.0.0.1:3".into()],
+        tls: every_option_of_tls(),
         unixsocket: Some("/s".into()),
         requirepass: "p".into(),
         aclfile: Some("/users.acl".into()),
@@ -152,13 +180,17 @@ fn every_option_can_stand_in_the_file() {
         },
         senders: Senders {
             http: Http::Off,
+            https: Some("127.0.0.1:8443".into()),
             http_hosts: vec!["db.example.org".into()],
             influx_db_label: Some("db".into()),
             duplicate_policy: DuplicatePolicy::Max,
             future_limit_ms: 60_000,
             opentsdb: Some("127.0.0.1:4242".into()),
+            opentsdb_tls: Some("127.0.0.1:4243".into()),
             akumuli: Some("127.0.0.1:8282".into()),
+            akumuli_tls: Some("127.0.0.1:8283".into()),
             influx_tcp: Some("127.0.0.1:8094".into()),
+            influx_tls: Some("127.0.0.1:8095".into()),
             influx_udp: Some("127.0.0.1:8089".into()),
             influx_precision: Precision::Milliseconds,
         },

@@ -17,7 +17,8 @@ use crate::state::Settings;
 use crate::state::{Database, Job, Jobs, Lifetime, Shared, Stop};
 use latewood_engine::io::Env;
 use latewood_engine::{Db, KeyHook, NoticeHook, Options, ProgressHook, RecoverySummary, shown_key};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use latewood_tls::ServerTls;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -37,7 +38,9 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     descriptors::raise_limit();
     let (sender, receiver) = channel();
     let (jobs, queue) = channel();
-    watch_signals(sender.clone()).map_err(|error| format!("cannot watch signals: {error}"))?;
+    let tls = Arc::new(load_tls(&settings)?);
+    watch_signals(sender.clone(), Arc::clone(&tls))
+        .map_err(|error| format!("cannot watch signals: {error}"))?;
     let notices = Notices::start(|sentence| tracing::warn!("{sentence}"))
         .map_err(|error| format!("cannot start the thread of the log: {error}"))?;
     let sockets = Sockets::bind(&settings)?;
@@ -50,7 +53,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         loops.push(event_loop.map_err(|error| format!("cannot poll events: {error}"))?);
     }
     let mailboxes: Vec<Arc<Mailbox>> = loops.iter().map(EventLoop::mailbox).collect();
-    let shared = share(settings, mailboxes.clone(), (jobs, sender))?;
+    let shared = share(settings, tls, mailboxes.clone(), (jobs, sender))?;
 
     let acceptor = Acceptor::new(sockets.redis, mailboxes.clone())
         .map_err(|error| format!("cannot poll the listening sockets: {error}"))?;
@@ -64,9 +67,9 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
     let (http_stop, stop) = watch::channel(false);
-    if let Some(listener) = sockets.http {
-        let context = Arc::clone(&shared);
-        let serve = move |_: &Shared| http::run(context, listener, stop);
+    if sockets.http.plain.is_some() || sockets.http.tls.is_some() {
+        let (context, listeners) = (Arc::clone(&shared), sockets.http);
+        let serve = move |_: &Shared| http::run(context, listeners, stop);
         handles.push(spawn("http".to_owned(), &shared, serve)?);
     }
     let hook = NoticeHook::new(notices.hearer());
@@ -98,6 +101,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
 /// What all threads share, at start.
 fn share(
     settings: Settings,
+    tls: Arc<ServerTls>,
     mailboxes: Vec<Arc<Mailbox>>,
     (jobs, stop): (Sender<Job>, Sender<Stop>),
 ) -> Result<Arc<Shared>, String> {
@@ -114,6 +118,7 @@ fn share(
             Users::new(&command::CATALOGUE),
             Observe::new(command::all_commands()),
         ),
+        tls,
         events,
         Jobs::new(jobs),
         Lifetime::new(stop),
@@ -219,22 +224,52 @@ fn open(
         .map_err(|error| format!("cannot open {}: {error}", settings.dir.display()))
 }
 
-fn watch_signals(stop: Sender<Stop>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT])?;
+/// The certificates of the ports with TLS.
+fn load_tls(settings: &Settings) -> Result<ServerTls, String> {
+    let tls = ServerTls::load(&settings.tls)?;
+    let senders = &settings.senders;
+    let wanted = [
+        ("tls-listen", !settings.tls_listen.is_empty()),
+        ("https", senders.https.is_some()),
+        ("opentsdb-tls", senders.opentsdb_tls.is_some()),
+        ("akumuli-tls", senders.akumuli_tls.is_some()),
+        ("influx-tls", senders.influx_tls.is_some()),
+    ];
+    match wanted.into_iter().find(|(_, is_wanted)| *is_wanted) {
+        Some((name, _)) if tls.in_force().is_none() => {
+            Err(format!("{name} needs tls-cert-file and tls-key-file"))
+        }
+        _ => Ok(tls),
+    }
+}
+
+fn watch_signals(stop: Sender<Stop>, tls: Arc<ServerTls>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
             for signal in signals.forever() {
-                let name = if signal == SIGTERM {
-                    "SIGTERM"
-                } else {
-                    "SIGINT"
+                let name = match signal {
+                    SIGTERM => "SIGTERM",
+                    SIGINT => "SIGINT",
+                    _ => {
+                        reload(&tls);
+                        continue;
+                    }
                 };
                 // The receiver is gone only when the server is stopping already.
                 let _ = stop.send(Stop::Asked(name));
             }
         })?;
     Ok(())
+}
+
+fn reload(tls: &ServerTls) {
+    match tls.reload() {
+        Ok(()) if tls.in_force().is_some() => tracing::info!("SIGHUP: reloaded the TLS files"),
+        Ok(()) => tracing::info!("SIGHUP: there are no TLS files to reload"),
+        Err(reason) => tracing::error!(reason, "SIGHUP: the TLS files in force before stay"),
+    }
 }
 
 /// Runs `body` on a thread of its own; its panic or error stops the server.
@@ -265,7 +300,7 @@ fn spawn(
 struct Sockets {
     redis: Vec<Listener>,
     lines: Vec<lines::Bound>,
-    http: Option<TcpListener>,
+    http: http::Listeners,
 }
 
 impl Sockets {
@@ -273,17 +308,21 @@ impl Sockets {
         Ok(Self {
             redis: bind(settings)?,
             lines: lines::bind(settings)?,
-            http: http::bind(&settings.senders.http)?,
+            http: http::Listeners {
+                plain: http::bind(&settings.senders.http)?,
+                tls: http::bind_tls(settings.senders.https.as_deref())?,
+            },
         })
     }
 
     fn addresses(&self) -> Addresses {
         let redis = self.redis.iter().map(Listener::address);
         let lines = self.lines.iter().map(lines::Bound::describe);
-        let http = self.http.as_ref();
+        let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
         Addresses {
             redis: redis.chain(lines).collect(),
-            http: http.and_then(|http| http.local_addr().ok()),
+            http: address(&self.http.plain),
+            https: address(&self.http.tls),
         }
     }
 }
@@ -292,18 +331,21 @@ impl Sockets {
 struct Addresses {
     redis: Vec<String>,
     http: Option<SocketAddr>,
+    https: Option<SocketAddr>,
 }
 
 fn announce(shared: &Shared, addresses: &Addresses) {
-    let http = addresses
-        .http
-        .map_or_else(|| "off".to_owned(), |http| http.to_string());
+    let shown = |address: Option<SocketAddr>| match address {
+        Some(address) => address.to_string(),
+        None => "off".to_owned(),
+    };
     let recovery = shared.db.recovery();
     damage::tell(recovery);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         listen = addresses.redis.join(" "),
-        http,
+        http = shown(addresses.http),
+        https = shown(addresses.https),
         dir = %shared.settings.dir.display(),
         durability = shared.settings.durability.name(),
         wal = shared.settings.wal,

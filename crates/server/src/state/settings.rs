@@ -14,6 +14,10 @@ pub(crate) struct Settings {
     pub(crate) dir: PathBuf,
     /// Addresses with ports to listen on.
     pub(crate) listen: Vec<String>,
+    /// The same, with TLS.
+    pub(crate) tls_listen: Vec<String>,
+    /// Certificates of the ports with TLS.
+    pub(crate) tls: latewood_tls::ServerOptions,
     /// Path of the unix socket, if there is one.
     pub(crate) unixsocket: Option<PathBuf>,
     /// The password; empty means none.
@@ -71,6 +75,8 @@ pub(crate) struct Settings {
 pub(crate) struct Senders {
     /// Where HTTP is served.
     pub(crate) http: Http,
+    /// Where it is served with TLS.
+    pub(crate) https: Option<String>,
     /// Names of this server that browsers may ask it by, and sites whose pages may.
     pub(crate) http_hosts: Vec<String>,
     /// The label that the database or bucket of InfluxDB's senders becomes.
@@ -81,10 +87,16 @@ pub(crate) struct Senders {
     pub(crate) future_limit_ms: u64,
     /// Where OpenTSDB's telnet protocol is spoken.
     pub(crate) opentsdb: Option<String>,
+    /// The same, with TLS.
+    pub(crate) opentsdb_tls: Option<String>,
     /// Where Akumuli's native protocol is spoken.
     pub(crate) akumuli: Option<String>,
+    /// The same, with TLS.
+    pub(crate) akumuli_tls: Option<String>,
     /// Where InfluxDB line protocol is taken from connections.
     pub(crate) influx_tcp: Option<String>,
+    /// The same, with TLS.
+    pub(crate) influx_tls: Option<String>,
     /// Where it is taken from datagrams.
     pub(crate) influx_udp: Option<String>,
     /// The unit of the timestamps at these two.
@@ -95,13 +107,17 @@ impl Default for Senders {
     fn default() -> Self {
         Self {
             http: Http::Default,
+            https: None,
             http_hosts: Vec::new(),
             influx_db_label: None,
             duplicate_policy: DuplicatePolicy::Last,
             future_limit_ms: 0,
             opentsdb: None,
+            opentsdb_tls: None,
             akumuli: None,
+            akumuli_tls: None,
             influx_tcp: None,
+            influx_tls: None,
             influx_udp: None,
             influx_precision: Precision::default(),
         }

@@ -12,11 +12,12 @@ use super::pause::Pause;
 use super::protocols::Protocols;
 use super::runtime::Runtime;
 use super::settings::Settings;
-use crate::acl::Users;
+use crate::acl::{User, Users};
 use crate::clients::ClientList;
 use crate::messaging::{Channels, Class, Events};
 use crate::observe::{Counters, Event, Observe};
 use latewood_engine::Db;
+use latewood_tls::ServerTls;
 use std::sync::Arc;
 
 /// One batch in so many has its stages timed, unless CONFIG says otherwise.
@@ -30,6 +31,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// What CONFIG SET may change.
     pub(crate) runtime: Runtime,
+    /// What the ports with TLS speak it with.
+    pub(crate) tls: Arc<ServerTls>,
     /// Counters of INFO stats.
     pub(crate) counters: Counters,
     /// Figures of commands, errors and delays.
@@ -56,6 +59,7 @@ impl Shared {
         db: Database,
         settings: Settings,
         (users, observe): (Users, Observe),
+        tls: Arc<ServerTls>,
         events: Arc<Events>,
         jobs: Jobs,
         lifetime: Lifetime,
@@ -65,6 +69,7 @@ impl Shared {
             runtime: Runtime::new(&settings, users),
             exec_lock: ExecLock::new(settings.threads),
             settings,
+            tls,
             counters: Counters::default(),
             observe,
             protocols: Protocols::default(),
@@ -84,6 +89,14 @@ impl Shared {
         if !self.db.fill(db) {
             tracing::error!("the database was opened twice; the second is not used");
         }
+    }
+
+    /// The user that the name in a client's certificate stands for, if such
+    /// names are users' and this one's is on.
+    pub(crate) fn user_of(&self, name: Option<String>) -> Option<Arc<User>> {
+        let name = name.filter(|_| self.tls.maps_users())?;
+        let user = self.runtime.users.get(name.as_bytes());
+        user.filter(|user| user.enabled)
     }
 
     /// Tells everyone who asked that `event` happened to `key`. Every command

@@ -1,9 +1,8 @@
 //! A tool as a client of the running server.
 
 use super::backup::Backup;
+use latewood_tls::Duplex;
 use latewood_wire::resp::{Value, encode_command, parse_reply};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -13,14 +12,14 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 
 /// A connection to the server that is to be backed up.
 pub(super) struct Server {
-    stream: TcpStream,
+    stream: Box<dyn Duplex>,
     received: Vec<u8>,
 }
 
 impl Server {
     /// Connects, and logs in where a user or a password is given.
     pub(super) fn connect(options: &Backup) -> Result<Self, String> {
-        let stream = TcpStream::connect(&options.server)
+        let stream = options.tls.connector()?.connect(&options.server, None)
             .map_err(|error| {
                 let server = &options.server;
                 format!("cannot connect to {server}: {error}; --server ADDR:PORT sets the server, --dir backs up a directory without one")
@@ -81,6 +80,9 @@ impl Server {
                 return Err(
                     "the server speaks HTTP, not RESP: is this its --http address?".to_owned(),
                 );
+            }
+            if self.received.starts_with(b"\x15\x03") {
+                return Err("the server speaks TLS: connect with --tls".to_owned());
             }
             let parsed = parse_reply(&self.received).map_err(|error| error.to_string())?;
             if let Some((len, reply)) = parsed {

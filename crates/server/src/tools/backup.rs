@@ -8,6 +8,7 @@ use clap::Args;
 use latewood_engine::io::Env;
 use latewood_engine::tools;
 use latewood_offsite::is_url;
+use latewood_tls::ClientOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -25,6 +26,8 @@ pub(crate) struct Backup {
     /// The running server, on this machine
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:6379")]
     pub(super) server: String,
+    #[command(flatten)]
+    pub(super) tls: ClientOptions,
     /// User to log in as, who may run LATEWOOD BACKUP and INFO, to back up to
     /// a URL also CONFIG GET [default: default]
     #[arg(long, value_name = "NAME", env = "LATEWOOD_BACKUP_USER")]

@@ -17,6 +17,7 @@ pub(crate) struct Server {
     child: Child,
     address: String,
     http: String,
+    ready: String,
     log: Receiver<String>,
     dir: TempDir,
 }
@@ -85,6 +86,7 @@ impl Server {
             child,
             address: quoted("listen").unwrap(),
             http: quoted("http").unwrap(),
+            ready: ready.clone(),
             log,
             dir,
         }
@@ -102,6 +104,14 @@ impl Server {
     /// The address of HTTP.
     pub(crate) fn http(&self) -> &str {
         &self.http
+    }
+
+    /// The address that it told when it was ready as `NAME=ADDRESS`.
+    pub(crate) fn told(&self, name: &str) -> String {
+        let marks = [' ', '"'].map(|before| format!("{before}{name}="));
+        let told = marks.iter().find_map(|mark| self.ready.split(mark).nth(1));
+        let told = told.unwrap().trim_start_matches('"');
+        told.split(['"', ' ']).next().unwrap().to_owned()
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -123,6 +133,12 @@ impl Server {
                 return line;
             }
         }
+    }
+
+    /// Sends SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
     }
 
     /// Sends SIGTERM and waits; whether the process ended well, and its data.
@@ -216,6 +232,19 @@ impl Client {
     /// Sends the words of `line` as one command; the reply as text.
     pub(crate) fn ask(&mut self, line: &str) -> String {
         self.ask_words(&words(line))
+    }
+
+    /// Asks until this is the reply.
+    pub(crate) fn wait_until(&mut self, line: &str, wanted: &str) {
+        let begun = std::time::Instant::now();
+        loop {
+            let reply = self.ask(line);
+            if reply == wanted {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{line}: {reply}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Sends one command; the reply as text.

@@ -18,6 +18,7 @@ pub(super) fn statistics(text: &mut String, source: &Source<'_>) {
     count("total_net_output_bytes", &counters.bytes_out);
     count("rejected_connections", &counters.connections_rejected);
     count("timed_out_connections", &counters.timeouts);
+    count("tls_handshakes_failed", &source.shared.tls.failed);
     let commands = rates.commands.round();
     field(text, "instantaneous_ops_per_sec", commands);
     let (kib_in, kib_out) = (rates.kib_in, rates.kib_out);

@@ -11,7 +11,6 @@ mod senders;
 mod tests;
 mod text;
 
-use crate::http::auth;
 use crate::http::context::Context;
 use crate::observe::{Limit, process};
 use crate::state::Shared;
@@ -33,8 +32,7 @@ pub(crate) struct MemoryByPart(Mutex<Option<(Instant, DbMemory)>>);
 
 /// `GET /metrics`.
 pub(super) async fn metrics(State(context): State<Context>, headers: HeaderMap) -> Response {
-    let users = &context.shared.runtime.users;
-    if let Err(answer) = auth::user(users, &headers, (None, None)) {
+    if let Err(answer) = context.user(&headers, (None, None)) {
         return answer.into_response();
     }
     let worker = context.clone();
@@ -146,6 +144,20 @@ fn connections(text: &mut Text, shared: &Shared) {
     text.labelled(&[("listener", "redis")], count(&redis.connections_rejected));
     for (name, listener) in others() {
         text.labelled(&[("listener", name)], count(&listener.rejected));
+    }
+    text.single(
+        "tls_handshakes_failed_total",
+        Kind::Counter,
+        "Connections that ended before they were encrypted.",
+        count(&shared.tls.failed),
+    );
+    if let Some(in_force) = shared.tls.in_force() {
+        text.single(
+            "tls_certificate_expiry_timestamp_seconds",
+            Kind::Gauge,
+            "When the certificate of the ports with TLS expires.",
+            in_force.expiry_s,
+        );
     }
     text.family(
         "network_bytes_total",

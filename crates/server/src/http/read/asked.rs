@@ -4,7 +4,6 @@ use super::parameters::{Parameters, Span};
 use crate::acl::log::HTTP;
 use crate::acl::{Denied, User};
 use crate::http::answer::Answer;
-use crate::http::auth;
 use crate::http::body::{Received, receive_in};
 use crate::http::context::Context;
 use crate::http::labelled::{self, Named};
@@ -69,7 +68,7 @@ impl Asked {
         endpoint: Endpoint,
         headers: &HeaderMap,
     ) -> Result<Arc<User>, Answer> {
-        let user = auth::user(&context.shared.runtime.users, headers, (None, None))?;
+        let user = context.user(headers, (None, None))?;
         if !user.may_run(endpoint.command()) {
             let log = &context.shared.runtime.users.log;
             let command = endpoint.command();

@@ -1,0 +1,125 @@
+//! Options of TLS, named as in Redis.
+//!
+//! CONFIG SET puts the files in force for new connections; what is wrong with one is its error,
+//! and what was in force stays.
+
+use super::kind::{Kind, Written};
+use super::row::{Apply, Row, computed, row};
+use latewood_engine::{Error, ErrorKind};
+use latewood_tls::{AuthClients, Protocols};
+
+/// The rows of this file.
+pub(super) const ROWS: &[Row] = &[
+    row(
+        "tls-listen ADDR:PORT",
+        "",
+        Kind::List(|settings| &mut settings.tls_listen, Some(',')),
+        "Address and port to serve with TLS; may be given several times",
+    ),
+    row(
+        "https ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.https),
+        "Address and port to serve HTTP with TLS",
+    ),
+    row(
+        "opentsdb-tls ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.opentsdb_tls),
+        "Address and port for the OpenTSDB telnet protocol with TLS",
+    ),
+    row(
+        "akumuli-tls ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.akumuli_tls),
+        "Address and port for the Akumuli protocol with TLS",
+    ),
+    row(
+        "influx-tls ADDR:PORT",
+        "",
+        Kind::Optional(|settings| &mut settings.senders.influx_tls),
+        "Address and port for InfluxDB line protocol over TCP with TLS",
+    ),
+    row(
+        "tls-cert-file FILE",
+        "",
+        Kind::Path(|settings| &mut settings.tls.cert_file),
+        "Certificate of the server in PEM, followed by those between it and its authority; read \
+         anew at SIGHUP",
+    )
+    .live(RELOAD),
+    row(
+        "tls-key-file FILE",
+        "",
+        Kind::Path(|settings| &mut settings.tls.key_file),
+        "Private key of that certificate in PEM, without a passphrase",
+    )
+    .live(RELOAD),
+    row(
+        "tls-ca-cert-file FILE",
+        "",
+        Kind::Path(|settings| &mut settings.tls.ca_cert_file),
+        "Certificates in PEM of the authorities whose certificates clients may have",
+    )
+    .live(RELOAD),
+    computed(
+        "tls-auth-clients yes|no|optional",
+        "yes with --tls-ca-cert-file, else no",
+        Kind::Form {
+            takes: "yes, no or optional",
+            written: Written::Text,
+            put: |settings, text| {
+                let word = AuthClients::parse(text.as_bytes());
+                let none = || format!("{text:?} is not supported: expected yes, no or optional");
+                settings.tls.auth_clients = Some(word.ok_or_else(none)?);
+                Ok(())
+            },
+            show: |settings| settings.tls.asks_clients().name().to_owned(),
+        },
+        "Whether clients need a certificate of one of these authorities",
+    )
+    .live(RELOAD),
+    row(
+        "tls-auth-clients-user CN|off",
+        "off",
+        Kind::Form {
+            takes: "CN or off",
+            written: Written::Text,
+            put: |settings, text| {
+                settings.tls.maps_users = match text {
+                    "CN" => true,
+                    "off" => false,
+                    _ => return Err(format!("{text:?} is not supported: expected CN or off")),
+                };
+                Ok(())
+            },
+            show: |settings| {
+                let word = if settings.tls.maps_users { "CN" } else { "off" };
+                word.to_owned()
+            },
+        },
+        "Whether the common name of a client's certificate is that of its ACL user, who is then \
+         logged in",
+    )
+    .live(RELOAD),
+    row(
+        "tls-protocols VERSIONS",
+        "TLSv1.2 TLSv1.3",
+        Kind::Form {
+            takes: "TLSv1.2, TLSv1.3 or both",
+            written: Written::Text,
+            put: |settings, text| {
+                settings.tls.protocols = Protocols::parse(text)?;
+                Ok(())
+            },
+            show: |settings| settings.tls.protocols.show(),
+        },
+        "Versions of TLS to speak",
+    )
+    .live(RELOAD),
+];
+
+const RELOAD: Apply = |shared, settings| {
+    let changed = shared.tls.change(&settings.tls);
+    changed.map_err(|reason| Error::new(ErrorKind::Invalid, reason))
+};

@@ -1,0 +1,109 @@
+//! Peers that do not speak TLS, stop in the middle of it, or come in thousands.
+
+use crate::certificates::{Authority, words};
+use crate::harness::{PATIENCE, Server};
+use crate::peer::{Peer, tls_address};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Servers on every kind of port, and the addresses of those with TLS.
+fn served() -> (Authority, Server, [String; 3]) {
+    let (authority, mut options) = Authority::with_server();
+    for name in ["https", "opentsdb-tls"] {
+        options.extend([format!("--{name}"), "127.0.0.1:0".to_owned()]);
+    }
+    let server = Server::with(&words(&options));
+    let addresses = ["tls", "https", "opentsdb-tls"].map(|name| tls_address(&server, name));
+    (authority, server, addresses)
+}
+
+/// Reads until the peer ends it; whether it did.
+fn is_ended(mut stream: TcpStream) -> bool {
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut buffer = [0; 4096];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+}
+
+#[test]
+fn garbage_ends_the_connection_and_nobody_else_notices() {
+    let (authority, server, addresses) = served();
+    let mut open = Peer::to(&server, &authority.client(None));
+    for address in &addresses {
+        for garbage in [
+            &b"*1\r\n$4\r\nPING\r\n"[..],
+            b"GET / HTTP/1.1\r\n\r\n",
+            &[0x16, 3, 1, 0xff, 0xff, 1, 0, 0],
+            &[0x16, 3, 1, 0, 4, 1, 0xff, 0xff, 0xff],
+            &[0; 20_000],
+        ] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            // It may be closed before all is sent.
+            let _ = stream.write_all(garbage);
+            let _ = stream.shutdown(Shutdown::Write);
+            assert!(is_ended(stream), "{address} {garbage:?}");
+        }
+    }
+    assert_eq!(open.ask("PING"), "+PONG\r\n");
+    let mut client = server.client();
+    assert!(client.info("tls_handshakes_failed") >= 9);
+}
+
+#[test]
+fn a_handshake_that_stalls_is_ended_within_seconds() {
+    let (authority, server, addresses) = served();
+    let begun = Instant::now();
+    let stalled = addresses.map(|address| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // The head of a message that never comes.
+        stream.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1]).unwrap();
+        stream
+    });
+    assert_eq!(
+        Peer::to(&server, &authority.client(None)).ask("PING"),
+        "+PONG\r\n"
+    );
+    for stream in stalled {
+        assert!(is_ended(stream));
+    }
+    let took = begun.elapsed();
+    assert!(took > Duration::from_secs(5) && took < PATIENCE, "{took:?}");
+}
+
+#[test]
+fn what_came_before_a_half_closed_end_is_answered() {
+    let (authority, server, _) = served();
+    let options = authority.client(None);
+    let connector = options.connector().unwrap();
+    let address = tls_address(&server, "tls");
+    let mut tcp = TcpStream::connect(&address).unwrap();
+    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut session = connector.agree(&mut tcp, &address).unwrap().unwrap();
+    session.writer().write_all(b"PING\r\nPING\r\n").unwrap();
+    session.send_close_notify();
+    while session.wants_write() {
+        session.write_tls(&mut tcp).unwrap();
+    }
+    // The socket stays open: only TLS says that nothing follows.
+    let mut answer = Vec::new();
+    let mut stream = latewood_tls::rustls::Stream::new(&mut session, &mut tcp);
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(answer, b"+PONG\r\n+PONG\r\n");
+}
+
+#[test]
+fn thousands_of_connections_are_served_at_a_time() {
+    let (authority, server, _) = served();
+    let options = authority.client(None);
+    let mut peers: Vec<Peer> = (0..1000).map(|_| Peer::to(&server, &options)).collect();
+    for (number, peer) in peers.iter_mut().enumerate() {
+        assert_eq!(peer.ask(&format!("TS.ADD k{number} 1 2")), ":1\r\n");
+    }
+    assert_eq!(server.client().ask("DBSIZE"), ":1000\r\n");
+}

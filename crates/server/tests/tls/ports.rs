@@ -1,0 +1,90 @@
+//! Every port speaks TLS.
+
+use crate::certificates::{Authority, words};
+use crate::harness::Server;
+use crate::peer::{Peer, tls_address};
+use latewood_tls::ClientOptions;
+
+#[test]
+fn commands_replies_and_long_pipelines_are_the_same_with_tls() {
+    let (authority, options) = Authority::with_server();
+    let server = Server::with(&words(&options));
+    let mut peer = Peer::to(&server, &authority.client(None));
+    assert_eq!(peer.ask("PING"), "+PONG\r\n");
+    // More than a record, a buffer and the room of a socket: both sides must wait for each other.
+    let command = |at: usize| format!("*4\r\n$6\r\nTS.ADD\r\n$1\r\nk\r\n$6\r\n{at}\r\n$1\r\n1\r\n");
+    let samples = 100_000..200_000;
+    let pipeline: String = samples.clone().map(command).collect();
+    peer.send(pipeline.as_bytes());
+    for at in samples {
+        assert_eq!(peer.reply().unwrap(), format!(":{at}\r\n"));
+    }
+    let mut plain = server.client();
+    let range = plain.ask("TS.RANGE k - +");
+    assert_eq!(peer.ask("TS.RANGE k - +"), range);
+    assert!(range.len() > 1_500_000);
+}
+
+#[test]
+fn a_message_reaches_a_subscriber_with_tls() {
+    let (authority, options) = Authority::with_server();
+    let server = Server::with(&words(&options));
+    let mut peer = Peer::to(&server, &authority.client(None));
+    assert!(peer.ask("SUBSCRIBE news").contains("subscribe"));
+    let big = "x".repeat(300_000);
+    server.client().ask(&format!("PUBLISH news {big}"));
+    assert!(peer.reply().unwrap().contains(&big));
+}
+
+#[test]
+fn http_is_served_with_tls() {
+    let (authority, mut options) = Authority::with_server();
+    options.extend(["--https".to_owned(), "127.0.0.1:0".to_owned()]);
+    let server = Server::with(&words(&options));
+    let address = tls_address(&server, "https");
+    let request = "POST /write?precision=ms HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\
+                   Connection: close\r\n\r\nroom t=20";
+    let mut peer = Peer::try_to(&address, &authority.client(None)).unwrap();
+    peer.send(request.as_bytes());
+    assert!(peer.rest().starts_with("HTTP/1.1 204"), "{address}");
+    assert!(server.client().ask("TS.GET room_t").contains("+20\r\n"));
+}
+
+#[test]
+fn lines_are_taken_with_tls_and_plain_ones_are_not() {
+    let (authority, mut options) = Authority::with_server();
+    for name in ["opentsdb-tls", "akumuli-tls", "influx-tls"] {
+        options.extend([format!("--{name}"), "127.0.0.1:0".to_owned()]);
+    }
+    let server = Server::with(&words(&options));
+    let client = authority.client(None);
+    for (name, line, key) in [
+        (
+            "opentsdb-tls",
+            "put cpu 1700000000 5 host=a\n",
+            "cpu{host=\"a\"}",
+        ),
+        (
+            "akumuli-tls",
+            "+mem host=a\r\n:1700000000000000000\r\n:5\r\n",
+            "mem{host=\"a\"}",
+        ),
+        (
+            "influx-tls",
+            "disk,host=a v=5 1700000000000000000\n",
+            "disk_v{host=\"a\"}",
+        ),
+    ] {
+        let address = tls_address(&server, name);
+        let mut peer = Peer::try_to(&address, &client).unwrap();
+        peer.send(line.as_bytes());
+        drop(peer);
+        server
+            .client()
+            .wait_until(&format!("EXISTS {key}"), ":1\r\n");
+        let mut plain = Peer::try_to(&address, &ClientOptions::default()).unwrap();
+        plain.send(line.as_bytes());
+        // The answer is an alert.
+        assert!(plain.rest().starts_with('\u{15}'), "{name}");
+    }
+}
