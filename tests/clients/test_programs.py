@@ -24,7 +24,11 @@ def program(request, tmp_path_factory):
 
 @pytest.mark.parametrize("protocol", ["2", "3"], ids=["resp2", "resp3"])
 def test_program(program, protocol, either):
-    environment = {**os.environ, "REDIS_PORT": str(either.port), "RESP": protocol}
+    check(program, {**os.environ, "REDIS_PORT": str(either.port), "RESP": protocol})
+
+
+def check(program, environment):
+    """Every part of the program runs and finds the replies right."""
     done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert len(done.stdout.splitlines()) == 5, "every part of the program ran"

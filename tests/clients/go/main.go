@@ -1,13 +1,15 @@
 // The behaviour that applications using go-redis rely on: writes, backfill, label queries,
 // compaction rules, transactions, and replies of the types the client promises.
 //
-//	REDIS_PORT=6379 RESP=2 go run .
+//	REDIS_PORT=6379 RESP=2 [CA_FILE=ca.crt] go run .
 //
 // The server must be empty. Exits with status 0 if all replies are correct.
 package main
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"reflect"
@@ -24,10 +26,22 @@ var (
 	ctx    = context.Background()
 	resp   = number("RESP", 2)
 	client = redis.NewClient(&redis.Options{
-		Addr:     fmt.Sprintf("127.0.0.1:%d", number("REDIS_PORT", 6379)),
-		Protocol: resp,
+		Addr:      fmt.Sprintf("127.0.0.1:%d", number("REDIS_PORT", 6379)),
+		Protocol:  resp,
+		TLSConfig: tlsConfig(),
 	})
 )
+
+// tlsConfig trusts the authorities of CA_FILE; without one, the connection is not encrypted.
+func tlsConfig() *tls.Config {
+	file := os.Getenv("CA_FILE")
+	if file == "" {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	same("certificates are read", roots.AppendCertsFromPEM(must(os.ReadFile(file))), true)
+	return &tls.Config{RootCAs: roots, ServerName: "localhost"}
+}
 
 func main() {
 	same("keys of the server", must(client.DBSize(ctx).Result()), int64(0))

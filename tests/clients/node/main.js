@@ -1,19 +1,22 @@
 // The behaviour that applications using node-redis rely on: writes, backfill, label queries,
 // compaction rules, transactions, and replies of the types the client promises.
 //
-//   REDIS_PORT=6379 RESP=2 node main.js
+//   REDIS_PORT=6379 RESP=2 [CA_FILE=ca.crt] node main.js
 //
 // The server must be empty. Exits with status 0 if all replies are correct.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createClient } from '@redis/client';
 import timeSeries from '@redis/time-series';
 
 const RESP = Number(process.env.RESP ?? 2);
 const HOUR = 3_600_000;
 
+const encrypted = process.env.CA_FILE ? { tls: true, ca: readFileSync(process.env.CA_FILE), servername: 'localhost' } : {};
+
 const client = createClient({
-  socket: { host: '127.0.0.1', port: Number(process.env.REDIS_PORT ?? 6379), reconnectStrategy: false },
+  socket: { host: '127.0.0.1', port: Number(process.env.REDIS_PORT ?? 6379), reconnectStrategy: false, ...encrypted },
   RESP,
   unstableResp3: true,
   modules: { ts: timeSeries.default ?? timeSeries },
