@@ -13,7 +13,7 @@ import redis
 
 import test_programs
 import test_prometheus
-from conftest import ROOT, Server
+from conftest import BINARY, ROOT, Server
 from peer import free_port
 from test_programs import program  # noqa: F401, a fixture
 
@@ -113,6 +113,12 @@ def test_prometheus_remote_write(tmp_path, encrypted):
     finally:
         prometheus.kill()
         prometheus.wait()
+
+
+def test_export(encrypted):
+    encrypted.client().ts().add("room", 1000, 20.5)
+    tool = [BINARY, "export", "csv", "--from", f"localhost:{encrypted.tls}", "--tls", "--cacert", encrypted.ca]
+    assert "room,1000,20.5" in run(*tool).stdout
 
 
 def test_lines(encrypted):

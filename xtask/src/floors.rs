@@ -129,7 +129,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
     ),
     (
         "tls",
-        &["lib", "client", "server", "stream", "files", "provider"],
+        &["lib", "client", "stream", "server", "files", "provider"],
     ),
     (
         "codec",

@@ -210,14 +210,6 @@ impl ServerTls {
         self.in_force.read().clone()
     }
 
-    /// Whether the common name of a client's certificate is that of its user.
-    pub fn maps_users(&self) -> bool {
-        self.in_force
-            .read()
-            .as_ref()
-            .is_some_and(|in_force| in_force.maps_users)
-    }
-
     /// Has new connections begin with the files of `options` from now on.
     ///
     /// # Errors

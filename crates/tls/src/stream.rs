@@ -12,9 +12,9 @@
 //! Tested by `crates/server/tests/tls/` on the Redis port.
 
 use crate::files::common_name;
-use rustls::{ClientConnection, Connection, ServerConfig, ServerConnection};
+use crate::server::InForce;
+use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
-use std::sync::Arc;
 
 /// Bytes that a write takes before the socket has room for them.
 pub const HELD_BYTES_MAX: usize = 64 * 1024;
@@ -24,6 +24,8 @@ pub const HELD_BYTES_MAX: usize = 64 * 1024;
 pub struct Stream<S: Read + Write> {
     socket: S,
     session: Connection,
+    /// The peer's certificate names its user.
+    maps_users: bool,
     has_ended: bool,
 }
 
@@ -46,21 +48,22 @@ impl<S: Read + Write> Stream<S> {
     ///
     /// # Errors
     /// Those of `rustls`.
-    pub fn server(socket: S, config: Arc<ServerConfig>) -> io::Result<Self> {
-        let session = ServerConnection::new(config).map_err(io::Error::other)?;
-        Ok(Self::new(socket, session.into()))
+    pub fn server(socket: S, tls: InForce) -> io::Result<Self> {
+        let session = ServerConnection::new(tls.config).map_err(io::Error::other)?;
+        Ok(Self::new(socket, session.into(), tls.maps_users))
     }
 
     /// The client's side of a connection that begins.
     pub fn client(socket: S, session: ClientConnection) -> Self {
-        Self::new(socket, session.into())
+        Self::new(socket, session.into(), false)
     }
 
-    fn new(socket: S, mut session: Connection) -> Self {
+    fn new(socket: S, mut session: Connection, maps_users: bool) -> Self {
         session.set_buffer_limit(Some(HELD_BYTES_MAX));
         Self {
             socket,
             session,
+            maps_users,
             has_ended: false,
         }
     }
@@ -90,9 +93,10 @@ impl<S: Read + Write> Stream<S> {
         self.session.wants_write()
     }
 
-    /// The common name of the peer's certificate.
-    pub fn peer_name(&self) -> Option<String> {
-        common_name(self.session.peer_certificates())
+    /// The user that the peer's certificate names, if it does.
+    pub fn user_name(&self) -> Option<String> {
+        let name = common_name(self.session.peer_certificates());
+        name.filter(|_| self.maps_users)
     }
 
     /// Reads once from the socket; whether that emptied it.
@@ -104,10 +108,10 @@ impl<S: Read + Write> Stream<S> {
         self.session.read_tls(&mut socket)?;
         let is_emptied = socket.is_emptied;
         let processed = self.session.process_new_packets();
-        // Its part of the handshake, or the alert that says what is wrong.
-        let sent = self.send();
+        // Its part of the handshake, or the alert that says what is wrong. A peer that takes it no
+        // more is met by the next read or write: what it sent before is not lost.
+        let _ = self.send();
         processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
-        sent?;
         Ok(is_emptied)
     }
 

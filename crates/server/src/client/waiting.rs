@@ -68,6 +68,13 @@ impl Session {
         let Some(mut waiting) = self.waiting.take() else {
             return false;
         };
+        if matches!(waiting.what, What::Samples(_)) {
+            self.renew_permit(shared);
+            if self.closing {
+                self.end_waiting(shared, &waiting);
+                return true;
+            }
+        }
         let start = out.len();
         let is_over = match &mut waiting.what {
             What::PauseEnd => true,

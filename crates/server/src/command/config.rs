@@ -171,6 +171,13 @@ fn set(call: &mut Call<'_>) -> Outcome {
         let change = read(parameter, args.word(at + 1), &mut changed);
         changes.push((name, change.map_err(|reason| failed(name, &reason))?));
     }
+    for (name, change) in &changes {
+        if let Change::Option(row, ..) = change
+            && let Some(check) = row.check
+        {
+            check(&changed).map_err(|reason| failed(name, &reason))?;
+        }
+    }
     for (name, change) in changes {
         match change {
             Change::Option(row, apply, texts) => {

@@ -13,6 +13,7 @@ use super::fault::SYNTAX;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
+use crate::acl::{Denied, Refusal};
 use crate::client::Session;
 use crate::client::{Reader, What};
 use crate::messaging::Listener;
@@ -213,6 +214,16 @@ impl Reader for SampleReader {
         if why != Why::Unblocked && !session.info.figures.claim_unblock() {
             // CLIENT UNBLOCK was first; its letter is on the way.
             return false;
+        }
+        // What it may has perhaps changed since it began to wait.
+        let user = session.permit.user();
+        if !user.may_read("ts.read", &self.key) {
+            let refusal = Refusal {
+                what: Denied::Key,
+                object: self.key.to_vec(),
+            };
+            Reply::new(out, protocol).error(refusal.text(&user.name));
+            return true;
         }
         let start = out.len();
         if let Err(fault) = write(shared, &self.key, &self.query, protocol, out) {

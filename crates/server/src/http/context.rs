@@ -17,7 +17,7 @@ pub(crate) struct Context {
     pub(crate) shared: Arc<Shared>,
     /// Threads and memory for requests.
     pub(crate) work: Arc<Work>,
-    /// Whom the certificate of the connection names.
+    /// The user whom the certificate of the connection names, if it names one.
     pub(crate) certified: Option<Arc<str>>,
 }
 
@@ -31,8 +31,8 @@ impl Context {
         headers: &HeaderMap,
         parameters: (Option<&str>, Option<&str>),
     ) -> Result<Arc<User>, Answer> {
-        let name = self.certified.as_deref().map(str::to_owned);
-        let certified = self.shared.user_of(name);
+        let certified = self.certified.as_ref();
+        let certified = certified.and_then(|name| self.shared.user_of(name));
         auth::user(&self.shared.runtime.users, headers, parameters, certified)
     }
 

@@ -126,14 +126,13 @@ impl Server {
         }
         let (mut context, mut stop) = (self.context.clone(), self.stop.clone());
         tokio::spawn(async move {
-            let stream = tokio::select! {
-                stream = agree(&context.shared, stream) => stream,
+            let agreed = tokio::select! {
+                agreed = agree(&context.shared, stream) => agreed,
                 _ = stop.wait_for(|stop| *stop) => return,
             };
-            match stream {
-                Ok(stream) => {
-                    let (_, session) = stream.get_ref();
-                    context.certified = common_name(session.peer_certificates()).map(Arc::from);
+            match agreed {
+                Ok((stream, name)) => {
+                    context.certified = name.map(Arc::from);
                     run(stream, routes(context), watcher, peer, open).await;
                 }
                 Err(error) => {
@@ -145,11 +144,17 @@ impl Server {
     }
 }
 
-/// Agrees on keys with a peer, within [`HANDSHAKE_MAX`].
-async fn agree(shared: &Shared, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
-    let in_force = shared.tls.in_force().ok_or(ErrorKind::NotConnected)?;
-    let agreed = TlsAcceptor::from(in_force.config).accept(stream);
-    tokio::time::timeout(HANDSHAKE_MAX, agreed).await?
+/// Agrees on keys with a peer, within [`HANDSHAKE_MAX`]; the user that its certificate names, if
+/// it does.
+async fn agree(
+    shared: &Shared,
+    stream: TcpStream,
+) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
+    let tls = shared.tls.in_force().ok_or(ErrorKind::NotConnected)?;
+    let agreed = TlsAcceptor::from(tls.config).accept(stream);
+    let stream = tokio::time::timeout(HANDSHAKE_MAX, agreed).await??;
+    let name = common_name(stream.get_ref().1.peer_certificates());
+    Ok((stream, name.filter(|_| tls.maps_users)))
 }
 
 /// Serves a connection until it ends.
@@ -176,7 +181,7 @@ async fn run(
 /// Whether a new connection is served: by the same rules as on the Redis side.
 fn may_come(runtime: &Runtime, is_full: bool, peer: SocketAddr) -> bool {
     let is_safe = peer.ip().to_canonical().is_loopback()
-        || !runtime.users.default_has_no_password()
+        || !runtime.users.is_open()
         || !runtime.protected_mode.load(Ordering::Relaxed);
     is_safe && !is_full
 }

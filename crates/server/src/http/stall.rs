@@ -10,7 +10,7 @@ use tokio::time::{Sleep, sleep};
 /// Longest time that a peer may leave an answer waiting.
 pub(super) const STALL_MAX: Duration = Duration::from_secs(60);
 
-/// A stream whose writes fail where no byte of them was taken for a time.
+/// A stream whose writes, flushes and end fail where none of them came on for a time.
 pub(super) struct Unstalled<S> {
     stream: S,
     time_max: Duration,
@@ -30,11 +30,11 @@ impl<S> Unstalled<S> {
     }
 
     /// What a write that came to `written` is, for how long it has waited.
-    fn bounded(
+    fn bounded<T>(
         &mut self,
         context: &mut Context<'_>,
-        written: Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.until = None;
             return written;
@@ -82,11 +82,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Unstalled<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        // What an encrypted stream took may wait until here.
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.bounded(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let ended = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.bounded(context, ended)
     }
 }
 
@@ -98,7 +101,7 @@ mod tests {
     use hyper::server::conn::http1;
     use hyper_util::rt::TokioIo;
     use hyper_util::service::TowerToHyperService;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, duplex};
 
     const SOON: Duration = Duration::from_millis(1);
 
@@ -127,6 +130,21 @@ mod tests {
         let (sent, read) = tokio::join!(sent, near.read_to_end(&mut got));
         assert!(sent.is_ok() && read.is_ok());
         assert_eq!(got, [7; 1000]);
+    }
+
+    #[tokio::test]
+    async fn what_a_stream_holds_back_fails_where_nobody_takes_it() {
+        for ends in [false, true] {
+            let (_near, far) = duplex(10);
+            let mut far = Unstalled::new(BufWriter::with_capacity(2000, far), SOON);
+            far.write_all(&[7; 1000]).await.unwrap();
+            let sent = if ends {
+                far.shutdown().await
+            } else {
+                far.flush().await
+            };
+            assert_eq!(sent.unwrap_err().kind(), ErrorKind::TimedOut);
+        }
     }
 
     #[tokio::test]

@@ -4,12 +4,12 @@ use super::speaker::{Next, Speaker, intake_of};
 use crate::acl::User;
 use crate::observe::Protocol;
 use crate::state::Shared;
-use latewood_tls::common_name;
 use latewood_tls::rustls::{ServerConnection, StreamOwned};
+use latewood_tls::{InForce, common_name};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What is read at a time, at most: a batch of some thousand samples.
@@ -36,6 +36,48 @@ const NOT_HTTP: &[u8] = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n\
 /// Time a peer has to agree on keys.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
+/// When what a connection brought was last worked off.
+#[derive(Clone)]
+pub(super) struct LastRead {
+    began: Instant,
+    after_ms: Arc<AtomicU64>,
+}
+
+impl Default for LastRead {
+    fn default() -> Self {
+        let (began, after_ms) = (Instant::now(), Arc::default());
+        Self { began, after_ms }
+    }
+}
+
+impl LastRead {
+    /// Notes that something is worked off: so long the peer is not silent.
+    fn begin(&self) {
+        self.after_ms.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Notes that it is worked off now.
+    pub(super) fn note(&self) {
+        let after_ms = self.began.elapsed().as_millis() as u64;
+        self.after_ms.store(after_ms, Ordering::Relaxed);
+    }
+
+    /// One that began so long ago, and was silent since.
+    #[cfg(test)]
+    pub(super) fn ago(time: Duration) -> Self {
+        Self {
+            began: Instant::now().checked_sub(time).unwrap(),
+            ..Self::default()
+        }
+    }
+
+    /// How long that is ago.
+    pub(super) fn elapsed(&self) -> Duration {
+        let after = Duration::from_millis(self.after_ms.load(Ordering::Relaxed));
+        self.began.elapsed().saturating_sub(after)
+    }
+}
+
 /// Whose lines a connection brings.
 enum Sender {
     /// Those of `default`.
@@ -49,7 +91,7 @@ impl Sender {
     fn user(&self, shared: &Shared) -> Option<Arc<User>> {
         match self {
             Self::Anybody => Some(shared.runtime.users.default_user()),
-            Self::Named(name) => shared.user_of(Some(name.clone())),
+            Self::Named(name) => shared.user_of(name),
         }
     }
 }
@@ -59,13 +101,13 @@ impl Sender {
 /// # Errors
 /// Those of the socket; `WouldBlock` where the peer was idle for too long.
 pub(super) fn serve_plain(
-    stream: TcpStream,
+    mut stream: TcpStream,
     shared: &Arc<Shared>,
-    protocol: Protocol,
+    source: (Protocol, &LastRead),
     speaker: Box<dyn Speaker>,
 ) -> io::Result<()> {
     set_timeouts(&stream, shared)?;
-    serve(stream, shared, protocol, &Sender::Anybody, speaker)
+    serve(&mut stream, shared, source, &Sender::Anybody, speaker)
 }
 
 /// Serves an encrypted connection until it ends. Where names in certificates are users', it
@@ -75,18 +117,23 @@ pub(super) fn serve_plain(
 /// Those of [`serve_plain`] and of the handshake.
 pub(super) fn serve_tls(
     mut stream: TcpStream,
+    tls: InForce,
     shared: &Arc<Shared>,
-    protocol: Protocol,
+    (protocol, last_read): (Protocol, &LastRead),
     speaker: Box<dyn Speaker>,
 ) -> io::Result<()> {
-    let in_force = shared.tls.in_force().ok_or(ErrorKind::NotConnected)?;
-    let session = ServerConnection::new(in_force.config).map_err(io::Error::other)?;
+    let mut config = (*tls.config).clone();
+    // Senders that never read would leave tickets unread: then the kernel resets the connection
+    // at its end, and drops what has not arrived.
+    config.send_tls13_tickets = 0;
+    let session = ServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
     let session = agree(session, &mut stream).inspect_err(|_| {
         shared.tls.failed.fetch_add(1, Ordering::Relaxed);
     })?;
-    let sender = match common_name(session.peer_certificates()) {
-        _ if !in_force.maps_users => Sender::Anybody,
-        Some(name) if shared.user_of(Some(name.clone())).is_some() => Sender::Named(name),
+    let name = common_name(session.peer_certificates()).filter(|_| tls.maps_users);
+    let sender = match name {
+        _ if !tls.maps_users => Sender::Anybody,
+        Some(name) if shared.user_of(&name).is_some() => Sender::Named(name),
         name => {
             let name = name.unwrap_or_default();
             let log = &shared.runtime.users.log;
@@ -95,8 +142,12 @@ pub(super) fn serve_tls(
         }
     };
     set_timeouts(&stream, shared)?;
-    let stream = StreamOwned::new(session, stream);
-    serve(stream, shared, protocol, &sender, speaker)
+    let mut stream = StreamOwned::new(session, stream);
+    let served = serve(&mut stream, shared, (protocol, last_read), &sender, speaker);
+    // So that the peer can tell an end from a cut; it may be gone already.
+    stream.conn.send_close_notify();
+    let _ = stream.conn.write_tls(&mut stream.sock);
+    served
 }
 
 /// Ends the handshake, within [`HANDSHAKE_MAX`].
@@ -130,9 +181,9 @@ fn set_timeouts(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
 }
 
 fn serve(
-    mut stream: impl Read + Write,
+    stream: &mut (impl Read + Write),
     shared: &Arc<Shared>,
-    protocol: Protocol,
+    (protocol, last_read): (Protocol, &LastRead),
     sender: &Sender,
     mut speaker: Box<dyn Speaker>,
 ) -> io::Result<()> {
@@ -156,6 +207,7 @@ fn serve(
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break Ok(()),
             Err(error) => break Err(error),
         };
+        last_read.begin();
         shared.pause.wait(&shared.lifetime.stopping);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake()?);
@@ -183,6 +235,7 @@ fn serve(
         stream.write_all(&out)?;
         out.clear();
         out.shrink_to(OUT_BYTES_KEPT);
+        last_read.note();
         if next == Next::Close {
             return Ok(());
         }

@@ -2,6 +2,7 @@
 
 use super::akumuli::Akumuli;
 use super::by_line::ByLine;
+use super::connection::LastRead;
 use super::influx::Influx;
 use super::opentsdb::Telnet;
 use super::speaker::{CONNECTIONS_MAX, Speaker, is_barred};
@@ -9,6 +10,7 @@ use super::{connection, datagrams};
 use crate::observe::Protocol;
 use crate::state::Settings;
 use crate::state::{Shared, Stop};
+use latewood_tls::InForce;
 use parking_lot::Mutex;
 use socket2::{SockRef, TcpKeepalive};
 use std::collections::HashMap;
@@ -16,7 +18,7 @@ use std::io::{self, ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -26,6 +28,8 @@ const KEEPALIVE: Duration = Duration::from_secs(300);
 /// database that is still being opened.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Silence after which a connection gives its place to a new one, where all are taken.
+const GIVES_WAY: Duration = Duration::from_secs(60);
 /// Bytes of datagrams that the kernel is asked to hold; it may hold fewer.
 const DATAGRAMS_HELD_BYTES: usize = 8 << 20;
 
@@ -57,7 +61,17 @@ pub(crate) struct Serving {
 
 /// The connections at this moment, by number.
 #[derive(Default)]
-struct Open(Mutex<HashMap<u64, (TcpStream, Protocol)>>);
+struct Open {
+    connected: Mutex<HashMap<u64, Connected>>,
+    numbers: AtomicU64,
+}
+
+/// One of them.
+struct Connected {
+    stream: TcpStream,
+    protocol: Protocol,
+    last_read: LastRead,
+}
 
 /// Binds the addresses of `settings`: none unless asked for.
 ///
@@ -161,10 +175,10 @@ impl Serving {
             // A panic of the thread stopped the server and was told.
             let _ = thread.join();
         }
-        for (stream, _) in self.open.0.lock().values() {
-            let _ = stream.shutdown(Shutdown::Both);
+        for connected in self.open.connected.lock().values() {
+            let _ = connected.stream.shutdown(Shutdown::Both);
         }
-        while !self.open.0.lock().is_empty() {
+        while !self.open.connected.lock().is_empty() {
             thread::sleep(PAUSE / 10);
         }
     }
@@ -172,8 +186,22 @@ impl Serving {
 
 impl Open {
     fn count(&self, protocol: Protocol) -> usize {
-        let open = self.0.lock();
-        open.values().filter(|(_, of)| *of == protocol).count()
+        let open = self.connected.lock();
+        open.values().filter(|of| of.protocol == protocol).count()
+    }
+
+    /// Ends the connection that has been silent for the longest, if that is long enough; whether
+    /// it did.
+    fn end_silent(&self, protocol: Protocol) -> bool {
+        let open = self.connected.lock();
+        let of_protocol = open.values().filter(|of| of.protocol == protocol);
+        let silent = of_protocol.max_by_key(|of| of.last_read.elapsed());
+        let silent = silent.filter(|of| of.last_read.elapsed() >= GIVES_WAY);
+        if let Some(silent) = silent {
+            silent.last_read.note();
+            let _ = silent.stream.shutdown(Shutdown::Both);
+        }
+        silent.is_some()
     }
 }
 
@@ -204,12 +232,10 @@ fn accept(
     open: &Arc<Open>,
 ) {
     let stopping = || shared.lifetime.stopping.load(Ordering::Acquire);
-    let mut number = 0;
     while !stopping() {
         match listener.accept() {
             Ok((stream, peer)) => {
-                number += 1;
-                begin(stream, peer, (protocol, security), number, shared, open);
+                begin(stream, peer, (protocol, security), shared, open);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) if stopping() => return,
@@ -225,14 +251,25 @@ fn begin(
     mut stream: TcpStream,
     peer: SocketAddr,
     (protocol, security): (Protocol, Security),
-    number: u64,
     shared: &Arc<Shared>,
     open: &Arc<Open>,
 ) {
     let counters = shared.protocols.lines.of(protocol);
     counters.accepted.fetch_add(1, Ordering::Relaxed);
-    let connected = open.count(protocol);
-    if let Some(text) = refusal(shared, (&stream, security), peer, connected) {
+    let mut connected = open.count(protocol);
+    if connected >= CONNECTIONS_MAX && open.end_silent(protocol) {
+        tracing::warn!(
+            protocol = protocol.name(),
+            "closed a silent connection for a new one"
+        );
+        connected -= 1;
+    }
+    let tls = match security {
+        Security::Plain => None,
+        Security::Tls => shared.tls.in_force(),
+    };
+    let has_login = tls.as_ref().is_some_and(|tls| tls.maps_users);
+    if let Some(text) = refusal(shared, (&stream, has_login), peer, connected) {
         counters.rejected.fetch_add(1, Ordering::Relaxed);
         tracing::debug!(%peer, text, "refused a connection");
         if security == Security::Plain {
@@ -241,25 +278,28 @@ fn begin(
         }
         return;
     }
-    let number = number << 8 | protocol as u64;
-    if let Err(error) = spawn(stream, (protocol, security), number, shared, open) {
+    if let Err(error) = spawn(stream, (protocol, tls), shared, open) {
         tracing::warn!(%peer, %error, "cannot serve a connection");
     }
 }
 
 fn spawn(
     stream: TcpStream,
-    (protocol, security): (Protocol, Security),
-    number: u64,
+    (protocol, tls): (Protocol, Option<InForce>),
     shared: &Arc<Shared>,
     open: &Arc<Open>,
 ) -> io::Result<()> {
     let socket = SockRef::from(&stream);
     socket.set_tcp_nodelay(true)?;
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE))?;
-    open.0
-        .lock()
-        .insert(number, (stream.try_clone()?, protocol));
+    let number = open.numbers.fetch_add(1, Ordering::Relaxed);
+    let last_read = LastRead::default();
+    let connected = Connected {
+        stream: stream.try_clone()?,
+        protocol,
+        last_read: last_read.clone(),
+    };
+    open.connected.lock().insert(number, connected);
     let (shared, threads_open) = (Arc::clone(shared), Arc::clone(open));
     let run = move || {
         let speaker: Box<dyn Speaker> = match protocol {
@@ -270,9 +310,10 @@ fn spawn(
         let counters = shared.protocols.lines.of(protocol);
         counters.open.fetch_add(1, Ordering::Relaxed);
         guarded(&shared, || {
-            let served = match security {
-                Security::Plain => connection::serve_plain(stream, &shared, protocol, speaker),
-                Security::Tls => connection::serve_tls(stream, &shared, protocol, speaker),
+            let source = (protocol, &last_read);
+            let served = match tls {
+                None => connection::serve_plain(stream, &shared, source, speaker),
+                Some(tls) => connection::serve_tls(stream, tls, &shared, source, speaker),
             };
             match served {
                 Ok(()) => {}
@@ -287,13 +328,13 @@ fn spawn(
         counters.open.fetch_sub(1, Ordering::Relaxed);
         // Before the entry goes: the server stops once there is none.
         drop(shared);
-        threads_open.0.lock().remove(&number);
+        threads_open.connected.lock().remove(&number);
     };
     let spawned = thread::Builder::new()
         .name(format!("{}-{number}", protocol.name()))
         .spawn(run);
     if spawned.is_err() {
-        open.0.lock().remove(&number);
+        open.connected.lock().remove(&number);
     }
     spawned.map(drop)
 }
@@ -301,13 +342,13 @@ fn spawn(
 /// Why a peer is not served.
 fn refusal(
     shared: &Shared,
-    (stream, security): (&TcpStream, Security),
+    (stream, has_login): (&TcpStream, bool),
     peer: SocketAddr,
     connected: usize,
 ) -> Option<&'static str> {
     if connected >= CONNECTIONS_MAX || shared.runtime.is_full(connected, stream) {
         Some("too many connections to this address")
-    } else if is_barred(shared, peer) && !(security == Security::Tls && shared.tls.maps_users()) {
+    } else if !has_login && is_barred(shared, peer) {
         Some(
             "protected mode: this protocol has no password, so only senders on the server's own \
              machine are served. If the network is trusted, start it with --protected-mode off",
@@ -331,6 +372,32 @@ fn guarded(shared: &Shared, body: impl FnOnce()) {
 mod tests {
     use super::*;
     use crate::options::testing::shared as test_shared;
+    use std::io::Read;
+
+    #[test]
+    fn the_longest_silent_connection_gives_way_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let open = Open::default();
+        let connect = |number, protocol, silent_s| {
+            let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let connected = Connected {
+                stream: listener.accept().unwrap().0,
+                protocol,
+                last_read: LastRead::ago(Duration::from_secs(silent_s)),
+            };
+            open.connected.lock().insert(number, connected);
+            far
+        };
+        let _busy = connect(1, Protocol::OpenTsdb, 59);
+        assert!(!open.end_silent(Protocol::OpenTsdb));
+        let _other = connect(2, Protocol::Akumuli, 7200);
+        let _silent = connect(3, Protocol::OpenTsdb, 3600);
+        let mut longest = connect(4, Protocol::OpenTsdb, 7000);
+        assert!(open.end_silent(Protocol::OpenTsdb));
+        assert_eq!(longest.read(&mut [0]).unwrap(), 0);
+        assert!(open.end_silent(Protocol::OpenTsdb));
+        assert!(!open.end_silent(Protocol::OpenTsdb), "both have given way");
+    }
 
     #[test]
     fn protected_mode_keeps_other_machines_out() {

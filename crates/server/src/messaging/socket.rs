@@ -3,14 +3,12 @@
 //! What a write took of an encrypted stream may wait for room in the socket
 //! ([`Socket::has_unsent`]); `flush` sends it.
 
-use latewood_tls::Stream;
-use latewood_tls::rustls::ServerConfig;
+use latewood_tls::{InForce, Stream};
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::Arc;
 
 /// A connected, non-blocking stream.
 #[derive(Debug)]
@@ -33,9 +31,9 @@ impl Socket {
     ///
     /// # Errors
     /// Those of TLS, and that it is not over TCP.
-    pub(crate) fn encrypted(self, config: Arc<ServerConfig>) -> io::Result<Self> {
+    pub(crate) fn encrypted(self, tls: InForce) -> io::Result<Self> {
         match self {
-            Self::Tcp(stream) => Ok(Self::Tls(Box::new(Stream::server(stream, config)?))),
+            Self::Tcp(stream) => Ok(Self::Tls(Box::new(Stream::server(stream, tls)?))),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
@@ -45,10 +43,10 @@ impl Socket {
         matches!(self, Self::Tls(stream) if stream.is_handshaking())
     }
 
-    /// The common name of the peer's certificate, if it has shown one.
-    pub(crate) fn peer_name(&self) -> Option<String> {
+    /// The user that the peer's certificate names, if it does.
+    pub(crate) fn user_name(&self) -> Option<String> {
         match self {
-            Self::Tls(stream) => stream.peer_name(),
+            Self::Tls(stream) => stream.user_name(),
             _ => None,
         }
     }

@@ -124,8 +124,8 @@ impl Acceptor {
             return;
         }
         if accepted.is_tls {
-            let config = shared.tls.in_force().map(|in_force| in_force.config);
-            let encrypted = config.map(|config| accepted.socket.encrypted(config));
+            let tls = shared.tls.in_force();
+            let encrypted = tls.map(|tls| accepted.socket.encrypted(tls));
             match encrypted {
                 Some(Ok(socket)) => accepted.socket = socket,
                 // A start without a certificate ends before it listens.
@@ -147,7 +147,7 @@ impl Acceptor {
 
 /// The reply to a connection that is refused.
 fn refusal(runtime: &Runtime, is_full: bool, is_local: bool) -> Option<&'static [u8]> {
-    let is_open = is_local || !runtime.users.default_has_no_password();
+    let is_open = is_local || !runtime.users.is_open();
     if is_full {
         Some(TOO_MANY)
     } else if !is_open && runtime.protected_mode.load(Ordering::Relaxed) {

@@ -206,6 +206,9 @@ impl Connection {
 
     /// Takes it out of all that others hold of it.
     pub(super) fn leave(&mut self, shared: &Shared) {
+        if self.is_handshaking {
+            shared.tls.failed.fetch_add(1, Ordering::Relaxed);
+        }
         shared.clients.backlog.note(&mut self.backlog_noted, 0);
         self.client.session.leave(shared);
     }
@@ -335,7 +338,8 @@ impl Connection {
         self.is_handshaking = self.socket.is_handshaking();
         if !self.is_handshaking {
             self.unfinished_since = None;
-            if let Some(user) = shared.user_of(self.socket.peer_name()) {
+            let name = self.socket.user_name();
+            if let Some(user) = name.and_then(|name| shared.user_of(&name)) {
                 let users = &shared.runtime.users;
                 self.client.session.log_in(user, users);
             }
@@ -343,7 +347,6 @@ impl Connection {
             && error.kind() == ErrorKind::InvalidData
         {
             let peer = &self.client.session.info.peer;
-            shared.tls.failed.fetch_add(1, Ordering::Relaxed);
             tracing::debug!(peer, %error, "a TLS handshake failed");
         }
     }

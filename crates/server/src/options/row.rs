@@ -18,10 +18,15 @@ pub(crate) struct Row {
     /// What puts a value that CONFIG SET gave in force; `None` where it is set at
     /// start only.
     pub(crate) apply: Option<Apply>,
+    /// What CONFIG SET checks beside the value itself, before it applies anything.
+    pub(crate) check: Option<Check>,
 }
 
 /// Puts a setting in force.
 pub(crate) type Apply = fn(&Shared, &Settings) -> Result<()>;
+
+/// Looks whether settings can be put in force; what is wrong with them.
+pub(crate) type Check = fn(&Settings) -> std::result::Result<(), String>;
 
 /// What holds where nothing is given.
 #[derive(Clone, Copy, Debug)]
@@ -45,6 +50,7 @@ pub(super) const fn row(
         kind,
         help,
         apply: None,
+        check: None,
     }
 }
 
@@ -67,6 +73,14 @@ impl Row {
     pub(super) const fn live(self, apply: Apply) -> Self {
         Self {
             apply: Some(apply),
+            ..self
+        }
+    }
+
+    /// One whose value CONFIG SET checks so.
+    pub(super) const fn checked(self, check: Check) -> Self {
+        Self {
+            check: Some(check),
             ..self
         }
     }

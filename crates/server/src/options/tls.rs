@@ -4,7 +4,7 @@
 //! and what was in force stays.
 
 use super::kind::{Kind, Written};
-use super::row::{Apply, Row, computed, row};
+use super::row::{Apply, Check, Row, computed, row};
 use latewood_engine::{Error, ErrorKind};
 use latewood_tls::{AuthClients, Protocols};
 
@@ -47,21 +47,24 @@ pub(super) const ROWS: &[Row] = &[
         "Certificate of the server in PEM, followed by those between it and its authority; read \
          anew at SIGHUP",
     )
-    .live(RELOAD),
+    .live(RELOAD)
+    .checked(LOADS),
     row(
         "tls-key-file FILE",
         "",
         Kind::Path(|settings| &mut settings.tls.key_file),
         "Private key of that certificate in PEM, without a passphrase",
     )
-    .live(RELOAD),
+    .live(RELOAD)
+    .checked(LOADS),
     row(
         "tls-ca-cert-file FILE",
         "",
         Kind::Path(|settings| &mut settings.tls.ca_cert_file),
         "Certificates in PEM of the authorities whose certificates clients may have",
     )
-    .live(RELOAD),
+    .live(RELOAD)
+    .checked(LOADS),
     computed(
         "tls-auth-clients yes|no|optional",
         "yes with --tls-ca-cert-file, else no",
@@ -78,7 +81,8 @@ pub(super) const ROWS: &[Row] = &[
         },
         "Whether clients need a certificate of one of these authorities",
     )
-    .live(RELOAD),
+    .live(RELOAD)
+    .checked(LOADS),
     row(
         "tls-auth-clients-user CN|off",
         "off",
@@ -101,7 +105,8 @@ pub(super) const ROWS: &[Row] = &[
         "Whether the common name of a client's certificate is that of its ACL user, who is then \
          logged in",
     )
-    .live(RELOAD),
+    .live(RELOAD)
+    .checked(LOADS),
     row(
         "tls-protocols VERSIONS",
         "TLSv1.2 TLSv1.3",
@@ -116,10 +121,13 @@ pub(super) const ROWS: &[Row] = &[
         },
         "Versions of TLS to speak",
     )
-    .live(RELOAD),
+    .live(RELOAD)
+    .checked(LOADS),
 ];
 
 const RELOAD: Apply = |shared, settings| {
     let changed = shared.tls.change(&settings.tls);
     changed.map_err(|reason| Error::new(ErrorKind::Invalid, reason))
 };
+
+const LOADS: Check = |settings| settings.tls.load().map(drop);

@@ -91,10 +91,9 @@ impl Shared {
         }
     }
 
-    /// The user that the name in a client's certificate stands for, if such
-    /// names are users' and this one's is on.
-    pub(crate) fn user_of(&self, name: Option<String>) -> Option<Arc<User>> {
-        let name = name.filter(|_| self.tls.maps_users())?;
+    /// The user that the name in a client's certificate stands for, if that one
+    /// is on.
+    pub(crate) fn user_of(&self, name: &str) -> Option<Arc<User>> {
         let user = self.runtime.users.get(name.as_bytes());
         user.filter(|user| user.enabled)
     }

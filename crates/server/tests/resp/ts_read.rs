@@ -183,6 +183,27 @@ fn a_key_that_goes_ends_the_wait() {
 }
 
 #[test]
+fn a_reader_who_lost_the_permission_meanwhile_gets_no_samples() {
+    let server = Server::start();
+    let (mut admin, mut reader, mut gone) = (server.client(), server.client(), server.client());
+    for name in ["ann", "bob"] {
+        admin.ask(&format!("ACL SETUSER {name} on nopass ~a +ts.read"));
+    }
+    reader.ask("AUTH ann x");
+    gone.ask("AUTH bob x");
+    block(&mut reader, &mut admin, "TS.READ a 0 BLOCK 0 1");
+    block(&mut gone, &mut admin, "TS.READ a 0 BLOCK 0 1");
+    admin.expect(&[
+        ("ACL SETUSER ann resetkeys ~b", "+OK\r\n"),
+        ("ACL DELUSER bob", ":1\r\n"),
+        ("TS.ADD a 1 2", ":1\r\n"),
+    ]);
+    let refused = text(&reader.reply());
+    assert!(refused.starts_with("-NOPERM"), "{refused}");
+    assert_eq!(gone.reply_or_end(), None);
+}
+
+#[test]
 fn commands_behind_a_blocked_one_wait() {
     let server = Server::start();
     let (mut reader, mut writer) = (server.client(), server.client());

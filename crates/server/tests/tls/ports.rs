@@ -1,9 +1,11 @@
 //! Every port speaks TLS.
 
 use crate::certificates::{Authority, words};
-use crate::harness::Server;
+use crate::harness::{Server, encoded};
 use crate::peer::{Peer, tls_address};
 use latewood_tls::ClientOptions;
+use std::io::Write;
+use std::net::TcpStream;
 
 #[test]
 fn commands_replies_and_long_pipelines_are_the_same_with_tls() {
@@ -23,6 +25,12 @@ fn commands_replies_and_long_pipelines_are_the_same_with_tls() {
     let range = plain.ask("TS.RANGE k - +");
     assert_eq!(peer.ask("TS.RANGE k - +"), range);
     assert!(range.len() > 1_500_000);
+    // More than all buffers on the way hold, and nobody reads for a while.
+    peer.send(&encoded("TS.RANGE k - +").repeat(12));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    for _ in 0..12 {
+        assert!(peer.reply().unwrap() == range);
+    }
 }
 
 #[test]
@@ -48,6 +56,45 @@ fn http_is_served_with_tls() {
     peer.send(request.as_bytes());
     assert!(peer.rest().starts_with("HTTP/1.1 204"), "{address}");
     assert!(server.client().ask("TS.GET room_t").contains("+20\r\n"));
+}
+
+#[test]
+fn a_server_ends_well_with_open_connections_on_both_ports_of_a_protocol() {
+    let (authority, mut options) = Authority::with_server();
+    for name in ["opentsdb", "opentsdb-tls"] {
+        options.extend([format!("--{name}"), "127.0.0.1:0".to_owned()]);
+    }
+    let server = Server::with(&words(&options));
+    let mut plain = TcpStream::connect(server.told("opentsdb")).unwrap();
+    plain.write_all(b"put a 1 1 host=a\n").unwrap();
+    let address = tls_address(&server, "opentsdb-tls");
+    let mut peer = Peer::try_to(&address, &authority.client(None)).unwrap();
+    peer.send(b"put b 1 1 host=a\n");
+    let mut client = server.client();
+    client.wait_until("DBSIZE", ":2\r\n");
+    drop(plain);
+    // The server has seen the end of one of them, and is still connected with the other.
+    peer.send(b"put c 1 1 host=a\n");
+    client.wait_until("DBSIZE", ":3\r\n");
+    assert!(server.terminate().0);
+}
+
+/// A sender that never reads, not even tickets: all that it sent arrives.
+#[test]
+fn lines_of_a_sender_that_only_writes_arrive_to_the_last() {
+    let (authority, mut options) = Authority::with_server();
+    options.extend(["--influx-tls".to_owned(), "127.0.0.1:0".to_owned()]);
+    let server = Server::with(&words(&options));
+    let mut peer =
+        Peer::try_to(&tls_address(&server, "influx-tls"), &authority.client(None)).unwrap();
+    let lines: String = (1..=100_000)
+        .map(|at| format!("m v={at} {at}000000\n"))
+        .collect();
+    peer.send(lines.as_bytes());
+    drop(peer);
+    server
+        .client()
+        .wait_until("TS.GET m_v", "*2\r\n:100000\r\n+100000\r\n");
 }
 
 #[test]

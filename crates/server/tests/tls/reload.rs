@@ -78,6 +78,10 @@ fn what_is_wrong_with_a_file_is_said_and_what_was_in_force_stays() {
         let reply = client.ask(&format!("CONFIG SET {set}"));
         assert!(reply.contains(reason), "{set}: {reply}");
     }
+    // Of several parameters, none is changed where one is wrong.
+    let reply = client.ask("CONFIG SET maxclients 77 tls-cert-file /nowhere");
+    assert!(reply.contains("cannot read /nowhere"), "{reply}");
+    assert!(!client.ask("CONFIG GET maxclients").contains("77"));
     authority.replace("old.crt", "server.crt");
     server.hang_up();
     let line = server.wait_for_log("in force before stay");

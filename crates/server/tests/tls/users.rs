@@ -51,6 +51,24 @@ fn a_certificate_is_optional_where_the_option_says_so() {
 }
 
 #[test]
+fn a_certificate_names_nobody_where_names_were_not_users_when_it_connected() {
+    let (authority, server) = server(&ANN[..2]);
+    let mut before = Peer::to(&server, &authority.client(Some("ann")));
+    assert_eq!(
+        server.client().ask("CONFIG SET tls-auth-clients-user CN"),
+        "+OK\r\n"
+    );
+    assert_eq!(before.ask("ACL WHOAMI"), "$7\r\ndefault\r\n");
+    let mut after = Peer::to(&server, &authority.client(Some("ann")));
+    assert_eq!(after.ask("ACL WHOAMI"), "$3\r\nann\r\n");
+    assert_eq!(
+        server.client().ask("CONFIG SET tls-auth-clients-user off"),
+        "+OK\r\n"
+    );
+    assert_eq!(after.ask("ACL WHOAMI"), "$3\r\nann\r\n");
+}
+
+#[test]
 fn the_name_in_a_certificate_is_a_login() {
     let (authority, server) = server(&ANN);
     let mut ann = Peer::to(&server, &authority.client(Some("ann")));

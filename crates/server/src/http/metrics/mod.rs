@@ -151,14 +151,12 @@ fn connections(text: &mut Text, shared: &Shared) {
         "Connections that ended before they were encrypted.",
         count(&shared.tls.failed),
     );
-    if let Some(in_force) = shared.tls.in_force() {
-        text.single(
-            "tls_certificate_expiry_timestamp_seconds",
-            Kind::Gauge,
-            "When the certificate of the ports with TLS expires.",
-            in_force.expiry_s,
-        );
-    }
+    text.single(
+        "tls_certificate_expiry_timestamp_seconds",
+        Kind::Gauge,
+        "When the certificate of the ports with TLS expires; 0 without one.",
+        shared.tls.in_force().map_or(0, |tls| tls.expiry_s),
+    );
     text.family(
         "network_bytes_total",
         Kind::Counter,
