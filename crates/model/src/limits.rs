@@ -57,6 +57,8 @@ pub const CHANNEL_BYTES_MAX: usize = 1024;
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of replies one connection may leave unread regardless of the others.
 pub const REPLY_BACKLOG_BYTES: usize = 1024 * 1024;
+/// The same before a client has logged in.
+pub const REPLY_BACKLOG_BEFORE_LOGIN_BYTES: usize = 4 * 1024;
 /// Bytes of replies one connection may leave unread before its commands wait,
 /// if memory allows: the replies of two million samples.
 pub const REPLY_BACKLOG_MAX: usize = 32 * 1024 * 1024;

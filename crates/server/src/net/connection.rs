@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Bytes read from one connection in one round.
 pub(super) const READ_BYTES: usize = 64 * 1024;
-/// Time a peer has to finish a command that it began, or to take the last
-/// replies of a connection that closes.
+/// Time a peer has to finish a command that it began, to take some of a long
+/// reply, or the last replies of a connection that closes.
 const UNFINISHED_MAX: Duration = Duration::from_secs(60);
 /// Time a peer has to agree on keys.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -51,6 +51,9 @@ pub(super) struct Connection {
     pub(super) timer: Option<Instant>,
     /// Since when it is owed more than the soft limit of subscribers.
     unread_since: Option<Instant>,
+    /// Since when nothing is read of a long reply, which keeps what it shows: samples of before,
+    /// and files.
+    pub(super) stalled_since: Option<Instant>,
 }
 
 /// What an event loop lends to the connection it serves.
@@ -84,6 +87,7 @@ impl Connection {
             unfinished_since: is_handshaking.then(Instant::now),
             timer: None,
             unread_since: None,
+            stalled_since: None,
         }
     }
 
@@ -188,6 +192,21 @@ impl Connection {
         let since = *self.unread_since.get_or_insert_with(Instant::now);
         if since.elapsed() > Duration::from_secs(limit.soft_s) {
             shared.channels().cut_off(&self.client.session.info);
+        }
+    }
+
+    /// Closes it if nothing was read of a long reply for too long.
+    pub(super) fn check_stalled(&mut self, shared: &Shared) {
+        if self.client.session.stream.is_none() || self.unsent() == 0 {
+            self.stalled_since = None;
+            return;
+        }
+        let since = *self.stalled_since.get_or_insert_with(Instant::now);
+        if since.elapsed() > UNFINISHED_MAX {
+            let peer = &self.client.session.info.peer;
+            tracing::warn!(peer, "closed a connection that does not read a long reply");
+            shared.counters.timeouts.fetch_add(1, Ordering::Relaxed);
+            self.abort();
         }
     }
 
@@ -375,6 +394,9 @@ impl Connection {
         }
         if let Some(mut timed) = timed {
             timed.end_for(Stage::Send, 1);
+        }
+        if bytes_out > 0 {
+            self.stalled_since = None;
         }
         let output = &mut self.client.output;
         if self.client.sent == output.len() {

@@ -244,6 +244,7 @@ impl EventLoop {
                 continue;
             };
             connection.check_unread(shared, &limit);
+            connection.check_stalled(shared);
             connection.check_user(shared);
             if connection.is_finished() {
                 self.close(shared, slot);

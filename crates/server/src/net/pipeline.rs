@@ -14,7 +14,7 @@ use crate::state::Shared;
 use latewood_engine::Scratch;
 use latewood_model::limits::{
     ARGUMENT_BYTES_MAX, COMMAND_ARGUMENTS_MAX, COMMAND_BYTES_MAX, INLINE_BYTES_MAX,
-    REPLY_BACKLOG_BYTES,
+    REPLY_BACKLOG_BEFORE_LOGIN_BYTES, REPLY_BACKLOG_BYTES,
 };
 use latewood_wire::resp::{Limits, Parsed, Parser, ProtocolError, Reply};
 use std::sync::atomic::Ordering;
@@ -106,6 +106,9 @@ impl Client {
     pub(super) fn is_full(&self) -> bool {
         match self.session.stream {
             Some(_) => self.backlog() > REPLY_BACKLOG_BYTES,
+            None if !self.session.authenticated => {
+                self.backlog() > REPLY_BACKLOG_BEFORE_LOGIN_BYTES
+            }
             None => self.backlog() > self.backlog_max,
         }
     }
@@ -182,7 +185,7 @@ impl Executor {
             if session.closing || session.waiting.is_some() || at == input.len() {
                 break;
             }
-            if client.backlog() > client.backlog_max {
+            if client.is_full() {
                 client.has_more = true;
                 break;
             }

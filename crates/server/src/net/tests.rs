@@ -16,6 +16,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// One event loop over a disk of its own.
 struct Harness {
@@ -130,17 +131,55 @@ fn a_failed_sync_closes_without_an_acknowledgement() {
     harness.stop();
 }
 
-#[test]
-fn the_time_of_an_unfinished_command_begins_with_that_command() {
-    let shared = shared_on(&SimDisk::new(), Mailboxes::default());
-    let (mut client, socket, info) = connected(&shared);
+/// A client, its connection without an event loop, and what that would lend.
+fn alone(shared: &Shared) -> (TcpStream, Connection, Workspace) {
+    let (client, socket, info) = connected(shared);
     let session = Session::new(info, &shared.runtime.users, Durability::Interval);
-    let mut connection = Connection::new(socket, session);
-    let mut workspace = Workspace {
+    let workspace = Workspace {
         executor: Executor::default(),
         spare: Vec::with_capacity(READ_BYTES),
         pool: Vec::new(),
     };
+    (client, Connection::new(socket, session), workspace)
+}
+
+#[test]
+fn a_long_reply_of_which_nothing_is_read_ends_the_connection() {
+    let shared = shared_on(&SimDisk::new(), Mailboxes::default());
+    let (mut client, mut connection, mut workspace) = alone(&shared);
+    for at in 0..200_000 {
+        let add = format!("TS.ADD k{} {at} {at} LABELS all 1\r\n", at % 50);
+        client.write_all(add.as_bytes()).unwrap();
+        connection.note_readable(false);
+        connection.serve(&shared, &mut workspace);
+        connection.send(&shared, &mut workspace);
+        assert!(client.read(&mut [0; 4096]).unwrap() > 0);
+    }
+    let query = b"TS.MRANGE - + FILTER all=1\r\n";
+    client.write_all(&query.repeat(8)).unwrap();
+    connection.note_readable(false);
+    // Until the sockets on the way are full.
+    while connection.serve(&shared, &mut workspace) > 0
+        || connection.send(&shared, &mut workspace) > 0
+    {}
+    let old = Instant::now().checked_sub(Duration::from_secs(61)).unwrap();
+    connection.check_stalled(&shared);
+    assert!(connection.stalled_since.is_some() && !connection.is_finished());
+    connection.stalled_since = Some(old);
+    let read = client.read(&mut vec![0; 1 << 20]).unwrap();
+    assert!(read > 0);
+    while connection.send(&shared, &mut workspace) == 0 {}
+    connection.check_stalled(&shared);
+    assert!(!connection.is_finished(), "some of it was read");
+    connection.stalled_since = Some(old);
+    connection.check_stalled(&shared);
+    assert!(connection.is_finished());
+}
+
+#[test]
+fn the_time_of_an_unfinished_command_begins_with_that_command() {
+    let shared = shared_on(&SimDisk::new(), Mailboxes::default());
+    let (mut client, mut connection, mut workspace) = alone(&shared);
     let mut serve = |client: &mut TcpStream, bytes: &[u8]| {
         client.write_all(bytes).unwrap();
         let mut left = bytes.len() as u64;

@@ -2,6 +2,8 @@
 
 use crate::harness::{Client, PATIENCE, Server, encoded, text, words};
 use latewood_wire::resp::encode_command;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Instant;
 
 const SERIES: usize = 3_000;
@@ -24,6 +26,37 @@ fn id_of(client: &mut Client) -> String {
 fn field(line: &str, name: &str) -> usize {
     let rest = line.split(&format!(" {name}=")).nth(1).unwrap();
     rest.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn who_has_not_logged_in_is_owed_little() {
+    let server = Server::with(&["--wal", "off", "--requirepass", "sesame"]);
+    let mut admin = server.client();
+    admin.ask("AUTH sesame");
+    let mut stranger = TcpStream::connect(server.address()).unwrap();
+    let mut sender = stranger.try_clone().unwrap();
+    // More replies than the sockets on the way hold.
+    let pings = 600_000;
+    let sent = std::thread::spawn(move || sender.write_all(&encoded("PING").repeat(pings)));
+    let owed = |admin: &mut Client| {
+        let clients = admin.ask("CLIENT LIST");
+        let line = clients
+            .lines()
+            .find(|line| line.contains("user=default") && !line.contains("client|list"));
+        line.map_or(0, |line| field(line, "obl"))
+    };
+    let begun = Instant::now();
+    while owed(&mut admin) < 4096 {
+        assert!(begun.elapsed() < PATIENCE, "nothing waits");
+    }
+    for _ in 0..100 {
+        assert!(owed(&mut admin) < 16 * 1024);
+    }
+    let reply = b"-NOAUTH Authentication required.\r\n";
+    let mut received = vec![0; reply.len() * pings];
+    stranger.read_exact(&mut received).unwrap();
+    assert!(received.chunks(reply.len()).all(|each| each == reply));
+    sent.join().unwrap().unwrap();
 }
 
 #[test]
