@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -30,6 +31,14 @@ def pytest_runtest_setup(item):
 def needs(value, tool):
     """A parameter of tests that need a tool."""
     return pytest.param(value, marks=pytest.mark.needs(tool), id=value)
+
+
+def make_certificate(directory):
+    """The certificate of the first command of docs/operations.md: its file, and that of its key."""
+    page = (ROOT / "docs/operations.md").read_text()
+    make = re.search(r"^openssl req .*$", page, re.MULTILINE)[0]
+    subprocess.run(make, shell=True, check=True, cwd=directory, capture_output=True)
+    return directory / "server.crt", directory / "server.key"
 
 
 class Server:

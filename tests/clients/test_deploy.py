@@ -9,7 +9,7 @@ from os import path
 
 import pytest
 
-from conftest import BINARY, ROOT, Server
+from conftest import BINARY, ROOT, Server, make_certificate
 from peer import free_port
 
 DEPLOY = ROOT / "deploy"
@@ -55,6 +55,7 @@ def test_systemd_takes_the_unit_and_finds_it_closed(tmp_path):
     run("systemd-analyze", "security", "--offline=true", "--threshold=20", here)
 
 
+@pytest.mark.needs("openssl")
 def test_the_packaged_settings_start_a_server_with_their_comments_too(tmp_path):
     text = (DEPLOY / "latewood.toml").read_text()
     whole = re.sub(r'^#\s+(?=[a-z-]+ = ["\[])', "", text, flags=re.MULTILINE)
@@ -62,8 +63,10 @@ def test_the_packaged_settings_start_a_server_with_their_comments_too(tmp_path):
     whole = whole.replace('listen = ["127.0.0.1:6379"]\n', "", 1)
     assert set(tomllib.loads(whole)) > {"requirepass", "opentsdb", "influx-udp", "memory", "disk-budget"}
     flags = []
-    for name in ("http", "opentsdb", "akumuli", "influx-tcp", "influx-udp"):
+    for name in ("http", "https", "tls-listen", "opentsdb", "akumuli", "influx-tcp", "influx-udp"):
         flags += [f"--{name}", f"127.0.0.1:{free_port()}"]
+    certificate, key = make_certificate(tmp_path)
+    flags += ["--tls-cert-file", certificate, "--tls-key-file", key]
     for number, settings in enumerate((text, whole.replace('requirepass = "..."\n', ""))):
         file = tmp_path / f"{number}.toml"
         file.write_text(settings)

@@ -2,7 +2,6 @@
 sender of lines, with the certificate of the first command of docs/operations.md."""
 
 import os
-import re
 import socket
 import ssl
 import subprocess
@@ -13,7 +12,7 @@ import redis
 
 import test_programs
 import test_prometheus
-from conftest import BINARY, ROOT, Server
+from conftest import BINARY, Server, make_certificate
 from peer import free_port
 from test_programs import program  # noqa: F401, a fixture
 
@@ -33,16 +32,13 @@ class Encrypted(Server):
     """A server with a certificate, and with TLS ports beside its plain one."""
 
     def __init__(self, directory):
-        page = (ROOT / "docs/operations.md").read_text()
-        make = re.search(r"^openssl req .*$", page, re.MULTILINE)[0]
-        subprocess.run(make, shell=True, check=True, cwd=directory, capture_output=True)
-        self.ca = directory / "server.crt"
+        self.ca, key = make_certificate(directory)
         self.tls, self.https, self.lines = free_port(), free_port(), free_port()
         super().__init__(
             directory / "data",
             *("--tls-listen", f"127.0.0.1:{self.tls}", "--https", f"127.0.0.1:{self.https}"),
             *("--opentsdb-tls", f"127.0.0.1:{self.lines}"),
-            *("--tls-cert-file", self.ca, "--tls-key-file", directory / "server.key"),
+            *("--tls-cert-file", self.ca, "--tls-key-file", key),
         )
 
 

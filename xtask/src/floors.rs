@@ -129,7 +129,9 @@ pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
     ),
     (
         "tls",
-        &["lib", "client", "stream", "server", "files", "provider"],
+        &[
+            "lib", "client", "stream", "server", "files", "hint", "provider",
+        ],
     ),
     (
         "codec",

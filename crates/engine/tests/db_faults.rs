@@ -156,6 +156,49 @@ fn a_failed_open_can_be_tried_again() {
     }
 }
 
+/// A look that the disk refuses once, by an error that may pass: nothing is answered wrong, and
+/// nothing is given up.
+#[test]
+fn a_read_that_fails_is_told_and_costs_nothing() {
+    let whole = SimDisk::new();
+    let db = open(&whole).unwrap();
+    workload(&db, &mut Reached::default()).unwrap();
+    db.flush().unwrap();
+    let all: Vec<_> = (0..5).map(|n| read(&db, &key(n)).unwrap()).collect();
+    append(&db, &[sample(b"logged", 1, 1.0)]).unwrap();
+    db.sync().unwrap();
+    drop(db);
+    let whole = whole.crash(1);
+    let look = |disk: &SimDisk| -> Result<()> {
+        let db = open(disk)?;
+        for (n, wanted) in (0..5).zip(&all) {
+            assert_eq!(&read(&db, &key(n))?, wanted, "series {n}");
+        }
+        assert_eq!(read(&db, b"logged")?.len(), 1);
+        Ok(())
+    };
+    let counted = whole.crash(2);
+    look(&counted).unwrap();
+    for op in [Op::Read, Op::Open, Op::List] {
+        let times = counted.count(op);
+        assert!(times > 2, "{op:?} is never done");
+        for after in 0..times {
+            let disk = whole.crash(2);
+            disk.plan(Fault {
+                op: Some(op),
+                after,
+                trouble: Trouble::Fail(io::ErrorKind::Other),
+            });
+            if let Err(error) = look(&disk) {
+                assert_eq!(error.kind(), ErrorKind::Io, "{op:?} {after}: {error}");
+            }
+            if let Err(error) = look(&disk) {
+                panic!("{op:?} {after} did lasting damage: {error}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_power_cut_around_a_flush_keeps_all_or_nothing_and_goes_on() {
     for seed in 0..40 {

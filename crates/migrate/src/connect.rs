@@ -7,7 +7,7 @@ use crate::args::Login;
 use crate::error::{Error, Result};
 use crate::other_port;
 use crate::value::parse_value;
-use latewood_tls::{ClientOptions, install_provider};
+use latewood_tls::{ClientOptions, install_provider, with_hint};
 use redis::{
     Client, ClientTlsConfig, Cmd, Connection, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
     Pipeline, TlsCertificates, Value,
@@ -52,7 +52,8 @@ impl Link {
             server: name.clone(),
             reason,
         };
-        let place = parse_address(address, tls.tls).map_err(&failed)?;
+        let (address, is_tls) = tls.split(address).map_err(&failed)?;
+        let place = parse_address(address, is_tls).map_err(&failed)?;
         let connection = place
             .clone()
             .into_connection_info()
@@ -70,7 +71,7 @@ impl Link {
                 connection.set_write_timeout(Some(REPLY_PATIENCE))?;
                 Ok(connection)
             })
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed(with_hint(&error.to_string())))?;
         let mut link = Link {
             connection,
             name,
@@ -80,7 +81,7 @@ impl Link {
         link.greet(login, db).map_err(|error| match error {
             Error::Cut { server, reason } => Error::Connect {
                 server,
-                reason: speaks_otherwise(&place).unwrap_or(reason),
+                reason: speaks_otherwise(&place).unwrap_or_else(|| with_hint(&reason)),
             },
             other => other,
         })?;
@@ -281,6 +282,8 @@ fn client(
     let client = match place {
         ConnectionAddr::TcpTls { .. } => {
             install_provider();
+            // What is wrong with a file is told with its name.
+            tls.config()?;
             let [root_cert, cert, key] = tls.pems()?;
             let client_tls = cert
                 .zip(key)
@@ -301,17 +304,13 @@ fn client(
 
 fn speaks_otherwise(place: &ConnectionAddr) -> Option<String> {
     match place {
-        ConnectionAddr::Tcp(host, port) => other_port::as_other((host.as_str(), *port)),
+        ConnectionAddr::Tcp(host, port) => other_port::as_other_than_redis((host.as_str(), *port)),
         _ => None,
     }
 }
 
-/// Where `text` is; `tls://` or `is_tls` says that the connection is encrypted.
+/// Where `text` is, by a connection that is encrypted or not.
 fn parse_address(text: &str, is_tls: bool) -> std::result::Result<ConnectionAddr, String> {
-    let (text, is_tls) = match text.strip_prefix("tls://") {
-        Some(rest) => (rest, true),
-        None => (text, is_tls),
-    };
     if text.contains('/') {
         if is_tls {
             return Err("TLS over a unix socket is not supported".to_owned());
@@ -369,7 +368,6 @@ mod tests {
             insecure: false,
             tls_params: None,
         });
-        assert_eq!(parse_address("tls://db:7000"), encrypted);
         assert_eq!(super::parse_address("db:7000", true), encrypted);
         assert!(super::parse_address("/run/redis.sock", true).is_err());
         for wrong in ["db:port", "db:99999", ":6379", ""] {

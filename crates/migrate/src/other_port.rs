@@ -16,20 +16,23 @@ const HTTP: &[u8] = b"HTTP/";
 /// The first bytes of an alert, the answer of TLS to bytes of other protocols.
 const TLS_ALERT: &[u8] = b"\x15\x03";
 
+const SPEAKS_TLS: &str = "the server speaks TLS: connect with --tls";
+
 /// A hint if the server at a RESP address speaks HTTP or TLS.
-pub(crate) fn as_other(address: impl ToSocketAddrs) -> Option<String> {
+pub(crate) fn as_other_than_redis(address: impl ToSocketAddrs) -> Option<String> {
     let answer = answer(address, b"*1\r\n$4\r\nPING\r\n")?;
     if answer.starts_with(HTTP) {
         return Some("the server speaks HTTP, not RESP: is this its --http address?".to_owned());
     }
-    answer
-        .starts_with(TLS_ALERT)
-        .then(|| "the server speaks TLS: connect with --tls".to_owned())
+    answer.starts_with(TLS_ALERT).then(|| SPEAKS_TLS.to_owned())
 }
 
-/// A hint if the server at an HTTP address speaks RESP.
-pub(crate) fn as_redis(address: impl ToSocketAddrs) -> Option<String> {
+/// A hint if the server at an HTTP address speaks RESP or TLS.
+pub(crate) fn as_other_than_http(address: impl ToSocketAddrs) -> Option<String> {
     let answer = answer(address, b"PING\r\n")?;
+    if answer.starts_with(TLS_ALERT) {
+        return Some(SPEAKS_TLS.to_owned());
+    }
     // A server that requires a password replies with an error.
     matches!(answer.first(), Some(b'+' | b'-'))
         .then(|| "the server speaks RESP, not HTTP: is this a --listen address?".to_owned())

@@ -1,6 +1,7 @@
 //! What a tool trusts, shows, and connects with.
 
 use crate::files;
+use crate::hint::with_hint;
 use crate::provider::{install_provider, provider};
 use clap::Args;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -15,15 +16,16 @@ use std::time::Duration;
 /// Options of a tool that connects to a server.
 #[derive(Args, Clone, Debug, Default, PartialEq)]
 pub struct ClientOptions {
-    /// Connect with TLS.
+    /// Connect with TLS, unless the address begins with tcp://; one that begins with tls:// always does
     #[arg(long)]
     pub tls: bool,
 
-    /// Authorities that the server's certificate may be of, in PEM [default: those of the system]
+    /// Authorities that the server's certificate may be of, in PEM [default: those of the system];
+    /// implies --tls
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
 
-    /// Certificate to show to the server, in PEM.
+    /// Certificate to show to the server, in PEM; implies --tls
     #[arg(long, value_name = "FILE", requires = "key")]
     pub cert: Option<PathBuf>,
 
@@ -44,12 +46,31 @@ pub trait Duplex: Read + Write + Send + std::fmt::Debug {}
 impl<T: Read + Write + Send + std::fmt::Debug> Duplex for T {}
 
 impl ClientOptions {
+    /// `address` without its scheme, and whether the connection is encrypted.
+    ///
+    /// # Errors
+    /// That the scheme is unknown.
+    pub fn split<'a>(&self, address: &'a str) -> Result<(&'a str, bool), String> {
+        match address.split_once("://") {
+            Some(("tls" | "https", rest)) => Ok((rest, true)),
+            Some(("tcp" | "http", rest)) => Ok((rest, false)),
+            Some(_) => Err(format!(
+                "{address}: must begin with tls://, tcp:// or a host name"
+            )),
+            // Who names a file does not expect that nothing is encrypted.
+            None => {
+                let names_files = self.cacert.is_some() || self.cert.is_some();
+                Ok((address, self.tls || names_files))
+            }
+        }
+    }
+
     /// What connects so.
     ///
     /// # Errors
     /// A sentence that names the file.
-    pub fn connector(&self) -> Result<Connector, String> {
-        let config = match self.tls {
+    pub fn connector(&self, is_tls: bool) -> Result<Connector, String> {
+        let config = match is_tls {
             true => Some(Arc::new(self.config()?)),
             false => None,
         };
@@ -130,7 +151,9 @@ impl Connector {
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(read_max)?;
-        Ok(match self.agree(&mut stream, address)? {
+        let agreed = self.agree(&mut stream, address);
+        let hinted = |error: io::Error| io::Error::new(error.kind(), with_hint(&error.to_string()));
+        Ok(match agreed.map_err(hinted)? {
             Some(session) => Box::new(StreamOwned::new(session, stream)),
             None => Box::new(stream),
         })

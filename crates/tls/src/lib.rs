@@ -6,6 +6,7 @@
 //! client    options of tools and their connections
 //! stream    one encrypted connection on a socket that does not block
 //! files     certificates and keys in PEM, with errors that name the file
+//! hint      what the errors of handshakes mean
 //! provider  the cryptography
 //! ```
 //!
@@ -16,12 +17,14 @@
 
 mod client;
 mod files;
+mod hint;
 mod provider;
 mod server;
 mod stream;
 
 pub use client::{ClientOptions, Connector, Duplex};
 pub use files::common_name;
+pub use hint::with_hint;
 pub use provider::install_provider;
 pub use rustls;
 pub use server::{AuthClients, InForce, Protocols, ServerOptions, ServerTls};

@@ -5,6 +5,7 @@
 //! connections keep theirs.
 
 use crate::files;
+use crate::hint::with_hint;
 use crate::provider::provider;
 use parking_lot::{Mutex, RwLock};
 use rustls::server::WebPkiClientVerifier;
@@ -12,6 +13,10 @@ use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+/// How often the reason of a failed handshake is told aloud.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// Whether clients are asked for certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,8 +73,10 @@ impl Protocols {
             match word.to_ascii_lowercase().as_str() {
                 "tlsv1.2" => tls12 = true,
                 "tlsv1.3" => tls13 = true,
-                "tlsv1" | "tlsv1.0" | "tlsv1.1" => return Err(format!("{word} is not supported")),
-                _ => return Err(format!("{word:?} must be TLSv1.2 or TLSv1.3")),
+                _ => {
+                    let text = "is not supported: expected TLSv1.2, TLSv1.3 or both";
+                    return Err(format!("{word} {text}"));
+                }
             }
         }
         match tls12 || tls13 {
@@ -128,6 +135,7 @@ pub struct ServerTls {
     options: Mutex<ServerOptions>,
     /// Connections that ended before they were encrypted.
     pub failed: AtomicU64,
+    told: Mutex<Option<Instant>>,
 }
 
 impl ServerOptions {
@@ -182,7 +190,7 @@ impl ServerOptions {
         };
         let config = builder.with_single_cert(chain, key).map_err(|error| {
             let (cert_file, key_file) = (cert_file.display(), key_file.display());
-            format!("{cert_file} with {key_file}: {error}")
+            with_hint(&format!("{cert_file} with {key_file}: {error}"))
         })?;
         Ok(Some(InForce {
             config: Arc::new(config),
@@ -201,8 +209,19 @@ impl ServerTls {
         Ok(Self {
             in_force: RwLock::new(options.load()?),
             options: Mutex::new(options.clone()),
-            failed: AtomicU64::new(0),
+            ..Self::default()
         })
+    }
+
+    /// Whether the reason of a failed handshake is to be told aloud: that of one in a while, so
+    /// that nobody fills the log.
+    pub fn tells(&self) -> bool {
+        let mut told = self.told.lock();
+        let tells = told.is_none_or(|told| told.elapsed() >= TOLD_EVERY);
+        if tells {
+            *told = Some(Instant::now());
+        }
+        tells
     }
 
     /// What new connections begin with; `None` where there is no certificate.

@@ -160,7 +160,8 @@ impl LateArgs {
     }
 
     fn targets(&self) -> Result<Vec<Target>> {
-        let connector = self.tls.connector().map_err(Error::new)?;
+        let (_, is_tls) = self.tls.split(&self.host).map_err(Error::new)?;
+        let connector = self.tls.connector(is_tls).map_err(Error::new)?;
         let started = |&system: &System| Target::Start {
             system,
             memory: self.memory.clone(),

@@ -41,6 +41,6 @@ impl Certificate {
             cacert: Some(self.certificate.clone()),
             ..ClientOptions::default()
         };
-        options.connector().map_err(Error::new)
+        options.connector(true).map_err(Error::new)
     }
 }

@@ -54,6 +54,7 @@ struct State {
     changes: Vec<NameChange>,
     locks: BTreeSet<PathBuf>,
     trace: Vec<Op>,
+    looks: Vec<Op>,
     faults: Vec<(Fault, u64)>,
     /// What waits, and how many do.
     held: Vec<Op>,
@@ -75,10 +76,11 @@ impl SimDisk {
     /// How many operations of a kind were asked for.
     pub fn count(&self, op: Op) -> u64 {
         let state = self.state.lock();
-        state.trace.iter().filter(|&&done| done == op).count() as u64
+        let all = state.trace.iter().chain(&state.looks);
+        all.filter(|&&done| done == op).count() as u64
     }
 
-    /// How many operations were asked for.
+    /// How many operations were asked for that change something.
     pub fn count_all(&self) -> u64 {
         self.state.lock().trace.len() as u64
     }
@@ -148,8 +150,8 @@ impl Disk for SimDisk {
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let state = self.state.lock();
-        state.alive()?;
+        let mut state = self.state.lock();
+        state.look(Op::List)?;
         if !state.directories.contains(path) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -162,15 +164,15 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let state = self.state.lock();
-        state.alive()?;
+        let mut state = self.state.lock();
+        state.look(Op::Open)?;
         let id = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(SimFile::to_read(self, id))
     }
 
     fn open_to_write(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let state = self.state.lock();
-        state.alive()?;
+        let mut state = self.state.lock();
+        state.look(Op::Open)?;
         let id = *state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         Ok(SimFile::to_write(self, id))
     }

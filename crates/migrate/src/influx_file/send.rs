@@ -7,7 +7,7 @@ use crate::other_port;
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 use crate::rate::Rate;
-use latewood_tls::{ClientOptions, install_provider};
+use latewood_tls::{ClientOptions, install_provider, with_hint};
 use serde_json::Value;
 use std::sync::Arc;
 use std::thread;
@@ -57,18 +57,16 @@ impl<'a> Sender<'a> {
     /// # Errors
     /// When it does not respond or refuses the user.
     pub(super) fn open(options: &'a InfluxImport) -> Result<Self> {
-        let (host, is_tls) = match options.to.split_once("://") {
-            Some((scheme, host)) => (host, scheme == "https"),
-            None => (&options.to[..], options.tls.tls),
+        let failed = |reason: String| {
+            let server = options.to.clone();
+            Error::Connect { server, reason }
         };
+        let (host, is_tls) = options.tls.split(&options.to).map_err(failed)?;
         let mut config = ureq::Agent::config_builder()
             .timeout_global(Some(PATIENCE))
             .http_status_as_error(false);
         if is_tls {
-            config = config.tls_config(tls_config(&options.tls).map_err(|reason| {
-                let server = host.to_owned();
-                Error::Connect { server, reason }
-            })?);
+            config = config.tls_config(tls_config(&options.tls).map_err(failed)?);
         }
         let has_port = host
             .rsplit_once(':')
@@ -96,7 +94,10 @@ impl<'a> Sender<'a> {
         sender.keep(b"").map_err(|error| match error {
             Error::Connect { server, reason } => Error::Connect {
                 server,
-                reason: other_port::as_redis(&address[..]).unwrap_or(reason),
+                reason: match is_tls {
+                    true => with_hint(&reason),
+                    false => other_port::as_other_than_http(&address[..]).unwrap_or(reason),
+                },
             },
             other => other,
         })?;

@@ -137,7 +137,7 @@ impl Server {
                 }
                 Err(error) => {
                     context.shared.tls.failed.fetch_add(1, Ordering::Relaxed);
-                    tracing::debug!(%peer, %error, "a TLS handshake failed");
+                    context.shared.tell_handshake(peer, &error);
                 }
             }
         });

@@ -127,8 +127,11 @@ pub(super) fn serve_tls(
     // at its end, and drops what has not arrived.
     config.send_tls13_tickets = 0;
     let session = ServerConnection::new(Arc::new(config)).map_err(io::Error::other)?;
-    let session = agree(session, &mut stream).inspect_err(|_| {
+    let session = agree(session, &mut stream).inspect_err(|error| {
         shared.tls.failed.fetch_add(1, Ordering::Relaxed);
+        if let (ErrorKind::InvalidData, Ok(peer)) = (error.kind(), stream.peer_addr()) {
+            shared.tell_handshake(peer, error);
+        }
     })?;
     let name = common_name(session.peer_certificates()).filter(|_| tls.maps_users);
     let sender = match name {

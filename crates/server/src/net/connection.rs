@@ -366,7 +366,7 @@ impl Connection {
             && error.kind() == ErrorKind::InvalidData
         {
             let peer = &self.client.session.info.peer;
-            tracing::debug!(peer, %error, "a TLS handshake failed");
+            shared.tell_handshake(peer, error);
         }
     }
 

@@ -18,6 +18,7 @@ use crate::messaging::{Channels, Class, Events};
 use crate::observe::{Counters, Event, Observe};
 use latewood_engine::Db;
 use latewood_tls::ServerTls;
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// One batch in so many has its stages timed, unless CONFIG says otherwise.
@@ -88,6 +89,19 @@ impl Shared {
         db.stages().set_sampling(STAGE_SAMPLING);
         if !self.db.fill(db) {
             tracing::error!("the database was opened twice; the second is not used");
+        }
+    }
+
+    /// Tells why a handshake failed: aloud once in a while, else to who debugs.
+    pub(crate) fn tell_handshake(&self, peer: impl Display, error: &impl Display) {
+        let reason = error.to_string();
+        let hint = match reason.contains("InvalidContentType") {
+            true => "the client does not use TLS",
+            false => "",
+        };
+        match self.tls.tells() {
+            true => tracing::warn!(%peer, reason, hint, "a TLS handshake failed"),
+            false => tracing::debug!(%peer, reason, hint, "a TLS handshake failed"),
         }
     }
 

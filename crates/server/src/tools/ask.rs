@@ -1,7 +1,7 @@
 //! A tool as a client of the running server.
 
 use super::backup::Backup;
-use latewood_tls::Duplex;
+use latewood_tls::{Duplex, with_hint};
 use latewood_wire::resp::{Value, encode_command, parse_reply};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -19,7 +19,8 @@ pub(super) struct Server {
 impl Server {
     /// Connects, and logs in where a user or a password is given.
     pub(super) fn connect(options: &Backup) -> Result<Self, String> {
-        let stream = options.tls.connector()?.connect(&options.server, None)
+        let (server, is_tls) = options.tls.split(&options.server)?;
+        let stream = options.tls.connector(is_tls)?.connect(server, None)
             .map_err(|error| {
                 let server = &options.server;
                 format!("cannot connect to {server}: {error}; --server ADDR:PORT sets the server, --dir backs up a directory without one")
@@ -71,7 +72,10 @@ impl Server {
 
     /// The reply to a command.
     fn ask(&mut self, words: &[&str]) -> Result<Value, String> {
-        let lost = |error: std::io::Error| format!("lost the connection to the server: {error}");
+        let lost = |error: std::io::Error| {
+            let reason = with_hint(&error.to_string());
+            format!("lost the connection to the server: {reason}")
+        };
         let mut bytes = Vec::new();
         encode_command(&mut bytes, words);
         self.stream.write_all(&bytes).map_err(lost)?;

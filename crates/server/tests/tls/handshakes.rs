@@ -80,7 +80,7 @@ fn a_handshake_that_stalls_is_ended_within_seconds() {
 fn what_came_before_a_half_closed_end_is_answered() {
     let (authority, server, _) = served();
     let options = authority.client(None);
-    let connector = options.connector().unwrap();
+    let connector = options.connector(true).unwrap();
     let address = tls_address(&server, "tls");
     let mut tcp = TcpStream::connect(&address).unwrap();
     tcp.set_read_timeout(Some(PATIENCE)).unwrap();

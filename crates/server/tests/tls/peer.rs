@@ -14,7 +14,7 @@ pub(crate) struct Peer {
 impl Peer {
     /// Connects to `address`, which may refuse.
     pub(crate) fn try_to(address: &str, options: &ClientOptions) -> io::Result<Self> {
-        let connector = options.connector().unwrap();
+        let connector = options.connector(options.tls).unwrap();
         let stream = connector.connect(address, Some(PATIENCE))?;
         let received = Vec::new();
         Ok(Self { stream, received })

@@ -3,79 +3,108 @@
 use crate::certificates::{Authority, Valid, words};
 use crate::harness::Server;
 use crate::peer::tls_address;
-use std::process::{Command, Output};
+use std::process::Command;
 
-fn run(words: &[&str]) -> Output {
-    let mut tool = Command::new(env!("CARGO_BIN_EXE_latewood"));
-    tool.args(words).output().unwrap()
+/// A server that asks for certificates, with its files.
+struct Tools {
+    authority: Authority,
+    server: Server,
+    address: String,
+    https: String,
+    csv: String,
+    lines: String,
 }
 
-#[test]
-fn tools_speak_tls_and_say_what_fails() {
-    let (authority, mut options) = Authority::with_server();
-    authority.give("tool", Valid::Now);
-    options.drain(..2);
-    options.extend(["--tls-ca-cert-file".to_owned(), authority.text("ca.crt")]);
-    options.extend(["--https".to_owned(), "127.0.0.1:0".to_owned()]);
-    let server = Server::with(&words(&options));
-    let address = tls_address(&server, "tls");
-    let https = tls_address(&server, "https");
-    let file = authority.text("samples.csv");
-    std::fs::write(&file, "room,1000,20.5\nroom,2000,21\n").unwrap();
-    let lines = authority.text("samples.lp");
-    std::fs::write(&lines, "hall t=1 1000\n").unwrap();
-    let (ca, cert, key) = (
-        authority.text("ca.crt"),
-        authority.text("tool.crt"),
-        authority.text("tool.key"),
-    );
-    let tls = ["--tls", "--cacert", &ca, "--cert", &cert, "--key", &key];
-    let with = |words: &[&str], tls: &[&str]| {
-        let done = run(&[words, tls].concat());
+impl Tools {
+    fn new() -> Self {
+        let (authority, mut options) = Authority::with_server();
+        authority.give("tool", Valid::Now);
+        // `--wal off` stands first; a backup needs a log.
+        options.drain(..2);
+        options.extend(["--tls-ca-cert-file".to_owned(), authority.text("ca.crt")]);
+        options.extend(["--https".to_owned(), "127.0.0.1:0".to_owned()]);
+        let server = Server::with(&words(&options));
+        let (csv, lines) = (authority.text("samples.csv"), authority.text("samples.lp"));
+        std::fs::write(&csv, "room,1000,20.5\nroom,2000,21\n").unwrap();
+        std::fs::write(&lines, "hall t=1 1000\n").unwrap();
+        Self {
+            address: tls_address(&server, "tls"),
+            https: tls_address(&server, "https"),
+            authority,
+            server,
+            csv,
+            lines,
+        }
+    }
+
+    /// Runs a tool; whether it ended well, and what it said.
+    fn run(&self, words: &[&str], files: &[(&str, &str)]) -> (bool, String) {
+        let mut tool = Command::new(env!("CARGO_BIN_EXE_latewood"));
+        tool.args(words);
+        for (option, name) in files {
+            tool.arg(option).arg(self.authority.path(name));
+        }
+        let done = tool.output().unwrap();
         let said = [done.stdout, done.stderr].concat();
         (done.status.success(), String::from_utf8(said).unwrap())
-    };
-    let fails = |words: &[&str], tls: &[&str], why: &str| {
-        let (done, said) = with(words, tls);
+    }
+
+    fn fails(&self, words: &[&str], files: &[(&str, &str)], why: &str) {
+        let (done, said) = self.run(words, files);
         assert!(!done && said.contains(why), "{words:?}: {said}");
-    };
-    let works = |words: &[&str]| {
-        let (done, said) = with(words, &tls);
+    }
+
+    fn works(&self, words: &[&str]) -> String {
+        let files = [CA, ("--cert", "tool.crt"), ("--key", "tool.key")];
+        let (done, said) = self.run(words, &files);
         assert!(done, "{words:?}: {said}");
         said
-    };
-    let import = ["import", "csv", "--to", &address, &file];
-    fails(&import, &[], "the server speaks TLS: connect with --tls");
-    fails(&import, &["--tls"], "certificate");
-    fails(&import, &["--tls", "--cacert", &ca], "ertificate");
-    works(&import);
-    works(&[
-        "import",
-        "influx",
-        "--precision",
-        "ms",
-        "--to",
-        &https,
-        &lines,
-    ]);
-    let exported = works(&["export", "csv", "--from", &address]);
+    }
+}
+
+const CA: (&str, &str) = ("--cacert", "ca.crt");
+
+#[test]
+fn tools_speak_tls() {
+    let tools = Tools::new();
+    tools.works(&["import", "csv", "--to", &tools.address, &tools.csv]);
+    let influx = ["import", "influx", "--precision", "ms"];
+    tools.works(&[&influx[..], &["--to", &tools.https, &tools.lines]].concat());
+    let exported = tools.works(&["export", "csv", "--from", &tools.address]);
     for row in ["room,1000,20.5", "hall_t,1000,1"] {
         assert!(exported.contains(row), "{exported}");
     }
-    let to = authority.text("backup");
-    let backup = ["backup", "--server", &address, "--to", &to];
-    fails(&backup, &[], "the server speaks TLS: connect with --tls");
-    works(&backup);
+    let to = tools.authority.text("backup");
+    tools.works(&["backup", "--server", &tools.address, "--to", &to]);
     let copy = Server::with(&["--wal", "off"]);
-    let both = [
-        "import",
-        "redis",
-        "--from",
-        &format!("tls://{address}"),
-        "--to",
-        copy.address(),
-    ];
-    let (done, said) = with(&both, &tls[1..]);
-    assert!(done, "{said}");
+    let from = format!("tls://{}", tools.address);
+    let to = format!("tcp://{}", copy.address());
+    tools.works(&["import", "redis", "--from", &from, "--to", &to]);
     assert_eq!(copy.client().ask("DBSIZE"), ":2\r\n");
+}
+
+#[test]
+fn tools_say_why_they_cannot_connect() {
+    let tools = Tools::new();
+    let import = ["import", "csv", "--to", &tools.address, &tools.csv];
+    tools.fails(&import, &[], "the server speaks TLS: connect with --tls");
+    tools.fails(
+        &[&import[..], &["--tls"]].concat(),
+        &[],
+        "--cacert names a file",
+    );
+    tools.fails(&import, &[CA], "give --cert and --key");
+    tools.fails(
+        &import,
+        &[("--cacert", "tool.key")],
+        "no certificate in PEM",
+    );
+    let influx = ["import", "influx", "--to", &tools.https, &tools.lines];
+    tools.fails(&influx, &[], "the server speaks TLS: connect with --tls");
+    let plain = ["import", "csv", "--to", tools.server.address(), &tools.csv];
+    tools.fails(&plain, &[CA], "leave out --tls");
+    let to = tools.authority.text("backup");
+    let backup = ["backup", "--server", &tools.address, "--to", &to];
+    tools.fails(&backup, &[], "the server speaks TLS: connect with --tls");
+    tools.fails(&backup, &[CA], "give --cert and --key");
 }

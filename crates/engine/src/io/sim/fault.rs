@@ -31,6 +31,13 @@ pub enum Op {
     Remove,
     /// `Disk::sync_dir`.
     SyncDir,
+    /// `File::read_at`. This and the next two change nothing: they are counted
+    /// apart, and no fault of all operations strikes them.
+    Read,
+    /// `Disk::open` and `Disk::open_to_write`.
+    Open,
+    /// `Disk::list`.
+    List,
 }
 
 /// What goes wrong.
@@ -60,15 +67,26 @@ pub struct Fault {
 }
 
 impl State {
+    /// Counts an operation that changes nothing.
+    pub(super) fn look(&mut self, op: Op) -> io::Result<()> {
+        self.looks.push(op);
+        self.strike(|wanted| wanted == Some(op)).map(drop)
+    }
+
     /// Counts an operation and says whether it is to be done.
     pub(super) fn enter(&mut self, op: Op) -> io::Result<bool> {
         self.trace.push(op);
+        self.strike(|wanted| wanted.is_none_or(|wanted| wanted == op))
+    }
+
+    /// Has the faults strike whose operation `is_wanted`.
+    fn strike(&mut self, is_wanted: impl Fn(Option<Op>) -> bool) -> io::Result<bool> {
         if self.dead {
             return Err(io::Error::other("the power is off"));
         }
         let mut done = true;
         for (fault, seen) in &mut self.faults {
-            if fault.op.is_some_and(|wanted| wanted != op) {
+            if !is_wanted(fault.op) {
                 continue;
             }
             *seen += 1;

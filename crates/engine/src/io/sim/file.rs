@@ -48,7 +48,7 @@ impl File for SimFile {
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut state = self.disk.state.lock();
-        state.alive()?;
+        state.look(Op::Read)?;
         let file = state.file(self.id).bytes();
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let found = file
