@@ -70,6 +70,8 @@ pub(crate) struct Session {
     pub(crate) timed_reply: Option<(Timed, usize)>,
     /// Bytes granted for what it makes the server hold between its commands.
     held_bytes: usize,
+    /// What its patterns take of the time of those who publish.
+    pattern_bytes: usize,
     /// What others may see.
     pub(crate) info: Arc<ClientInfo>,
 }
@@ -98,6 +100,7 @@ impl Session {
             timed: None,
             timed_reply: None,
             held_bytes: 0,
+            pattern_bytes: 0,
             info,
         }
     }
@@ -184,6 +187,21 @@ impl Session {
         let share_bytes = shared.db.reply_bytes_max();
         let held = &shared.clients.held;
         held.grant(&mut self.held_bytes, bytes, share_bytes)
+    }
+
+    /// Takes a share of the time of those who publish, for a pattern of so many bytes.
+    ///
+    /// # Errors
+    /// [`Over`]: the connection, or all of them, have too many patterns.
+    pub(crate) fn hold_pattern(&mut self, shared: &Shared, bytes: usize) -> Result<(), Over> {
+        let held = &shared.clients.patterns;
+        held.grant(&mut self.pattern_bytes, bytes, usize::MAX)
+    }
+
+    /// Gives back what [`Session::hold_pattern`] granted.
+    pub(crate) fn give_back_pattern(&mut self, shared: &Shared, bytes: usize) {
+        let held = &shared.clients.patterns;
+        held.give_back(&mut self.pattern_bytes, bytes);
     }
 
     /// Gives back some of what [`Session::hold`] granted.

@@ -30,6 +30,9 @@ pub(crate) trait Reader: Debug + Send {
 
     /// Ends listening.
     fn forget(&self, shared: &Shared);
+
+    /// The memory it takes, which [`Session::hold`] granted before the wait.
+    fn held_bytes(&self) -> usize;
 }
 
 /// What a connection waits for.
@@ -101,6 +104,7 @@ impl Session {
     fn end_waiting(&mut self, shared: &Shared, waiting: &Waiting) {
         if let What::Samples(reader) = &waiting.what {
             reader.forget(shared);
+            self.give_back(shared, reader.held_bytes());
         }
         shared.clients.blocked.fetch_sub(1, Ordering::Relaxed);
         self.info.figures.set(Flag::Blocked, false);

@@ -36,6 +36,19 @@ impl Backlog {
         }
     }
 
+    /// Whether a connection, `noted` of whose bytes are counted, may be sent a message that
+    /// leaves it `unread`, where all together may leave `share` beyond.
+    pub(crate) fn has_room(
+        &self,
+        noted: usize,
+        unread: usize,
+        share: impl FnOnce() -> usize,
+    ) -> bool {
+        let beyond = unread.saturating_sub(REPLY_BACKLOG_BYTES);
+        let others = || self.beyond.load(Ordering::Relaxed).saturating_sub(noted);
+        beyond == 0 || others().saturating_add(beyond) <= share()
+    }
+
     /// The bytes up to which a connection may answer commands that leaves
     /// `unread` now, where all together may leave `share` beyond: asked
     /// only where that counts.

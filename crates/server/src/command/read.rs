@@ -113,6 +113,10 @@ fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcom
         let (key, query) = (&reader.key, &reader.query);
         return write(shared, key, query, call.session.protocol, call.out);
     }
+    if let Err(over) = call.session.hold(shared, reader.held_bytes()) {
+        reader.forget(shared);
+        return Err(over.into());
+    }
     // A time beyond what the clock can hold is for ever.
     let wait = Duration::from_millis(block_ms);
     let deadline = Instant::now().checked_add(wait);
@@ -235,6 +239,11 @@ impl Reader for SampleReader {
 
     fn forget(&self, shared: &Shared) {
         shared.events.unlisten(&self.key, &self.listener);
+    }
+
+    /// Its key, here and in the table of listeners.
+    fn held_bytes(&self) -> usize {
+        2 * self.key.len() + size_of::<Self>()
     }
 }
 

@@ -143,7 +143,8 @@ impl Connection {
     /// Notes what it leaves unread, and sees how much it may.
     pub(super) fn note_backlog(&mut self, shared: &Shared) {
         let unread = self.client.backlog();
-        shared.clients.backlog.note(&mut self.backlog_noted, unread);
+        let held = unread + self.client.deferred.len();
+        shared.clients.backlog.note(&mut self.backlog_noted, held);
         let share = || shared.db.reply_bytes_max();
         self.client.backlog_max = shared.clients.backlog.allowed(unread, share);
     }
@@ -167,11 +168,19 @@ impl Connection {
         }
     }
 
-    /// Appends a message to its replies, if it still subscribes.
-    pub(super) fn deliver(&mut self, publication: &Publication) {
-        self.client.deliver(publication);
+    /// Appends a message to its replies, if it still subscribes. Closes it instead where it
+    /// and others have left too much unread.
+    pub(super) fn deliver(&mut self, shared: &Shared, publication: &Publication) {
+        let backlog = &shared.clients.backlog;
+        let held = self.unsent() + publication.len_bytes();
+        match backlog.has_room(self.backlog_noted, held, || shared.db.reply_bytes_max()) {
+            true => self.client.deliver(publication),
+            false => shared.channels().cut_off(&self.client.session.info),
+        }
+        let unsent = self.unsent();
+        backlog.note(&mut self.backlog_noted, unsent);
         let figures = &self.client.session.info.figures;
-        figures.unsent_bytes.store(self.unsent(), Ordering::Relaxed);
+        figures.unsent_bytes.store(unsent, Ordering::Relaxed);
         figures.received(publication.len_bytes());
     }
 
