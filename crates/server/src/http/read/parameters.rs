@@ -4,7 +4,7 @@ use crate::http::answer::Answer;
 use crate::http::body::Received;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use latewood_wire::prometheus::time::parse_time;
-use latewood_wire::selector::{self, Matcher, PATTERNS_MAX, SelectorError};
+use latewood_wire::selector::{Matcher, Patterns, parse_with};
 use std::borrow::Cow;
 use url::form_urlencoded;
 
@@ -82,24 +82,13 @@ impl Parameters {
         if self.all("match[]").count() > SELECTORS_MAX {
             return Err(Answer::bad(format!("more than {SELECTORS_MAX} match[]")));
         }
+        let mut patterns = Patterns::default();
         let parse = |text: &str| {
             let told: String = text.chars().take(200).collect();
             let bad = |error| Answer::bad(format!("match[]={told}: {error}"));
-            selector::parse(text).map_err(bad)
+            parse_with(text, &mut patterns).map_err(bad)
         };
-        let (mut selectors, mut patterns) = (Vec::new(), 0);
-        for text in self.all("match[]") {
-            let matchers = parse(text)?;
-            patterns += matchers
-                .iter()
-                .filter(|matcher| matcher.has_pattern())
-                .count();
-            if patterns > PATTERNS_MAX {
-                return Err(Answer::bad(SelectorError::TooManyPatterns.to_string()));
-            }
-            selectors.push(matchers);
-        }
-        Ok(selectors)
+        self.all("match[]").map(parse).collect()
     }
 
     /// The same where there must be one.
