@@ -44,6 +44,8 @@ pub const CONNECTIONS_DEFAULT: usize = 10_000;
 pub const COMMAND_ARGUMENTS_MAX: usize = 1024 * 1024;
 /// Bytes of one argument.
 pub const ARGUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Samples of one payload of RESTORE: as many as one argument has bytes.
+pub const RESTORE_SAMPLES_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of one command, all arguments together.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that one connection may make the server hold between its commands:

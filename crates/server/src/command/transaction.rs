@@ -174,17 +174,18 @@ fn exec(call: &mut Call<'_>) -> Outcome {
     outcome
 }
 
-/// Refuses a command that only reads where EXEC has run for so long that others should
-/// wait no more. One that writes is run: a transaction is not half done.
+/// Refuses a command that only reads, COPY and RESTORE where EXEC has run for so long that
+/// others should wait no more. Other commands that write are run: a transaction is not half
+/// done, and none of them takes long.
 ///
 /// # Errors
 /// Says so.
 pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
-    let reads = spec.flags.contains(&"readonly");
-    let bounds = call.session.exec.filter(|_| reads);
+    let is_long = spec.flags.contains(&"readonly") || ["copy", "restore"].contains(&spec.name);
+    let bounds = call.session.exec.filter(|_| is_long);
     match bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
         true => Err(Fault::line(
-            "ERR EXEC has run for more than 1 second: commands that read are refused",
+            "ERR EXEC has run for more than 1 second: commands that read, COPY and RESTORE are refused",
         )),
         false => Ok(()),
     }
