@@ -11,6 +11,11 @@ use url::form_urlencoded;
 /// Selectors of one request.
 const SELECTORS_MAX: usize = 128;
 
+/// Bytes of a form, uncompressed: all selectors as long as they may be.
+const FORM_BYTES_MAX: usize = 8 << 20;
+/// Parameters of one request.
+const PARAMETERS_MAX: usize = 1024;
+
 /// Names and values in their order.
 pub(super) struct Parameters(Vec<(String, String)>);
 
@@ -25,7 +30,8 @@ impl Parameters {
     /// Those of the path, then those of the body.
     ///
     /// # Errors
-    /// 415 if the body is not a form, and errors of its compression.
+    /// 400 if they are too many, 413 and 415 if the body is too long or not a form, and errors of
+    /// its compression.
     pub(super) fn read(
         uri: &Uri,
         headers: &HeaderMap,
@@ -34,7 +40,8 @@ impl Parameters {
         let owned =
             |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
         let path = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-        let mut parameters: Vec<_> = path.map(owned).collect();
+        let most = PARAMETERS_MAX + 1;
+        let mut parameters: Vec<_> = path.map(owned).take(most).collect();
         if !received.bytes.is_empty() {
             let kind = headers.get(header::CONTENT_TYPE);
             let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -42,10 +49,15 @@ impl Parameters {
                 let text = "parameters in a body must be application/x-www-form-urlencoded";
                 return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
             }
-            let body = received.unpacked()?;
-            parameters.extend(form_urlencoded::parse(&body).map(owned));
+            let body = received.unpacked_within(FORM_BYTES_MAX)?;
+            parameters.extend(form_urlencoded::parse(&body).map(owned).take(most));
         }
-        Ok(Self(parameters))
+        match parameters.len() {
+            ..=PARAMETERS_MAX => Ok(Self(parameters)),
+            _ => Err(Answer::bad(format!(
+                "more than {PARAMETERS_MAX} parameters"
+            ))),
+        }
     }
 
     /// The value of a parameter that may be there once; an empty one counts as missing.
