@@ -1,10 +1,13 @@
-//! How many bytes of replies a connection may leave unread.
+//! How many bytes of replies a connection may leave unread, and of a command unfinished.
 //!
 //! Many clients send a whole pipeline before they read its first reply. If the
 //! server stopped reading meanwhile, each would wait for the other for ever. So a
 //! connection may leave more than [`REPLY_BACKLOG_BYTES`] unread, while what all
 //! of them leave beyond that keeps to a share of memory. Past it commands wait
 //! until some of their replies are read.
+//!
+//! Commands that are not whole yet are counted in the same way; what would go past the
+//! share is refused.
 //!
 //! Invariant: `beyond` is the sum of what the connections noted. Tested by
 //! `tests/resp/limits.rs`.

@@ -20,6 +20,8 @@ pub(crate) struct ClientList {
     pub(crate) blocked: AtomicUsize,
     /// Replies that clients leave unread.
     pub(crate) backlog: Backlog,
+    /// Commands that are not whole yet.
+    pub(crate) unfinished: Backlog,
     /// What clients make the server hold between their commands.
     pub(crate) held: Held,
     /// The patterns that they subscribe to.
@@ -33,6 +35,7 @@ impl Default for ClientList {
             last_id: AtomicU64::new(0),
             blocked: AtomicUsize::new(0),
             backlog: Backlog::default(),
+            unfinished: Backlog::default(),
             held: Held::memory(),
             patterns: Held::patterns(),
         }

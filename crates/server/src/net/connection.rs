@@ -12,8 +12,11 @@ use crate::clients::Flag;
 use crate::messaging::Socket;
 use crate::messaging::Why;
 use crate::messaging::{BufferLimit, Publication};
+use crate::observe::Limit;
 use crate::state::Shared;
 use latewood_engine::{Position, Stage};
+use latewood_model::limits::COMMAND_BYTES_MAX;
+use latewood_wire::resp::Reply;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -39,6 +42,8 @@ pub(super) struct Connection {
     input: Vec<u8>,
     /// Bytes of its replies that count in the backlog of all.
     backlog_noted: usize,
+    /// Bytes of its unfinished command that count among those of all.
+    unfinished_noted: usize,
     is_readable: bool,
     /// The peer sends no more: read up to the end of its bytes.
     is_read_closed: bool,
@@ -81,6 +86,7 @@ impl Connection {
             client: Client::new(session),
             input: Vec::new(),
             backlog_noted: 0,
+            unfinished_noted: 0,
             is_readable: false,
             is_read_closed: false,
             is_broken: false,
@@ -238,6 +244,8 @@ impl Connection {
             shared.tls.failed.fetch_add(1, Ordering::Relaxed);
         }
         shared.clients.backlog.note(&mut self.backlog_noted, 0);
+        let unfinished = &shared.clients.unfinished;
+        unfinished.note(&mut self.unfinished_noted, 0);
         self.client.session.leave(shared);
     }
 
@@ -280,6 +288,9 @@ impl Connection {
         let held = self.input.len();
         // A long command gathers in a buffer of its own, others share one.
         let is_long = held.saturating_add(self.client.missing_bytes) > READ_BYTES / 2;
+        if is_long && !self.has_room_for_command(shared, held + READ_BYTES) {
+            return (0, 0);
+        }
         let mut buffer = if is_long {
             let mut own = std::mem::take(&mut self.input);
             own.resize(held + READ_BYTES, 0);
@@ -317,7 +328,31 @@ impl Connection {
             self.keep(&buffer[used..filled]);
             workspace.spare = buffer;
         }
+        let unfinished = &shared.clients.unfinished;
+        unfinished.note(&mut self.unfinished_noted, self.input.len());
         (read, used)
+    }
+
+    /// Whether a command may gather so many bytes beside those of other connections; refuses
+    /// it and ends the connection otherwise.
+    fn has_room_for_command(&mut self, shared: &Shared, bytes: usize) -> bool {
+        // One command always has room.
+        let bytes_max = shared.db.reply_bytes_max().max(COMMAND_BYTES_MAX);
+        let unfinished = &shared.clients.unfinished;
+        let has_room = unfinished.has_room(self.unfinished_noted, bytes, || bytes_max);
+        if !has_room {
+            let text = format!(
+                "ERR unfinished commands of all clients must take at most {bytes_max} bytes"
+            );
+            shared.observe.errors.note(&text, 1);
+            shared.observe.refused.note(Limit::Clients);
+            let client = &mut self.client;
+            Reply::new(&mut client.output, client.session.protocol).error(text);
+            client.session.closing = true;
+            self.input = Vec::new();
+            unfinished.note(&mut self.unfinished_noted, 0);
+        }
+        has_room
     }
 
     /// Keeps bytes for the next round.

@@ -3,6 +3,7 @@
 
 use crate::harness::{Client, PATIENCE, Server, text};
 use crate::memory::anonymous_bytes;
+use std::io::Write;
 use std::time::Instant;
 
 const MIB: usize = 1 << 20;
@@ -248,6 +249,33 @@ fn names_of_connections_and_keys_waited_for_are_bounded() {
     wait_for_idle(&mut client);
     let watch = |number: usize| vec!["WATCH".to_owned(), word(number, 8 * MIB)];
     assert_eq!(until_refused(&mut client, watch), ONE);
+}
+
+#[test]
+fn unfinished_commands_of_all_share_a_part_of_memory() {
+    let server = Server::with(&["--wal", "off", "--memory", "512mb"]);
+    let mut client = server.client();
+    let process = client.info("process_id");
+    let before = anonymous_bytes(process);
+    let begun = format!("*2\r\n$4\r\nECHO\r\n$16777216\r\n{}", "x".repeat(10 * MIB));
+    let mut sent = Vec::new();
+    for _ in 0..40 {
+        let mut other = server.client();
+        // It may be closed before all is sent.
+        let _ = other.stream.write_all(begun.as_bytes());
+        sent.push(other);
+    }
+    let sent_all = Instant::now();
+    while client.info("refused_clients") < 30 {
+        assert!(sent_all.elapsed() < PATIENCE, "too few were refused");
+    }
+    let grown = anonymous_bytes(process).saturating_sub(before);
+    assert!(grown < 200 << 20, "{grown} bytes");
+    client.expect(&[("TS.ADD k 1 1", ":1\r\n")]);
+    drop(sent);
+    wait_for_idle(&mut client);
+    let word = word(0, 16 * MIB);
+    assert_eq!(client.ask_words(&["ECHO", &word]).len(), 16 * MIB + 13);
 }
 
 #[test]
