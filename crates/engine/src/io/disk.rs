@@ -19,7 +19,7 @@
 //!
 //! Tested by `tests/disk_contract.rs`.
 
-use super::mapped::Mapped;
+use super::mapped::{Mapped, Put};
 use super::{DirectoryLock, Disk, File};
 use parking_lot::Mutex;
 use rustix::fs::Advice;
@@ -255,8 +255,8 @@ enum Mapping {
     Unwanted,
     /// All bytes the file had at its first write.
     Mapped(Mapped),
-    /// Written by system calls: so wanted, or the file is empty, or its file
-    /// system maps nothing.
+    /// Written by system calls: so wanted, or the file is empty, its file system
+    /// maps nothing, or a page could not be had.
     Unmapped,
 }
 
@@ -285,10 +285,20 @@ impl File for RealFile {
             Mapping::Unwanted => Mapping::Unmapped,
             other => other,
         };
-        if let Mapping::Mapped(mapped) = &mut *mapping
-            && mapped.put(bytes, offset)
-        {
-            return Ok(());
+        if let Mapping::Mapped(mapped) = &mut *mapping {
+            match mapped.put(bytes, offset) {
+                Put::Copied => return Ok(()),
+                Put::Outside => {}
+                Put::Lost => {
+                    let mapped_bytes = mapped.len_bytes();
+                    *mapping = Mapping::Unmapped;
+                    // What was written there is gone: no later write makes up for it.
+                    if self.len_bytes()? < mapped_bytes {
+                        let message = "the file was truncated while it was written to";
+                        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+                    }
+                }
+            }
         }
         self.file.write_all_at(bytes, offset)
     }
