@@ -173,7 +173,9 @@ mod tests {
             let mut again = Mapped::new(&cut).unwrap();
             assert_eq!(again.put(&[3; 20], 0), Put::Copied);
             assert_eq!(lost.put(&[1; 100], over_the_end), Put::Lost);
-            lost.take_full().map(|full| full.unmap().unwrap());
+            if let Some(full) = lost.take_full() {
+                full.unmap().unwrap();
+            }
             // As after a start, with what was mapped before.
             cut.set_len(4 * PAGE_BYTES as u64).unwrap();
             lost = Mapped::new(&cut).unwrap();
