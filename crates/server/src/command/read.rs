@@ -13,6 +13,7 @@ use super::fault::SYNTAX;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
+use super::work;
 use crate::acl::{Denied, Refusal};
 use crate::client::Session;
 use crate::client::{Reader, What};
@@ -82,7 +83,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         reverse: false,
     };
     let Some((block_ms, min_count)) = options.block else {
-        return write(call.shared, key, &query, call.session.protocol, call.out);
+        return answer(call, key, query);
     };
     let reader = SampleReader {
         key: key.into(),
@@ -110,8 +111,7 @@ fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcom
     if !matches!(found, Ok(false)) {
         reader.forget(shared);
         found?;
-        let (key, query) = (&reader.key, &reader.query);
-        return write(shared, key, query, call.session.protocol, call.out);
+        return answer(call, &reader.key, reader.query);
     }
     // A time beyond what the clock can hold is for ever.
     let wait = Duration::from_millis(block_ms);
@@ -178,6 +178,25 @@ fn cursor(shared: &Shared, key: &[u8], word: &[u8]) -> Result<Option<i64>, Fault
     Ok(last.map_or(Some(0), |last| last.checked_add(beyond)))
 }
 
+/// Answers with the samples that there are.
+fn answer(call: &mut Call<'_>, key: &[u8], query: RangeQuery) -> Outcome {
+    let view = match call.shared.db.view(key, &query) {
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => {
+            call.reply().array(0);
+            return Ok(());
+        }
+        view => view?,
+    };
+    call.finish(work::of_view(&query, &view), move |call| {
+        let limit = ReplyLimit::of(call.shared);
+        let (protocol, cancelled) = (call.session.protocol, call.cancelled);
+        rows::append(call.out, limit, protocol, Shape::Flat, cancelled, |sink| {
+            view.run(&query, sink)
+        })
+    })
+}
+
+/// The same at the end of a wait.
 fn write(
     shared: &Shared,
     key: &[u8],
@@ -187,7 +206,7 @@ fn write(
 ) -> Outcome {
     let start = out.len();
     let limit = ReplyLimit::of(shared);
-    let written = rows::append(out, limit, protocol, Shape::Flat, |sink| {
+    let written = rows::append(out, limit, protocol, Shape::Flat, None, |sink| {
         shared.db.range(key, query, sink)
     });
     match written {
