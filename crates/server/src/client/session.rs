@@ -68,6 +68,8 @@ pub(crate) struct Session {
     /// The command under way wrote samples and was timed up to here; so many
     /// of their replies are not counted yet.
     pub(crate) timed_reply: Option<(Timed, usize)>,
+    /// Work of the reads of this round, in samples (`command/work.rs`).
+    pub(crate) round_samples: u64,
     /// Bytes granted for what it makes the server hold between its commands.
     held_bytes: usize,
     /// What others may see.
@@ -116,6 +118,7 @@ impl Session {
             streamed: None,
             timed: None,
             timed_reply: None,
+            round_samples: 0,
             held_bytes: 0,
             info,
         }

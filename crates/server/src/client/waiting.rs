@@ -28,7 +28,14 @@ pub(crate) struct Waiting {
 /// A command that waits for samples.
 pub(crate) trait Reader: Debug + Send {
     /// Looks again; writes the reply if the wait is over, and says so.
-    fn resume(&mut self, shared: &Shared, session: &Session, out: &mut Vec<u8>, why: Why) -> bool;
+    /// Where the reply takes long, the session waits for that next.
+    fn resume(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        out: &mut Vec<u8>,
+        why: Why,
+    ) -> bool;
 
     /// Ends listening.
     fn forget(&self, shared: &Shared);
@@ -101,6 +108,9 @@ impl Session {
         }
         if is_over {
             self.end_waiting(shared, &waiting);
+            if let Some(next) = &mut self.waiting {
+                next.is_muted = waiting.is_muted;
+            }
         } else {
             self.waiting = Some(waiting);
         }

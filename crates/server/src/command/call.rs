@@ -45,6 +45,7 @@ impl Call<'_> {
             self.rest = Some(Box::new(rest));
             return Ok(());
         }
+        self.session.round_samples = self.session.round_samples.saturating_add(samples);
         rest(self)
     }
 

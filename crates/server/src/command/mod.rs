@@ -76,3 +76,4 @@ pub(crate) use args::Args;
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use fault::{engine_text, refusal_text};
 pub(crate) use registry::{all_commands, execute};
+pub(crate) use work::LOOP_SAMPLES_MAX;

@@ -15,13 +15,12 @@ use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
 use super::work;
 use crate::acl::{Denied, Refusal};
-use crate::client::Session;
-use crate::client::{Reader, What};
+use crate::client::{Arrived, Cancelled, Reader, Session, What};
 use crate::messaging::Listener;
 use crate::messaging::Why;
 use crate::state::Shared;
-use latewood_engine::ErrorKind;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
+use latewood_engine::{ErrorKind, View};
 use latewood_model::Aggregator;
 use latewood_wire::resp::number::{parse_i64, parse_timestamp};
 use latewood_wire::resp::{Protocol, Reply};
@@ -196,31 +195,34 @@ fn answer(call: &mut Call<'_>, key: &[u8], query: RangeQuery) -> Outcome {
     })
 }
 
-/// The same at the end of a wait.
+/// The same at the end of a wait, where an error is a reply too.
 fn write(
     shared: &Shared,
-    key: &[u8],
+    view: View,
     query: &RangeQuery,
     protocol: Protocol,
     out: &mut Vec<u8>,
-) -> Outcome {
+    cancelled: Cancelled<'_>,
+) {
     let start = out.len();
     let limit = ReplyLimit::of(shared);
-    let written = rows::append(out, limit, protocol, Shape::Flat, None, |sink| {
-        shared.db.range(key, query, sink)
+    let written = rows::append(out, limit, protocol, Shape::Flat, cancelled, |sink| {
+        view.run(query, sink)
     });
-    match written {
-        Err(Fault::Engine(error)) if error.kind() == ErrorKind::NoSuchKey => {
-            out.truncate(start);
-            Reply::new(out, protocol).array(0);
-            Ok(())
-        }
-        written => written,
+    if let Err(fault) = written {
+        out.truncate(start);
+        Reply::new(out, protocol).error(&*fault.text("ts.read"));
     }
 }
 
 impl Reader for SampleReader {
-    fn resume(&mut self, shared: &Shared, session: &Session, out: &mut Vec<u8>, why: Why) -> bool {
+    fn resume(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        out: &mut Vec<u8>,
+        why: Why,
+    ) -> bool {
         let protocol = session.protocol;
         if why == Why::Refused {
             let text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -244,11 +246,7 @@ impl Reader for SampleReader {
             Reply::new(out, protocol).error(refusal.text(&user.name));
             return true;
         }
-        let start = out.len();
-        if let Err(fault) = write(shared, &self.key, &self.query, protocol, out) {
-            out.truncate(start);
-            Reply::new(out, protocol).error(&*fault.text("ts.read"));
-        }
+        self.write(shared, session, out);
         true
     }
 
@@ -258,6 +256,31 @@ impl Reader for SampleReader {
 }
 
 impl SampleReader {
+    /// Answers at the end of the wait, here or on a reader thread.
+    fn write(&self, shared: &Shared, session: &mut Session, out: &mut Vec<u8>) {
+        let protocol = session.protocol;
+        let view = match shared.db.view(&self.key, &self.query) {
+            Err(error) if error.kind() == ErrorKind::NoSuchKey => {
+                return Reply::new(out, protocol).array(0);
+            }
+            Err(error) => {
+                let text = Fault::from(error).text("ts.read").into_owned();
+                return Reply::new(out, protocol).error(text);
+            }
+            Ok(view) => view,
+        };
+        if work::of_view(&self.query, &view) <= work::LOOP_SAMPLES_MAX {
+            return write(shared, view, &self.query, protocol, out, None);
+        }
+        let query = self.query.clone();
+        session.read_beside(shared, false, move |shared, cancelled| {
+            let mut arrived = Arrived::default();
+            let out = &mut arrived.bytes;
+            write(shared, view, &query, protocol, out, Some(cancelled));
+            arrived
+        });
+    }
+
     /// Whether a change ends the wait: enough samples, a key that is gone, or
     /// a failure to be told.
     fn is_answered(&mut self, shared: &Shared) -> bool {

@@ -2,12 +2,13 @@
 //!
 //! Bytes in, replies out, no sockets: [`Executor::run`] runs every whole
 //! command at the start of a buffer and says how many bytes they were. It
-//! stops early when more replies wait than a connection may leave unread.
+//! stops early when more replies wait than a connection may leave unread, or when
+//! its reads have taken as long as others should wait.
 
 use super::group::Group;
 use crate::acl::User;
 use crate::client::{ReplyMode, Session};
-use crate::command::{self, Args};
+use crate::command::{self, Args, LOOP_SAMPLES_MAX};
 use crate::messaging::{Publication, Why};
 use crate::state::ExecShared;
 use crate::state::Shared;
@@ -187,6 +188,7 @@ impl Executor {
         let mut at = 0;
         let mut shared_lock = None;
         client.has_more = false;
+        client.session.round_samples = 0;
         client.session.renew_permit(shared);
         let mut grouping = Grouping::Off;
         loop {
@@ -208,7 +210,8 @@ impl Executor {
             if session.closing || session.waiting.is_some() || at == input.len() {
                 break;
             }
-            if client.is_full() {
+            // After as much as one read may take, it is the turn of others.
+            if client.is_full() || client.session.round_samples > LOOP_SAMPLES_MAX {
                 client.has_more = true;
                 break;
             }

@@ -371,3 +371,43 @@ fn messages_do_not_cut_a_long_reply() {
     assert!(replies.iter().all(|reply| *reply == replies[0]));
     assert!(other.info("long_reads") > 2);
 }
+
+#[test]
+fn a_blocked_reader_gets_many_samples_without_its_event_loop() {
+    let server = serve(&[], 2 * LATER);
+    let (mut reader, mut other) = (server.client(), server.client());
+    let min_count = 2 * LATER + 1;
+    let read = encoded(&format!("TS.READ k - BLOCK 0 {min_count}"));
+    reader.send(&[read, encoded("PING")].concat());
+    while other.info("blocked_clients") == 0 {}
+    assert_eq!(other.ask("TS.ADD k 1000000 1"), ":1000000\r\n");
+    assert!(text(&reader.reply()).starts_with(&format!("*{min_count}\r\n")));
+    assert_eq!(text(&reader.reply()), "+PONG\r\n");
+    assert_eq!(other.info("long_reads"), 1);
+    assert_eq!(other.info("blocked_clients"), 0);
+}
+
+#[test]
+fn many_short_reads_of_one_client_let_others_have_their_turn() {
+    let server = server();
+    let (mut reader, mut other) = (server.client(), server.client());
+    let read = "TS.RANGE k 0 130000 FILTER_BY_VALUE -1 1000 AGGREGATION std.p 1000000000";
+    let reads = encoded(read).repeat(400);
+    // They arrive together, so that one look at the socket finds all.
+    let pipeline = [
+        encoded("TS.ADD began 1 1"),
+        reads,
+        encoded("TS.ADD ended 1 1"),
+    ];
+    assert!(pipeline.concat().len() < 64 * 1024);
+    reader.send(&pipeline.concat());
+    let found = loop {
+        match other.ask("EXISTS began ended").as_str() {
+            ":0\r\n" => {}
+            found => break found.to_owned(),
+        }
+    };
+    assert_eq!(found, ":1\r\n");
+    (0..402).for_each(|_| assert!(!reader.reply().starts_with(b"-")));
+    assert_eq!(other.info("long_reads"), 0);
+}
