@@ -68,6 +68,8 @@ pub(crate) struct Session {
     /// The command under way wrote samples and was timed up to here; so many
     /// of their replies are not counted yet.
     pub(crate) timed_reply: Option<(Timed, usize)>,
+    /// Work of the reads of this round, in samples (`command/work.rs`).
+    pub(crate) round_samples: u64,
     /// Bytes granted for what it makes the server hold between its commands.
     held_bytes: usize,
     /// What its patterns take of the time of those who publish.
@@ -80,10 +82,29 @@ impl Session {
     /// The state a connection begins with.
     pub(crate) fn new(info: Arc<ClientInfo>, users: &Users, durability: Durability) -> Self {
         info.set_user(DEFAULT);
+        let permit = Permit::new(users.default_user(), users);
+        Self::begin(info, permit, users.is_open(), durability)
+    }
+
+    /// What a command of this session sees that runs on a reader thread.
+    pub(crate) fn of_reader(&self) -> Self {
+        let (info, permit) = (Arc::clone(&self.info), self.permit.clone());
+        Self {
+            protocol: self.protocol,
+            ..Self::begin(info, permit, self.authenticated, self.durability)
+        }
+    }
+
+    fn begin(
+        info: Arc<ClientInfo>,
+        permit: Permit,
+        authenticated: bool,
+        durability: Durability,
+    ) -> Self {
         Self {
             protocol: Protocol::Resp2,
-            authenticated: users.is_open(),
-            permit: Permit::new(users.default_user(), users),
+            authenticated,
+            permit,
             reply_mode: ReplyMode::On,
             reply_turned_on: false,
             durability,
@@ -99,6 +120,7 @@ impl Session {
             streamed: None,
             timed: None,
             timed_reply: None,
+            round_samples: 0,
             held_bytes: 0,
             pattern_bytes: 0,
             info,
@@ -258,7 +280,7 @@ impl Session {
             return false;
         };
         let begun = Instant::now();
-        let has_more = stream.more(shared, self.protocol, out);
+        let has_more = stream.more(shared, self.protocol, out, None);
         if let Some(streamed) = &mut self.streamed {
             streamed.took += begun.elapsed();
         }

@@ -211,8 +211,8 @@ pub(crate) fn fit(call: &mut Call<'_>, spec: &Spec) -> Outcome {
 /// How long EXEC may have run when it begins a command that reads.
 const READS_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What queueing let through fits these.
-const LIMITS: Limits = Limits {
+/// What was parsed and encoded again fits these.
+pub(super) const LIMITS: Limits = Limits {
     arguments_max: usize::MAX,
     argument_bytes_max: COMMAND_BYTES_MAX,
     command_bytes_max: usize::MAX,
@@ -236,6 +236,8 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
             out: call.out,
             session: call.session,
             shared: call.shared,
+            cancelled: None,
+            rest: None,
         });
         while call.session.continue_stream(call.shared, call.out) {}
         call.session.end_timing();

@@ -168,10 +168,7 @@ impl Connection {
     /// Looks whether its wait is over; then its next commands are run.
     pub(super) fn resume(&mut self, shared: &Shared, why: Why) {
         let _shared_lock = shared.exec_lock.share(self.client.session.info.event_loop);
-        let client = &mut self.client;
-        if client.session.resume(shared, &mut client.output, why) {
-            client.has_more = true;
-        }
+        self.client.resume(shared, why);
     }
 
     /// Appends a message to its replies, if it still subscribes. Closes it instead where it
@@ -212,7 +209,7 @@ impl Connection {
 
     /// Closes it if nothing was read of a long reply for too long.
     pub(super) fn check_stalled(&mut self, shared: &Shared) {
-        if self.client.session.stream.is_none() || self.unsent() == 0 {
+        if !self.client.session.is_amid_reply() || self.unsent() == 0 {
             self.stalled_since = None;
             return;
         }
