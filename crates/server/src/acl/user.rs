@@ -109,6 +109,10 @@ impl User {
                 let inner = rule[1..].strip_suffix(b")").ok_or(SYNTAX)?;
                 let mut selector = Selector::default();
                 for word in split(inner) {
+                    // A line of the ACL file would end the selector there.
+                    if word.ends_with(b")") {
+                        return Err(SYNTAX);
+                    }
                     selector.apply(self.catalogue, word)?;
                 }
                 self.selectors.push(selector);
