@@ -70,6 +70,8 @@ mod time;
 mod transaction;
 mod words;
 
+#[cfg(fuzzing)]
+pub(crate) use acl::fuzz;
 pub(crate) use add::sample;
 pub(crate) use args::Args;
 pub(crate) use catalogue::CATALOGUE;

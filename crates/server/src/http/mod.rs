@@ -25,6 +25,8 @@ mod auth;
 mod body;
 mod browser;
 mod context;
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod health;
 mod influx;
 mod labelled;
