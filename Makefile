@@ -103,7 +103,7 @@ fuzz: needs-cargo needs-c++
 soak: build
 	LATEWOOD_SOAK_SECONDS=$(TIME) $(CARGO) test --release --locked --workspace -- --nocapture soak
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
-	fuzz/run.sh $(TIME)
+	SANITIZE=address fuzz/run.sh $(TIME)
 
 bench: build
 	$(RELEASE)/latewood-bench all $(if $(QUICK),--quick)
