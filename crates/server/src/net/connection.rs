@@ -262,6 +262,8 @@ impl Connection {
         } else {
             self.read_and_run(shared, workspace)
         };
+        let unfinished = &shared.clients.unfinished;
+        unfinished.note(&mut self.unfinished_noted, self.input.len());
         self.client.session.info.touch();
         self.watch(used > 0);
         read as u64
@@ -325,8 +327,6 @@ impl Connection {
             self.keep(&buffer[used..filled]);
             workspace.spare = buffer;
         }
-        let unfinished = &shared.clients.unfinished;
-        unfinished.note(&mut self.unfinished_noted, self.input.len());
         (read, used)
     }
 
