@@ -188,9 +188,14 @@ impl Connection {
     }
 
     /// Closes it if its user is gone: one that only listens or waits sends no
-    /// command that would show it.
+    /// command that would show it. What it leaves unread keeps neither its wait nor,
+    /// for long, the connection.
     pub(super) fn check_user(&mut self, shared: &Shared) {
         self.client.session.renew_permit(shared);
+        if self.client.session.closing {
+            self.client.session.stop_waiting(shared);
+            self.watch(false);
+        }
     }
 
     /// Closes it if it has been owed more than the soft limit for too long.

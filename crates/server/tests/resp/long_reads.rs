@@ -236,6 +236,21 @@ fn a_user_who_is_removed_gets_no_reply() {
 }
 
 #[test]
+fn a_user_who_is_removed_and_reads_nothing_keeps_no_thread() {
+    let server = server();
+    let (mut reader, mut other) = (server.client(), server.client());
+    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
+    reader.expect(&[("AUTH bob x", "+OK\r\n")]);
+    // More than the sockets take.
+    let mut unread = Vec::new();
+    encode_command(&mut unread, &["ECHO", &"x".repeat(16 << 20)]);
+    reader.send(&unread);
+    begin(&mut reader, &mut other, &endless());
+    other.expect(&[("ACL DELUSER bob", ":1\r\n")]);
+    wait_for_running(&mut other, 0);
+}
+
+#[test]
 fn who_loses_a_permission_while_his_read_waits_is_refused() {
     let server = server();
     let mut other = server.client();
