@@ -426,3 +426,44 @@ fn many_short_reads_of_one_client_let_others_have_their_turn() {
     (0..402).for_each(|_| assert!(!reader.reply().starts_with(b"-")));
     assert_eq!(other.info("long_reads"), 0);
 }
+
+#[test]
+fn commands_of_reads_that_wait_share_a_part_of_memory() {
+    const CLIENTS: u64 = 24;
+    let server = serve(&["--ts-num-threads", "1", "--memory", "512mb"], SAMPLES);
+    let mut other = server.client();
+    let mut read = Vec::new();
+    let without = format!("no!={}", "x".repeat(2 << 20));
+    encode_command(
+        &mut read,
+        &["TS.MRANGE", "-", "+", "FILTER", "all=1", &without],
+    );
+    let threads = std::thread::available_parallelism().unwrap().get();
+    // 64 MiB are for all, and each of these takes 4 MiB; all of it comes back.
+    let rounds = [(); 2].map(|()| {
+        let mut running: Vec<Client> = (0..threads).map(|_| server.client()).collect();
+        for client in &mut running {
+            client.send(&endless());
+        }
+        wait_for_running(&mut other, threads as u64);
+        let refused = other.info("refused_clients");
+        let mut waiting: Vec<Client> = (0..CLIENTS).map(|_| server.client()).collect();
+        for client in &mut waiting {
+            client.send(&read);
+        }
+        let begun = std::time::Instant::now();
+        let waits = loop {
+            let waits = other.info("long_reads_waiting");
+            if waits + other.info("refused_clients") - refused == CLIENTS {
+                break waits;
+            }
+            assert!(begun.elapsed() < crate::harness::PATIENCE);
+        };
+        drop((waiting, running));
+        while other.info("connected_clients") > 1 {}
+        wait_for_running(&mut other, 0);
+        waits
+    });
+    assert!((1..=15).contains(&rounds[0]), "{rounds:?}");
+    assert_eq!(rounds[0], rounds[1]);
+}
