@@ -29,6 +29,8 @@ pub(crate) struct Parked {
     pub(super) cancelled: Arc<AtomicBool>,
     /// The client has got some of it.
     pub(super) is_begun: bool,
+    /// What [`Session::hold`] granted for the command.
+    pub(super) held_bytes: usize,
 }
 
 /// What has arrived.
@@ -45,11 +47,12 @@ pub(crate) struct Arrived {
 }
 
 impl Parked {
-    fn new(is_begun: bool) -> Self {
+    fn new(is_begun: bool, held_bytes: usize) -> Self {
         Self {
             arrived: Mutex::default(),
             cancelled: Arc::default(),
             is_begun,
+            held_bytes,
         }
     }
 
@@ -66,14 +69,16 @@ impl Parked {
 
 impl Session {
     /// Has `work` make the reply, or the rest of one that `is_begun`, on a reader
-    /// thread; its flag says that nobody wants it any more.
+    /// thread; its flag says that nobody wants it any more. At the end of the wait
+    /// `held_bytes` are given back.
     pub(crate) fn read_beside(
         &mut self,
         shared: &Shared,
         is_begun: bool,
+        held_bytes: usize,
         work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
     ) {
-        let parked = Arc::new(Parked::new(is_begun));
+        let parked = Arc::new(Parked::new(is_begun, held_bytes));
         let (info, protocol) = (Arc::clone(&self.info), self.protocol);
         let user = self.permit.user().identity;
         let cancelled = Arc::clone(&parked.cancelled);
@@ -95,7 +100,7 @@ impl Session {
             return;
         };
         let (mut streamed, protocol) = (self.streamed.take(), self.protocol);
-        self.read_beside(shared, true, move |shared, cancelled| {
+        self.read_beside(shared, true, 0, move |shared, cancelled| {
             let (mut bytes, begun) = (Vec::new(), Instant::now());
             let has_more = stream.more(shared, protocol, &mut bytes, Some(cancelled));
             if let Some(streamed) = &mut streamed {
@@ -170,7 +175,7 @@ mod tests {
         let shared = testing::shared();
         let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
         let mut session = Session::new(info, &shared.runtime.users, Durability::Interval);
-        session.read_beside(&shared, is_begun, |_, _| panic!("as a bug would"));
+        session.read_beside(&shared, is_begun, 0, |_, _| panic!("as a bug would"));
         let mut out = Vec::new();
         assert!(
             !session.resume(&shared, &mut out, Why::News),

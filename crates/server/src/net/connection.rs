@@ -188,9 +188,14 @@ impl Connection {
     }
 
     /// Closes it if its user is gone: one that only listens or waits sends no
-    /// command that would show it.
+    /// command that would show it. What it leaves unread keeps neither its wait nor,
+    /// for long, the connection.
     pub(super) fn check_user(&mut self, shared: &Shared) {
         self.client.session.renew_permit(shared);
+        if self.client.session.closing {
+            self.client.session.stop_waiting(shared);
+            self.watch(false);
+        }
     }
 
     /// Closes it if it has been owed more than the soft limit for too long.
@@ -262,6 +267,8 @@ impl Connection {
         } else {
             self.read_and_run(shared, workspace)
         };
+        let unfinished = &shared.clients.unfinished;
+        unfinished.note(&mut self.unfinished_noted, self.input.len());
         self.client.session.info.touch();
         self.watch(used > 0);
         read as u64
@@ -325,8 +332,6 @@ impl Connection {
             self.keep(&buffer[used..filled]);
             workspace.spare = buffer;
         }
-        let unfinished = &shared.clients.unfinished;
-        unfinished.note(&mut self.unfinished_noted, self.input.len());
         (read, used)
     }
 

@@ -91,9 +91,8 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     for mailbox in &mailboxes {
         mailbox.wake();
     }
-    if let Err(error) = acceptor_waker.wake() {
-        return Err(format!("cannot wake the acceptor: {error}"));
-    }
+    let woken = acceptor_waker.wake();
+    woken.map_err(|error| format!("cannot wake the acceptor: {error}"))?;
     if shared.db.is_loading() {
         return leave_early(why);
     }
