@@ -65,10 +65,6 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         handles.push(spawn(name, &shared, move |shared| event_loop.run(shared))?);
     }
     for number in 0..shared.readers.threads() {
-        let read = move |shared: &Shared| {
-            shared.readers.run(shared);
-            Ok(())
-        };
         handles.push(spawn(format!("reader-{number}"), &shared, read)?);
     }
     let name = "acceptor".to_owned();
@@ -135,6 +131,12 @@ fn share(
         shared.runtime.users.replace(users, password);
     }
     Ok(Arc::new(shared))
+}
+
+/// Runs long reads until the server stops.
+fn read(shared: &Shared) -> io::Result<()> {
+    shared.readers.run(shared);
+    Ok(())
 }
 
 /// Opens the data on a thread of its own, while the sockets answer LOADING;
