@@ -209,7 +209,11 @@ fn subscribers_that_do_not_read_share_a_part_of_memory() {
         publisher.ask_words(&["PUBLISH", "a", &payload]);
         most = most.max(anonymous_bytes(process).saturating_sub(before));
     }
-    assert!(publisher.info("client_output_buffer_limit_disconnections") > 20);
+    let published = Instant::now();
+    while publisher.info("client_output_buffer_limit_disconnections") <= 20 {
+        assert!(published.elapsed() < PATIENCE, "too few were closed");
+        most = most.max(anonymous_bytes(process).saturating_sub(before));
+    }
     // Each may have its first MiB, twice while a buffer grows; all together 8 MiB beyond.
     assert!(most < 160 << 20, "{most} bytes");
 }
