@@ -1,0 +1,22 @@
+//! PromQL as Prometheus 3.16 speaks it, on floats: text to syntax tree, checks, evaluation.
+//!
+//! Pure: no engine, no clock, no HTTP. Series come from a [`source::Source`]. Reference:
+//! <https://prometheus.io/docs/prometheus/latest/querying/basics/>; `docs/promql.md` lists each
+//! difference.
+//!
+//! ```text
+//! text -> parse (lexer, tree with positions, types) -> prepare (durations, @, invariant parts)
+//!      -> plan: one operator for each node -> columns, series by series -> value
+//! ```
+//!
+//! Floors, from top to bottom: `engine`, `exec` (operators), `prepare`, `parse`, `print`, `check`,
+//! `function`, `tree`, `annotation`, `source`, `column`, `labels`, `number`, `span`.
+
+pub mod annotation;
+pub mod column;
+mod exec;
+mod function;
+pub mod labels;
+pub mod source;
+pub mod span;
+pub mod tree;
