@@ -49,6 +49,60 @@ pub enum Expr {
     Invariant(Box<Expr>),
 }
 
+impl Expr {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Number(number) => number.span,
+            Self::Text(text) => text.span,
+            Self::Paren(_, span) => *span,
+            Self::Unary(unary) => Span {
+                start: unary.start,
+                end: unary.expr.span().end,
+            },
+            Self::Binary(binary) => binary.left.span().to(binary.right.span()),
+            Self::Aggregate(aggregate) => aggregate.span,
+            Self::Call(call) => call.span,
+            Self::Selector(selector) => selector.span,
+            Self::Range(range) => Span {
+                start: range.selector.span.start,
+                end: range.end,
+            },
+            Self::Subquery(subquery) => Span {
+                start: subquery.expr.span().start,
+                end: subquery.end,
+            },
+            Self::Duration(duration) => duration.span,
+            Self::Invariant(expr) => expr.span(),
+        }
+    }
+
+    /// What it evaluates to.
+    pub fn ty(&self) -> Type {
+        match self {
+            Self::Number(_) | Self::Duration(_) => Type::Scalar,
+            Self::Text(_) => Type::String,
+            Self::Paren(expr, _) | Self::Invariant(expr) => expr.ty(),
+            Self::Unary(unary) => unary.expr.ty(),
+            Self::Binary(binary) => match (binary.left.ty(), binary.right.ty()) {
+                (Type::Scalar, Type::Scalar) => Type::Scalar,
+                _ => Type::Vector,
+            },
+            Self::Aggregate(_) | Self::Selector(_) => Type::Vector,
+            Self::Call(call) => call.function.returns,
+            Self::Range(_) | Self::Subquery(_) => Type::Matrix,
+        }
+    }
+
+    /// What stands in its parentheses, and in what `prepare` put around it.
+    pub fn bare(&self) -> &Self {
+        match self {
+            Self::Paren(expr, _) | Self::Invariant(expr) => expr.bare(),
+            _ => self,
+        }
+    }
+}
+
 /// A number.
 #[derive(Clone, Debug)]
 pub struct Number {
