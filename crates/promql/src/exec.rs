@@ -16,6 +16,7 @@
 mod absence;
 mod call;
 mod constant;
+mod instant;
 mod invariant;
 mod merge;
 mod plan;

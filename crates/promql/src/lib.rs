@@ -13,10 +13,12 @@
 //! `function`, `tree`, `annotation`, `source`, `column`, `labels`, `number`, `span`.
 
 pub mod annotation;
+mod calendar;
 pub mod column;
 mod exec;
 mod function;
 pub mod labels;
+pub mod number;
 pub mod source;
 pub mod span;
 pub mod tree;
