@@ -13,10 +13,20 @@
 //! `function`, `tree`, `annotation`, `source`, `column`, `labels`, `number`, `span`.
 
 pub mod annotation;
+mod check;
 pub mod column;
 mod exec;
-mod function;
+pub mod function;
 pub mod labels;
+mod lex;
+mod literal;
+mod parse;
+mod pattern;
+mod print;
+mod quote;
 pub mod source;
 pub mod span;
+mod token;
 pub mod tree;
+
+pub use parse::{ParseError, parse, parse_selector};

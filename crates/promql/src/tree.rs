@@ -49,6 +49,78 @@ pub enum Expr {
     Invariant(Box<Expr>),
 }
 
+impl Expr {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Number(number) => number.span,
+            Self::Text(text) => text.span,
+            Self::Paren(_, span) => *span,
+            Self::Unary(unary) => Span {
+                start: unary.start,
+                end: unary.expr.span().end,
+            },
+            Self::Binary(binary) => binary.span(),
+            Self::Aggregate(aggregate) => aggregate.span,
+            Self::Call(call) => call.span,
+            Self::Selector(selector) => selector.span,
+            Self::Range(range) => range.span(),
+            Self::Subquery(subquery) => subquery.span(),
+            Self::Duration(duration) => duration.span,
+            Self::Invariant(expr) => expr.span(),
+        }
+    }
+
+    /// What it evaluates to.
+    pub fn kind(&self) -> Type {
+        match self {
+            Self::Number(_) | Self::Duration(_) => Type::Scalar,
+            Self::Text(_) => Type::String,
+            Self::Paren(expr, _) | Self::Invariant(expr) => expr.kind(),
+            Self::Unary(unary) => unary.expr.kind(),
+            Self::Binary(binary) => binary.kind(),
+            Self::Aggregate(_) | Self::Selector(_) => Type::Vector,
+            Self::Call(call) => call.function.returns,
+            Self::Range(_) | Self::Subquery(_) => Type::Matrix,
+        }
+    }
+}
+
+impl Binary {
+    /// From the start of the left side to the end of the right one.
+    pub fn span(&self) -> Span {
+        self.left.span().to(self.right.span())
+    }
+
+    /// A scalar if both sides are.
+    pub fn kind(&self) -> Type {
+        match (self.left.kind(), self.right.kind()) {
+            (Type::Scalar, Type::Scalar) => Type::Scalar,
+            _ => Type::Vector,
+        }
+    }
+}
+
+impl Range {
+    /// Where it stands, its modifiers included.
+    pub fn span(&self) -> Span {
+        Span {
+            start: self.selector.span.start,
+            end: self.end,
+        }
+    }
+}
+
+impl Subquery {
+    /// Where it stands, its modifiers included.
+    pub fn span(&self) -> Span {
+        Span {
+            start: self.expr.span().start,
+            end: self.end,
+        }
+    }
+}
+
 /// A number.
 #[derive(Clone, Debug)]
 pub struct Number {
@@ -171,6 +243,41 @@ pub enum Aggregator {
     LimitRatio,
 }
 
+impl Aggregator {
+    /// Whether it takes an argument before what it aggregates.
+    pub fn has_param(self) -> bool {
+        matches!(
+            self,
+            Self::Topk
+                | Self::Bottomk
+                | Self::CountValues
+                | Self::Quantile
+                | Self::Limitk
+                | Self::LimitRatio
+        )
+    }
+}
+
+impl Op {
+    /// `and`, `or`, `unless`
+    pub fn is_set(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Unless)
+    }
+
+    /// `==`, `!=`, `<`, `<=`, `>`, `>=`
+    pub fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::Greater
+                | Self::Less
+                | Self::GreaterEqual
+                | Self::LessEqual
+        )
+    }
+}
+
 /// An aggregation.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
@@ -244,7 +351,7 @@ pub struct Selector {
     pub at: Option<At>,
     /// `anchored` or `smoothed`.
     pub smoothing: Smoothing,
-    /// Where it stands, without what follows the braces.
+    /// Where it stands, with `offset` and `@` unless a range stands between.
     pub span: Span,
 }
 
@@ -255,7 +362,7 @@ pub struct Range {
     pub selector: Selector,
     /// Its length.
     pub range: Length,
-    /// The byte behind the bracket.
+    /// The byte behind the bracket, or behind `offset` and `@`.
     pub end: usize,
 }
 
@@ -272,7 +379,7 @@ pub struct Subquery {
     pub offset: Length,
     /// `@`
     pub at: Option<At>,
-    /// The byte behind the bracket.
+    /// The byte behind the bracket, or behind `offset` and `@`.
     pub end: usize,
 }
 
