@@ -5,12 +5,12 @@
 use crate::labels::METRIC;
 use crate::lex::is_space;
 use crate::parse::ParseError;
+use crate::print::parts;
 use crate::quote::quoted;
 use crate::span::Span;
 use crate::tree::{
     Aggregate, Aggregator, Binary, Call, Cardinality, Expr, Matching, Op, Selector, Type,
 };
-use latewood_wire::selector::Test;
 
 type Checked<T = ()> = Result<T, ParseError>;
 
@@ -32,18 +32,6 @@ fn documented(kind: Type) -> &'static str {
         Type::Vector => "instant vector",
         Type::Matrix => "range vector",
         kind => kind.name(),
-    }
-}
-
-impl Type {
-    /// As the API names it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Scalar => "scalar",
-            Self::String => "string",
-            Self::Vector => "vector",
-            Self::Matrix => "matrix",
-        }
     }
 }
 
@@ -226,9 +214,9 @@ impl Checker<'_> {
     /// The second argument of `info` is a selector without a metric.
     fn info(&self, call: &Call) -> Checked {
         let labels = &call.args[1];
-        if labels.kind() != Type::Vector {
+        if labels.ty() != Type::Vector {
             let context = "call to function \"info\"";
-            return self.wrong_type(labels.kind(), Type::Vector, context, call.span);
+            return self.wrong_type(labels.ty(), Type::Vector, context, call.span);
         }
         match labels {
             Expr::Selector(selector) if selector.name.is_empty() => Ok(()),
@@ -249,11 +237,7 @@ impl Checker<'_> {
                 .find(|matcher| *matcher.name == *METRIC.as_bytes())
             {
                 Some(matcher) => {
-                    let value: &[u8] = match &matcher.test {
-                        Test::Equal(value) | Test::NotEqual(value) => value,
-                        Test::Match(pattern) | Test::NotMatch(pattern) => pattern.text().as_bytes(),
-                    };
-                    let (name, value) = (quoted(name), quoted(value));
+                    let (name, value) = (quoted(name), quoted(parts(matcher).1));
                     let text = format!("metric name must not be set twice: {name} or {value}");
                     self.fail(selector.span, text)
                 }

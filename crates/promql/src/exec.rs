@@ -8,9 +8,18 @@
 //!
 //! Invariants: `series()` does not change after `prepare`; a column has a bit only at steps where
 //! the result has a sample; a series whose column is empty does not exist for the user. Two series
-//! of one operator differ in their labels unless removal of names is delayed.
+//! of one operator may have the same labels until [`merge::Merge`] makes them one; the planner puts
+//! it behind each operator whose labels are not those of its input.
 //!
 //! Tested by the tests of each operator, and as a whole by `tests/`.
+
+mod absence;
+mod call;
+mod constant;
+mod instant;
+mod invariant;
+mod merge;
+mod plan;
 
 use crate::annotation::Annotations;
 use crate::column::Column;
@@ -28,6 +37,30 @@ pub(crate) struct Series {
     /// Whether the name goes once the whole query is evaluated (delayed removal of names).
     pub(crate) drops_name: bool,
 }
+
+impl Series {
+    /// A series with these labels, its name kept.
+    pub(crate) fn new(labels: Labels) -> Self {
+        Self {
+            labels,
+            drops_name: false,
+        }
+    }
+
+    /// The same without the name: now, or once the whole query is evaluated.
+    pub(crate) fn nameless(&self, settings: &Settings) -> Self {
+        Self {
+            labels: match settings.delays_name_removal {
+                true => self.labels.clone(),
+                false => self.labels.without_metric(),
+            },
+            drops_name: true,
+        }
+    }
+}
+
+/// An operator of any kind.
+pub(crate) type Node = Box<dyn Operator>;
 
 /// What an operator does.
 pub(crate) trait Operator: Send + Sync {
@@ -88,6 +121,7 @@ pub(crate) struct Context<'a> {
     annotations: Mutex<Annotations>,
     held_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
+    scratch: Mutex<Vec<Scratch>>,
     /// Samples read from the source.
     pub(crate) samples_read: AtomicU64,
 }
@@ -100,8 +134,18 @@ impl<'a> Context<'a> {
             annotations: Mutex::default(),
             held_bytes: AtomicUsize::new(0),
             peak_bytes: AtomicUsize::new(0),
+            scratch: Mutex::default(),
             samples_read: AtomicU64::new(0),
         }
+    }
+
+    /// Runs `work` with what a thread keeps between columns.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let lock = || self.scratch.lock().unwrap_or_else(|lock| lock.into_inner());
+        let mut scratch = lock().pop().unwrap_or_default();
+        let result = work(&mut scratch);
+        lock().push(scratch);
+        result
     }
 
     /// Adds annotations under a lock: gather them first where there may be many.

@@ -13,15 +13,19 @@
 //! `function`, `tree`, `annotation`, `source`, `column`, `labels`, `number`, `span`.
 
 pub mod annotation;
+mod calendar;
 mod check;
 pub mod column;
 mod exec;
 pub mod function;
+mod json;
 pub mod labels;
 mod lex;
 mod literal;
+pub mod number;
 mod parse;
 mod pattern;
+mod prepare;
 mod print;
 mod quote;
 pub mod source;
@@ -29,4 +33,7 @@ pub mod span;
 mod token;
 pub mod tree;
 
+pub use json::to_json;
 pub use parse::{ParseError, parse, parse_selector};
+pub use prepare::{PrepareError, Times, prepare};
+pub use print::pretty;

@@ -144,29 +144,6 @@ pub(crate) fn push_millis(out: &mut String, millis: i64) {
     }
 }
 
-/// A number without an exponent.
-pub(crate) fn plain(value: f64) -> String {
-    match value.is_infinite() {
-        true => if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned(),
-        false => value.to_string(),
-    }
-}
-
-/// A number with an exponent where it is below 1e-4 or from 1e21.
-pub(crate) fn short(value: f64) -> String {
-    let size = value.abs();
-    if !value.is_finite() || value == 0.0 || (1e-4..1e21).contains(&size) {
-        return plain(value);
-    }
-    let text = format!("{value:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = match exponent.strip_prefix('-') {
-        Some(exponent) => ('-', exponent),
-        None => ('+', exponent),
-    };
-    format!("{digits}e{sign}{exponent:0>2}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -223,19 +200,6 @@ mod tests {
             let mut out = String::new();
             push_millis(&mut out, millis);
             assert_eq!(out, wanted);
-        }
-    }
-
-    #[test]
-    fn floats_have_the_exponent_of_go() {
-        for (value, wanted) in [
-            (1e21, "1e+21"),
-            (1.5e-7, "1.5e-07"),
-            (1e20, "100000000000000000000"),
-            (f64::NEG_INFINITY, "-Inf"),
-            (-0.0, "-0"),
-        ] {
-            assert_eq!(short(value), wanted);
         }
     }
 }

@@ -15,6 +15,8 @@ mod expr;
 mod range;
 mod selector;
 
+pub(crate) use binary::is_plain_label;
+
 use crate::check;
 use crate::lex::Lexer;
 use crate::source::Matcher;

@@ -72,16 +72,27 @@ impl Expr {
     }
 
     /// What it evaluates to.
-    pub fn kind(&self) -> Type {
+    pub fn ty(&self) -> Type {
         match self {
             Self::Number(_) | Self::Duration(_) => Type::Scalar,
             Self::Text(_) => Type::String,
-            Self::Paren(expr, _) | Self::Invariant(expr) => expr.kind(),
-            Self::Unary(unary) => unary.expr.kind(),
-            Self::Binary(binary) => binary.kind(),
+            Self::Paren(expr, _) | Self::Invariant(expr) => expr.ty(),
+            Self::Unary(unary) => unary.expr.ty(),
+            Self::Binary(binary) => match (binary.left.ty(), binary.right.ty()) {
+                (Type::Scalar, Type::Scalar) => Type::Scalar,
+                _ => Type::Vector,
+            },
             Self::Aggregate(_) | Self::Selector(_) => Type::Vector,
             Self::Call(call) => call.function.returns,
             Self::Range(_) | Self::Subquery(_) => Type::Matrix,
+        }
+    }
+
+    /// What stands in its parentheses, and in what `prepare` put around it.
+    pub fn bare(&self) -> &Self {
+        match self {
+            Self::Paren(expr, _) | Self::Invariant(expr) => expr.bare(),
+            _ => self,
         }
     }
 }
@@ -90,14 +101,6 @@ impl Binary {
     /// From the start of the left side to the end of the right one.
     pub fn span(&self) -> Span {
         self.left.span().to(self.right.span())
-    }
-
-    /// A scalar if both sides are.
-    pub fn kind(&self) -> Type {
-        match (self.left.kind(), self.right.kind()) {
-            (Type::Scalar, Type::Scalar) => Type::Scalar,
-            _ => Type::Vector,
-        }
     }
 }
 

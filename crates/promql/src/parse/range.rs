@@ -5,7 +5,8 @@
 
 use super::expr::is_query_time;
 use super::{Fail, Parsed, Parser};
-use crate::literal::{millis, plain};
+use crate::literal::millis;
+use crate::number::plain;
 use crate::span::Span;
 use crate::token::{Keyword, Kind, QueryWord, Token};
 use crate::tree::{At, Expr, Length, Op, Range, Smoothing, Subquery};
