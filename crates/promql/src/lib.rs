@@ -14,11 +14,26 @@
 
 pub mod annotation;
 mod calendar;
+mod check;
 pub mod column;
 mod exec;
-mod function;
+pub mod function;
+mod json;
 pub mod labels;
+mod lex;
+mod literal;
 pub mod number;
+mod parse;
+mod pattern;
+mod prepare;
+mod print;
+mod quote;
 pub mod source;
 pub mod span;
+mod token;
 pub mod tree;
+
+pub use json::to_json;
+pub use parse::{ParseError, parse, parse_selector};
+pub use prepare::{PrepareError, Times, prepare};
+pub use print::pretty;

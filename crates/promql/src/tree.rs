@@ -60,18 +60,12 @@ impl Expr {
                 start: unary.start,
                 end: unary.expr.span().end,
             },
-            Self::Binary(binary) => binary.left.span().to(binary.right.span()),
+            Self::Binary(binary) => binary.span(),
             Self::Aggregate(aggregate) => aggregate.span,
             Self::Call(call) => call.span,
             Self::Selector(selector) => selector.span,
-            Self::Range(range) => Span {
-                start: range.selector.span.start,
-                end: range.end,
-            },
-            Self::Subquery(subquery) => Span {
-                start: subquery.expr.span().start,
-                end: subquery.end,
-            },
+            Self::Range(range) => range.span(),
+            Self::Subquery(subquery) => subquery.span(),
             Self::Duration(duration) => duration.span,
             Self::Invariant(expr) => expr.span(),
         }
@@ -99,6 +93,33 @@ impl Expr {
         match self {
             Self::Paren(expr, _) | Self::Invariant(expr) => expr.bare(),
             _ => self,
+        }
+    }
+}
+
+impl Binary {
+    /// From the start of the left side to the end of the right one.
+    pub fn span(&self) -> Span {
+        self.left.span().to(self.right.span())
+    }
+}
+
+impl Range {
+    /// Where it stands, its modifiers included.
+    pub fn span(&self) -> Span {
+        Span {
+            start: self.selector.span.start,
+            end: self.end,
+        }
+    }
+}
+
+impl Subquery {
+    /// Where it stands, its modifiers included.
+    pub fn span(&self) -> Span {
+        Span {
+            start: self.expr.span().start,
+            end: self.end,
         }
     }
 }
@@ -225,6 +246,41 @@ pub enum Aggregator {
     LimitRatio,
 }
 
+impl Aggregator {
+    /// Whether it takes an argument before what it aggregates.
+    pub fn has_param(self) -> bool {
+        matches!(
+            self,
+            Self::Topk
+                | Self::Bottomk
+                | Self::CountValues
+                | Self::Quantile
+                | Self::Limitk
+                | Self::LimitRatio
+        )
+    }
+}
+
+impl Op {
+    /// `and`, `or`, `unless`
+    pub fn is_set(self) -> bool {
+        matches!(self, Self::And | Self::Or | Self::Unless)
+    }
+
+    /// `==`, `!=`, `<`, `<=`, `>`, `>=`
+    pub fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            Self::Equal
+                | Self::NotEqual
+                | Self::Greater
+                | Self::Less
+                | Self::GreaterEqual
+                | Self::LessEqual
+        )
+    }
+}
+
 /// An aggregation.
 #[derive(Clone, Debug)]
 pub struct Aggregate {
@@ -298,7 +354,7 @@ pub struct Selector {
     pub at: Option<At>,
     /// `anchored` or `smoothed`.
     pub smoothing: Smoothing,
-    /// Where it stands, without what follows the braces.
+    /// Where it stands, with `offset` and `@` unless a range stands between.
     pub span: Span,
 }
 
@@ -309,7 +365,7 @@ pub struct Range {
     pub selector: Selector,
     /// Its length.
     pub range: Length,
-    /// The byte behind the bracket.
+    /// The byte behind the bracket, or behind `offset` and `@`.
     pub end: usize,
 }
 
@@ -326,7 +382,7 @@ pub struct Subquery {
     pub offset: Length,
     /// `@`
     pub at: Option<At>,
-    /// The byte behind the bracket.
+    /// The byte behind the bracket, or behind `offset` and `@`.
     pub end: usize,
 }
 

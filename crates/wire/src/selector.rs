@@ -53,7 +53,10 @@ pub enum Test {
 
 /// A regular expression that must match a whole value.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern {
+    regex: Regex,
+    text: Box<str>,
+}
 
 /// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -147,12 +150,27 @@ impl Pattern {
         };
         // On its own first: `a)(b` would be valid inside the parentheses below.
         compile(text).map_err(bad)?;
-        compile(&format!("^(?s:{text})$")).map(Self).map_err(bad)
+        let regex = compile(&format!("^(?s:{text})$")).map_err(bad)?;
+        let text = text.into();
+        Ok(Self { regex, text })
+    }
+
+    /// The same pattern, written as `text`: that of another syntax of which it is a translation.
+    pub fn written(self, text: &str) -> Self {
+        Self {
+            text: text.into(),
+            ..self
+        }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether it matches all of `value`. Linear in its bytes.
     pub fn matches(&self, value: &[u8]) -> bool {
-        self.0.is_match(value)
+        self.regex.is_match(value)
     }
 }
 
