@@ -3,6 +3,7 @@
 //! Held as one shared allocation: every pair is `name length, name, value length, value` with
 //! 32-bit little-endian lengths, so a clone costs a counter and equality is that of bytes.
 
+use crate::quote::quoted;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -134,8 +135,8 @@ impl fmt::Display for Labels {
                 .all(|byte| first(byte) || byte.is_ascii_digit())
                 && name.bytes().next().is_some_and(first);
             match is_plain {
-                true => write!(f, "{name}={value:?}")?,
-                false => write!(f, "{name:?}={value:?}")?,
+                true => write!(f, "{name}={}", quoted(value))?,
+                false => write!(f, "{}={}", quoted(name), quoted(value))?,
             }
         }
         f.write_str("}")

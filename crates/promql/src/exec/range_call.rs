@@ -11,6 +11,7 @@ use crate::exec::range_input::{RangeInput, Span, windows};
 use crate::exec::rate::{Change, count_pairs, last_two};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::number::general;
+use crate::quote::quoted;
 use crate::source::Samples;
 use crate::span;
 use crate::tree::Smoothing;
@@ -166,7 +167,8 @@ impl RangeCall {
         if !metric.is_empty() && !COUNTERS.iter().any(|end| metric.ends_with(end)) {
             let text = format!(
                 "metric might not be a counter, name does not end in \
-                 _total/_sum/_count/_bucket: {metric:?}"
+                 _total/_sum/_count/_bucket: {}",
+                quoted(metric)
             );
             ctx.annotate(|annotations| annotations.info(text, self.places[0]));
         }
