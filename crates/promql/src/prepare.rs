@@ -12,7 +12,7 @@
 
 mod duration;
 mod invariant;
-mod reference;
+pub(crate) mod reference;
 
 use crate::column::Grid;
 use crate::tree::{At, Call, Expr, Length, Number, Selector, Subquery};

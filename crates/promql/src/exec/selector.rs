@@ -15,6 +15,8 @@ pub(crate) enum Takes {
     Value,
     /// The time of the sample, seconds.
     Time,
+    /// The time of the sample, milliseconds; names stay.
+    Stamp,
     /// The value on the line between samples.
     Smoothed,
 }
@@ -44,7 +46,7 @@ impl Selector {
         let lookback_ms = ctx.settings.lookback_ms;
         match self.takes {
             Takes::Smoothed => (lookback_ms, lookback_ms),
-            Takes::Value | Takes::Time => (lookback_ms, 0),
+            Takes::Value | Takes::Time | Takes::Stamp => (lookback_ms, 0),
         }
     }
 }
@@ -64,7 +66,7 @@ impl Operator for Selector {
                 let series = Series::new(found.labels);
                 match self.takes {
                     Takes::Time => (found.handle, series.nameless(ctx.settings)),
-                    Takes::Value | Takes::Smoothed => (found.handle, series),
+                    Takes::Value | Takes::Stamp | Takes::Smoothed => (found.handle, series),
                 }
             })
             .unzip();
@@ -93,6 +95,9 @@ impl Operator for Selector {
             }),
             Takes::Time => newest(samples, &self.reference, before_ms, out, |samples, at| {
                 samples.timestamps[at] as f64 / 1000.0
+            }),
+            Takes::Stamp => newest(samples, &self.reference, before_ms, out, |samples, at| {
+                samples.timestamps[at] as f64
             }),
             Takes::Smoothed => {
                 samples.drop_stale();
