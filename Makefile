@@ -4,7 +4,8 @@
 #   make test            everything that must pass, in under 30 minutes on 2 cores; installs
 #                        what it needs on Debian and Ubuntu, and lists what it left out elsewhere
 #   make test STRICT=1   the same, and fails if anything would be left out
-#   make soak TIME=600   fuzzing, random models and kill loops for TIME seconds each
+#   make soak TIME=600   fuzzing and random models for TIME seconds each, then as many kills of a
+#                        server as KILLS says: 10,000 of them take hours
 #   make bench           the reports of docs/benchmarks, beside its peers: 2 to 3 hours
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
 #   make deb             a Debian package, in target/debian; needs cargo-deb
@@ -13,6 +14,7 @@
 
 CARGO ?= cargo
 TIME ?= 600
+KILLS ?= 10000
 FUZZ_SECONDS ?= 5
 VENV := target/venv
 RELEASE := target/release
@@ -99,7 +101,8 @@ fuzz: needs-cargo needs-c++
 	fuzz/run.sh $(FUZZ_SECONDS)
 
 soak: build
-	LATEWOOD_SOAK_SECONDS=$(TIME) $(CARGO) test --release --locked --workspace -- --nocapture soak
+	LATEWOOD_SOAK_SECONDS=$(TIME) LATEWOOD_KILLS=$(KILLS) \
+		$(CARGO) test --release --locked --workspace -- --nocapture soak
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
 	fuzz/run.sh $(TIME)
 

@@ -31,6 +31,7 @@ prometheus | prometheus | prometheus and promtool, https://prometheus.io | the t
 collectd | collectd-core | https://collectd.org | the test of collectd
 netdata | netdata-core | https://www.netdata.cloud | the test of netdata
 systemd-analyze | systemd | part of systemd | the test of the systemd unit
+mkfs.btrfs | btrfs-progs | https://btrfs.readthedocs.io | the tests of a file system that fails
 '
 
 # The column of a tool in the table.
@@ -57,6 +58,7 @@ works() {
     prometheus) prometheus --version && promtool --version ;;
     collectd) collectd -h ;;
     netdata) netdata -v ;;
+    mkfs.btrfs) mkfs.btrfs --version ;;
     openssl) openssl version ;;
     *) "$1" --version ;;
   esac >/dev/null 2>&1

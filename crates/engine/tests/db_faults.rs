@@ -191,6 +191,7 @@ fn a_read_that_fails_is_told_and_costs_nothing() {
             });
             if let Err(error) = look(&disk) {
                 assert_eq!(error.kind(), ErrorKind::Io, "{op:?} {after}: {error}");
+                assert!(error.to_string().contains(DIR), "no file is named: {error}");
             }
             if let Err(error) = look(&disk) {
                 panic!("{op:?} {after} did lasting damage: {error}");

@@ -206,6 +206,19 @@ fn a_file_is_cut_before_its_first_write_only() {
     });
 }
 
+/// By the operator, who should not: it is a failed write, not the end of the process.
+#[test]
+fn a_mapped_file_that_is_cut_from_outside_takes_no_more_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("file");
+    let file = Env::real().disk.reserve(&path, 1 << 20).unwrap();
+    file.write_at(b"front", 0).unwrap();
+    let outside = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    outside.set_len(4096).unwrap();
+    let refused = file.write_at(&[1; 10_000], 0).unwrap_err();
+    assert!(refused.to_string().contains("truncated"), "{refused}");
+}
+
 #[test]
 fn directories_are_made_with_their_parents() {
     on_all(|env, root| {

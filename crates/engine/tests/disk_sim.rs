@@ -138,10 +138,10 @@ fn seeds_repeat_and_time_stands_still() {
 }
 
 /// Opens a directory, then crashes; whether the next open finds it as it was.
-fn directory_survives(skip: Option<(Op, u64)>) -> bool {
+fn directory_survives(skip: &[(Op, u64)]) -> bool {
     let dir = Path::new("/data");
     let disk = SimDisk::new();
-    if let Some((op, after)) = skip {
+    for &(op, after) in skip {
         disk.plan(Fault {
             op: Some(op),
             after,
@@ -157,20 +157,93 @@ fn directory_survives(skip: Option<(Op, u64)>) -> bool {
     disk.create(&log.join(name), 0).unwrap();
     disk.sync_dir(&log).unwrap();
     (0..SEEDS).all(|seed| {
-        let opened = open_directory(&disk.crash(seed).env(1), dir);
+        let crashed = disk.crash(seed);
+        let opened = open_directory(&crashed.env(1), dir);
         if let Err(error) = &opened {
             assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         }
-        opened.is_ok()
+        opened.is_ok_and(|_| crashed.bytes(&log.join(name)).is_ok())
     })
 }
 
 #[test]
-fn every_sync_and_rename_of_the_format_file_is_needed() {
-    assert!(directory_survives(None));
-    for skipped in [Op::Sync, Op::Rename, Op::SyncDir] {
-        assert!(!directory_survives(Some((skipped, 0))), "{skipped:?}");
+fn every_sync_and_rename_of_a_new_directory_is_needed() {
+    assert!(directory_survives(&[]));
+    // What makes a directory is synced again when one inside it is made.
+    let [made, again, log] = [0, 2, 3].map(|nth| (Op::SyncDir, nth));
+    for skipped in [
+        &[(Op::Sync, 0)][..],
+        &[(Op::Rename, 0)],
+        &[made, again],
+        &[log],
+    ] {
+        assert!(!directory_survives(skipped), "{skipped:?}");
     }
+}
+
+/// What one life makes and another writes to: the process is killed at any operation of the
+/// first, and then the power is cut.
+#[test]
+fn a_file_in_directories_that_a_killed_process_made_survives() {
+    let (dir, path) = (Path::new("/a/b/c"), Path::new("/a/b/c/file"));
+    for after in 0..7 {
+        let disk = SimDisk::new();
+        disk.plan(Fault {
+            op: None,
+            after,
+            trouble: Trouble::PowerCut,
+        });
+        let made = disk.create_dir_all(dir);
+        assert_eq!(made.is_err(), after < 6, "operation {after}");
+        let killed = disk.kill();
+        killed.create_dir_all(dir).unwrap();
+        killed.create(path, 8).unwrap().sync().unwrap();
+        killed.sync_dir(dir).unwrap();
+        for seed in 0..SEEDS {
+            assert_eq!(killed.crash(seed).bytes(path).unwrap(), [0; 8]);
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_was_not_synced_takes_its_files_with_it() {
+    let (dir, path) = (Path::new("/a"), Path::new("/a/file"));
+    let disk = SimDisk::new();
+    disk.plan(Fault {
+        op: Some(Op::SyncDir),
+        after: 0,
+        trouble: Trouble::Skip,
+    });
+    disk.create_dir_all(dir).unwrap();
+    disk.create(path, 8).unwrap().sync().unwrap();
+    disk.sync_dir(dir).unwrap();
+    let kept = (0..SEEDS).map(|seed| {
+        let crashed = disk.crash(seed);
+        assert_eq!(crashed.list(dir).is_ok(), crashed.bytes(path).is_ok());
+        crashed.bytes(path).is_ok()
+    });
+    assert_eq!(kept.collect::<BTreeSet<_>>(), BTreeSet::from([false, true]));
+}
+
+/// As through a mapping: whole pages behind one that is lost.
+#[test]
+fn a_crash_keeps_and_loses_whole_pages_in_any_order() {
+    let disk = SimDisk::new();
+    let path = Path::new("/file");
+    let file = disk.create(path, 4 * 4096).unwrap();
+    file.sync().unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
+    file.write_at(&[1; 4 * 4096], 0).unwrap();
+    let fates = (0..20 * SEEDS).map(|seed| {
+        let bytes = disk.crash(seed).bytes(path).unwrap();
+        let pages = bytes.chunks(4096);
+        pages
+            .map(|page| page.iter().map(|&byte| usize::from(byte)).sum::<usize>())
+            .filter_map(|kept| [0, 4096].iter().position(|&whole| whole == kept))
+            .collect::<Vec<_>>()
+    });
+    let fates: BTreeSet<_> = fates.filter(|fates| fates.len() == 4).collect();
+    assert_eq!(fates.len(), 16, "{fates:?}");
 }
 
 #[test]

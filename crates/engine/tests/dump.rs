@@ -5,8 +5,10 @@
 mod db_support;
 
 use db_support::{append, open, read, sample};
+use latewood_codec::{Encoder, Hint};
 use latewood_engine::io::sim::SimDisk;
 use latewood_engine::{Db, Dump, DumpFault, ErrorKind};
+use latewood_model::limits::RESTORE_SAMPLES_MAX;
 use latewood_model::{DuplicatePolicy, Encoding, Ignore, Labels, SeriesOptions};
 use std::path::Path;
 
@@ -140,4 +142,37 @@ fn a_dump_that_makes_no_series_leaves_nothing() {
     let dump = Dump::parse(&twice).unwrap();
     let error = db.restore(b"new", dump, None, true).unwrap_err();
     assert_eq!(error.to_string(), "Bad data format");
+}
+
+/// A payload of so many frames of 512 samples a second apart, each with the same value.
+fn long_payload(frames: i64) -> Vec<u8> {
+    let db = open(&SimDisk::new()).unwrap();
+    db.create(b"k", &SeriesOptions::default()).unwrap();
+    let mut bytes = db.dump(b"k").unwrap();
+    bytes.truncate(bytes.len() - 4);
+    let (mut encoder, mut hint) = (Encoder::new(), Hint::default());
+    for frame in 0..frames {
+        let times: Vec<_> = (0..512).map(|n| (frame * 512 + n) * 1000).collect();
+        let encoded = encoder.encode(&times, &[1.5; 512], &mut hint, &mut bytes);
+        encoded.unwrap();
+    }
+    bytes.extend_from_slice(&[0; 4]);
+    summed(bytes)
+}
+
+#[test]
+fn a_short_payload_of_very_many_samples_is_refused() {
+    let db = open(&SimDisk::new()).unwrap();
+    let payload = long_payload(RESTORE_SAMPLES_MAX as i64 / 512 + 1);
+    assert!(payload.len() < 2 << 20, "{} bytes", payload.len());
+    let dump = Dump::parse(&payload).unwrap();
+    let error = db.restore(b"new", dump, None, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.to_string().contains("16777216 samples"), "{error}");
+    assert_eq!(db.len(), 0);
+    let few = long_payload(100);
+    let dump = Dump::parse(&few).unwrap();
+    assert_eq!(dump.count(), Ok(51_200));
+    db.restore(b"new", dump, None, false).unwrap();
+    assert_eq!(read(&db, b"new").unwrap().len(), 51_200);
 }

@@ -6,7 +6,7 @@ mod log_support;
 use latewood_engine::ErrorKind;
 use latewood_engine::io::sim::{Fault, Op, SimDisk, Trouble};
 use latewood_engine::log::{Log, Position};
-use log_support::{Ledger, append, open};
+use log_support::{DIR, Ledger, append, open};
 use std::io;
 use std::sync::Barrier;
 use std::thread;
@@ -106,16 +106,23 @@ fn what_was_durable_before_a_failure_still_answers_so() {
 
 #[test]
 fn a_failed_open_says_what_failed() {
-    for op in [Op::Create, Op::Write, Op::SyncDir] {
+    // Two directories are made before the first segment.
+    for (op, after, named) in [
+        (Op::CreateDir, 1, DIR),
+        (Op::SyncDir, 1, DIR),
+        (Op::SyncDir, 2, "segment"),
+        (Op::Create, 0, "segment"),
+        (Op::Write, 0, "segment"),
+    ] {
         let disk = SimDisk::new();
         disk.plan(Fault {
             op: Some(op),
-            after: 0,
+            after,
             trouble: Trouble::Fail(io::ErrorKind::StorageFull),
         });
         let error = open(&disk.env(1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io);
-        assert!(error.to_string().contains("segment"), "{error}");
+        assert!(error.to_string().contains(named), "{error}");
         let (_, seen, _) = open(&disk.env(2)).unwrap();
         assert!(seen.is_empty());
     }

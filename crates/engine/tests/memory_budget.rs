@@ -6,12 +6,16 @@ mod db_support;
 use db_support::{DIR, append, last_wins, options, sample, timestamps};
 use latewood_engine::io::Env;
 use latewood_engine::io::sim::{SimClock, SimDisk, SimProcess};
-use latewood_engine::{Db, Error, ErrorKind, Options, Refusal, RuleSpec};
+use latewood_engine::{Create, Db, Error, ErrorKind, Options, Outcome, Refusal, RuleSpec};
 use latewood_model::{Aggregator, SeriesOptions};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const BUDGET: u64 = 1 << 20;
+
+/// A way to create a series.
+type Creates<'a> = &'a dyn Fn(&Db) -> Result<(), Error>;
 
 struct World {
     db: Db,
@@ -47,6 +51,18 @@ impl World {
         self.process.set_anonymous_bytes(bytes);
         self.clock.advance_ms(200);
         self.db.maintain().unwrap();
+    }
+
+    /// The same, until nothing that was held before counts.
+    fn hold_for_long(&self, bytes: u64) {
+        self.hold(bytes);
+        self.clock.advance_ms(5_000);
+        self.db.maintain().unwrap();
+    }
+
+    /// A new series with one sample.
+    fn add(&self, key: &[u8]) -> Outcome {
+        append(&self.db, &[sample(key, 1, 1.0)]).unwrap()[0]
     }
 }
 
@@ -129,7 +145,7 @@ fn new_series_are_refused_before_samples_are() {
     let db = &world.db;
     world.hold(BUDGET / 2);
     append(db, &[sample(b"a", 1, 1.0)]).unwrap();
-    world.hold(BUDGET / 100 * 88);
+    world.hold_for_long(BUDGET / 100 * 88);
     let outcomes = append(db, &[sample(b"new", 1, 1.0), sample(b"a", 2, 1.0)]).unwrap();
     assert_eq!(outcomes, [Err(Refusal::OutOfMemory), Ok(2)]);
     let refused = [
@@ -141,6 +157,73 @@ fn new_series_are_refused_before_samples_are() {
     assert_eq!(db.stats().budget.refused, 3);
     world.hold(BUDGET / 2);
     assert_eq!(append(db, &[sample(b"new", 1, 1.0)]).unwrap(), [Ok(1)]);
+}
+
+/// A flush, a merge or a reply takes memory for a moment.
+#[test]
+fn a_peak_keeps_no_new_series_out() {
+    let world = World::open(options(2));
+    world.hold(BUDGET / 2);
+    world.hold(BUDGET / 100 * 88);
+    assert_eq!(world.add(b"a"), Ok(1));
+    world.hold_for_long(BUDGET / 100 * 88);
+    assert_eq!(world.add(b"b"), Err(Refusal::OutOfMemory));
+    world.hold(BUDGET / 2);
+    assert_eq!(world.add(b"b"), Ok(1));
+}
+
+/// The next flush can begin before the allocator has given back what the last one
+/// freed.
+#[test]
+fn what_a_flush_freed_keeps_no_new_series_out() {
+    let world = World::open(options(2));
+    world.hold(BUDGET / 2);
+    for key in [b"a", b"b", b"c"] {
+        assert_eq!(world.add(key), Ok(1));
+        world.process.set_anonymous_bytes(BUDGET / 100 * 88);
+        world.db.flush().unwrap();
+    }
+}
+
+#[test]
+fn a_new_series_waits_for_memory_a_bounded_time() {
+    let world = World::open(Options {
+        background: true,
+        ..options(2)
+    });
+    let full = || world.hold_for_long(BUDGET / 100 * 88);
+    full();
+    let plain = SeriesOptions::default();
+    let others: [Creates<'_>; 4] = [
+        &|db| append(db, &[sample(b"a", 1, 1.0)]).map(|outcomes| assert_eq!(outcomes, [Ok(1)])),
+        &|db| db.create(b"b", &plain).map(drop),
+        &|db| db.copy(b"a", b"c", false).map(drop),
+        &|db| db.increment(b"d", 1.0, Some(1), Create::Defaults).map(drop),
+    ];
+    for other in others {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                world.hold(BUDGET / 2);
+            });
+            other(&world.db).unwrap();
+        });
+        full();
+    }
+    assert!(world.db.contains(b"d"));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                world.clock.advance_ms(100);
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        });
+        assert_eq!(world.add(b"e"), Err(Refusal::OutOfMemory));
+        is_over.store(true, Ordering::Relaxed);
+    });
+    // Others that come meanwhile do not wait: nobody moves the clock.
+    assert_eq!(world.add(b"f"), Err(Refusal::OutOfMemory));
 }
 
 #[test]

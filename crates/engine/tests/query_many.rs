@@ -154,8 +154,10 @@ fn columns(twins: &[Series]) -> BTreeMap<i64, Vec<f64>> {
 
 fn reduce(db: &Db, series: &[SeriesRef], query: &RangeQuery, reducer: Aggregator) -> Columns {
     // As if there were enough samples to share them out.
-    db.spread(u64::MAX, |spread| db.reduce(series, query, reducer, spread))
-        .unwrap()
+    db.spread(u64::MAX, |spread| {
+        db.reduce(series, query, reducer, spread, None)
+    })
+    .unwrap()
 }
 
 fn assert_rows(found: &Columns, expected: &[(i64, f64)], what: &str) {
@@ -266,7 +268,7 @@ fn what_cannot_be_reduced_is_refused() {
         (&all(false), Aggregator::First),
         (&all(false), Aggregator::Twa),
     ] {
-        let refused = db.spread(0, |spread| db.reduce(&[], query, reducer, spread));
+        let refused = db.spread(0, |spread| db.reduce(&[], query, reducer, spread, None));
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid);
     }
 }
@@ -324,4 +326,51 @@ fn empty_buckets_are_no_more_than_fit_between_the_samples() {
     append(&db, &[sample(b"a", 991_000, 2.0)]).unwrap();
     assert_eq!(bound(b"a"), 30);
     assert!(query.filled_rows_max() > 1 << 50);
+}
+
+#[test]
+fn a_query_that_finds_the_threads_taken_does_its_work_alone() {
+    let db = open(3);
+    let is_parallel = || db.spread(u64::MAX, |spread| spread.is_parallel());
+    assert!(is_parallel());
+    db.spread(u64::MAX, |spread| {
+        assert!(spread.is_parallel());
+        std::thread::scope(|threads| {
+            assert!(!threads.spawn(is_parallel).join().unwrap());
+        });
+    });
+    let panicked = std::thread::scope(|threads| {
+        let work = || db.spread(u64::MAX, |_| panic!("as a bug would"));
+        threads.spawn(work).join()
+    });
+    assert!(panicked.is_err());
+    assert!(is_parallel(), "they were given back");
+}
+
+#[test]
+fn a_view_tells_about_how_much_a_query_reads() {
+    let db = open(1);
+    for from in (0..100_000).step_by(1_000) {
+        let samples = (from..from + 1_000).map(|at| sample(b"k", at, at as f64));
+        append(&db, &samples.collect::<Vec<_>>()).unwrap();
+    }
+    let about = |from, to, count, bucket_ms: Option<i64>| {
+        let query = RangeQuery {
+            from,
+            to,
+            count,
+            aggregation: bucket_ms.map(sums),
+            ..all(false)
+        };
+        db.view(b"k", &query).unwrap().samples_about(&query)
+    };
+    assert_eq!(about(0, i64::MAX, None, None), 100_000);
+    assert_eq!(about(0, i64::MAX, Some(7), None), 7);
+    let ten_buckets = about(0, i64::MAX, Some(10), Some(1_000));
+    assert!((9_000..=10_100).contains(&ten_buckets), "{ten_buckets}");
+    for (from, to) in [(50_000, 50_999), (10, 20), (31_000, 64_000)] {
+        let (found, samples) = (about(from, to, None, None), (to - from + 1) as u64);
+        // A frame's worth at either end.
+        assert!(found.abs_diff(samples) <= 1_024, "{from} {to}: {found}");
+    }
 }

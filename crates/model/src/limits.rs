@@ -44,6 +44,8 @@ pub const CONNECTIONS_DEFAULT: usize = 10_000;
 pub const COMMAND_ARGUMENTS_MAX: usize = 1024 * 1024;
 /// Bytes of one argument.
 pub const ARGUMENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Samples of one payload of RESTORE: as many as one argument has bytes.
+pub const RESTORE_SAMPLES_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of one command, all arguments together.
 pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that one connection may make the server hold between its commands:
@@ -51,7 +53,20 @@ pub const COMMAND_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const CLIENT_HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes that all connections together may make the server hold so.
 pub const ALL_HELD_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of a channel that a message is published to.
+/// What the patterns of PSUBSCRIBE of one connection may take, 64 bytes and its text each:
+/// every publication is matched with all of them.
+pub const CLIENT_PATTERN_BYTES_MAX: usize = 64 * 1024;
+/// The same of all connections together.
+pub const ALL_PATTERN_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of the name of a user, or of a connection.
+pub const NAME_BYTES_MAX: usize = 1024;
+/// Rules of one ACL SETUSER, or of one line of the ACL file.
+pub const USER_RULES_MAX: usize = 16 * 1024;
+/// Bytes of what one user's rules are compiled to.
+pub const USER_BYTES_MAX: usize = 1024 * 1024;
+/// The same of all users together.
+pub const ALL_USERS_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of a channel that a message is published to, and of one that patterns are matched with.
 pub const CHANNEL_BYTES_MAX: usize = 1024;
 /// Bytes of one inline command.
 pub const INLINE_BYTES_MAX: usize = 64 * 1024;

@@ -1,6 +1,6 @@
 //! Regular expressions of matchers.
 
-use latewood_wire::selector::Pattern;
+use latewood_wire::selector::{Pattern, Patterns};
 
 /// Compiles one, written for Go.
 ///
@@ -11,5 +11,5 @@ pub(crate) fn compile(text: &[u8]) -> Result<Pattern, String> {
         let shown = String::from_utf8_lossy(text);
         return Err(format!("error parsing regexp: invalid UTF-8: `{shown}`"));
     };
-    Pattern::new(text).map_err(|error| format!("error parsing regexp: {error}"))
+    Patterns::default().compile(text).map_err(|error| format!("error parsing regexp: {error}"))
 }

@@ -26,8 +26,13 @@ pub const MATCHERS_MAX: usize = 128;
 /// Regular expressions of a selector, and of a request: a short pattern can take
 /// much memory.
 pub const PATTERNS_MAX: usize = 64;
-/// Bytes of a compiled regular expression and of its search cache.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a compiled regular expression, in steps: a step is tried where the one before does
+/// not suffice.
+const COMPILED_BYTES: [usize; 4] = [16 << 10, 64 << 10, 256 << 10, 1 << 20];
+/// Least and largest bytes of the search cache, between them four times the step.
+const CACHE_BYTES: (usize, usize) = (128 << 10, 1 << 20);
+/// Bytes of the regular expressions of a request, each at its step and with its cache.
+const PATTERNS_BYTES_MAX: usize = 16 << 20;
 
 /// A condition on the value of one label.
 #[derive(Clone, Debug)]
@@ -58,6 +63,13 @@ pub struct Pattern {
     text: Box<str>,
 }
 
+/// Compiles the regular expressions of one request within its bounds.
+#[derive(Clone, Debug, Default)]
+pub struct Patterns {
+    count: usize,
+    bytes: usize,
+}
+
 /// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
@@ -70,6 +82,9 @@ pub enum SelectorError {
     /// More regular expressions than [`PATTERNS_MAX`].
     #[error("more than {PATTERNS_MAX} regular expressions")]
     TooManyPatterns,
+    /// More bytes of them than [`PATTERNS_BYTES_MAX`].
+    #[error("the regular expressions take more than {PATTERNS_BYTES_MAX} bytes")]
+    LargePatterns,
     /// A syntax error.
     #[error("at byte {at}: expected {wanted}")]
     Unexpected {
@@ -116,23 +131,21 @@ impl Matcher {
         }
     }
 
-    /// Whether it is a regular expression.
-    pub fn has_pattern(&self) -> bool {
-        matches!(self.test, Test::Match(_) | Test::NotMatch(_))
-    }
-
     /// Whether it matches the metric name.
     pub fn is_on_metric(&self) -> bool {
         *self.name == *METRIC
     }
 }
 
-impl Pattern {
+impl Patterns {
     /// Compiles a regular expression.
     ///
     /// # Errors
-    /// `BadPattern`.
-    pub fn new(text: &str) -> Result<Self, SelectorError> {
+    /// `BadPattern`, `TooManyPatterns` and `LargePatterns`.
+    pub fn compile(&mut self, text: &str) -> Result<Pattern, SelectorError> {
+        if self.count == PATTERNS_MAX {
+            return Err(SelectorError::TooManyPatterns);
+        }
         let bad = |error: regex::Error| {
             let why = match error {
                 regex::Error::CompiledTooBig(_) => "too large".to_owned(),
@@ -142,19 +155,34 @@ impl Pattern {
             let shown: String = text.chars().take(100).collect();
             SelectorError::BadPattern(format!("the regular expression {shown:?}: {why}"))
         };
-        let compile = |text: &str| {
+        let build = |text: &str, step: usize, cache: usize| {
             let mut builder = RegexBuilder::new(text);
-            builder.size_limit(PATTERN_BYTES_MAX);
-            builder.dfa_size_limit(PATTERN_BYTES_MAX);
+            builder.size_limit(step).dfa_size_limit(cache);
             builder.build()
         };
-        // On its own first: `a)(b` would be valid inside the parentheses below.
-        compile(text).map_err(bad)?;
-        let regex = compile(&format!("^(?s:{text})$")).map_err(bad)?;
+        let (mut result, mut took) = (Err(regex::Error::CompiledTooBig(0)), 0);
+        for step in COMPILED_BYTES {
+            let cache = (4 * step).clamp(CACHE_BYTES.0, CACHE_BYTES.1);
+            took = step + cache;
+            // On its own first: `a)(b` would be valid inside the parentheses below.
+            result = build(text, step, cache)
+                .and_then(|_| build(&format!("^(?s:{text})$"), step, cache));
+            if !matches!(result, Err(regex::Error::CompiledTooBig(_))) {
+                break;
+            }
+        }
+        let regex = result.map_err(bad)?;
+        if self.bytes + took > PATTERNS_BYTES_MAX {
+            return Err(SelectorError::LargePatterns);
+        }
+        self.count += 1;
+        self.bytes += took;
         let text = text.into();
-        Ok(Self { regex, text })
+        Ok(Pattern { regex, text })
     }
+}
 
+impl Pattern {
     /// The same pattern, written as `text`: that of another syntax of which it is a translation.
     pub fn written(self, text: &str) -> Self {
         Self {
@@ -174,12 +202,20 @@ impl Pattern {
     }
 }
 
-/// Parses a selector.
+/// Parses a selector that is alone in its request.
 ///
 /// # Errors
 /// The first error and its position.
 pub fn parse(text: &str) -> Result<Vec<Matcher>, SelectorError> {
-    let matchers = parse::matchers(text)?;
+    parse_with(text, &mut Patterns::default())
+}
+
+/// Parses one of the selectors of a request, whose regular expressions `patterns` compiles.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with(text: &str, patterns: &mut Patterns) -> Result<Vec<Matcher>, SelectorError> {
+    let matchers = parse::matchers(text, patterns)?;
     match matchers.iter().all(|matcher| matcher.passes(b"")) {
         true => Err(SelectorError::MatchesAll),
         false => Ok(matchers),

@@ -43,8 +43,8 @@ pub enum Refusal {
     /// A limit was exceeded.
     #[error("{0}")]
     Limit(Excess),
-    /// The stored samples of the series cannot be decoded.
-    #[error("the stored samples of the series are damaged")]
+    /// The stored samples of the series cannot be read or decoded.
+    #[error("the stored samples of the series cannot be read")]
     Damaged,
 }
 

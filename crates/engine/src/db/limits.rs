@@ -113,7 +113,6 @@ impl Db {
             .budget
             .limit_bytes
             .store(limit_bytes, Ordering::Relaxed);
-        self.parts.core.budget.forget_crowd();
         let cache_bytes = self.parts.core.budget.cache_bytes();
         self.parts.core.store.cache.set_capacity(cache_bytes);
         self.parts.core.look_at_memory();

@@ -66,7 +66,9 @@ impl Db {
         core.look_at_disk();
         let series = core.keys.len();
         if series > 0 {
-            core.budget.note_replayed(env.clock.monotonic_ns(), series);
+            let now_ns = env.clock.monotonic_ns();
+            core.budget.crowd.note_replayed(now_ns, series);
+            core.look_at_memory();
         }
         let mut db = Self::assemble(parts, recovery, guard);
         if db.parts.core.options.background {

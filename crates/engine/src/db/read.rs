@@ -10,6 +10,7 @@ use crate::read::many::{Latest, SeriesView, View};
 use crate::read::spread::Spread;
 use latewood_model::{Aggregator, Labels, Matcher, Sample};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 impl Db {
     /// Whether a series exists under `key`.
@@ -67,14 +68,14 @@ impl Db {
     }
 
     /// Runs `work`, which reads about `samples` samples, and provides threads for
-    /// it if parallel work pays.
+    /// it if parallel work pays and no other query has them: it waits for none.
     pub fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
         self.reader.spread(samples, work)
     }
 
     /// Evaluates `query` over each of `series` and reduces their rows to one
     /// row for each timestamp, in the order of the query. Removed series are
-    /// skipped.
+    /// skipped. Once `cancelled` is true, it returns early, with any rows.
     ///
     /// # Errors
     /// `Corrupt`; `Invalid` if a parameter of the query is out of range, the query
@@ -86,8 +87,10 @@ impl Db {
         query: &RangeQuery,
         reducer: Aggregator,
         spread: Spread,
+        cancelled: Option<&AtomicBool>,
     ) -> Result<Columns> {
-        self.reader.reduce(series, query, reducer, spread)
+        self.reader
+            .reduce(series, query, reducer, spread, cancelled)
     }
 
     /// A view of the series under `key`.
@@ -102,6 +105,23 @@ impl Db {
     /// many, the estimate is extrapolated from some of them.
     pub fn samples_about(&self, series: &[SeriesRef], query: &RangeQuery) -> u64 {
         self.reader.samples_about(series, query)
+    }
+
+    /// Estimates how many samples the series under `key` has; `None` if there is no
+    /// such series.
+    pub fn samples_of(&self, key: &[u8]) -> Option<u64> {
+        self.reader.samples_of(key)
+    }
+
+    /// The number of distinct label pairs.
+    pub fn label_pairs(&self) -> usize {
+        self.parts.core.index.pair_count()
+    }
+
+    /// The maximum number of series that match all `matchers`, by the lists of
+    /// the matchers alone; the number of all series if there is no matcher.
+    pub fn series_about(&self, matchers: &[Matcher]) -> u64 {
+        self.reader.series_about(matchers)
     }
 
     /// Views of `series`, in their order; removed series are skipped.

@@ -86,9 +86,40 @@ impl Ask<'_> {
     }
 }
 
+/// The matchers of a selection, as what they ask of the index.
+struct Asks<'a> {
+    /// A series must pass these; the one that the fewest pass first.
+    wanted: Vec<Ask<'a>>,
+    /// It must not pass these.
+    unwanted: Vec<Ask<'a>>,
+}
+
 impl Inverted {
     /// The series that pass all `matchers`; all series if there are none.
     pub(crate) fn select(&self, matchers: &[Matcher]) -> RoaringBitmap {
+        let Asks { wanted, unwanted } = self.asks(matchers);
+        let mut asks = wanted.iter();
+        let mut found = match asks.next() {
+            Some(first) => first.to_set(),
+            None => self.series().clone(),
+        };
+        for ask in asks {
+            ask.narrow(&mut found);
+        }
+        for ask in &unwanted {
+            ask.exclude(&mut found);
+        }
+        found
+    }
+
+    /// The maximum number of series that pass all `matchers`.
+    pub(crate) fn select_max(&self, matchers: &[Matcher]) -> u64 {
+        let asks = self.asks(matchers);
+        let fewest = asks.wanted.first().map(Ask::len);
+        fewest.unwrap_or_else(|| self.series().len())
+    }
+
+    fn asks(&self, matchers: &[Matcher]) -> Asks<'_> {
         let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
         for Matcher { name, test } in matchers {
             let lists = |values: &[Box<[u8]>]| {
@@ -107,17 +138,6 @@ impl Inverted {
             }
         }
         wanted.sort_by_cached_key(Ask::len);
-        let mut asks = wanted.iter();
-        let mut found = match asks.next() {
-            Some(first) => first.to_set(),
-            None => self.series().clone(),
-        };
-        for ask in asks {
-            ask.narrow(&mut found);
-        }
-        for ask in &unwanted {
-            ask.exclude(&mut found);
-        }
-        found
+        Asks { wanted, unwanted }
     }
 }

@@ -19,7 +19,8 @@
 //!
 //! Tested by `tests/disk_contract.rs`.
 
-use super::mapped::Mapped;
+use super::directories::{Directories, create_dir_all};
+use super::mapped::{Mapped, Put};
 use super::{DirectoryLock, Disk, File};
 use parking_lot::Mutex;
 use rustix::fs::Advice;
@@ -41,30 +42,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        if path.as_os_str().is_empty() {
-            return Ok(());
-        }
-        let parent = parent_of(path);
-        if path.is_dir() {
-            // A process that was killed may have created it and synced nothing.
-            // Where that cannot be synced it was not created here.
-            use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
-            let fixed = [
-                InvalidInput,
-                PermissionDenied,
-                ReadOnlyFilesystem,
-                Unsupported,
-            ];
-            return match self.sync_dir(parent) {
-                Err(error) if fixed.contains(&error.kind()) => Ok(()),
-                synced => synced,
-            };
-        }
-        self.create_dir_all(parent)?;
-        match fs::create_dir(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => self.sync_dir(parent),
-        }
+        create_dir_all(self, path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
@@ -161,6 +139,16 @@ impl Disk for RealDisk {
     }
 }
 
+impl Directories for RealDisk {
+    fn is_dir(&self, path: &Path) -> bool {
+        path.is_dir()
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir(path)
+    }
+}
+
 fn held(locked: Result<(), TryLockError>, file: fs::File) -> io::Result<Box<dyn DirectoryLock>> {
     match locked {
         Ok(()) => Ok(Box::new(RealLock(file))),
@@ -214,14 +202,6 @@ fn fill(file: &fs::File, len_bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The directory that holds `path`.
-fn parent_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// An open lock file: the kernel's lock lasts as long as the handle.
 #[derive(Debug)]
 struct RealLock(#[expect(dead_code, reason = "held for its lock")] fs::File);
@@ -255,8 +235,8 @@ enum Mapping {
     Unwanted,
     /// All bytes the file had at its first write.
     Mapped(Mapped),
-    /// Written by system calls: so wanted, or the file is empty, or its file
-    /// system maps nothing.
+    /// Written by system calls: so wanted, or the file is empty, its file system
+    /// maps nothing, or a page could not be had.
     Unmapped,
 }
 
@@ -285,10 +265,20 @@ impl File for RealFile {
             Mapping::Unwanted => Mapping::Unmapped,
             other => other,
         };
-        if let Mapping::Mapped(mapped) = &mut *mapping
-            && mapped.put(bytes, offset)
-        {
-            return Ok(());
+        if let Mapping::Mapped(mapped) = &mut *mapping {
+            match mapped.put(bytes, offset) {
+                Put::Copied => return Ok(()),
+                Put::Outside => {}
+                Put::Lost => {
+                    let mapped_bytes = mapped.len_bytes();
+                    *mapping = Mapping::Unmapped;
+                    // What was written there is gone: no later write makes up for it.
+                    if self.len_bytes()? < mapped_bytes {
+                        let message = "the file was truncated while it was written to";
+                        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+                    }
+                }
+            }
         }
         self.file.write_all_at(bytes, offset)
     }

@@ -1,5 +1,5 @@
-//! A file written through a shared mapping: the one file of the engine with
-//! `unsafe`.
+//! A file written through a shared mapping. This and `mapped/` are the one place of
+//! the engine with `unsafe`.
 //!
 //! Before the kernel writes dirty mapped pages out it write-protects each of
 //! them, which interrupts the cores that this process runs on, once a page. So
@@ -7,15 +7,22 @@
 //! interrupts: a load with a sync each second took a quarter less processor time
 //! for it. The page under way stays.
 //!
-//! Touching a mapped page kills the process with SIGBUS if the page has lost
-//! its place in the file. Two things could do that. The file got shorter: the
-//! directory lock keeps other Latewoods away, and [`super::File::truncate`] refuses a
-//! mapped file; cutting a live log segment by hand is the operator's mistake.
-//! The disk is full when a page is first written: for this reason
-//! [`super::Disk::reserve`] allocates every byte, and writes them all where the file
-//! system cannot allocate.
+//! A mapped page that cannot be had would kill the process with SIGBUS. [`fault`]
+//! makes it an answer, and the write is tried by a system call, whose error says
+//! why. That happens where
+//!
+//! - the disk does not read a page that is not in memory: one of a segment that is
+//!   used again, or one that the kernel dropped;
+//! - there is no space. [`super::Disk::reserve`] allocates every byte, and writes them
+//!   all where the file system cannot allocate. A file system that copies on write
+//!   (btrfs, XFS for shared extents) needs space for an allocated page nevertheless;
+//! - the file system shut down after an error of its own;
+//! - the file got shorter. The directory lock keeps other Latewoods away, and
+//!   [`super::File::truncate`] refuses a mapped file, so that was the operator.
 //!
 //! Tested here and by `tests/disk_contract.rs`.
+
+mod fault;
 
 use memmap2::{MmapRaw, UncheckedAdvice};
 use std::fs;
@@ -36,6 +43,18 @@ pub(super) struct Mapped {
     taken: usize,
 }
 
+/// What came of a write.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    /// The bytes belong to the kernel.
+    Copied,
+    /// They do not fit into the mapping.
+    Outside,
+    /// A page could not be had: some of the bytes may be in the file, and the mapping
+    /// must not be used again.
+    Lost,
+}
+
 /// Pages of a mapping that nobody is likely to write to again.
 pub(super) struct Full {
     map: Arc<MmapRaw>,
@@ -49,6 +68,7 @@ impl Mapped {
     /// # Errors
     /// When it is empty or its file system maps nothing.
     pub(super) fn new(file: &fs::File) -> io::Result<Self> {
+        fault::install();
         Ok(Self {
             map: Arc::new(MmapRaw::map_raw(file)?),
             written: 0,
@@ -56,11 +76,29 @@ impl Mapped {
         })
     }
 
-    /// Copies `bytes` to `offset`, or says that they do not fit.
-    pub(super) fn put(&mut self, bytes: &[u8], offset: u64) -> bool {
-        let end = self.copy(bytes, offset);
-        self.written = self.written.max(end.unwrap_or(0));
-        end.is_some()
+    /// Copies `bytes` to `offset`.
+    #[expect(unsafe_code, reason = "a shared mapping is raw memory")]
+    pub(super) fn put(&mut self, bytes: &[u8], offset: u64) -> Put {
+        let map = &self.map;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        let end = start.saturating_add(bytes.len());
+        if end > map.len() {
+            return Put::Outside;
+        }
+        // SAFETY: the range lies inside the mapping, of a whole file (both checked
+        // above and in `new`). The mapping is lent to nobody but `Full`, which neither
+        // reads nor writes it, and `&mut self` keeps other writers away.
+        let is_copied = unsafe { fault::copy(map, bytes, start) };
+        self.written = self.written.max(end);
+        match is_copied {
+            true => Put::Copied,
+            false => Put::Lost,
+        }
+    }
+
+    /// How much of the file is mapped.
+    pub(super) fn len_bytes(&self) -> u64 {
+        self.map.len() as u64
     }
 
     /// The pages that filled up since the last call.
@@ -69,31 +107,6 @@ impl Mapped {
         self.taken = pages.end;
         let map = || Arc::clone(&self.map);
         (!pages.is_empty()).then(|| Full { map: map(), pages })
-    }
-
-    /// Copies `bytes` to `offset` and says where they end, if they fit.
-    #[expect(unsafe_code, reason = "a shared mapping is raw memory")]
-    fn copy(&mut self, bytes: &[u8], offset: u64) -> Option<usize> {
-        let map = &self.map;
-        let offset = usize::try_from(offset).ok()?;
-        let end = offset.checked_add(bytes.len())?;
-        if end > map.len() {
-            return None;
-        }
-        // SAFETY: `offset + bytes.len()` lies inside the mapping (checked above).
-        // The mapping is lent to nobody but `Full`, which neither reads nor writes
-        // it, and `&mut self` keeps other writers away, so nothing in this process
-        // reads or writes these bytes meanwhile, and `bytes` cannot overlap them.
-        // The file keeps its length while mapped: `truncate` refuses a mapped file
-        // and the directory lock keeps other processes away.
-        unsafe {
-            std::ptr::copy_nonoverlapping(
-                bytes.as_ptr(),
-                map.as_mut_ptr().add(offset),
-                bytes.len(),
-            );
-        }
-        Some(end)
     }
 }
 
@@ -127,7 +140,7 @@ mod tests {
         file.write_all(&vec![0; 8 * PAGE_BYTES]).unwrap();
         let mut mapped = Mapped::new(&file).unwrap();
         let mut leaving = |at: usize, len: usize| {
-            assert!(mapped.put(&vec![1; len], at as u64));
+            assert_eq!(mapped.put(&vec![1; len], at as u64), Put::Copied);
             let full = mapped.take_full()?;
             full.unmap().unwrap();
             Some(full.pages)
@@ -137,6 +150,37 @@ mod tests {
         assert_eq!(leaving(5, 10), None);
         let next = 3 * PAGE_BYTES..4 * PAGE_BYTES;
         assert_eq!(leaving(3 * PAGE_BYTES + 100, PAGE_BYTES), Some(next));
-        assert!(!mapped.put(&[1, 2], 8 * PAGE_BYTES as u64 - 1));
+        let outside = mapped.put(&[1, 2], 8 * PAGE_BYTES as u64 - 1);
+        assert_eq!(outside, Put::Outside);
+    }
+
+    /// The file got shorter, which is the one way to lose a page on any file system.
+    #[test]
+    fn a_page_that_cannot_be_had_is_told_and_harms_no_other_mapping() {
+        let file = |len: usize| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&vec![0; len]).unwrap();
+            file
+        };
+        let (cut, whole) = (file(4 * PAGE_BYTES), file(4 * PAGE_BYTES));
+        let mut lost = Mapped::new(&cut).unwrap();
+        let mut kept = Mapped::new(&whole).unwrap();
+        assert_eq!(lost.put(&[1; 100], 0), Put::Copied);
+        cut.set_len(PAGE_BYTES as u64).unwrap();
+        let over_the_end = PAGE_BYTES as u64 - 10;
+        for _ in 0..2 {
+            assert_eq!(kept.put(&[2; 3 * PAGE_BYTES], 5), Put::Copied);
+            let mut again = Mapped::new(&cut).unwrap();
+            assert_eq!(again.put(&[3; 20], 0), Put::Copied);
+            assert_eq!(lost.put(&[1; 100], over_the_end), Put::Lost);
+            if let Some(full) = lost.take_full() {
+                full.unmap().unwrap();
+            }
+            // As after a start, with what was mapped before.
+            cut.set_len(4 * PAGE_BYTES as u64).unwrap();
+            lost = Mapped::new(&cut).unwrap();
+            assert_eq!(lost.put(&[1; 100], over_the_end), Put::Copied);
+            cut.set_len(PAGE_BYTES as u64).unwrap();
+        }
     }
 }

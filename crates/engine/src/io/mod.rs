@@ -21,6 +21,7 @@
 pub(crate) mod quarantine;
 
 pub mod clock;
+mod directories;
 pub mod directory;
 pub mod disk;
 mod mapped;

@@ -3,10 +3,11 @@
 //!
 //! The disk lives in memory. Of each file it knows the live bytes, the durable
 //! bytes and which 512-byte sectors differ (`sim/image.rs`); of each directory the
-//! live names, the durable names and the changes between. [`SimDisk::crash`]
-//! makes the disk a power cut leaves: synced bytes are there, each unsynced
-//! sector is kept, lost or torn, each unsynced change of a name is kept or
-//! lost. [`SimDisk::kill`] makes the disk a killed process leaves: everything
+//! live names, the durable names and the changes between, those of directories
+//! included. [`SimDisk::crash`] makes the disk a power cut leaves: synced bytes are
+//! there, each unsynced sector is kept, lost or torn, or each page as a whole, as
+//! where it was written through a mapping; each unsynced change of a name is kept
+//! or lost, and with a directory all that is in it. [`SimDisk::kill`] makes the disk a killed process leaves: everything
 //! written is there, and what was unsynced still is. A [`Fault`] makes one
 //! operation fail, do nothing, or be the last before the power goes; a [`Hold`] keeps
 //! operations waiting.
@@ -27,6 +28,7 @@ pub use fault::{Fault, Op, Trouble};
 pub use hold::Hold;
 pub use process::SimProcess;
 
+use super::directories::{Directories, create_dir_all};
 use super::{DirectoryLock, Disk, Env, File};
 use file::SimFile;
 use image::{FileImage, NameChange, apply_change};
@@ -48,6 +50,7 @@ struct State {
     files: BTreeMap<u64, FileImage>,
     next_file: u64,
     directories: BTreeSet<PathBuf>,
+    durable_directories: BTreeSet<PathBuf>,
     names: BTreeMap<PathBuf, u64>,
     durable_names: BTreeMap<PathBuf, u64>,
     /// Changes of names since the last sync of their directory, in order.
@@ -71,6 +74,11 @@ impl SimDisk {
     /// Plans one fault, beside those planned before.
     pub fn plan(&self, fault: Fault) {
         self.state.lock().faults.push((fault, 0));
+    }
+
+    /// Takes back all faults that have not struck.
+    pub fn heal(&self) {
+        self.state.lock().faults.clear();
     }
 
     /// How many operations of a kind were asked for.
@@ -131,8 +139,14 @@ impl SimDisk {
 
 impl State {
     fn change(&mut self, change: NameChange) {
-        apply_change(&mut self.names, &change);
+        apply_change(&mut self.names, &mut self.directories, &change);
         self.changes.push(change);
+    }
+
+    fn has_directory(&self, path: &Path) -> bool {
+        // The root of everything, and where a relative path begins.
+        let always = [Path::new("/"), Path::new(".")];
+        always.contains(&path) || self.directories.contains(path)
     }
 
     fn file(&mut self, id: u64) -> &mut FileImage {
@@ -142,17 +156,13 @@ impl State {
 
 impl Disk for SimDisk {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.state.lock();
-        state.alive()?;
-        let all = path.ancestors().map(Path::to_owned);
-        state.directories.extend(all);
-        Ok(())
+        create_dir_all(self, path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut state = self.state.lock();
         state.look(Op::List)?;
-        if !state.directories.contains(path) {
+        if !state.has_directory(path) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let inside = state
@@ -184,10 +194,7 @@ impl Disk for SimDisk {
         if state.names.contains_key(path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        if !path
-            .parent()
-            .is_some_and(|dir| state.directories.contains(dir))
-        {
+        if !path.parent().is_some_and(|dir| state.has_directory(dir)) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let id = state.next_file;
@@ -216,9 +223,7 @@ impl Disk for SimDisk {
         if state.names.contains_key(to) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
-        let inside = to
-            .parent()
-            .is_some_and(|dir| state.directories.contains(dir));
+        let inside = to.parent().is_some_and(|dir| state.has_directory(dir));
         if !inside {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -250,8 +255,10 @@ impl Disk for SimDisk {
             .partition(|change| change.directory() == Some(path));
         let synced: Vec<NameChange> = synced;
         state.changes = kept;
+        let state = &mut *state;
         for change in &synced {
-            apply_change(&mut state.durable_names, change);
+            let directories = &mut state.durable_directories;
+            apply_change(&mut state.durable_names, directories, change);
         }
         Ok(())
     }
@@ -266,6 +273,20 @@ impl Disk for SimDisk {
             disk: self.clone(),
             path: path.to_owned(),
         }))
+    }
+}
+
+impl Directories for SimDisk {
+    fn is_dir(&self, path: &Path) -> bool {
+        self.state.lock().has_directory(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state.lock();
+        if state.enter(Op::CreateDir)? {
+            state.change(NameChange::Directory(path.to_owned()));
+        }
+        Ok(())
     }
 }
 

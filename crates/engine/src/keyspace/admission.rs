@@ -1,8 +1,10 @@
 //! Admission of writes: which wait for memory or disk space, and which are refused.
 //!
-//! A write is admitted before it takes any lock. Tested with [`crate::keyspace::memory_budget`].
+//! A write is admitted before it takes any lock, and a new series again once it is
+//! known to be one. Tested with [`crate::keyspace::memory_budget`].
 
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::refusal::Refusal;
 use crate::keyspace::core::Core;
 use crate::keyspace::memory_budget::Level;
 use crate::observe::notices::About;
@@ -77,11 +79,17 @@ fn wait_for_memory(core: &Core) -> Result<()> {
         drop(turn);
         waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
     };
-    if waited_ns > 0 {
-        budget.stalls.fetch_add(1, Ordering::Relaxed);
-        budget.stalled_ns.fetch_add(waited_ns, Ordering::Relaxed);
-    }
+    note_stall(core, waited_ns);
     outcome
+}
+
+fn note_stall(core: &Core, waited_ns: u64) {
+    if waited_ns > 0 {
+        core.budget.stalls.fetch_add(1, Ordering::Relaxed);
+        core.budget
+            .stalled_ns
+            .fetch_add(waited_ns, Ordering::Relaxed);
+    }
 }
 
 fn refuse_for_memory(core: &Core) -> Error {
@@ -93,6 +101,56 @@ fn refuse_for_memory(core: &Core) -> Error {
     let text = format_args!("writes are refused: {message}");
     core.observe.notices.tell(About::Memory, text);
     Error::new(ErrorKind::OutOfMemory, message)
+}
+
+/// Admits a new series, possibly after a wait: what fills the memory may go by
+/// itself.
+///
+/// # Errors
+/// `OutOfMemory` if existing series fill the budget. The caller holds no lock.
+#[inline]
+pub(crate) fn admit_series(core: &Core) -> std::result::Result<(), Refusal> {
+    match core.budget.crowd.is_crowded() {
+        true => wait_for_place(core),
+        false => Ok(()),
+    }
+}
+
+#[cold]
+fn wait_for_place(core: &Core) -> std::result::Result<(), Refusal> {
+    let budget = &core.budget;
+    let begun_ns = core.env.clock.monotonic_ns();
+    let mut waited_ns = 0;
+    let outcome = loop {
+        core.look_if_stale();
+        if !budget.crowd.is_crowded() {
+            break Ok(());
+        }
+        // As with writes, one waits for all.
+        let is_new = core.options.background && !budget.crowd.waited_in_vain();
+        if !is_new || waited_ns >= FULL_WAIT_NS {
+            break Err(refuse_series(core));
+        }
+        // Sooner than a series is refused, reads have to go to the disk.
+        core.store.cache.clear();
+        let mut turn = budget.turn.lock();
+        budget.eased.wait_for(&mut turn, TURN);
+        drop(turn);
+        waited_ns = core.env.clock.monotonic_ns().saturating_sub(begun_ns);
+    };
+    note_stall(core, waited_ns);
+    outcome
+}
+
+fn refuse_series(core: &Core) -> Refusal {
+    core.budget.refused.fetch_add(1, Ordering::Relaxed);
+    core.budget.crowd.note_waited_in_vain();
+    let limit = core.budget.limit_bytes();
+    let text = format_args!(
+        "new series are refused: existing series fill the memory budget of {limit} bytes"
+    );
+    core.observe.notices.tell(About::Memory, text);
+    Refusal::OutOfMemory
 }
 
 /// Admits a write that takes disk space, possibly after a wait.

@@ -107,7 +107,10 @@ impl Core {
     /// The number of the next new series of a shard, if there may be one more.
     pub(crate) fn next_id(&self, state: &ShardState, shard: usize) -> Result<SeriesId, Refusal> {
         self.check_series_max()?;
-        self.check_crowd()?;
+        // It may have become so since the series was admitted.
+        if self.budget.crowd.is_crowded() {
+            return Err(Refusal::OutOfMemory);
+        }
         match u32::try_from(state.next_place * self.shards.len() + shard) {
             Ok(number) if number < SERIES_MAX => Ok(SeriesId(number)),
             _ => Err(self.limits.refuse_series(Excess::SeriesIds)),

@@ -10,15 +10,14 @@
 //!
 //! A flush takes memory before it frees any, so memory for it is reserved, per
 //! series that has something to flush. New series are refused earlier than
-//! samples, because a flush cannot free the memory of series.
+//! samples ([`crate::keyspace::crowd`]).
 //!
 //! Tested by `tests/memory_budget.rs` with simulated memory and by the server's tests
 //! with real memory.
 
 use crate::base::partition::PARTITION_BITS;
-use crate::base::refusal::Refusal;
 use crate::keyspace::core::Core;
-use crate::observe::notices::About;
+use crate::keyspace::crowd::Crowd;
 use crate::series::shard::ShardState;
 use latewood_model::limits::{LATE_HELD_MAX, REPLY_BYTES_MAX};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -40,16 +39,6 @@ const REPLY_SHARE: u64 = 8;
 /// disk; and the least that such a series holds.
 const FROZEN_BYTES: u64 = 320;
 const HEAD_BYTES_MIN: u64 = 64;
-/// What stays of a series' first flush in memory.
-const STORED_BYTES: u64 = 160;
-/// The share of the budget that what no flush frees, above all the series
-/// themselves, may fill before new ones are refused: the rest is for samples of
-/// those there are.
-const SERIES_PERCENT: u64 = 85;
-/// How long what is held after a replay may still be the replay's.
-const DOUBT_NS: u64 = 1_000_000_000;
-/// About what a series takes, for as long.
-const SERIES_BYTES: u64 = 500;
 /// Interval between measurements of the memory.
 const MEASURE_INTERVAL_NS: u64 = 100_000_000;
 
@@ -123,19 +112,7 @@ pub(crate) struct Budget {
     /// The most series that one flush may find something of. One that is under
     /// way has frozen some: what they take is measured, and they have no heads.
     flushable: AtomicU64,
-    /// What the first flush of those that had none will leave in memory.
-    unstored_bytes: AtomicU64,
-    /// No flush has moved memory about lately: what is no head is there to stay.
-    is_steady: AtomicBool,
-    /// Right after a replay, what is held may go by itself: then what stays is
-    /// told from how many series there are.
-    is_doubted: AtomicBool,
-    started_ns: AtomicU64,
-    /// About what the series take, by the last look, and those that came since.
-    series_bytes: AtomicU64,
-    new_bytes: AtomicI64,
-    /// Memory that no flush frees leaves none for new series.
-    pub(crate) is_crowded: AtomicBool,
+    pub(crate) crowd: Crowd,
     level: AtomicU8,
     /// A write waited in vain since the budget was used up.
     pub(crate) waited_in_vain: AtomicBool,
@@ -207,46 +184,6 @@ impl Budget {
         freed > self.limit_bytes() / FLUSH_WORTH
     }
 
-    /// A flush begins. From now on what is measured is not all there to stay.
-    pub(crate) fn begin_flush(&self) {
-        self.look_at_crowd();
-        self.is_steady.store(false, Ordering::Relaxed);
-    }
-
-    /// A replay is over that left so many series.
-    pub(crate) fn note_replayed(&self, now_ns: u64, series: usize) {
-        self.note_series(series);
-        self.started_ns.store(now_ns, Ordering::Relaxed);
-        self.is_doubted.store(true, Ordering::Relaxed);
-        self.look_at_crowd();
-    }
-
-    fn note_series(&self, series: usize) {
-        let bytes = series as u64 * SERIES_BYTES;
-        self.series_bytes.store(bytes, Ordering::Relaxed);
-        self.new_bytes.store(0, Ordering::Relaxed);
-    }
-
-    /// New series are taken until a look that no flush disturbs says otherwise.
-    pub(crate) fn forget_crowd(&self) {
-        self.is_crowded.store(false, Ordering::Relaxed);
-    }
-
-    fn look_at_crowd(&self) {
-        let limit = self.limit_bytes();
-        let flushed = match self.is_doubted.load(Ordering::Relaxed) {
-            true => {
-                let new = self.new_bytes.load(Ordering::Relaxed);
-                let series = self.series_bytes.load(Ordering::Relaxed);
-                series.saturating_add_signed(new)
-            }
-            false => self.used_bytes().saturating_sub(self.head_bytes()),
-        };
-        let stays = flushed + self.unstored_bytes.load(Ordering::Relaxed);
-        let is_crowded = limit > 0 && stays >= limit / 100 * SERIES_PERCENT;
-        self.is_crowded.store(is_crowded, Ordering::Relaxed);
-    }
-
     /// Whether heads fill so much of what is left for them that they should go,
     /// or writers wait for it.
     pub(crate) fn wants_flush(&self) -> bool {
@@ -307,9 +244,7 @@ impl Budget {
     fn set_level(&self) -> Level {
         let (limit, used) = (self.limit_bytes(), self.used_bytes());
         self.peak_bytes.fetch_max(used, Ordering::Relaxed);
-        if self.is_steady.load(Ordering::Relaxed) || self.is_doubted.load(Ordering::Relaxed) {
-            self.look_at_crowd();
-        }
+        self.crowd.compare(limit);
         let used = used + self.reserved_bytes();
         let level = match limit {
             0 => Level::Open,
@@ -329,7 +264,7 @@ impl Budget {
     fn add(&self, (heads, all): (i64, i64)) {
         self.head_bytes.fetch_add(heads, Ordering::Relaxed);
         self.grown_bytes.fetch_add(all, Ordering::Relaxed);
-        self.new_bytes.fetch_add(all - heads, Ordering::Relaxed);
+        self.crowd.grew(all - heads);
         self.set_level();
     }
 
@@ -383,21 +318,13 @@ impl Core {
         let measured = self.env.process.anonymous_bytes();
         let measured = measured.unwrap_or_else(|| budget.head_bytes());
         budget.measured_bytes.store(measured, Ordering::Relaxed);
-        let unstored = series.saturating_sub(stored) as u64;
-        let unstored_bytes = unstored * STORED_BYTES;
-        budget
-            .unstored_bytes
-            .store(unstored_bytes, Ordering::Relaxed);
-        budget.note_series(series);
+        budget.crowd.note_unstored(series.saturating_sub(stored));
         let flushable = series.min(1 << PARTITION_BITS) as u64;
         budget.flushable.store(flushable, Ordering::Relaxed);
         let now_ns = self.env.clock.monotonic_ns();
         let is_steady = !budget.flush.is_running() && !budget.flush.has_just_ended(now_ns);
-        budget.is_steady.store(is_steady, Ordering::Relaxed);
-        let started_ns = budget.started_ns.load(Ordering::Relaxed);
-        if now_ns.saturating_sub(started_ns) >= DOUBT_NS {
-            budget.is_doubted.store(false, Ordering::Relaxed);
-        }
+        let beside_bytes = measured.saturating_sub(budget.head_bytes());
+        budget.crowd.look(now_ns, beside_bytes, is_steady);
         budget.measured_ns.store(now_ns, Ordering::Relaxed);
         if budget.set_level() == Level::Full {
             // Sooner than a write is refused, reads have to go to the disk.
@@ -411,23 +338,6 @@ impl Core {
         let measured_ns = self.budget.measured_ns.load(Ordering::Relaxed);
         if now_ns.saturating_sub(measured_ns) >= MEASURE_INTERVAL_NS {
             self.look_at_memory();
-        }
-    }
-
-    /// Refuses a new series if memory that no flush frees fills the budget.
-    #[inline]
-    pub(crate) fn check_crowd(&self) -> std::result::Result<(), Refusal> {
-        match self.budget.is_crowded.load(Ordering::Relaxed) {
-            true => {
-                self.budget.refused.fetch_add(1, Ordering::Relaxed);
-                let limit = self.budget.limit_bytes();
-                let text = format_args!(
-                    "new series are refused: existing series fill the memory budget of {limit} bytes"
-                );
-                self.observe.notices.tell(About::Memory, text);
-                Err(Refusal::OutOfMemory)
-            }
-            false => Ok(()),
         }
     }
 }

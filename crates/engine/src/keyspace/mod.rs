@@ -5,6 +5,7 @@ pub(crate) mod admission;
 pub(crate) mod clear;
 pub(crate) mod core;
 pub(crate) mod creation;
+pub(crate) mod crowd;
 pub(crate) mod defaults;
 pub(crate) mod disk_budget;
 pub(crate) mod expiry;

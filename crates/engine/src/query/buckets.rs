@@ -170,6 +170,11 @@ impl<'a> Buckets<'a> {
         ControlFlow::Continue(())
     }
 
+    /// Where its rows go.
+    pub(super) fn rows(&self) -> &Rows<'a> {
+        &self.rows
+    }
+
     /// Makes the remaining rows.
     pub(super) fn finish(&mut self) -> ControlFlow<()> {
         let next = self.exit.map(|(sample, _)| sample);

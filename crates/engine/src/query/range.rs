@@ -74,6 +74,12 @@ pub trait Sink {
     fn announce(&mut self, _count: u64, _width: usize) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
+
+    /// Whether nobody wants the rows any more. Asked before every batch of samples;
+    /// true ends the query without an error.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
 }
 
 impl RangeQuery {

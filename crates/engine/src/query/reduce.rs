@@ -14,6 +14,7 @@ use super::sums::{Moments, Sum};
 use super::{Columns, Sink};
 use latewood_model::Aggregator;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The state of a reducer at one timestamp.
 pub(crate) trait State: Copy + Default + Send {
@@ -163,6 +164,7 @@ pub(crate) struct Adding<'a, S: State> {
     strangers: Reduction<S>,
     bytes_max: usize,
     overflowed: bool,
+    cancelled: Option<&'a AtomicBool>,
 }
 
 impl<S: State> Adding<'_, S> {
@@ -219,6 +221,11 @@ impl<S: State> Sink for Adding<'_, S> {
     fn announce(&mut self, count: u64, _: usize) -> ControlFlow<()> {
         self.fits(count)
     }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancelled
+            .is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+    }
 }
 
 /// A state for each timestamp, ascending.
@@ -233,14 +240,20 @@ impl<S: State> Reduction<S> {
     const ROW_BYTES: usize = size_of::<i64>() + size_of::<S>();
 
     /// Starts to add the rows of a series, ascending in time. The total is linear
-    /// in the rows and in the reduction. It stops when both take `bytes_max`.
-    pub(crate) fn adding(&mut self, bytes_max: usize) -> Adding<'_, S> {
+    /// in the rows and in the reduction. It stops when both take `bytes_max`, or
+    /// once it is `cancelled`.
+    pub(crate) fn adding<'a>(
+        &'a mut self,
+        bytes_max: usize,
+        cancelled: Option<&'a AtomicBool>,
+    ) -> Adding<'a, S> {
         Adding {
             reduction: self,
             place: 0,
             strangers: Self::default(),
             bytes_max,
             overflowed: false,
+            cancelled,
         }
     }
 

@@ -36,6 +36,11 @@ impl<'a> Rows<'a> {
         self.remaining == 0
     }
 
+    /// Whether nobody wants the rows any more.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.sink.is_cancelled()
+    }
+
     /// The number of rows until the limit.
     pub(super) fn remaining(&self) -> u64 {
         self.remaining

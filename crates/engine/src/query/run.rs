@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 ///
 /// `neighbours` are used only if [`RangeQuery::needs_neighbours`] is true. Linear
 /// in the samples read and the rows made; a reversed query reads from the newest
-/// end. Reads no further than its count requires.
+/// end. Reads no further than its count requires, and not on once the sink is cancelled.
 ///
 /// # Errors
 /// Those of the source, and `Invalid` for a query with fields out of range.
@@ -73,6 +73,9 @@ fn check(query: &RangeQuery) -> Result<()> {
 
 /// The consumer of the samples that pass the filters.
 trait Consumer {
+    /// Whether nobody wants the rows any more.
+    fn is_cancelled(&self) -> bool;
+
     /// Takes a whole batch by its statistics; `None` if it needs samples.
     fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>>;
 
@@ -93,6 +96,10 @@ struct Samples<'a> {
 }
 
 impl Consumer for Samples<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.rows.is_cancelled()
+    }
+
     fn stats(&mut self, _: &BatchStats) -> Option<ControlFlow<()>> {
         None
     }
@@ -107,6 +114,10 @@ impl Consumer for Samples<'_> {
 }
 
 impl Consumer for Buckets<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.rows().is_cancelled()
+    }
+
     fn stats(&mut self, stats: &BatchStats) -> Option<ControlFlow<()>> {
         if self.passes_over(stats) {
             return Some(ControlFlow::Continue(()));
@@ -142,6 +153,9 @@ impl Scan<'_> {
             return Ok(ControlFlow::Continue(()));
         }
         loop {
+            if consumer.is_cancelled() {
+                return Ok(ControlFlow::Break(()));
+            }
             if let Some(stats) = source.peek_stats() {
                 if filter.is_past(stats.first, stats.last, self.reverse) {
                     break;

@@ -15,6 +15,7 @@ use crate::query::{Columns, RangeQuery, reduce};
 use crate::read::Reader;
 use crate::read::spread::Spread;
 use latewood_model::Aggregator;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Series that are read one after the other.
 const LEAF_SERIES: usize = 16;
@@ -27,6 +28,7 @@ impl Reader {
         query: &RangeQuery,
         reducer: Aggregator,
         spread: Spread,
+        cancelled: Option<&AtomicBool>,
     ) -> Result<Columns> {
         let invalid = |message: &str| Err(Error::new(ErrorKind::Invalid, message));
         if !reducer.reduces() {
@@ -48,6 +50,7 @@ impl Reader {
             query,
             forward: &forward,
             spread,
+            cancelled,
         };
         match reducer {
             Aggregator::Count | Aggregator::CountNan | Aggregator::CountAll => {
@@ -68,6 +71,8 @@ struct Group<'a> {
     /// The query of each series.
     forward: &'a RangeQuery,
     spread: Spread,
+    /// Nobody wants the rows any more.
+    cancelled: Option<&'a AtomicBool>,
 }
 
 impl Group<'_> {
@@ -93,13 +98,20 @@ impl Group<'_> {
 
     fn leaf<S: State>(&self, series: &[SeriesRef]) -> Result<Reduction<S>> {
         let mut reduction = Reduction::default();
+        if self
+            .cancelled
+            .is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+        {
+            return Ok(reduction);
+        }
         for view in self
             .reader
             .views_of(series, self.forward)
             .into_iter()
             .flatten()
         {
-            let mut adding = reduction.adding(self.reader.core.budget.reply_bytes());
+            let bytes_max = self.reader.core.budget.reply_bytes();
+            let mut adding = reduction.adding(bytes_max, self.cancelled);
             view.run(self.forward, &mut adding)?;
             if !adding.finish() {
                 return Err(too_many_rows());

@@ -102,6 +102,27 @@ impl View {
         self.snapshot.samples()
     }
 
+    /// Estimates how many samples [`View::run`] reads: fewer than [`View::samples`] if
+    /// the span cuts chunks, or if the count of the query is small.
+    pub fn samples_about(&self, query: &RangeQuery) -> u64 {
+        let samples = self.snapshot.samples_about();
+        // How many a filter passes over is not known.
+        let Some(count) = query.count.filter(|_| query.filter_by_value.is_none()) else {
+            return samples;
+        };
+        let Some(aggregation) = &query.aggregation else {
+            return samples.min(count);
+        };
+        let span_ms = self
+            .snapshot
+            .reach()
+            .map_or(0, |(from, to)| to.abs_diff(from));
+        let buckets = span_ms / aggregation.bucket_ms.unsigned_abs().max(1) + 1;
+        let read = u128::from(samples) * u128::from(count.min(buckets)) / u128::from(buckets);
+        // It is a part of the samples.
+        u64::try_from(read).unwrap_or(samples)
+    }
+
     /// The maximum number of rows from empty buckets for `query`. It does not
     /// depend on the number of samples.
     pub fn filled_rows_max(&self, query: &RangeQuery) -> u64 {
@@ -183,6 +204,13 @@ impl Reader {
             self.look(series, |held, _| held.samples_about(query.from, query.to))
         });
         samples.sum::<u64>().saturating_mul(apart as u64)
+    }
+
+    /// See [`crate::Db::samples_of`].
+    pub(crate) fn samples_of(&self, key: &[u8]) -> Option<u64> {
+        let (mut state, id) = self.core.lock_series(key).ok()?;
+        let series = state.slab.get_mut(self.core.shards.place_of(id))?;
+        Some(series.samples_about(Timestamp::MIN, Timestamp::MAX))
     }
 
     /// See [`crate::Db::views`].

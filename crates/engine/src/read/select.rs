@@ -47,6 +47,11 @@ impl Reader {
         found
     }
 
+    /// See [`crate::Db::series_about`].
+    pub(crate) fn series_about(&self, matchers: &[Matcher]) -> u64 {
+        self.core.index.current().select_max(matchers)
+    }
+
     /// See [`crate::Db::labels`].
     pub(crate) fn labels(&self, series: &SeriesRef) -> Option<Labels> {
         let shard = self.core.shards.shard_of(series.id);

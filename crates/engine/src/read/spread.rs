@@ -4,10 +4,14 @@
 //! stays on the calling thread. The result does not depend on the number of
 //! threads, because the data, not the threads, determines how the work is divided.
 //!
+//! One query at a time has the threads. Another that comes meanwhile does its work
+//! alone: no query waits for the end of another one's.
+//!
 //! Tested by `tests/query_many.rs`, with one thread and with several.
 
 use crate::read::Reader;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Minimum number of samples for each thread.
 const SAMPLES_PER_THREAD: u64 = 16 * 1024;
@@ -16,8 +20,8 @@ impl Reader {
     /// See [`crate::Db::spread`].
     pub(crate) fn spread<T: Send>(&self, samples: u64, work: impl FnOnce(Spread) -> T + Send) -> T {
         let worth_it = samples / SAMPLES_PER_THREAD >= 2;
-        match worth_it.then(|| self.threads.pool()).flatten() {
-            Some(pool) => pool.install(|| work(Spread { parallel: true })),
+        match worth_it.then(|| self.threads.take()).flatten() {
+            Some(taken) => taken.pool.install(|| work(Spread { parallel: true })),
             None => work(Spread { parallel: false }),
         }
     }
@@ -68,6 +72,20 @@ impl Spread {
 pub(crate) struct Readers {
     threads: usize,
     pool: OnceLock<Option<rayon::ThreadPool>>,
+    /// A query has the threads.
+    is_taken: AtomicBool,
+}
+
+/// The threads, in use by one query until this is dropped.
+struct Taken<'a> {
+    pool: &'a rayon::ThreadPool,
+    is_taken: &'a AtomicBool,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.is_taken.store(false, Ordering::Release);
+    }
 }
 
 impl Readers {
@@ -77,7 +95,14 @@ impl Readers {
         Self {
             threads: if threads == 0 { cores() } else { threads },
             pool: OnceLock::new(),
+            is_taken: AtomicBool::new(false),
         }
+    }
+
+    /// The threads, if no other query has them.
+    fn take(&self) -> Option<Taken<'_>> {
+        let (pool, is_taken) = (self.pool()?, &self.is_taken);
+        (!is_taken.swap(true, Ordering::AcqRel)).then(|| Taken { pool, is_taken })
     }
 
     /// `None` if the limit is one thread or the system cannot start threads; the

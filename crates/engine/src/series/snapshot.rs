@@ -55,12 +55,43 @@ impl Tail {
     }
 }
 
+/// How many of `count` samples, which reach from the first timestamp to the last, lie
+/// in a span, if they are alike apart.
+fn share(
+    count: u64,
+    (first, last): (Timestamp, Timestamp),
+    (from, to): (Timestamp, Timestamp),
+) -> u64 {
+    if from <= first && last <= to {
+        return count;
+    }
+    let inside_ms = last.min(to).abs_diff(first.max(from).min(to));
+    let part = u128::from(count) * u128::from(inside_ms) / u128::from(last.abs_diff(first).max(1));
+    // It is a part of them, and at least one.
+    u64::try_from(part).map_or(count, |part| (part + 1).min(count))
+}
+
 impl Snapshot {
     /// Estimated maximum of the samples.
     pub(crate) fn samples(&self) -> u64 {
         let sealed: usize = self.chunks.iter().map(|chunk| chunk.count()).sum();
         let stored = self.stored.as_ref().map_or(0, StoredSpan::samples);
         stored + (sealed + self.late.len() + self.tail.len()) as u64
+    }
+
+    /// Estimated number of the samples: of the chunks at the ends of the span, the
+    /// part that lies in it.
+    pub(crate) fn samples_about(&self) -> u64 {
+        let outside = |chunk: &Arc<Chunk>| {
+            let count = chunk.count() as u64;
+            count - share(count, (chunk.first(), chunk.last()), (self.from, self.to))
+        };
+        let ends = match &self.chunks[..] {
+            [] => 0,
+            [one] => outside(one),
+            [first, .., last] => outside(first) + outside(last),
+        };
+        self.samples() - ends
     }
 
     /// Bounds of the oldest and newest timestamp, if there are samples; reads no
@@ -95,18 +126,23 @@ impl Snapshot {
 }
 
 impl Series {
-    /// Estimated maximum of the samples in a snapshot of `from..=to`.
+    /// Estimated number of the samples in a snapshot of `from..=to`.
     pub(crate) fn samples_about(&self, from: Timestamp, to: Timestamp) -> u64 {
         let start = self.chunks.partition_point(|chunk| chunk.last() < from);
         let inside = self.chunks[start..].iter();
         let inside = inside.take_while(|held| held.first <= to);
-        let sealed: usize = inside.map(|held| held.chunk.count()).sum();
+        let sealed = inside.map(|held| {
+            let reach = (held.chunk.first(), held.chunk.last());
+            share(held.chunk.count() as u64, reach, (from, to))
+        });
+        let sealed: u64 = sealed.sum();
         let stored = self
             .stored
             .as_ref()
             .and_then(|stored| stored.span(from, to));
         stored.map_or(0, |span| span.samples())
-            + (sealed + self.late_pending() + self.tail.len()) as u64
+            + sealed
+            + (self.late_pending() + self.tail.len()) as u64
     }
 
     /// Takes a snapshot of `from..=to`. Logarithmic in the series, linear in the

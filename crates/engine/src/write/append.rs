@@ -13,7 +13,7 @@
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
 use crate::base::refusal::Refusal;
-use crate::keyspace::admission::admit_write;
+use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::creation::Create;
 use crate::log::Position;
 use crate::observe::stages::{Laps, Stage, Untimed};
@@ -93,6 +93,8 @@ impl Writer {
                     SeriesLookup::Refused(Refusal::NoSuchKey) if self.core.defaults.compacts() => {
                         None
                     }
+                    // Alone, it can wait for memory.
+                    SeriesLookup::Refused(Refusal::OutOfMemory) => None,
                     SeriesLookup::Refused(refusal) => Some(Err(refusal)),
                     SeriesLookup::Elsewhere | SeriesLookup::Destination(_) => None,
                 }
@@ -105,7 +107,8 @@ impl Writer {
 
     /// Appends a sample that needs other locks than that of the shard in which its
     /// series was looked up: the series was created, removed or renamed meanwhile,
-    /// is the destination of a rule, or is created with compaction rules.
+    /// is the destination of a rule, is created with compaction rules, or waits for
+    /// memory.
     #[cold]
     fn append_moved(
         &self,
@@ -155,6 +158,13 @@ impl Writer {
             self.rules.purge(key)?;
             let floor = core.store.blocks.floor().max(0);
             if target.timestamp.is_none_or(|timestamp| timestamp >= floor) {
+                let is_new = core.keys.find(hash, key).is_none();
+                if is_new
+                    && !matches!(target.create, Create::Never)
+                    && let Err(refusal) = admit_series(core)
+                {
+                    return Ok((Err(refusal), position));
+                }
                 match self.rules.create_compacted(key, hash, target.create)? {
                     Ok(end) => position = position.max(end),
                     Err(refusal) => return Ok((Err(refusal), position)),

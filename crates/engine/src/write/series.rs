@@ -1,7 +1,7 @@
 //! Series as wholes: creating, altering and removing them, and deleting samples.
 
 use crate::base::error::{Error, ErrorKind, Result};
-use crate::keyspace::admission::admit_write;
+use crate::keyspace::admission::{admit_series, admit_write};
 use crate::keyspace::defaults::check_options;
 use crate::log::Position;
 use crate::observe::stages::Untimed;
@@ -18,6 +18,9 @@ impl Writer {
         admit_write(&self.core)?;
         self.rules.purge(key)?;
         let hash = core.keys.hash(key);
+        if core.keys.find(hash, key).is_none() {
+            admit_series(core)?;
+        }
         let mut state = core.shards[core.shards.shard_of_hash(hash)].lock();
         if core.keys.find(hash, key).is_some() {
             return Err(Error::new(ErrorKind::KeyExists, "key already exists"));

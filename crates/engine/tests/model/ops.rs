@@ -2,7 +2,7 @@
 
 use crate::keyspace::Change;
 use crate::oracle::Oracle;
-use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, Outcome, Result, Scratch};
+use latewood_engine::{Append, Create, Db, Defaults, ErrorKind, Outcome, Refusal, Result, Scratch};
 use latewood_model::{DuplicatePolicy, SeriesOptions};
 
 /// What a sample asks for where its key holds nothing.
@@ -144,6 +144,21 @@ impl Op {
             }
         }
         assert_eq!(answer, foretold, "{self:?}");
+    }
+
+    /// The same without the samples that were refused since the disk did not read what
+    /// they would have been compared with.
+    pub(crate) fn without_unread(self, answer: Answer) -> (Self, Answer) {
+        match (self, answer) {
+            (Self::Append(writes), Answer::Outcomes(outcomes)) => {
+                let both = writes.into_iter().zip(outcomes);
+                let (writes, outcomes) = both
+                    .filter(|(_, outcome)| *outcome != Err(Refusal::Damaged))
+                    .unzip();
+                (Self::Append(writes), Answer::Outcomes(outcomes))
+            }
+            other => other,
+        }
     }
 
     /// The keys it can change.

@@ -66,7 +66,11 @@ fn expected(query: &RangeQuery, series: &Series) -> Vec<Sample> {
 }
 
 pub(crate) fn check_query(db: &Db, key: &[u8], query: &RangeQuery, series: &Series) {
-    let found = samples(db, key, query).unwrap();
+    check_found(&samples(db, key, query).unwrap(), key, query, series);
+}
+
+/// Whether a query's answer is right.
+pub(crate) fn check_found(found: &[Sample], key: &[u8], query: &RangeQuery, series: &Series) {
     let wanted = expected(query, series);
     let same = |(a, b): (&Sample, &Sample)| {
         a.timestamp == b.timestamp && same_value(a.value, b.value, series.summed_nan)
@@ -75,7 +79,7 @@ pub(crate) fn check_query(db: &Db, key: &[u8], query: &RangeQuery, series: &Seri
     assert!(
         all_same,
         "{query:?} of {key:?}: {}",
-        difference(&found, &wanted)
+        difference(found, &wanted)
     );
 }
 

@@ -5,8 +5,8 @@ use crate::chance::Chance;
 use crate::ops::Op;
 use crate::oracle::Oracle;
 use crate::reads;
-use latewood_engine::io::sim::{Fault, SimDisk, Trouble};
-use latewood_engine::{Db, Durability, Options, Position, Result, Scratch};
+use latewood_engine::io::sim::{self, Fault, SimDisk, Trouble};
+use latewood_engine::{Db, Durability, Error, ErrorKind, Options, Position, Result, Scratch};
 use std::path::Path;
 
 const DIR: &str = "/db";
@@ -78,7 +78,8 @@ impl Run {
     fn step(&mut self) {
         match self.chance.below(100) {
             0..55 => self.write(),
-            55..80 => self.read(),
+            55..78 => self.read(),
+            78..80 => self.fail_looks(),
             80..82 => self.maintain(Db::settle),
             82..84 => self.maintain(Db::maintain),
             84..87 => self.maintain(Db::flush),
@@ -107,6 +108,7 @@ impl Run {
             self.journal.push(Step { op, before, after });
             return self.reopen_after_power_cut();
         };
+        let (op, answer) = op.without_unread(answer);
         op.check(&answer, &op.foretell(&mut self.oracle));
         let after = self.db().position();
         self.journal.push(Step { op, before, after });
@@ -143,6 +145,67 @@ impl Run {
         if work(self.db()).is_err() {
             self.reopen_after_power_cut();
         }
+    }
+
+    /// The disk fails to read, open or list a few times, while the database reads, works or
+    /// opens: that is told, and nothing is lost.
+    fn fail_looks(&mut self) {
+        self.disk.heal();
+        for _ in 0..1 + self.chance.below(3) {
+            self.disk.plan(Fault {
+                op: Some(
+                    self.chance
+                        .pick(&[sim::Op::Read, sim::Op::Open, sim::Op::List]),
+                ),
+                after: self.chance.below(30),
+                trouble: Trouble::Fail(std::io::ErrorKind::Other),
+            });
+        }
+        match self.chance.below(4) {
+            0 => {
+                self.write();
+                self.disk.heal();
+            }
+            1 => {
+                let query = reads::everything();
+                for (key, series) in &self.oracle.series {
+                    match reads::samples(self.db(), key, &query) {
+                        Ok(found) => reads::check_found(&found, key, &query, series),
+                        Err(error) => told(&error),
+                    }
+                }
+            }
+            2 => {
+                let work = [Db::settle, Db::flush, Db::merge, Db::maintain];
+                let done = self.chance.pick(&work)(self.db());
+                done.unwrap_or_else(|error| told(&error));
+                self.disk.heal();
+                // Nothing was promised to a disk that fails, unless writes go on.
+                if self
+                    .db()
+                    .stats()
+                    .log
+                    .is_some_and(|log| log.halted.is_some())
+                {
+                    return self.reopen_killed();
+                }
+            }
+            _ => {
+                self.db = None;
+                match self.try_open() {
+                    Ok(db) => self.db = Some(db),
+                    Err(error) => {
+                        told(&error);
+                        self.disk.heal();
+                        self.open();
+                    }
+                }
+                self.disk.heal();
+                return self.adopt();
+            }
+        }
+        self.disk.heal();
+        reads::check_all(self.db(), &self.oracle);
     }
 
     fn sync(&mut self) {
@@ -260,4 +323,11 @@ impl Run {
         self.base = self.oracle.clone();
         self.promised = self.db().position();
     }
+}
+
+/// What a look that failed must answer.
+fn told(error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    let words = error.to_string();
+    assert!(words.contains("/db"), "no file is named: {words}");
 }

@@ -4,6 +4,7 @@ use crate::support::{Collect, Memory, neighbours, query, rows, rows_from};
 use latewood_engine::query::{BucketStamp, Neighbours, RangeQuery, Sink, Source, run};
 use latewood_engine::{Error, ErrorKind, Result};
 use latewood_model::{Aggregator, Sample};
+use std::cell::Cell;
 use std::ops::ControlFlow;
 
 /// A sample a millisecond.
@@ -177,6 +178,41 @@ fn buckets_of_nan_that_wait_for_a_number_are_no_more_than_fit_in_a_reply() {
         run(&query, Neighbours::default(), &mut source, &mut sink).unwrap();
         let found = (source.batches, sink.rows.len());
         assert_eq!(found, (batches_left, rows), "{command}");
+    }
+}
+
+/// Nobody wants its rows after it was asked so many times.
+struct Cancelled {
+    after: Cell<u32>,
+}
+
+impl Sink for Cancelled {
+    fn rows(&mut self, _: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.after.set(self.after.get().saturating_sub(1));
+        self.after.get() == 0
+    }
+}
+
+#[test]
+fn a_cancelled_query_reads_no_further() {
+    for command in ["RANGE - +", "RANGE - + AGGREGATION countall 1000000000"] {
+        let mut source = Silence {
+            next: 0,
+            batches: 4_000,
+        };
+        let after = Cell::new(11);
+        run(
+            &query(command),
+            Neighbours::default(),
+            &mut source,
+            &mut Cancelled { after },
+        )
+        .unwrap();
+        assert_eq!(source.batches, 3_990, "{command}");
     }
 }
 

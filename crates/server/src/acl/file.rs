@@ -6,6 +6,8 @@
 
 use super::catalogue::Catalogue;
 use super::user::{BadRule, User, join_selectors, split};
+use super::users::check_all;
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
@@ -24,6 +26,7 @@ pub(crate) fn parse(
     catalogue: &'static Catalogue,
 ) -> Result<Vec<User>, String> {
     let mut users: Vec<User> = Vec::new();
+    let mut names = HashSet::new();
     let mut errors = String::new();
     for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
         let number = at + 1;
@@ -38,7 +41,7 @@ pub(crate) fn parse(
             ));
             continue;
         };
-        if users.iter().any(|user| *user.name == *name) {
+        if !names.insert(name) {
             let name = String::from_utf8_lossy(name);
             errors.push_str(&format!(
                 "WARNING: Duplicate user '{name}' found on line {number}. "
@@ -59,7 +62,11 @@ pub(crate) fn parse(
                     "{source}:{number}: Error in applying operation '{word}': {reason}. "
                 ));
             }
+            Err(BadRule::Over(text)) => errors.push_str(&format!("{source}:{number}: {text}. ")),
         }
+    }
+    if let Err(text) = check_all(users.iter()) {
+        errors.push_str(&format!("{source}: {text}. "));
     }
     if errors.is_empty() {
         return Ok(users);

@@ -69,6 +69,8 @@ const USELESS_CHANNEL: Reason = "Adding a pattern after the * pattern (or the 'a
     is not valid and does not have any effect. Try 'resetchannels' to start with an empty list of \
     channels";
 const TOO_LONG: Reason = "A pattern must be at most 1024 bytes";
+/// What a rule takes beside its text and what that is compiled to.
+pub(super) const RULE_BYTES: usize = 256;
 const FIRST_ARGUMENT: Reason = "Allowing first-arg of a subcommand is not supported";
 const FIRST_ARGUMENT_HERE: Reason = "Allowing a command by its first argument is not supported";
 
@@ -243,6 +245,16 @@ impl Selector {
     /// The patterns of channels as words.
     pub(crate) fn describe_channels(&self) -> Vec<u8> {
         self.channels.describe(|_| "&")
+    }
+
+    /// The memory it takes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        let lists = [&self.keys.list, &self.channels.list];
+        let patterns = lists.into_iter().flatten();
+        let patterns = patterns.map(|pattern| pattern.text.len() + pattern.glob.len_bytes());
+        let commands = self.command_rules.iter().map(|rule| rule.name.len());
+        let rules = patterns.chain(commands).map(|bytes| RULE_BYTES + bytes);
+        RULE_BYTES + rules.sum::<usize>()
     }
 
     /// All rules, as a line of ACL LIST has them.

@@ -6,7 +6,9 @@
 use super::catalogue::Catalogue;
 use super::denied::{Denied, Refusal};
 use super::password::Hash;
-use super::selector::{Reason, Request, SYNTAX, Selector};
+use super::selector::{RULE_BYTES, Reason, Request, SYNTAX, Selector};
+use latewood_model::limits::{NAME_BYTES_MAX, USER_BYTES_MAX, USER_RULES_MAX};
+use std::borrow::Cow;
 
 /// A user.
 #[derive(Clone, Debug)]
@@ -39,10 +41,14 @@ pub(crate) enum BadRule {
     Word(Vec<u8>, Reason),
     /// A selector that begins with this word never ends.
     Unmatched(Vec<u8>),
+    /// All of them are over this limit.
+    Over(Cow<'static, str>),
 }
 
 const NO_SUCH_PASSWORD: Reason =
     "The password you are trying to remove from the user does not exist";
+const LONG_SELECTOR: Reason = "A selector must have at most 16384 rules of 1048576 bytes";
+const _: () = assert!(USER_RULES_MAX == 16_384 && USER_BYTES_MAX == 1_048_576);
 const WRONG_HASH: Reason = "The password hash must be exactly 64 characters and contain only \
     lowercase hexadecimal characters";
 
@@ -67,12 +73,21 @@ impl User {
     /// The user after `rules`, in their order.
     ///
     /// # Errors
-    /// The first invalid rule.
+    /// The first invalid rule, or a limit.
     pub(crate) fn with(&self, rules: &[Vec<u8>]) -> Result<Self, BadRule> {
+        if self.name.len() > NAME_BYTES_MAX {
+            let text = format!("the name of a user must be at most {NAME_BYTES_MAX} bytes");
+            return Err(BadRule::Over(text.into()));
+        }
         let mut user = self.clone();
         for rule in rules {
             let refused = |reason| BadRule::Word(rule.clone(), reason);
             user.apply(rule).map_err(refused)?;
+            // At each rule: to add one takes longer the more there are.
+            if user.len_bytes() > USER_BYTES_MAX {
+                let text = format!("the rules of a user must take at most {USER_BYTES_MAX} bytes");
+                return Err(BadRule::Over(text.into()));
+            }
         }
         let is_unrestricted = user.all_selectors().any(Selector::allows_everything);
         let adds_anywhere = [self.catalogue.add, self.catalogue.madd];
@@ -108,8 +123,11 @@ impl User {
             [b'(', ..] => {
                 let inner = rule[1..].strip_suffix(b")").ok_or(SYNTAX)?;
                 let mut selector = Selector::default();
-                for word in split(inner) {
+                for (number, word) in split(inner).enumerate() {
                     selector.apply(self.catalogue, word)?;
+                    if number == USER_RULES_MAX || selector.len_bytes() > USER_BYTES_MAX {
+                        return Err(LONG_SELECTOR);
+                    }
                 }
                 self.selectors.push(selector);
             }
@@ -248,6 +266,13 @@ impl User {
         self.passwords.iter().map(Hash::hex)
     }
 
+    /// The memory it takes.
+    pub(crate) fn len_bytes(&self) -> usize {
+        let passwords = self.passwords.len() * RULE_BYTES;
+        let selectors = self.all_selectors().map(Selector::len_bytes);
+        RULE_BYTES + self.name.len() + passwords + selectors.sum::<usize>()
+    }
+
     /// The line of ACL LIST and of the ACL file, without a line break.
     pub(crate) fn describe(&self) -> Vec<u8> {
         let mut line = [b"user ", &self.name[..], b" "].concat();
@@ -276,29 +301,30 @@ pub(crate) fn split(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// Puts the words of selectors together: `(~a`, `+get)` is one rule.
 ///
 /// # Errors
-/// A parenthesis that is never closed.
+/// A parenthesis that is never closed, and more than [`USER_RULES_MAX`] words.
 pub(crate) fn join_selectors<'a>(
     words: impl Iterator<Item = &'a [u8]>,
 ) -> Result<Vec<Vec<u8>>, BadRule> {
     let mut rules: Vec<Vec<u8>> = Vec::new();
-    let mut open: Option<Vec<u8>> = None;
-    let mut opened_with = Vec::new();
-    for word in words {
-        let mut rule = match open.take() {
-            Some(before) => [&before[..], b" ", word].concat(),
-            None => {
-                opened_with = word.to_vec();
-                word.to_vec()
-            }
-        };
+    let mut open: Option<(Vec<u8>, &[u8])> = None;
+    for (number, word) in words.enumerate() {
+        if number == USER_RULES_MAX {
+            let text = format!("a user must have at most {USER_RULES_MAX} rules in one command");
+            return Err(BadRule::Over(text.into()));
+        }
+        let (mut rule, opened_with) = open.take().unwrap_or_else(|| (Vec::new(), word));
+        if !rule.is_empty() {
+            rule.push(b' ');
+        }
+        rule.extend_from_slice(word);
         if rule.first() == Some(&b'(') && rule.last() != Some(&b')') {
-            open = Some(std::mem::take(&mut rule));
+            open = Some((rule, opened_with));
         } else {
             rules.push(rule);
         }
     }
     match open {
-        Some(_) => Err(BadRule::Unmatched(opened_with)),
+        Some((_, opened_with)) => Err(BadRule::Unmatched(opened_with.to_vec())),
         None => Ok(rules),
     }
 }

@@ -7,6 +7,7 @@
 use super::catalogue::Catalogue;
 use super::log::Log;
 use super::user::{BadRule, User};
+use latewood_model::limits::ALL_USERS_BYTES_MAX;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,13 +99,16 @@ impl Users {
     /// Makes a user or changes it by `rules`, all or none.
     ///
     /// # Errors
-    /// The first invalid rule.
+    /// The first invalid rule, or a limit.
     pub(crate) fn set(&self, name: &[u8], rules: &[Vec<u8>]) -> Result<(), BadRule> {
         let mut by_name = self.by_name.write();
         let user = match by_name.get(name) {
             Some(user) => user.with(rules)?,
             None => User::new(name, self.identity(), self.catalogue).with(rules)?,
         };
+        let others = by_name.iter().filter(|(other, _)| ***other != *name);
+        let others = others.map(|(_, user)| &**user);
+        check_all(others.chain([&user])).map_err(|text| BadRule::Over(text.into()))?;
         by_name.insert(name.into(), Arc::new(user));
         self.epoch.fetch_add(1, Ordering::Release);
         Ok(())
@@ -146,6 +150,19 @@ impl Users {
     pub(crate) fn set_default_password(&self, password: &str) {
         let set = self.set(DEFAULT, &password_rules(password));
         set.expect("these are rules");
+    }
+}
+
+/// Whether all users together take no more than they may.
+///
+/// # Errors
+/// Says the limit.
+pub(super) fn check_all<'a>(users: impl Iterator<Item = &'a User>) -> Result<(), String> {
+    match users.map(User::len_bytes).sum::<usize>() <= ALL_USERS_BYTES_MAX {
+        true => Ok(()),
+        false => Err(format!(
+            "the rules of all users must take at most {ALL_USERS_BYTES_MAX} bytes"
+        )),
     }
 }
 

@@ -1,8 +1,9 @@
 //! One connection's state between its commands: what CLIENT, MULTI, WATCH and
 //! SUBSCRIBE set, the long reply under way and what the connection waits for.
 //!
-//! Tested by `tests/resp/` (transaction, pubsub, client_state, long_replies).
+//! Tested by `tests/resp/` (transaction, pubsub, client_state, long_replies, long_reads).
 
+mod parked;
 mod session;
 mod stream;
 mod subscriptions;
@@ -10,8 +11,9 @@ mod transaction;
 mod waiting;
 mod watches;
 
+pub(crate) use parked::Arrived;
 pub(crate) use session::{ReplyMode, Session};
-pub(crate) use stream::{Stream, Streamed};
+pub(crate) use stream::{Cancelled, Stream, Streamed};
 pub(crate) use subscriptions::Refused;
 pub(crate) use transaction::Bounds;
 pub(crate) use waiting::{Reader, What};

@@ -68,8 +68,12 @@ pub(crate) struct Session {
     /// The command under way wrote samples and was timed up to here; so many
     /// of their replies are not counted yet.
     pub(crate) timed_reply: Option<(Timed, usize)>,
+    /// Work of the reads of this round, in samples (`command/work.rs`).
+    pub(crate) round_samples: u64,
     /// Bytes granted for what it makes the server hold between its commands.
     held_bytes: usize,
+    /// What its patterns take of the time of those who publish.
+    pattern_bytes: usize,
     /// What others may see.
     pub(crate) info: Arc<ClientInfo>,
 }
@@ -78,10 +82,29 @@ impl Session {
     /// The state a connection begins with.
     pub(crate) fn new(info: Arc<ClientInfo>, users: &Users, durability: Durability) -> Self {
         info.set_user(DEFAULT);
+        let permit = Permit::new(users.default_user(), users);
+        Self::begin(info, permit, users.is_open(), durability)
+    }
+
+    /// What a command of this session sees that runs on a reader thread.
+    pub(crate) fn of_reader(&self) -> Self {
+        let (info, permit) = (Arc::clone(&self.info), self.permit.clone());
+        Self {
+            protocol: self.protocol,
+            ..Self::begin(info, permit, self.authenticated, self.durability)
+        }
+    }
+
+    fn begin(
+        info: Arc<ClientInfo>,
+        permit: Permit,
+        authenticated: bool,
+        durability: Durability,
+    ) -> Self {
         Self {
             protocol: Protocol::Resp2,
-            authenticated: users.is_open(),
-            permit: Permit::new(users.default_user(), users),
+            authenticated,
+            permit,
             reply_mode: ReplyMode::On,
             reply_turned_on: false,
             durability,
@@ -97,7 +120,9 @@ impl Session {
             streamed: None,
             timed: None,
             timed_reply: None,
+            round_samples: 0,
             held_bytes: 0,
+            pattern_bytes: 0,
             info,
         }
     }
@@ -186,6 +211,21 @@ impl Session {
         held.grant(&mut self.held_bytes, bytes, share_bytes)
     }
 
+    /// Takes a share of the time of those who publish, for a pattern of so many bytes.
+    ///
+    /// # Errors
+    /// [`Over`]: the connection, or all of them, have too many patterns.
+    pub(crate) fn hold_pattern(&mut self, shared: &Shared, bytes: usize) -> Result<(), Over> {
+        let held = &shared.clients.patterns;
+        held.grant(&mut self.pattern_bytes, bytes, usize::MAX)
+    }
+
+    /// Gives back what [`Session::hold_pattern`] granted.
+    pub(crate) fn give_back_pattern(&mut self, shared: &Shared, bytes: usize) {
+        let held = &shared.clients.patterns;
+        held.give_back(&mut self.pattern_bytes, bytes);
+    }
+
     /// Gives back some of what [`Session::hold`] granted.
     pub(crate) fn give_back(&mut self, shared: &Shared, bytes: usize) {
         shared.clients.held.give_back(&mut self.held_bytes, bytes);
@@ -240,7 +280,7 @@ impl Session {
             return false;
         };
         let begun = Instant::now();
-        let has_more = stream.more(shared, self.protocol, out);
+        let has_more = stream.more(shared, self.protocol, out, None);
         if let Some(streamed) = &mut self.streamed {
             streamed.took += begun.elapsed();
         }

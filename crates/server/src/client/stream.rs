@@ -3,20 +3,39 @@
 //! A command that has one leaves it in [`crate::client::Session::stream`]. The
 //! executor asks for the next part whenever the connection's unsent replies are
 //! below the backlog limit, and runs the connection's next command after the
-//! last part. So a long reply costs a backlog of memory and not its own length.
+//! last part. So a long reply costs a backlog of memory and not its own length. A part
+//! that takes long to make is made on a reader thread (`parked.rs`).
 
 use crate::observe::CommandId;
 use crate::state::Shared;
 use latewood_wire::resp::Protocol;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// The part of a reply that is not written yet.
 pub(crate) trait Stream: Send {
     /// Appends the next part to `out`; whether more is to come. A part is
-    /// some ten kilobytes, so that the limit means something.
-    fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool;
+    /// some ten kilobytes, so that the limit means something. A part that is
+    /// `cancelled` is not looked at.
+    fn more(
+        &mut self,
+        shared: &Shared,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+        cancelled: Cancelled<'_>,
+    ) -> bool;
+
+    /// Whether the next part would keep an event loop too long: it is made on a
+    /// reader thread.
+    fn is_long(&self) -> bool {
+        false
+    }
 }
+
+/// Of work on a reader thread: whether nobody wants it any more. `None` on an event
+/// loop.
+pub(crate) type Cancelled<'a> = Option<&'a AtomicBool>;
 
 /// A command whose reply is being written, for the figures of commands.
 #[derive(Debug)]

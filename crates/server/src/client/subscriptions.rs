@@ -30,6 +30,11 @@ pub(crate) enum Refused {
     Over(#[from] Over),
 }
 
+/// What a pattern takes of the time of those who publish.
+fn pattern_bytes(pattern: &[u8]) -> usize {
+    64 + pattern.len()
+}
+
 impl Subscriptions {
     /// Whether `name` is one of `kind`.
     pub(crate) fn has(&self, kind: Kind, name: &[u8]) -> bool {
@@ -77,6 +82,12 @@ impl Session {
             let subscription = Subscription::new(kind, name)?;
             let bytes = subscription.len_bytes();
             self.hold(shared, bytes)?;
+            if kind == Kind::Pattern
+                && let Err(over) = self.hold_pattern(shared, pattern_bytes(name))
+            {
+                self.give_back(shared, bytes);
+                return Err(over.into());
+            }
             let name = subscription.name();
             shared.channels().subscribe(subscription, &self.info);
             let own = self.subscriptions.get_or_insert_default();
@@ -92,6 +103,9 @@ impl Session {
             && let Some(bytes) = own.by_kind[kind as usize].remove(name)
         {
             self.give_back(shared, bytes);
+            if kind == Kind::Pattern {
+                self.give_back_pattern(shared, pattern_bytes(name));
+            }
             shared.channels().unsubscribe(kind, name, self.info.id);
         }
         self.show_subscriptions();

@@ -1,10 +1,13 @@
-//! How many bytes of replies a connection may leave unread.
+//! How many bytes of replies a connection may leave unread, and of a command unfinished.
 //!
 //! Many clients send a whole pipeline before they read its first reply. If the
 //! server stopped reading meanwhile, each would wait for the other for ever. So a
 //! connection may leave more than [`REPLY_BACKLOG_BYTES`] unread, while what all
 //! of them leave beyond that keeps to a share of memory. Past it commands wait
 //! until some of their replies are read.
+//!
+//! Commands that are not whole yet are counted in the same way; what would go past the
+//! share is refused.
 //!
 //! Invariant: `beyond` is the sum of what the connections noted. Tested by
 //! `tests/resp/limits.rs`.
@@ -34,6 +37,19 @@ impl Backlog {
             self.beyond.fetch_add(grown, Ordering::Relaxed);
             *noted = beyond;
         }
+    }
+
+    /// Whether a connection, `noted` of whose bytes are counted, may be sent a message that
+    /// leaves it `unread`, where all together may leave `share` beyond.
+    pub(crate) fn has_room(
+        &self,
+        noted: usize,
+        unread: usize,
+        share: impl FnOnce() -> usize,
+    ) -> bool {
+        let beyond = unread.saturating_sub(REPLY_BACKLOG_BYTES);
+        let others = || self.beyond.load(Ordering::Relaxed).saturating_sub(noted);
+        beyond == 0 || others().saturating_add(beyond) <= share()
     }
 
     /// The bytes up to which a connection may answer commands that leaves

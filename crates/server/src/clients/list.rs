@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// All connections at this moment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ClientList {
     by_id: Mutex<BTreeMap<u64, Arc<ClientInfo>>>,
     last_id: AtomicU64,
@@ -20,8 +20,26 @@ pub(crate) struct ClientList {
     pub(crate) blocked: AtomicUsize,
     /// Replies that clients leave unread.
     pub(crate) backlog: Backlog,
+    /// Commands that are not whole yet.
+    pub(crate) unfinished: Backlog,
     /// What clients make the server hold between their commands.
     pub(crate) held: Held,
+    /// The patterns that they subscribe to.
+    pub(crate) patterns: Held,
+}
+
+impl Default for ClientList {
+    fn default() -> Self {
+        Self {
+            by_id: Mutex::default(),
+            last_id: AtomicU64::new(0),
+            blocked: AtomicUsize::new(0),
+            backlog: Backlog::default(),
+            unfinished: Backlog::default(),
+            held: Held::memory(),
+            patterns: Held::patterns(),
+        }
+    }
 }
 
 impl ClientList {

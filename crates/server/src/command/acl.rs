@@ -172,6 +172,7 @@ fn refused(bad: BadRule) -> Fault {
             let word = String::from_utf8_lossy(&word);
             format!("ERR Unmatched parenthesis in acl selector starting at '{word}'.")
         }
+        BadRule::Over(text) => format!("ERR {text}"),
     };
     Fault::Line(line.into())
 }

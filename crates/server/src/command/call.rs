@@ -3,7 +3,8 @@
 use super::args::Args;
 use super::fault::Fault;
 use super::spec::Table;
-use crate::client::{Session, Stream};
+use super::work::LOOP_SAMPLES_MAX;
+use crate::client::{Cancelled, Session, Stream};
 use crate::state::Shared;
 use latewood_wire::resp::Reply;
 
@@ -22,9 +23,38 @@ pub(crate) struct Call<'a> {
     pub(crate) session: &'a mut Session,
     /// The server.
     pub(crate) shared: &'a Shared,
+    /// On a reader thread: whether nobody wants the reply any more.
+    pub(crate) cancelled: Cancelled<'a>,
+    /// What is left to do on a reader thread.
+    pub(crate) rest: Option<Rest>,
 }
 
+/// The long part of a command. The words are there once more.
+pub(crate) type Rest = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
+
 impl Call<'_> {
+    /// Ends a command that only reads with `rest`, which has about so much work, in
+    /// samples: here if that is short, on a reader thread otherwise. EXEC does all
+    /// of its commands here.
+    pub(crate) fn finish(
+        &mut self,
+        samples: u64,
+        rest: impl FnOnce(&mut Call<'_>) -> Outcome + Send + 'static,
+    ) -> Outcome {
+        if self.leaves(samples) {
+            self.rest = Some(Box::new(rest));
+            return Ok(());
+        }
+        self.session.round_samples = self.session.round_samples.saturating_add(samples);
+        rest(self)
+    }
+
+    /// Whether [`Call::finish`] leaves so much work to a reader thread.
+    pub(crate) fn leaves(&self, samples: u64) -> bool {
+        let is_beside = self.cancelled.is_some();
+        samples > LOOP_SAMPLES_MAX && !is_beside && !self.session.in_exec()
+    }
+
     /// Writes to the reply in the connection's protocol.
     pub(crate) fn reply(&mut self) -> Reply<'_> {
         Reply::new(self.out, self.session.protocol)
@@ -33,7 +63,8 @@ impl Call<'_> {
     /// Begins the reply `stream`; what does not fit its first part follows when
     /// the connection has room.
     pub(crate) fn begin_stream(&mut self, mut stream: impl Stream + 'static) {
-        if stream.more(self.shared, self.session.protocol, self.out) {
+        let protocol = self.session.protocol;
+        if stream.more(self.shared, protocol, self.out, self.cancelled) {
             self.session.stream = Some(Box::new(stream));
         }
     }

@@ -17,6 +17,7 @@ use super::spec::{Action, Keys, Spec};
 use crate::client::ReplyMode;
 use crate::clients::Flag;
 use latewood_engine::Durability;
+use latewood_model::limits::NAME_BYTES_MAX;
 
 const SUB: Spec = Spec {
     name: "",
@@ -187,6 +188,10 @@ pub(crate) const SPECS: &[Spec] = &[Spec {
 
 /// A name that fits in a line of CLIENT LIST.
 pub(crate) fn checked_name(name: &[u8], what: &str) -> Result<String, Fault> {
+    if name.len() > NAME_BYTES_MAX {
+        let line = format!("ERR {what} must be at most {NAME_BYTES_MAX} bytes");
+        return Err(Fault::Line(line.into()));
+    }
     if name.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
         return Ok(String::from_utf8_lossy(name).into_owned());
     }

@@ -2,18 +2,22 @@
 //! what all commands have in common and calls it.
 //!
 //! A command that fails leaves no part of a reply behind: what it had written
-//! is taken back and the error stands in its place.
+//! is taken back and the error stands in its place. A command that only reads may leave
+//! the rest of its work to a reader thread ([`Call::finish`]).
 
 use super::admit::admit;
 use super::args::Args;
-use super::call::Call;
+use super::call::{Call, Outcome, Rest};
 use super::fault::{Fault, REPEATED_BYTES_MAX};
 use super::spec::{Action, Apply, Spec, find_in};
-use super::transaction;
 use super::words::shown_words;
+use super::{permission, transaction};
 use crate::base::redis_commands;
-use crate::client::{ReplyMode, Streamed};
-use std::time::Instant;
+use crate::client::{Arrived, ReplyMode, Streamed};
+use crate::state::Shared;
+use latewood_wire::resp::{Parsed, Parser, encode_command};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
 /// Executes one command; its reply goes to the end of `call.out`.
 pub(crate) fn execute(call: &mut Call<'_>) {
@@ -29,10 +33,7 @@ pub(crate) fn execute(call: &mut Call<'_>) {
     };
     call.session.reply_turned_on = false;
     if let Err(text) = dispatch(call) {
-        call.out.truncate(start);
-        call.session.end_stream(call.shared);
-        call.shared.observe.errors.note(&text, 1);
-        call.reply().error(text);
+        fail(call, start, text);
     }
     if call.session.is_paused() {
         // It will be run again.
@@ -46,6 +47,14 @@ pub(crate) fn execute(call: &mut Call<'_>) {
         call.session.end_stream(call.shared);
         call.out.truncate(start);
     }
+}
+
+/// Puts an error in the place of what the command wrote from `start` on.
+fn fail(call: &mut Call<'_>, start: usize, text: String) {
+    call.out.truncate(start);
+    call.session.end_stream(call.shared);
+    call.shared.observe.errors.note(&text, 1);
+    call.reply().error(text);
 }
 
 /// Finds and runs the command; `Err` holds the text of its error reply.
@@ -95,15 +104,37 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
     if !admitted? {
         return Ok(());
     }
+    let outcome = perform(call, spec, name, Duration::ZERO, |call| {
+        transaction::in_time(call, spec)?;
+        apply(call)?;
+        transaction::fit(call, spec)
+    });
+    // What the command changed of its own user holds from the next one on.
+    call.session.renew_permit(call.shared);
+    outcome
+}
+
+/// Does the work of a command that has taken so long `before`, or a part of it and
+/// leaves the rest to a reader thread.
+fn perform(
+    call: &mut Call<'_>,
+    spec: &'static Spec,
+    name: &str,
+    before: Duration,
+    work: impl FnOnce(&mut Call<'_>) -> Outcome,
+) -> Result<(), String> {
     let begun = Instant::now();
-    let outcome = transaction::in_time(call, spec).and_then(|()| apply(call));
-    let outcome = outcome.and_then(|()| transaction::fit(call, spec));
+    let outcome = work(call);
     let outcome = outcome.map_err(|fault| {
         let refused = &call.shared.observe.refused;
         fault.limit().inspect(|&limit| refused.note(limit));
         fault.text(name).into_owned()
     });
-    let (took, failed) = (begun.elapsed(), outcome.is_err());
+    let (took, failed) = (before + begun.elapsed(), outcome.is_err());
+    if let Some(rest) = call.rest.take() {
+        leave(call, spec, name, took, rest);
+        return Ok(());
+    }
     let words = || shown_words(name, call.args);
     if call.session.stream.is_some() && !failed {
         // Its reply is part of its work: it is noted at the end of that.
@@ -112,9 +143,58 @@ fn run(call: &mut Call<'_>, spec: &'static Spec, name: &str, apply: Apply) -> Re
         let observe = &call.shared.observe;
         observe.ran(spec.id(), words, &call.session.info, (took, failed));
     }
-    // What the command changed of its own user holds from the next one on.
-    call.session.renew_permit(call.shared);
     outcome
+}
+
+/// Leaves the rest of a command to a reader thread.
+fn leave(call: &mut Call<'_>, spec: &'static Spec, name: &str, took: Duration, rest: Rest) {
+    let (mut words, commands, name) = (Vec::new(), call.commands, name.to_owned());
+    encode_command(&mut words, &call.args.from(0).collect::<Vec<_>>());
+    let mut session = call.session.of_reader();
+    let work = move |shared: &Shared, cancelled: &AtomicBool| {
+        let (mut parser, mut bytes) = (Parser::new(), Vec::new());
+        let parsed = parser.parse(&words, &transaction::LIMITS);
+        let mut call = Call {
+            commands,
+            args: Args::new(parser.command(), &words),
+            out: &mut bytes,
+            session: &mut session,
+            shared,
+            cancelled: Some(cancelled),
+            rest: None,
+        };
+        let outcome = match parsed {
+            Ok(Parsed::Command { .. }) => resume(&mut call, spec, &name, took, rest),
+            _ => Err("ERR a command cannot be read again".to_owned()),
+        };
+        if let Err(text) = outcome {
+            fail(&mut call, 0, text);
+        }
+        Arrived {
+            bytes,
+            stream: session.stream,
+            streamed: session.streamed,
+            is_broken: false,
+        }
+    };
+    call.session.read_beside(call.shared, false, work);
+}
+
+/// Does the rest of a command, if its user may still run it.
+fn resume(
+    call: &mut Call<'_>,
+    spec: &'static Spec,
+    name: &str,
+    took: Duration,
+    rest: Rest,
+) -> Result<(), String> {
+    call.session.renew_permit(call.shared);
+    // Of a user who is gone the event loop closes the connection.
+    if call.session.closing {
+        return Ok(());
+    }
+    permission::require(call, spec, name)?;
+    perform(call, spec, name, took, rest)
 }
 
 #[cold]

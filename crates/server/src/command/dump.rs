@@ -41,6 +41,11 @@ pub(crate) const SPECS: &[Spec] = &[
 ];
 
 fn dump(call: &mut Call<'_>) -> Outcome {
+    let samples = call.shared.db.samples_of(call.args.word(1));
+    call.finish(samples.unwrap_or(0), written)
+}
+
+fn written(call: &mut Call<'_>) -> Outcome {
     let key = call.args.word(1);
     let limit = ReplyLimit::of(call.shared);
     match call.shared.db.dump_within(key, limit.bytes) {

@@ -59,13 +59,18 @@ pub(crate) const RANGE: Spec = Spec {
 
 /// Runs the command of the series with the words behind `LATEWOOD`.
 fn within(call: &mut Call<'_>, run: fn(&mut Call<'_>) -> Outcome) -> Outcome {
-    run(&mut Call {
+    let mut inner = Call {
         commands: call.commands,
         args: call.args.of_subcommand(),
         out: call.out,
         session: call.session,
         shared: call.shared,
-    })
+        cancelled: call.cancelled,
+        rest: None,
+    };
+    let outcome = run(&mut inner);
+    call.rest = inner.rest;
+    outcome
 }
 
 fn number(text: &[u8]) -> Option<f64> {

@@ -10,10 +10,11 @@ use super::fault::Fault;
 use super::filter;
 use super::label_options::{self, Shown};
 use super::spec::{Action, Keys, Spec};
-use crate::client::Stream;
+use crate::client::{Cancelled, Stream};
 use crate::state::Shared;
 use latewood_engine::ErrorKind;
 use latewood_engine::Latest;
+use latewood_model::Matcher;
 use latewood_wire::resp::{Protocol, Reply};
 use std::hint::black_box;
 
@@ -38,10 +39,17 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let at = args.find("FILTER", 1).ok_or(Fault::Arity)?;
     let shown = label_options::parse(args, 1)?;
     let matchers = filter::matchers(args.from(at + 1))?;
-    let series = call.select(&matchers)?;
+    let latest = args.first(at).find("LATEST", 1).is_some();
+    call.finish(call.work_of_finding(&matchers), move |call| {
+        newest(call, &matchers, shown, latest)
+    })
+}
+
+fn newest(call: &mut Call<'_>, matchers: &[Matcher], shown: Shown, latest: bool) -> Outcome {
+    let series = call.select(matchers)?;
     let db = &call.shared.db;
     let mut found = db.latest(series, shown.any())?;
-    if args.first(at).find("LATEST", 1).is_some() {
+    if latest {
         for series in &mut found {
             let open = match db.open_bucket(&series.key) {
                 // A series that went meanwhile has no open bucket.
@@ -64,7 +72,13 @@ struct Newest {
 }
 
 impl Stream for Newest {
-    fn more(&mut self, _: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+    fn more(
+        &mut self,
+        _: &Shared,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+        _: Cancelled<'_>,
+    ) -> bool {
         let mut reply = Reply::new(out, protocol);
         for _ in 0..PART_SERIES / TOGETHER {
             // Keys lie all over the memory: looks that do not wait for each

@@ -3,7 +3,7 @@
 //! One file per command or close family: its grammar in the doc comment, then
 //! parse, apply, reply. From top to bottom: `catalogue` and `registry` (the table
 //! of commands), `dispatch` with `admit`, the commands, what several of them read
-//! or write alike (`rows`, `range_options`), `call`, `spec`, `fault`, `args`.
+//! or write alike (`rows`, `range_options`), `call`, `work`, `spec`, `fault`, `args`.
 
 mod acl;
 mod add;
@@ -69,9 +69,11 @@ mod spec;
 mod time;
 mod transaction;
 mod words;
+mod work;
 
 pub(crate) use add::sample;
 pub(crate) use args::Args;
 pub(crate) use catalogue::CATALOGUE;
 pub(crate) use fault::{engine_text, refusal_text};
 pub(crate) use registry::{all_commands, execute};
+pub(crate) use work::LOOP_SAMPLES_MAX;

@@ -18,11 +18,13 @@ use super::mget;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
-use crate::client::Stream;
+use super::work;
+use crate::client::{Cancelled, Stream};
 use crate::state::Shared;
 use latewood_engine::SeriesView;
 use latewood_engine::{RangeQuery, SeriesRef};
 use latewood_wire::resp::{Protocol, Reply};
+use parse::Request;
 use std::iter::Peekable;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -52,9 +54,6 @@ pub(crate) const MREVRANGE: Spec = Spec {
 
 /// Samples that are read for one part of a reply, unless one series has more.
 const PART_SAMPLES: u64 = 256 * 1024;
-/// Samples that are read in the time that a row takes: those that become
-/// buckets make few.
-const SAMPLES_PER_ROW: u64 = 8;
 /// Series of one part of a reply.
 const PART_SERIES: usize = 512;
 /// Bytes of a part that is written already.
@@ -72,19 +71,35 @@ const WRITTEN_SAMPLES_MAX: u64 = 64 * 1024;
 
 fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let request = parse::request(call.args, reverse)?;
+    let about = call.work_of_finding(&request.matchers);
+    call.finish(about, move |call| find(call, request))
+}
+
+fn find(call: &mut Call<'_>, request: Request) -> Outcome {
     let series = call.select(&request.matchers)?;
+    let samples = call.shared.db.samples_about(&series, &request.query);
+    let about = work::of_series(&request.query, series.len(), samples);
+    call.finish(about, move |call| read(call, request, series, samples))
+}
+
+fn read(call: &mut Call<'_>, request: Request, series: Vec<SeriesRef>, samples: u64) -> Outcome {
     if let Some(group_by) = request.group_by {
-        return groups::apply(call, series, request.query, request.shown, group_by);
+        let question = groups::Question::new(request.query, request.shown, group_by);
+        return groups::apply(call, series, samples, question);
     }
     let question = Question {
         query: request.query,
         shown: request.shown,
         exclude_empty: request.exclude_empty,
     };
-    let (count, answers) = question.look(call.shared, call.session.protocol, &series)?;
+    let (count, answers) = question.look(call, &series, samples)?;
     mget::begin(&mut call.reply(), count);
     let answers = answers.into_iter().peekable();
-    call.begin_stream(Ranges { answers, question });
+    call.begin_stream(Ranges {
+        answers,
+        question,
+        is_long: false,
+    });
     Ok(())
 }
 
@@ -108,15 +123,15 @@ impl Question {
     /// Looks at all series: how many are in the reply, and what of it.
     fn look(
         &self,
-        shared: &Shared,
-        protocol: Protocol,
+        call: &Call<'_>,
         series: &[SeriesRef],
+        samples: u64,
     ) -> Result<(usize, Vec<Answer>), Fault> {
         let written = AtomicUsize::new(0);
-        let samples = shared.db.samples_about(series, &self.query);
-        let pieces = shared.db.spread(samples, |spread| {
+        let part = Part::of(call);
+        let pieces = call.shared.db.spread(samples, |spread| {
             spread.map(series.chunks(PIECE_SERIES).collect(), |some| {
-                self.look_at(shared, protocol, some, &written)
+                self.look_at(part, some, &written)
             })
         });
         let (mut count, mut answers) = (0, Vec::new());
@@ -131,11 +146,14 @@ impl Question {
     /// The same for a few; `written` counts bytes of all.
     fn look_at(
         &self,
-        shared: &Shared,
-        protocol: Protocol,
+        part: Part<'_>,
         series: &[SeriesRef],
         written: &AtomicUsize,
     ) -> latewood_engine::Result<(usize, Vec<Answer>)> {
+        if work::is_cancelled(part.cancelled) {
+            return Ok((0, Vec::new()));
+        }
+        let shared = part.shared;
         let mut found = shared.db.views(series, &self.query, self.shown.any());
         if self.exclude_empty {
             let mut filled = Vec::new();
@@ -158,11 +176,14 @@ impl Question {
         while let Some(series) = found.next_if(fits) {
             reply.reserve(PIECE_BYTES.saturating_sub(reply.len()));
             let start = reply.len();
-            self.append(&mut reply, shared, protocol, series);
+            self.append(&mut reply, part, series);
             written.fetch_add(reply.len() - start, Ordering::Relaxed);
         }
         reply.shrink_to_fit();
-        let mut answers = vec![Answer::Written(reply)];
+        let mut answers = Vec::new();
+        if !reply.is_empty() {
+            answers.push(Answer::Written(reply));
+        }
         answers.extend(found.map(|series| Answer::Later(Box::new(series))));
         Ok((count, answers))
     }
@@ -172,11 +193,37 @@ impl Question {
 struct Ranges {
     answers: Peekable<std::vec::IntoIter<Answer>>,
     question: Question,
+    /// The next one is not written.
+    is_long: bool,
+}
+
+/// What writing a part takes.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    shared: &'a Shared,
+    protocol: Protocol,
+    cancelled: Cancelled<'a>,
+}
+
+impl<'a> Part<'a> {
+    fn of(call: &Call<'a>) -> Self {
+        Self {
+            shared: call.shared,
+            protocol: call.session.protocol,
+            cancelled: call.cancelled,
+        }
+    }
 }
 
 impl Stream for Ranges {
-    fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
-        let end = out.len() + PART_BYTES;
+    fn more(
+        &mut self,
+        shared: &Shared,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+        cancelled: Cancelled<'_>,
+    ) -> bool {
+        let (start, end) = (out.len(), out.len() + PART_BYTES);
         while out.len() < end {
             let written = |answer: &Answer| matches!(answer, Answer::Written(_));
             let Some(Answer::Written(reply)) = self.answers.next_if(written) else {
@@ -184,11 +231,23 @@ impl Stream for Ranges {
             };
             out.extend_from_slice(&reply);
         }
-        if out.len() < end {
-            let (part, samples) = self.part();
-            self.question.write(shared, protocol, out, part, samples);
+        // What is written already does not wait for the rest, nor for a thread.
+        if out.len() == start {
+            let (series, samples) = self.part();
+            let part = Part {
+                shared,
+                protocol,
+                cancelled,
+            };
+            self.question.write(part, out, series, samples);
         }
-        self.answers.peek().is_some()
+        let next = self.answers.peek();
+        self.is_long = matches!(next, Some(Answer::Later(_)));
+        next.is_some()
+    }
+
+    fn is_long(&self) -> bool {
+        self.is_long
     }
 }
 
@@ -205,7 +264,7 @@ impl Ranges {
             let (query, view) = (&self.question.query, &series.view);
             samples += view.samples();
             let rows = view.filled_rows_max(query);
-            let about = work_of(query, view.samples(), rows);
+            let about = work::of_rows(query, view.samples(), rows);
             work = about.saturating_add(work);
             part.push(*series);
         }
@@ -215,32 +274,25 @@ impl Ranges {
 
 impl Question {
     /// Appends a part, made by several threads where it is worth it.
-    fn write(
-        &self,
-        shared: &Shared,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-        part: Vec<SeriesView>,
-        samples: u64,
-    ) {
-        shared.db.spread(samples, |spread| {
+    fn write(&self, part: Part<'_>, out: &mut Vec<u8>, series: Vec<SeriesView>, samples: u64) {
+        part.shared.db.spread(samples, |spread| {
             if !spread.is_parallel() {
-                for series in part {
-                    self.append(out, shared, protocol, series);
+                for one in series {
+                    self.append(out, part, one);
                 }
                 return;
             }
             // Few series are long ones: no thread should wait for another.
-            let each = (part.len() / PART_PIECES).clamp(1, PIECE_SERIES);
-            let mut part = part.into_iter();
+            let each = (series.len() / PART_PIECES).clamp(1, PIECE_SERIES);
+            let mut series = series.into_iter();
             let pieces = std::iter::from_fn(|| {
-                let piece: Vec<SeriesView> = part.by_ref().take(each).collect();
+                let piece: Vec<SeriesView> = series.by_ref().take(each).collect();
                 (!piece.is_empty()).then_some(piece)
             });
             let replies = spread.map(pieces.collect(), |piece: Vec<SeriesView>| {
                 let mut reply = Vec::new();
                 for series in piece {
-                    self.append(&mut reply, shared, protocol, series);
+                    self.append(&mut reply, part, series);
                 }
                 reply
             });
@@ -252,7 +304,10 @@ impl Question {
 
     /// Appends one series. The reply's header is written: an error stands where
     /// the rows would.
-    fn append(&self, out: &mut Vec<u8>, shared: &Shared, protocol: Protocol, series: SeriesView) {
+    fn append(&self, out: &mut Vec<u8>, part: Part<'_>, series: SeriesView) {
+        let Part {
+            shared, protocol, ..
+        } = part;
         let mut reply = Reply::new(out, protocol);
         let resp3 = protocol == Protocol::Resp3;
         mget::entry(&mut reply, &series.key, if resp3 { 3 } else { 2 });
@@ -269,23 +324,13 @@ impl Question {
         }
         let start = out.len();
         let limit = ReplyLimit::of(shared);
-        let rows = rows::append(out, limit, protocol, Shape::Flat, |sink| {
+        let (shape, cancelled) = (Shape::Flat, part.cancelled);
+        let rows = rows::append(out, limit, protocol, shape, cancelled, |sink| {
             series.view.run(&self.query, sink)
         });
         let rows = rows.map_err(|fault| rows::name_key(fault, &series.key));
         or_error(out, shared, start, protocol, rows);
     }
-}
-
-/// What a part has of a series, or of a group, that `samples` samples are read
-/// of: these, or as many as its rows are worth, `filled` at most where empty
-/// buckets are rows.
-fn work_of(query: &RangeQuery, samples: u64, filled: u64) -> u64 {
-    let rows = match query.aggregation {
-        Some(_) => filled,
-        None => samples,
-    };
-    samples.max(rows.saturating_mul(SAMPLES_PER_ROW))
 }
 
 /// Puts the error of a part of a reply in the place of what it wrote.

@@ -13,8 +13,10 @@ use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
-use latewood_engine::RangeQuery;
+use super::work;
+use crate::client::Cancelled;
 use latewood_engine::query::{Columns, Sink, join};
+use latewood_engine::{RangeQuery, View};
 use latewood_model::limits::NRANGE_KEYS_MAX;
 use latewood_wire::resp::number::parse_i64;
 use std::ops::ControlFlow;
@@ -60,11 +62,42 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     let queries = range_options::parse_each(args, 2 + numkeys, reverse, numkeys)?;
     let db = &call.shared.db;
     db.check_query(numkeys)?;
-    let mut found = Vec::new();
-    for (key, query) in args.from(2).zip(&queries) {
-        found.push((db.view(key, query)?, query));
+    look(call, Vec::new(), queries, reverse)
+}
+
+/// Looks at the keys that have no view yet, and reads all of them.
+fn look(
+    call: &mut Call<'_>,
+    mut views: Vec<View>,
+    queries: Vec<RangeQuery>,
+    reverse: bool,
+) -> Outcome {
+    let mut about = 0_u64;
+    while let Some(query) = queries.get(views.len()) {
+        let view = call
+            .shared
+            .db
+            .view(call.args.word(2 + views.len()), query)?;
+        about = about.saturating_add(work::of_view(query, &view));
+        views.push(view);
+        if call.leaves(about) {
+            return call.finish(about, move |call| look(call, views, queries, reverse));
+        }
     }
-    let samples = found.iter().map(|(view, _)| view.samples()).sum();
+    call.finish(about, move |call| join_rows(call, views, &queries, reverse))
+}
+
+/// Reads the views, and writes their rows side by side.
+fn join_rows(
+    call: &mut Call<'_>,
+    views: Vec<View>,
+    queries: &[RangeQuery],
+    reverse: bool,
+) -> Outcome {
+    let db = &call.shared.db;
+    let samples = views.iter().map(View::samples).sum();
+    let found = views.into_iter().zip(queries).collect();
+    let (protocol, cancelled) = (call.session.protocol, call.cancelled);
     let limit = ReplyLimit::of(call.shared);
     let bytes = AtomicUsize::new(0);
     let columns = db.spread(samples, |spread| {
@@ -74,6 +107,7 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
                 bytes: &bytes,
                 limit,
                 refused: None,
+                cancelled,
             };
             view.run(query, &mut held)?;
             match held.refused {
@@ -84,8 +118,8 @@ fn apply(call: &mut Call<'_>, reverse: bool) -> Outcome {
     });
     let columns: Vec<Columns> = columns.into_iter().collect::<Result<_, Fault>>()?;
     let widths: Vec<usize> = queries.iter().map(width).collect();
-    let protocol = call.session.protocol;
-    rows::append(call.out, limit, protocol, Shape::Nested, |sink| {
+    let shape = Shape::Nested;
+    rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
         join(&columns, &widths, reverse, queries[0].count, sink);
         Ok(())
     })
@@ -105,6 +139,7 @@ struct Held<'a> {
     limit: ReplyLimit,
     /// It would be more: how many rows this key has at least.
     refused: Option<u64>,
+    cancelled: Cancelled<'a>,
 }
 
 impl Held<'_> {
@@ -121,6 +156,10 @@ impl Held<'_> {
 }
 
 impl Sink for Held<'_> {
+    fn is_cancelled(&self) -> bool {
+        work::is_cancelled(self.cancelled)
+    }
+
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
         let more = timestamps.len() * bytes_of_row(width);
         let held = self.bytes.fetch_add(more, Ordering::Relaxed);

@@ -4,7 +4,7 @@
 use super::call::{Call, Outcome};
 use super::filter;
 use super::spec::{Action, Keys, Spec};
-use crate::client::Stream;
+use crate::client::{Cancelled, Stream};
 use crate::state::Shared;
 use latewood_engine::SeriesRef;
 use latewood_wire::resp::{Protocol, Reply};
@@ -25,17 +25,25 @@ const PART_KEYS: usize = 2048;
 
 fn apply(call: &mut Call<'_>) -> Outcome {
     let matchers = filter::matchers(call.args.from(1))?;
-    let series = call.select(&matchers)?;
-    call.reply().set(series.len());
-    call.begin_stream(KeyStream(series.into_iter()));
-    Ok(())
+    call.finish(call.work_of_finding(&matchers), move |call| {
+        let series = call.select(&matchers)?;
+        call.reply().set(series.len());
+        call.begin_stream(KeyStream(series.into_iter()));
+        Ok(())
+    })
 }
 
 /// The series whose keys are not written yet.
 struct KeyStream(std::vec::IntoIter<SeriesRef>);
 
 impl Stream for KeyStream {
-    fn more(&mut self, _: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+    fn more(
+        &mut self,
+        _: &Shared,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+        _: Cancelled<'_>,
+    ) -> bool {
         let mut reply = Reply::new(out, protocol);
         for series in self.0.by_ref().take(PART_KEYS) {
             reply.bulk(&*series.key);

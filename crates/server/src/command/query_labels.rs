@@ -9,7 +9,9 @@ use super::fault::Fault;
 use super::filter;
 use super::reply_limit::ReplyLimit;
 use super::spec::{Action, Keys, Spec};
+use super::work;
 use latewood_engine::{ErrorKind, MaySee};
+use latewood_model::Matcher;
 
 pub(crate) const SPEC: Spec = Spec {
     name: "ts.querylabels",
@@ -27,7 +29,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     let (wanted, at) = if args.is(1, "LABELS") {
         (None, 2)
     } else if args.is(1, "VALUES") {
-        (Some(args.get(2).ok_or(Fault::Arity)?), 3)
+        (Some(args.get(2).ok_or(Fault::Arity)?.to_vec()), 3)
     } else {
         return Err(Fault::line(
             "ERR TSDB: unknown subtype, must be one of LABELS|VALUES",
@@ -45,6 +47,16 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         }
         Some(_) => filter::matchers(args.from(at + 1))?,
     };
+    let is_restricted = !call.session.permit.user().is_unrestricted;
+    // Which of the pairs are of the name is not known.
+    let mut about = work::of_names(call.shared.db.label_pairs());
+    if is_restricted || !matchers.is_empty() {
+        about += call.work_of_finding(&matchers);
+    }
+    call.finish(about, move |call| list(call, wanted.as_deref(), &matchers))
+}
+
+fn list(call: &mut Call<'_>, wanted: Option<&[u8]>, matchers: &[Matcher]) -> Outcome {
     let readable = |key: &[u8]| call.readable(key);
     let may_see: Option<MaySee<'_>> = match call.session.permit.user().is_unrestricted {
         true => None,
@@ -52,8 +64,8 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     };
     let (db, limit) = (&call.shared.db, ReplyLimit::of(call.shared));
     let answers = match wanted {
-        None => db.label_names(&matchers, may_see, limit.bytes),
-        Some(name) => db.label_values(name, &matchers, may_see, limit.bytes),
+        None => db.label_names(matchers, may_see, limit.bytes),
+        Some(name) => db.label_values(name, matchers, may_see, limit.bytes),
     };
     let answers = answers.map_err(|error| match error.kind() {
         ErrorKind::Limit => limit.fault_of_list("; ask for fewer with FILTER"),

@@ -7,6 +7,7 @@ use super::range_options;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
+use super::work;
 
 const SYNTAX: &str = "key from to [LATEST] [FILTER_BY_TS ts ...] [FILTER_BY_VALUE min max] \
                       [COUNT n] [[ALIGN start|end|ms] AGGREGATION agg[,agg...] bucket-ms \
@@ -38,10 +39,14 @@ pub(super) fn apply(call: &mut Call<'_>, reverse: bool, shape: Shape) -> Outcome
         return Err(Fault::line("ERR TSDB: the key does not exist"));
     }
     let query = range_options::parse(call.args, 2, reverse)?;
-    let (db, protocol) = (&call.shared.db, call.session.protocol);
-    let limit = ReplyLimit::of(call.shared);
-    rows::append(call.out, limit, protocol, shape, |sink| {
-        db.range(key, &query, sink)
+    let view = call.shared.db.view(key, &query)?;
+    let key: Box<[u8]> = key.into();
+    call.finish(work::of_view(&query, &view), move |call| {
+        let limit = ReplyLimit::of(call.shared);
+        let (protocol, cancelled) = (call.session.protocol, call.cancelled);
+        rows::append(call.out, limit, protocol, shape, cancelled, |sink| {
+            view.run(&query, sink)
+        })
+        .map_err(|fault| rows::name_key(fault, &key))
     })
-    .map_err(|fault| rows::name_key(fault, key))
 }

@@ -13,14 +13,14 @@ use super::fault::SYNTAX;
 use super::reply_limit::ReplyLimit;
 use super::rows::{self, Shape};
 use super::spec::{Action, Keys, Spec};
+use super::work;
 use crate::acl::{Denied, Refusal};
-use crate::client::Session;
-use crate::client::{Reader, What};
+use crate::client::{Arrived, Cancelled, Reader, Session, What};
 use crate::messaging::Listener;
 use crate::messaging::Why;
 use crate::state::Shared;
-use latewood_engine::ErrorKind;
 use latewood_engine::query::{Aggregation, BucketStamp, RangeQuery, Sink};
+use latewood_engine::{ErrorKind, View};
 use latewood_model::Aggregator;
 use latewood_wire::resp::number::{parse_i64, parse_timestamp};
 use latewood_wire::resp::{Protocol, Reply};
@@ -82,7 +82,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
         reverse: false,
     };
     let Some((block_ms, min_count)) = options.block else {
-        return write(call.shared, key, &query, call.session.protocol, call.out);
+        return answer(call, key, query);
     };
     let reader = SampleReader {
         key: key.into(),
@@ -110,8 +110,11 @@ fn block(call: &mut Call<'_>, mut reader: SampleReader, block_ms: u64) -> Outcom
     if !matches!(found, Ok(false)) {
         reader.forget(shared);
         found?;
-        let (key, query) = (&reader.key, &reader.query);
-        return write(shared, key, query, call.session.protocol, call.out);
+        return answer(call, &reader.key, reader.query);
+    }
+    if let Err(over) = call.session.hold(shared, reader.held_bytes()) {
+        reader.forget(shared);
+        return Err(over.into());
     }
     // A time beyond what the clock can hold is for ever.
     let wait = Duration::from_millis(block_ms);
@@ -178,30 +181,52 @@ fn cursor(shared: &Shared, key: &[u8], word: &[u8]) -> Result<Option<i64>, Fault
     Ok(last.map_or(Some(0), |last| last.checked_add(beyond)))
 }
 
+/// Answers with the samples that there are.
+fn answer(call: &mut Call<'_>, key: &[u8], query: RangeQuery) -> Outcome {
+    let view = match call.shared.db.view(key, &query) {
+        Err(error) if error.kind() == ErrorKind::NoSuchKey => {
+            call.reply().array(0);
+            return Ok(());
+        }
+        view => view?,
+    };
+    call.finish(work::of_view(&query, &view), move |call| {
+        let limit = ReplyLimit::of(call.shared);
+        let (protocol, cancelled) = (call.session.protocol, call.cancelled);
+        rows::append(call.out, limit, protocol, Shape::Flat, cancelled, |sink| {
+            view.run(&query, sink)
+        })
+    })
+}
+
+/// The same at the end of a wait, where an error is a reply too.
 fn write(
     shared: &Shared,
-    key: &[u8],
+    view: View,
     query: &RangeQuery,
     protocol: Protocol,
     out: &mut Vec<u8>,
-) -> Outcome {
+    cancelled: Cancelled<'_>,
+) {
     let start = out.len();
     let limit = ReplyLimit::of(shared);
-    let written = rows::append(out, limit, protocol, Shape::Flat, |sink| {
-        shared.db.range(key, query, sink)
+    let written = rows::append(out, limit, protocol, Shape::Flat, cancelled, |sink| {
+        view.run(query, sink)
     });
-    match written {
-        Err(Fault::Engine(error)) if error.kind() == ErrorKind::NoSuchKey => {
-            out.truncate(start);
-            Reply::new(out, protocol).array(0);
-            Ok(())
-        }
-        written => written,
+    if let Err(fault) = written {
+        out.truncate(start);
+        Reply::new(out, protocol).error(&*fault.text("ts.read"));
     }
 }
 
 impl Reader for SampleReader {
-    fn resume(&mut self, shared: &Shared, session: &Session, out: &mut Vec<u8>, why: Why) -> bool {
+    fn resume(
+        &mut self,
+        shared: &Shared,
+        session: &mut Session,
+        out: &mut Vec<u8>,
+        why: Why,
+    ) -> bool {
         let protocol = session.protocol;
         if why == Why::Refused {
             let text = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -225,20 +250,46 @@ impl Reader for SampleReader {
             Reply::new(out, protocol).error(refusal.text(&user.name));
             return true;
         }
-        let start = out.len();
-        if let Err(fault) = write(shared, &self.key, &self.query, protocol, out) {
-            out.truncate(start);
-            Reply::new(out, protocol).error(&*fault.text("ts.read"));
-        }
+        self.write(shared, session, out);
         true
     }
 
     fn forget(&self, shared: &Shared) {
         shared.events.unlisten(&self.key, &self.listener);
     }
+
+    /// Its key, here and in the table of listeners.
+    fn held_bytes(&self) -> usize {
+        2 * self.key.len() + size_of::<Self>()
+    }
 }
 
 impl SampleReader {
+    /// Answers at the end of the wait, here or on a reader thread.
+    fn write(&self, shared: &Shared, session: &mut Session, out: &mut Vec<u8>) {
+        let protocol = session.protocol;
+        let view = match shared.db.view(&self.key, &self.query) {
+            Err(error) if error.kind() == ErrorKind::NoSuchKey => {
+                return Reply::new(out, protocol).array(0);
+            }
+            Err(error) => {
+                let text = Fault::from(error).text("ts.read").into_owned();
+                return Reply::new(out, protocol).error(text);
+            }
+            Ok(view) => view,
+        };
+        if work::of_view(&self.query, &view) <= work::LOOP_SAMPLES_MAX {
+            return write(shared, view, &self.query, protocol, out, None);
+        }
+        let query = self.query.clone();
+        session.read_beside(shared, false, move |shared, cancelled| {
+            let mut arrived = Arrived::default();
+            let out = &mut arrived.bytes;
+            write(shared, view, &query, protocol, out, Some(cancelled));
+            arrived
+        });
+    }
+
     /// Whether a change ends the wait: enough samples, a key that is gone, or
     /// a failure to be told.
     fn is_answered(&mut self, shared: &Shared) -> bool {

@@ -72,6 +72,8 @@ pub(crate) fn execute(shared: &Shared, session: &mut Session, args: Args<'_>, ou
         out,
         session,
         shared,
+        cancelled: None,
+        rest: None,
     });
 }
 

@@ -10,6 +10,8 @@
 use super::exact;
 use super::fault::Fault;
 use super::reply_limit::ReplyLimit;
+use super::work;
+use crate::client::Cancelled;
 use latewood_engine::query::Sink;
 use latewood_wire::resp::{Protocol, Reply};
 use std::ops::ControlFlow;
@@ -32,12 +34,13 @@ const ROW_BYTES: (u64, usize) = (8, 48);
 const VALUE_BYTES: (u64, usize) = (4, 32);
 
 /// Appends the rows that `query` gives to its sink. After an error `out` holds
-/// part of them.
+/// part of them, and so it does where the work is `cancelled`.
 pub(crate) fn append(
     out: &mut Vec<u8>,
     limit: ReplyLimit,
     protocol: Protocol,
     shape: Shape,
+    cancelled: Cancelled<'_>,
     query: impl FnOnce(&mut dyn Sink) -> latewood_engine::Result<()>,
 ) -> Result<(), Fault> {
     let start = out.len();
@@ -49,6 +52,7 @@ pub(crate) fn append(
         refused: None,
         protocol,
         shape,
+        cancelled,
         out,
     };
     query(&mut rows)?;
@@ -82,6 +86,7 @@ struct Rows<'a> {
     refused: Option<u64>,
     protocol: Protocol,
     shape: Shape,
+    cancelled: Cancelled<'a>,
 }
 
 impl Rows<'_> {
@@ -103,6 +108,10 @@ impl Rows<'_> {
 }
 
 impl Sink for Rows<'_> {
+    fn is_cancelled(&self) -> bool {
+        work::is_cancelled(self.cancelled)
+    }
+
     fn rows(&mut self, timestamps: &[i64], values: &[f64], width: usize) -> ControlFlow<()> {
         self.make_room(timestamps.len(), width);
         let mut reply = Reply::new(self.out, self.protocol);

@@ -13,6 +13,7 @@ use super::fault::{NOT_AN_INTEGER, SYNTAX};
 use super::keyspace::TYPE_NAME;
 use super::reply_limit::ReplyLimit;
 use super::spec::{Action, Keys, Spec};
+use super::work;
 use crate::base::glob::Glob;
 use crate::observe::Limit;
 use latewood_engine::Listed;
@@ -48,6 +49,11 @@ const SCAN_COUNT_MAX: usize = 1_000_000;
 
 fn keys(call: &mut Call<'_>) -> Outcome {
     let glob = Glob::new(call.args.word(1))?;
+    let about = work::of_names(call.shared.db.len());
+    call.finish(about, move |call| matching_keys(call, &glob))
+}
+
+fn matching_keys(call: &mut Call<'_>, glob: &Glob) -> Outcome {
     let mut found = ScannedKeys::new(call);
     let mut cursor = 0;
     loop {
@@ -56,7 +62,7 @@ fn keys(call: &mut Call<'_>) -> Outcome {
                 found.push(key);
             }
         });
-        if cursor == 0 || found.is_over {
+        if cursor == 0 || found.is_over || work::is_cancelled(call.cancelled) {
             break;
         }
     }
@@ -70,6 +76,11 @@ fn scan(call: &mut Call<'_>) -> Outcome {
         .and_then(|text| text.parse::<u64>().ok())
         .ok_or(Fault::line("ERR invalid cursor"))?;
     let options = ScanOptions::parse(args)?;
+    let about = work::of_names(options.count.min(call.shared.db.len()));
+    call.finish(about, move |call| scan_from(call, cursor, &options))
+}
+
+fn scan_from(call: &mut Call<'_>, cursor: u64, options: &ScanOptions) -> Outcome {
     let mut found = ScannedKeys::new(call);
     let next = call.shared.db.scan(cursor, options.count, &mut |key| {
         if options.matches(key) {

@@ -28,6 +28,13 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     if args.len() > 3 {
         return Err(Fault::Arity);
     }
+    // With late samples pending all are read.
+    let samples = call.shared.db.samples_of(args.word(1));
+    call.finish(samples.unwrap_or(0), describe)
+}
+
+fn describe(call: &mut Call<'_>) -> Outcome {
+    let args = call.args;
     let key = args.word(1);
     let db = &call.shared.db;
     let info = db.info(key)?;

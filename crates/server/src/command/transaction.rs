@@ -174,17 +174,18 @@ fn exec(call: &mut Call<'_>) -> Outcome {
     outcome
 }
 
-/// Refuses a command that only reads where EXEC has run for so long that others should
-/// wait no more. One that writes is run: a transaction is not half done.
+/// Refuses a command that only reads, COPY and RESTORE where EXEC has run for so long that
+/// others should wait no more. Other commands that write are run: a transaction is not half
+/// done, and none of them takes long.
 ///
 /// # Errors
 /// Says so.
 pub(crate) fn in_time(call: &Call<'_>, spec: &Spec) -> Outcome {
-    let reads = spec.flags.contains(&"readonly");
-    let bounds = call.session.exec.filter(|_| reads);
+    let is_long = spec.flags.contains(&"readonly") || ["copy", "restore"].contains(&spec.name);
+    let bounds = call.session.exec.filter(|_| is_long);
     match bounds.is_some_and(|bounds| Instant::now() > bounds.until) {
         true => Err(Fault::line(
-            "ERR EXEC has run for more than 1 second: commands that read are refused",
+            "ERR EXEC has run for more than 1 second: commands that read, COPY and RESTORE are refused",
         )),
         false => Ok(()),
     }
@@ -210,8 +211,8 @@ pub(crate) fn fit(call: &mut Call<'_>, spec: &Spec) -> Outcome {
 /// How long EXEC may have run when it begins a command that reads.
 const READS_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// What queueing let through fits these.
-const LIMITS: Limits = Limits {
+/// What was parsed and encoded again fits these.
+pub(super) const LIMITS: Limits = Limits {
     arguments_max: usize::MAX,
     argument_bytes_max: COMMAND_BYTES_MAX,
     command_bytes_max: usize::MAX,
@@ -235,6 +236,8 @@ fn run(call: &mut Call<'_>, mut bytes: &[u8]) -> Outcome {
             out: call.out,
             session: call.session,
             shared: call.shared,
+            cancelled: None,
+            rest: None,
         });
         while call.session.continue_stream(call.shared, call.out) {}
         call.session.end_timing();

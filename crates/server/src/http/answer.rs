@@ -5,7 +5,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use latewood_engine::{Error, ErrorKind, shown_key};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,9 @@ impl Answer {
             StatusCode::FORBIDDEN => "forbidden",
             StatusCode::NOT_FOUND => "not found",
             StatusCode::METHOD_NOT_ALLOWED => "method not allowed",
-            StatusCode::PAYLOAD_TOO_LARGE => "request too large",
+            StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => "request too large",
             StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported media type",
             StatusCode::SERVICE_UNAVAILABLE => "unavailable",
             _ => "internal error",
@@ -97,12 +99,22 @@ impl Answer {
     }
 }
 
+impl Answer {
+    fn json(&self) -> Value {
+        json!({"code": self.code(), "message": self.text, "error": self.text})
+    }
+
+    /// Its body, which is JSON.
+    pub(super) fn body(&self) -> String {
+        json_text(&self.json()).1
+    }
+}
+
 impl IntoResponse for Answer {
     /// The sentence stands under `error` for clients of InfluxDB 1 and under
     /// `message` for those of 2.
     fn into_response(self) -> Response {
-        let body = json!({"code": self.code(), "message": self.text, "error": self.text});
-        let mut response = (self.status, json_text(&body)).into_response();
+        let mut response = (self.status, json_text(&self.json())).into_response();
         let headers = response.headers_mut();
         if self.status == StatusCode::UNAUTHORIZED {
             let realm = HeaderValue::from_static("Basic realm=\"latewood\", charset=\"UTF-8\"");

@@ -164,7 +164,16 @@ impl Received {
     ///
     /// # Errors
     /// 400 where it does not uncompress, 413 where it is too much.
-    pub(crate) fn pieces(&self, mut take: impl FnMut(&[u8], bool) -> usize) -> Result<u64, Answer> {
+    pub(crate) fn pieces(&self, take: impl FnMut(&[u8], bool) -> usize) -> Result<u64, Answer> {
+        self.pieces_within(INFLATED_BYTES_MAX, take)
+    }
+
+    /// The same of at most `bytes_max`, where it is inflated.
+    fn pieces_within(
+        &self,
+        bytes_max: u64,
+        mut take: impl FnMut(&[u8], bool) -> usize,
+    ) -> Result<u64, Answer> {
         let reader: Box<dyn Read + '_> = match self.encoding {
             Encoding::Identity => {
                 take(&self.bytes, true);
@@ -183,7 +192,7 @@ impl Received {
                 Box::new(decoder)
             }
         };
-        inflate(reader, &mut take)
+        inflate(reader, bytes_max, &mut take)
     }
 
     /// All that the body holds, for protocols that are not read in pieces.
@@ -191,29 +200,37 @@ impl Received {
     /// # Errors
     /// As [`Received::pieces`].
     pub(crate) fn unpacked(&self) -> Result<Vec<u8>, Answer> {
+        self.unpacked_within(UNPACKED_BYTES_MAX)
+    }
+
+    /// The same of at most `bytes_max`.
+    ///
+    /// # Errors
+    /// The same.
+    pub(crate) fn unpacked_within(&self, bytes_max: usize) -> Result<Vec<u8>, Answer> {
         if self.encoding == Encoding::Snappy {
             if self.bytes.starts_with(SNAPPY_FRAMES) {
                 let text = "framed snappy is not supported: expected the block format";
                 return Err(Answer::bad(text));
             }
             let length = snap::raw::decompress_len(&self.bytes).map_err(not_inflated)?;
-            if length > UNPACKED_BYTES_MAX {
-                return Err(too_long(UNPACKED_BYTES_MAX as u64));
+            if length > bytes_max {
+                return Err(too_long(bytes_max as u64));
             }
             let mut decoder = snap::raw::Decoder::new();
             return decoder.decompress_vec(&self.bytes).map_err(not_inflated);
         }
         let mut all = Vec::new();
         let mut is_too_long = false;
-        self.pieces(|piece, _| {
-            is_too_long |= all.len() + piece.len() > UNPACKED_BYTES_MAX;
+        self.pieces_within(bytes_max as u64, |piece, _| {
+            is_too_long |= all.len() + piece.len() > bytes_max;
             if !is_too_long {
                 all.extend_from_slice(piece);
             }
             piece.len()
         })?;
         match is_too_long {
-            true => Err(too_long(UNPACKED_BYTES_MAX as u64)),
+            true => Err(too_long(bytes_max as u64)),
             false => Ok(all),
         }
     }
@@ -224,6 +241,7 @@ const PIECE_BYTES: usize = 256 << 10;
 
 fn inflate(
     mut reader: impl Read,
+    bytes_max: u64,
     take: &mut impl FnMut(&[u8], bool) -> usize,
 ) -> Result<u64, Answer> {
     let (mut buffer, mut filled, mut total) = (vec![0; PIECE_BYTES], 0, 0);
@@ -238,8 +256,8 @@ fn inflate(
             }
             Ok(read) => {
                 total += read as u64;
-                if total > INFLATED_BYTES_MAX {
-                    return Err(too_long(INFLATED_BYTES_MAX));
+                if total > bytes_max {
+                    return Err(too_long(bytes_max));
                 }
                 filled += read;
                 // Small reads are gathered: a taker looks at all there is.

@@ -6,6 +6,7 @@
 //!
 //! ```text
 //! serve    a connection within its limits of time, header and number
+//!   refusal  the reason for a head that is not one
 //!   browser  no request of a page of somebody else
 //!   routes   the path, and who may take it (auth)
 //!   permits  a place and memory, separate for writers and readers
@@ -34,6 +35,7 @@ mod otlp;
 mod permits;
 mod prometheus;
 mod read;
+mod refusal;
 mod serve;
 mod short;
 mod stall;

@@ -1,11 +1,13 @@
 //! Connections: accepted within limits, served, ended.
 
 use super::context::Context;
+use super::refusal::Explained;
 use super::stall::{STALL_MAX, Unstalled};
 use super::{Listeners, routes};
 use crate::state::{Runtime, Shared};
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
@@ -13,7 +15,7 @@ use latewood_tls::common_name;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,9 +30,9 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(75);
 /// Longest time for a peer to agree on keys.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Bytes of a request's head.
-const HEAD_BYTES_MAX: usize = 64 << 10;
+pub(super) const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Lines of a request's head.
-const HEADERS_MAX: usize = 100;
+pub(super) const HEADERS_MAX: usize = 100;
 /// What is done when the system has no socket left.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -165,13 +167,19 @@ async fn run(
     peer: SocketAddr,
     open: Open,
 ) {
-    let service = TowerToHyperService::new(router);
+    let is_taken = Arc::new(AtomicBool::new(false));
+    let stream = Explained::new(Unstalled::new(stream, STALL_MAX), Arc::clone(&is_taken));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request| {
+        is_taken.store(true, Ordering::Relaxed);
+        router.call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
-        .serve_connection(TokioIo::new(Unstalled::new(stream, STALL_MAX)), service);
+        .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%peer, %error, "a connection over HTTP ended");
     }

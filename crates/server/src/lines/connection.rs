@@ -36,7 +36,7 @@ const NOT_HTTP: &[u8] = b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\n\
 /// Time a peer has to agree on keys.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// When what a connection brought was last worked off.
+/// When whole lines of a connection were last worked off: bytes that make none do not count.
 #[derive(Clone)]
 pub(super) struct LastRead {
     began: Instant,
@@ -51,9 +51,15 @@ impl Default for LastRead {
 }
 
 impl LastRead {
-    /// Notes that something is worked off: so long the peer is not silent.
-    fn begin(&self) {
-        self.after_ms.store(u64::MAX, Ordering::Relaxed);
+    /// Notes that something is worked off: so long the peer is not silent. What was noted
+    /// before.
+    fn begin(&self) -> u64 {
+        self.after_ms.swap(u64::MAX, Ordering::Relaxed)
+    }
+
+    /// Notes again what was noted before: nothing was whole.
+    fn end_in_vain(&self, before: u64) {
+        self.after_ms.store(before, Ordering::Relaxed);
     }
 
     /// Notes that it is worked off now.
@@ -210,7 +216,7 @@ fn serve(
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => break Ok(()),
             Err(error) => break Err(error),
         };
-        last_read.begin();
+        let before = last_read.begin();
         shared.pause.wait(&shared.lifetime.stopping);
         if users.epoch() != epoch {
             (epoch, intake_now) = (users.epoch(), intake()?);
@@ -238,7 +244,10 @@ fn serve(
         stream.write_all(&out)?;
         out.clear();
         out.shrink_to(OUT_BYTES_KEPT);
-        last_read.note();
+        match taken {
+            0 => last_read.end_in_vain(before),
+            _ => last_read.note(),
+        }
         if next == Next::Close {
             return Ok(());
         }
@@ -248,4 +257,46 @@ fn serve(
     speaker.answer(&intake_now.finish(), &mut out);
     // A peer that has ended its own side may still read.
     ended.and(stream.write_all(&out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::by_line::ByLine;
+    use crate::lines::opentsdb::Telnet;
+    use crate::options::testing;
+    use std::io::Cursor;
+
+    /// A stream that takes all and brings what it is given.
+    struct Sent(Cursor<Vec<u8>>);
+
+    impl Read for Sent {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.read(buffer)
+        }
+    }
+
+    impl Write for Sent {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn who_sends_bytes_and_no_line_is_silent() {
+        let shared = testing::shared();
+        for (sent, is_silent) in [("put a", true), ("put a 1 1 host=a\nput", false)] {
+            let last_read = LastRead::ago(Duration::from_secs(3600));
+            let mut stream = Sent(Cursor::new(sent.into()));
+            let speaker = Box::new(ByLine::new(Telnet::default()));
+            let source = (Protocol::OpenTsdb, &last_read);
+            serve(&mut stream, &shared, source, &Sender::Anybody, speaker).unwrap();
+            let silent = last_read.elapsed() > Duration::from_secs(3000);
+            assert_eq!(silent, is_silent, "{sent}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use super::publication::Publication;
 use super::subscription::Subscription;
 use crate::base::glob::Glob;
 use crate::clients::ClientInfo;
+use latewood_model::limits::CHANNEL_BYTES_MAX;
 use parking_lot::RwLock;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -111,9 +112,13 @@ impl Channels {
         receivers
     }
 
-    /// The patterns that match `channel`. They are matched without the lock: many
+    /// The patterns that match `channel`; none do where it is longer than
+    /// [`CHANNEL_BYTES_MAX`], as that of an event of a long key may be. They are matched without the lock: many
     /// of them take a while, and nobody who subscribes or publishes may wait for it.
     fn patterns_of(&self, channel: &[u8]) -> Vec<Arc<[u8]>> {
+        if channel.len() > CHANNEL_BYTES_MAX {
+            return Vec::new();
+        }
         let tables = self.tables.read();
         let entries = tables[Kind::Pattern as usize].iter();
         let globs = entries.map(|(name, entry)| (Arc::clone(name), entry.glob.clone()));

@@ -12,8 +12,11 @@ use crate::clients::Flag;
 use crate::messaging::Socket;
 use crate::messaging::Why;
 use crate::messaging::{BufferLimit, Publication};
+use crate::observe::Limit;
 use crate::state::Shared;
 use latewood_engine::{Position, Stage};
+use latewood_model::limits::COMMAND_BYTES_MAX;
+use latewood_wire::resp::Reply;
 use std::io::{self, ErrorKind, Read, Write};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -39,6 +42,8 @@ pub(super) struct Connection {
     input: Vec<u8>,
     /// Bytes of its replies that count in the backlog of all.
     backlog_noted: usize,
+    /// Bytes of its unfinished command that count among those of all.
+    unfinished_noted: usize,
     is_readable: bool,
     /// The peer sends no more: read up to the end of its bytes.
     is_read_closed: bool,
@@ -81,6 +86,7 @@ impl Connection {
             client: Client::new(session),
             input: Vec::new(),
             backlog_noted: 0,
+            unfinished_noted: 0,
             is_readable: false,
             is_read_closed: false,
             is_broken: false,
@@ -143,7 +149,8 @@ impl Connection {
     /// Notes what it leaves unread, and sees how much it may.
     pub(super) fn note_backlog(&mut self, shared: &Shared) {
         let unread = self.client.backlog();
-        shared.clients.backlog.note(&mut self.backlog_noted, unread);
+        let held = unread + self.client.deferred.len();
+        shared.clients.backlog.note(&mut self.backlog_noted, held);
         let share = || shared.db.reply_bytes_max();
         self.client.backlog_max = shared.clients.backlog.allowed(unread, share);
     }
@@ -161,17 +168,22 @@ impl Connection {
     /// Looks whether its wait is over; then its next commands are run.
     pub(super) fn resume(&mut self, shared: &Shared, why: Why) {
         let _shared_lock = shared.exec_lock.share(self.client.session.info.event_loop);
-        let client = &mut self.client;
-        if client.session.resume(shared, &mut client.output, why) {
-            client.has_more = true;
-        }
+        self.client.resume(shared, why);
     }
 
-    /// Appends a message to its replies, if it still subscribes.
-    pub(super) fn deliver(&mut self, publication: &Publication) {
-        self.client.deliver(publication);
+    /// Appends a message to its replies, if it still subscribes. Closes it instead where it
+    /// and others have left too much unread.
+    pub(super) fn deliver(&mut self, shared: &Shared, publication: &Publication) {
+        let backlog = &shared.clients.backlog;
+        let held = self.unsent() + publication.len_bytes();
+        match backlog.has_room(self.backlog_noted, held, || shared.db.reply_bytes_max()) {
+            true => self.client.deliver(publication),
+            false => shared.channels().cut_off(&self.client.session.info),
+        }
+        let unsent = self.unsent();
+        backlog.note(&mut self.backlog_noted, unsent);
         let figures = &self.client.session.info.figures;
-        figures.unsent_bytes.store(self.unsent(), Ordering::Relaxed);
+        figures.unsent_bytes.store(unsent, Ordering::Relaxed);
         figures.received(publication.len_bytes());
     }
 
@@ -197,7 +209,7 @@ impl Connection {
 
     /// Closes it if nothing was read of a long reply for too long.
     pub(super) fn check_stalled(&mut self, shared: &Shared) {
-        if self.client.session.stream.is_none() || self.unsent() == 0 {
+        if !self.client.session.is_amid_reply() || self.unsent() == 0 {
             self.stalled_since = None;
             return;
         }
@@ -229,6 +241,8 @@ impl Connection {
             shared.tls.failed.fetch_add(1, Ordering::Relaxed);
         }
         shared.clients.backlog.note(&mut self.backlog_noted, 0);
+        let unfinished = &shared.clients.unfinished;
+        unfinished.note(&mut self.unfinished_noted, 0);
         self.client.session.leave(shared);
     }
 
@@ -271,6 +285,9 @@ impl Connection {
         let held = self.input.len();
         // A long command gathers in a buffer of its own, others share one.
         let is_long = held.saturating_add(self.client.missing_bytes) > READ_BYTES / 2;
+        if is_long && !self.has_room_for_command(shared, held + READ_BYTES) {
+            return (0, 0);
+        }
         let mut buffer = if is_long {
             let mut own = std::mem::take(&mut self.input);
             own.resize(held + READ_BYTES, 0);
@@ -308,7 +325,31 @@ impl Connection {
             self.keep(&buffer[used..filled]);
             workspace.spare = buffer;
         }
+        let unfinished = &shared.clients.unfinished;
+        unfinished.note(&mut self.unfinished_noted, self.input.len());
         (read, used)
+    }
+
+    /// Whether a command may gather so many bytes beside those of other connections; refuses
+    /// it and ends the connection otherwise.
+    fn has_room_for_command(&mut self, shared: &Shared, bytes: usize) -> bool {
+        // One command always has room.
+        let bytes_max = shared.db.reply_bytes_max().max(COMMAND_BYTES_MAX);
+        let unfinished = &shared.clients.unfinished;
+        let has_room = unfinished.has_room(self.unfinished_noted, bytes, || bytes_max);
+        if !has_room {
+            let text = format!(
+                "ERR unfinished commands of all clients must take at most {bytes_max} bytes"
+            );
+            shared.observe.errors.note(&text, 1);
+            shared.observe.refused.note(Limit::Clients);
+            let client = &mut self.client;
+            Reply::new(&mut client.output, client.session.protocol).error(text);
+            client.session.closing = true;
+            self.input = Vec::new();
+            unfinished.note(&mut self.unfinished_noted, 0);
+        }
+        has_room
     }
 
     /// Keeps bytes for the next round.

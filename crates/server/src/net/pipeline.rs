@@ -2,13 +2,14 @@
 //!
 //! Bytes in, replies out, no sockets: [`Executor::run`] runs every whole
 //! command at the start of a buffer and says how many bytes they were. It
-//! stops early when more replies wait than a connection may leave unread.
+//! stops early when more replies wait than a connection may leave unread, or when
+//! its reads have taken as long as others should wait.
 
 use super::group::Group;
 use crate::acl::User;
 use crate::client::{ReplyMode, Session};
-use crate::command::{self, Args};
-use crate::messaging::Publication;
+use crate::command::{self, Args, LOOP_SAMPLES_MAX};
+use crate::messaging::{Publication, Why};
 use crate::state::ExecShared;
 use crate::state::Shared;
 use latewood_engine::Scratch;
@@ -81,18 +82,41 @@ impl Client {
     }
 
     /// Writes what there is room for of a long reply; whether all of it is
-    /// written.
+    /// written, or the next part is made on a reader thread.
     #[inline]
     fn continue_stream(&mut self, shared: &Shared) -> bool {
         while self.session.stream.is_some() {
             if self.backlog() > REPLY_BACKLOG_BYTES {
                 return false;
             }
-            if !self.session.continue_stream(shared, &mut self.output) {
-                self.output.append(&mut self.deferred);
+            if self
+                .session
+                .stream
+                .as_ref()
+                .is_some_and(|stream| stream.is_long())
+            {
+                self.session.continue_beside(shared);
+            } else {
+                self.session.continue_stream(shared, &mut self.output);
             }
+            self.end_reply();
         }
         true
+    }
+
+    /// Looks whether its wait is over; if so, writes its reply.
+    pub(super) fn resume(&mut self, shared: &Shared, why: Why) {
+        if self.session.resume(shared, &mut self.output, why) {
+            self.has_more = true;
+            self.end_reply();
+        }
+    }
+
+    /// Writes the messages that waited for the end of a long reply, if it is there.
+    fn end_reply(&mut self) {
+        if !self.session.is_amid_reply() {
+            self.output.append(&mut self.deferred);
+        }
     }
 
     /// Bytes of replies that are not sent. Messages behind a long reply do not
@@ -118,9 +142,9 @@ impl Client {
     pub(super) fn deliver(&mut self, publication: &Publication) {
         let subscriptions = self.session.subscriptions.as_ref();
         if subscriptions.is_some_and(|own| own.has(publication.kind, &publication.name)) {
-            let out = match self.session.stream {
-                Some(_) => &mut self.deferred,
-                None => &mut self.output,
+            let out = match self.session.is_amid_reply() {
+                true => &mut self.deferred,
+                false => &mut self.output,
             };
             publication.write(self.session.protocol, out);
         }
@@ -164,6 +188,7 @@ impl Executor {
         let mut at = 0;
         let mut shared_lock = None;
         client.has_more = false;
+        client.session.round_samples = 0;
         client.session.renew_permit(shared);
         let mut grouping = Grouping::Off;
         loop {
@@ -185,7 +210,8 @@ impl Executor {
             if session.closing || session.waiting.is_some() || at == input.len() {
                 break;
             }
-            if client.is_full() {
+            // After as much as one read may take, it is the turn of others.
+            if client.is_full() || client.session.round_samples > LOOP_SAMPLES_MAX {
                 client.has_more = true;
                 break;
             }

@@ -64,6 +64,13 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         let name = format!("loop-{number}");
         handles.push(spawn(name, &shared, move |shared| event_loop.run(shared))?);
     }
+    for number in 0..shared.readers.threads() {
+        let read = move |shared: &Shared| {
+            shared.readers.run(shared);
+            Ok(())
+        };
+        handles.push(spawn(format!("reader-{number}"), &shared, read)?);
+    }
     let name = "acceptor".to_owned();
     handles.push(spawn(name, &shared, move |shared| acceptor.run(shared))?);
     let (http_stop, stop) = watch::channel(false);
@@ -78,6 +85,7 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
 
     let why = wait(&receiver);
     shared.lifetime.stopping.store(true, Ordering::Release);
+    shared.readers.stop();
     // Nobody hears it where HTTP is off.
     let _ = http_stop.send(true);
     for mailbox in &mailboxes {

@@ -9,7 +9,9 @@
 //!
 //! While one EXEC waits for the loops, each of them gives its share back behind the
 //! command it is at ([`ExecLock::is_wanted`]) and begins no other. So nobody waits for
-//! an EXEC longer than the longest single command takes, and the EXEC itself.
+//! an EXEC longer than the longest single command of an event loop takes, and the EXEC
+//! itself. Long reads run beside the loops (`readers.rs`) and take no share: each series
+//! is read as it was at one moment, which may lie between two commands of an EXEC.
 //!
 //! The engine's own threads, which settle, sync, expire keys and write
 //! compaction rules, do not take the lock.

@@ -9,6 +9,7 @@ mod jobs;
 mod lifetime;
 mod pause;
 mod protocols;
+mod readers;
 mod runtime;
 mod settings;
 mod shared;

@@ -10,8 +10,9 @@ use super::jobs::Jobs;
 use super::lifetime::Lifetime;
 use super::pause::Pause;
 use super::protocols::Protocols;
+use super::readers::Readers;
 use super::runtime::Runtime;
-use super::settings::Settings;
+use super::settings::{Settings, cores};
 use crate::acl::{User, Users};
 use crate::clients::ClientList;
 use crate::messaging::{Channels, Class, Events};
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) pause: Pause,
     /// Backups and other work on a thread of its own.
     pub(crate) jobs: Jobs,
+    /// Long reads.
+    pub(crate) readers: Readers,
     /// Start and end of the process.
     pub(crate) lifetime: Lifetime,
 }
@@ -78,6 +81,8 @@ impl Shared {
             events,
             pause: Pause::default(),
             jobs,
+            // One more than there are cores: one is kept free.
+            readers: Readers::new(cores() + 1),
             lifetime,
         }
     }

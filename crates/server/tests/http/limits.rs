@@ -1,7 +1,7 @@
 //! Bodies that are too much, senders that are slow or too many, and the end.
 
-use crate::client::Http;
-use crate::harness::PATIENCE;
+use crate::client::{Answer, Http};
+use crate::harness::{Client, PATIENCE, Server};
 use crate::server;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,6 +41,35 @@ fn bombs_are_refused_and_the_server_goes_on() {
     );
     http.send(too_long.as_bytes());
     assert_eq!(http.answer().status, 413);
+}
+
+#[test]
+fn a_request_to_read_is_short_whatever_it_inflates_to() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    let mut read = |path: &str, head: &str, body: &[u8]| {
+        let answer = http.post_with(path, head, body);
+        (answer.status, crate::wrong::said(&answer))
+    };
+    let form = "Content-Type: application/x-www-form-urlencoded\r\nContent-Encoding: gzip\r\n";
+    for (parameters, status, reason) in [
+        (2_000, 400, "more than 1024 parameters"),
+        (30_000_000, 413, "longer than 8388608 bytes"),
+    ] {
+        let fast = flate2::Compression::fast();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), fast);
+        gzip.write_all(&b"a&".repeat(parameters)).unwrap();
+        let (got, said) = read("/api/v1/labels", form, &gzip.finish().unwrap());
+        assert_eq!(got, status);
+        assert!(said.contains(reason), "{said}");
+    }
+    let path = format!("/api/v1/labels?{}", "a&".repeat(2_000));
+    let (_, said) = read(&path, "", b"");
+    assert!(said.contains("more than 1024 parameters"), "{said}");
+    let message = snap::raw::Encoder::new().compress_vec(&vec![0; 9 << 20]);
+    let snappy = "Content-Encoding: snappy\r\nContent-Type: application/x-protobuf\r\n";
+    let (got, said) = read("/api/v1/read", snappy, &message.unwrap());
+    assert_eq!(got, 413, "{said}");
 }
 
 #[test]
@@ -106,17 +135,49 @@ fn a_body_that_ends_early_writes_nothing() {
 #[test]
 fn a_head_that_is_no_head_is_refused() {
     let server = server(&[]);
-    for head in [
-        "NONSENSE\r\n\r\n".to_owned(),
-        format!("GET /ping HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000)),
-        format!("GET /ping HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(1000)),
+    let (invalid, large) = (
+        "is not valid HTTP/1.1",
+        "at most 65536 bytes and 100 headers",
+    );
+    for (head, status, reason) in [
+        ("NONSENSE\r\n\r\n".to_owned(), 400, invalid),
+        ("GET /ping HTTP/9.9\r\n\r\n".to_owned(), 400, invalid),
+        (
+            "GET /ping HTTP/1.1\r\nno header\r\n\r\n".to_owned(),
+            400,
+            invalid,
+        ),
+        (
+            format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(65_535)),
+            414,
+            "too long",
+        ),
+        (
+            format!("GET /ping HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(200_000)),
+            431,
+            large,
+        ),
+        (
+            format!("GET /ping HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(1000)),
+            431,
+            large,
+        ),
     ] {
         let mut http = Http::to(server.http());
         http.send(head.as_bytes());
         let answer = http.answer();
-        assert!([400, 431].contains(&answer.status), "{}", answer.head);
+        assert_eq!(answer.status, status, "{}", answer.head);
+        let said = crate::wrong::said(&answer);
+        assert!(said.contains(reason), "{said}");
         assert!(http.is_closed());
     }
+    // Behind a request, the status is all that is said.
+    let mut http = Http::to(server.http());
+    assert_eq!(http.get("/ping").status, 204);
+    http.send(b"NONSENSE\r\n\r\n");
+    let answer = http.answer();
+    assert_eq!((answer.status, answer.text().as_str()), (400, ""));
+    assert!(http.is_closed());
 }
 
 #[test]
@@ -151,18 +212,7 @@ fn slow_readers_keep_no_writer_out_and_are_too_many_at_some_time() {
     let server = server(&[]);
     let mut http = Http::to(server.http());
     http.write_wide_rows(20_000);
-    // Each takes the head of its answer and leaves the 20 MB behind it.
-    let mut slow = Vec::new();
-    let refused = loop {
-        assert!(slow.len() < 1000, "no reader was refused");
-        let mut reader = Http::to(server.http());
-        reader.send(b"GET /api/v1/export?match[]=m_v&format=csv HTTP/1.1\r\nHost: x\r\n\r\n");
-        let head = reader.head();
-        if head.status != 200 {
-            break head;
-        }
-        slow.push(reader);
-    };
+    let (slow, refused) = slow_readers(&server);
     assert!(slow.len() >= 34, "{}", slow.len());
     assert_eq!(refused.status, 503);
     assert!(refused.field("retry-after").is_some());
@@ -181,9 +231,59 @@ fn slow_readers_keep_no_writer_out_and_are_too_many_at_some_time() {
     }
 }
 
+/// Readers of 20 MB who take the heads of their answers and no more, as many as there may be,
+/// and the answer to one more.
+fn slow_readers(server: &Server) -> (Vec<Http>, Answer) {
+    let mut slow = Vec::new();
+    loop {
+        assert!(slow.len() < 1000, "no reader was refused");
+        let mut reader = Http::to(server.http());
+        reader.send(b"GET /api/v1/export?match[]=m_v&format=csv HTTP/1.1\r\nHost: x\r\n\r\n");
+        let head = reader.head();
+        if head.status != 200 {
+            return (slow, head);
+        }
+        slow.push(reader);
+    }
+}
+
+/// Takes a minute: so long a reader may stand still.
+#[test]
+fn readers_who_stand_still_give_back_places_memory_and_files() {
+    let server = server(&[]);
+    let mut http = Http::to(server.http());
+    http.write_wide_rows(20_000);
+    let mut client = server.client();
+    client.ask("SAVE");
+    let (slow, _) = slow_readers(&server);
+    // What they are about to read goes away.
+    assert_eq!(client.ask("FLUSHALL"), "+OK\r\n");
+    let process = client.info("process_id");
+    let begun = Instant::now();
+    let mut wait_until = |what: &str, is_so: &mut dyn FnMut(&mut Client) -> bool| {
+        while !is_so(&mut client) {
+            assert!(begun.elapsed() < 4 * PATIENCE, "{what}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    wait_until("a place", &mut |_| http.get("/api/v1/labels").status == 200);
+    wait_until("connections", &mut |client| {
+        http.get("/ping");
+        client.info("http_connections") == 1
+    });
+    wait_until("requests", &mut |client| {
+        client.info("read_export_cancelled") == slow.len() as u64
+    });
+    wait_until("deleted files", &mut |_| {
+        let files = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+        let mut links = files.filter_map(|file| std::fs::read_link(file.unwrap().path()).ok());
+        !links.any(|link| link.to_string_lossy().ends_with("(deleted)"))
+    });
+}
+
 #[test]
 fn a_stop_lets_requests_under_way_end() {
-    let server = crate::harness::Server::with(&["--http", "127.0.0.1:0"]);
+    let server = Server::with(&["--http", "127.0.0.1:0"]);
     let mut http = Http::to(server.http());
     http.send(b"POST /write HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\nm v=1");
     let mut idle = Http::to(server.http());
@@ -195,6 +295,6 @@ fn a_stop_lets_requests_under_way_end() {
     assert_eq!(http.answer().status, 204);
     let (ended_well, dir) = stop.join().unwrap();
     assert!(ended_well);
-    let again = crate::harness::Server::over(dir, &[]);
+    let again = Server::over(dir, &[]);
     assert_eq!(again.client().ask("TS.GET m_v"), "*2\r\n:1\r\n+1\r\n");
 }

@@ -17,6 +17,7 @@ mod metrics;
 mod opentsdb;
 mod otlp;
 mod prometheus;
+mod protobuf;
 mod reading;
 mod remote_read;
 mod uploads;

@@ -1,7 +1,8 @@
 //! New series that the memory budget has no room for.
 
 use crate::client::{Answer, Http};
-use crate::prometheus::{labels, sample, write};
+use crate::prometheus::write;
+use crate::protobuf::{field, labels, sample};
 use crate::server;
 
 const JSON: &str = "Content-Type: application/json\r\n";
@@ -41,7 +42,7 @@ fn a_new_series_without_room_is_to_be_sent_again_in_every_protocol() {
         let host = format!("write-{n}");
         let series = labels(&[("__name__", "new"), ("a", &host)]);
         let series = [series, sample(1.0, 1000)].concat();
-        write(&mut http, V1, &crate::prometheus::field(1, &series))
+        write(&mut http, V1, &field(1, &series))
     });
     let opentsdb = refused(|n| {
         let point = format!(
@@ -97,7 +98,7 @@ fn damaged_ends_are_told_after_want_of_memory(http: &mut Http) {
         let host = format!("cut-{n}");
         let series = labels(&[("__name__", "new"), ("a", &host)]);
         let series = [series, sample(1.0, 1000)].concat();
-        let message = [&*series, b"\x0a\xff"].map(|series| crate::prometheus::field(1, series));
+        let message = [&*series, b"\x0a\xff"].map(|series| field(1, series));
         write(http, V1, &message.concat())
     });
     for answer in [influx, prometheus] {

@@ -1,7 +1,7 @@
 //! OTLP over HTTP.
 
 use crate::client::Http;
-use crate::prometheus::field;
+use crate::protobuf::field;
 use crate::server;
 use std::io::Write;
 

@@ -1,44 +1,12 @@
 //! Remote write in both versions, and the text format.
 
 use crate::client::{Answer, Http};
+use crate::protobuf::{field, labels, sample};
 use crate::server;
 
 const SNAPPY: &str = "Content-Encoding: snappy\r\n";
 const V1: &str = "Content-Type: application/x-protobuf\r\n";
 const V2: &str = "Content-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request\r\n";
-
-/// A field of protobuf with bytes in it.
-pub(crate) fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut out = vec![number << 3 | 2];
-    append_varint(&mut out, bytes.len() as u64);
-    [&out, bytes].concat()
-}
-
-pub(crate) fn append_varint(out: &mut Vec<u8>, mut number: u64) {
-    while number > 127 {
-        out.push(number as u8 | 128);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-pub(crate) fn sample(value: f64, timestamp_ms: u64) -> Vec<u8> {
-    let mut out = vec![1 << 3 | 1];
-    out.extend_from_slice(&value.to_bits().to_le_bytes());
-    out.push(2 << 3);
-    append_varint(&mut out, timestamp_ms);
-    field(2, &out)
-}
-
-pub(crate) fn labels(pairs: &[(&str, &str)]) -> Vec<u8> {
-    let label = |(name, value): &(&str, &str)| {
-        field(
-            1,
-            &[field(1, name.as_bytes()), field(2, value.as_bytes())].concat(),
-        )
-    };
-    pairs.iter().flat_map(label).collect()
-}
 
 pub(crate) fn write(http: &mut Http, head: &str, message: &[u8]) -> Answer {
     let body = snap::raw::Encoder::new().compress_vec(message).unwrap();

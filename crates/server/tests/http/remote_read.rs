@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Http};
 use crate::harness::{PATIENCE, Server};
-use crate::prometheus::{append_varint, field};
+use crate::protobuf::{append_varint, field};
 use crate::server;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use crate::client::{Answer, Http};
 use crate::server;
 
 /// The sentence of a refusal.
-fn said(answer: &Answer) -> String {
+pub(crate) fn said(answer: &Answer) -> String {
     assert_eq!(answer.field("content-type"), Some("application/json"));
     let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
     body["error"].as_str().unwrap().to_owned()

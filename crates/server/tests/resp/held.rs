@@ -1,8 +1,9 @@
 //! What clients make the server hold and compute for others: names they subscribe
 //! to, keys they watch, commands they queue, patterns they match.
 
-use crate::harness::{Client, PATIENCE, Server};
+use crate::harness::{Client, PATIENCE, Server, text};
 use crate::memory::anonymous_bytes;
+use std::io::Write;
 use std::time::Instant;
 
 const MIB: usize = 1 << 20;
@@ -126,9 +127,6 @@ fn subscriptions_and_queued_commands_are_bounded_and_given_back() {
     let mut client = server.client();
     let subscribe = |number: usize| vec!["SUBSCRIBE".to_owned(), word(number, MIB)];
     assert_eq!(until_refused(&mut client, subscribe), ONE);
-    // A pattern takes more than its text: what it is compiled into.
-    let patterns = |number: usize| vec!["PSUBSCRIBE".to_owned(), word(number, 1000)];
-    assert_eq!(until_refused(&mut client, patterns), ONE);
     client.ask("RESET");
     let queue = |number: usize| vec!["ECHO".to_owned(), word(number, MIB)];
     for _ in 0..3 {
@@ -147,6 +145,193 @@ fn subscriptions_and_queued_commands_are_bounded_and_given_back() {
     client.ask("SUBSCRIBE a");
     client.ask("UNSUBSCRIBE a");
     assert_eq!(client.ask_words(&queue(0)).len(), MIB + 12);
+}
+
+/// Every publication is matched with every pattern.
+#[test]
+fn patterns_are_bounded_and_given_back() {
+    let server = Server::start();
+    let mut client = server.client();
+    let pattern = |number: usize| vec!["PSUBSCRIBE".to_owned(), format!("*{number}")];
+    let one = "-ERR patterns of one client must take at most 65536 bytes\r\n";
+    for _ in 0..2 {
+        let mut others: Vec<_> = (0..20).map(|_| server.client()).collect();
+        let refusals = others
+            .iter_mut()
+            .map(|other| until_refused(other, pattern))
+            .collect::<Vec<_>>();
+        assert!(refusals[..15].iter().all(|refusal| refusal == one));
+        let all = "-ERR patterns of all clients must take at most 1048576 bytes\r\n";
+        assert!(refusals[16..].iter().all(|refusal| refusal == all));
+        drop(others);
+        wait_for_idle(&mut client);
+    }
+    assert_eq!(until_refused(&mut client, pattern), one);
+    client.ask("PUNSUBSCRIBE *1");
+    assert_eq!(
+        until_refused(&mut client, |number| pattern(number + 5000)),
+        one
+    );
+    assert!(server.client().info("refused_clients") >= 40);
+}
+
+#[test]
+fn an_event_of_a_long_key_reaches_who_names_its_channel() {
+    let server = Server::start();
+    let (mut by_name, mut by_pattern, mut writer) =
+        (server.client(), server.client(), server.client());
+    writer.ask("CONFIG SET notify-keyspace-events KEA");
+    let long = "k".repeat(2000);
+    by_name.ask_words(&["SUBSCRIBE", &format!("__keyspace@0__:{long}")]);
+    by_pattern.ask("PSUBSCRIBE __key*");
+    writer.ask_words(&["TS.ADD", &long, "1", "1"]);
+    writer.ask("TS.ADD short 1 1");
+    assert!(text(&by_name.reply()).ends_with("ts.add\r\n"));
+    // By the channel of the event, whose name is short, and then of the short key.
+    for wanted in [&*long, "ts.add", "short"] {
+        let message = text(&by_pattern.reply());
+        assert!(message.trim_end().ends_with(wanted), "{message}");
+    }
+}
+
+#[test]
+fn subscribers_that_do_not_read_share_a_part_of_memory() {
+    let server = Server::with(&["--wal", "off", "--memory", "64mb"]);
+    let (mut publisher, payload) = (server.client(), "p".repeat(1 << 20));
+    let process = publisher.info("process_id");
+    let before = anonymous_bytes(process);
+    let mut silent: Vec<_> = (0..40).map(|_| server.client()).collect();
+    for client in &mut silent {
+        client.ask("SUBSCRIBE a");
+    }
+    let mut most = 0;
+    for _ in 0..20 {
+        publisher.ask_words(&["PUBLISH", "a", &payload]);
+        most = most.max(anonymous_bytes(process).saturating_sub(before));
+    }
+    assert!(publisher.info("client_output_buffer_limit_disconnections") > 20);
+    // Each may have its first MiB, twice while a buffer grows; all together 8 MiB beyond.
+    assert!(most < 160 << 20, "{most} bytes");
+}
+
+#[test]
+fn names_of_connections_and_keys_waited_for_are_bounded() {
+    let server = Server::start();
+    let mut client = server.client();
+    let long = "n".repeat(1025);
+    for (words, what) in [
+        (vec!["CLIENT", "SETNAME", &long], "Client names"),
+        (vec!["HELLO", "3", "SETNAME", &long], "Client names"),
+        (vec!["CLIENT", "SETINFO", "LIB-NAME", &long], "LIB-NAME"),
+        (vec!["CLIENT", "SETINFO", "LIB-VER", &long], "LIB-VER"),
+    ] {
+        let refused = format!("-ERR {what} must be at most 1024 bytes\r\n");
+        assert_eq!(client.ask_words(&words), refused);
+    }
+    let mut waiting: Vec<_> = (0..30).map(|_| server.client()).collect();
+    let key = word(0, 16 * MIB);
+    let mut refused = 0;
+    for (number, other) in waiting.iter_mut().enumerate() {
+        let read = ["TS.READ", &key, "-", "BLOCK", "0", "1"];
+        let mut bytes = Vec::new();
+        latewood_wire::resp::encode_command(&mut bytes, &read);
+        other.send(&bytes);
+        if number >= 8 {
+            assert_eq!(text(&other.reply()), ALL);
+            refused += 1;
+        }
+        while client.info("blocked_clients") < 7.min(number as u64 + 1) {
+            std::thread::yield_now();
+        }
+    }
+    assert_eq!(refused, 22);
+    drop(waiting);
+    wait_for_idle(&mut client);
+    let watch = |number: usize| vec!["WATCH".to_owned(), word(number, 8 * MIB)];
+    assert_eq!(until_refused(&mut client, watch), ONE);
+}
+
+#[test]
+fn unfinished_commands_of_all_share_a_part_of_memory() {
+    let server = Server::with(&["--wal", "off", "--memory", "512mb"]);
+    let mut client = server.client();
+    let process = client.info("process_id");
+    let before = anonymous_bytes(process);
+    let begun = format!("*2\r\n$4\r\nECHO\r\n$16777216\r\n{}", "x".repeat(10 * MIB));
+    let mut sent = Vec::new();
+    for _ in 0..40 {
+        let mut other = server.client();
+        // It may be closed before all is sent.
+        let _ = other.stream.write_all(begun.as_bytes());
+        sent.push(other);
+    }
+    let sent_all = Instant::now();
+    while client.info("refused_clients") < 30 {
+        assert!(sent_all.elapsed() < PATIENCE, "too few were refused");
+    }
+    let grown = anonymous_bytes(process).saturating_sub(before);
+    assert!(grown < 200 << 20, "{grown} bytes");
+    client.expect(&[("TS.ADD k 1 1", ":1\r\n")]);
+    drop(sent);
+    wait_for_idle(&mut client);
+    let word = word(0, 16 * MIB);
+    assert_eq!(client.ask_words(&["ECHO", &word]).len(), 16 * MIB + 13);
+}
+
+#[test]
+fn rules_of_users_are_bounded() {
+    let server = Server::start();
+    let mut client = server.client();
+    let process = client.info("process_id");
+    let before = anonymous_bytes(process);
+    let set = |name: &str, rules: &mut dyn Iterator<Item = String>| {
+        let mut words = vec!["ACL".to_owned(), "SETUSER".to_owned(), name.to_owned()];
+        words.extend(rules);
+        words
+    };
+    let one = "-ERR the rules of a user must take at most 1048576 bytes\r\n";
+    let patterns = (0..10_000).map(|n| format!("~room:{n}:*"));
+    for mut rules in [
+        Box::new(patterns.clone()) as Box<dyn Iterator<Item = String>>,
+        Box::new((0..10_000).map(|n| format!("&{n}"))),
+        Box::new((0..10_000).map(|n| format!(">{n}"))),
+        Box::new((0..10_000).map(|n| format!("-get|{n}"))),
+        Box::new((0..10_000).map(|n| format!("(~{n})"))),
+    ] {
+        assert_eq!(client.ask_words(&set("u", &mut rules)), one);
+    }
+    let inside = [&["(".to_owned()][..], &patterns.clone().collect::<Vec<_>>()].concat();
+    let selector = format!("{})", inside.join(" "));
+    let refused = client.ask_words(&set("u", &mut [selector].into_iter()));
+    assert!(
+        refused.contains("A selector must have at most"),
+        "{}",
+        refused.len()
+    );
+    let many = client.ask_words(&set("u", &mut (0..300_000).map(|_| "(".to_owned())));
+    assert_eq!(
+        many,
+        "-ERR a user must have at most 16384 rules in one command\r\n"
+    );
+    let long = client.ask_words(&set(&"u".repeat(1025), &mut std::iter::empty()));
+    assert_eq!(
+        long,
+        "-ERR the name of a user must be at most 1024 bytes\r\n"
+    );
+    assert_eq!(client.ask("ACL USERS"), "*1\r\n$7\r\ndefault\r\n");
+    // One command after the other is no way around it.
+    let add = |number: usize| set("u", &mut [format!("~{number}")].into_iter());
+    assert_eq!(until_refused(&mut client, add), one);
+    let whole = |number: usize| set(&format!("u{number}"), &mut patterns.clone().take(1500));
+    let all = "-ERR the rules of all users must take at most 67108864 bytes\r\n";
+    assert_eq!(until_refused(&mut client, whole), all);
+    let grown = anonymous_bytes(process).saturating_sub(before);
+    assert!(grown < 200 << 20, "{grown} bytes");
+    assert_eq!(
+        client.ask("ACL SETUSER u reset on nopass +ts.add ~a*"),
+        "+OK\r\n"
+    );
+    client.expect(&[("AUTH u x", "+OK\r\n"), ("TS.ADD a 1 1", ":1\r\n")]);
 }
 
 #[test]

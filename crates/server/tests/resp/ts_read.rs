@@ -185,22 +185,37 @@ fn a_key_that_goes_ends_the_wait() {
 #[test]
 fn a_reader_who_lost_the_permission_meanwhile_gets_no_samples() {
     let server = Server::start();
-    let (mut admin, mut reader, mut gone) = (server.client(), server.client(), server.client());
-    for name in ["ann", "bob"] {
-        admin.ask(&format!("ACL SETUSER {name} on nopass ~a +ts.read"));
+    let mut admin = server.client();
+    for (name, rule) in [
+        ("ann", "ACL SETUSER ann resetkeys ~b"),
+        ("bob", "ACL SETUSER bob -ts.read"),
+        ("cid", "ACL SETUSER cid -@all"),
+        ("dan", "ACL SETUSER dan resetkeys %W~a"),
+        ("eve", "ACL DELUSER eve"),
+    ] {
+        for block_ms in [0, 300] {
+            let mut reader = server.client();
+            admin.ask(&format!("ACL SETUSER {name} reset on nopass ~a +ts.read"));
+            reader.ask(&format!("AUTH {name} x"));
+            admin.ask("TS.ADD a 1 1");
+            block(
+                &mut reader,
+                &mut admin,
+                &format!("TS.READ a 1 BLOCK {block_ms} 2"),
+            );
+            admin.ask(rule);
+            if block_ms == 0 {
+                admin.expect(&[("TS.ADD a 2 2", ":2\r\n")]);
+            }
+            let got = reader.reply_or_end().map(|reply| text(&reply));
+            match (name, &got) {
+                ("eve", got) => assert_eq!(*got, None),
+                (_, Some(refused)) => assert!(refused.starts_with("-NOPERM"), "{refused}"),
+                (_, None) => panic!("closed after {rule}"),
+            }
+            admin.ask("DEL a");
+        }
     }
-    reader.ask("AUTH ann x");
-    gone.ask("AUTH bob x");
-    block(&mut reader, &mut admin, "TS.READ a 0 BLOCK 0 1");
-    block(&mut gone, &mut admin, "TS.READ a 0 BLOCK 0 1");
-    admin.expect(&[
-        ("ACL SETUSER ann resetkeys ~b", "+OK\r\n"),
-        ("ACL DELUSER bob", ":1\r\n"),
-        ("TS.ADD a 1 2", ":1\r\n"),
-    ]);
-    let refused = text(&reader.reply());
-    assert!(refused.starts_with("-NOPERM"), "{refused}");
-    assert_eq!(gone.reply_or_end(), None);
 }
 
 #[test]

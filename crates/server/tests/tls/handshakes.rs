@@ -3,8 +3,10 @@
 use crate::certificates::{Authority, words};
 use crate::harness::{PATIENCE, Server};
 use crate::peer::{Peer, tls_address};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Servers on every kind of port, and the addresses of those with TLS.
@@ -95,6 +97,88 @@ fn what_came_before_a_half_closed_end_is_answered() {
     let mut stream = latewood_tls::rustls::Stream::new(&mut session, &mut tcp);
     let _ = stream.read_to_end(&mut answer);
     assert_eq!(answer, b"+PONG\r\n+PONG\r\n");
+}
+
+#[test]
+fn a_connection_that_is_half_closed_ends_on_every_port() {
+    let (authority, server, addresses) = served();
+    let options = authority.client(None);
+    let connector = options.connector(true).unwrap();
+    for (address, sent) in addresses.iter().zip([
+        &b"TS.ADD redis 1 1\r\n"[..],
+        b"GET /ping HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"put lines 1 1 host=a\n",
+    ]) {
+        let mut tcp = TcpStream::connect(address).unwrap();
+        let mut session = connector.agree(&mut tcp, address).unwrap().unwrap();
+        session.writer().write_all(sent).unwrap();
+        session.send_close_notify();
+        while session.wants_write() {
+            session.write_tls(&mut tcp).unwrap();
+        }
+        assert!(is_ended(tcp), "{address}");
+    }
+    assert_eq!(
+        server.client().ask("EXISTS redis lines{host=\"a\"}"),
+        ":2\r\n"
+    );
+}
+
+/// TLS 1.2 lets a client ask for new keys. Nothing is agreed on anew, and nobody else notices.
+#[test]
+fn renegotiation_is_refused() {
+    let (authority, server, addresses) = served();
+    let mut open = Peer::to(&server, &authority.client(None));
+    for address in &addresses {
+        let mut client = Command::new("openssl")
+            .args(["s_client", "-tls1_2", "-connect", address])
+            .args(["-CAfile", &authority.text("ca.crt")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("openssl is missing");
+        let mut input = client.stdin.take().unwrap();
+        // A line that begins so is a command to it; it may end at the first.
+        for _ in 0..100 {
+            let _ = input.write_all(b"R\n");
+        }
+        drop(input);
+        let output = client.wait_with_output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8_lossy(&said);
+        assert!(said.contains("RENEGOTIATING"), "{address}: {said}");
+        assert!(said.contains("no renegotiation"), "{address}: {said}");
+    }
+    assert_eq!(open.ask("PING"), "+PONG\r\n");
+}
+
+#[test]
+fn thousands_that_begin_a_handshake_take_little_and_go() {
+    const PEERS: usize = 9000;
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+    // Half of what there may be, where that is few: the server has as many.
+    let allowed = limit.maximum.map_or(PEERS, |most| most as usize / 2);
+    let (authority, server, [address, ..]) = served();
+    let mut client = server.client();
+    let before = client.info("used_memory_rss");
+    let mut stalled = Vec::new();
+    for _ in 0..PEERS.min(allowed) {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(&[0x16, 3, 1, 2, 0, 1, 0, 1]).unwrap();
+        stalled.push(stream);
+    }
+    let mut peer = Peer::to(&server, &authority.client(None));
+    assert_eq!(peer.ask("PING"), "+PONG\r\n");
+    let grown = client.info("used_memory_rss").saturating_sub(before);
+    assert!(grown < 256 << 20, "{grown} bytes");
+    assert!(stalled.into_iter().all(is_ended));
+    assert_eq!(peer.ask("PING"), "+PONG\r\n");
 }
 
 #[test]

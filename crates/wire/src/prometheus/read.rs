@@ -15,7 +15,7 @@ pub mod frames;
 mod tests;
 
 use crate::protobuf::{Fields, ProtobufError, Value, varint};
-use crate::selector::{MATCHERS_MAX, Matcher, PATTERNS_MAX, Pattern, SelectorError, Test};
+use crate::selector::{MATCHERS_MAX, Matcher, Patterns, SelectorError, Test};
 use prost::encoding::{WireType, encode_key, encode_varint};
 
 /// Queries of one request.
@@ -82,7 +82,7 @@ impl Request {
     /// # Errors
     /// The message is invalid or asks for something that is not supported.
     pub fn read(message: &[u8]) -> Result<Self, ReadError> {
-        let (mut queries, mut forms, mut patterns) = (Vec::new(), Vec::new(), 0);
+        let (mut queries, mut forms, mut patterns) = (Vec::new(), Vec::new(), Patterns::default());
         let mut fields = Fields::of(message);
         while let Some((number, value)) = fields.next_field()? {
             match (number, value) {
@@ -109,8 +109,8 @@ impl Request {
 }
 
 impl Query {
-    /// Adds the number of its regular expressions to `patterns`.
-    fn read(message: &[u8], patterns: &mut usize) -> Result<Self, ReadError> {
+    /// Compiles its regular expressions with `patterns`.
+    fn read(message: &[u8], patterns: &mut Patterns) -> Result<Self, ReadError> {
         let mut query = Self {
             from_ms: 0,
             to_ms: 0,
@@ -134,7 +134,7 @@ impl Query {
     }
 }
 
-fn matcher(message: &[u8], patterns: &mut usize) -> Result<Matcher, ReadError> {
+fn matcher(message: &[u8], patterns: &mut Patterns) -> Result<Matcher, ReadError> {
     let (mut kind, mut name, mut value) = (0, &[][..], &[][..]);
     let mut fields = Fields::of(message);
     while let Some((number, field)) = fields.next_field()? {
@@ -147,17 +147,11 @@ fn matcher(message: &[u8], patterns: &mut usize) -> Result<Matcher, ReadError> {
     }
     let text = |bytes| std::str::from_utf8(bytes).map_err(|_| ReadError::NotUtf8);
     let (name, value) = (text(name)?, text(value)?);
-    if matches!(kind, 2 | 3) {
-        *patterns += 1;
-        if *patterns > PATTERNS_MAX {
-            return Err(SelectorError::TooManyPatterns.into());
-        }
-    }
     let test = match kind {
         0 => Test::Equal(value.as_bytes().into()),
         1 => Test::NotEqual(value.as_bytes().into()),
-        2 => Test::Match(Pattern::new(value)?),
-        3 => Test::NotMatch(Pattern::new(value)?),
+        2 => Test::Match(patterns.compile(value)?),
+        3 => Test::NotMatch(patterns.compile(value)?),
         other => return Err(ReadError::MatcherType(other)),
     };
     Ok(Matcher::new(name.as_bytes(), test))

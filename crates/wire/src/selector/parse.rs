@@ -1,20 +1,19 @@
 //! Parses the text of a selector into matchers.
 
 use super::quoted::unquote;
-use super::{
-    MATCHERS_MAX, Matcher, PATTERNS_MAX, Pattern, SELECTOR_BYTES_MAX, SelectorError, Test,
-};
+use super::{MATCHERS_MAX, Matcher, Patterns, SELECTOR_BYTES_MAX, SelectorError, Test};
 use crate::series_name::METRIC;
 
 /// The operators after a label name.
 const OPERATOR: &str = "one of = != =~ !~";
 
 /// Parses the whole text; does not check what the matchers match.
-pub(super) fn matchers(text: &str) -> Result<Vec<Matcher>, SelectorError> {
+pub(super) fn matchers(text: &str, patterns: &mut Patterns) -> Result<Vec<Matcher>, SelectorError> {
     if text.len() > SELECTOR_BYTES_MAX {
         return Err(SelectorError::TooLong);
     }
-    let mut cursor = Cursor { text, at: 0 };
+    let at = 0;
+    let mut cursor = Cursor { text, at, patterns };
     let mut matchers = Vec::new();
     cursor.skip_blanks();
     let metric = cursor.name();
@@ -44,12 +43,13 @@ fn equal(name: &[u8], value: &[u8]) -> Matcher {
 }
 
 /// A position in the text, always at a character boundary.
-struct Cursor<'a> {
+struct Cursor<'a, 'p> {
     text: &'a str,
     at: usize,
+    patterns: &'p mut Patterns,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> Cursor<'a, '_> {
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
@@ -105,11 +105,7 @@ impl<'a> Cursor<'a> {
             let has_metric = matchers
                 .iter()
                 .any(|matcher| matcher.is_on_metric() && matches!(matcher.test, Test::Equal(_)));
-            let patterns = matchers
-                .iter()
-                .filter(|matcher| matcher.has_pattern())
-                .count();
-            let matcher = self.matcher(patterns)?;
+            let matcher = self.matcher()?;
             if has_metric && matcher.is_on_metric() {
                 return Err(SelectorError::MetricTwice);
             }
@@ -121,8 +117,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// One matcher; `patterns` of those before are regular expressions.
-    fn matcher(&mut self, patterns: usize) -> Result<Matcher, SelectorError> {
+    /// One matcher.
+    fn matcher(&mut self) -> Result<Matcher, SelectorError> {
         let quoted = self.quoted()?;
         let is_quoted = quoted.is_some();
         let name = match quoted {
@@ -154,11 +150,10 @@ impl<'a> Cursor<'a> {
         let test = match (is_pattern, is_negative) {
             (false, false) => Test::Equal(value.into()),
             (false, true) => Test::NotEqual(value.into()),
-            (true, _) if patterns == PATTERNS_MAX => return Err(SelectorError::TooManyPatterns),
             (true, _) => {
                 let text = String::from_utf8(value);
                 let text = text.map_err(|_| SelectorError::BadEscape(at))?;
-                let pattern = Pattern::new(&text)?;
+                let pattern = self.patterns.compile(&text)?;
                 match is_negative {
                     false => Test::Match(pattern),
                     true => Test::NotMatch(pattern),

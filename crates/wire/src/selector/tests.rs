@@ -125,13 +125,13 @@ fn what_every_series_would_pass_is_refused() {
 
 #[test]
 fn expressions_are_anchored_whatever_they_hold() {
-    let passes =
-        |pattern: &str, value: &str| Pattern::new(pattern).unwrap().matches(value.as_bytes());
+    let compile = |pattern: &str| Patterns::default().compile(pattern);
+    let passes = |pattern: &str, value: &str| compile(pattern).unwrap().matches(value.as_bytes());
     assert!(passes("a|b", "a") && passes("a|b", "b") && !passes("a|b", "ab"));
     assert!(passes("a|ab", "ab") && !passes("b", "abc") && passes("a.c", "a\nc"));
     assert!(passes("(?i)ABC", "abc") && passes("", "") && !passes("", "a"));
     assert!(!passes("^a$", "a\n") && passes("^a$", "a"));
-    let why = |pattern: &str| Pattern::new(pattern).unwrap_err().to_string();
+    let why = |pattern: &str| compile(pattern).unwrap_err().to_string();
     assert_eq!(
         why("a)|(b"),
         "the regular expression \"a)|(b\": error: unopened group"
@@ -141,6 +141,25 @@ fn expressions_are_anchored_whatever_they_hold() {
         why("\\pL{999}{999}").ends_with("too large"),
         "{}",
         why("\\pL{999}{999}")
+    );
+}
+
+#[test]
+fn regular_expressions_of_a_request_share_what_they_may_take() {
+    let mut patterns = Patterns::default();
+    // The largest there may be, and the smallest.
+    let (large, small) = ("\\pL{12}", "a.*b");
+    let larges = std::iter::repeat_with(|| patterns.compile(large)).take_while(Result::is_ok);
+    assert_eq!(larges.count(), 8);
+    assert_eq!(
+        patterns.compile(small).unwrap_err(),
+        SelectorError::LargePatterns
+    );
+    let mut patterns = Patterns::default();
+    assert!((0..PATTERNS_MAX).all(|_| patterns.compile(small).is_ok()));
+    assert_eq!(
+        patterns.compile(small).unwrap_err(),
+        SelectorError::TooManyPatterns
     );
 }
 

@@ -158,7 +158,6 @@ impl Flusher {
             Some((_, number)) => number,
             None => self.core.store.manifest().flush + 1,
         };
-        self.core.budget.begin_flush();
         let flushed = self.flush_what_is_left(partition, number);
         let took_ns = self.core.env.clock.monotonic_ns().saturating_sub(begun_ns);
         self.counters.note(&flushed, took_ns);

@@ -9,6 +9,7 @@
 use super::image::apply_change;
 use super::{SimDisk, SimRandom, State};
 use parking_lot::Mutex;
+use std::path::Path;
 use std::sync::Arc;
 
 impl SimDisk {
@@ -18,6 +19,7 @@ impl SimDisk {
         let random = SimRandom::new(seed);
         let state = self.state.lock();
         let mut names = state.durable_names.clone();
+        let mut directories = state.durable_directories.clone();
         // Journals commit in order, other file systems in any: try both.
         let in_order = random.below(2) == 0;
         let kept_until = random.below(state.changes.len() as u64 + 1);
@@ -28,9 +30,16 @@ impl SimDisk {
                 random.below(2) == 0
             };
             if kept {
-                apply_change(&mut names, change);
+                apply_change(&mut names, &mut directories, change);
             }
         }
+        let whole = directories.clone();
+        let is_reached = |path: &Path| {
+            let mut above = path.ancestors().skip(1);
+            above.all(|dir| dir.parent().is_none_or(|_| whole.contains(dir)))
+        };
+        directories.retain(|path| is_reached(path));
+        names.retain(|path, _| is_reached(path));
         let files = state
             .files
             .iter()
@@ -41,7 +50,8 @@ impl SimDisk {
             state: Arc::new(Mutex::new(State {
                 files,
                 next_file: state.next_file,
-                directories: state.directories.clone(),
+                durable_directories: directories.clone(),
+                directories,
                 durable_names: names.clone(),
                 names,
                 ..State::default()
@@ -59,6 +69,7 @@ impl SimDisk {
                 files: state.files.clone(),
                 next_file: state.next_file,
                 directories: state.directories.clone(),
+                durable_directories: state.durable_directories.clone(),
                 names: state.names.clone(),
                 durable_names: state.durable_names.clone(),
                 changes: state.changes.clone(),

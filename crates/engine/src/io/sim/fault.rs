@@ -21,6 +21,8 @@ pub enum Op {
     IdleSync,
     /// `File::truncate`.
     Truncate,
+    /// A directory of `Disk::create_dir_all`, which is followed by a [`Op::SyncDir`].
+    CreateDir,
     /// `Disk::create`.
     Create,
     /// `Disk::rename`.
@@ -31,7 +33,7 @@ pub enum Op {
     Remove,
     /// `Disk::sync_dir`.
     SyncDir,
-    /// `File::read_at`. This and the next two change nothing: they are counted
+    /// `File::read_at` and `File::len_bytes`. This and the next two change nothing: they are counted
     /// apart, and no fault of all operations strikes them.
     Read,
     /// `Disk::open` and `Disk::open_to_write`.

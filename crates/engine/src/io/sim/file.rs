@@ -42,7 +42,7 @@ impl SimFile {
 impl File for SimFile {
     fn len_bytes(&self) -> io::Result<u64> {
         let mut state = self.disk.state.lock();
-        state.alive()?;
+        state.look(Op::Read)?;
         Ok(state.file(self.id).bytes().len() as u64)
     }
 

@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 /// What the disk writes as one; torn writes tear inside.
 const SECTOR_BYTES: usize = 512;
 
+/// In sectors, what may be kept or lost as one: a sector, a page, the pages that a
+/// file system writes together. Small units tear every long group, and only large
+/// ones leave whole groups behind one that is lost.
+const UNITS: [usize; 3] = [1, 8, 128];
+
 /// One file: what readers see, what is durable, and where the two may differ.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileImage {
@@ -101,14 +106,19 @@ impl FileImage {
         let sectors = bytes.len().div_ceil(SECTOR_BYTES);
         // Some cuts lose almost everything or almost nothing.
         let odds = random.below(5);
+        let unit = UNITS[random.below(UNITS.len() as u64) as usize];
+        let (mut last_unit, mut fate) = (None, 0);
         for &sector in self.dirty.iter().filter(|&&sector| sector < sectors) {
-            let fate = match odds {
-                0 => 0,
-                1 => 1,
-                _ => random.below(3),
-            };
+            if last_unit.replace(sector / unit) != Some(sector / unit) {
+                fate = match odds {
+                    0 => 0,
+                    1 => 1,
+                    _ => random.below(3),
+                };
+            }
             match fate {
                 0 => {}
+                2 if unit > 1 && random.below(unit as u64) > 0 => {}
                 1 => copy_sector(&mut bytes, &self.live, sector),
                 _ => {
                     let torn = random.below(SECTOR_BYTES as u64) as usize;
@@ -145,19 +155,28 @@ pub(super) enum NameChange {
     Set(PathBuf, u64),
     Move(PathBuf, PathBuf, u64),
     Clear(PathBuf),
+    /// A directory is made.
+    Directory(PathBuf),
 }
 
 impl NameChange {
     /// The directory whose sync makes the change durable.
     pub(super) fn directory(&self) -> Option<&Path> {
         match self {
-            Self::Set(path, _) | Self::Move(_, path, _) | Self::Clear(path) => path.parent(),
+            Self::Set(path, _)
+            | Self::Move(_, path, _)
+            | Self::Clear(path)
+            | Self::Directory(path) => path.parent(),
         }
     }
 }
 
 /// Applies a change where what it depends on is there.
-pub(super) fn apply_change(names: &mut BTreeMap<PathBuf, u64>, change: &NameChange) {
+pub(super) fn apply_change(
+    names: &mut BTreeMap<PathBuf, u64>,
+    directories: &mut BTreeSet<PathBuf>,
+    change: &NameChange,
+) {
     match change {
         NameChange::Set(path, id) => {
             names.insert(path.clone(), *id);
@@ -171,6 +190,9 @@ pub(super) fn apply_change(names: &mut BTreeMap<PathBuf, u64>, change: &NameChan
         }
         NameChange::Clear(path) => {
             names.remove(path);
+        }
+        NameChange::Directory(path) => {
+            directories.insert(path.clone());
         }
     }
 }

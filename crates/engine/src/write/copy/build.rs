@@ -7,7 +7,7 @@
 
 use crate::base::error::Result;
 use crate::base::partition::partition_of;
-use crate::keyspace::admission::admit_write;
+use crate::keyspace::admission::{admit_series, admit_write};
 use crate::log::Position;
 use crate::write::Writer;
 use crate::write::rename::Locked;
@@ -26,6 +26,7 @@ impl<'a> Build<'a> {
     pub(crate) fn begin(writer: &'a Writer, to: &[u8], options: &SeriesOptions) -> Result<Self> {
         let core = &writer.core;
         core.check_fits_log(to, options)?;
+        admit_series(core)?;
         // Neither retention nor IGNORE may drop what the original holds, and
         // labels would make the series known to the index.
         let plain = SeriesOptions {

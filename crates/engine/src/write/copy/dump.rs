@@ -90,6 +90,20 @@ impl<'a> Dump<'a> {
         &self.options
     }
 
+    /// How many samples follow: from the heads of their frames, none of which is decoded.
+    ///
+    /// # Errors
+    /// `Malformed`.
+    pub fn count(&self) -> std::result::Result<u64, DumpFault> {
+        let (mut frames, mut count) = (self.frames, 0);
+        while !frames.is_empty() {
+            let (frame, len) = Frame::parse(frames).map_err(|_| DumpFault::Malformed)?;
+            count += frame.count() as u64;
+            frames = &frames[len..];
+        }
+        Ok(count)
+    }
+
     /// Reads the next samples, at most a frame's worth, ascending and newer
     /// than those before; false at the end.
     ///

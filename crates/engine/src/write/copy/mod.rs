@@ -24,7 +24,7 @@ use crate::series::Snapshot;
 use crate::series::merge::MergeSource;
 use crate::write::Writer;
 use build::Build;
-use latewood_model::limits::FRAME_SAMPLES_MAX;
+use latewood_model::limits::{FRAME_SAMPLES_MAX, RESTORE_SAMPLES_MAX};
 use latewood_model::{SeriesOptions, Timestamp};
 
 /// What [`crate::Db::restore`] did.
@@ -90,6 +90,11 @@ impl Writer {
         self.core.check_key(to)?;
         let options = dump.options().clone();
         check_options(&options)?;
+        // A short payload can hold very many: the caller should not wait for long.
+        if dump.count().map_err(damaged)? > RESTORE_SAMPLES_MAX {
+            let text = format!("a payload must have at most {RESTORE_SAMPLES_MAX} samples");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
         if !replace && self.reader.contains(to) {
             return Ok((Restored::Taken, Position::default()));
         }

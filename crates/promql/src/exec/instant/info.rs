@@ -10,7 +10,7 @@ use crate::exec::selector::{Selector, Takes};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METADATA, METRIC};
 use crate::source::Matcher;
-use latewood_wire::selector::{Pattern, Test};
+use latewood_wire::selector::{Patterns, Test};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 const IDENTIFYING: [&str; 2] = ["instance", "job"];
@@ -327,7 +327,7 @@ fn effective(mut names: Vec<Matcher>) -> Vec<Matcher> {
     if names.is_empty() {
         names.push(Matcher::new(METRIC.as_bytes(), Test::Equal(TARGET.into())));
     } else if !names.iter().any(selects) {
-        let all = Pattern::new(".+_info").map(Test::Match);
+        let all = Patterns::default().compile(".+_info").map(Test::Match);
         names.extend(all.map(|all| Matcher::new(METRIC.as_bytes(), all)));
     }
     names

@@ -63,6 +63,11 @@ pub(super) fn latewood(text: &mut String, source: &Source<'_>) {
     backups(text, shared);
     senders(text, shared);
     readers(text, shared);
+    let (running, waiting) = shared.readers.counts();
+    let ended = shared.readers.ended.load(Ordering::Relaxed);
+    field(text, "long_reads", ended);
+    field(text, "long_reads_running", running);
+    field(text, "long_reads_waiting", waiting);
 }
 
 /// What came by other protocols, for those that were used.

@@ -8,13 +8,14 @@
 //! are only shown where they are selected.
 
 use super::parse::GroupBy;
-use super::{PART_SAMPLES, or_error, work_of};
-use crate::client::Stream;
+use super::{PART_SAMPLES, Part, or_error};
+use crate::client::{Cancelled, Stream};
 use crate::command::call::{Call, Outcome};
 use crate::command::label_options::Shown;
 use crate::command::mget;
 use crate::command::reply_limit::ReplyLimit;
 use crate::command::rows::{self, Shape};
+use crate::command::work::{self, LOOP_SAMPLES_MAX};
 use crate::state::Shared;
 use latewood_engine::Spread;
 use latewood_engine::{ErrorKind, RangeQuery, SeriesRef};
@@ -31,15 +32,18 @@ const ROWS_AT_ONCE: usize = 2048;
 pub(super) fn apply(
     call: &mut Call<'_>,
     series: Vec<SeriesRef>,
-    query: RangeQuery,
-    shown: Shown,
-    by: GroupBy,
+    samples: u64,
+    question: Question,
 ) -> Outcome {
-    let groups = call.shared.db.group_by(series, &by.label);
+    let is_long = work::of_series(&question.query, series.len(), samples) > LOOP_SAMPLES_MAX;
+    let groups = call.shared.db.group_by(series, &question.by.label);
     mget::begin(&mut call.reply(), groups.len());
     let groups = groups.into_iter();
-    let question = Question { query, shown, by };
-    call.begin_stream(Grouped { groups, question });
+    call.begin_stream(Grouped {
+        groups,
+        question,
+        is_long,
+    });
     Ok(())
 }
 
@@ -47,17 +51,25 @@ pub(super) fn apply(
 struct Grouped {
     groups: std::vec::IntoIter<(Box<[u8]>, Vec<SeriesRef>)>,
     question: Question,
+    /// All of them together are too much for an event loop.
+    is_long: bool,
 }
 
 /// What is asked of every group.
-struct Question {
+pub(super) struct Question {
     query: RangeQuery,
     shown: Shown,
     by: GroupBy,
 }
 
 impl Stream for Grouped {
-    fn more(&mut self, shared: &Shared, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+    fn more(
+        &mut self,
+        shared: &Shared,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+        cancelled: Cancelled<'_>,
+    ) -> bool {
         let (mut part, mut series) = (Vec::new(), 0);
         let (mut samples, mut work) = (0, 0u64);
         while part.len() < PART_GROUPS && series < PART_SERIES && work < PART_SAMPLES {
@@ -68,14 +80,19 @@ impl Stream for Grouped {
             let about = shared.db.samples_about(&group.1, &self.question.query);
             samples += about;
             let query = &self.question.query;
-            work = work_of(query, about, query.filled_rows_max()).saturating_add(work);
+            work = work::of_rows(query, about, query.filled_rows_max()).saturating_add(work);
             part.push(group);
         }
         let question = &self.question;
+        let to = Part {
+            shared,
+            protocol,
+            cancelled,
+        };
         let replies = shared.db.spread(samples, |spread| {
             spread.map(part, |(value, series)| {
                 let mut reply = Vec::new();
-                question.append(&mut reply, protocol, &value, &series, shared, spread);
+                question.append(&mut reply, to, (&value, &series), spread);
                 reply
             })
         });
@@ -84,19 +101,30 @@ impl Stream for Grouped {
         }
         self.groups.len() > 0
     }
+
+    fn is_long(&self) -> bool {
+        self.is_long
+    }
 }
 
 impl Question {
+    pub(super) fn new(query: RangeQuery, shown: Shown, by: GroupBy) -> Self {
+        Self { query, shown, by }
+    }
+
     /// Appends the group of the series that have the label's `value`.
     fn append(
         &self,
         out: &mut Vec<u8>,
-        protocol: Protocol,
-        value: &[u8],
-        series: &[SeriesRef],
-        shared: &Shared,
+        part: Part<'_>,
+        (value, series): (&[u8], &[SeriesRef]),
         spread: Spread,
     ) {
+        let Part {
+            shared,
+            protocol,
+            cancelled,
+        } = part;
         let (label, reducer) = (&*self.by.label, self.by.reducer);
         let mut reply = Reply::new(out, protocol);
         let resp3 = protocol == Protocol::Resp3;
@@ -129,8 +157,10 @@ impl Question {
         }
         let start = out.len();
         let (limit, mut is_long) = (ReplyLimit::of(shared), false);
-        let written = rows::append(out, limit, protocol, Shape::Flat, |sink| {
-            let reduced = shared.db.reduce(series, &self.query, reducer, spread);
+        let shape = Shape::Flat;
+        let written = rows::append(out, limit, protocol, shape, cancelled, |sink| {
+            let db = &shared.db;
+            let reduced = db.reduce(series, &self.query, reducer, spread, cancelled);
             let rows = reduced.inspect_err(|error| is_long = error.kind() == ErrorKind::Limit)?;
             let values = rows.values.chunks(ROWS_AT_ONCE);
             let mut rows = rows.timestamps.chunks(ROWS_AT_ONCE).zip(values);

@@ -4,12 +4,17 @@ use crate::http::answer::Answer;
 use crate::http::body::Received;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use latewood_wire::prometheus::time::parse_time;
-use latewood_wire::selector::{self, Matcher, PATTERNS_MAX, SelectorError};
+use latewood_wire::selector::{Matcher, Patterns, parse_with};
 use std::borrow::Cow;
 use url::form_urlencoded;
 
 /// Selectors of one request.
 const SELECTORS_MAX: usize = 128;
+
+/// Bytes of a form, uncompressed: all selectors as long as they may be.
+const FORM_BYTES_MAX: usize = 8 << 20;
+/// Parameters of one request.
+const PARAMETERS_MAX: usize = 1024;
 
 /// Names and values in their order.
 pub(super) struct Parameters(Vec<(String, String)>);
@@ -25,7 +30,8 @@ impl Parameters {
     /// Those of the path, then those of the body.
     ///
     /// # Errors
-    /// 415 if the body is not a form, and errors of its compression.
+    /// 400 if they are too many, 413 and 415 if the body is too long or not a form, and errors of
+    /// its compression.
     pub(super) fn read(
         uri: &Uri,
         headers: &HeaderMap,
@@ -34,7 +40,8 @@ impl Parameters {
         let owned =
             |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
         let path = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
-        let mut parameters: Vec<_> = path.map(owned).collect();
+        let most = PARAMETERS_MAX + 1;
+        let mut parameters: Vec<_> = path.map(owned).take(most).collect();
         if !received.bytes.is_empty() {
             let kind = headers.get(header::CONTENT_TYPE);
             let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -42,10 +49,15 @@ impl Parameters {
                 let text = "parameters in a body must be application/x-www-form-urlencoded";
                 return Err(Answer::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, text));
             }
-            let body = received.unpacked()?;
-            parameters.extend(form_urlencoded::parse(&body).map(owned));
+            let body = received.unpacked_within(FORM_BYTES_MAX)?;
+            parameters.extend(form_urlencoded::parse(&body).map(owned).take(most));
         }
-        Ok(Self(parameters))
+        match parameters.len() {
+            ..=PARAMETERS_MAX => Ok(Self(parameters)),
+            _ => Err(Answer::bad(format!(
+                "more than {PARAMETERS_MAX} parameters"
+            ))),
+        }
     }
 
     /// The value of a parameter that may be there once; an empty one counts as missing.
@@ -82,24 +94,13 @@ impl Parameters {
         if self.all("match[]").count() > SELECTORS_MAX {
             return Err(Answer::bad(format!("more than {SELECTORS_MAX} match[]")));
         }
+        let mut patterns = Patterns::default();
         let parse = |text: &str| {
             let told: String = text.chars().take(200).collect();
             let bad = |error| Answer::bad(format!("match[]={told}: {error}"));
-            selector::parse(text).map_err(bad)
+            parse_with(text, &mut patterns).map_err(bad)
         };
-        let (mut selectors, mut patterns) = (Vec::new(), 0);
-        for text in self.all("match[]") {
-            let matchers = parse(text)?;
-            patterns += matchers
-                .iter()
-                .filter(|matcher| matcher.has_pattern())
-                .count();
-            if patterns > PATTERNS_MAX {
-                return Err(Answer::bad(SelectorError::TooManyPatterns.to_string()));
-            }
-            selectors.push(matchers);
-        }
-        Ok(selectors)
+        self.all("match[]").map(parse).collect()
     }
 
     /// The same where there must be one.

@@ -15,7 +15,9 @@ impl EventLoop {
                 Message::Connection(socket, info) => self.adopt(shared, socket, info),
                 Message::Publish(publication, clients) => {
                     for client in clients {
-                        self.with(client, |connection| connection.deliver(&publication));
+                        self.with(client, |connection| {
+                            connection.deliver(shared, &publication)
+                        });
                     }
                 }
                 Message::Resume(client, why) => {

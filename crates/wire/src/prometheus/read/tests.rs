@@ -4,6 +4,7 @@
 use super::chunk::CHUNK_SAMPLES;
 use super::frames::{FRAME_BYTES, FrameWriter};
 use super::*;
+use crate::selector::PATTERNS_MAX;
 use proptest::prelude::*;
 
 /// A field of protobuf with bytes in it.

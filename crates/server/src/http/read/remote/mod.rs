@@ -27,6 +27,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use streamed::Frames;
 
+/// Bytes of a request, uncompressed.
+const REQUEST_BYTES_MAX: usize = 8 << 20;
 /// Samples of a series that are read at a time.
 const PART_SAMPLES: usize = 16 << 10;
 
@@ -44,7 +46,7 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
     let mut asked = Asked::begin(context, Endpoint::RemoteRead, headers, body).await?;
     check(&asked, headers)?;
     let work = move || {
-        let message = asked.received.unpacked()?;
+        let message = asked.received.unpacked_within(REQUEST_BYTES_MAX)?;
         let request = Request::read(&message).map_err(|error| Answer::bad(error.to_string()))?;
         let jobs = jobs(&mut asked, &request)?;
         // The patterns of the request are not kept while the answer goes out.

@@ -1,0 +1,49 @@
+//! Making directories durably, the same steps on every disk.
+//!
+//! Invariant: no directory is made in one whose own name may not be durable, so
+//! the parent of the first directory that exists is all there is to sync. Tested by
+//! `tests/disk_sim.rs`, with the power cut and the process killed at each step.
+
+use super::Disk;
+use std::io;
+use std::path::Path;
+
+/// What a disk does to make directories.
+pub(super) trait Directories: Disk {
+    /// Whether there is a directory.
+    fn is_dir(&self, path: &Path) -> bool;
+
+    /// Creates one directory in a directory that exists. Its name is not durable yet.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+}
+
+/// See [`Disk::create_dir_all`].
+pub(super) fn create_dir_all(disk: &impl Directories, path: &Path) -> io::Result<()> {
+    let Some(parent) = path.parent() else {
+        return Ok(());
+    };
+    let parent = match parent.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => parent,
+    };
+    if disk.is_dir(path) {
+        // A process that was killed may have created it and synced nothing.
+        // Where that cannot be synced it was not created here.
+        use io::ErrorKind::{InvalidInput, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+        let fixed = [
+            InvalidInput,
+            PermissionDenied,
+            ReadOnlyFilesystem,
+            Unsupported,
+        ];
+        return match disk.sync_dir(parent) {
+            Err(error) if fixed.contains(&error.kind()) => Ok(()),
+            synced => synced,
+        };
+    }
+    create_dir_all(disk, parent)?;
+    match disk.create_dir(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => disk.sync_dir(parent),
+    }
+}

@@ -1,0 +1,113 @@
+//! Whether existing series leave memory for new ones.
+//!
+//! A flush does not free the memory of series. So new series are refused earlier
+//! than samples: when what no flush frees fills [`SERIES_PERCENT`] of the budget.
+//!
+//! What the process holds beside heads is not all there to stay: a flush, a merge,
+//! a reply and a replay take memory for a moment, and the allocator gives back late
+//! what they freed. So the least that was held at a look of the last second counts,
+//! and what new series took since. A look while a flush frees memory can only make
+//! that less.
+//!
+//! Tested by `tests/memory_budget.rs` and, with real memory, by the server's tests.
+
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+/// The share of the budget that what no flush frees, above all the series
+/// themselves, may fill before new ones are refused: the rest is for samples of
+/// those there are.
+const SERIES_PERCENT: u64 = 85;
+/// How long a look counts.
+const LOOK_NS: u64 = 1_000_000_000;
+/// About what a series takes, for as long as only a replay has been looked at.
+const SERIES_BYTES: u64 = 500;
+/// What stays of a series' first flush in memory.
+const STORED_BYTES: u64 = 160;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(crate) struct Crowd {
+    /// What is there to stay leaves no memory for new series.
+    is_crowded: AtomicBool,
+    /// A new series has waited in vain since.
+    waited_in_vain: AtomicBool,
+    /// Those that count, by time; each held more than the one before.
+    looks: Mutex<Vec<Look>>,
+    /// What the first of them held.
+    least_bytes: AtomicI64,
+    /// What new series took since the start.
+    new_bytes: AtomicI64,
+    /// What the first flush of those that had none will leave in memory.
+    unstored_bytes: AtomicU64,
+}
+
+/// What was held beside heads, without what new series had taken since the start.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at_ns: u64,
+    bytes: i64,
+}
+
+impl Crowd {
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
+    }
+
+    /// Whether a new series has waited in vain since there is no memory for it.
+    pub(crate) fn waited_in_vain(&self) -> bool {
+        self.waited_in_vain.load(Ordering::Relaxed)
+    }
+
+    /// A new series has waited in vain: others need not.
+    pub(crate) fn note_waited_in_vain(&self) {
+        self.waited_in_vain.store(true, Ordering::Relaxed);
+    }
+
+    /// New series took so many bytes.
+    pub(crate) fn grew(&self, bytes: i64) {
+        self.new_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So many series have no sample in a block yet.
+    pub(crate) fn note_unstored(&self, series: usize) {
+        let bytes = series as u64 * STORED_BYTES;
+        self.unstored_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The process holds so much beside heads. Where it `is_steady`, no flush has
+    /// moved memory about lately, and earlier looks can be outdated.
+    pub(crate) fn look(&self, at_ns: u64, bytes: u64, is_steady: bool) {
+        let bytes = bytes as i64 - self.new_bytes.load(Ordering::Relaxed);
+        let mut looks = self.looks.lock();
+        // A later look that held less stands for all before it.
+        looks.retain(|look| {
+            let is_outdated = is_steady && at_ns.saturating_sub(look.at_ns) >= LOOK_NS;
+            look.bytes < bytes && !is_outdated
+        });
+        if is_steady || looks.is_empty() {
+            looks.push(Look { at_ns, bytes });
+        }
+        let least = looks.first().map_or(bytes, |look| look.bytes);
+        self.least_bytes.store(least, Ordering::Relaxed);
+    }
+
+    /// A replay is over that left so many series: what it held beside goes by
+    /// itself.
+    pub(crate) fn note_replayed(&self, at_ns: u64, series: usize) {
+        self.looks.lock().clear();
+        self.look(at_ns, series as u64 * SERIES_BYTES, true);
+    }
+
+    /// Compares with a budget of so many bytes; 0 is no limit.
+    pub(crate) fn compare(&self, limit_bytes: u64) {
+        let least = self.least_bytes.load(Ordering::Relaxed);
+        let new = self.new_bytes.load(Ordering::Relaxed);
+        let unstored = self.unstored_bytes.load(Ordering::Relaxed);
+        let stays = u64::try_from(least + new).unwrap_or(0) + unstored;
+        let is_crowded = limit_bytes > 0 && stays >= limit_bytes / 100 * SERIES_PERCENT;
+        if self.is_crowded.swap(is_crowded, Ordering::Relaxed) != is_crowded {
+            self.waited_in_vain.store(false, Ordering::Relaxed);
+        }
+    }
+}

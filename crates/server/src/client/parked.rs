@@ -1,0 +1,199 @@
+//! A parked reply: one that another thread makes, or waits for. Its connection holds
+//! its place in the order of replies: its next commands wait, unread.
+//!
+//! The reply is put down here and the event loop is told with a message that the wait
+//! may be over. A connection that ends meanwhile, or whose user is removed, drops the
+//! reply and cancels the work.
+
+use super::session::Session;
+use super::stream::{Stream, Streamed};
+use super::waiting::What;
+use crate::clients::ClientInfo;
+use crate::messaging::{Message, Why};
+use crate::state::Shared;
+use latewood_wire::resp::{Protocol, Reply};
+use parking_lot::Mutex;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// What a client is told whose read panicked.
+const PANICKED: &str = "ERR internal server error";
+
+/// A reply on its way to its connection.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    arrived: Mutex<Option<Arrived>>,
+    /// Nobody waits for it any more.
+    pub(super) cancelled: Arc<AtomicBool>,
+    /// The client has got some of it.
+    pub(super) is_begun: bool,
+}
+
+/// What has arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Arrived {
+    /// The reply, or the next part of it.
+    pub(crate) bytes: Vec<u8>,
+    /// The rest of it.
+    pub(crate) stream: Option<Box<dyn Stream>>,
+    /// Its command, if the work for the reply is not noted yet.
+    pub(crate) streamed: Option<Box<Streamed>>,
+    /// The rest cannot be made: the connection must end.
+    pub(crate) is_broken: bool,
+}
+
+impl Parked {
+    fn new(is_begun: bool) -> Self {
+        Self {
+            arrived: Mutex::default(),
+            cancelled: Arc::default(),
+            is_begun,
+        }
+    }
+
+    /// Puts the reply down for `client`.
+    pub(crate) fn arrive(&self, shared: &Shared, client: &ClientInfo, arrived: Arrived) {
+        *self.arrived.lock() = Some(arrived);
+        let message = Message::Resume(client.id, Why::News);
+        shared
+            .channels()
+            .mailboxes()
+            .send(client.event_loop, message);
+    }
+}
+
+impl Session {
+    /// Has `work` make the reply, or the rest of one that `is_begun`, on a reader
+    /// thread; its flag says that nobody wants it any more.
+    pub(crate) fn read_beside(
+        &mut self,
+        shared: &Shared,
+        is_begun: bool,
+        work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
+    ) {
+        let parked = Arc::new(Parked::new(is_begun));
+        let (info, protocol) = (Arc::clone(&self.info), self.protocol);
+        let user = self.permit.user().identity;
+        let cancelled = Arc::clone(&parked.cancelled);
+        self.wait(shared, None, What::Reply(Arc::clone(&parked)));
+        let run = move |shared: &Shared| {
+            let made = catch_unwind(AssertUnwindSafe(|| work(shared, &parked.cancelled)));
+            let arrived = made.unwrap_or_else(|_| panicked(shared, protocol, &parked));
+            // What was cancelled may be half a reply.
+            if !parked.cancelled.load(Ordering::Relaxed) {
+                parked.arrive(shared, &info, arrived);
+            }
+        };
+        shared.readers.queue(user, cancelled, Box::new(run));
+    }
+
+    /// Has the next part of the long reply made on a reader thread.
+    pub(crate) fn continue_beside(&mut self, shared: &Shared) {
+        let Some(mut stream) = self.stream.take() else {
+            return;
+        };
+        let (mut streamed, protocol) = (self.streamed.take(), self.protocol);
+        self.read_beside(shared, true, move |shared, cancelled| {
+            let (mut bytes, begun) = (Vec::new(), Instant::now());
+            let has_more = stream.more(shared, protocol, &mut bytes, Some(cancelled));
+            if let Some(streamed) = &mut streamed {
+                streamed.took += begun.elapsed();
+            }
+            Arrived {
+                bytes,
+                stream: has_more.then_some(stream),
+                streamed,
+                is_broken: false,
+            }
+        });
+    }
+
+    /// Writes what has arrived; whether it was there.
+    pub(super) fn take_parked(
+        &mut self,
+        shared: &Shared,
+        parked: &Parked,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Some(mut arrived) = parked.arrived.lock().take() else {
+            return false;
+        };
+        if out.is_empty() {
+            *out = arrived.bytes;
+        } else {
+            out.append(&mut arrived.bytes);
+        }
+        self.closing |= arrived.is_broken;
+        self.streamed = arrived.streamed;
+        self.stream = arrived.stream;
+        if self.stream.is_none() {
+            self.end_stream(shared);
+        }
+        true
+    }
+
+    /// Whether the client has a part of a reply, and waits for the rest.
+    pub(crate) fn is_amid_reply(&self) -> bool {
+        let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
+        let is_parked = matches!(waiting, Some(What::Reply(parked)) if parked.is_begun);
+        self.stream.is_some() || is_parked
+    }
+}
+
+/// What arrives in the place of a reply whose making panicked. Of a reply that has
+/// begun nothing valid can follow.
+#[cold]
+fn panicked(shared: &Shared, protocol: Protocol, parked: &Parked) -> Arrived {
+    tracing::error!("a long read panicked");
+    let mut arrived = Arrived {
+        is_broken: parked.is_begun,
+        ..Arrived::default()
+    };
+    if !parked.is_begun {
+        shared.observe.errors.note(PANICKED, 1);
+        Reply::new(&mut arrived.bytes, protocol).error(PANICKED);
+    }
+    arrived
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::ClientInfo;
+    use crate::options::testing;
+    use latewood_engine::Durability;
+
+    /// What becomes of a session's reply whose making panics.
+    fn after_a_panic(is_begun: bool) -> (Session, String) {
+        let shared = testing::shared();
+        let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
+        let mut session = Session::new(info, &shared.runtime.users, Durability::Interval);
+        session.read_beside(&shared, is_begun, |_, _| panic!("as a bug would"));
+        let mut out = Vec::new();
+        assert!(
+            !session.resume(&shared, &mut out, Why::News),
+            "not there yet"
+        );
+        std::thread::scope(|threads| {
+            let reader = threads.spawn(|| shared.readers.run(&shared));
+            while !session.resume(&shared, &mut out, Why::News) {
+                std::thread::yield_now();
+            }
+            shared.readers.stop();
+            reader.join().unwrap();
+        });
+        (session, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_panic_becomes_an_error_or_ends_a_reply_that_has_begun() {
+        let (session, reply) = after_a_panic(false);
+        assert_eq!(reply, "-ERR internal server error\r\n");
+        assert!(!session.closing && session.waiting.is_none());
+        let (session, reply) = after_a_panic(true);
+        assert_eq!(reply, "");
+        assert!(session.closing);
+    }
+}

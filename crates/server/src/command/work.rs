@@ -1,0 +1,74 @@
+//! How much work a read is, before it is done: in samples that are read, or in as many
+//! as take the time.
+//!
+//! The numbers are about right on any machine; they decide what an event loop does
+//! itself, and nothing else. Tested by `tests/resp/long_reads.rs`.
+
+use super::call::Call;
+use crate::client::Cancelled;
+use latewood_engine::{RangeQuery, View};
+use latewood_model::Matcher;
+use std::sync::atomic::Ordering;
+
+/// The work that an event loop does for one command while its other connections
+/// wait. What has more runs on a reader thread.
+pub(crate) const LOOP_SAMPLES_MAX: u64 = 128 * 1024;
+/// Samples that are read in the time that a row takes: those that become
+/// buckets make few.
+const SAMPLES_PER_ROW: u64 = 8;
+/// The same of a series that is found and looked at.
+const SAMPLES_PER_SERIES: u64 = 64;
+/// The same of a key, a name or a value that is compared or written.
+const SAMPLES_PER_NAME: u64 = 16;
+
+/// The work of a series, or of a group, of which `samples` samples are read: these,
+/// or as many as its rows are worth, `filled` at most where empty buckets are rows.
+pub(crate) fn of_rows(query: &RangeQuery, samples: u64, filled: u64) -> u64 {
+    let rows = match query.aggregation {
+        Some(_) => filled,
+        None => samples,
+    };
+    samples.max(rows.saturating_mul(SAMPLES_PER_ROW))
+}
+
+/// The work of a query of one series.
+pub(crate) fn of_view(query: &RangeQuery, view: &View) -> u64 {
+    of_rows(
+        query,
+        view.samples_about(query),
+        view.filled_rows_max(query),
+    )
+}
+
+/// The work of a query of `series` series, which have about so many samples in its span.
+pub(crate) fn of_series(query: &RangeQuery, series: usize, samples: u64) -> u64 {
+    let series = series as u64;
+    let count = query.count.filter(|_| {
+        // How many of the others it takes to make so many rows is not known.
+        query.aggregation.is_none() && query.filter_by_value.is_none()
+    });
+    let samples = count.map_or(samples, |count| samples.min(count.saturating_mul(series)));
+    let filled = query.filled_rows_max().saturating_mul(series);
+    of_rows(query, samples, filled).saturating_add(series * SAMPLES_PER_SERIES)
+}
+
+/// The work of looking at so many keys, names or values.
+pub(crate) fn of_names(names: usize) -> u64 {
+    names as u64 * SAMPLES_PER_NAME
+}
+
+/// Whether nobody wants the result of the work any more.
+pub(crate) fn is_cancelled(cancelled: Cancelled<'_>) -> bool {
+    cancelled.is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+}
+
+impl Call<'_> {
+    /// The work of finding the series that pass `matchers`.
+    pub(crate) fn work_of_finding(&self, matchers: &[Matcher]) -> u64 {
+        let all = self.shared.db.len() as u64 * SAMPLES_PER_SERIES;
+        match all <= LOOP_SAMPLES_MAX {
+            true => all,
+            false => self.shared.db.series_about(matchers) * SAMPLES_PER_SERIES,
+        }
+    }
+}

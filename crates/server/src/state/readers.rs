@@ -1,0 +1,195 @@
+//! Long reads: what would keep an event loop from its other connections runs on a
+//! thread of this pool.
+//!
+//! A connection has at most one long read, which waits in a queue until a thread is
+//! free, in the order of arrival. The last free thread is kept for a user who has
+//! none: one user cannot take them all. A read that is cancelled leaves the queue, or
+//! ends as soon as it looks. Tested here and by `tests/resp/long_reads.rs`.
+
+use super::shared::Shared;
+use parking_lot::{Condvar, Mutex};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a thread does for a long read. It must not panic.
+pub(crate) type Work = Box<dyn FnOnce(&Shared) + Send>;
+
+/// The queue of long reads.
+pub(crate) struct Readers {
+    threads: usize,
+    queue: Mutex<Queue>,
+    /// A read may begin, or there will be none any more.
+    changed: Condvar,
+    /// Reads that ended.
+    pub(crate) ended: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(Ticket, Work)>,
+    running: Vec<Ticket>,
+    is_stopping: bool,
+}
+
+/// A read, waiting or running.
+#[derive(Clone)]
+struct Ticket {
+    /// Identity of its user.
+    user: u64,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Readers {
+    /// A queue for `threads` threads, at least two, which are to call
+    /// [`Readers::run`].
+    pub(crate) fn new(threads: usize) -> Self {
+        Self {
+            threads: threads.max(2),
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            ended: AtomicU64::new(0),
+        }
+    }
+
+    /// The number of threads.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Queues a read of the user with this identity. The read may end early once
+    /// `cancelled` is true; where the server stops, it may never begin.
+    pub(crate) fn queue(&self, user: u64, cancelled: Arc<AtomicBool>, work: Work) {
+        let mut queue = self.queue.lock();
+        if !queue.is_stopping {
+            queue.waiting.push_back((Ticket { user, cancelled }, work));
+            self.changed.notify_one();
+        }
+    }
+
+    /// Cancels the read that was queued with `cancelled`.
+    pub(crate) fn cancel(&self, cancelled: &Arc<AtomicBool>) {
+        cancelled.store(true, Ordering::Relaxed);
+        let mut queue = self.queue.lock();
+        let place = queue
+            .waiting
+            .iter()
+            .position(|(ticket, _)| Arc::ptr_eq(&ticket.cancelled, cancelled));
+        let removed = place.and_then(|place| queue.waiting.remove(place));
+        drop(queue);
+        drop(removed);
+    }
+
+    /// Runs reads, one after the other, until [`Readers::stop`].
+    pub(crate) fn run(&self, shared: &Shared) {
+        while let Some((ticket, work)) = self.begin() {
+            work(shared);
+            self.end(&ticket);
+        }
+    }
+
+    /// Cancels all reads; none begins any more.
+    pub(crate) fn stop(&self) {
+        let mut queue = self.queue.lock();
+        queue.is_stopping = true;
+        for ticket in &queue.running {
+            ticket.cancelled.store(true, Ordering::Relaxed);
+        }
+        let never = std::mem::take(&mut queue.waiting);
+        drop(queue);
+        drop(never);
+        self.changed.notify_all();
+    }
+
+    /// Reads that run, and reads that wait.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        let queue = self.queue.lock();
+        (queue.running.len(), queue.waiting.len())
+    }
+
+    /// The next read that may begin; waits for it. `None`: there will be none.
+    fn begin(&self) -> Option<(Ticket, Work)> {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.is_stopping {
+                return None;
+            }
+            if let Some((ticket, work)) = queue.next(self.threads) {
+                queue.running.push(ticket.clone());
+                return Some((ticket, work));
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+
+    fn end(&self, ticket: &Ticket) {
+        let mut queue = self.queue.lock();
+        let is_it = |each: &Ticket| Arc::ptr_eq(&each.cancelled, &ticket.cancelled);
+        queue.running.retain(|each| !is_it(each));
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Queue {
+    /// Takes the oldest read that may begin.
+    fn next(&mut self, threads: usize) -> Option<(Ticket, Work)> {
+        let free = threads.saturating_sub(self.running.len());
+        let may_begin = |ticket: &Ticket| match free {
+            0 => false,
+            1 => self.running.iter().all(|each| each.user != ticket.user),
+            _ => true,
+        };
+        let place = self
+            .waiting
+            .iter()
+            .position(|(ticket, _)| may_begin(ticket))?;
+        self.waiting.remove(place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The users whose reads begin, in order, where none ends.
+    fn begun(threads: usize, users: &[u64]) -> Vec<u64> {
+        let readers = Readers::new(threads);
+        for &user in users {
+            readers.queue(user, Arc::default(), Box::new(|_| {}));
+        }
+        let mut queue = readers.queue.lock();
+        let mut begun = Vec::new();
+        while let Some((ticket, _)) = queue.next(threads) {
+            begun.push(ticket.user);
+            queue.running.push(ticket);
+        }
+        begun
+    }
+
+    #[test]
+    fn the_last_thread_is_for_a_user_who_has_none() {
+        assert_eq!(begun(3, &[1, 1, 1, 1]), [1, 1]);
+        assert_eq!(begun(3, &[1, 1, 1, 2]), [1, 1, 2]);
+        assert_eq!(begun(3, &[1, 2, 1, 2, 3]), [1, 2, 3]);
+        assert_eq!(begun(2, &[1, 1]), [1]);
+    }
+
+    #[test]
+    fn what_is_cancelled_does_not_begin_and_frees_its_place() {
+        let readers = Readers::new(3);
+        let cancelled = Arc::default();
+        readers.queue(1, Arc::clone(&cancelled), Box::new(|_| {}));
+        readers.queue(2, Arc::default(), Box::new(|_| {}));
+        readers.cancel(&cancelled);
+        assert_eq!(readers.counts(), (0, 1));
+        let (running, _) = readers.begin().unwrap();
+        assert_eq!((running.user, readers.counts()), (2, (1, 0)));
+        readers.stop();
+        assert!(running.cancelled.load(Ordering::Relaxed));
+        readers.queue(3, Arc::default(), Box::new(|_| {}));
+        assert_eq!(readers.counts(), (1, 0));
+        assert!(readers.begin().is_none());
+        readers.end(&running);
+        assert_eq!(readers.counts(), (0, 0));
+    }
+}
