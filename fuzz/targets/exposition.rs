@@ -2,8 +2,8 @@
 //! depend on how the input is split.
 #![no_main]
 
-use latewood_wire::testing::Collected;
 use latewood_wire::prometheus::exposition::Decoder;
+use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &[u8]| {

@@ -2,8 +2,8 @@
 //! either a sample or a refusal.
 #![no_main]
 
-use latewood_wire::testing::Collected;
 use latewood_wire::opentsdb::{Writer, json};
+use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|body: &[u8]| {

@@ -2,10 +2,10 @@
 //! sample are in OpenTSDB's range.
 #![no_main]
 
-use latewood_wire::testing::Collected;
 use latewood_wire::lines::{Lines, Step};
 use latewood_wire::opentsdb::telnet::{self, Request};
 use latewood_wire::opentsdb::{Writer, refuse};
+use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

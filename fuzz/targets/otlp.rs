@@ -2,8 +2,8 @@
 //! gives the same samples a second time.
 #![no_main]
 
-use latewood_wire::testing::Collected;
 use latewood_wire::otlp::{Decoder, Encoding, read, weight};
+use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|body: &[u8]| {

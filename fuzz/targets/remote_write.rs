@@ -2,9 +2,9 @@
 //! accepted sample can be parsed back.
 #![no_main]
 
-use latewood_wire::testing::Collected;
 use latewood_wire::prometheus::write::{Decoder, Version};
 use latewood_wire::series_name::SeriesName;
+use latewood_wire::testing::Collected;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|message: &[u8]| {

@@ -26,7 +26,10 @@ fuzz_target!(|text: &str| {
     } else {
         // Duplicate metric names and too many matchers are refused.
         let metrics = matchers.iter().filter(|matcher| matcher.is_on_metric());
-        assert!(metrics.count() > 1 || matchers.len() > 100 || again.len() > 60_000, "{again}");
+        assert!(
+            metrics.count() > 1 || matchers.len() > 100 || again.len() > 60_000,
+            "{again}"
+        );
     }
 });
 
@@ -37,8 +40,11 @@ fn written(matcher: &Matcher) -> Option<String> {
         Test::NotEqual(value) => ("!=", value),
         Test::Match(_) | Test::NotMatch(_) => return None,
     };
-    let quote = |bytes: &[u8]| -> String {
-        bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
-    };
-    Some(format!("\"{}\"{operator}\"{}\"", quote(&matcher.name), quote(value)))
+    let quote =
+        |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect() };
+    Some(format!(
+        "\"{}\"{operator}\"{}\"",
+        quote(&matcher.name),
+        quote(value)
+    ))
 }

@@ -39,6 +39,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
         "server",
         &[
             "main",
+            "lib",
             "start",
             "tools",
             "net",

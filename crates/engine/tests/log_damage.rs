@@ -4,10 +4,11 @@
 
 mod log_support;
 
-use latewood_engine::ErrorKind;
 use latewood_engine::io::Disk;
 use latewood_engine::io::sim::SimDisk;
-use log_support::{DIR, append, open, refused};
+use latewood_engine::log::{Log, Position, RecordIter, Replay};
+use latewood_engine::{Error, ErrorKind, Result};
+use log_support::{DIR, append, open, refused, small};
 use std::path::{Path, PathBuf};
 
 fn segment(number: u64) -> PathBuf {
@@ -40,6 +41,43 @@ fn long_log() -> SimDisk {
     }
     assert!(log.stats().segments >= 4);
     disk
+}
+
+/// Takes groups up to one, of whose records it makes no sense.
+struct Senseless {
+    from: Position,
+    workers: usize,
+}
+
+impl Replay for Senseless {
+    fn workers(&self) -> usize {
+        self.workers
+    }
+
+    fn apply(&self, _worker: usize, at: Position, _records: RecordIter<'_>) -> Result<()> {
+        match at < self.from {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Corrupt, "it makes no sense")),
+        }
+    }
+}
+
+#[test]
+fn records_without_sense_are_told_with_their_segment() {
+    let disk = long_log();
+    for workers in [1, 4] {
+        let from = Position(1);
+        let sink = Senseless { from, workers };
+        let opened = Log::open(&disk.kill().env(2), Path::new(DIR), &small(), &sink);
+        let words = opened.err().unwrap().to_string();
+        assert!(words.contains("segment-0000000000000001.wal"), "{words}");
+        let from = Position(40);
+        let sink = Senseless { from, workers };
+        let opened = Log::open(&disk.kill().env(2), Path::new(DIR), &small(), &sink);
+        let words = opened.err().unwrap().to_string();
+        assert!(words.contains("segment-"), "{words}");
+        assert!(!words.contains("segment-0000000000000001.wal"), "{words}");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use latewood_engine::{Aggregation, BucketStamp, Db, ErrorKind, Options, RangeQue
 use latewood_model::Aggregator;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 const REDUCERS: [Aggregator; 12] = [
     Aggregator::Min,
@@ -372,5 +373,17 @@ fn a_view_tells_about_how_much_a_query_reads() {
         let (found, samples) = (about(from, to, None, None), (to - from + 1) as u64);
         // A frame's worth at either end.
         assert!(found.abs_diff(samples) <= 1_024, "{from} {to}: {found}");
+    }
+}
+
+#[test]
+fn a_look_for_any_row_ends_once_nobody_wants_it() {
+    let db = open(1);
+    append(&db, &[sample(b"k", 1, 1.0)]).unwrap();
+    let query = all(false);
+    let view = db.view(b"k", &query).unwrap();
+    for (cancelled, is_empty) in [(false, false), (true, true)] {
+        let cancelled = AtomicBool::new(cancelled);
+        assert_eq!(view.is_empty(&query, Some(&cancelled)).unwrap(), is_empty);
     }
 }

@@ -26,6 +26,11 @@ mod samples;
 mod series;
 mod value;
 
+#[cfg(fuzzing)]
+pub use csv_file::fuzz::fuzz_csv;
+#[cfg(fuzzing)]
+pub use influx_file::fuzz::fuzz_influx;
+
 pub use args::{CsvExport, CsvImport, Export, Import, InfluxImport, Login, RedisImport, Target};
 
 use outcome::Outcome;

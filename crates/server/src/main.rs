@@ -1,50 +1,6 @@
-//! The process `latewood`: command line, sockets, commands.
-//!
-//! The folders from top to bottom; imports lead down this list only:
-//!
-//! ```text
-//! start      command line, threads, sockets, the end
-//! tools      offline commands: check, inspect, stats, backup, restore
-//! net        event loops: the Redis port
-//! lines      line protocols on plain sockets
-//! http       HTTP
-//! command    commands of the Redis port, as data and as code
-//! intake     samples of other protocols on their way into the engine
-//! options    flags, environment, file and defaults become settings
-//! client     one connection's state between its commands
-//! state      what all threads share
-//! messaging  between connections: mailboxes, channels, events of keys
-//! acl        users and what each may do
-//! observe    what is measured
-//! clients    connections as the others see them
-//! base       values, clock, descriptors
-//! ```
-//!
-//! Tested as a whole: `tests/` starts the built binary and speaks to its
-//! socket, byte for byte.
+//! The program `latewood`: its allocator; all else is in the library.
 
-mod acl;
-mod base;
-mod client;
-mod clients;
-mod command;
-mod http;
-mod intake;
-mod lines;
-mod messaging;
-mod net;
-mod observe;
-mod options;
-mod start;
-mod state;
-mod tools;
-
-use clap::Parser;
-use start::{Cli, Command};
-use state::{LogFormat, Settings};
-use std::io::IsTerminal;
 use std::process::ExitCode;
-use tracing_subscriber::EnvFilter;
 
 /// Memory that a flush frees goes back to the system soon: see the settings in
 /// `.cargo/config.toml`.
@@ -53,38 +9,5 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let options = match Cli::parse().command {
-        Command::Serve(options) => options,
-        Command::Import(import) => return latewood_migrate::import(import),
-        Command::Export(export) => return latewood_migrate::export(export),
-        Command::Check(options) => return tools::check(&options),
-        Command::Inspect(options) => return tools::inspect(&options),
-        Command::Stats(options) => return tools::stats(&options),
-        Command::Merge(options) => return tools::merge(&options),
-        Command::Backup(options) => return tools::backup(&options),
-        Command::Restore(options) => return tools::restore(&options),
-    };
-    let outcome = options::resolve(*options, |name| std::env::var_os(name)).and_then(|settings| {
-        start_log(&settings);
-        start::run(settings)
-    });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("latewood: {reason}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn start_log(settings: &Settings) {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(EnvFilter::new(settings.log_level.name()))
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
-    match settings.log_format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
-    }
+    latewood_server::main()
 }

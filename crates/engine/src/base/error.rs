@@ -83,6 +83,13 @@ impl Error {
         self
     }
 
+    /// The same unless it names a file.
+    #[cold]
+    pub(crate) fn or_at(mut self, path: impl FnOnce() -> PathBuf) -> Self {
+        self.0.path.get_or_insert_with(path);
+        self
+    }
+
     /// Whether the cause is a missing file.
     pub fn is_not_found(&self) -> bool {
         let source = self.0.source.as_ref();

@@ -4,12 +4,11 @@
 //! the parent of the first directory that exists is all there is to sync. Tested by
 //! `tests/disk_sim.rs`, with the power cut and the process killed at each step.
 
-use super::Disk;
 use std::io;
 use std::path::Path;
 
 /// What a disk does to make directories.
-pub(super) trait Directories: Disk {
+pub(super) trait Directories {
     /// Whether there is a directory.
     fn is_dir(&self, path: &Path) -> bool;
 
@@ -17,8 +16,12 @@ pub(super) trait Directories: Disk {
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 }
 
-/// See [`Disk::create_dir_all`].
-pub(super) fn create_dir_all(disk: &impl Directories, path: &Path) -> io::Result<()> {
+/// Creates a directory and those it lies in; `sync_dir` makes the names in one durable.
+pub(super) fn create_dir_all(
+    disk: &impl Directories,
+    path: &Path,
+    sync_dir: &impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     let Some(parent) = path.parent() else {
         return Ok(());
     };
@@ -36,14 +39,14 @@ pub(super) fn create_dir_all(disk: &impl Directories, path: &Path) -> io::Result
             ReadOnlyFilesystem,
             Unsupported,
         ];
-        return match disk.sync_dir(parent) {
+        return match sync_dir(parent) {
             Err(error) if fixed.contains(&error.kind()) => Ok(()),
             synced => synced,
         };
     }
-    create_dir_all(disk, parent)?;
+    create_dir_all(disk, parent, sync_dir)?;
     match disk.create_dir(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => disk.sync_dir(parent),
+        _ => sync_dir(parent),
     }
 }

@@ -42,7 +42,7 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        create_dir_all(self, path)
+        create_dir_all(self, path, &|path: &Path| self.sync_dir(path))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {

@@ -156,7 +156,7 @@ impl State {
 
 impl Disk for SimDisk {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        create_dir_all(self, path)
+        create_dir_all(self, path, &|path: &Path| self.sync_dir(path))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {

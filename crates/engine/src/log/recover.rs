@@ -69,7 +69,16 @@ pub(crate) fn recover(
         durable: durable.0,
         is_headless: begins == LogStart::Damaged,
     };
-    let mut recovered = with_workers(sink, |dispatcher| {
+    let segment_of = |position: Position| {
+        let holds = |segment: &&FoundSegment| {
+            let header = segment.started();
+            header.is_some_and(|header| header.first_sequence <= position.0)
+                && position.0 < segment.limit
+        };
+        let segment = found.iter().find(holds);
+        segment.map_or_else(|| dir.to_owned(), |segment| segment.path.clone())
+    };
+    let mut recovered = with_workers(sink, &segment_of, |dispatcher| {
         Walk::along(env, on_damage, dispatcher, &found, begin)
     })?;
     recovered.report.elapsed_ns = env.clock.monotonic_ns() - started_ns;

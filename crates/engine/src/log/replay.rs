@@ -13,6 +13,7 @@ use crate::log::options::Position;
 use crate::log::record::RecordIter;
 use parking_lot::Mutex;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -92,6 +93,21 @@ pub trait Replay: Sync {
     }
 }
 
+/// The sink, whose errors name the segment of the group.
+#[derive(Clone, Copy)]
+struct Sink<'a> {
+    replay: &'a dyn Replay,
+    segment_of: &'a (dyn Fn(Position) -> PathBuf + Sync),
+}
+
+impl Sink<'_> {
+    fn apply(&self, worker: usize, position: Position, payload: &[u8]) -> Result<()> {
+        let records = RecordIter::new(payload);
+        let applied = self.replay.apply(worker, position, records);
+        applied.map_err(|error| error.or_at(|| (self.segment_of)(position)))
+    }
+}
+
 /// Groups on their way to one worker.
 #[derive(Debug, Default)]
 struct Slab {
@@ -101,7 +117,7 @@ struct Slab {
 
 /// Sends groups to the workers of one replay.
 pub(crate) struct Dispatcher<'a> {
-    sink: &'a dyn Replay,
+    sink: Sink<'a>,
     lanes: Vec<Lane>,
     failure: &'a Failure,
     workers_log2: u8,
@@ -127,12 +143,15 @@ struct Failure {
     error: Mutex<Option<Error>>,
 }
 
-/// Runs `feed` with a dispatcher to `sink`'s workers and waits for them.
+/// Runs `feed` with a dispatcher to the workers of `replay` and waits for them. Groups
+/// lie in the file that `segment_of` names.
 pub(crate) fn with_workers<T>(
-    sink: &dyn Replay,
+    replay: &dyn Replay,
+    segment_of: &(dyn Fn(Position) -> PathBuf + Sync),
     feed: impl FnOnce(&mut Dispatcher<'_>) -> Result<T>,
 ) -> Result<T> {
-    let workers_log2 = sink
+    let sink = Sink { replay, segment_of };
+    let workers_log2 = replay
         .workers()
         .max(1)
         .ilog2()
@@ -184,11 +203,11 @@ impl Dispatcher<'_> {
         }
         let position = Position(header.sequence);
         if self.lanes.is_empty() {
-            return self.sink.apply(0, position, RecordIter::new(payload));
+            return self.sink.apply(0, position, payload);
         }
         if header.flags & FLAG_BARRIER != 0 || self.one_by_one {
             self.drain()?;
-            return self.sink.apply(0, position, RecordIter::new(payload));
+            return self.sink.apply(0, position, payload);
         }
         let shared_log2 = header.stride_log2.min(self.workers_log2);
         if shared_log2 != self.shared_log2 {
@@ -212,24 +231,24 @@ impl Dispatcher<'_> {
     pub(crate) fn hole(&mut self, first: u64, groups: u64) -> Result<()> {
         self.drain()?;
         self.one_by_one = true;
-        self.sink.hole(first, groups)
+        self.sink.replay.hole(first, groups)
     }
 
     /// Whether the sink is short of replay memory.
     pub(crate) fn wants_memory(&self) -> bool {
-        self.sink.wants_memory()
+        self.sink.replay.wants_memory()
     }
 
     /// Lets the sink free memory once everything up to `applied`, the last group
     /// handed to workers, is applied.
     pub(crate) fn free_memory(&mut self, applied: Position) -> Result<()> {
         self.drain()?;
-        self.sink.free_memory(applied)
+        self.sink.replay.free_memory(applied)
     }
 
     /// Tells the sink how far the reading is.
     pub(crate) fn progress(&self, bytes_done: u64, bytes_total: u64) {
-        self.sink.progress(bytes_done, bytes_total);
+        self.sink.replay.progress(bytes_done, bytes_total);
     }
 
     /// Waits until every group handed on has been applied.
@@ -269,7 +288,7 @@ impl Lane {
 }
 
 fn work(
-    sink: &dyn Replay,
+    sink: Sink<'_>,
     worker: usize,
     slabs: &Receiver<Slab>,
     back: &Sender<Slab>,
@@ -281,8 +300,7 @@ fn work(
             if failure.happened.load(Ordering::Acquire) {
                 break;
             }
-            let records = RecordIter::new(&slab.bytes[group]);
-            if let Err(error) = sink.apply(worker, position, records) {
+            if let Err(error) = sink.apply(worker, position, &slab.bytes[group]) {
                 failure.error.lock().get_or_insert(error);
                 failure.happened.store(true, Ordering::Release);
             }

@@ -18,6 +18,7 @@ use crate::series::{Series, Snapshot};
 use latewood_model::{Labels, Sample, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Series read under one lock.
 const SERIES_PER_LOCK_MAX: usize = 64;
@@ -160,23 +161,29 @@ impl View {
         run(&clipped, neighbours, &mut source, sink)
     }
 
-    /// Whether `query` has no rows. Stops at the first row.
+    /// Whether `query` has no rows. Stops at the first row; once `cancelled` is true,
+    /// it returns early, with any answer.
     ///
     /// # Errors
     /// As [`View::run`].
-    pub fn is_empty(&self, query: &RangeQuery) -> Result<bool> {
-        struct Any(bool);
-        impl Sink for Any {
+    pub fn is_empty(&self, query: &RangeQuery, cancelled: Option<&AtomicBool>) -> Result<bool> {
+        struct Any<'a>(bool, Option<&'a AtomicBool>);
+        impl Sink for Any<'_> {
             fn rows(&mut self, _: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
                 self.0 = true;
                 ControlFlow::Break(())
+            }
+
+            fn is_cancelled(&self) -> bool {
+                self.1
+                    .is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
             }
         }
         let first = RangeQuery {
             count: Some(1),
             ..query.clone()
         };
-        let mut any = Any(false);
+        let mut any = Any(false, cancelled);
         self.clone().run(&first, &mut any)?;
         Ok(!any.0)
     }

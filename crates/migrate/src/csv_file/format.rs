@@ -9,9 +9,18 @@ use crate::samples::Sample;
 use crate::series::{Ignore, Rule, Shape};
 use crate::value::{parse_value, value_text};
 use csv::ByteRecord;
+use std::io::Read;
 
 /// The heading, written by export and ignored by import.
 pub(crate) const HEADING: [&str; 3] = ["key", "timestamp", "value"];
+
+/// The records of a file.
+pub(crate) fn reader<R: Read>(file: R) -> csv::Reader<R> {
+    csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(file)
+}
 
 /// The description of a series in a line.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@
 //! file are created before their first sample; IGNORE, rules and expiry are set last, because
 //! they would act on the remaining samples.
 
-use super::format::{Described, Line};
+use super::format::{Described, Line, reader};
 use crate::args::CsvImport;
 use crate::connect::{Answer, Link, integer};
 use crate::error::{Doing, Error, Result, shown};
@@ -89,10 +89,7 @@ struct Import<'a> {
 impl Import<'_> {
     fn file(&mut self, path: &Path) -> Result<()> {
         let name = path.display().to_string();
-        let mut reader = csv::ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            .from_reader(open(path)?);
+        let mut reader = reader(open(path)?);
         let mut record = ByteRecord::new();
         while reader
             .read_byte_record(&mut record)

@@ -6,6 +6,8 @@
 
 mod export;
 mod format;
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod import;
 
 pub(crate) use export::run as export;

@@ -8,6 +8,8 @@
 //!
 //! Tested in `scan` and by `crates/server/tests/migrate/influx.rs`.
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod scan;
 mod send;
 
@@ -81,8 +83,12 @@ fn open(path: &Path) -> Result<Box<dyn Read>> {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(path).doing(doing())?),
     };
-    let mut reader = BufReader::with_capacity(256 * 1024, file);
-    match reader.fill_buf().doing(doing())?.starts_with(&GZIP) {
+    inflated(BufReader::with_capacity(256 * 1024, file)).doing(doing())
+}
+
+/// What the file holds, compressed or not.
+fn inflated<'a>(mut reader: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    match reader.fill_buf()?.starts_with(&GZIP) {
         true => Ok(Box::new(MultiGzDecoder::new(reader))),
         false => Ok(Box::new(reader)),
     }

@@ -149,6 +149,9 @@ impl Selector {
         allow: bool,
         name: &[u8],
     ) -> Result<(), Reason> {
+        if has_blank(name) {
+            return Err(SYNTAX);
+        }
         let name = std::str::from_utf8(name).map_err(|_| UNKNOWN)?;
         if let Some(category) = name.strip_prefix('@') {
             let categories = category::find(category.as_bytes()).ok_or(UNKNOWN)?;
@@ -276,6 +279,12 @@ impl Selector {
     }
 }
 
+/// Whether a line of the ACL file would read `text` as several words, or Redis would.
+fn has_blank(text: &[u8]) -> bool {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0 | 0x0b);
+    text.iter().any(is_blank)
+}
+
 /// A rule may name a command of Redis that this server has not: users are
 /// written for both. It has no effect.
 fn check_absent(catalogue: &Catalogue, allow: bool, name: &str) -> Result<(), Reason> {
@@ -305,10 +314,7 @@ impl Patterns {
 
     fn add(&mut self, text: &[u8], access: (bool, bool), useless: Reason) -> Result<(), Reason> {
         let (read, write) = access;
-        if text
-            .iter()
-            .any(|byte| byte.is_ascii_whitespace() || *byte == 0 || *byte == 0x0b)
-        {
+        if has_blank(text) {
             return Err(SYNTAX);
         }
         if self.are_all {

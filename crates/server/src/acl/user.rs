@@ -124,6 +124,10 @@ impl User {
                 let inner = rule[1..].strip_suffix(b")").ok_or(SYNTAX)?;
                 let mut selector = Selector::default();
                 for (number, word) in split(inner).enumerate() {
+                    // A line of the ACL file would end the selector there.
+                    if word.ends_with(b")") {
+                        return Err(SYNTAX);
+                    }
                     selector.apply(self.catalogue, word)?;
                     if number == USER_RULES_MAX || selector.len_bytes() > USER_BYTES_MAX {
                         return Err(LONG_SELECTOR);

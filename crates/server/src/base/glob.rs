@@ -194,6 +194,22 @@ fn set(rest: &[u8], taken: &mut Taken, fold: &impl Fn(u8) -> u8) -> usize {
     at
 }
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzz {
+    use super::Glob;
+
+    /// Whether `text` matches, and the bytes of the compiled pattern; `None` for a pattern that
+    /// is too long.
+    pub fn glob(pattern: &[u8], text: &[u8], ignores_case: bool) -> Option<(bool, usize)> {
+        let glob = match ignores_case {
+            true => Glob::ignoring_case(pattern),
+            false => Glob::new(pattern),
+        };
+        let glob = glob.ok()?;
+        Some((glob.matches(text), glob.len_bytes()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

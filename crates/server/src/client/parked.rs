@@ -20,6 +20,8 @@ use std::time::Instant;
 
 /// What a client is told whose read panicked.
 const PANICKED: &str = "ERR internal server error";
+/// What a client is told that sends no more while it waits: it may be gone.
+const LEFT: &str = "ERR the read was ended because the client closed its sending side";
 
 /// A reply on its way to its connection.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Parked {
     pub(super) cancelled: Arc<AtomicBool>,
     /// The client has got some of it.
     pub(super) is_begun: bool,
+    /// What [`Session::hold`] granted for the command.
+    pub(super) held_bytes: usize,
 }
 
 /// What has arrived.
@@ -45,11 +49,12 @@ pub(crate) struct Arrived {
 }
 
 impl Parked {
-    fn new(is_begun: bool) -> Self {
+    fn new(is_begun: bool, held_bytes: usize) -> Self {
         Self {
             arrived: Mutex::default(),
             cancelled: Arc::default(),
             is_begun,
+            held_bytes,
         }
     }
 
@@ -66,14 +71,16 @@ impl Parked {
 
 impl Session {
     /// Has `work` make the reply, or the rest of one that `is_begun`, on a reader
-    /// thread; its flag says that nobody wants it any more.
+    /// thread; its flag says that nobody wants it any more. At the end of the wait
+    /// `held_bytes` are given back.
     pub(crate) fn read_beside(
         &mut self,
         shared: &Shared,
         is_begun: bool,
+        held_bytes: usize,
         work: impl FnOnce(&Shared, &AtomicBool) -> Arrived + Send + 'static,
     ) {
-        let parked = Arc::new(Parked::new(is_begun));
+        let parked = Arc::new(Parked::new(is_begun, held_bytes));
         let (info, protocol) = (Arc::clone(&self.info), self.protocol);
         let user = self.permit.user().identity;
         let cancelled = Arc::clone(&parked.cancelled);
@@ -95,7 +102,7 @@ impl Session {
             return;
         };
         let (mut streamed, protocol) = (self.streamed.take(), self.protocol);
-        self.read_beside(shared, true, move |shared, cancelled| {
+        self.read_beside(shared, true, 0, move |shared, cancelled| {
             let (mut bytes, begun) = (Vec::new(), Instant::now());
             let has_more = stream.more(shared, protocol, &mut bytes, Some(cancelled));
             if let Some(streamed) = &mut streamed {
@@ -130,6 +137,29 @@ impl Session {
         self.stream = arrived.stream;
         if self.stream.is_none() {
             self.end_stream(shared);
+        }
+        true
+    }
+
+    /// Ends the wait for a reply that has not begun, of a client that sends no more: an
+    /// error takes its place, so that the commands behind it are still run. Whether there
+    /// was such a wait.
+    pub(crate) fn end_parked(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {
+        let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
+        if !matches!(waiting, Some(What::Reply(parked)) if !parked.is_begun) {
+            return false;
+        }
+        if self.resume(shared, out, Why::News) {
+            return true;
+        }
+        let is_muted = self
+            .waiting
+            .as_ref()
+            .is_some_and(|waiting| waiting.is_muted);
+        self.stop_waiting(shared);
+        if !is_muted {
+            shared.observe.errors.note(LEFT, 1);
+            Reply::new(out, self.protocol).error(LEFT);
         }
         true
     }
@@ -170,7 +200,7 @@ mod tests {
         let shared = testing::shared();
         let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
         let mut session = Session::new(info, &shared.runtime.users, Durability::Interval);
-        session.read_beside(&shared, is_begun, |_, _| panic!("as a bug would"));
+        session.read_beside(&shared, is_begun, 0, |_, _| panic!("as a bug would"));
         let mut out = Vec::new();
         assert!(
             !session.resume(&shared, &mut out, Why::News),

@@ -135,9 +135,13 @@ impl Session {
     }
 
     fn end_waiting(&mut self, shared: &Shared, waiting: &Waiting) {
-        if let What::Samples(reader) = &waiting.what {
-            reader.forget(shared);
-            self.give_back(shared, reader.held_bytes());
+        match &waiting.what {
+            What::Samples(reader) => {
+                reader.forget(shared);
+                self.give_back(shared, reader.held_bytes());
+            }
+            What::Reply(parked) => self.give_back(shared, parked.held_bytes),
+            What::PauseEnd => {}
         }
         if !waiting.what.is_blocked() {
             return;

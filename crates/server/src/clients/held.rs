@@ -1,5 +1,6 @@
 //! What connections make the server hold between their commands (subscriptions, watched keys,
-//! queued commands, keys waited for) and the patterns that every publication is matched with.
+//! queued commands, keys waited for, commands of long reads) and the patterns that every
+//! publication is matched with.
 //!
 //! Each is bounded for one connection and for all together; a command that would go
 //! over a bound is refused. Invariant: the sum of all is what the connections were

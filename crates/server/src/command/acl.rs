@@ -5,6 +5,8 @@
 //! SAVE, LOAD, HELP. The rules are those of Redis 7.4; `docs/compatibility.md`
 //! lists what differs.
 
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod reports;
 #[cfg(test)]
 mod tests;

@@ -132,8 +132,7 @@ fn perform(
     });
     let (took, failed) = (before + begun.elapsed(), outcome.is_err());
     if let Some(rest) = call.rest.take() {
-        leave(call, spec, name, took, rest);
-        return Ok(());
+        return leave(call, spec, name, took, rest);
     }
     let words = || shown_words(name, call.args);
     if call.session.stream.is_some() && !failed {
@@ -146,10 +145,31 @@ fn perform(
     outcome
 }
 
-/// Leaves the rest of a command to a reader thread.
-fn leave(call: &mut Call<'_>, spec: &'static Spec, name: &str, took: Duration, rest: Rest) {
+/// What a value of a list in a FILTER takes beside its text.
+const LISTED_BYTES: usize = 48;
+
+/// Leaves the rest of a command to a reader thread. Until that ends the command counts
+/// in what its connection holds.
+fn leave(
+    call: &mut Call<'_>,
+    spec: &'static Spec,
+    name: &str,
+    took: Duration,
+    rest: Rest,
+) -> Result<(), String> {
     let (mut words, commands, name) = (Vec::new(), call.commands, name.to_owned());
     encode_command(&mut words, &call.args.from(0).collect::<Vec<_>>());
+    let listed = words.iter().filter(|byte| **byte == b',').count();
+    // As words, and as what they were parsed to.
+    let held_bytes = 2 * words.len() + LISTED_BYTES * listed;
+    if let Err(over) = call.session.hold(call.shared, held_bytes) {
+        let fault = Fault::from(over);
+        let observe = &call.shared.observe;
+        fault.limit().inspect(|&limit| observe.refused.note(limit));
+        let shown = || shown_words(&name, call.args);
+        observe.ran(spec.id(), shown, &call.session.info, (took, true));
+        return Err(fault.text(&name).into_owned());
+    }
     let mut session = call.session.of_reader();
     let work = move |shared: &Shared, cancelled: &AtomicBool| {
         let (mut parser, mut bytes) = (Parser::new(), Vec::new());
@@ -177,7 +197,9 @@ fn leave(call: &mut Call<'_>, spec: &'static Spec, name: &str, took: Duration, r
             is_broken: false,
         }
     };
-    call.session.read_beside(call.shared, false, work);
+    call.session
+        .read_beside(call.shared, false, held_bytes, work);
+    Ok(())
 }
 
 /// Does the rest of a command, if its user may still run it.

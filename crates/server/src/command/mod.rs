@@ -71,6 +71,8 @@ mod transaction;
 mod words;
 mod work;
 
+#[cfg(fuzzing)]
+pub(crate) use acl::fuzz;
 pub(crate) use add::sample;
 pub(crate) use args::Args;
 pub(crate) use catalogue::CATALOGUE;

@@ -158,7 +158,7 @@ impl Question {
         if self.exclude_empty {
             let mut filled = Vec::new();
             for series in found {
-                if !series.view.is_empty(&self.query)? {
+                if !series.view.is_empty(&self.query, part.cancelled)? {
                     filled.push(series);
                 }
             }

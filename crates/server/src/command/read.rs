@@ -282,7 +282,7 @@ impl SampleReader {
             return write(shared, view, &self.query, protocol, out, None);
         }
         let query = self.query.clone();
-        session.read_beside(shared, false, move |shared, cancelled| {
+        session.read_beside(shared, false, 0, move |shared, cancelled| {
             let mut arrived = Arrived::default();
             let out = &mut arrived.bytes;
             write(shared, view, &query, protocol, out, Some(cancelled));

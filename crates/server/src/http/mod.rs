@@ -26,6 +26,8 @@ mod auth;
 mod body;
 mod browser;
 mod context;
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod health;
 mod influx;
 mod labelled;

@@ -188,9 +188,14 @@ impl Connection {
     }
 
     /// Closes it if its user is gone: one that only listens or waits sends no
-    /// command that would show it.
+    /// command that would show it. What it leaves unread keeps neither its wait nor,
+    /// for long, the connection.
     pub(super) fn check_user(&mut self, shared: &Shared) {
         self.client.session.renew_permit(shared);
+        if self.client.session.closing {
+            self.client.session.stop_waiting(shared);
+            self.watch(false);
+        }
     }
 
     /// Closes it if it has been owed more than the soft limit for too long.
@@ -248,6 +253,7 @@ impl Connection {
 
     /// Reads once and runs what has arrived; replies stay in the buffer.
     pub(super) fn serve(&mut self, shared: &Shared, workspace: &mut Workspace) -> u64 {
+        self.end_parked(shared);
         if !self.wants_service() || self.is_broken {
             return 0;
         }
@@ -262,9 +268,20 @@ impl Connection {
         } else {
             self.read_and_run(shared, workspace)
         };
+        let unfinished = &shared.clients.unfinished;
+        unfinished.note(&mut self.unfinished_noted, self.input.len());
         self.client.session.info.touch();
         self.watch(used > 0);
+        self.end_parked(shared);
         read as u64
+    }
+
+    /// Ends a long read of a peer that sends no more, and goes on with what it sent.
+    fn end_parked(&mut self, shared: &Shared) {
+        let client = &mut self.client;
+        if self.is_read_closed && client.session.end_parked(shared, &mut client.output) {
+            client.has_more = true;
+        }
     }
 
     /// Notes since when the command at the end of the input is unfinished.
@@ -325,8 +342,6 @@ impl Connection {
             self.keep(&buffer[used..filled]);
             workspace.spare = buffer;
         }
-        let unfinished = &shared.clients.unfinished;
-        unfinished.note(&mut self.unfinished_noted, self.input.len());
         (read, used)
     }
 

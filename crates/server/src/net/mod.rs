@@ -14,6 +14,8 @@ mod acceptor;
 mod connection;
 mod event_loop;
 mod fast;
+#[cfg(fuzzing)]
+pub(crate) mod fuzz;
 mod group;
 mod listener;
 mod pipeline;

@@ -6,7 +6,7 @@ use super::event_loop::EventLoop;
 use super::pipeline::Executor;
 use crate::client::Session;
 use crate::clients::ClientInfo;
-use crate::messaging::{Mailbox, Mailboxes, Message, Socket};
+use crate::messaging::{Mailbox, Mailboxes, Message, Socket, Why};
 use crate::options::testing::shared_on;
 use crate::state::Shared;
 use latewood_engine::Durability;
@@ -147,6 +147,8 @@ fn alone(shared: &Shared) -> (TcpStream, Connection, Workspace) {
 fn a_long_reply_of_which_nothing_is_read_ends_the_connection() {
     let shared = shared_on(&SimDisk::new(), Mailboxes::default());
     let (mut client, mut connection, mut workspace) = alone(&shared);
+    let for_reader = Arc::clone(&shared);
+    let reader = std::thread::spawn(move || for_reader.readers.run(&for_reader));
     for at in 0..200_000 {
         let add = format!("TS.ADD k{} {at} {at} LABELS all 1\r\n", at % 50);
         client.write_all(add.as_bytes()).unwrap();
@@ -160,9 +162,16 @@ fn a_long_reply_of_which_nothing_is_read_ends_the_connection() {
     connection.note_readable(false);
     // Until the sockets on the way are full.
     let mut fill = |connection: &mut Connection| {
-        while connection.serve(&shared, &mut workspace) > 0
-            || connection.send(&shared, &mut workspace) > 0
-        {}
+        loop {
+            connection.serve(&shared, &mut workspace);
+            while shared.readers.counts() != (0, 0) {
+                std::thread::yield_now();
+            }
+            connection.resume(&shared, Why::News);
+            if connection.send(&shared, &mut workspace) == 0 && !connection.wants_service() {
+                break;
+            }
+        }
     };
     fill(&mut connection);
     let old = Instant::now().checked_sub(Duration::from_secs(61)).unwrap();
@@ -179,6 +188,8 @@ fn a_long_reply_of_which_nothing_is_read_ends_the_connection() {
     connection.stalled_since = Some(old);
     connection.check_stalled(&shared);
     assert!(connection.is_finished());
+    shared.readers.stop();
+    reader.join().unwrap();
 }
 
 #[test]

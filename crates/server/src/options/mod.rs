@@ -15,7 +15,9 @@ mod row;
 mod senders;
 mod server;
 mod storage;
-#[cfg(test)]
+// Fuzz targets have users of all commands.
+#[cfg_attr(fuzzing, allow(dead_code))]
+#[cfg(any(test, fuzzing))]
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

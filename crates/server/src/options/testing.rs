@@ -1,4 +1,4 @@
-//! A server's state over a simulated disk, for the tests of the floors above.
+//! A server's state over a simulated disk, for tests and fuzz targets of the floors above.
 
 use crate::acl::Users;
 use crate::acl::catalogue::{Catalogue, Entry};
@@ -36,12 +36,6 @@ pub(crate) fn shared() -> Arc<Shared> {
 
 /// The same over `disk`, with the event loops of `mailboxes`.
 pub(crate) fn shared_on(disk: &SimDisk, mailboxes: Mailboxes) -> Arc<Shared> {
-    let options = Options {
-        segment_bytes: 1 << 20,
-        background: false,
-        ..Options::default()
-    };
-    let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default()).unwrap();
     let rows = NAMES.into_iter().enumerate().map(|(address, name)| {
         let id = CommandId {
             address,
@@ -49,15 +43,33 @@ pub(crate) fn shared_on(disk: &SimDisk, mailboxes: Mailboxes) -> Arc<Shared> {
         };
         (id, name.to_owned())
     });
+    shared_for(users(), Observe::new(rows), disk, mailboxes)
+}
+
+/// The same for these users, who use the commands that `observe` counts.
+pub(crate) fn shared_for(
+    users: Users,
+    observe: Observe,
+    disk: &SimDisk,
+    mailboxes: Mailboxes,
+) -> Arc<Shared> {
+    let options = Options {
+        segment_bytes: 1 << 20,
+        background: false,
+        ..Options::default()
+    };
+    let db = Db::open(&disk.env(1), Path::new("/db"), options, Defaults::default());
+    let database = Database::closed(Defaults::default());
+    let settings = resolve(Given::default(), |_| None);
     let shared = Shared::new(
-        Database::closed(Defaults::default()).unwrap(),
-        resolve(Given::default(), |_| None).unwrap(),
-        (users(), Observe::new(rows)),
+        database.expect("an empty database takes only memory"),
+        settings.expect("the defaults are valid"),
+        (users, observe),
         Arc::default(),
         Arc::new(Events::new(Channels::new(Arc::new(mailboxes)))),
         Jobs::new(channel().0),
         Lifetime::new(channel().0),
     );
-    shared.opened(db);
+    shared.opened(db.expect("the disk holds a database or nothing"));
     Arc::new(shared)
 }

@@ -65,10 +65,6 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
         handles.push(spawn(name, &shared, move |shared| event_loop.run(shared))?);
     }
     for number in 0..shared.readers.threads() {
-        let read = move |shared: &Shared| {
-            shared.readers.run(shared);
-            Ok(())
-        };
         handles.push(spawn(format!("reader-{number}"), &shared, read)?);
     }
     let name = "acceptor".to_owned();
@@ -91,9 +87,8 @@ pub(crate) fn run(settings: Settings) -> Result<(), String> {
     for mailbox in &mailboxes {
         mailbox.wake();
     }
-    if let Err(error) = acceptor_waker.wake() {
-        return Err(format!("cannot wake the acceptor: {error}"));
-    }
+    let woken = acceptor_waker.wake();
+    woken.map_err(|error| format!("cannot wake the acceptor: {error}"))?;
     if shared.db.is_loading() {
         return leave_early(why);
     }
@@ -136,6 +131,12 @@ fn share(
         shared.runtime.users.replace(users, password);
     }
     Ok(Arc::new(shared))
+}
+
+/// Runs long reads until the server stops.
+fn read(shared: &Shared) -> io::Result<()> {
+    shared.readers.run(shared);
+    Ok(())
 }
 
 /// Opens the data on a thread of its own, while the sockets answer LOADING;

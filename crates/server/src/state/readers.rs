@@ -127,6 +127,9 @@ impl Readers {
         let is_it = |each: &Ticket| Arc::ptr_eq(&each.cancelled, &ticket.cancelled);
         queue.running.retain(|each| !is_it(each));
         self.ended.fetch_add(1, Ordering::Relaxed);
+        drop(queue);
+        // What this thread takes next may make the kept one that of another user.
+        self.changed.notify_one();
     }
 }
 
@@ -150,6 +153,9 @@ impl Queue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::testing;
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
 
     /// The users whose reads begin, in order, where none ends.
     fn begun(threads: usize, users: &[u64]) -> Vec<u64> {
@@ -172,6 +178,46 @@ mod tests {
         assert_eq!(begun(3, &[1, 1, 1, 2]), [1, 1, 2]);
         assert_eq!(begun(3, &[1, 2, 1, 2, 3]), [1, 2, 3]);
         assert_eq!(begun(2, &[1, 1]), [1]);
+    }
+
+    /// Queues a read that lasts until the sender that it returns is dropped.
+    fn lasting(readers: &Readers, user: u64, begun: &Sender<u64>) -> Sender<()> {
+        let (end, ended) = channel::<()>();
+        let begun = begun.clone();
+        let work = move |_: &Shared| {
+            begun.send(user).unwrap();
+            ended.recv().unwrap_err();
+        };
+        readers.queue(user, Arc::default(), Box::new(work));
+        end
+    }
+
+    #[test]
+    fn the_kept_thread_begins_once_its_user_has_no_other() {
+        let (shared, readers) = (testing::shared(), Readers::new(3));
+        let (begun, begins) = channel();
+        let next = || begins.recv_timeout(Duration::from_secs(60));
+        std::thread::scope(|threads| {
+            for _ in 0..3 {
+                threads.spawn(|| readers.run(&shared));
+            }
+            // Each of the three has run something, and one waits for more.
+            let first = [1, 2, 3].map(|user| lasting(&readers, user, &begun));
+            (0..3).for_each(|_| assert!(next().is_ok()));
+            let [one, two, three] = first;
+            drop(three);
+            while readers.counts().0 > 2 {
+                std::thread::yield_now();
+            }
+            let more = [2, 1].map(|user| lasting(&readers, user, &begun));
+            assert_eq!(readers.counts(), (2, 2));
+            // The thread that ends takes the second read of 2: then 1 has none.
+            drop(one);
+            let both = [next(), next()];
+            readers.stop();
+            drop((two, more));
+            assert!(both == [Ok(2), Ok(1)] || both == [Ok(1), Ok(2)], "{both:?}");
+        });
     }
 
     #[test]

@@ -279,6 +279,28 @@ fn unfinished_commands_of_all_share_a_part_of_memory() {
 }
 
 #[test]
+fn a_command_that_a_pause_held_up_counts_as_unfinished_no_longer() {
+    let server = Server::with(&["--wal", "off", "--memory", "512mb"]);
+    let (mut client, key) = (server.client(), word(0, 14 * MIB));
+    client.ask("CLIENT PAUSE 1000000 WRITE");
+    let mut delayed: Vec<_> = (0..4).map(|_| server.client()).collect();
+    let mut command = Vec::new();
+    latewood_wire::resp::encode_command(&mut command, &["DEL", &key]);
+    for other in &mut delayed {
+        other.send(&command);
+    }
+    while client.info("blocked_clients") < 4 {
+        std::thread::yield_now();
+    }
+    client.expect(&[("CLIENT UNPAUSE", "+OK\r\n")]);
+    for other in &mut delayed {
+        assert_eq!(text(&other.reply()), ":0\r\n");
+    }
+    let word = word(0, 16 * MIB);
+    assert_eq!(client.ask_words(&["ECHO", &word]).len(), 16 * MIB + 13);
+}
+
+#[test]
 fn rules_of_users_are_bounded() {
     let server = Server::start();
     let mut client = server.client();

@@ -3,6 +3,7 @@
 
 use crate::harness::{Client, Server, command, encoded, text};
 use latewood_wire::resp::encode_command;
+use std::net::Shutdown;
 use std::process::Stdio;
 
 /// Samples of the series that long reads read again and again.
@@ -223,6 +224,31 @@ fn a_client_that_leaves_or_is_killed_ends_its_read() {
     assert_eq!(other.info("blocked_clients"), 0);
 }
 
+/// As `printf ... | nc -N` does. Who closed both sides looks the same.
+#[test]
+fn what_stands_behind_a_long_read_is_run_though_the_client_sends_no_more() {
+    let server = server();
+    let (mut client, mut other) = (server.client(), server.client());
+    let mut sent = endless();
+    sent.extend(encoded("TS.ADD behind 1 1"));
+    sent.extend(endless());
+    sent.extend(encoded("TS.ADD behind 2 2"));
+    client.send(&sent);
+    wait_for_running(&mut other, 1);
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    for number in 1..=2 {
+        let ended = text(&client.reply());
+        assert!(
+            ended.starts_with("-ERR the read was ended because"),
+            "{ended}"
+        );
+        assert_eq!(text(&client.reply()), format!(":{number}\r\n"));
+    }
+    assert_eq!(client.reply_or_end(), None);
+    wait_for_running(&mut other, 0);
+    assert_eq!(other.ask("TS.GET behind"), "*2\r\n:2\r\n+2\r\n");
+}
+
 #[test]
 fn a_user_who_is_removed_gets_no_reply() {
     let server = server();
@@ -232,6 +258,21 @@ fn a_user_who_is_removed_gets_no_reply() {
     begin(&mut reader, &mut other, &endless());
     other.expect(&[("ACL DELUSER bob", ":1\r\n")]);
     assert_eq!(text(&reader.rest()), "");
+    wait_for_running(&mut other, 0);
+}
+
+#[test]
+fn a_user_who_is_removed_and_reads_nothing_keeps_no_thread() {
+    let server = server();
+    let (mut reader, mut other) = (server.client(), server.client());
+    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
+    reader.expect(&[("AUTH bob x", "+OK\r\n")]);
+    // More than the sockets take.
+    let mut unread = Vec::new();
+    encode_command(&mut unread, &["ECHO", &"x".repeat(16 << 20)]);
+    reader.send(&unread);
+    begin(&mut reader, &mut other, &endless());
+    other.expect(&[("ACL DELUSER bob", ":1\r\n")]);
     wait_for_running(&mut other, 0);
 }
 
@@ -410,4 +451,45 @@ fn many_short_reads_of_one_client_let_others_have_their_turn() {
     assert_eq!(found, ":1\r\n");
     (0..402).for_each(|_| assert!(!reader.reply().starts_with(b"-")));
     assert_eq!(other.info("long_reads"), 0);
+}
+
+#[test]
+fn commands_of_reads_that_wait_share_a_part_of_memory() {
+    const CLIENTS: u64 = 24;
+    let server = serve(&["--ts-num-threads", "1", "--memory", "512mb"], SAMPLES);
+    let mut other = server.client();
+    let mut read = Vec::new();
+    let without = format!("no!={}", "x".repeat(2 << 20));
+    encode_command(
+        &mut read,
+        &["TS.MRANGE", "-", "+", "FILTER", "all=1", &without],
+    );
+    let threads = std::thread::available_parallelism().unwrap().get();
+    // 64 MiB are for all, and each of these takes 4 MiB; all of it comes back.
+    let rounds = [(); 2].map(|()| {
+        let mut running: Vec<Client> = (0..threads).map(|_| server.client()).collect();
+        for client in &mut running {
+            client.send(&endless());
+        }
+        wait_for_running(&mut other, threads as u64);
+        let refused = other.info("refused_clients");
+        let mut waiting: Vec<Client> = (0..CLIENTS).map(|_| server.client()).collect();
+        for client in &mut waiting {
+            client.send(&read);
+        }
+        let begun = std::time::Instant::now();
+        let waits = loop {
+            let waits = other.info("long_reads_waiting");
+            if waits + other.info("refused_clients") - refused == CLIENTS {
+                break waits;
+            }
+            assert!(begun.elapsed() < crate::harness::PATIENCE);
+        };
+        drop((waiting, running));
+        while other.info("connected_clients") > 1 {}
+        wait_for_running(&mut other, 0);
+        waits
+    });
+    assert!((1..=15).contains(&rounds[0]), "{rounds:?}");
+    assert_eq!(rounds[0], rounds[1]);
 }

@@ -12,12 +12,8 @@ fn written_and_read(record: &ByteRecord) -> Line {
 }
 
 fn parse(text: &[u8]) -> Result<Option<Line>, String> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .from_reader(text);
     let mut record = ByteRecord::new();
-    reader.read_byte_record(&mut record).unwrap();
+    reader(text).read_byte_record(&mut record).unwrap();
     Line::parse(&record)
 }
 

@@ -347,6 +347,31 @@ fn words_of_selectors_are_put_together() {
 }
 
 #[test]
+fn rules_that_a_file_could_not_hold_are_refused() {
+    let fits = |word: &str| {
+        let user = User::new(b"u", 0, &CATALOGUE).with(&rules(&[word]));
+        user.map(|user| {
+            let line = user.describe();
+            let again = file::parse(&line, "line", &CATALOGUE).unwrap();
+            again.len() == 1 && again[0].describe() == line
+        })
+    };
+    for word in [
+        "+get|x y",
+        "+get|x\nuser other on nopass ~* +@all",
+        "-get|x\u{b}y",
+        "(~a) +ts.get)",
+        "(~a) +@all) ~*)",
+        "(~a))",
+    ] {
+        assert!(fits(word).is_err(), "{word:?}");
+    }
+    for word in ["+get|x", "(~a( +ts.get)", "( ~a)", "~a)"] {
+        assert_eq!(fits(word), Ok(true), "{word:?}");
+    }
+}
+
+#[test]
 fn a_file_names_all_its_wrong_lines() {
     let text = "user bob on +nosuch\nuser\nfoo bar\n\nuser x\nuser x on\nuser y (on\n";
     let errors = file::parse(text.as_bytes(), "f", &CATALOGUE).unwrap_err();

@@ -176,7 +176,7 @@ impl Asked {
             let Some(found) = found.pop() else {
                 return false;
             };
-            match found.view.is_empty(&query) {
+            match found.view.is_empty(&query, None) {
                 Ok(is_empty) => !is_empty,
                 Err(error) => {
                     failure.get_or_insert(error);
