@@ -51,7 +51,7 @@ pub(crate) fn difference(
         ("warnings", &ours.warnings, &theirs.warnings),
         ("infos", &ours.infos, &theirs.infos),
     ] {
-        if uncounted(a) != uncounted(b) {
+        if rounded(a, text) != rounded(b, text) {
             return Some(format!("{name} {a:#?}\nPrometheus {b:#?}"));
         }
     }
@@ -60,17 +60,10 @@ pub(crate) fn difference(
         a.sort_by(|a, b| a.labels.cmp(&b.labels));
         b.sort_by(|a, b| a.labels.cmp(&b.labels));
     }
-    let labels = |rows: &[Row]| {
-        rows.iter()
-            .map(|row| row.labels.clone())
-            .collect::<Vec<_>>()
-    };
+    let labels = |rows: &[Row]| rows.iter().map(rounded_labels).collect::<Vec<_>>();
     if labels(&a) != labels(&b) {
-        return Some(format!(
-            "series {:#?}\nPrometheus {:#?}",
-            labels(&a),
-            labels(&b)
-        ));
+        let (a, b) = (labels(&a), labels(&b));
+        return Some(format!("series {a:#?}\nPrometheus {b:#?}"));
     }
     let differs = a.iter().zip(&b).find_map(|(a, b)| differs(a, b))?;
     Some(format!(
@@ -96,16 +89,25 @@ fn is_known(text: &str) -> bool {
     text.contains("timestamp(") && text.contains("@") && text.contains("offset")
 }
 
-/// Without how often buckets were raised: Prometheus counts a step twice for each step before it.
-fn uncounted(texts: &[String]) -> Vec<String> {
-    let uncounted = |text: &String| match text.split_once(", over ") {
-        Some((before, rest)) => {
-            let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-            format!("{before}, over{rest}")
-        }
-        None => text.clone(),
+/// Without how often buckets were raised, since Prometheus counts a step twice for each step before
+/// it, and without what is said of `sort`: whether a subquery of one step is a range depends there
+/// on its end, here on the step. Numbers to the digits that count.
+fn rounded(texts: &[String], query: &str) -> Vec<String> {
+    let is_kept = |text: &&String| !(text.contains(" sort is ineffective") && query.contains(':'));
+    let rounded = |text: &String| {
+        let words = text.split(' ').collect::<Vec<_>>();
+        let words = words.iter().enumerate().map(|(at, word)| {
+            let end = word.len() - word.trim_end_matches([',', ')']).len();
+            let (word, end) = word.split_at(word.len() - end);
+            match word.parse::<f64>() {
+                Ok(_) if at > 0 && words[at - 1] == "over" => format!("N{end}"),
+                Ok(number) => format!("{number:.8e}{end}"),
+                Err(_) => format!("{word}{end}"),
+            }
+        });
+        words.collect::<Vec<_>>().join(" ")
     };
-    texts.iter().map(uncounted).collect()
+    texts.iter().filter(is_kept).map(rounded).collect()
 }
 
 /// Whether Prometheus answers in an order that it does not leave to maps or to ties.
@@ -122,6 +124,18 @@ fn is_ordered(text: &str) -> bool {
         "limit",
     ];
     !UNORDERED.iter().any(|name| text.contains(name))
+}
+
+/// Labels that are values, of `count_values` and `histogram_quantiles`, to the digits that count.
+fn rounded_labels(row: &Row) -> BTreeMap<String, String> {
+    let rounded = |value: &String| match value.parse::<f64>() {
+        Ok(number) if value.len() > 9 => format!("{number:.8e}"),
+        _ => value.clone(),
+    };
+    let labels = row.labels.iter();
+    labels
+        .map(|(name, value)| (name.clone(), rounded(value)))
+        .collect()
 }
 
 fn differs(a: &Row, b: &Row) -> Option<String> {

@@ -521,7 +521,7 @@ impl Generator<'_> {
                     Kind::Scalar,
                     self.pick(&["1", "2", "3", "5", "0", "-1", "time() % 3"]),
                 );
-                Expr::of(kind, &pattern, [group, k, self.vector(depth)])
+                Expr::of(kind, &pattern, [group, k, self.ordered()])
             }
             15 | 16 => Expr::of(
                 kind,
