@@ -21,6 +21,7 @@ mod call;
 pub(crate) mod chunks;
 mod constant;
 mod count_values;
+mod effects;
 mod extremes;
 mod fold;
 mod grouping;

@@ -5,6 +5,7 @@
 
 use crate::column::Column;
 use crate::exec::count_values::CountValues;
+use crate::exec::effects::{Effects, speaks};
 use crate::exec::fold::{Fold, fold_all, fold_column};
 use crate::exec::grouping::{Grouping, Groups};
 use crate::exec::kahan::{Kahan, Mean};
@@ -40,6 +41,7 @@ pub(crate) fn operator(
     let param = || {
         Ok::<_, EvalError>(Param {
             node: param.ok_or_else(missing)?,
+            effects: Effects(speaks(&node.expr)),
             place: node.param.as_ref().map(Expr::span).unwrap_or_default(),
         })
     };

@@ -1,6 +1,7 @@
 //! Binary operations: what an operator does with two values, and those with a scalar.
 
 use crate::column::Column;
+use crate::exec::effects::{Effects, speaks};
 use crate::exec::join::Join;
 use crate::exec::set::Set;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
@@ -16,14 +17,15 @@ pub(crate) fn operator(node: &Binary, left: Node, right: Node, steps: usize) -> 
         returns_bool: node.returns_bool,
         span,
     };
+    let effects = (Effects(speaks(&node.left)), Effects(speaks(&node.right)));
     match (node.left.ty(), node.right.ty(), &node.matching) {
         (Type::Vector, Type::Vector, Some(matching))
             if matching.cardinality == Cardinality::ManyToMany =>
         {
-            Box::new(Set::new(node.op, matching, left, right, steps))
+            Box::new(Set::new(node.op, matching, (left, right), effects, steps))
         }
         (Type::Vector, Type::Vector, Some(matching)) => {
-            Box::new(Join::new(apply, matching, left, right, steps))
+            Box::new(Join::new(apply, matching, (left, right), effects, steps))
         }
         (Type::Vector, _, _) => Box::new(WithScalar::new(apply, left, right, Side::Right)),
         (_, Type::Vector, _) => Box::new(WithScalar::new(apply, right, left, Side::Left)),
@@ -40,6 +42,11 @@ pub(crate) struct Apply {
 }
 
 impl Apply {
+    /// Whether it is an operator of histograms, which values never match.
+    pub(crate) fn is_trim(&self) -> bool {
+        matches!(self.op, Op::TrimUpper | Op::TrimLower)
+    }
+
     /// Whether the result is another quantity than the operands, so that the name goes.
     pub(crate) fn changes_quantity(&self) -> bool {
         matches!(

@@ -10,6 +10,7 @@
 use crate::column::Column;
 use crate::exec::binary::Apply;
 use crate::exec::chunks::for_columns;
+use crate::exec::effects::Effects;
 use crate::exec::matching::{Group, groups, match_labels};
 use crate::exec::overlap::{Sides, check};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
@@ -23,6 +24,8 @@ pub(crate) struct Join {
     matching: Matching,
     many: Node,
     one: Node,
+    /// Of the many side and of the one side.
+    effects: (Effects, Effects),
     steps: usize,
     series: Vec<Series>,
     /// Of each series the pairs that it consists of; they never overlap.
@@ -44,19 +47,20 @@ impl Join {
     pub(crate) fn new(
         apply: Apply,
         matching: &Matching,
-        left: Node,
-        right: Node,
+        (left, right): (Node, Node),
+        (of_left, of_right): (Effects, Effects),
         steps: usize,
     ) -> Self {
-        let (many, one) = match matching.cardinality {
-            Cardinality::OneToMany => (right, left),
-            _ => (left, right),
+        let (many, one, effects) = match matching.cardinality {
+            Cardinality::OneToMany => (right, left, (of_right, of_left)),
+            _ => (left, right, (of_left, of_right)),
         };
         Self {
             apply,
             matching: matching.clone(),
             many,
             one,
+            effects,
             steps,
             series: Vec::new(),
             terms: Vec::new(),
@@ -220,6 +224,20 @@ impl Join {
         })
     }
 
+    /// Hears what the series without a pair say.
+    fn hear(&self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        let mut many = vec![false; self.many.series().len()];
+        let mut one = vec![false; self.one.series().len()];
+        for term in self.terms.iter().flatten() {
+            term.many.into_iter().for_each(|at| many[at] = true);
+            term.one.into_iter().for_each(|at| one[at] = true);
+        }
+        let unneeded = |used: Vec<bool>| (0..used.len()).filter(move |at| !used[*at]);
+        let (of_many, of_one) = self.effects;
+        of_many.hear(&*self.many, unneeded(many), self.steps, ctx)?;
+        of_one.hear(&*self.one, unneeded(one), self.steps, ctx)
+    }
+
     /// Sets the steps of one pair.
     fn set(&self, term: &Term, many: &Column, one: &Column, out: &mut Column) {
         let (fill_many, fill_one) = self.fills();
@@ -288,6 +306,12 @@ impl Operator for Join {
             group.right.iter().for_each(|at| one_group[*at] = place);
         }
         for (at, group) in many_group.iter().enumerate() {
+            // Of one step, what the fill gives comes behind all else.
+            if self.steps == 1
+                && pairs.many_absent[*group].is_some_and(|at| self.masks[at][0] & 1 == 1)
+            {
+                continue;
+            }
             self.add_many(at, *group, &groups[*group], &mut pairs, ctx);
         }
         if self.fills().0.is_some() {
@@ -299,12 +323,14 @@ impl Operator for Join {
             many: &*self.many,
             one: &*self.one,
             matching: &self.matching,
+            matches: !self.apply.is_trim(),
             fills_one: self.fills().1.is_some(),
             fills: self.fills() != (None, None),
             steps: self.steps,
         };
         check(&sides, &groups, &self.terms, ctx)?;
-        self.share(ctx)
+        self.share(ctx)?;
+        self.hear(ctx)
     }
 
     fn series(&self) -> &[Series] {

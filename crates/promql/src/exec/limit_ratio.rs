@@ -34,18 +34,20 @@ impl Operator for LimitRatio {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         self.values = self.param.values(ctx)?;
         self.input.prepare(ctx)?;
-        if !check(&self.values, self.param.place, ctx)? {
-            return Ok(());
-        }
+        let is_needed = check(&self.values, self.param.place, ctx)?;
+        let mut unneeded = Vec::new();
         for (at, series) in self.input.series().iter().enumerate() {
             let offset = offset(&series.labels);
             let (low, high) = (self.values.min, self.values.max);
-            if ratio_holds(low, offset) || ratio_holds(high, offset) {
+            if is_needed && (ratio_holds(low, offset) || ratio_holds(high, offset)) {
                 self.taken.push((at, offset));
                 self.series.push(series.clone());
+            } else {
+                unneeded.push(at);
             }
         }
-        Ok(())
+        let (effects, steps) = (self.param.effects, self.values.steps());
+        effects.hear(&*self.input, unneeded.into_iter(), steps, ctx)
     }
 
     fn series(&self) -> &[Series] {

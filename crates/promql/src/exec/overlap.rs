@@ -14,6 +14,8 @@ pub(crate) struct Sides<'a> {
     pub(crate) many: &'a dyn Operator,
     pub(crate) one: &'a dyn Operator,
     pub(crate) matching: &'a Matching,
+    /// Whether two samples ever have a result.
+    pub(crate) matches: bool,
     /// Whether a missing sample of the one side has a value.
     pub(crate) fills_one: bool,
     /// Whether a missing sample of either side has one.
@@ -33,6 +35,7 @@ pub(crate) fn check(
 ) -> Result<(), EvalError> {
     let twice = sides.one_twice(groups, ctx)?;
     let many = match sides.matching.cardinality {
+        _ if !sides.matches => None,
         Cardinality::OneToOne => sides.many_twice(groups, ctx)?,
         _ => sides.same_twice(groups, terms, ctx)?,
     };

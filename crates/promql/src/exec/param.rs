@@ -1,6 +1,7 @@
 //! The first argument of an aggregation: a scalar, seen over all steps before it is used.
 
 use crate::column::Column;
+use crate::exec::effects::Effects;
 use crate::exec::{Context, EvalError, Node};
 use crate::span::Span;
 
@@ -8,6 +9,8 @@ use crate::span::Span;
 pub(crate) struct Param {
     pub(crate) node: Node,
     pub(crate) place: Span,
+    /// Whether what is aggregated speaks.
+    pub(crate) effects: Effects,
 }
 
 /// Its values.
@@ -37,6 +40,11 @@ impl Param {
 }
 
 impl Values {
+    /// Number of steps.
+    pub(crate) fn steps(&self) -> usize {
+        self.column.values.len()
+    }
+
     /// The value at a step.
     pub(crate) fn at(&self, step: usize) -> f64 {
         self.column.values[step]

@@ -134,7 +134,8 @@ impl Operator for Pick {
             Picks::Top | Picks::Bottom | Picks::First => check(&param)?,
         };
         if !is_needed {
-            return Ok(());
+            let all = 0..self.input.series().len();
+            return self.param.effects.hear(&*self.input, all, self.steps, ctx);
         }
         let groups = self.grouping.groups(self.input.series());
         let k = match self.picks {

@@ -2,6 +2,7 @@
 
 use crate::column::Column;
 use crate::exec::chunks::for_columns;
+use crate::exec::effects::Effects;
 use crate::exec::matching::{Group, groups};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::tree::{Matching, Op};
@@ -12,6 +13,7 @@ pub(crate) struct Set {
     matching: Matching,
     left: Node,
     right: Node,
+    effects: (Effects, Effects),
     steps: usize,
     /// Of each series of the result: its input and its mask.
     parts: Vec<Part>,
@@ -26,12 +28,19 @@ struct Part {
 }
 
 impl Set {
-    pub(crate) fn new(op: Op, matching: &Matching, left: Node, right: Node, steps: usize) -> Self {
+    pub(crate) fn new(
+        op: Op,
+        matching: &Matching,
+        (left, right): (Node, Node),
+        effects: (Effects, Effects),
+        steps: usize,
+    ) -> Self {
         Self {
             op,
             matching: matching.clone(),
             left,
             right,
+            effects,
             steps,
             parts: Vec::new(),
             masks: Vec::new(),
@@ -140,7 +149,19 @@ impl Operator for Set {
             }
             _ => self.take_left(&groups, &masks),
         }
-        Ok(())
+        if self.op == Op::Or {
+            return Ok(());
+        }
+        // Series of groups that only one side has.
+        let single = |group: &&Group| !group.has_both();
+        let right = groups.iter().filter(single).flat_map(|group| &group.right);
+        let (of_left, of_right) = self.effects;
+        of_right.hear(&*self.right, right.copied(), self.steps, ctx)?;
+        if self.op == Op::Unless {
+            return Ok(());
+        }
+        let left = groups.iter().filter(single).flat_map(|group| &group.left);
+        of_left.hear(&*self.left, left.copied(), self.steps, ctx)
     }
 
     fn series(&self) -> &[Series] {
