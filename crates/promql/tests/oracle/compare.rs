@@ -51,7 +51,7 @@ pub(crate) fn difference(
         ("warnings", &ours.warnings, &theirs.warnings),
         ("infos", &ours.infos, &theirs.infos),
     ] {
-        if rounded(a, text) != rounded(b, text) {
+        if rounded(a, query, text) != rounded(b, query, text) {
             return Some(format!("{name} {a:#?}\nPrometheus {b:#?}"));
         }
     }
@@ -76,24 +76,33 @@ pub(crate) fn difference(
 /// wrong with a query whatever its series is found before the rest is evaluated.
 fn is_same_error(a: &(String, String), b: &(String, String)) -> bool {
     const EARLY: &[&str] = &["invalid ", "anchored modifier", "smoothed modifier"];
+    // Of an error of the labels and one of matching, Prometheus finds that of the earlier step.
+    const SAME: &str = "vector cannot contain metrics with the same labelset";
+    let is_early = |text: &str| EARLY.iter().any(|early| text.starts_with(early));
     let stem = |text: &str| text.split('{').next().unwrap_or_default().to_owned();
     a.0 == b.0
         && (a.1 == b.1
             || a.0 == "execution" && stem(&a.1) == stem(&b.1)
-            || a.0 == "execution" && EARLY.iter().any(|early| a.1.starts_with(early)))
+            || a.0 == "execution" && [a, b].iter().any(|(_, text)| is_early(text))
+            || a.0 == "execution" && [a, b].iter().any(|(_, text)| text.starts_with(SAME)))
 }
 
 /// Differences that are meant; `docs/promql.md` lists them.
 fn is_known(text: &str) -> bool {
     // The offset counts here.
-    text.contains("timestamp(") && text.contains("@") && text.contains("offset")
+    (text.contains("timestamp(") && text.contains("@") && text.contains("offset"))
+        // `@` holds at every step here, in the first argument of an aggregation too.
+        || (["quantile", "topk", "bottomk"].iter().any(|name| text.contains(name))
+            && text.contains("scalar(")
+            && text.contains("@"))
 }
 
 /// Without how often buckets were raised, since Prometheus counts a step twice for each step before
-/// it, and without what is said of `sort`: whether a subquery of one step is a range depends there
-/// on its end, here on the step. Numbers to the digits that count.
-fn rounded(texts: &[String], query: &str) -> Vec<String> {
-    let is_kept = |text: &&String| !(text.contains(" sort is ineffective") && query.contains(':'));
+/// it, and without what is said of `sort`: whether one step is a range depends there on the end,
+/// here on the step. Numbers to the digits that count.
+fn rounded(texts: &[String], query: &Query, text: &str) -> Vec<String> {
+    let is_single = text.contains(':') || query.end_ms - query.start_ms < query.step_ms;
+    let is_kept = |text: &&String| !(is_single && text.contains(" sort is ineffective"));
     let rounded = |text: &String| {
         let words = text.split(' ').collect::<Vec<_>>();
         let words = words.iter().enumerate().map(|(at, word)| {

@@ -304,7 +304,11 @@ impl Generator<'_> {
         match self.rng.random_range(0..100) {
             0..12 => self.instant(),
             12..24 => {
-                let pattern = format!("{}(#)", self.pick(OF_VECTOR));
+                let pattern = match self.pick(OF_VECTOR) {
+                    // Of large values, their last digits decide.
+                    name @ ("sin" | "cos" | "tan") => format!("{name}(clamp(#, -100, 100))"),
+                    name => format!("{name}(#)"),
+                };
                 Expr::of(Kind::Vector, &pattern, [self.vector(next)])
             }
             24..42 => {
