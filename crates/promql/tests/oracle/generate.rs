@@ -467,7 +467,8 @@ impl Generator<'_> {
             _ => {
                 let label = self.pick(&["\"q\"", "\"a\"", "\"quantile\""]);
                 let pattern = format!("histogram_quantiles(#, {label}, #, #)");
-                Expr::of(kind, &pattern, [buckets, self.scalar(1), self.scalar(0)])
+                let last = Expr::leaf(Kind::Scalar, self.number());
+                Expr::of(kind, &pattern, [buckets, self.scalar(1), last])
             }
         }
     }
