@@ -1,9 +1,5 @@
 //! Series in memory, for tests.
 
-#![allow(dead_code, reason = "each test uses its part of it")]
-
-pub mod table;
-
 use latewood_promql::labels::{Labels, METRIC};
 use latewood_promql::parse_selector;
 use latewood_promql::source::{
@@ -13,19 +9,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Series in the order of their labels.
 #[derive(Debug, Default)]
-pub struct Memory {
-    pub series: Vec<(Labels, Samples)>,
+pub(crate) struct Memory {
+    pub(crate) series: Vec<(Labels, Samples)>,
     /// After how many reads the query is interrupted; 0 is never.
-    pub reads_max: usize,
+    pub(crate) reads_max: usize,
     /// The series whose samples are damaged.
-    pub damaged: Option<usize>,
+    pub(crate) damaged: Option<usize>,
     reads: AtomicUsize,
 }
 
 impl Memory {
     /// Series of one line each: a selector, then values from time 0 on, `step_ms` apart. `_` is no
     /// sample, `stale` a stale mark, `1+2x3` the values 1 3 5 7, `_x3` three times no sample.
-    pub fn load(step_ms: i64, text: &str) -> Self {
+    pub(crate) fn load(step_ms: i64, text: &str) -> Self {
         let mut memory = Self::default();
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let name_end = line
@@ -46,14 +42,14 @@ impl Memory {
         memory
     }
 
-    pub fn add(&mut self, labels: Labels, samples: Samples) {
+    pub(crate) fn add(&mut self, labels: Labels, samples: Samples) {
         let at = self.series.partition_point(|(held, _)| *held < labels);
         self.series.insert(at, (labels, samples));
     }
 }
 
 /// The labels of `metric{a="b"}`.
-pub fn labels(text: &str) -> Labels {
+pub(crate) fn labels(text: &str) -> Labels {
     if text == "{}" {
         return Labels::default();
     }
@@ -139,7 +135,7 @@ impl Source for Memory {
 }
 
 /// The metric's name and the other labels, as one writes them.
-pub fn shown(labels: &Labels) -> String {
+pub(crate) fn shown(labels: &Labels) -> String {
     let rest = labels.without(|name| name == METRIC);
     match (labels.metric(), rest.is_empty()) {
         ("", _) => rest.to_string(),

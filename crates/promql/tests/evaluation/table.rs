@@ -1,12 +1,17 @@
 //! Tables of expressions and what they give.
 
-use super::{Memory, shown};
+use crate::memory::{Memory, shown};
 use latewood_promql::Times;
 use latewood_promql::engine::{Query, Settings, Value};
 use latewood_promql::number::plain;
 
 /// What an expression gives at one time, a line for each series, in the order of evaluation.
-pub fn instant(memory: &Memory, query: &str, at_ms: i64, settings: &Settings) -> Vec<String> {
+pub(crate) fn instant(
+    memory: &Memory,
+    query: &str,
+    at_ms: i64,
+    settings: &Settings,
+) -> Vec<String> {
     let query = Query::new(query);
     match query.and_then(|query| query.instant(at_ms, settings, memory)) {
         Err(error) => vec![format!("error: {error}")],
@@ -31,7 +36,7 @@ pub fn instant(memory: &Memory, query: &str, at_ms: i64, settings: &Settings) ->
 
 /// What an expression gives at the steps of `start_ms..=end_ms`: a line for each series with a
 /// word for each step, `_` where it has no sample.
-pub fn range(
+pub(crate) fn range(
     memory: &Memory,
     query: &str,
     (start_ms, end_ms, step_ms): (i64, i64, i64),
@@ -61,7 +66,7 @@ pub fn range(
 }
 
 /// The annotations of an expression at one time, with the first byte that each is about.
-pub fn notes(memory: &Memory, query: &str, at_ms: i64) -> Vec<String> {
+pub(crate) fn notes(memory: &Memory, query: &str, at_ms: i64) -> Vec<String> {
     let query = Query::new(query).unwrap();
     let outcome = query.instant(at_ms, &Settings::default(), memory).unwrap();
     let notes = outcome.annotations.iter();
@@ -71,7 +76,7 @@ pub fn notes(memory: &Memory, query: &str, at_ms: i64) -> Vec<String> {
 }
 
 /// Compares each expression at one time with its lines, joined by `; `.
-pub fn check(memory: &Memory, at_ms: i64, table: &[(&str, &str)]) {
+pub(crate) fn check(memory: &Memory, at_ms: i64, table: &[(&str, &str)]) {
     for (query, expected) in table {
         let got = instant(memory, query, at_ms, &Settings::default()).join("; ");
         assert_eq!(got, *expected, "{query} at {at_ms}");
@@ -79,7 +84,7 @@ pub fn check(memory: &Memory, at_ms: i64, table: &[(&str, &str)]) {
 }
 
 /// The same at several steps.
-pub fn check_range(memory: &Memory, times: (i64, i64, i64), table: &[(&str, &str)]) {
+pub(crate) fn check_range(memory: &Memory, times: (i64, i64, i64), table: &[(&str, &str)]) {
     for (query, expected) in table {
         let got = range(memory, query, times, &Settings::default()).join("; ");
         assert_eq!(got, *expected, "{query} at {times:?}");
