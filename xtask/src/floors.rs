@@ -27,7 +27,7 @@ const CIRCLE_FILES_MAX: usize = 5;
 
 /// Crates from top to bottom, and the entries of each from top to bottom.
 /// A crate without entries is not laid out yet.
-pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
     (
         "bench",
         &[
@@ -105,6 +105,33 @@ pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
             "observe",
             "io",
             "base",
+        ],
+    ),
+    (
+        "promql",
+        &[
+            "lib",
+            "engine",
+            "exec",
+            "json",
+            "prepare",
+            "print",
+            "parse",
+            "check",
+            "lex",
+            "literal",
+            "pattern",
+            "token",
+            "tree",
+            "function",
+            "annotation",
+            "calendar",
+            "source",
+            "column",
+            "labels",
+            "quote",
+            "number",
+            "span",
         ],
     ),
     (

@@ -39,6 +39,7 @@ mod overlap;
 mod param;
 mod pick;
 pub(crate) mod plan;
+mod presence;
 mod quantile;
 mod quantiles;
 mod range_call;

@@ -1,14 +1,15 @@
 //! The first argument of an aggregation: a scalar, seen over all steps before it is used.
 
+use crate::annotation::Place;
 use crate::column::Column;
 use crate::exec::effects::Effects;
+use crate::exec::instant::math;
 use crate::exec::{Context, EvalError, Node};
-use crate::span::Span;
 
 /// An argument and where it stands.
 pub(crate) struct Param {
     pub(crate) node: Node,
-    pub(crate) place: Span,
+    pub(crate) place: Place,
     /// Whether what is aggregated speaks.
     pub(crate) effects: Effects,
 }
@@ -29,10 +30,11 @@ impl Param {
         let mut column = Column::default();
         ctx.with_scratch(|scratch| self.node.column(0, ctx, scratch, &mut column))?;
         ctx.hold(Column::len_bytes(column.values.len()))?;
-        let numbers = column.values.iter().filter(|value| !value.is_nan());
+        // Neither is a number where any value is not: so Prometheus compares them.
+        let values = column.values.iter().copied();
         Ok(Values {
-            min: numbers.clone().copied().fold(f64::INFINITY, f64::min),
-            max: numbers.copied().fold(f64::NEG_INFINITY, f64::max),
+            min: values.clone().fold(f64::MAX, math::min),
+            max: values.fold(f64::MIN, math::max),
             has_nan: column.values.iter().any(|value| value.is_nan()),
             column,
         })
