@@ -70,7 +70,10 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     let parsed = parser.whole();
     let mut expr = parser.ends(parsed)?;
     check::check(text, &mut expr)?;
-    Ok(expr)
+    match parser.not_utf8 {
+        Some(span) => Err(ParseError::new(text, span, "text must be valid UTF-8")),
+        None => Ok(expr),
+    }
 }
 
 /// Parses a selector of series, as in `match[]`: neither a range nor modifiers.
@@ -110,6 +113,8 @@ struct Parser<'a> {
     /// Of the expression parsed last.
     height: usize,
     patterns: usize,
+    /// A text that cannot be held. Prometheus accepts it, so that all other errors come first.
+    not_utf8: Option<Span>,
 }
 
 impl<'a> Parser<'a> {
@@ -122,6 +127,7 @@ impl<'a> Parser<'a> {
             nesting: 0,
             height: 0,
             patterns: 0,
+            not_utf8: None,
         }
     }
 

@@ -95,8 +95,10 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Parsed<Expr> {
         let token = self.next()?;
         let span = token.span();
-        let value = String::from_utf8(unquoted(token.text));
-        let value = value.map_err(|_| self.error(span, "text must be valid UTF-8"))?;
+        let value = String::from_utf8(unquoted(token.text)).unwrap_or_else(|_| {
+            self.not_utf8.get_or_insert(span);
+            String::new()
+        });
         Ok(Expr::Text(Text { value, span }))
     }
 
