@@ -141,14 +141,11 @@ impl<'a> Translation<'a> {
     }
 
     fn hexadecimal(&mut self) -> Option<u32> {
-        let mut number = 0;
         if !self.takes("{") {
-            for _ in 0..2 {
-                number = number * 16 + self.next()?.to_digit(16)?;
-            }
-            return Some(number);
+            let digits = [self.next()?, self.next()?];
+            return Some(digits[0].to_digit(16)? * 16 + digits[1].to_digit(16)?);
         }
-        let mut digits = 0;
+        let (mut number, mut digits) = (0, 0);
         loop {
             match self.next()? {
                 '}' => return Some(number).filter(|_| digits > 0),
