@@ -156,30 +156,6 @@ impl std::fmt::Display for Raised {
     }
 }
 
-/// A text in double quotes, as `%q` prints it.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\x07' => out.push_str("\\a"),
-            '\x08' => out.push_str("\\b"),
-            '\x0c' => out.push_str("\\f"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\x0b' => out.push_str("\\v"),
-            '\0'..' ' | '\x7f' => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            // Rust and Go agree in what can be printed but for marks that combine.
-            _ if c.escape_debug().len() == 1 => out.push(c),
-            '\0'..='\u{ffff}' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            _ => out.push_str(&format!("\\U{:08x}", u32::from(c))),
-        }
-    }
-    out.push('"');
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,13 +198,5 @@ mod tests {
             for metric name \"x\", from buckets 0.5 to 2.5e+07, with a max diff of 12, over 4 \
             samples from 1969-12-31T23:59:59Z to 1970-01-01T00:00:01Z";
         assert_eq!(text.as_deref(), Some(expected));
-    }
-
-    #[test]
-    fn quotes_are_those_of_go() {
-        assert_eq!(
-            quoted("a\"\\\n\u{1}é\u{200b}"),
-            "\"a\\\"\\\\\\n\\x01é\\u200b\""
-        );
     }
 }

@@ -14,12 +14,40 @@
 //! Tested by the tests of each operator, and as a whole by `tests/`.
 
 mod absence;
+mod absent_over_time;
+mod aggregate;
+mod binary;
 mod call;
+pub(crate) mod chunks;
 mod constant;
+mod count_values;
+mod effects;
+mod extremes;
+mod fold;
+mod grouping;
+mod heap;
 mod instant;
 mod invariant;
+mod join;
+mod kahan;
+mod limit_ratio;
+mod matching;
 mod merge;
-mod plan;
+mod negate;
+mod over_time;
+mod overlap;
+mod param;
+mod pick;
+pub(crate) mod plan;
+mod quantile;
+mod quantiles;
+mod range_call;
+pub(crate) mod range_input;
+pub(crate) mod rate;
+mod reference;
+pub(crate) mod selector;
+mod set;
+mod unname;
 
 use crate::annotation::Annotations;
 use crate::column::Column;
@@ -123,7 +151,7 @@ pub(crate) struct Context<'a> {
     peak_bytes: AtomicUsize,
     scratch: Mutex<Vec<Scratch>>,
     /// Samples read from the source.
-    pub(crate) samples_read: AtomicU64,
+    samples_read: AtomicU64,
 }
 
 impl<'a> Context<'a> {
@@ -146,6 +174,29 @@ impl<'a> Context<'a> {
         let result = work(&mut scratch);
         lock().push(scratch);
         result
+    }
+
+    /// Reads ranges of one series, ends inclusive and ascending; `into` is emptied first.
+    pub(crate) fn read(
+        &self,
+        handle: usize,
+        ranges: impl Iterator<Item = (i64, i64)>,
+        into: &mut Samples,
+    ) -> Result<(), EvalError> {
+        self.source.check()?;
+        into.clear();
+        for (from_ms, to_ms) in ranges {
+            if from_ms <= to_ms {
+                self.source.read(handle, from_ms, to_ms, into)?;
+            }
+        }
+        let samples = into.timestamps.len();
+        self.samples_read
+            .fetch_add(samples as u64, Ordering::Relaxed);
+        match samples > self.settings.samples_max {
+            true => Err(EvalError::Samples),
+            false => Ok(()),
+        }
     }
 
     /// Adds annotations under a lock: gather them first where there may be many.
@@ -179,9 +230,20 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Whether `bytes` more stay far below what the query may hold.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let held = self.held_bytes.load(Ordering::Relaxed);
+        held.saturating_add(bytes) <= self.settings.memory_bytes_max / 2
+    }
+
     /// Gives back what was held.
     pub(crate) fn release(&self, bytes: usize) {
         self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Samples read from the source.
+    pub(crate) fn samples_read(&self) -> u64 {
+        self.samples_read.load(Ordering::Relaxed)
     }
 
     /// The most that was held at a time, bytes.

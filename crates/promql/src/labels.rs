@@ -3,7 +3,9 @@
 //! Held as one shared allocation: every pair is `name length, name, value length, value` with
 //! 32-bit little-endian lengths, so a clone costs a counter and equality is that of bytes.
 
+use crate::quote::quoted;
 use std::cmp::Ordering;
+use std::fmt;
 use std::sync::Arc;
 
 /// The label of the metric's name.
@@ -117,6 +119,28 @@ fn part(bytes: &[u8]) -> (&str, &[u8]) {
     let (text, rest) = rest.split_at(length);
     // Only made of text, by the constructors.
     (std::str::from_utf8(text).unwrap_or_default(), rest)
+}
+
+impl fmt::Display for Labels {
+    /// As in errors: `{__name__="up", job="a"}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (at, (name, value)) in self.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            let first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+            let is_plain = name
+                .bytes()
+                .all(|byte| first(byte) || byte.is_ascii_digit())
+                && name.bytes().next().is_some_and(first);
+            match is_plain {
+                true => write!(f, "{name}={}", quoted(value))?,
+                false => write!(f, "{}={}", quoted(name), quoted(value))?,
+            }
+        }
+        f.write_str("}")
+    }
 }
 
 impl Ord for Labels {

@@ -16,6 +16,7 @@ pub mod annotation;
 mod calendar;
 mod check;
 pub mod column;
+pub mod engine;
 mod exec;
 pub mod function;
 mod json;

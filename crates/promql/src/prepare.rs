@@ -12,8 +12,9 @@
 
 mod duration;
 mod invariant;
-mod reference;
+pub(crate) mod reference;
 
+use crate::column::Grid;
 use crate::tree::{At, Call, Expr, Length, Number, Selector, Subquery};
 
 /// The times of a query, milliseconds. An instant query has the same start and end.
@@ -31,6 +32,19 @@ pub struct Times {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PrepareError(pub(crate) String);
+
+impl Times {
+    /// The steps: up to the last one at or before the end.
+    pub fn grid(&self) -> Grid {
+        let step_ms = self.step_ms.max(1);
+        let steps = self.end_ms.saturating_sub(self.start_ms).max(0) / step_ms;
+        Grid {
+            start_ms: self.start_ms,
+            step_ms,
+            steps: steps as usize + 1,
+        }
+    }
+}
 
 type Prepared<T = ()> = Result<T, PrepareError>;
 

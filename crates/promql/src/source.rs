@@ -27,6 +27,23 @@ impl Samples {
         self.timestamps.clear();
         self.values.clear();
     }
+
+    /// Takes the stale marks out.
+    pub fn drop_stale(&mut self) {
+        let Some(first) = self.values.iter().position(|value| is_stale(*value)) else {
+            return;
+        };
+        let mut kept = first;
+        for at in first..self.values.len() {
+            if !is_stale(self.values[at]) {
+                self.values[kept] = self.values[at];
+                self.timestamps[kept] = self.timestamps[at];
+                kept += 1;
+            }
+        }
+        self.values.truncate(kept);
+        self.timestamps.truncate(kept);
+    }
 }
 
 /// A series that was found, as its source knows it.

@@ -6,13 +6,16 @@ use crate::exec::absence;
 use crate::exec::constant::Constant;
 use crate::exec::instant::absent::Absent;
 use crate::exec::instant::histogram::{Argument, Histograms, Kind as HistogramKind};
+use crate::exec::instant::info::Info;
 use crate::exec::instant::mapped::{Change, Mapped};
 use crate::exec::instant::math;
 use crate::exec::instant::relabel::{Relabeled, Source, pattern};
 use crate::exec::instant::scalar::{Kind, Only, Scalar};
 use crate::exec::instant::sorted::{By, Sorted};
+use crate::exec::reference::Reference;
 use crate::exec::{EvalError, Node, Settings};
-use crate::tree::{Call, Expr};
+use crate::prepare::reference::reference;
+use crate::tree::{At, Call, Expr, Length};
 
 /// The operator of a call without a range among its arguments. `inputs` has one operator for each
 /// argument, a text one without series. Names may go and labels may become equal: the planner
@@ -29,6 +32,9 @@ pub(crate) fn call(
     let name = call.function.name;
     if matches!(name, "label_replace" | "label_join") {
         return relabeled(call, inputs);
+    }
+    if name == "info" {
+        return info(call, inputs, grid);
     }
     if name.starts_with("histogram_") {
         return histograms(call, inputs, grid);
@@ -151,6 +157,21 @@ fn histograms(call: &Call, inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalEr
     };
     let node = Histograms::new(kind, arguments, vector, grid);
     Ok(Box::new(node))
+}
+
+fn info(call: &Call, mut inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalError> {
+    let (at_ms, offset_ms) = reference(&call.args[0]).unwrap_or((None, 0));
+    let offset = Length::Known(offset_ms);
+    let Some(reference) = Reference::new(grid, &offset, at_ms.map(At::Time)) else {
+        return Err(unsupported("info"));
+    };
+    let matchers = match call.args.get(1).map(Expr::bare) {
+        Some(Expr::Selector(selector)) => &selector.matchers[..],
+        _ => &[],
+    };
+    // The second argument is no vector: its operator is never prepared.
+    let input = inputs.remove(0);
+    Ok(Box::new(Info::new(input, reference, grid, matchers)))
 }
 
 /// The values of texts among arguments.

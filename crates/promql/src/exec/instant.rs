@@ -3,6 +3,7 @@
 pub(crate) mod absent;
 mod bucket;
 pub(crate) mod histogram;
+pub(crate) mod info;
 pub(crate) mod mapped;
 pub(crate) mod math;
 mod natural;

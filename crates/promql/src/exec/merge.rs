@@ -37,16 +37,20 @@ impl Merge {
         }
     }
 
-    /// The column of several series of the input.
-    fn several(&self, parts: &[usize], ctx: &Context<'_>) -> Result<Column, EvalError> {
+    /// The column of several series of the input, and the one that has its first sample.
+    fn several(&self, parts: &[usize], ctx: &Context<'_>) -> Result<(Column, usize), EvalError> {
         ctx.hold(Column::len_bytes(self.steps))?;
         let mut out = Column::default();
         out.reset(self.steps);
+        let mut first = (self.steps, parts[0]);
         ctx.with_scratch(|scratch| {
             let mut column = scratch.take();
             for part in parts {
                 ctx.source.check()?;
                 self.input.column(*part, ctx, scratch, &mut column)?;
+                if let Some(step) = column.present().next() {
+                    first = first.min((step, *part));
+                }
                 for step in column.present() {
                     if out.has(step) {
                         return Err(EvalError::same_labels());
@@ -57,7 +61,7 @@ impl Merge {
             scratch.give(column);
             Ok(())
         })?;
-        Ok(out)
+        Ok((out, first.1))
     }
 }
 
@@ -79,15 +83,22 @@ impl Operator for Merge {
         if parts.len() == series.len() {
             return Ok(());
         }
-        self.series = parts.iter().map(|part| series[part[0]].clone()).collect();
-        let merged: Result<_, _> = parts
-            .iter()
-            .map(|part| match part[..] {
-                [one] => Ok(Merged::One(one)),
-                _ => self.several(part, ctx).map(Merged::Several),
-            })
-            .collect();
-        self.merged = merged?;
+        let mut merged = Vec::with_capacity(parts.len());
+        for part in parts {
+            merged.push(match part[..] {
+                [one] => (one, Merged::One(one)),
+                _ => {
+                    let (column, first) = self.several(&part, ctx)?;
+                    (first, Merged::Several(column))
+                }
+            });
+        }
+        if self.steps == 1 {
+            // The order of the samples, not that of the first series that might have had one.
+            merged.sort_by_key(|(first, _)| *first);
+        }
+        self.series = merged.iter().map(|one| series[one.0].clone()).collect();
+        self.merged = merged.into_iter().map(|one| one.1).collect();
         Ok(())
     }
 

@@ -5,11 +5,12 @@
 
 use super::bucket::{self, Bucket};
 use super::scalar::held;
-use crate::annotation::{Annotations, Raised, quoted};
+use crate::annotation::{Annotations, Raised};
 use crate::column::{Column, Grid};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METRIC};
 use crate::number;
+use crate::quote::quoted;
 use crate::span::Span;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

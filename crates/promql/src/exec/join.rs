@@ -1,0 +1,380 @@
+//! Arithmetic and comparison of two vectors: one to one, many to one, with fill values.
+//!
+//! Series are joined by their labels once. A pair of series whose group has no other pair is
+//! evaluated when its column is asked for; where a side has several series of one group, their
+//! steps are compared while preparing ([`crate::exec::overlap`]), since only samples at the same
+//! step are ambiguous.
+//!
+//! "Many" is the left side, but the right one of `group_right`; "one" is the other.
+
+use crate::column::Column;
+use crate::exec::binary::Apply;
+use crate::exec::chunks::for_columns;
+use crate::exec::effects::Effects;
+use crate::exec::matching::{Group, groups, match_labels};
+use crate::exec::overlap::{Sides, check};
+use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::labels::{Labels, METADATA};
+use crate::tree::{Cardinality, Matching};
+use std::collections::HashMap;
+
+/// A join of two vectors.
+pub(crate) struct Join {
+    apply: Apply,
+    matching: Matching,
+    many: Node,
+    one: Node,
+    /// Of the many side and of the one side.
+    effects: (Effects, Effects),
+    steps: usize,
+    series: Vec<Series>,
+    /// Of each series the pairs that it consists of; they never overlap.
+    terms: Vec<Vec<Term>>,
+    masks: Vec<Vec<u64>>,
+    /// Columns of the one side that several pairs need.
+    shared: HashMap<usize, Column>,
+}
+
+/// Two series, or one and a fill value, at the steps of a mask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    pub(crate) many: Option<usize>,
+    pub(crate) one: Option<usize>,
+    mask: Option<usize>,
+}
+
+impl Join {
+    pub(crate) fn new(
+        apply: Apply,
+        matching: &Matching,
+        (left, right): (Node, Node),
+        (of_left, of_right): (Effects, Effects),
+        steps: usize,
+    ) -> Self {
+        let (many, one, effects) = match matching.cardinality {
+            Cardinality::OneToMany => (right, left, (of_right, of_left)),
+            _ => (left, right, (of_left, of_right)),
+        };
+        Self {
+            apply,
+            matching: matching.clone(),
+            many,
+            one,
+            effects,
+            steps,
+            series: Vec::new(),
+            terms: Vec::new(),
+            masks: Vec::new(),
+            shared: HashMap::new(),
+        }
+    }
+
+    fn is_swapped(&self) -> bool {
+        self.matching.cardinality == Cardinality::OneToMany
+    }
+
+    /// The values of missing samples: of the many side and of the one side.
+    fn fills(&self) -> (Option<f64>, Option<f64>) {
+        let (left, right) = (self.matching.fill_left, self.matching.fill_right);
+        match self.is_swapped() {
+            true => (right, left),
+            false => (left, right),
+        }
+    }
+
+    /// The labels of the result of two series.
+    fn labels(&self, many: &Labels, one: &Labels, ctx: &Context<'_>) -> Labels {
+        let matching = &self.matching;
+        let is_single = matching.cardinality == Cardinality::OneToOne;
+        let drops_name = self.apply.changes_quantity()
+            || (self.apply.returns_bool && !ctx.settings.delays_name_removal);
+        let mut labels = many.without(|name| {
+            let named = || matching.labels.iter().any(|label| label == name);
+            (drops_name && METADATA.contains(&name)) || (is_single && named() != matching.is_on)
+        });
+        for name in &matching.include {
+            labels = labels.with(name, one.get(name));
+        }
+        labels
+    }
+
+    /// Adds what a series of the many side gives with each of the other, and with the fill.
+    fn add_many(
+        &mut self,
+        at: usize,
+        group: usize,
+        of: &Group,
+        pairs: &mut Pairs,
+        ctx: &Context<'_>,
+    ) {
+        let labels = self.many.series()[at].labels.clone();
+        for one in &of.right {
+            let labels = self.labels(&labels, &self.one.series()[*one].labels, ctx);
+            let term = Term {
+                many: Some(at),
+                one: Some(*one),
+                mask: None,
+            };
+            self.add(group, labels, term, pairs);
+        }
+        if self.fills().1.is_some() {
+            let labels = self.labels(&labels, &match_labels(&self.matching, &labels), ctx);
+            let term = Term {
+                many: Some(at),
+                one: None,
+                mask: pairs.one_absent[group],
+            };
+            self.add(group, labels, term, pairs);
+        }
+    }
+
+    /// Adds what a series of the one side gives with the fill.
+    fn add_one(&mut self, at: usize, group: usize, pairs: &mut Pairs, ctx: &Context<'_>) {
+        let labels = &self.one.series()[at].labels;
+        let labels = self.labels(&match_labels(&self.matching, labels), labels, ctx);
+        let term = Term {
+            many: None,
+            one: Some(at),
+            mask: pairs.many_absent[group],
+        };
+        self.add(group, labels, term, pairs);
+    }
+
+    fn add(&mut self, group: usize, labels: Labels, term: Term, pairs: &mut Pairs) {
+        let next = self.series.len();
+        let place = *pairs.places.entry((group, labels.clone())).or_insert(next);
+        if place == next {
+            self.series.push(Series {
+                labels,
+                drops_name: self.apply.returns_bool,
+            });
+            self.terms.push(Vec::new());
+        }
+        self.terms[place].push(term);
+    }
+
+    /// Masks of the steps at which no series of a side of a group has a sample, for the fills.
+    fn absences(
+        &mut self,
+        groups: &[Group],
+        of_many: bool,
+        ctx: &Context<'_>,
+    ) -> Result<Vec<Option<usize>>, EvalError> {
+        let (input, fill) = match of_many {
+            true => (&self.many, self.fills().0),
+            false => (&self.one, self.fills().1),
+        };
+        if fill.is_none() {
+            return Ok(vec![None; groups.len()]);
+        }
+        let mut mask_of = vec![0; input.series().len()];
+        let mut wanted = Vec::new();
+        let mut absences = Vec::new();
+        for group in groups {
+            if !group.has_both() {
+                absences.push(None);
+                continue;
+            }
+            ctx.hold(self.steps.div_ceil(64) * 8)?;
+            let members = match of_many {
+                true => &group.left,
+                false => &group.right,
+            };
+            for member in members {
+                mask_of[*member] = self.masks.len();
+                wanted.push(*member);
+            }
+            absences.push(Some(self.masks.len()));
+            self.masks.push(vec![u64::MAX; self.steps.div_ceil(64)]);
+        }
+        let masks = &mut self.masks;
+        for_columns(&**input, &wanted, self.steps, ctx, |wanted, columns| {
+            for (member, column) in wanted.iter().zip(columns) {
+                let mask = &mut masks[mask_of[*member]];
+                for (mask, word) in mask.iter_mut().zip(column.words()) {
+                    *mask &= !word;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(absences)
+    }
+
+    /// Computes the columns of the one side that several pairs need, while there is room.
+    fn share(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        let mut uses = vec![0_usize; self.one.series().len()];
+        for one in self.terms.iter().flatten().filter_map(|term| term.one) {
+            uses[one] += 1;
+        }
+        let bytes = Column::len_bytes(self.steps);
+        let mut wanted = Vec::new();
+        for at in (0..uses.len()).filter(|at| uses[*at] > 1) {
+            if !ctx.has_room(bytes) {
+                break;
+            }
+            ctx.hold(bytes)?;
+            wanted.push(at);
+        }
+        let shared = &mut self.shared;
+        for_columns(&*self.one, &wanted, self.steps, ctx, |wanted, columns| {
+            for (at, column) in wanted.iter().zip(columns) {
+                shared.insert(*at, std::mem::take(column));
+            }
+            Ok(())
+        })
+    }
+
+    /// Hears what the series without a pair say.
+    fn hear(&self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        let mut many = vec![false; self.many.series().len()];
+        let mut one = vec![false; self.one.series().len()];
+        for term in self.terms.iter().flatten() {
+            term.many.into_iter().for_each(|at| many[at] = true);
+            term.one.into_iter().for_each(|at| one[at] = true);
+        }
+        let unneeded = |used: Vec<bool>| (0..used.len()).filter(move |at| !used[*at]);
+        let (of_many, of_one) = self.effects;
+        of_many.hear(&*self.many, unneeded(many), self.steps, ctx)?;
+        of_one.hear(&*self.one, unneeded(one), self.steps, ctx)
+    }
+
+    /// Sets the steps of one pair.
+    fn set(&self, term: &Term, many: &Column, one: &Column, out: &mut Column) {
+        let (fill_many, fill_one) = self.fills();
+        let value_of =
+            |held: Option<usize>, column: &Column, fill: Option<f64>, step: usize| match held {
+                Some(_) => column.get(step),
+                None => fill,
+            };
+        let steps = match term.many {
+            Some(_) => many,
+            None => one,
+        };
+        for step in steps.present() {
+            if let Some(mask) = term.mask
+                && self.masks[mask][step / 64] >> (step % 64) & 1 == 0
+            {
+                continue;
+            }
+            let (Some(many), Some(one)) = (
+                value_of(term.many, many, fill_many, step),
+                value_of(term.one, one, fill_one, step),
+            ) else {
+                continue;
+            };
+            let value = match self.is_swapped() {
+                true => self.apply.values(one, many),
+                false => self.apply.values(many, one),
+            };
+            if let Some(value) = value {
+                out.set(step, value);
+            }
+        }
+    }
+}
+
+/// What is known while pairs are found.
+struct Pairs {
+    places: HashMap<(usize, Labels), usize>,
+    many_absent: Vec<Option<usize>>,
+    one_absent: Vec<Option<usize>>,
+}
+
+impl Operator for Join {
+    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        match self.is_swapped() {
+            true => {
+                self.one.prepare(ctx)?;
+                self.many.prepare(ctx)?;
+            }
+            false => {
+                self.many.prepare(ctx)?;
+                self.one.prepare(ctx)?;
+            }
+        }
+        // Left is the many side here, right the one side.
+        let groups = groups(&self.matching, self.many.series(), self.one.series());
+        let mut pairs = Pairs {
+            places: HashMap::new(),
+            many_absent: self.absences(&groups, true, ctx)?,
+            one_absent: self.absences(&groups, false, ctx)?,
+        };
+        let mut many_group = vec![0; self.many.series().len()];
+        let mut one_group = vec![0; self.one.series().len()];
+        for (place, group) in groups.iter().enumerate() {
+            group.left.iter().for_each(|at| many_group[*at] = place);
+            group.right.iter().for_each(|at| one_group[*at] = place);
+        }
+        for (at, group) in many_group.iter().enumerate() {
+            // Of one step, what the fill gives comes behind all else.
+            if self.steps == 1
+                && pairs.many_absent[*group].is_some_and(|at| self.masks[at][0] & 1 == 1)
+            {
+                continue;
+            }
+            self.add_many(at, *group, &groups[*group], &mut pairs, ctx);
+        }
+        if self.fills().0.is_some() {
+            for (at, group) in one_group.iter().enumerate() {
+                self.add_one(at, *group, &mut pairs, ctx);
+            }
+        }
+        let sides = Sides {
+            many: &*self.many,
+            one: &*self.one,
+            matching: &self.matching,
+            matches: !self.apply.is_trim(),
+            fills_one: self.fills().1.is_some(),
+            fills: self.fills() != (None, None),
+            steps: self.steps,
+        };
+        check(&sides, &groups, &self.terms, ctx)?;
+        self.share(ctx)?;
+        self.hear(ctx)
+    }
+
+    fn series(&self) -> &[Series] {
+        &self.series
+    }
+
+    fn column(
+        &self,
+        at: usize,
+        ctx: &Context<'_>,
+        scratch: &mut Scratch,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
+        out.reset(self.steps);
+        let (mut many, mut own) = (scratch.take(), scratch.take());
+        let mut held = None;
+        let mut had_values = false;
+        for term in &self.terms[at] {
+            if let Some(at) = term.many
+                && held != Some(at)
+            {
+                self.many.column(at, ctx, scratch, &mut many)?;
+                held = Some(at);
+            }
+            let one = match term.one {
+                None => &own,
+                Some(at) => match self.shared.get(&at) {
+                    Some(column) => column,
+                    None => {
+                        self.one.column(at, ctx, scratch, &mut own)?;
+                        &own
+                    }
+                },
+            };
+            had_values |= match (term.many, term.one) {
+                (Some(_), Some(_)) => many.present().any(|step| one.has(step)),
+                (Some(_), None) => !many.is_empty(),
+                (None, _) => !one.is_empty(),
+            };
+            self.set(term, &many, one, out);
+        }
+        self.apply.note_types(had_values, ctx);
+        scratch.give(many);
+        scratch.give(own);
+        Ok(())
+    }
+}
