@@ -17,6 +17,7 @@ mod calendar;
 mod check;
 pub mod column;
 pub mod engine;
+mod error;
 mod exec;
 pub mod function;
 mod json;
@@ -34,7 +35,8 @@ pub mod span;
 mod token;
 pub mod tree;
 
+pub use error::ParseError;
 pub use json::to_json;
-pub use parse::{ParseError, parse, parse_selector};
+pub use parse::{parse, parse_selector};
 pub use prepare::{PrepareError, Times, prepare};
 pub use print::pretty;

@@ -15,9 +15,8 @@ mod expr;
 mod range;
 mod selector;
 
-pub(crate) use binary::is_plain_label;
-
 use crate::check;
+use crate::error::ParseError;
 use crate::lex::Lexer;
 use crate::source::Matcher;
 use crate::span::Span;
@@ -30,36 +29,6 @@ const NESTING_MAX: usize = 200;
 const HEIGHT_MAX: usize = 1000;
 /// Regular expressions of a query: each may take a megabyte.
 const PATTERNS_MAX: usize = 128;
-
-/// What is wrong with a text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: parse error: {text}")]
-pub struct ParseError {
-    /// What is wrong.
-    pub text: String,
-    /// Where it is.
-    pub span: Span,
-    /// Line and column, from 1, as text.
-    place: String,
-}
-
-impl ParseError {
-    pub(crate) fn new(query: &str, span: Span, text: impl Into<String>) -> Self {
-        let before = query.as_bytes().get(..span.start);
-        let place = match before {
-            _ if query.is_empty() => "unknown position".to_owned(),
-            None => "invalid position".to_owned(),
-            Some(before) => {
-                let lines = before.iter().filter(|byte| **byte == b'\n').count();
-                let line_start = before.iter().rposition(|byte| *byte == b'\n');
-                let column = span.start - line_start.map_or(0, |at| at + 1) + 1;
-                format!("{}:{column}", lines + 1)
-            }
-        };
-        let text = text.into();
-        Self { text, span, place }
-    }
-}
 
 /// Parses an expression and checks it.
 ///
@@ -245,7 +214,7 @@ impl<'a> Parser<'a> {
     /// Parses what stands one level deeper.
     fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == NESTING_MAX {
-            let span = self.ahead.map_or(Span::default(), |token| token.span());
+            let span = self.peek_token()?.span();
             return self.fail(span, format!("more than {NESTING_MAX} nested expressions"));
         }
         self.nesting += 1;
