@@ -41,6 +41,8 @@ pub(crate) struct Term {
     pub(crate) many: Option<usize>,
     pub(crate) one: Option<usize>,
     mask: Option<usize>,
+    /// Its place in the order of evaluation.
+    order: usize,
 }
 
 impl Join {
@@ -114,6 +116,7 @@ impl Join {
                 many: Some(at),
                 one: Some(*one),
                 mask: None,
+                order: 0,
             };
             self.add(group, labels, term, pairs);
         }
@@ -123,6 +126,7 @@ impl Join {
                 many: Some(at),
                 one: None,
                 mask: pairs.one_absent[group],
+                order: 0,
             };
             self.add(group, labels, term, pairs);
         }
@@ -136,11 +140,14 @@ impl Join {
             many: None,
             one: Some(at),
             mask: pairs.many_absent[group],
+            order: 0,
         };
         self.add(group, labels, term, pairs);
     }
 
-    fn add(&mut self, group: usize, labels: Labels, term: Term, pairs: &mut Pairs) {
+    fn add(&mut self, group: usize, labels: Labels, mut term: Term, pairs: &mut Pairs) {
+        term.order = pairs.terms;
+        pairs.terms += 1;
         let next = self.series.len();
         let place = *pairs.places.entry((group, labels.clone())).or_insert(next);
         if place == next {
@@ -224,6 +231,19 @@ impl Join {
         })
     }
 
+    /// Makes each pair a series, in the order of evaluation, which one step shows.
+    fn split(&mut self) {
+        let series = self.series.iter().zip(&self.terms);
+        let mut pairs: Vec<(Term, Series)> = series
+            .flat_map(|(series, terms)| terms.iter().map(|term| (*term, series.clone())))
+            .collect();
+        pairs.sort_by_key(|(term, _)| term.order);
+        (self.terms, self.series) = pairs
+            .into_iter()
+            .map(|(term, series)| (vec![term], series))
+            .unzip();
+    }
+
     /// Hears what the series without a pair say.
     fn hear(&self, ctx: &Context<'_>) -> Result<(), EvalError> {
         let mut many = vec![false; self.many.series().len()];
@@ -275,6 +295,7 @@ impl Join {
 
 /// What is known while pairs are found.
 struct Pairs {
+    terms: usize,
     places: HashMap<(usize, Labels), usize>,
     many_absent: Vec<Option<usize>>,
     one_absent: Vec<Option<usize>>,
@@ -295,6 +316,7 @@ impl Operator for Join {
         // Left is the many side here, right the one side.
         let groups = groups(&self.matching, self.many.series(), self.one.series());
         let mut pairs = Pairs {
+            terms: 0,
             places: HashMap::new(),
             many_absent: self.absences(&groups, true, ctx)?,
             one_absent: self.absences(&groups, false, ctx)?,
@@ -306,12 +328,6 @@ impl Operator for Join {
             group.right.iter().for_each(|at| one_group[*at] = place);
         }
         for (at, group) in many_group.iter().enumerate() {
-            // Of one step, what the fill gives comes behind all else.
-            if self.steps == 1
-                && pairs.many_absent[*group].is_some_and(|at| self.masks[at][0] & 1 == 1)
-            {
-                continue;
-            }
             self.add_many(at, *group, &groups[*group], &mut pairs, ctx);
         }
         if self.fills().0.is_some() {
@@ -329,6 +345,9 @@ impl Operator for Join {
             steps: self.steps,
         };
         check(&sides, &groups, &self.terms, ctx)?;
+        if self.steps == 1 {
+            self.split();
+        }
         self.share(ctx)?;
         self.hear(ctx)
     }

@@ -29,13 +29,22 @@ impl Param {
         let mut column = Column::default();
         ctx.with_scratch(|scratch| self.node.column(0, ctx, scratch, &mut column))?;
         ctx.hold(Column::len_bytes(column.values.len()))?;
-        let numbers = column.values.iter().filter(|value| !value.is_nan());
+        let values = column.values.iter().copied();
         Ok(Values {
-            min: numbers.clone().copied().fold(f64::INFINITY, f64::min),
-            max: numbers.copied().fold(f64::NEG_INFINITY, f64::max),
+            min: -values.clone().map(|value| -value).fold(f64::MIN, max),
+            max: values.fold(f64::MIN, max),
             has_nan: column.values.iter().any(|value| value.is_nan()),
             column,
         })
+    }
+}
+
+/// The larger of two values as Go has it: NaN gives way only to infinity.
+fn max(a: f64, b: f64) -> f64 {
+    match a.is_nan() || b.is_nan() {
+        true if a == f64::INFINITY || b == f64::INFINITY => f64::INFINITY,
+        true => f64::NAN,
+        false => a.max(b),
     }
 }
 

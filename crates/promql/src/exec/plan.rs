@@ -55,7 +55,7 @@ impl Planner<'_> {
                 };
                 aggregate::operator(node, input, param, self.grid.steps)?
             }
-            Expr::Selector(selector) => self.selector(selector, false)?,
+            Expr::Selector(selector) => self.selector(selector)?,
             Expr::Range(_) | Expr::Subquery(_) | Expr::Duration(_) => return Err(unprepared()),
         })
     }
@@ -151,9 +151,25 @@ impl Planner<'_> {
         Reference::new(self.grid, offset, at).ok_or_else(unprepared)
     }
 
-    fn selector(&self, node: &tree::Selector, takes_time: bool) -> Result<Node, EvalError> {
+    /// `timestamp(selector)`. As in Prometheus, `@` makes it look at its very time, and the offset
+    /// only moves which samples it may see.
+    fn timestamp(&self, node: &tree::Selector) -> Result<Node, EvalError> {
+        let (offset_ms, lookback_ms) = (known(&node.offset)?, self.settings.lookback_ms);
+        let reference = |offset| self.reference(offset, node.at);
+        let selector = |reference| Selector::new(&node.matchers, reference, Takes::Time);
+        Ok(Box::new(match node.at {
+            None => selector(reference(&node.offset)?),
+            Some(_) => {
+                let reference = reference(&Length::Known(0))?;
+                let to_ms = reference.bounds_ms().0.saturating_sub(offset_ms);
+                let from_ms = to_ms.saturating_sub(lookback_ms).saturating_add(1);
+                selector(reference).within(from_ms, to_ms)
+            }
+        }))
+    }
+
+    fn selector(&self, node: &tree::Selector) -> Result<Node, EvalError> {
         let takes = match node.smoothing {
-            _ if takes_time => Takes::Time,
             Smoothing::Smoothed => Takes::Smoothed,
             Smoothing::Off | Smoothing::Anchored => Takes::Value,
         };
@@ -199,7 +215,7 @@ impl Planner<'_> {
         if let ("timestamp", [arg]) = (node.function.name, &node.args[..])
             && let Expr::Selector(selector) = arg.bare()
         {
-            return Ok(self.merged(self.selector(selector, true)?));
+            return Ok(self.merged(self.timestamp(selector)?));
         }
         let inputs: Result<_, _> = node.args.iter().map(|arg| self.plan(arg)).collect();
         Ok(self.merged(call(node, inputs?, self.grid, self.settings)?))

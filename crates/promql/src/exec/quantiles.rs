@@ -44,28 +44,38 @@ impl Quantiles {
     }
 
     /// Takes in the groups of a batch, whose members are all held.
-    fn take(&mut self, groups: &Groups, batch: &[usize], columns: &[Column], param: &Values) {
+    fn take(
+        &self,
+        groups: &Groups,
+        batch: &[usize],
+        columns: &[Column],
+        param: &Values,
+    ) -> Vec<Made> {
         let mut next = 0;
-        let members: Vec<&[Column]> = batch
-            .iter()
-            .map(|group| {
-                let first = next;
-                next += groups.members[*group].len();
-                &columns[first..next]
+        let parts = batch.iter().map(|group| {
+            let first = next;
+            next += groups.members[*group].len();
+            (*group, &columns[first..next])
+        });
+        let parts: Vec<(usize, &[Column])> = parts.collect();
+        let made = parts.par_iter().filter_map(|(group, columns)| {
+            let first = columns.iter().position(|column| !column.is_empty())?;
+            Some(Made {
+                group: *group,
+                first: groups.members[*group][first],
+                column: quantiles(columns, self.steps, param),
             })
-            .collect();
-        let steps = self.steps;
-        let results: Vec<Column> = members
-            .par_iter()
-            .map(|columns| quantiles(columns, steps, param))
-            .collect();
-        for (group, column) in batch.iter().zip(results) {
-            if !column.is_empty() {
-                self.columns.push(column);
-                self.series.push(groups.series[*group].clone());
-            }
-        }
+        });
+        made.collect()
     }
+}
+
+/// The column of a group with a sample.
+struct Made {
+    group: usize,
+    /// The first series with a sample.
+    first: usize,
+    column: Column,
 }
 
 /// The quantile of the columns at each step.
@@ -100,6 +110,7 @@ impl Operator for Quantiles {
         self.warn(&param, ctx);
         let groups = self.grouping.groups(self.input.series());
         let column_bytes = Column::len_bytes(self.steps);
+        let mut made = Vec::new();
         let mut first = 0;
         while first < groups.members.len() {
             let mut wanted = Vec::new();
@@ -117,12 +128,17 @@ impl Operator for Quantiles {
             ctx.hold(bytes)?;
             ctx.hold(batch.len() * column_bytes)?;
             let mut columns = Vec::with_capacity(wanted.len());
-            for_columns(&*self.input, &wanted, self.steps, ctx, |_, made| {
-                columns.extend(made.iter_mut().map(std::mem::take));
+            for_columns(&*self.input, &wanted, self.steps, ctx, |_, computed| {
+                columns.extend(computed.iter_mut().map(std::mem::take));
                 Ok(())
             })?;
-            self.take(&groups, &batch, &columns, &param);
+            made.extend(self.take(&groups, &batch, &columns, &param));
             ctx.release(bytes);
+        }
+        made.sort_by_key(|made| made.first);
+        for made in made {
+            self.series.push(groups.series[made.group].clone());
+            self.columns.push(made.column);
         }
         Ok(())
     }

@@ -26,6 +26,8 @@ pub(crate) struct Selector {
     matchers: Vec<Matcher>,
     reference: Reference,
     takes: Takes,
+    /// Only samples from the first to the second of these times count.
+    within_ms: (i64, i64),
     handles: Vec<usize>,
     series: Vec<Series>,
 }
@@ -36,9 +38,16 @@ impl Selector {
             matchers: matchers.to_vec(),
             reference,
             takes,
+            within_ms: (i64::MIN, i64::MAX),
             handles: Vec::new(),
             series: Vec::new(),
         }
+    }
+
+    /// Only samples in `from_ms..=to_ms` count.
+    pub(crate) fn within(mut self, from_ms: i64, to_ms: i64) -> Self {
+        self.within_ms = (from_ms, to_ms);
+        self
     }
 
     /// How far before and after its time a step looks.
@@ -86,7 +95,9 @@ impl Operator for Selector {
     ) -> Result<(), EvalError> {
         let (before_ms, after_ms) = self.window_ms(ctx);
         let samples = &mut scratch.samples;
+        let (from_ms, to_ms) = self.within_ms;
         let reads = self.reference.reads(before_ms, after_ms);
+        let reads = reads.map(|(first, last)| (first.max(from_ms), last.min(to_ms)));
         ctx.read(self.handles[at], reads, samples)?;
         out.reset(self.reference.steps());
         match self.takes {
