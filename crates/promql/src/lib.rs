@@ -9,8 +9,9 @@
 //!      -> plan: one operator for each node -> columns, series by series -> value
 //! ```
 //!
-//! Floors, from top to bottom: `engine`, `exec` (operators), `prepare`, `parse`, `print`, `check`,
-//! `function`, `tree`, `annotation`, `source`, `column`, `labels`, `number`, `span`.
+//! Floors, from top to bottom: `engine`, `exec` (operators), `prepare`, `parse`, `check`, `error`,
+//! `json`, `print`, `pattern`, `lex`, `token`, `quote`, `literal`, `function`, `tree`, `annotation`,
+//! `source`, `column`, `labels`, `number`, `span`.
 
 pub mod annotation;
 mod calendar;

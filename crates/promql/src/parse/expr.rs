@@ -13,9 +13,8 @@ impl<'a> Parser<'a> {
     /// What may stand beside a binary operator.
     pub(super) fn operand(&mut self) -> Parsed<Expr> {
         let token = self.peek_token()?;
-        match token.kind {
-            Kind::Op(Op::Add | Op::Sub) => return self.signed(),
-            _ => {}
+        if let Kind::Op(Op::Add | Op::Sub) = token.kind {
+            return self.signed();
         }
         let expr = self.primary(token)?;
         self.modified(expr)
