@@ -5,8 +5,8 @@
 use crate::error::ParseError;
 use crate::labels::METRIC;
 use crate::lex::is_space;
-use crate::print::parts;
 use crate::quote::quoted;
+use crate::source::parts;
 use crate::span::Span;
 use crate::tree::{
     Aggregate, Aggregator, Binary, Call, Cardinality, Expr, Matching, Op, Selector, Type,

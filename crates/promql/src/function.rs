@@ -3,8 +3,20 @@
 //! All of Prometheus 3.16. Those that need native histograms or start timestamps are here too: they
 //! are errors of the evaluation, not of the syntax.
 
-use crate::tree::Type;
 use Type::{Matrix, Scalar, String, Vector};
+
+/// What an expression evaluates to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// One number.
+    Scalar,
+    /// A text.
+    String,
+    /// One sample of each series.
+    Vector,
+    /// A range of samples of each series.
+    Matrix,
+}
 
 /// A function, as the parser knows it.
 #[derive(Debug, PartialEq, Eq)]

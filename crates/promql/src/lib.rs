@@ -1,17 +1,13 @@
 //! PromQL as Prometheus 3.16 speaks it, on floats: text to syntax tree, checks, evaluation.
 //!
 //! Pure: no engine, no clock, no HTTP. Series come from a [`source::Source`]. Reference:
-//! <https://prometheus.io/docs/prometheus/latest/querying/basics/>; `docs/promql.md` lists each
-//! difference.
+//! <https://prometheus.io/docs/prometheus/latest/querying/basics/>. Tested by `tests/evaluation` and,
+//! against Prometheus' own engine, by `tests/oracle`.
 //!
 //! ```text
 //! text -> parse (lexer, tree with positions, types) -> prepare (durations, @, invariant parts)
 //!      -> plan: one operator for each node -> columns, series by series -> value
 //! ```
-//!
-//! Floors, from top to bottom: `engine`, `exec` (operators), `prepare`, `parse`, `check`, `error`,
-//! `json`, `print`, `pattern`, `lex`, `token`, `quote`, `literal`, `function`, `tree`, `annotation`,
-//! `source`, `column`, `labels`, `number`, `span`.
 
 pub mod annotation;
 mod calendar;

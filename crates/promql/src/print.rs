@@ -7,7 +7,6 @@ mod pretty;
 mod selector;
 
 pub use pretty::pretty;
-pub(crate) use selector::parts;
 
 use crate::lex::is_plain_label;
 use crate::literal::push_millis;

@@ -2,6 +2,7 @@
 
 use crate::labels::Labels;
 pub use latewood_wire::selector::Matcher;
+use latewood_wire::selector::Test;
 
 /// The bits of a stale mark: the series ended here.
 /// <https://prometheus.io/docs/specs/remote_write_spec/>
@@ -10,6 +11,16 @@ pub const STALE_BITS: u64 = 0x7ff0_0000_0000_0002;
 /// Whether a value is a stale mark.
 pub fn is_stale(value: f64) -> bool {
     value.to_bits() == STALE_BITS
+}
+
+/// The operator of a matcher and the value it compares with.
+pub(crate) fn parts(matcher: &Matcher) -> (&'static str, &[u8]) {
+    match &matcher.test {
+        Test::Equal(value) => ("=", value),
+        Test::NotEqual(value) => ("!=", value),
+        Test::Match(pattern) => ("=~", pattern.text().as_bytes()),
+        Test::NotMatch(pattern) => ("!~", pattern.text().as_bytes()),
+    }
 }
 
 /// Samples of one series, timestamps ascending, each once.

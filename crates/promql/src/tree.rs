@@ -4,21 +4,9 @@
 //! `range()`, `@ start()`) stays as written until `prepare` resolves it.
 
 use crate::function::Function;
+pub use crate::function::Type;
 use crate::span::Span;
 use latewood_wire::selector::Matcher;
-
-/// What an expression evaluates to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
-    /// One number.
-    Scalar,
-    /// A text.
-    String,
-    /// One sample of each series.
-    Vector,
-    /// A range of samples of each series.
-    Matrix,
-}
 
 /// An expression.
 #[derive(Clone, Debug)]

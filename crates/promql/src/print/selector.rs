@@ -4,19 +4,9 @@ use super::push_length;
 use crate::labels::METRIC;
 use crate::lex::is_plain_label;
 use crate::quote::quoted;
-use crate::source::Matcher;
+use crate::source::{Matcher, parts};
 use crate::tree::{At, Length, Range, Selector, Smoothing, Subquery};
 use latewood_wire::selector::Test;
-
-/// The operator of a matcher and the value it compares with.
-pub(crate) fn parts(matcher: &Matcher) -> (&'static str, &[u8]) {
-    match &matcher.test {
-        Test::Equal(value) => ("=", value),
-        Test::NotEqual(value) => ("!=", value),
-        Test::Match(pattern) => ("=~", pattern.text().as_bytes()),
-        Test::NotMatch(pattern) => ("!~", pattern.text().as_bytes()),
-    }
-}
 
 pub(super) fn push(out: &mut String, selector: &Selector) {
     push_series(out, selector);

@@ -51,7 +51,11 @@ pub(crate) fn series(rng: &mut StdRng) -> Vec<Series> {
     add(rng, "odd a=10 __unit__=seconds".to_owned(), Shape::Wild);
     add(rng, "odd a=9\u{e9}".to_owned(), Shape::Counter);
     add(rng, "constant a=1".to_owned(), Shape::Constant);
-    for target in ["instance=i1 job=j1", "instance=i2 job=j1", "instance=i1 job=j2"] {
+    for target in [
+        "instance=i1 job=j1",
+        "instance=i2 job=j1",
+        "instance=i1 job=j2",
+    ] {
         add(rng, format!("up {target}"), Shape::Small);
         for version in [1, 2] {
             let info = format!("target_info {target} env=e version={version}");

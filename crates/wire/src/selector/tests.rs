@@ -189,7 +189,7 @@ fn a_missing_label_is_the_empty_value() {
 
 #[test]
 fn a_pattern_knows_how_it_was_written() {
-    let pattern = Pattern::new("a.*").expect("it is valid");
+    let pattern = Patterns::default().compile("a.*").expect("it is valid");
     assert_eq!(pattern.text(), "a.*");
     let pattern = pattern.written("(?s)a.*");
     assert_eq!(pattern.text(), "(?s)a.*");
