@@ -32,7 +32,7 @@ const COMPILED_BYTES: [usize; 4] = [16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// Least and largest bytes of the search cache, between them four times the step.
 const CACHE_BYTES: (usize, usize) = (128 << 10, 1 << 20);
 /// Bytes of the regular expressions of a request, each at its step and with its cache.
-const PATTERNS_BYTES_MAX: usize = 16 << 20;
+pub const PATTERNS_BYTES_MAX: usize = 16 << 20;
 
 /// A condition on the value of one label.
 #[derive(Clone, Debug)]
@@ -213,7 +213,7 @@ pub fn parse(text: &str) -> Result<Vec<Matcher>, SelectorError> {
 /// Parses one of the selectors of a request, whose regular expressions `patterns` compiles.
 ///
 /// # Errors
-/// As [`parse`].
+/// As [`parse()`].
 pub fn parse_with(text: &str, patterns: &mut Patterns) -> Result<Vec<Matcher>, SelectorError> {
     let matchers = parse::matchers(text, patterns)?;
     match matchers.iter().all(|matcher| matcher.passes(b"")) {
