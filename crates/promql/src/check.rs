@@ -2,9 +2,9 @@
 //!
 //! The first error is that of Prometheus, since both walk the tree in the same order.
 
+use crate::error::ParseError;
 use crate::labels::METRIC;
 use crate::lex::is_space;
-use crate::parse::ParseError;
 use crate::print::parts;
 use crate::quote::quoted;
 use crate::span::Span;

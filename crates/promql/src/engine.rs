@@ -8,6 +8,7 @@
 
 use crate::annotation::Annotations;
 use crate::column::{Column, Grid};
+use crate::error::ParseError;
 use crate::exec::chunks::for_columns;
 use crate::exec::plan::Planner;
 use crate::exec::range_input::windows;
@@ -15,7 +16,7 @@ use crate::exec::rate::borders;
 use crate::exec::{Context, Node};
 pub use crate::exec::{EvalError, Settings};
 use crate::labels::Labels;
-use crate::parse::{ParseError, parse};
+use crate::parse::parse;
 use crate::prepare::{PrepareError, Times, prepare};
 use crate::source::Source;
 use crate::tree::{Expr, Type};

@@ -364,3 +364,8 @@ pub(crate) fn is_name_start(letter: char) -> bool {
 pub(crate) fn is_name_part(letter: char) -> bool {
     letter == '.' || letter.is_ascii_digit() || is_name_start(letter)
 }
+
+/// Whether a label's name needs no quotes.
+pub(crate) fn is_plain_label(name: &str) -> bool {
+    name.starts_with(is_name_start) && name.chars().all(is_name_part)
+}

@@ -9,14 +9,16 @@
 //!      -> plan: one operator for each node -> columns, series by series -> value
 //! ```
 //!
-//! Floors, from top to bottom: `engine`, `exec` (operators), `prepare`, `parse`, `print`, `check`,
-//! `function`, `tree`, `annotation`, `source`, `column`, `labels`, `number`, `span`.
+//! Floors, from top to bottom: `engine`, `exec` (operators), `prepare`, `parse`, `check`, `error`,
+//! `json`, `print`, `pattern`, `lex`, `token`, `quote`, `literal`, `function`, `tree`, `annotation`,
+//! `source`, `column`, `labels`, `number`, `span`.
 
 pub mod annotation;
 mod calendar;
 mod check;
 pub mod column;
 pub mod engine;
+mod error;
 mod exec;
 pub mod function;
 mod json;
@@ -34,7 +36,8 @@ pub mod span;
 mod token;
 pub mod tree;
 
+pub use error::ParseError;
 pub use json::to_json;
-pub use parse::{ParseError, parse, parse_selector};
+pub use parse::{parse, parse_selector};
 pub use prepare::{PrepareError, Times, prepare};
 pub use print::pretty;

@@ -136,8 +136,8 @@ pub(crate) fn push_millis(out: &mut String, millis: i64) {
     for (name, unit) in UNITS {
         let unit = unit.unsigned_abs();
         // Years and weeks only where nothing is left: 90d reads better than 12w6d.
-        let is_exact = matches!(name, "y" | "w");
-        if rest / unit > 0 && !(is_exact && !rest.is_multiple_of(unit)) {
+        let may_leave = !matches!(name, "y" | "w");
+        if rest >= unit && (may_leave || rest.is_multiple_of(unit)) {
             write!(out, "{}{name}", rest / unit).expect("writing into a string does not fail");
             rest %= unit;
         }

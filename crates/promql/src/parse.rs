@@ -15,9 +15,8 @@ mod expr;
 mod range;
 mod selector;
 
-pub(crate) use binary::is_plain_label;
-
 use crate::check;
+use crate::error::ParseError;
 use crate::lex::Lexer;
 use crate::source::Matcher;
 use crate::span::Span;
@@ -31,36 +30,6 @@ const HEIGHT_MAX: usize = 1000;
 /// Regular expressions of a query: each may take a megabyte.
 const PATTERNS_MAX: usize = 128;
 
-/// What is wrong with a text.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: parse error: {text}")]
-pub struct ParseError {
-    /// What is wrong.
-    pub text: String,
-    /// Where it is.
-    pub span: Span,
-    /// Line and column, from 1, as text.
-    place: String,
-}
-
-impl ParseError {
-    pub(crate) fn new(query: &str, span: Span, text: impl Into<String>) -> Self {
-        let before = query.as_bytes().get(..span.start);
-        let place = match before {
-            _ if query.is_empty() => "unknown position".to_owned(),
-            None => "invalid position".to_owned(),
-            Some(before) => {
-                let lines = before.iter().filter(|byte| **byte == b'\n').count();
-                let line_start = before.iter().rposition(|byte| *byte == b'\n');
-                let column = span.start - line_start.map_or(0, |at| at + 1) + 1;
-                format!("{}:{column}", lines + 1)
-            }
-        };
-        let text = text.into();
-        Self { text, span, place }
-    }
-}
-
 /// Parses an expression and checks it.
 ///
 /// # Errors
@@ -70,7 +39,10 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
     let parsed = parser.whole();
     let mut expr = parser.ends(parsed)?;
     check::check(text, &mut expr)?;
-    Ok(expr)
+    match parser.not_utf8 {
+        Some(span) => Err(ParseError::new(text, span, "text must be valid UTF-8")),
+        None => Ok(expr),
+    }
 }
 
 /// Parses a selector of series, as in `match[]`: neither a range nor modifiers.
@@ -110,6 +82,8 @@ struct Parser<'a> {
     /// Of the expression parsed last.
     height: usize,
     patterns: usize,
+    /// A text that cannot be held. Prometheus accepts it, so that all other errors come first.
+    not_utf8: Option<Span>,
 }
 
 impl<'a> Parser<'a> {
@@ -122,6 +96,7 @@ impl<'a> Parser<'a> {
             nesting: 0,
             height: 0,
             patterns: 0,
+            not_utf8: None,
         }
     }
 
@@ -239,7 +214,7 @@ impl<'a> Parser<'a> {
     /// Parses what stands one level deeper.
     fn nested<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting == NESTING_MAX {
-            let span = self.ahead.map_or(Span::default(), |token| token.span());
+            let span = self.peek_token()?.span();
             return self.fail(span, format!("more than {NESTING_MAX} nested expressions"));
         }
         self.nesting += 1;

@@ -9,9 +9,9 @@ mod selector;
 pub use pretty::pretty;
 pub(crate) use selector::parts;
 
+use crate::lex::is_plain_label;
 use crate::literal::push_millis;
 use crate::number::{general, plain};
-use crate::parse::is_plain_label;
 use crate::quote::quoted;
 use crate::tree::{
     Aggregate, Binary, Cardinality, Duration, DurationOp, Expr, Length, Matching, Number,

@@ -3,7 +3,7 @@
 //! Reading and evaluating a series costs O(samples + steps) for the functions that see only the
 //! ends of a window, count, or take extremes; the others pass over the samples of each window.
 
-use crate::annotation::Annotations;
+use crate::annotation::{Annotations, Place};
 use crate::column::Column;
 use crate::exec::extremes::extremes;
 use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
@@ -48,6 +48,7 @@ pub(crate) struct RangeCall {
     series: Vec<Series>,
     /// Where each argument stands, the range among them.
     places: Vec<span::Span>,
+    by: span::Span,
 }
 
 /// What a call is made of.
@@ -58,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) smoothing: Smoothing,
     pub(crate) params: Vec<Node>,
     pub(crate) places: Vec<span::Span>,
+    /// Where the call stands.
+    pub(crate) by: span::Span,
 }
 
 impl RangeCall {
@@ -89,7 +92,16 @@ impl RangeCall {
             param_columns: Vec::new(),
             series: Vec::new(),
             places: parts.places,
+            by: parts.by,
         })
+    }
+
+    /// Where an argument stands.
+    fn place(&self, arg: usize) -> Place {
+        Place {
+            span: self.places[arg],
+            by: self.by,
+        }
     }
 
     /// The values of the other arguments at a step.
@@ -136,13 +148,13 @@ impl RangeCall {
             "quantile_over_time" if !(0.0..=1.0).contains(&params[0]) => {
                 let got = general(params[0]);
                 let text = format!("quantile value should be between 0 and 1, got {got}");
-                warnings.warn(text, self.places[0]);
+                warnings.warn(text, self.place(0));
             }
             "integral" if self.params.is_empty() => params[0] = 2.0,
             "integral" if !is_strategy(params[0]) => {
                 let got = general(params[0]);
                 let text = format!("strategy should be 0, 1, or 2 (default), using 2, got {got}");
-                warnings.warn(text, self.places[1]);
+                warnings.warn(text, self.place(1));
                 params[0] = 2.0;
             }
             "double_exponential_smoothing" => {
@@ -171,7 +183,7 @@ impl RangeCall {
                  _total/_sum/_count/_bucket: {}",
                 quoted(metric)
             );
-            ctx.annotate(|annotations| annotations.info(text, self.places[0]));
+            ctx.annotate(|annotations| annotations.info(text, self.place(0)));
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use super::expr::with_sign;
 use super::{Fail, Parsed, Parser};
-use crate::lex::{is_name_part, is_name_start};
+use crate::lex::is_plain_label;
 use crate::quote::{quoted, unquoted};
+use crate::span::Span;
 use crate::token::{Keyword, Kind};
 use crate::tree::{Binary, Cardinality, Expr, Matching, Op};
 
@@ -173,13 +174,8 @@ impl Parser<'_> {
         }
     }
 
-    fn bad_label(&self, span: crate::span::Span, name: &[u8]) -> Parsed<String> {
+    fn bad_label(&self, span: Span, name: &[u8]) -> Parsed<String> {
         let name = quoted(name);
         self.fail(span, format!("invalid label name for grouping: {name}"))
     }
-}
-
-/// Whether a label's name needs no quotes.
-pub(crate) fn is_plain_label(name: &str) -> bool {
-    name.starts_with(is_name_start) && name.chars().all(is_name_part)
 }

@@ -16,14 +16,14 @@ impl<'a> Parser<'a> {
     }
 
     fn duration_behind(&mut self, mut left: Expr, min: u8) -> Parsed<Expr> {
+        let mut height = self.height;
         loop {
             let token = self.peek_token()?;
-            let Some((op, written)) = operator(token.kind) else {
+            let operator = operator(token.kind);
+            let Some((op, written)) = operator.filter(|(_, op)| strength(*op) >= min) else {
+                self.height = height;
                 return Ok(left);
             };
-            if strength(written) < min {
-                return Ok(left);
-            }
             self.ahead = None;
             let right = self.nested(|parser| parser.duration(right_strength(written)))?;
             if let Expr::Number(number) = &right
@@ -36,15 +36,15 @@ impl<'a> Parser<'a> {
                 }
             }
             let span = left.span().to(right.span());
-            // A chain is a tree of its length, which must not overflow the stack.
-            self.nesting += 1;
-            self.grow(self.nesting, token.span())?;
+            self.grow(height.max(self.height), token.span())?;
+            height = self.height;
             left = node(op, Some(left), Some(right), span);
         }
     }
 
     fn duration_operand(&mut self) -> Parsed<Expr> {
         let token = self.peek_token()?;
+        self.height = 1;
         match token.kind {
             Kind::Number | Kind::Duration => self.duration_number(),
             Kind::Op(Op::Add | Op::Sub) => {
@@ -67,7 +67,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn duration_with_sign(&self, sign: &Token<'_>, inner: Expr) -> Parsed<Expr> {
+    fn duration_with_sign(&mut self, sign: &Token<'_>, inner: Expr) -> Parsed<Expr> {
         let negates = sign.kind == Kind::Op(Op::Sub);
         match inner {
             Expr::Number(number) => {
@@ -76,6 +76,7 @@ impl<'a> Parser<'a> {
             }
             inner if negates => {
                 let span = sign.span().to(inner.span());
+                self.grow(self.height, span)?;
                 Ok(node(DurationOp::Sub, None, Some(inner), span))
             }
             inner => Ok(inner),
@@ -106,6 +107,7 @@ impl<'a> Parser<'a> {
         let word = self.next()?;
         self.expect(Kind::LeftParen)?;
         let left = self.nested(|parser| parser.duration(0))?;
+        let height = self.height;
         self.expect(Kind::Comma)?;
         let right = self.nested(|parser| parser.duration(0))?;
         let close = self.expect(Kind::RightParen)?;
@@ -114,6 +116,7 @@ impl<'a> Parser<'a> {
             _ => DurationOp::MaxOf,
         };
         let span = word.span().to(close.span());
+        self.grow(height.max(self.height), span)?;
         Ok(node(op, Some(left), Some(right), span))
     }
 
@@ -153,6 +156,7 @@ impl<'a> Parser<'a> {
                     _ => DurationOp::Add,
                 };
                 let span = token.span().to(inner.span());
+                self.grow(self.height, span)?;
                 Ok(node(op, None, Some(inner), span))
             }
         }

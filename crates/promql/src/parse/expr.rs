@@ -13,9 +13,8 @@ impl<'a> Parser<'a> {
     /// What may stand beside a binary operator.
     pub(super) fn operand(&mut self) -> Parsed<Expr> {
         let token = self.peek_token()?;
-        match token.kind {
-            Kind::Op(Op::Add | Op::Sub) => return self.signed(),
-            _ => {}
+        if let Kind::Op(Op::Add | Op::Sub) = token.kind {
+            return self.signed();
         }
         let expr = self.primary(token)?;
         self.modified(expr)
@@ -95,8 +94,10 @@ impl<'a> Parser<'a> {
     fn string(&mut self) -> Parsed<Expr> {
         let token = self.next()?;
         let span = token.span();
-        let value = String::from_utf8(unquoted(token.text));
-        let value = value.map_err(|_| self.error(span, "text must be valid UTF-8"))?;
+        let value = String::from_utf8(unquoted(token.text)).unwrap_or_else(|_| {
+            self.not_utf8.get_or_insert(span);
+            String::new()
+        });
         Ok(Expr::Text(Text { value, span }))
     }
 

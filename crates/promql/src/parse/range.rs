@@ -85,7 +85,9 @@ impl Parser<'_> {
             true => Ok(false),
             false => parser.expect(Kind::RightBracket).map(|_| true),
         })?;
+        let height = height.max(self.height);
         if is_range {
+            self.height = height;
             return self.range(expr, range, &open);
         }
         let mut step = None;
@@ -99,7 +101,7 @@ impl Parser<'_> {
         let close = self.within("subquery selector", "\"]\"", |parser| {
             parser.expect(Kind::RightBracket)
         })?;
-        self.grow(height, open.span())?;
+        self.grow(height.max(self.height), open.span())?;
         Ok(Expr::Subquery(Box::new(Subquery {
             expr,
             range,
@@ -142,7 +144,9 @@ impl Parser<'_> {
     }
 
     fn offset(&mut self, expr: &mut Expr) -> Parsed<()> {
+        let height = self.height;
         let offset = length(self.offset_duration()?);
+        self.height = self.height.max(height);
         let span = expr.span();
         let Some(shifted) = shifted(expr) else {
             return self.fail(span, format!("offset {WHAT_IS_SHIFTED}"));

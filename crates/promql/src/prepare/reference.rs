@@ -54,7 +54,7 @@ impl Search {
             }
             Expr::Aggregate(aggregate) => {
                 let has_selector = self.visit(&aggregate.expr, around);
-                let mut params = aggregate.param.iter();
+                let params = aggregate.param.iter();
                 params.fold(has_selector, |has, param| has | self.visit(param, around))
             }
             // Of `info`, only the first argument is a vector.
@@ -62,7 +62,7 @@ impl Search {
                 return self.visit(&call.args[0], around);
             }
             Expr::Call(call) => {
-                let mut args = call.args.iter();
+                let args = call.args.iter();
                 args.fold(false, |has, arg| has | self.visit(arg, around))
             }
             Expr::Number(_) | Expr::Text(_) | Expr::Duration(_) => false,

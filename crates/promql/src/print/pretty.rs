@@ -1,90 +1,90 @@
 //! Expressions over several lines: whatever is longer than a line is split where it is nested.
 
-use super::{push_aggregator, push_duration, push_operator, selector};
-use crate::tree::{Duration, Expr};
+use super::{push, push_aggregator, push_operator, selector};
+use crate::tree::Expr;
 
 /// Bytes of an expression that stays on its line.
 const LINE_BYTES_MAX: usize = 100;
+/// Levels that are split. What is deeper stays on one line, since each line of it would be indented
+/// by twice its level; Prometheus splits it too.
+const LEVELS_MAX: usize = 100;
 
 /// The expression, split into lines.
 pub fn pretty(expr: &Expr) -> String {
-    split(expr, 0)
+    let mut out = String::new();
+    push_split(&mut out, expr, 0, true);
+    out
 }
 
-fn indent(level: usize) -> String {
-    "  ".repeat(level)
-}
-
-fn split(expr: &Expr, level: usize) -> String {
-    let text = || expr.to_string();
-    let start = indent(level);
-    match expr {
-        Expr::Invariant(inner) => split(inner, level),
-        Expr::Unary(unary) => {
-            let sign = if unary.negates { '-' } else { '+' };
-            let inner = split(&unary.expr, level);
-            format!("{start}{sign}{}", inner.trim())
-        }
-        Expr::Subquery(subquery) => {
-            let whole = text();
-            if whole.len() <= LINE_BYTES_MAX {
-                // As Prometheus: not indented.
-                return whole;
-            }
-            let mut out = split(&subquery.expr, level);
-            selector::push_brackets(&mut out, subquery);
-            out
-        }
-        Expr::Duration(duration) => duration_text(duration),
-        Expr::Aggregate(_) | Expr::Binary(_) | Expr::Call(_) | Expr::Paren(..) => match text() {
-            whole if whole.len() <= LINE_BYTES_MAX => start + &whole,
-            _ => split_nested(expr, level, start),
-        },
-        _ => start + &text(),
+fn indent(out: &mut String, level: usize) {
+    for _ in 0..level {
+        out.push_str("  ");
     }
 }
 
-/// Over several lines, from the indentation of its first.
-fn split_nested(expr: &Expr, level: usize, start: String) -> String {
-    let mut out = start;
-    let end = indent(level);
+/// Appends an expression; its first line is indented where it `begins` a line.
+fn push_split(out: &mut String, expr: &Expr, level: usize, begins: bool) {
+    let first = if begins { level } else { 0 };
     match expr {
-        Expr::Aggregate(aggregate) => {
-            push_aggregator(&mut out, aggregate);
-            out.push_str("(\n");
-            if let Some(param) = &aggregate.param {
-                out.push_str(&split(param, level + 1));
-                out.push_str(",\n");
+        Expr::Invariant(inner) => push_split(out, inner, level, begins),
+        Expr::Unary(unary) => {
+            indent(out, first);
+            out.push(if unary.negates { '-' } else { '+' });
+            push_split(out, &unary.expr, level, false);
+        }
+        Expr::Subquery(subquery) => match is_long(expr, level) {
+            true => {
+                push_split(out, &subquery.expr, level, begins);
+                selector::push_brackets(out, subquery);
             }
-            out.push_str(&split(&aggregate.expr, level + 1));
+            // As Prometheus: not indented.
+            false => push(out, expr),
+        },
+        Expr::Binary(binary) if is_long(expr, level) => {
+            push_split(out, &binary.left, level + 1, begins);
+            out.push('\n');
+            indent(out, level);
+            push_operator(out, binary);
+            out.push('\n');
+            push_split(out, &binary.right, level + 1, true);
+        }
+        Expr::Aggregate(_) | Expr::Call(_) | Expr::Paren(..) if is_long(expr, level) => {
+            indent(out, first);
+            push_parens(out, expr, level);
+        }
+        _ => {
+            indent(out, first);
+            push(out, expr);
+        }
+    }
+}
+
+fn is_long(expr: &Expr, level: usize) -> bool {
+    level < LEVELS_MAX && expr.to_string().len() > LINE_BYTES_MAX
+}
+
+/// Appends what stands in parentheses, line by line.
+fn push_parens(out: &mut String, expr: &Expr, level: usize) {
+    let list: Vec<&Expr> = match expr {
+        Expr::Aggregate(aggregate) => {
+            push_aggregator(out, aggregate);
+            aggregate.param.iter().chain([&aggregate.expr]).collect()
         }
         Expr::Call(call) => {
-            let args = call.args.iter().map(|arg| split(arg, level + 1));
             out.push_str(call.function.name);
-            out.push_str("(\n");
-            out.push_str(&args.collect::<Vec<_>>().join(",\n"));
+            call.args.iter().collect()
         }
-        Expr::Paren(inner, _) => {
-            out.push_str("(\n");
-            out.push_str(&split(inner, level + 1));
+        Expr::Paren(inner, _) => vec![&**inner],
+        _ => Vec::new(),
+    };
+    out.push_str("(\n");
+    for (at, inner) in list.into_iter().enumerate() {
+        if at > 0 {
+            out.push_str(",\n");
         }
-        Expr::Binary(binary) => {
-            // The left side begins the line.
-            let mut out = split(&binary.left, level + 1);
-            out.push('\n');
-            out.push_str(&end);
-            push_operator(&mut out, binary);
-            out.push('\n');
-            out.push_str(&split(&binary.right, level + 1));
-            return out;
-        }
-        _ => return out,
+        push_split(out, inner, level + 1, true);
     }
-    format!("{out}\n{end})")
-}
-
-fn duration_text(duration: &Duration) -> String {
-    let mut out = String::new();
-    push_duration(&mut out, duration);
-    out
+    out.push('\n');
+    indent(out, level);
+    out.push(')');
 }

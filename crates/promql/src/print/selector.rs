@@ -2,7 +2,7 @@
 
 use super::push_length;
 use crate::labels::METRIC;
-use crate::parse::is_plain_label;
+use crate::lex::is_plain_label;
 use crate::quote::quoted;
 use crate::source::Matcher;
 use crate::tree::{At, Length, Range, Selector, Smoothing, Subquery};

@@ -1,11 +1,12 @@
 //! `label_replace` and `label_join`: other labels, the same values.
 //!
-//! Patterns are those of the `regex` crate, match the whole value, and a dot matches a line break.
+//! Patterns are those of Go, match the whole value, and a dot matches a line break.
 //! Tested by tables and by the differential test.
 
 use crate::column::Column;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::METRIC;
+use crate::pattern::translate;
 use regex::{Captures, Regex, RegexBuilder};
 
 /// Bytes of a compiled pattern.
@@ -33,15 +34,19 @@ pub(crate) enum Source {
 
 /// Compiles the pattern of `label_replace`.
 pub(crate) fn pattern(text: &str) -> Result<Regex, EvalError> {
-    RegexBuilder::new(&format!("^(?s:{text})$"))
-        .size_limit(PATTERN_BYTES_MAX)
-        .dfa_size_limit(PATTERN_BYTES_MAX)
-        .build()
-        .map_err(|_| {
-            EvalError::Query(format!(
-                "invalid regular expression in label_replace(): {text}"
-            ))
-        })
+    let compile = |pattern: String| {
+        RegexBuilder::new(&format!("^(?s:{pattern})$"))
+            .size_limit(PATTERN_BYTES_MAX)
+            .dfa_size_limit(PATTERN_BYTES_MAX)
+            .build()
+            .ok()
+    };
+    let compiled = translate(text).ok().and_then(compile);
+    compiled.ok_or_else(|| {
+        EvalError::Query(format!(
+            "invalid regular expression in label_replace(): {text}"
+        ))
+    })
 }
 
 /// An input with one label set from others.
