@@ -27,7 +27,7 @@ const CIRCLE_FILES_MAX: usize = 5;
 
 /// Crates from top to bottom, and the entries of each from top to bottom.
 /// A crate without entries is not laid out yet.
-pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
+pub(crate) const FLOORS: [(&str, &[&str]); 11] = [
     (
         "bench",
         &[
@@ -106,6 +106,7 @@ pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
             "base",
         ],
     ),
+    ("promql", &[]),
     (
         "wire",
         &[

@@ -10,6 +10,7 @@
 use crate::calendar;
 use crate::number;
 use crate::span::Span;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How serious an annotation is.
@@ -36,9 +37,24 @@ pub struct Annotation {
 #[derive(Clone, Debug, Default)]
 pub struct Annotations(BTreeMap<(Level, String), Note>);
 
+/// Where an annotation stands, and the node that adds it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Place {
+    /// What it is about.
+    pub span: Span,
+    /// The node: that one, or the one of which it is an argument.
+    pub by: Span,
+}
+
+impl From<Span> for Place {
+    fn from(span: Span) -> Self {
+        Self { span, by: span }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Note {
-    span: Span,
+    place: Place,
     raised: Option<Raised>,
 }
 
@@ -57,15 +73,17 @@ pub(crate) struct Raised {
 
 impl Annotations {
     /// Adds a warning; `text` without its prefix.
-    pub fn warn(&mut self, text: impl std::fmt::Display, span: Span) {
+    pub fn warn(&mut self, text: impl std::fmt::Display, place: impl Into<Place>) {
+        let (place, raised) = (place.into(), None);
         let text = format!("PromQL warning: {text}");
-        self.add((Level::Warning, text), Note { span, raised: None });
+        self.add((Level::Warning, text), Note { place, raised });
     }
 
     /// Adds information; `text` without its prefix.
-    pub fn info(&mut self, text: impl std::fmt::Display, span: Span) {
+    pub fn info(&mut self, text: impl std::fmt::Display, place: impl Into<Place>) {
+        let (place, raised) = (place.into(), None);
         let text = format!("PromQL info: {text}");
-        self.add((Level::Info, text), Note { span, raised: None });
+        self.add((Level::Info, text), Note { place, raised });
     }
 
     /// Adds that buckets of a histogram were raised; ` for metric name "..."` or nothing in `of`.
@@ -75,8 +93,8 @@ impl Annotations {
              https://prometheus.io/docs/prometheus/latest/querying/functions/#histogram_quantile)\
              {of}"
         );
-        let raised = Some(raised);
-        self.add((Level::Info, text), Note { span, raised });
+        let (place, raised) = (span.into(), Some(raised));
+        self.add((Level::Info, text), Note { place, raised });
     }
 
     fn add(&mut self, key: (Level, String), note: Note) {
@@ -103,7 +121,7 @@ impl Annotations {
                 Some(raised) => format!("{text}, {raised}"),
                 None => text.clone(),
             },
-            at: (note.span.start, note.span.end),
+            at: (note.place.span.start, note.place.span.end),
         })
     }
 
@@ -115,16 +133,17 @@ impl Annotations {
 
 impl Note {
     fn merge(&mut self, other: Self) {
-        let is_later = |a: Span, b: Span| (a.end, b.start) > (b.end, a.start);
+        let order = |place: Place| (place.by.end, Reverse(place.by.start), place.span.start);
+        let is_later = |a: Place, b: Place| order(a) > order(b);
         match (&mut self.raised, other.raised) {
             (Some(raised), Some(other_raised)) => {
                 raised.merge(&other_raised);
                 // Of these, the first position stays.
-                if is_later(self.span, other.span) {
-                    self.span = other.span;
+                if is_later(self.place, other.place) {
+                    self.place = other.place;
                 }
             }
-            _ if is_later(other.span, self.span) => self.span = other.span,
+            _ if is_later(other.place, self.place) => self.place = other.place,
             _ => {}
         }
     }
@@ -171,11 +190,18 @@ mod tests {
         annotations.warn("w", at(1, 4));
         annotations.warn("w", at(2, 9));
         annotations.info("w", at(1, 2));
+        annotations.warn("v", at(5, 6));
+        let (span, by) = (at(2, 3), at(0, 7));
+        annotations.warn("v", Place { span, by });
         let found: Vec<_> = annotations
             .iter()
             .map(|found| (found.text, found.at))
             .collect();
-        let expected = [("PromQL warning: w", (2, 9)), ("PromQL info: w", (1, 2))];
+        let expected = [
+            ("PromQL warning: v", (2, 3)),
+            ("PromQL warning: w", (2, 9)),
+            ("PromQL info: w", (1, 2)),
+        ];
         assert_eq!(found, expected.map(|(text, at)| (text.to_owned(), at)));
     }
 

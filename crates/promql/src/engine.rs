@@ -27,6 +27,9 @@ pub struct Query {
     expr: Expr,
 }
 
+/// Samples: times in milliseconds and values.
+pub type Pairs = Vec<(i64, f64)>;
+
 /// The result of an instant query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -37,7 +40,7 @@ pub enum Value {
     /// A sample of each series, in the order of evaluation.
     Vector(Vec<(Labels, f64)>),
     /// Samples of each series with their times in milliseconds, sorted by labels.
-    Matrix(Vec<(Labels, Vec<(i64, f64)>)>),
+    Matrix(Vec<(Labels, Pairs)>),
 }
 
 /// What a query gives.
@@ -217,7 +220,7 @@ fn matrix(
     planner: &Planner<'_>,
     expr: &Expr,
     ctx: &Context<'_>,
-) -> Result<Vec<(Labels, Vec<(i64, f64)>)>, EvalError> {
+) -> Result<Vec<(Labels, Pairs)>, EvalError> {
     let (mut input, span, smoothing) = planner.root_range(expr)?;
     input.prepare(&span, ctx)?;
     let mut matrix = Vec::new();

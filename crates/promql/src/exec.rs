@@ -39,6 +39,7 @@ mod overlap;
 mod param;
 mod pick;
 pub(crate) mod plan;
+mod presence;
 mod quantile;
 mod quantiles;
 mod range_call;
@@ -47,6 +48,7 @@ pub(crate) mod rate;
 mod reference;
 pub(crate) mod selector;
 mod set;
+mod sliding;
 mod unname;
 
 use crate::annotation::Annotations;

@@ -101,7 +101,8 @@ fn general_of(text: &str, plain_max: i32) -> String {
 
 /// A value as a label of OpenMetrics: `%g`, with `.0` where it is whole.
 pub fn open_metrics(value: f64) -> String {
-    let mut text = general(value);
+    // Zero has no sign there.
+    let mut text = general(if value == 0.0 { 0.0 } else { value });
     if value.is_finite() && !text.contains(['.', 'e']) {
         text.push_str(".0");
     }
@@ -135,7 +136,7 @@ mod tests {
     /// Value, `'f', -1`, `%g`, `%.2g`, OpenMetrics, all printed by Go.
     const PRINTED: &[(f64, &str, &str, &str, &str)] = &[
         (0.0, "0", "0", "0", "0.0"),
-        (-0.0, "-0", "-0", "-0", "-0.0"),
+        (-0.0, "-0", "-0", "-0", "0.0"),
         (1.0, "1", "1", "1", "1.0"),
         (-1.0, "-1", "-1", "-1", "-1.0"),
         (0.1, "0.1", "0.1", "0.1", "0.1"),

@@ -3,6 +3,7 @@
 //! Few groups are folded while preparing, by all threads; of many groups each is folded when its
 //! column is asked for, so that the states of all of them are never held at once.
 
+use crate::annotation::Place;
 use crate::column::Column;
 use crate::exec::count_values::CountValues;
 use crate::exec::effects::{Effects, speaks};
@@ -42,7 +43,10 @@ pub(crate) fn operator(
         Ok::<_, EvalError>(Param {
             node: param.ok_or_else(missing)?,
             effects: Effects(speaks(&node.expr)),
-            place: node.param.as_ref().map(Expr::span).unwrap_or_default(),
+            place: Place {
+                span: node.param.as_ref().map(Expr::span).unwrap_or_default(),
+                by: node.span,
+            },
         })
     };
     let pick = |picks: Picks, input, grouping, param| -> Node {

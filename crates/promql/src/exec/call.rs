@@ -4,6 +4,7 @@ use crate::calendar;
 use crate::column::Grid;
 use crate::exec::absence;
 use crate::exec::constant::Constant;
+use crate::exec::effects::{Effects, speaks};
 use crate::exec::instant::absent::Absent;
 use crate::exec::instant::histogram::{Argument, Histograms, Kind as HistogramKind};
 use crate::exec::instant::info::Info;
@@ -155,7 +156,7 @@ fn histograms(call: &Call, inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalEr
             )));
         }
     };
-    let node = Histograms::new(kind, arguments, vector, grid);
+    let node = Histograms::new(kind, arguments, vector, call.span, grid);
     Ok(Box::new(node))
 }
 
@@ -171,7 +172,10 @@ fn info(call: &Call, mut inputs: Vec<Node>, grid: Grid) -> Result<Node, EvalErro
     };
     // The second argument is no vector: its operator is never prepared.
     let input = inputs.remove(0);
-    Ok(Box::new(Info::new(input, reference, grid, matchers)))
+    let effects = Effects(speaks(&call.args[0]));
+    Ok(Box::new(Info::new(
+        input, effects, reference, grid, matchers,
+    )))
 }
 
 /// The values of texts among arguments.

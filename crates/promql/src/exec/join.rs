@@ -11,8 +11,9 @@ use crate::column::Column;
 use crate::exec::binary::Apply;
 use crate::exec::chunks::for_columns;
 use crate::exec::effects::Effects;
-use crate::exec::matching::{Group, groups, match_labels};
+use crate::exec::matching::{Group, Term, groups, match_labels};
 use crate::exec::overlap::{Sides, check};
+use crate::exec::presence::{Mask, has, presence};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METADATA};
 use crate::tree::{Cardinality, Matching};
@@ -30,19 +31,11 @@ pub(crate) struct Join {
     series: Vec<Series>,
     /// Of each series the pairs that it consists of; they never overlap.
     terms: Vec<Vec<Term>>,
-    masks: Vec<Vec<u64>>,
+    /// Where the sides of each group have samples.
+    many_present: Vec<Option<Mask>>,
+    one_present: Vec<Option<Mask>>,
     /// Columns of the one side that several pairs need.
     shared: HashMap<usize, Column>,
-}
-
-/// Two series, or one and a fill value, at the steps of a mask.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Term {
-    pub(crate) many: Option<usize>,
-    pub(crate) one: Option<usize>,
-    mask: Option<usize>,
-    /// Its place in the order of evaluation.
-    order: usize,
 }
 
 impl Join {
@@ -66,7 +59,8 @@ impl Join {
             steps,
             series: Vec::new(),
             terms: Vec::new(),
-            masks: Vec::new(),
+            many_present: Vec::new(),
+            one_present: Vec::new(),
             shared: HashMap::new(),
         }
     }
@@ -115,20 +109,20 @@ impl Join {
             let term = Term {
                 many: Some(at),
                 one: Some(*one),
-                mask: None,
+                group,
                 order: 0,
             };
-            self.add(group, labels, term, pairs);
+            self.add(labels, term, pairs);
         }
         if self.fills().1.is_some() {
             let labels = self.labels(&labels, &match_labels(&self.matching, &labels), ctx);
             let term = Term {
                 many: Some(at),
                 one: None,
-                mask: pairs.one_absent[group],
+                group,
                 order: 0,
             };
-            self.add(group, labels, term, pairs);
+            self.add(labels, term, pairs);
         }
     }
 
@@ -139,17 +133,20 @@ impl Join {
         let term = Term {
             many: None,
             one: Some(at),
-            mask: pairs.many_absent[group],
+            group,
             order: 0,
         };
-        self.add(group, labels, term, pairs);
+        self.add(labels, term, pairs);
     }
 
-    fn add(&mut self, group: usize, labels: Labels, mut term: Term, pairs: &mut Pairs) {
+    fn add(&mut self, labels: Labels, mut term: Term, pairs: &mut Pairs) {
         term.order = pairs.terms;
         pairs.terms += 1;
         let next = self.series.len();
-        let place = *pairs.places.entry((group, labels.clone())).or_insert(next);
+        let place = *pairs
+            .places
+            .entry((term.group, labels.clone()))
+            .or_insert(next);
         if place == next {
             self.series.push(Series {
                 labels,
@@ -160,51 +157,23 @@ impl Join {
         self.terms[place].push(term);
     }
 
-    /// Masks of the steps at which no series of a side of a group has a sample, for the fills.
-    fn absences(
-        &mut self,
+    /// Where a side has samples, for the groups in which its fill may stand beside them.
+    fn present(
+        &self,
         groups: &[Group],
-        of_many: bool,
+        is_many: bool,
         ctx: &Context<'_>,
-    ) -> Result<Vec<Option<usize>>, EvalError> {
-        let (input, fill) = match of_many {
-            true => (&self.many, self.fills().0),
-            false => (&self.one, self.fills().1),
+    ) -> Result<Vec<Option<Mask>>, EvalError> {
+        let (of_many, of_one) = self.fills();
+        let (input, fill) = match is_many {
+            true => (&self.many, of_many),
+            false => (&self.one, of_one),
         };
-        if fill.is_none() {
-            return Ok(vec![None; groups.len()]);
-        }
-        let mut mask_of = vec![0; input.series().len()];
-        let mut wanted = Vec::new();
-        let mut absences = Vec::new();
-        for group in groups {
-            if !group.has_both() {
-                absences.push(None);
-                continue;
-            }
-            ctx.hold(self.steps.div_ceil(64) * 8)?;
-            let members = match of_many {
-                true => &group.left,
-                false => &group.right,
-            };
-            for member in members {
-                mask_of[*member] = self.masks.len();
-                wanted.push(*member);
-            }
-            absences.push(Some(self.masks.len()));
-            self.masks.push(vec![u64::MAX; self.steps.div_ceil(64)]);
-        }
-        let masks = &mut self.masks;
-        for_columns(&**input, &wanted, self.steps, ctx, |wanted, columns| {
-            for (member, column) in wanted.iter().zip(columns) {
-                let mask = &mut masks[mask_of[*member]];
-                for (mask, word) in mask.iter_mut().zip(column.words()) {
-                    *mask &= !word;
-                }
-            }
-            Ok(())
-        })?;
-        Ok(absences)
+        let members = groups.iter().map(|group| {
+            let members = if is_many { &group.left } else { &group.right };
+            (fill.is_some() && group.has_both()).then_some(&members[..])
+        });
+        presence(&**input, members, self.steps, ctx)
     }
 
     /// Computes the columns of the one side that several pairs need, while there is room.
@@ -270,10 +239,14 @@ impl Join {
             Some(_) => many,
             None => one,
         };
+        // Where the side that the fill stands for has a sample after all.
+        let missing = match (term.many, term.one) {
+            (None, _) => self.many_present[term.group].as_ref(),
+            (_, None) => self.one_present[term.group].as_ref(),
+            _ => None,
+        };
         for step in steps.present() {
-            if let Some(mask) = term.mask
-                && self.masks[mask][step / 64] >> (step % 64) & 1 == 0
-            {
+            if missing.is_some_and(|mask| has(mask, step)) {
                 continue;
             }
             let (Some(many), Some(one)) = (
@@ -297,8 +270,6 @@ impl Join {
 struct Pairs {
     terms: usize,
     places: HashMap<(usize, Labels), usize>,
-    many_absent: Vec<Option<usize>>,
-    one_absent: Vec<Option<usize>>,
 }
 
 impl Operator for Join {
@@ -315,11 +286,11 @@ impl Operator for Join {
         }
         // Left is the many side here, right the one side.
         let groups = groups(&self.matching, self.many.series(), self.one.series());
+        self.many_present = self.present(&groups, true, ctx)?;
+        self.one_present = self.present(&groups, false, ctx)?;
         let mut pairs = Pairs {
             terms: 0,
             places: HashMap::new(),
-            many_absent: self.absences(&groups, true, ctx)?,
-            one_absent: self.absences(&groups, false, ctx)?,
         };
         let mut many_group = vec![0; self.many.series().len()];
         let mut one_group = vec![0; self.one.series().len()];

@@ -1,11 +1,11 @@
 //! `limit_ratio`: the series whose hash lies below a part of all hashes.
 
+use crate::annotation::Place;
 use crate::column::Column;
 use crate::exec::param::{Param, Values};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::Labels;
 use crate::number::general;
-use crate::span::Span;
 use xxhash_rust::xxh64::xxh64;
 
 /// The part of the series of an input that the ratio of each step takes.
@@ -76,7 +76,7 @@ impl Operator for LimitRatio {
 ///
 /// # Errors
 /// Where a ratio is not a number.
-pub(crate) fn check(values: &Values, place: Span, ctx: &Context<'_>) -> Result<bool, EvalError> {
+pub(crate) fn check(values: &Values, place: Place, ctx: &Context<'_>) -> Result<bool, EvalError> {
     if values.has_nan {
         return Err(EvalError::Query("Ratio value is NaN".to_owned()));
     }

@@ -4,8 +4,8 @@
 
 use crate::column::Column;
 use crate::exec::chunks::for_columns;
-use crate::exec::join::Term;
-use crate::exec::matching::{Group, match_labels};
+use crate::exec::matching::{Group, Term, match_labels};
+use crate::exec::presence::has;
 use crate::exec::{Context, EvalError, Operator};
 use crate::tree::{Cardinality, Matching};
 
@@ -220,10 +220,6 @@ fn join(into: &mut [u64], column: &Column) {
     for (into, word) in into.iter_mut().zip(column.words()) {
         *into |= word;
     }
-}
-
-fn has(mask: &[u64], step: usize) -> bool {
-    mask[step / 64] >> (step % 64) & 1 == 1
 }
 
 /// The steps that at least two masks have.

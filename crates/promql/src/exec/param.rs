@@ -1,14 +1,15 @@
 //! The first argument of an aggregation: a scalar, seen over all steps before it is used.
 
+use crate::annotation::Place;
 use crate::column::Column;
 use crate::exec::effects::Effects;
+use crate::exec::instant::math;
 use crate::exec::{Context, EvalError, Node};
-use crate::span::Span;
 
 /// An argument and where it stands.
 pub(crate) struct Param {
     pub(crate) node: Node,
-    pub(crate) place: Span,
+    pub(crate) place: Place,
     /// Whether what is aggregated speaks.
     pub(crate) effects: Effects,
 }
@@ -29,22 +30,14 @@ impl Param {
         let mut column = Column::default();
         ctx.with_scratch(|scratch| self.node.column(0, ctx, scratch, &mut column))?;
         ctx.hold(Column::len_bytes(column.values.len()))?;
+        // Neither is a number where any value is not: so Prometheus compares them.
         let values = column.values.iter().copied();
         Ok(Values {
-            min: -values.clone().map(|value| -value).fold(f64::MIN, max),
-            max: values.fold(f64::MIN, max),
+            min: values.clone().fold(f64::MAX, math::min),
+            max: values.fold(f64::MIN, math::max),
             has_nan: column.values.iter().any(|value| value.is_nan()),
             column,
         })
-    }
-}
-
-/// The larger of two values as Go has it: NaN gives way only to infinity.
-fn max(a: f64, b: f64) -> f64 {
-    match a.is_nan() || b.is_nan() {
-        true if a == f64::INFINITY || b == f64::INFINITY => f64::INFINITY,
-        true => f64::NAN,
-        false => a.max(b),
     }
 }
 

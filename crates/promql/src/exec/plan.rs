@@ -243,6 +243,7 @@ impl Planner<'_> {
             smoothing,
             params,
             places,
+            by: node.span,
         })?);
         let steps = self.grid.steps;
         Ok(match node.function.name {

@@ -3,12 +3,13 @@
 //! Reading and evaluating a series costs O(samples + steps) for the functions that see only the
 //! ends of a window, count, or take extremes; the others pass over the samples of each window.
 
-use crate::annotation::Annotations;
+use crate::annotation::{Annotations, Place};
 use crate::column::Column;
 use crate::exec::extremes::extremes;
 use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
 use crate::exec::range_input::{RangeInput, Span, windows};
 use crate::exec::rate::{Change, count_pairs, last_two};
+use crate::exec::sliding::Sliding;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::number::general;
 use crate::quote::quoted;
@@ -47,6 +48,7 @@ pub(crate) struct RangeCall {
     series: Vec<Series>,
     /// Where each argument stands, the range among them.
     places: Vec<span::Span>,
+    by: span::Span,
 }
 
 /// What a call is made of.
@@ -57,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) smoothing: Smoothing,
     pub(crate) params: Vec<Node>,
     pub(crate) places: Vec<span::Span>,
+    /// Where the call stands.
+    pub(crate) by: span::Span,
 }
 
 impl RangeCall {
@@ -88,7 +92,16 @@ impl RangeCall {
             param_columns: Vec::new(),
             series: Vec::new(),
             places: parts.places,
+            by: parts.by,
         })
+    }
+
+    /// Where an argument stands.
+    fn place(&self, arg: usize) -> Place {
+        Place {
+            span: self.places[arg],
+            by: self.by,
+        }
     }
 
     /// The values of the other arguments at a step.
@@ -135,13 +148,13 @@ impl RangeCall {
             "quantile_over_time" if !(0.0..=1.0).contains(&params[0]) => {
                 let got = general(params[0]);
                 let text = format!("quantile value should be between 0 and 1, got {got}");
-                warnings.warn(text, self.places[0]);
+                warnings.warn(text, self.place(0));
             }
             "integral" if self.params.is_empty() => params[0] = 2.0,
             "integral" if !is_strategy(params[0]) => {
                 let got = general(params[0]);
                 let text = format!("strategy should be 0, 1, or 2 (default), using 2, got {got}");
-                warnings.warn(text, self.places[1]);
+                warnings.warn(text, self.place(1));
                 params[0] = 2.0;
             }
             "double_exponential_smoothing" => {
@@ -170,7 +183,7 @@ impl RangeCall {
                  _total/_sum/_count/_bucket: {}",
                 quoted(metric)
             );
-            ctx.annotate(|annotations| annotations.info(text, self.places[0]));
+            ctx.annotate(|annotations| annotations.info(text, self.place(0)));
         }
     }
 }
@@ -230,9 +243,30 @@ impl Operator for RangeCall {
             Kind::Extremes { is_max, gives_time } => {
                 extremes(span, is_max, gives_time, samples, out);
             }
+            Kind::OverTime(each) if matches!(self.name, "sum_over_time" | "avg_over_time") => {
+                match Sliding::new(span, samples) {
+                    Some(sliding) => {
+                        slide(span, self.name == "avg_over_time", sliding, samples, out)
+                    }
+                    None => self.pieces(each, samples, ctx, out)?,
+                }
+            }
             Kind::OverTime(each) => self.pieces(each, samples, ctx, out)?,
         }
         Ok(())
+    }
+}
+
+/// Sets each step to the sum or the mean of its window.
+fn slide(span: &Span, is_mean: bool, mut sums: Sliding<'_>, of: &Samples, out: &mut Column) {
+    for window in windows(span, &of.timestamps) {
+        let sum = sums.sum(window);
+        let count = (window.end - window.first) as f64;
+        let value = match is_mean {
+            true => sum.sum / count + sum.lost / count,
+            false => sum.total(),
+        };
+        out.set(window.step, value);
     }
 }
 

@@ -1,9 +1,9 @@
 //! `and`, `or`, `unless`: step by step, samples of one side where the other has or lacks some.
 
 use crate::column::Column;
-use crate::exec::chunks::for_columns;
 use crate::exec::effects::Effects;
 use crate::exec::matching::{Group, groups};
+use crate::exec::presence::{Mask, presence};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::tree::{Matching, Op};
 
@@ -17,14 +17,16 @@ pub(crate) struct Set {
     steps: usize,
     /// Of each series of the result: its input and its mask.
     parts: Vec<Part>,
-    masks: Vec<Vec<u64>>,
+    /// Of each group.
+    masks: Vec<Option<Mask>>,
     series: Vec<Series>,
 }
 
 struct Part {
     is_left: bool,
     at: usize,
-    mask: Option<usize>,
+    /// The group whose mask counts.
+    group: Option<usize>,
 }
 
 impl Set {
@@ -48,81 +50,44 @@ impl Set {
         }
     }
 
-    /// Sets the mask of each group that has both sides: where the side that decides has a sample.
-    fn find_masks(&mut self, groups: &[Group], ctx: &Context<'_>) -> Result<(), EvalError> {
-        let decides = match self.op {
-            Op::Or => &self.left,
-            _ => &self.right,
-        };
-        let mut mask_of = vec![0; decides.series().len()];
-        let mut members = Vec::new();
-        for group in groups.iter().filter(|group| group.has_both()) {
-            ctx.hold(self.steps.div_ceil(64) * 8)?;
-            let group = match self.op {
-                Op::Or => &group.left,
-                _ => &group.right,
-            };
-            for member in group {
-                mask_of[*member] = self.masks.len();
-                members.push(*member);
-            }
-            self.masks.push(vec![0; self.steps.div_ceil(64)]);
-        }
-        members.sort_unstable();
-        let masks = &mut self.masks;
-        for_columns(&**decides, &members, self.steps, ctx, |members, columns| {
-            for (member, column) in members.iter().zip(columns) {
-                let mask = &mut masks[mask_of[*member]];
-                for (mask, word) in mask.iter_mut().zip(column.words()) {
-                    *mask |= word;
-                }
-            }
-            Ok(())
-        })?;
+    /// Where the side that decides has a sample, for the groups that have both sides.
+    fn find_masks(
+        &self,
+        groups: &[Group],
+        ctx: &Context<'_>,
+    ) -> Result<Vec<Option<Mask>>, EvalError> {
+        let is_or = self.op == Op::Or;
+        let decides = if is_or { &self.left } else { &self.right };
+        let members = groups.iter().map(|group| {
+            let members = if is_or { &group.left } else { &group.right };
+            group.has_both().then_some(&members[..])
+        });
+        let mut masks = presence(&**decides, members, self.steps, ctx)?;
         if self.op != Op::And {
-            for word in self.masks.iter_mut().flatten() {
+            for word in masks.iter_mut().flatten().flatten() {
                 *word = !*word;
             }
         }
-        Ok(())
+        Ok(masks)
     }
 
-    /// Takes the series of the left side, by place, with their masks.
-    fn take_left(&mut self, groups: &[Group], masks: &[Option<usize>]) {
-        let mut mask_of = vec![None; self.left.series().len()];
-        let mut taken = vec![false; mask_of.len()];
-        for (group, mask) in groups.iter().zip(masks) {
-            for at in &group.left {
-                mask_of[*at] = *mask;
-                taken[*at] = self.op != Op::And || mask.is_some();
-            }
+    /// Takes the series of one side, by place; only those of groups with a mask if `needs_mask`.
+    fn take(&mut self, is_left: bool, groups: &[Group], is_masked: bool, needs_mask: bool) {
+        let input = if is_left { &self.left } else { &self.right };
+        let mut group_of = vec![0; input.series().len()];
+        for (place, group) in groups.iter().enumerate() {
+            let members = if is_left { &group.left } else { &group.right };
+            members.iter().for_each(|at| group_of[*at] = place);
         }
-        for (at, series) in self.left.series().iter().enumerate() {
-            if taken[at] {
-                self.series.push(series.clone());
-                self.parts.push(Part {
-                    is_left: true,
-                    at,
-                    mask: mask_of[at],
-                });
+        for (at, series) in input.series().iter().enumerate() {
+            if needs_mask && self.masks[group_of[at]].is_none() {
+                continue;
             }
-        }
-    }
-
-    /// The same of the right side, all of them.
-    fn take_right(&mut self, groups: &[Group], masks: &[Option<usize>]) {
-        let mut mask_of = vec![None; self.right.series().len()];
-        for (group, mask) in groups.iter().zip(masks) {
-            for at in &group.right {
-                mask_of[*at] = *mask;
-            }
-        }
-        for (at, series) in self.right.series().iter().enumerate() {
             self.series.push(series.clone());
             self.parts.push(Part {
-                is_left: false,
+                is_left,
                 at,
-                mask: mask_of[at],
+                group: is_masked.then_some(group_of[at]),
             });
         }
     }
@@ -133,23 +98,11 @@ impl Operator for Set {
         self.left.prepare(ctx)?;
         self.right.prepare(ctx)?;
         let groups = groups(&self.matching, self.left.series(), self.right.series());
-        self.find_masks(&groups, ctx)?;
-        let mut next = 0..self.masks.len();
-        let masks: Vec<Option<usize>> = groups
-            .iter()
-            .map(|group| match group.has_both() {
-                true => next.next(),
-                false => None,
-            })
-            .collect();
-        match self.op {
-            Op::Or => {
-                self.take_left(&groups, &vec![None; groups.len()]);
-                self.take_right(&groups, &masks);
-            }
-            _ => self.take_left(&groups, &masks),
-        }
-        if self.op == Op::Or {
+        self.masks = self.find_masks(&groups, ctx)?;
+        let is_or = self.op == Op::Or;
+        self.take(true, &groups, !is_or, self.op == Op::And);
+        if is_or {
+            self.take(false, &groups, true, false);
             return Ok(());
         }
         // Series of groups that only one side has.
@@ -181,8 +134,8 @@ impl Operator for Set {
             false => &self.right,
         };
         input.column(part.at, ctx, scratch, out)?;
-        if let Some(mask) = part.mask {
-            for (word, mask) in out.words_mut().iter_mut().zip(&self.masks[mask]) {
+        if let Some(mask) = part.group.and_then(|group| self.masks[group].as_ref()) {
+            for (word, mask) in out.words_mut().iter_mut().zip(mask) {
                 *word &= mask;
             }
         }

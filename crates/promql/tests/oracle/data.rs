@@ -29,78 +29,46 @@ const END_MS: i64 = 3_000_000;
 /// Series of all kinds, in the order of their labels.
 pub(crate) fn series(rng: &mut StdRng) -> Vec<Series> {
     let mut all = Vec::new();
-    let mut add = |rng: &mut StdRng, labels: &[(&str, &str)], shape: Shape| {
+    let mut add = |rng: &mut StdRng, text: String, shape: Shape| {
         if rng.random_range(0..10) > 0 {
-            let samples = samples(rng, shape);
-            all.push(Series {
-                labels: sorted(labels),
-                samples,
-            });
+            let (labels, samples) = (labels(&text), samples(rng, shape));
+            all.push(Series { labels, samples });
         }
     };
-    for a in ["1", "2", "3"] {
+    for a in [1, 2, 3] {
         for b in ["x", "y"] {
-            let job = ["j1", "j2"][rng.random_range(0..2)];
-            add(rng, &[("__name__", "m"), ("a", a), ("b", b)], Shape::Gauge);
-            add(rng, &[("__name__", "n"), ("a", a), ("b", b)], Shape::Small);
-            let counter = [
-                ("__name__", "c_total"),
-                ("a", a),
-                ("b", b),
-                ("job", job),
-                ("instance", "i1"),
-            ];
-            add(rng, &counter, Shape::Counter);
+            let job = rng.random_range(1..3);
+            add(rng, format!("m a={a} b={b}"), Shape::Gauge);
+            add(rng, format!("n a={a} b={b}"), Shape::Small);
+            let counter = format!("c_total a={a} b={b} job=j{job} instance=i1");
+            add(rng, counter, Shape::Counter);
         }
-        add(rng, &[("__name__", "sparse"), ("a", a)], Shape::Wild);
-        add(
-            rng,
-            &[("__name__", "n"), ("a", a), ("__type__", "gauge")],
-            Shape::Small,
-        );
-        add(
-            rng,
-            &[("__name__", "odd.name"), ("a", a), ("my.label", "v1")],
-            Shape::Gauge,
-        );
+        add(rng, format!("sparse a={a}"), Shape::Wild);
+        add(rng, format!("n a={a} __type__=gauge"), Shape::Small);
+        add(rng, format!("odd.name a={a} my.label=v1"), Shape::Gauge);
     }
-    add(rng, &[("__name__", "m"), ("b", "x2")], Shape::Gauge);
-    add(
-        rng,
-        &[("__name__", "odd"), ("a", "10"), ("__unit__", "seconds")],
-        Shape::Wild,
-    );
-    add(rng, &[("__name__", "odd"), ("a", "9é")], Shape::Counter);
-    add(
-        rng,
-        &[("__name__", "constant"), ("a", "1")],
-        Shape::Constant,
-    );
-    for (instance, job) in [("i1", "j1"), ("i2", "j1"), ("i1", "j2")] {
-        let target = [("instance", instance), ("job", job)];
-        add(
-            rng,
-            &[&[("__name__", "up")][..], &target].concat(),
-            Shape::Small,
-        );
-        for version in ["1", "2"] {
-            let info = [
-                ("__name__", "target_info"),
-                ("version", version),
-                ("env", "e"),
-            ];
-            add(rng, &[&info[..], &target].concat(), Shape::Constant);
+    add(rng, "m b=x2".to_owned(), Shape::Gauge);
+    add(rng, "odd a=10 __unit__=seconds".to_owned(), Shape::Wild);
+    add(rng, "odd a=9\u{e9}".to_owned(), Shape::Counter);
+    add(rng, "constant a=1".to_owned(), Shape::Constant);
+    for target in [
+        "instance=i1 job=j1",
+        "instance=i2 job=j1",
+        "instance=i1 job=j2",
+    ] {
+        add(rng, format!("up {target}"), Shape::Small);
+        for version in [1, 2] {
+            let info = format!("target_info {target} env=e version={version}");
+            add(rng, info, Shape::Constant);
         }
-        let info = [("__name__", "build_info"), ("version", "1"), ("rev", "r")];
-        add(rng, &[&info[..], &target].concat(), Shape::Constant);
+        let info = format!("build_info {target} rev=r version=1");
+        add(rng, info, Shape::Constant);
     }
-    for job in ["j1", "j2"] {
-        let bounds = ["0.1", "0.5", "1", "1.0", "5", "+Inf", "x", "-1"];
-        for le in bounds {
+    for job in [1, 2] {
+        for le in ["0.1", "0.5", "1", "1.0", "5", "+Inf", "x", "-1"] {
             // Bounds that are no numbers or there twice are rarer than others.
             if !matches!(le, "1.0" | "x" | "-1") || rng.random_range(0..4) == 0 {
-                let bucket = [("__name__", "h_bucket"), ("job", job), ("le", le)];
-                add(rng, &bucket, Shape::Counter);
+                add(rng, format!("h_bucket job=j{job} le={le}"), Shape::Counter);
             }
         }
     }
@@ -109,9 +77,14 @@ pub(crate) fn series(rng: &mut StdRng) -> Vec<Series> {
     all
 }
 
-fn sorted(labels: &[(&str, &str)]) -> Vec<(String, String)> {
-    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let mut labels: Vec<_> = labels.iter().map(owned).collect();
+/// The labels of `name label=value ...`, sorted.
+fn labels(text: &str) -> Vec<(String, String)> {
+    let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let pairs = rest.split(' ').filter_map(|pair| pair.split_once('='));
+    let pairs = pairs.chain([("__name__", name)]);
+    let mut labels: Vec<_> = pairs
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
     labels.sort();
     labels
 }

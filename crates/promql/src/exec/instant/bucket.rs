@@ -73,7 +73,7 @@ fn interpolated(q: f64, buckets: &[Bucket]) -> f64 {
     }
     let rank = q * top.count;
     // The first bucket that reaches the rank; not that of infinity.
-    let at = below.partition_point(|bucket| !(bucket.count >= rank));
+    let at = first(below.len(), |at| below[at].count >= rank);
     if at == below.len() {
         return below[at - 1].bound;
     }
@@ -90,6 +90,19 @@ fn interpolated(q: f64, buckets: &[Bucket]) -> f64 {
     };
     let share = (rank - before.count) / (bucket.count - before.count);
     before.bound + (bucket.bound - before.bound) * share
+}
+
+/// The first place that `holds`, by halving as Go does: where counts are NaN, it decides which.
+fn first(places: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, places);
+    while low < high {
+        let middle = (low + high) / 2;
+        match holds(middle) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    low
 }
 
 /// Raises counts to that of their predecessor where they are less.

@@ -5,7 +5,7 @@
 
 use super::bucket::{self, Bucket};
 use super::scalar::held;
-use crate::annotation::{Annotations, Raised};
+use crate::annotation::{Annotations, Place, Raised};
 use crate::column::{Column, Grid};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::labels::{Labels, METRIC};
@@ -38,6 +38,8 @@ pub(crate) struct Histograms {
     kind: Kind,
     scalars: Vec<Argument>,
     vector: Argument,
+    /// Where the call stands.
+    by: Span,
     grid: Grid,
     held: Vec<Column>,
     histograms: Vec<Histogram>,
@@ -56,11 +58,18 @@ struct Histogram {
 }
 
 impl Histograms {
-    pub(crate) fn new(kind: Kind, scalars: Vec<Argument>, vector: Argument, grid: Grid) -> Self {
+    pub(crate) fn new(
+        kind: Kind,
+        scalars: Vec<Argument>,
+        vector: Argument,
+        by: Span,
+        grid: Grid,
+    ) -> Self {
         Self {
             kind,
             scalars,
             vector,
+            by,
             grid,
             held: Vec::new(),
             histograms: Vec::new(),
@@ -82,7 +91,8 @@ impl Histograms {
                     last = Some(q.to_bits());
                     let q = number::general(*q);
                     let text = format!("quantile value should be between 0 and 1, got {q}");
-                    found.warn(text, scalar.span);
+                    let (span, by) = (scalar.span, self.by);
+                    found.warn(text, Place { span, by });
                 }
             }
         }
@@ -105,7 +115,8 @@ impl Histograms {
                         "bucket label \"le\" is missing or has a malformed value of {}{of}",
                         quoted(text)
                     );
-                    found.warn(text, self.vector.span);
+                    let (span, by) = (self.vector.span, self.by);
+                    found.warn(text, Place { span, by });
                 }
                 continue;
             };

@@ -5,6 +5,7 @@
 //! the result for each set of labels that it has in turn. Tested by the differential test.
 
 use crate::column::{Column, Grid};
+use crate::exec::effects::Effects;
 use crate::exec::reference::Reference;
 use crate::exec::selector::{Selector, Takes};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
@@ -20,6 +21,7 @@ const TARGET: &[u8] = b"target_info";
 /// A vector with the labels of information metrics.
 pub(crate) struct Info {
     input: Node,
+    effects: Effects,
     reference: Reference,
     grid: Grid,
     /// Conditions on the name of information metrics.
@@ -55,12 +57,19 @@ struct Twice {
 
 impl Info {
     /// `matchers` are those of the second argument, if there is one.
-    pub(crate) fn new(input: Node, reference: Reference, grid: Grid, matchers: &[Matcher]) -> Self {
+    pub(crate) fn new(
+        input: Node,
+        effects: Effects,
+        reference: Reference,
+        grid: Grid,
+        matchers: &[Matcher],
+    ) -> Self {
         let matchers = matchers.iter().cloned();
         let (names, data): (Vec<_>, Vec<_>) =
             matchers.partition(|matcher| *matcher.name == *METRIC.as_bytes());
         Self {
             input,
+            effects,
             reference,
             grid,
             names: effective(names),
@@ -297,7 +306,10 @@ impl Operator for Info {
             let choices = places.get(&pair).copied().unwrap_or(0);
             self.spread(at, choices, &selector, ctx)?;
         }
-        Ok(())
+        let needed: BTreeSet<usize> = self.outputs.iter().map(|output| output.input).collect();
+        let unneeded = (0..self.input.series().len()).filter(|at| !needed.contains(at));
+        self.effects
+            .hear(&*self.input, unneeded, self.grid.steps, ctx)
     }
 
     fn series(&self) -> &[Series] {
