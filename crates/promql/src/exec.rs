@@ -48,6 +48,7 @@ pub(crate) mod rate;
 mod reference;
 pub(crate) mod selector;
 mod set;
+mod sliding;
 mod unname;
 
 use crate::annotation::Annotations;

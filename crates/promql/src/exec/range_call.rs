@@ -9,6 +9,7 @@ use crate::exec::extremes::extremes;
 use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
 use crate::exec::range_input::{RangeInput, Span, windows};
 use crate::exec::rate::{Change, count_pairs, last_two};
+use crate::exec::sliding::Sliding;
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
 use crate::number::general;
 use crate::quote::quoted;
@@ -242,9 +243,30 @@ impl Operator for RangeCall {
             Kind::Extremes { is_max, gives_time } => {
                 extremes(span, is_max, gives_time, samples, out);
             }
+            Kind::OverTime(each) if matches!(self.name, "sum_over_time" | "avg_over_time") => {
+                match Sliding::new(span, samples) {
+                    Some(sliding) => {
+                        slide(span, self.name == "avg_over_time", sliding, samples, out)
+                    }
+                    None => self.pieces(each, samples, ctx, out)?,
+                }
+            }
             Kind::OverTime(each) => self.pieces(each, samples, ctx, out)?,
         }
         Ok(())
+    }
+}
+
+/// Sets each step to the sum or the mean of its window.
+fn slide(span: &Span, is_mean: bool, mut sums: Sliding<'_>, of: &Samples, out: &mut Column) {
+    for window in windows(span, &of.timestamps) {
+        let sum = sums.sum(window);
+        let count = (window.end - window.first) as f64;
+        let value = match is_mean {
+            true => sum.sum / count + sum.lost / count,
+            false => sum.total(),
+        };
+        out.set(window.step, value);
     }
 }
 
