@@ -11,7 +11,7 @@ use crate::column::Column;
 use crate::exec::binary::Apply;
 use crate::exec::chunks::for_columns;
 use crate::exec::effects::Effects;
-use crate::exec::matching::{Group, groups, match_labels};
+use crate::exec::matching::{Group, Term, groups, match_labels};
 use crate::exec::overlap::{Sides, check};
 use crate::exec::presence::{Mask, has, presence};
 use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
@@ -36,16 +36,6 @@ pub(crate) struct Join {
     one_present: Vec<Option<Mask>>,
     /// Columns of the one side that several pairs need.
     shared: HashMap<usize, Column>,
-}
-
-/// Two series, or one and a fill value where no series of its group has a sample.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Term {
-    pub(crate) many: Option<usize>,
-    pub(crate) one: Option<usize>,
-    group: usize,
-    /// Its place in the order of evaluation.
-    order: usize,
 }
 
 impl Join {

@@ -12,6 +12,16 @@ pub(crate) struct Group {
     pub(crate) right: Vec<usize>,
 }
 
+/// Two series, or one and a fill value where no series of its group has a sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    pub(crate) many: Option<usize>,
+    pub(crate) one: Option<usize>,
+    pub(crate) group: usize,
+    /// Its place in the order of evaluation.
+    pub(crate) order: usize,
+}
+
 impl Group {
     /// Whether there are series on both sides.
     pub(crate) fn has_both(&self) -> bool {

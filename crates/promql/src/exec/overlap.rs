@@ -4,8 +4,7 @@
 
 use crate::column::Column;
 use crate::exec::chunks::for_columns;
-use crate::exec::join::Term;
-use crate::exec::matching::{Group, match_labels};
+use crate::exec::matching::{Group, Term, match_labels};
 use crate::exec::presence::has;
 use crate::exec::{Context, EvalError, Operator};
 use crate::tree::{Cardinality, Matching};

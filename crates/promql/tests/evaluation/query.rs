@@ -2,7 +2,7 @@
 
 use crate::MIN;
 use crate::memory::Memory;
-use crate::table::range;
+use crate::table::{instant, range};
 use latewood_promql::Times;
 use latewood_promql::engine::{Error, EvalError, Query, Settings};
 
@@ -87,4 +87,45 @@ fn what_a_sink_says_ends_the_query() {
     });
     assert!(matches!(result, Err(Error::Eval(EvalError::Query(text))) if text == "enough"));
     assert_eq!(handed, 1);
+}
+
+#[test]
+fn the_deepest_expressions_fit_a_small_stack() {
+    // Of each form the deepest that the parser takes, found by halving.
+    let forms = [
+        ("-(", "x", ")"),
+        ("sum(", "x", ")"),
+        ("abs(", "x", ")"),
+        ("max_over_time((", "x", ")[2m:1m])"),
+        ("(x + on() ", "x", ")"),
+        ("", "x", " or on(a) x"),
+    ];
+    let evaluate = move || {
+        let memory = Memory::load(MIN, "x 1");
+        for (before, middle, after) in forms {
+            let text = |deep: usize| before.repeat(deep) + middle + &after.repeat(deep);
+            let (mut taken, mut refused) = (0, 5000);
+            while refused - taken > 1 {
+                let deep = (taken + refused) / 2;
+                match Query::new(&text(deep)) {
+                    Ok(_) => taken = deep,
+                    Err(_) => refused = deep,
+                }
+            }
+            // Subqueries within subqueries take a second step each; a few are enough.
+            let deep = if before.starts_with("max") {
+                taken.min(20)
+            } else {
+                taken
+            };
+            let lines = instant(&memory, &text(deep), 0, &Settings::default());
+            assert_eq!(lines.len(), 1, "{deep} times {before}: {lines:?}");
+            assert!(
+                !lines[0].starts_with("error"),
+                "{deep} times {before}: {lines:?}"
+            );
+        }
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    thread.spawn(evaluate).unwrap().join().unwrap();
 }
