@@ -16,161 +16,16 @@
 mod arrows;
 mod circles;
 mod source;
+mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use arrows::{Arrows, arrows};
 use circles::circles;
+pub(crate) use table::FLOORS;
 
 /// Largest allowed circle of files.
 const CIRCLE_FILES_MAX: usize = 5;
-
-/// Crates from top to bottom, and the entries of each from top to bottom.
-/// A crate without entries is not laid out yet.
-pub(crate) const FLOORS: [(&str, &[&str]); 10] = [
-    (
-        "bench",
-        &[
-            "main", "demo", "run", "page", "drive", "server", "protocol", "workload", "load",
-            "measure", "base",
-        ],
-    ),
-    (
-        "server",
-        &[
-            "main",
-            "lib",
-            "start",
-            "tools",
-            "net",
-            "lines",
-            "http",
-            "command",
-            "intake",
-            "options",
-            "client",
-            "state",
-            "messaging",
-            "acl",
-            "observe",
-            "clients",
-            "base",
-        ],
-    ),
-    (
-        "migrate",
-        &[
-            "lib",
-            "redis_import",
-            "csv_file",
-            "influx_file",
-            "series",
-            "keys",
-            "samples",
-            "connect",
-            "args",
-            "value",
-            "other_port",
-            "progress",
-            "rate",
-            "outcome",
-            "error",
-        ],
-    ),
-    (
-        "offsite",
-        &[
-            "lib", "upload", "download", "listing", "place", "transfer", "digest", "crypto",
-            "error",
-        ],
-    ),
-    (
-        "engine",
-        &[
-            "lib",
-            "db",
-            "tools",
-            "recovery",
-            "background",
-            "write",
-            "read",
-            "rules",
-            "query",
-            "keyspace",
-            "index",
-            "series",
-            "storage",
-            "log",
-            "format",
-            "observe",
-            "io",
-            "base",
-        ],
-    ),
-    (
-        "wire",
-        &[
-            "lib",
-            "testing",
-            "akumuli",
-            "influx",
-            "opentsdb",
-            "otlp",
-            "prometheus",
-            "selector",
-            "series_cache",
-            "intake",
-            "series_name",
-            "lines",
-            "protobuf",
-            "number",
-            "resp",
-            "filter",
-        ],
-    ),
-    (
-        "tls",
-        &[
-            "lib", "client", "stream", "server", "files", "hint", "provider",
-        ],
-    ),
-    (
-        "codec",
-        &[
-            "lib",
-            "encoder",
-            "frame",
-            "values",
-            "timestamps",
-            "stats",
-            "scalar",
-            "powers",
-            "stream",
-            "bits",
-            "pfor",
-            "bitpack",
-            "simd",
-            "varint",
-            "format",
-            "error",
-        ],
-    ),
-    (
-        "model",
-        &[
-            "lib",
-            "compaction",
-            "options",
-            "matcher",
-            "labels",
-            "aggregator",
-            "policy",
-            "sample",
-            "limits",
-        ],
-    ),
-    ("xtask", &["main", "floors", "rules", "instructions"]),
-];
 
 /// Every breach in these sources, by path, and manifests, by crate.
 pub(crate) fn check(

@@ -58,7 +58,10 @@ pub enum Test {
 
 /// A regular expression that must match a whole value.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern {
+    regex: Regex,
+    text: Box<str>,
+}
 
 /// Compiles the regular expressions of one request within its bounds.
 #[derive(Clone, Debug, Default)]
@@ -174,14 +177,28 @@ impl Patterns {
         }
         self.count += 1;
         self.bytes += took;
-        Ok(Pattern(regex))
+        let text = text.into();
+        Ok(Pattern { regex, text })
     }
 }
 
 impl Pattern {
+    /// The same pattern, written as `text`: that of another syntax of which it is a translation.
+    pub fn written(self, text: &str) -> Self {
+        Self {
+            text: text.into(),
+            ..self
+        }
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Whether it matches all of `value`. Linear in its bytes.
     pub fn matches(&self, value: &[u8]) -> bool {
-        self.0.is_match(value)
+        self.regex.is_match(value)
     }
 }
 

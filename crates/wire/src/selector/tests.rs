@@ -10,8 +10,8 @@ fn shown(text: &str) -> Vec<String> {
         let (operator, value) = match &matcher.test {
             Test::Equal(value) => ("=", lossy(value)),
             Test::NotEqual(value) => ("!=", lossy(value)),
-            Test::Match(pattern) => ("=~", pattern.0.as_str().to_owned()),
-            Test::NotMatch(pattern) => ("!~", pattern.0.as_str().to_owned()),
+            Test::Match(pattern) => ("=~", pattern.regex.as_str().to_owned()),
+            Test::NotMatch(pattern) => ("!~", pattern.regex.as_str().to_owned()),
         };
         format!("{} {operator} {value}", lossy(&matcher.name))
     };
@@ -185,4 +185,13 @@ fn a_missing_label_is_the_empty_value() {
     };
     assert!(passes("=\"\"", "") && !passes("!=\"\"", ""));
     assert!(passes("=~\"b?\"", "") && !passes("!~\"b?\"", "") && passes("!~\"b\"", ""));
+}
+
+#[test]
+fn a_pattern_knows_how_it_was_written() {
+    let pattern = Patterns::default().compile("a.*").expect("it is valid");
+    assert_eq!(pattern.text(), "a.*");
+    let pattern = pattern.written("(?s)a.*");
+    assert_eq!(pattern.text(), "(?s)a.*");
+    assert!(pattern.matches(b"ab"));
 }

@@ -1,0 +1,247 @@
+//! Queries from text to result.
+//!
+//! An instant query gives a [`Value`]. A range query hands out one series after the other, sorted
+//! by labels, so that its result is never held as a whole. Columns are computed in the current pool
+//! of threads, chunk by chunk.
+//!
+//! Tested by `tests/`: tables of expressions, and Prometheus' own engine beside this one.
+
+use crate::annotation::Annotations;
+use crate::column::{Column, Grid};
+use crate::error::ParseError;
+use crate::exec::chunks::for_columns;
+use crate::exec::plan::Planner;
+use crate::exec::range_input::windows;
+use crate::exec::rate::borders;
+use crate::exec::{Context, Node};
+pub use crate::exec::{EvalError, Settings};
+use crate::labels::Labels;
+use crate::parse::parse;
+use crate::prepare::{PrepareError, Times, prepare};
+use crate::source::Source;
+use crate::tree::{Expr, Type};
+
+/// A query that was parsed and checked.
+#[derive(Clone, Debug)]
+pub struct Query {
+    expr: Expr,
+}
+
+/// Samples: times in milliseconds and values.
+pub type Pairs = Vec<(i64, f64)>;
+
+/// The result of an instant query.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// A number.
+    Scalar(f64),
+    /// A text.
+    String(String),
+    /// A sample of each series, in the order of evaluation.
+    Vector(Vec<(Labels, f64)>),
+    /// Samples of each series with their times in milliseconds, sorted by labels.
+    Matrix(Vec<(Labels, Pairs)>),
+}
+
+/// What a query gives.
+#[derive(Clone, Debug)]
+pub struct Outcome<V> {
+    /// The result.
+    pub value: V,
+    /// Warnings and information.
+    pub annotations: Annotations,
+    /// What it took.
+    pub stats: Stats,
+}
+
+/// What a query took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Samples read from the source.
+    pub samples_read: u64,
+    /// The most memory held at a time, bytes.
+    pub peak_bytes: usize,
+    /// Series of the result.
+    pub series: usize,
+    /// Samples of the result.
+    pub samples: usize,
+}
+
+/// Why a query has no result; the text is for the user.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be parsed.
+    #[error(transparent)]
+    Parse(#[from] ParseError),
+    /// It cannot be evaluated at its times.
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    /// A range query of something else than numbers.
+    #[error("invalid expression type {0:?} for range query, must be Scalar or instant Vector")]
+    Type(&'static str),
+    /// Its evaluation failed.
+    #[error(transparent)]
+    Eval(#[from] EvalError),
+}
+
+/// Takes the series of a range query.
+pub type Sink<'a> = dyn FnMut(&Labels, &Column) -> Result<(), EvalError> + 'a;
+
+impl Query {
+    /// Parses and checks a text.
+    ///
+    /// # Errors
+    /// The first error, in the words of Prometheus.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        let expr = parse(text)?;
+        Ok(Self { expr })
+    }
+
+    /// Its syntax tree.
+    pub fn expr(&self) -> &Expr {
+        &self.expr
+    }
+
+    /// Evaluates it at one time.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    pub fn instant(
+        &self,
+        at_ms: i64,
+        settings: &Settings,
+        source: &dyn Source,
+    ) -> Result<Outcome<Value>, Error> {
+        let times = Times {
+            start_ms: at_ms,
+            end_ms: at_ms,
+            step_ms: 0,
+        };
+        let expr = prepare(self.expr.clone(), times)?;
+        let ctx = Context::new(source, settings);
+        let grid = Grid::instant(at_ms);
+        let planner = Planner { grid, settings };
+        let value = match (expr.ty(), expr.bare()) {
+            (Type::String, Expr::Text(text)) => Value::String(text.value.clone()),
+            (Type::Matrix, _) => Value::Matrix(matrix(&planner, &expr, &ctx)?),
+            (ty, _) => {
+                let mut vector = Vec::new();
+                let mut root = planner.root(&expr)?;
+                root.prepare(&ctx)?;
+                let all: Vec<usize> = (0..root.series().len()).collect();
+                hand_out(&root, &all, grid, &ctx, &mut |labels, column| {
+                    vector.push((labels.clone(), column.values[0]));
+                    Ok(())
+                })?;
+                match ty {
+                    Type::Scalar => Value::Scalar(vector.first().map_or(f64::NAN, |one| one.1)),
+                    _ => Value::Vector(vector),
+                }
+            }
+        };
+        let (series, samples) = match &value {
+            Value::Scalar(_) | Value::String(_) => (0, 1),
+            Value::Vector(vector) => (vector.len(), vector.len()),
+            Value::Matrix(matrix) => (matrix.len(), matrix.iter().map(|one| one.1.len()).sum()),
+        };
+        Ok(outcome(value, &ctx, series, samples))
+    }
+
+    /// Evaluates it at the steps of `times`. `sink` gets the labels of each series that has a
+    /// sample, in their order, and its column, which has a value for each step from the start on.
+    ///
+    /// # Errors
+    /// Those of the evaluation, which may come after series were handed out, and of `sink`.
+    pub fn range(
+        &self,
+        times: Times,
+        settings: &Settings,
+        source: &dyn Source,
+        sink: &mut Sink<'_>,
+    ) -> Result<Outcome<Grid>, Error> {
+        match self.expr.ty() {
+            Type::Scalar | Type::Vector => {}
+            Type::String => return Err(Error::Type("string")),
+            Type::Matrix => return Err(Error::Type("range vector")),
+        }
+        let expr = prepare(self.expr.clone(), times)?;
+        let grid = times.grid();
+        let ctx = Context::new(source, settings);
+        let mut root = Planner { grid, settings }.root(&expr)?;
+        root.prepare(&ctx)?;
+        let series = root.series();
+        let mut order: Vec<usize> = (0..series.len()).collect();
+        order.sort_by(|a, b| series[*a].labels.cmp(&series[*b].labels));
+        let (mut handed, mut samples) = (0, 0);
+        hand_out(&root, &order, grid, &ctx, &mut |labels, column| {
+            handed += 1;
+            samples += column.len();
+            if samples > settings.samples_max {
+                return Err(EvalError::Samples);
+            }
+            sink(labels, column)
+        })?;
+        Ok(outcome(grid, &ctx, handed, samples))
+    }
+}
+
+fn outcome<V>(value: V, ctx: &Context<'_>, series: usize, samples: usize) -> Outcome<V> {
+    Outcome {
+        value,
+        annotations: ctx.take_annotations(),
+        stats: Stats {
+            samples_read: ctx.samples_read(),
+            peak_bytes: ctx.peak_bytes(),
+            series,
+            samples,
+        },
+    }
+}
+
+/// Computes the series of `order` and gives those with a sample to `sink`.
+fn hand_out(
+    root: &Node,
+    order: &[usize],
+    grid: Grid,
+    ctx: &Context<'_>,
+    sink: &mut Sink<'_>,
+) -> Result<(), EvalError> {
+    for_columns(&**root, order, grid.steps, ctx, |wanted, columns| {
+        let mut pairs = wanted.iter().zip(columns);
+        pairs.try_for_each(|(at, column)| match column.is_empty() {
+            true => Ok(()),
+            false => sink(&root.series()[*at].labels, column),
+        })
+    })
+}
+
+/// The samples of a range at the root of an instant query, sorted by labels.
+fn matrix(
+    planner: &Planner<'_>,
+    expr: &Expr,
+    ctx: &Context<'_>,
+) -> Result<Vec<(Labels, Pairs)>, EvalError> {
+    let (mut input, span, smoothing) = planner.root_range(expr)?;
+    input.prepare(&span, ctx)?;
+    let mut matrix = Vec::new();
+    let mut held = 0;
+    for (at, series) in input.series().iter().enumerate() {
+        let samples = ctx.with_scratch(|scratch| {
+            input.load(at, &span, ctx, scratch)?;
+            let samples = &scratch.samples;
+            let window = windows(&span, &samples.timestamps).next();
+            Ok::<_, EvalError>(window.map(|window| borders(&span, smoothing, samples, window)))
+        })?;
+        let Some(samples) = samples.filter(|samples| !samples.is_empty()) else {
+            continue;
+        };
+        held += samples.len();
+        if held > ctx.settings.samples_max {
+            return Err(EvalError::Samples);
+        }
+        ctx.hold(samples.len() * size_of::<(i64, f64)>())?;
+        matrix.push((series.labels.clone(), samples));
+    }
+    matrix.sort_by(|a, b| a.0.cmp(&b.0));
+    Ok(matrix)
+}

@@ -1,0 +1,310 @@
+//! Operators: one for each node of a plan, evaluated series by series.
+//!
+//! An operator is prepared once, children first: then its series are known, and whatever needs all
+//! series of its input (groups of an aggregation, matches of a binary operation) is computed. Then
+//! any thread may ask for the [`Column`] of any of its series, in any order, each usually once. A
+//! column of 11,000 steps takes 88 KiB, so that a chain of operators works in the second-level
+//! cache; only operators that need several series at once hold more than the columns under way.
+//!
+//! Invariants: `series()` does not change after `prepare`; a column has a bit only at steps where
+//! the result has a sample; a series whose column is empty does not exist for the user. Two series
+//! of one operator may have the same labels until [`merge::Merge`] makes them one; the planner puts
+//! it behind each operator whose labels are not those of its input.
+//!
+//! Tested by the tests of each operator, and as a whole by `tests/`.
+
+mod absence;
+mod absent_over_time;
+mod aggregate;
+mod binary;
+mod call;
+pub(crate) mod chunks;
+mod constant;
+mod count_values;
+mod effects;
+mod extremes;
+mod fold;
+mod grouping;
+mod heap;
+mod instant;
+mod invariant;
+mod join;
+mod kahan;
+mod limit_ratio;
+mod matching;
+mod merge;
+mod negate;
+mod over_time;
+mod overlap;
+mod param;
+mod pick;
+pub(crate) mod plan;
+mod presence;
+mod quantile;
+mod quantiles;
+mod range_call;
+pub(crate) mod range_input;
+pub(crate) mod rate;
+mod reference;
+pub(crate) mod selector;
+mod set;
+mod sliding;
+mod unname;
+
+use crate::annotation::Annotations;
+use crate::column::Column;
+use crate::labels::Labels;
+use crate::source::{Interrupt, Samples, Source, SourceError};
+use crate::span::Span;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// A series of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Series {
+    /// Its labels.
+    pub(crate) labels: Labels,
+    /// Whether the name goes once the whole query is evaluated (delayed removal of names).
+    pub(crate) drops_name: bool,
+}
+
+impl Series {
+    /// A series with these labels, its name kept.
+    pub(crate) fn new(labels: Labels) -> Self {
+        Self {
+            labels,
+            drops_name: false,
+        }
+    }
+
+    /// The same without the name: now, or once the whole query is evaluated.
+    pub(crate) fn nameless(&self, settings: &Settings) -> Self {
+        Self {
+            labels: match settings.delays_name_removal {
+                true => self.labels.clone(),
+                false => self.labels.without_metric(),
+            },
+            drops_name: true,
+        }
+    }
+}
+
+/// An operator of any kind.
+pub(crate) type Node = Box<dyn Operator>;
+
+/// What an operator does.
+pub(crate) trait Operator: Send + Sync {
+    /// Finds its series. Called once, before all else; prepares its inputs first.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError>;
+
+    /// Its series; a scalar has one without labels, present at every step.
+    fn series(&self) -> &[Series];
+
+    /// The values of series `at`; `out` is reset first.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    fn column(
+        &self,
+        at: usize,
+        ctx: &Context<'_>,
+        scratch: &mut Scratch,
+        out: &mut Column,
+    ) -> Result<(), EvalError>;
+}
+
+/// Settings of an evaluation.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How far back an instant selector looks, milliseconds.
+    pub lookback_ms: i64,
+    /// The step of a subquery without one, milliseconds.
+    pub subquery_step_ms: i64,
+    /// Names are removed from the result of the whole query only.
+    pub delays_name_removal: bool,
+    /// Samples that a query may hold at a time.
+    pub samples_max: usize,
+    /// Bytes that a query may hold at a time.
+    pub memory_bytes_max: usize,
+}
+
+impl Default for Settings {
+    /// As Prometheus.
+    fn default() -> Self {
+        Self {
+            lookback_ms: 5 * 60 * 1000,
+            subquery_step_ms: 60 * 1000,
+            delays_name_removal: false,
+            samples_max: 50_000_000,
+            memory_bytes_max: 1 << 30,
+        }
+    }
+}
+
+/// What the operators of one query share.
+pub(crate) struct Context<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) settings: &'a Settings,
+    annotations: Mutex<Annotations>,
+    held_bytes: AtomicUsize,
+    peak_bytes: AtomicUsize,
+    scratch: Mutex<Vec<Scratch>>,
+    /// Samples read from the source.
+    samples_read: AtomicU64,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(source: &'a dyn Source, settings: &'a Settings) -> Self {
+        Self {
+            source,
+            settings,
+            annotations: Mutex::default(),
+            held_bytes: AtomicUsize::new(0),
+            peak_bytes: AtomicUsize::new(0),
+            scratch: Mutex::default(),
+            samples_read: AtomicU64::new(0),
+        }
+    }
+
+    /// Runs `work` with what a thread keeps between columns.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let lock = || self.scratch.lock().unwrap_or_else(|lock| lock.into_inner());
+        let mut scratch = lock().pop().unwrap_or_default();
+        let result = work(&mut scratch);
+        lock().push(scratch);
+        result
+    }
+
+    /// Reads ranges of one series, ends inclusive and ascending; `into` is emptied first.
+    pub(crate) fn read(
+        &self,
+        handle: usize,
+        ranges: impl Iterator<Item = (i64, i64)>,
+        into: &mut Samples,
+    ) -> Result<(), EvalError> {
+        self.source.check()?;
+        into.clear();
+        for (from_ms, to_ms) in ranges {
+            if from_ms <= to_ms {
+                self.source.read(handle, from_ms, to_ms, into)?;
+            }
+        }
+        let samples = into.timestamps.len();
+        self.samples_read
+            .fetch_add(samples as u64, Ordering::Relaxed);
+        match samples > self.settings.samples_max {
+            true => Err(EvalError::Samples),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds annotations under a lock: gather them first where there may be many.
+    pub(crate) fn annotate(&self, add: impl FnOnce(&mut Annotations)) {
+        add(&mut self
+            .annotations
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner()));
+    }
+
+    /// Takes the annotations out.
+    pub(crate) fn take_annotations(&self) -> Annotations {
+        std::mem::take(
+            &mut *self
+                .annotations
+                .lock()
+                .unwrap_or_else(|lock| lock.into_inner()),
+        )
+    }
+
+    /// Counts bytes that stay held until [`Context::release`].
+    ///
+    /// # Errors
+    /// Where the query holds more than it may.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), EvalError> {
+        let held = self.held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak_bytes.fetch_max(held, Ordering::Relaxed);
+        match held > self.settings.memory_bytes_max {
+            true => Err(EvalError::Memory(self.settings.memory_bytes_max)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether `bytes` more stay far below what the query may hold.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let held = self.held_bytes.load(Ordering::Relaxed);
+        held.saturating_add(bytes) <= self.settings.memory_bytes_max / 2
+    }
+
+    /// Gives back what was held.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Samples read from the source.
+    pub(crate) fn samples_read(&self) -> u64 {
+        self.samples_read.load(Ordering::Relaxed)
+    }
+
+    /// The most that was held at a time, bytes.
+    pub(crate) fn peak_bytes(&self) -> usize {
+        self.peak_bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// What a thread keeps between columns.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    /// Samples of the series that is read.
+    pub(crate) samples: Samples,
+    columns: Vec<Column>,
+}
+
+impl Scratch {
+    /// A column of any content.
+    pub(crate) fn take(&mut self) -> Column {
+        self.columns.pop().unwrap_or_default()
+    }
+
+    /// Gives a column back.
+    pub(crate) fn give(&mut self, column: Column) {
+        self.columns.push(column);
+    }
+}
+
+/// Why an evaluation failed.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EvalError {
+    /// An error of the query, in the words of Prometheus.
+    #[error("{0}")]
+    Query(String),
+    /// An error with the position of what it is about.
+    #[error("{text}")]
+    At {
+        /// The text.
+        text: String,
+        /// The position.
+        span: Span,
+    },
+    /// The source failed.
+    #[error("expanding series: {0}")]
+    Source(#[from] SourceError),
+    /// The query was ended.
+    #[error("{0}")]
+    Interrupt(#[from] Interrupt),
+    /// Too many samples at a time.
+    #[error("query processing would load too many samples into memory in query execution")]
+    Samples,
+    /// Too much memory at a time.
+    #[error("query needs more than {0} bytes of memory; narrow the selectors or the range")]
+    Memory(usize),
+}
+
+impl EvalError {
+    /// Two series of a result would be the same.
+    pub(crate) fn same_labels() -> Self {
+        Self::Query("vector cannot contain metrics with the same labelset".to_owned())
+    }
+}

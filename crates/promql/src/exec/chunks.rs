@@ -1,0 +1,45 @@
+//! Columns computed by all threads, handed out in order.
+
+use crate::column::Column;
+use crate::exec::{Context, EvalError, Operator};
+use rayon::prelude::*;
+
+/// Bytes of the columns that are computed at a time.
+const CHUNK_BYTES: usize = 4 << 20;
+/// Most columns that are computed at a time.
+const CHUNK_COLUMNS: usize = 1024;
+
+/// Computes the columns of `wanted` in the current pool of threads and gives them to `take` chunk by
+/// chunk in their order, so that what it computes does not depend on the threads.
+///
+/// # Errors
+/// Those of the columns, of `take`, and where the chunk would be too large.
+pub(crate) fn for_columns(
+    input: &dyn Operator,
+    wanted: &[usize],
+    steps: usize,
+    ctx: &Context<'_>,
+    mut take: impl FnMut(&[usize], &mut [Column]) -> Result<(), EvalError>,
+) -> Result<(), EvalError> {
+    let column_bytes = Column::len_bytes(steps).max(1);
+    let threads = rayon::current_num_threads();
+    let chunk = (CHUNK_BYTES / column_bytes)
+        .clamp(threads * 2, CHUNK_COLUMNS.max(threads * 2))
+        .min(wanted.len());
+    ctx.hold(chunk * column_bytes)?;
+    let mut columns = vec![Column::default(); chunk];
+    let mut chunks = wanted.chunks(chunk.max(1));
+    let result = chunks.try_for_each(|wanted| {
+        let columns = &mut columns[..wanted.len()];
+        columns
+            .par_iter_mut()
+            .zip(wanted)
+            .try_for_each(|(column, at)| {
+                ctx.with_scratch(|scratch| input.column(*at, ctx, scratch, column))
+            })?;
+        ctx.source.check()?;
+        take(wanted, columns)
+    });
+    ctx.release(chunk * column_bytes);
+    result
+}

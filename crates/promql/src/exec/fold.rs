@@ -1,0 +1,123 @@
+//! Folds the columns of an input into a state of each group at each step.
+//!
+//! Columns are computed by all threads and folded in the order of their series, each thread over
+//! its own groups or steps, so that a result does not depend on the number of threads.
+
+use crate::column::Column;
+use crate::exec::chunks::for_columns;
+use crate::exec::grouping::Groups;
+use crate::exec::{Context, EvalError, Operator};
+use rayon::prelude::*;
+
+/// Steps that one thread folds at a time, a multiple of 64.
+const STEPS: usize = 1024;
+
+/// How a sample changes the state of its group at its step.
+pub(crate) trait Fold: Send + Sync {
+    /// The state; none before the first sample.
+    type State: Clone + Send + Sync;
+
+    /// Takes in a sample of the series at `series`.
+    fn add(&self, state: &mut Option<Self::State>, step: usize, series: usize, value: f64);
+}
+
+/// The states of all groups, and in which order groups had their first sample.
+pub(crate) struct Folded<S> {
+    /// By group and step.
+    pub(crate) states: Vec<Vec<Option<S>>>,
+    /// Groups with a sample, in the order of the first series that has one.
+    pub(crate) order: Vec<usize>,
+}
+
+/// Folds all series of an input.
+///
+/// # Errors
+/// Those of the columns.
+pub(crate) fn fold_all<F: Fold>(
+    fold: &F,
+    input: &dyn Operator,
+    groups: &Groups,
+    steps: usize,
+    ctx: &Context<'_>,
+) -> Result<Folded<F::State>, EvalError> {
+    let mut states = vec![Vec::new(); groups.members.len()];
+    let mut order = Vec::new();
+    let all: Vec<usize> = (0..groups.of.len()).collect();
+    for_columns(input, &all, steps, ctx, |wanted, columns| {
+        let mut tasks: Vec<Task<'_, F::State>> = Vec::new();
+        let mut task_of: Vec<(usize, usize)> = wanted
+            .iter()
+            .enumerate()
+            .map(|(at, series)| (groups.of[*series], at))
+            .collect();
+        task_of.sort_by_key(|(group, _)| *group);
+        let mut fresh = Vec::new();
+        for (group, at) in task_of {
+            let column = &columns[at];
+            if column.is_empty() {
+                continue;
+            }
+            match tasks.last_mut().filter(|task| task.group == group) {
+                Some(task) => task.columns.push((wanted[at], column)),
+                None => {
+                    let mut states = std::mem::take(&mut states[group]);
+                    if states.is_empty() {
+                        fresh.push((at, group));
+                        states = vec![None; steps];
+                    }
+                    tasks.push(Task {
+                        group,
+                        states,
+                        columns: vec![(wanted[at], column)],
+                    });
+                }
+            }
+        }
+        fresh.sort_unstable();
+        order.extend(fresh.into_iter().map(|(_, group)| group));
+        tasks.par_iter_mut().for_each(|task| task.run(fold));
+        for task in tasks {
+            states[task.group] = task.states;
+        }
+        Ok(())
+    })?;
+    Ok(Folded { states, order })
+}
+
+/// The columns of one group in one chunk.
+struct Task<'a, S> {
+    group: usize,
+    states: Vec<Option<S>>,
+    columns: Vec<(usize, &'a Column)>,
+}
+
+impl<S: Clone + Send + Sync> Task<'_, S> {
+    fn run<F: Fold<State = S>>(&mut self, fold: &F) {
+        let columns = &self.columns;
+        let parts = self.states.par_chunks_mut(STEPS).enumerate();
+        parts.for_each(|(part, states)| {
+            for (series, column) in columns {
+                fold_column(fold, states, part * STEPS, *series, column);
+            }
+        });
+    }
+}
+
+/// Folds a column into the states from step `first` on, a multiple of 64.
+pub(crate) fn fold_column<F: Fold>(
+    fold: &F,
+    states: &mut [Option<F::State>],
+    first: usize,
+    series: usize,
+    column: &Column,
+) {
+    let words = &column.words()[first / 64..(first + states.len()).div_ceil(64)];
+    for (at, word) in words.iter().enumerate() {
+        let mut word = *word;
+        while word != 0 {
+            let step = first + at * 64 + word.trailing_zeros() as usize;
+            word &= word - 1;
+            fold.add(&mut states[step - first], step, series, column.values[step]);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Which series an aggregation puts together.
+
+use crate::exec::Series;
+use crate::labels::{Labels, METADATA};
+use crate::tree::Aggregate;
+use std::collections::HashMap;
+
+/// `by (...)` or `without (...)`.
+#[derive(Clone, Debug)]
+pub(crate) struct Grouping {
+    labels: Vec<String>,
+    is_without: bool,
+}
+
+/// The groups of the series of an input, in the order of their first series.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// Labels of each.
+    pub(crate) series: Vec<Series>,
+    /// The series of each, by place.
+    pub(crate) members: Vec<Vec<usize>>,
+    /// The group of each series.
+    pub(crate) of: Vec<usize>,
+}
+
+impl Grouping {
+    pub(crate) fn new(node: &Aggregate) -> Self {
+        Self {
+            labels: node.grouping.clone(),
+            is_without: node.is_without,
+        }
+    }
+
+    /// The same that also keeps `label`; `without` keeps it anyway.
+    pub(crate) fn keeping(mut self, label: &str) -> Self {
+        if !self.is_without {
+            self.labels.push(label.to_owned());
+        }
+        self
+    }
+
+    /// The labels of the group of a series.
+    pub(crate) fn labels(&self, of: &Labels) -> Labels {
+        let named = |name: &str| self.labels.iter().any(|label| label == name);
+        match self.is_without {
+            true => of.without(|name| named(name) || METADATA.contains(&name)),
+            false => of.without(|name| !named(name)),
+        }
+    }
+
+    /// Puts series together.
+    pub(crate) fn groups(&self, series: &[Series]) -> Groups {
+        let mut places: HashMap<Labels, usize> = HashMap::new();
+        let mut groups = Groups::default();
+        for (at, series) in series.iter().enumerate() {
+            let labels = self.labels(&series.labels);
+            let next = groups.members.len();
+            let place = *places.entry(labels.clone()).or_insert(next);
+            if place == next {
+                groups.members.push(Vec::new());
+                groups.series.push(Series::new(labels));
+            }
+            groups.members[place].push(at);
+            groups.series[place].drops_name |= series.drops_name;
+            groups.of.push(place);
+        }
+        groups
+    }
+}

@@ -1,0 +1,303 @@
+//! Calls of functions of a range: one series is read once, then each step has its window.
+//!
+//! Reading and evaluating a series costs O(samples + steps) for the functions that see only the
+//! ends of a window, count, or take extremes; the others pass over the samples of each window.
+
+use crate::annotation::{Annotations, Place};
+use crate::column::Column;
+use crate::exec::extremes::extremes;
+use crate::exec::over_time::{OverTime, Piece, is_strategy, over_time};
+use crate::exec::range_input::{RangeInput, Span, windows};
+use crate::exec::rate::{Change, count_pairs, last_two};
+use crate::exec::sliding::Sliding;
+use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::number::general;
+use crate::quote::quoted;
+use crate::source::Samples;
+use crate::span;
+use crate::tree::Smoothing;
+
+/// Functions that may be used with `anchored`.
+const ANCHORED: [&str; 5] = ["changes", "delta", "increase", "rate", "resets"];
+/// Functions that may be used with `smoothed`.
+const SMOOTHED: [&str; 3] = ["delta", "increase", "rate"];
+/// Ends of the names of counters.
+const COUNTERS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
+
+/// What a call does with the samples of a series.
+#[derive(Clone, Copy)]
+enum Kind {
+    Change(Change),
+    LastTwo { is_rate: bool },
+    Resets,
+    Changes,
+    Extremes { is_max: bool, gives_time: bool },
+    OverTime(OverTime),
+}
+
+/// A call of a function of a range.
+pub(crate) struct RangeCall {
+    name: &'static str,
+    kind: Kind,
+    input: RangeInput,
+    span: Span,
+    smoothing: Smoothing,
+    /// The other arguments, scalars.
+    params: Vec<Node>,
+    param_columns: Vec<Column>,
+    series: Vec<Series>,
+    /// Where each argument stands, the range among them.
+    places: Vec<span::Span>,
+    by: span::Span,
+}
+
+/// What a call is made of.
+pub(crate) struct Parts {
+    pub(crate) name: &'static str,
+    pub(crate) input: RangeInput,
+    pub(crate) span: Span,
+    pub(crate) smoothing: Smoothing,
+    pub(crate) params: Vec<Node>,
+    pub(crate) places: Vec<span::Span>,
+    /// Where the call stands.
+    pub(crate) by: span::Span,
+}
+
+impl RangeCall {
+    /// # Errors
+    /// Where the function is unknown or may not be used with its modifier.
+    pub(crate) fn new(parts: Parts) -> Result<Self, EvalError> {
+        let name = parts.name;
+        let allowed: (&str, &[&str]) = match parts.smoothing {
+            Smoothing::Off => ("", &[name]),
+            Smoothing::Anchored => ("anchored", &ANCHORED),
+            Smoothing::Smoothed => ("smoothed", &SMOOTHED),
+        };
+        if !allowed.1.contains(&name) {
+            return Err(EvalError::Query(format!(
+                "{} modifier can only be used with: {} - not with {name}",
+                allowed.0,
+                allowed.1.join(", "),
+            )));
+        }
+        let kind = kind(name)
+            .ok_or_else(|| EvalError::Query(format!("function {name} is not supported")))?;
+        Ok(Self {
+            name,
+            kind,
+            input: parts.input,
+            span: parts.span,
+            smoothing: parts.smoothing,
+            params: parts.params,
+            param_columns: Vec::new(),
+            series: Vec::new(),
+            places: parts.places,
+            by: parts.by,
+        })
+    }
+
+    /// Where an argument stands.
+    fn place(&self, arg: usize) -> Place {
+        Place {
+            span: self.places[arg],
+            by: self.by,
+        }
+    }
+
+    /// The values of the other arguments at a step.
+    fn params(&self, step: usize) -> [f64; 2] {
+        let mut params = [f64::NAN; 2];
+        for (param, column) in params.iter_mut().zip(&self.param_columns) {
+            *param = column.values[step];
+        }
+        params
+    }
+
+    fn pieces(
+        &self,
+        each: OverTime,
+        samples: &Samples,
+        ctx: &Context<'_>,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
+        let mut buffer = Vec::new();
+        let mut warnings = Annotations::default();
+        for window in windows(&self.span, &samples.timestamps) {
+            let mut params = self.params(window.step);
+            self.check(&mut params, &mut warnings)?;
+            let mut piece = Piece {
+                step_ms: self.span.reference.step_ms(window.step),
+                timestamps: &samples.timestamps[window.first..window.end],
+                values: &samples.values[window.first..window.end],
+                params,
+                buffer: &mut buffer,
+            };
+            if let Some(value) = each(&mut piece) {
+                out.set(window.step, value);
+            }
+        }
+        if !warnings.is_empty() {
+            ctx.annotate(|annotations| annotations.merge(warnings));
+        }
+        Ok(())
+    }
+
+    /// Whether the other arguments may be used; `integral` goes on with its default.
+    fn check(&self, params: &mut [f64; 2], warnings: &mut Annotations) -> Result<(), EvalError> {
+        match self.name {
+            "quantile_over_time" if !(0.0..=1.0).contains(&params[0]) => {
+                let got = general(params[0]);
+                let text = format!("quantile value should be between 0 and 1, got {got}");
+                warnings.warn(text, self.place(0));
+            }
+            "integral" if self.params.is_empty() => params[0] = 2.0,
+            "integral" if !is_strategy(params[0]) => {
+                let got = general(params[0]);
+                let text = format!("strategy should be 0, 1, or 2 (default), using 2, got {got}");
+                warnings.warn(text, self.place(1));
+                params[0] = 2.0;
+            }
+            "double_exponential_smoothing" => {
+                for (value, name, short) in
+                    [(params[0], "smoothing", "sf"), (params[1], "trend", "tf")]
+                {
+                    if value <= 0.0 || value >= 1.0 {
+                        return Err(EvalError::Query(format!(
+                            "invalid {name} factor. Expected: 0 < {short} < 1, got: {}",
+                            fixed(value)
+                        )));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Says that a metric does not look like a counter.
+    fn note_counter(&self, at: usize, ctx: &Context<'_>) {
+        let metric = self.input.series()[at].labels.metric();
+        if !metric.is_empty() && !COUNTERS.iter().any(|end| metric.ends_with(end)) {
+            let text = format!(
+                "metric might not be a counter, name does not end in \
+                 _total/_sum/_count/_bucket: {}",
+                quoted(metric)
+            );
+            ctx.annotate(|annotations| annotations.info(text, self.place(0)));
+        }
+    }
+}
+
+impl Operator for RangeCall {
+    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        for param in &mut self.params {
+            param.prepare(ctx)?;
+            let mut column = Column::default();
+            ctx.hold(Column::len_bytes(self.span.reference.steps()))?;
+            ctx.with_scratch(|scratch| param.column(0, ctx, scratch, &mut column))?;
+            self.param_columns.push(column);
+        }
+        self.input.prepare(&self.span, ctx)?;
+        let keeps_name = matches!(self.name, "last_over_time" | "first_over_time");
+        let series = self.input.series().iter();
+        self.series = match keeps_name {
+            true => series.cloned().collect(),
+            false => series.map(|s| s.nameless(ctx.settings)).collect(),
+        };
+        Ok(())
+    }
+
+    fn series(&self) -> &[Series] {
+        &self.series
+    }
+
+    fn column(
+        &self,
+        at: usize,
+        ctx: &Context<'_>,
+        scratch: &mut Scratch,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
+        self.input.load(at, &self.span, ctx, scratch)?;
+        let samples = &scratch.samples;
+        let span = &self.span;
+        out.reset(span.reference.steps());
+        match self.kind {
+            Kind::Change(change) => {
+                change.fill(span, self.smoothing, samples, out);
+                if change.is_counter && !out.is_empty() {
+                    self.note_counter(at, ctx);
+                }
+            }
+            Kind::LastTwo { is_rate } => last_two(span, is_rate, samples, out),
+            Kind::Resets => {
+                count_pairs(span, self.smoothing, samples, out, |before, now| {
+                    now < before
+                });
+            }
+            Kind::Changes => {
+                count_pairs(span, self.smoothing, samples, out, |before, now| {
+                    now != before && !(now.is_nan() && before.is_nan())
+                });
+            }
+            Kind::Extremes { is_max, gives_time } => {
+                extremes(span, is_max, gives_time, samples, out);
+            }
+            Kind::OverTime(each) if matches!(self.name, "sum_over_time" | "avg_over_time") => {
+                match Sliding::new(span, samples) {
+                    Some(sliding) => {
+                        slide(span, self.name == "avg_over_time", sliding, samples, out)
+                    }
+                    None => self.pieces(each, samples, ctx, out)?,
+                }
+            }
+            Kind::OverTime(each) => self.pieces(each, samples, ctx, out)?,
+        }
+        Ok(())
+    }
+}
+
+/// Sets each step to the sum or the mean of its window.
+fn slide(span: &Span, is_mean: bool, mut sums: Sliding<'_>, of: &Samples, out: &mut Column) {
+    for window in windows(span, &of.timestamps) {
+        let sum = sums.sum(window);
+        let count = (window.end - window.first) as f64;
+        let value = match is_mean {
+            true => sum.sum / count + sum.lost / count,
+            false => sum.total(),
+        };
+        out.set(window.step, value);
+    }
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    let change = |is_counter, is_rate| {
+        Kind::Change(Change {
+            is_counter,
+            is_rate,
+        })
+    };
+    let extremes = |is_max, gives_time| Kind::Extremes { is_max, gives_time };
+    Some(match name {
+        "rate" => change(true, true),
+        "increase" => change(true, false),
+        "delta" => change(false, false),
+        "irate" => Kind::LastTwo { is_rate: true },
+        "idelta" => Kind::LastTwo { is_rate: false },
+        "resets" => Kind::Resets,
+        "changes" => Kind::Changes,
+        "min_over_time" => extremes(false, false),
+        "max_over_time" => extremes(true, false),
+        "ts_of_min_over_time" => extremes(false, true),
+        "ts_of_max_over_time" => extremes(true, true),
+        _ => Kind::OverTime(over_time(name)?),
+    })
+}
+
+/// A value as `%f` prints it.
+fn fixed(value: f64) -> String {
+    match value.is_finite() {
+        true => format!("{value:.6}"),
+        false => general(value),
+    }
+}

@@ -1,0 +1,187 @@
+//! Instant selectors: of each step the newest sample in `(time - lookback, time]`.
+//!
+//! A stale mark there means no sample. `smoothed` takes a straight line between the samples around
+//! the time, both at most the lookback away; `timestamp(selector)` the time of the sample.
+
+use crate::column::Column;
+use crate::exec::reference::Reference;
+use crate::exec::{Context, EvalError, Operator, Scratch, Series};
+use crate::source::{Matcher, Samples, is_stale};
+
+/// What a selector gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Takes {
+    /// The value of the sample.
+    Value,
+    /// The time of the sample, seconds.
+    Time,
+    /// The time of the sample, milliseconds; names stay.
+    Stamp,
+    /// The value on the line between samples.
+    Smoothed,
+}
+
+/// An instant selector.
+pub(crate) struct Selector {
+    matchers: Vec<Matcher>,
+    reference: Reference,
+    takes: Takes,
+    /// Only samples from the first to the second of these times count.
+    within_ms: (i64, i64),
+    handles: Vec<usize>,
+    series: Vec<Series>,
+}
+
+impl Selector {
+    pub(crate) fn new(matchers: &[Matcher], reference: Reference, takes: Takes) -> Self {
+        Self {
+            matchers: matchers.to_vec(),
+            reference,
+            takes,
+            within_ms: (i64::MIN, i64::MAX),
+            handles: Vec::new(),
+            series: Vec::new(),
+        }
+    }
+
+    /// Only samples in `from_ms..=to_ms` count.
+    pub(crate) fn within(mut self, from_ms: i64, to_ms: i64) -> Self {
+        self.within_ms = (from_ms, to_ms);
+        self
+    }
+
+    /// How far before and after its time a step looks.
+    fn window_ms(&self, ctx: &Context<'_>) -> (i64, i64) {
+        let lookback_ms = ctx.settings.lookback_ms;
+        match self.takes {
+            Takes::Smoothed => (lookback_ms, lookback_ms),
+            Takes::Value | Takes::Time | Takes::Stamp => (lookback_ms, 0),
+        }
+    }
+}
+
+impl Operator for Selector {
+    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        let (before_ms, after_ms) = self.window_ms(ctx);
+        let (first_ms, last_ms) = self.reference.bounds_ms();
+        let found = ctx.source.select(
+            &self.matchers,
+            first_ms.saturating_sub(before_ms).saturating_add(1),
+            last_ms.saturating_add(after_ms),
+        )?;
+        (self.handles, self.series) = found
+            .into_iter()
+            .map(|found| {
+                let series = Series::new(found.labels);
+                match self.takes {
+                    Takes::Time => (found.handle, series.nameless(ctx.settings)),
+                    Takes::Value | Takes::Stamp | Takes::Smoothed => (found.handle, series),
+                }
+            })
+            .unzip();
+        Ok(())
+    }
+
+    fn series(&self) -> &[Series] {
+        &self.series
+    }
+
+    fn column(
+        &self,
+        at: usize,
+        ctx: &Context<'_>,
+        scratch: &mut Scratch,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
+        let (before_ms, after_ms) = self.window_ms(ctx);
+        let samples = &mut scratch.samples;
+        let (from_ms, to_ms) = self.within_ms;
+        let reads = self.reference.reads(before_ms, after_ms);
+        let reads = reads.map(|(first, last)| (first.max(from_ms), last.min(to_ms)));
+        ctx.read(self.handles[at], reads, samples)?;
+        out.reset(self.reference.steps());
+        match self.takes {
+            Takes::Value => newest(samples, &self.reference, before_ms, out, |samples, at| {
+                samples.values[at]
+            }),
+            Takes::Time => newest(samples, &self.reference, before_ms, out, |samples, at| {
+                samples.timestamps[at] as f64 / 1000.0
+            }),
+            Takes::Stamp => newest(samples, &self.reference, before_ms, out, |samples, at| {
+                samples.timestamps[at] as f64
+            }),
+            Takes::Smoothed => {
+                samples.drop_stale();
+                smooth(samples, &self.reference, before_ms, out);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sets each step to what `take` gives for the newest sample of its window.
+fn newest(
+    samples: &Samples,
+    reference: &Reference,
+    lookback_ms: i64,
+    out: &mut Column,
+    take: impl Fn(&Samples, usize) -> f64,
+) {
+    let mut next = 0;
+    for step in 0..reference.steps() {
+        let time_ms = reference.time_ms(step);
+        while samples.timestamps.get(next).is_some_and(|t| *t <= time_ms) {
+            next += 1;
+        }
+        let Some(newest) = next.checked_sub(1) else {
+            continue;
+        };
+        if samples.timestamps[newest] > time_ms.saturating_sub(lookback_ms)
+            && !is_stale(samples.values[newest])
+        {
+            out.set(step, take(samples, newest));
+        }
+    }
+}
+
+/// Sets each step to the value between the samples around its time, or to the last before it.
+fn smooth(samples: &Samples, reference: &Reference, lookback_ms: i64, out: &mut Column) {
+    let (times, values) = (&samples.timestamps, &samples.values);
+    let mut next = 0;
+    for step in 0..reference.steps() {
+        let time_ms = reference.time_ms(step);
+        while times.get(next).is_some_and(|t| *t < time_ms) {
+            next += 1;
+        }
+        let after = (next < times.len() && times[next] <= time_ms.saturating_add(lookback_ms))
+            .then_some(next);
+        let before = next
+            .checked_sub(1)
+            .filter(|at| times[*at] > time_ms.saturating_sub(lookback_ms));
+        match (before, after) {
+            (_, Some(after)) if times[after] == time_ms => out.set(step, values[after]),
+            (Some(before), Some(after)) => {
+                out.set(step, between(samples, before, after, time_ms, false));
+            }
+            (Some(before), None) => out.set(step, values[before]),
+            (None, _) => {}
+        }
+    }
+}
+
+/// The value at `time_ms` on the line between two samples; a counter that fell began at 0.
+pub(crate) fn between(
+    samples: &Samples,
+    before: usize,
+    after: usize,
+    time_ms: i64,
+    is_counter: bool,
+) -> f64 {
+    let (times, values) = (&samples.timestamps, &samples.values);
+    let to = values[after];
+    let from = match is_counter && to < values[before] {
+        true => 0.0,
+        false => values[before],
+    };
+    from + (to - from) * (time_ms - times[before]) as f64 / (times[after] - times[before]) as f64
+}

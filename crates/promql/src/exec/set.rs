@@ -1,0 +1,144 @@
+//! `and`, `or`, `unless`: step by step, samples of one side where the other has or lacks some.
+
+use crate::column::Column;
+use crate::exec::effects::Effects;
+use crate::exec::matching::{Group, groups};
+use crate::exec::presence::{Mask, presence};
+use crate::exec::{Context, EvalError, Node, Operator, Scratch, Series};
+use crate::tree::{Matching, Op};
+
+/// A set operation.
+pub(crate) struct Set {
+    op: Op,
+    matching: Matching,
+    left: Node,
+    right: Node,
+    effects: (Effects, Effects),
+    steps: usize,
+    /// Of each series of the result: its input and its mask.
+    parts: Vec<Part>,
+    /// Of each group.
+    masks: Vec<Option<Mask>>,
+    series: Vec<Series>,
+}
+
+struct Part {
+    is_left: bool,
+    at: usize,
+    /// The group whose mask counts.
+    group: Option<usize>,
+}
+
+impl Set {
+    pub(crate) fn new(
+        op: Op,
+        matching: &Matching,
+        (left, right): (Node, Node),
+        effects: (Effects, Effects),
+        steps: usize,
+    ) -> Self {
+        Self {
+            op,
+            matching: matching.clone(),
+            left,
+            right,
+            effects,
+            steps,
+            parts: Vec::new(),
+            masks: Vec::new(),
+            series: Vec::new(),
+        }
+    }
+
+    /// Where the side that decides has a sample, for the groups that have both sides.
+    fn find_masks(
+        &self,
+        groups: &[Group],
+        ctx: &Context<'_>,
+    ) -> Result<Vec<Option<Mask>>, EvalError> {
+        let is_or = self.op == Op::Or;
+        let decides = if is_or { &self.left } else { &self.right };
+        let members = groups.iter().map(|group| {
+            let members = if is_or { &group.left } else { &group.right };
+            group.has_both().then_some(&members[..])
+        });
+        let mut masks = presence(&**decides, members, self.steps, ctx)?;
+        if self.op != Op::And {
+            for word in masks.iter_mut().flatten().flatten() {
+                *word = !*word;
+            }
+        }
+        Ok(masks)
+    }
+
+    /// Takes the series of one side, by place; only those of groups with a mask if `needs_mask`.
+    fn take(&mut self, is_left: bool, groups: &[Group], is_masked: bool, needs_mask: bool) {
+        let input = if is_left { &self.left } else { &self.right };
+        let mut group_of = vec![0; input.series().len()];
+        for (place, group) in groups.iter().enumerate() {
+            let members = if is_left { &group.left } else { &group.right };
+            members.iter().for_each(|at| group_of[*at] = place);
+        }
+        for (at, series) in input.series().iter().enumerate() {
+            if needs_mask && self.masks[group_of[at]].is_none() {
+                continue;
+            }
+            self.series.push(series.clone());
+            self.parts.push(Part {
+                is_left,
+                at,
+                group: is_masked.then_some(group_of[at]),
+            });
+        }
+    }
+}
+
+impl Operator for Set {
+    fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
+        self.left.prepare(ctx)?;
+        self.right.prepare(ctx)?;
+        let groups = groups(&self.matching, self.left.series(), self.right.series());
+        self.masks = self.find_masks(&groups, ctx)?;
+        let is_or = self.op == Op::Or;
+        self.take(true, &groups, !is_or, self.op == Op::And);
+        if is_or {
+            self.take(false, &groups, true, false);
+            return Ok(());
+        }
+        // Series of groups that only one side has.
+        let single = |group: &&Group| !group.has_both();
+        let right = groups.iter().filter(single).flat_map(|group| &group.right);
+        let (of_left, of_right) = self.effects;
+        of_right.hear(&*self.right, right.copied(), self.steps, ctx)?;
+        if self.op == Op::Unless {
+            return Ok(());
+        }
+        let left = groups.iter().filter(single).flat_map(|group| &group.left);
+        of_left.hear(&*self.left, left.copied(), self.steps, ctx)
+    }
+
+    fn series(&self) -> &[Series] {
+        &self.series
+    }
+
+    fn column(
+        &self,
+        at: usize,
+        ctx: &Context<'_>,
+        scratch: &mut Scratch,
+        out: &mut Column,
+    ) -> Result<(), EvalError> {
+        let part = &self.parts[at];
+        let input = match part.is_left {
+            true => &self.left,
+            false => &self.right,
+        };
+        input.column(part.at, ctx, scratch, out)?;
+        if let Some(mask) = part.group.and_then(|group| self.masks[group].as_ref()) {
+            for (word, mask) in out.words_mut().iter_mut().zip(mask) {
+                *word &= mask;
+            }
+        }
+        Ok(())
+    }
+}

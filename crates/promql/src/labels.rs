@@ -1,0 +1,179 @@
+//! Labels of series in results: sorted by name, each name once, no empty value.
+//!
+//! Held as one shared allocation: every pair is `name length, name, value length, value` with
+//! 32-bit little-endian lengths, so a clone costs a counter and equality is that of bytes.
+
+use crate::quote::quoted;
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+/// The label of the metric's name.
+pub const METRIC: &str = "__name__";
+/// Labels that describe the metric and go with its name.
+pub const METADATA: [&str; 3] = [METRIC, "__type__", "__unit__"];
+
+/// A set of labels.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Labels(Arc<[u8]>);
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self(Arc::from([]))
+    }
+}
+
+impl Labels {
+    /// Of pairs in ascending order of names; empty values are left out.
+    pub fn from_sorted<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut bytes = Vec::with_capacity(128);
+        for (name, value) in pairs {
+            if !value.is_empty() {
+                for part in [name, value] {
+                    // Labels of a series are far below 4 GiB.
+                    bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
+                    bytes.extend_from_slice(part.as_bytes());
+                }
+            }
+        }
+        Self(bytes.into())
+    }
+
+    /// Of pairs in any order; of a name that is there twice, the last value counts.
+    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut pairs: Vec<_> = pairs.into_iter().collect();
+        // Stable, so that the last of a name stays the last.
+        pairs.sort_by(|a, b| a.0.cmp(b.0));
+        let mut kept: Vec<(&str, &str)> = Vec::with_capacity(pairs.len());
+        for pair in pairs {
+            match kept.last_mut() {
+                Some(last) if last.0 == pair.0 => *last = pair,
+                _ => kept.push(pair),
+            }
+        }
+        Self::from_sorted(kept)
+    }
+
+    /// Names and values, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut rest: &[u8] = &self.0;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let (name, value);
+            (name, rest) = part(rest);
+            (value, rest) = part(rest);
+            Some((name, value))
+        })
+    }
+
+    /// The value of a label; empty where there is none.
+    pub fn get(&self, name: &str) -> &str {
+        let mut pairs = self.iter();
+        let found = pairs.find(|(held, _)| *held == name);
+        found.map_or("", |(_, value)| value)
+    }
+
+    /// The name of the metric; empty where there is none.
+    pub fn metric(&self) -> &str {
+        self.get(METRIC)
+    }
+
+    /// Whether there is no label.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The same without the labels that `drops` names.
+    pub fn without(&self, drops: impl Fn(&str) -> bool) -> Self {
+        Self::from_sorted(self.iter().filter(|(name, _)| !drops(name)))
+    }
+
+    /// The same with one label set; an empty value removes it.
+    pub fn with(&self, name: &str, value: &str) -> Self {
+        let before = self.iter().filter(|(held, _)| *held != name);
+        Self::from_pairs(before.chain([(name, value)]))
+    }
+
+    /// The same without the metric's name, type and unit.
+    pub fn without_metric(&self) -> Self {
+        self.without(|name| METADATA.contains(&name))
+    }
+
+    /// The packed bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Bytes of memory beside its own place.
+    pub fn len_bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The part at the start of packed bytes and what follows it.
+fn part(bytes: &[u8]) -> (&str, &[u8]) {
+    let (length, rest) = bytes.split_at(4);
+    let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+    let (text, rest) = rest.split_at(length);
+    // Only made of text, by the constructors.
+    (std::str::from_utf8(text).unwrap_or_default(), rest)
+}
+
+impl fmt::Display for Labels {
+    /// As in errors: `{__name__="up", job="a"}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (at, (name, value)) in self.iter().enumerate() {
+            if at > 0 {
+                f.write_str(", ")?;
+            }
+            let first = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
+            let is_plain = name
+                .bytes()
+                .all(|byte| first(byte) || byte.is_ascii_digit())
+                && name.bytes().next().is_some_and(first);
+            match is_plain {
+                true => write!(f, "{name}={}", quoted(value))?,
+                false => write!(f, "{}={}", quoted(name), quoted(value))?,
+            }
+        }
+        f.write_str("}")
+    }
+}
+
+impl Ord for Labels {
+    /// Label by label, as Prometheus orders series.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.iter().cmp(other.iter())
+    }
+}
+
+impl PartialOrd for Labels {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_sorted_once_and_not_empty() {
+        let labels = Labels::from_pairs([("b", "2"), ("a", "0"), ("c", ""), ("a", "1")]);
+        assert_eq!(labels.iter().collect::<Vec<_>>(), [("a", "1"), ("b", "2")]);
+        assert_eq!((labels.get("b"), labels.get("c")), ("2", ""));
+        assert_eq!(labels.with("a", "").iter().count(), 1);
+        assert_eq!(labels.with("a", "1"), labels);
+    }
+
+    #[test]
+    fn order_is_that_of_labels() {
+        let of = |pairs: &[(&str, &str)]| Labels::from_pairs(pairs.iter().copied());
+        assert!(of(&[("a", "1")]) < of(&[("a", "1"), ("b", "1")]));
+        assert!(of(&[("a", "2")]) > of(&[("a", "10"), ("b", "1")]));
+        assert!(of(&[("ab", "1")]) > of(&[("a", "9")]));
+    }
+}

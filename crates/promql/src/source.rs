@@ -1,0 +1,120 @@
+//! Where series come from.
+
+use crate::labels::Labels;
+pub use latewood_wire::selector::Matcher;
+use latewood_wire::selector::Test;
+
+/// The bits of a stale mark: the series ended here.
+/// <https://prometheus.io/docs/specs/remote_write_spec/>
+pub const STALE_BITS: u64 = 0x7ff0_0000_0000_0002;
+
+/// Whether a value is a stale mark.
+pub fn is_stale(value: f64) -> bool {
+    value.to_bits() == STALE_BITS
+}
+
+/// The operator of a matcher and the value it compares with.
+pub(crate) fn parts(matcher: &Matcher) -> (&'static str, &[u8]) {
+    match &matcher.test {
+        Test::Equal(value) => ("=", value),
+        Test::NotEqual(value) => ("!=", value),
+        Test::Match(pattern) => ("=~", pattern.text().as_bytes()),
+        Test::NotMatch(pattern) => ("!~", pattern.text().as_bytes()),
+    }
+}
+
+/// Samples of one series, timestamps ascending, each once.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// Milliseconds.
+    pub timestamps: Vec<i64>,
+    /// One for each timestamp; may hold stale marks.
+    pub values: Vec<f64>,
+}
+
+impl Samples {
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        self.timestamps.clear();
+        self.values.clear();
+    }
+
+    /// Takes the stale marks out.
+    pub fn drop_stale(&mut self) {
+        let Some(first) = self.values.iter().position(|value| is_stale(*value)) else {
+            return;
+        };
+        let mut kept = first;
+        for at in first..self.values.len() {
+            if !is_stale(self.values[at]) {
+                self.values[kept] = self.values[at];
+                self.timestamps[kept] = self.timestamps[at];
+                kept += 1;
+            }
+        }
+        self.values.truncate(kept);
+        self.timestamps.truncate(kept);
+    }
+}
+
+/// A series that was found, as its source knows it.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What the source is asked for.
+    pub handle: usize,
+    /// How the series looks.
+    pub labels: Labels,
+}
+
+/// Why a source failed; the text is for the user.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SourceError(pub String);
+
+/// Series with samples. One source serves one query.
+pub trait Source: Sync {
+    /// The series that match all `matchers` and may have samples in `from_ms..=to_ms`, in the
+    /// order of their labels. Series without samples there may be among them.
+    ///
+    /// # Errors
+    /// Where they may not be read, are too many, or cannot be read.
+    fn select(
+        &self,
+        matchers: &[Matcher],
+        from_ms: i64,
+        to_ms: i64,
+    ) -> Result<Vec<Found>, SourceError>;
+
+    /// Appends the samples in `from_ms..=to_ms` of a series found before. May block; is called
+    /// from several threads.
+    ///
+    /// # Errors
+    /// Where samples cannot be read: damage fails a query, it never shortens it.
+    fn read(
+        &self,
+        handle: usize,
+        from_ms: i64,
+        to_ms: i64,
+        into: &mut Samples,
+    ) -> Result<(), SourceError>;
+
+    /// Whether the query must end: its peer left, somebody cancelled it, or its time is over.
+    /// Asked often; cheap.
+    ///
+    /// # Errors
+    /// The reason.
+    fn check(&self) -> Result<(), Interrupt> {
+        Ok(())
+    }
+}
+
+/// Why a query ends early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Interrupt {
+    /// Its time is over.
+    #[error("query timed out in expression evaluation")]
+    Timeout,
+    /// It was cancelled.
+    #[error("query was canceled in expression evaluation")]
+    Canceled,
+}

@@ -1,0 +1,220 @@
+//! The words of the language, and how errors name them.
+
+use crate::quote::quoted;
+use crate::span::Span;
+use crate::tree::{Aggregator, Op};
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    End,
+    Comma,
+    Colon,
+    /// A single `=`.
+    Assign,
+    LeftBrace,
+    RightBrace,
+    LeftParen,
+    RightParen,
+    LeftBracket,
+    RightBracket,
+    /// A name without a colon.
+    Identifier,
+    /// A name with a colon.
+    Metric,
+    Number,
+    Duration,
+    Text,
+    /// `=~`
+    Match,
+    /// `!~`
+    NotMatch,
+    /// `@`
+    At,
+    Op(Op),
+    Aggregator(Aggregator),
+    Keyword(Keyword),
+    Query(QueryWord),
+}
+
+/// Words that modify what they stand beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keyword {
+    Anchored,
+    Bool,
+    By,
+    Fill,
+    FillLeft,
+    FillRight,
+    GroupLeft,
+    GroupRight,
+    Ignoring,
+    Offset,
+    On,
+    Smoothed,
+    Without,
+}
+
+/// Words about the query itself: functions, and parts of durations and of `@`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueryWord {
+    Start,
+    End,
+    Step,
+    Range,
+    MinOf,
+    MaxOf,
+}
+
+/// A token of the text.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token<'a> {
+    pub(crate) kind: Kind,
+    /// As written.
+    pub(crate) text: &'a str,
+    /// The position of its first byte.
+    pub(crate) at: usize,
+}
+
+impl Token<'_> {
+    pub(crate) fn span(&self) -> Span {
+        Span {
+            start: self.at,
+            end: self.at + self.text.len(),
+        }
+    }
+
+    /// As errors name it.
+    pub(crate) fn describe(&self) -> String {
+        match self.kind {
+            Kind::End => "end of input".to_owned(),
+            Kind::Identifier => format!("identifier {}", quoted(self.text)),
+            Kind::Metric => format!("metric identifier {}", quoted(self.text)),
+            Kind::Text => format!("string {}", shortened(self.text)),
+            Kind::Number => format!("number {}", shortened(self.text)),
+            Kind::Duration => format!("duration {}", shortened(self.text)),
+            Kind::Keyword(_) => format!("<{}>", self.text),
+            Kind::Op(_) | Kind::Match | Kind::NotMatch | Kind::At => format!("<op:{}>", self.text),
+            Kind::Aggregator(_) => format!("<aggr:{}>", self.text),
+            _ => shortened(self.text),
+        }
+    }
+
+    /// Whether it may stand for the name of a metric.
+    pub(crate) fn is_metric(&self) -> bool {
+        match self.kind {
+            Kind::Identifier | Kind::Metric | Kind::Aggregator(_) | Kind::Query(_) => true,
+            Kind::Op(op) => matches!(op, Op::And | Op::Or | Op::Unless),
+            Kind::Keyword(word) => !matches!(
+                word,
+                Keyword::Bool
+                    | Keyword::On
+                    | Keyword::Ignoring
+                    | Keyword::GroupLeft
+                    | Keyword::GroupRight
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether it may stand for the name of a label in a list.
+    pub(crate) fn is_label(&self) -> bool {
+        match self.kind {
+            Kind::Identifier | Kind::Metric | Kind::Aggregator(_) | Kind::Query(_) => true,
+            Kind::Op(op) => matches!(op, Op::And | Op::Or | Op::Unless | Op::Atan2),
+            Kind::Keyword(word) => word != Keyword::Without,
+            _ => false,
+        }
+    }
+
+    /// Whether an expression may begin with it.
+    pub(crate) fn begins_expr(&self) -> bool {
+        self.is_metric()
+            || matches!(
+                self.kind,
+                Kind::Number
+                    | Kind::Duration
+                    | Kind::Text
+                    | Kind::LeftBrace
+                    | Kind::LeftParen
+                    | Kind::Op(Op::Add | Op::Sub)
+            )
+    }
+}
+
+/// Quoted; of more than ten bytes, the first ten characters.
+fn shortened(text: &str) -> String {
+    match text.len() > 10 {
+        true => {
+            let shown: String = text.chars().take(10).collect();
+            format!("{}...", quoted(&shown))
+        }
+        false => quoted(text),
+    }
+}
+
+/// The kind of a word that is no plain name; upper and lower case are the same.
+pub(crate) fn word(text: &str) -> Option<Kind> {
+    // The longest is `count_values`.
+    if text.len() > 12 || !text.is_ascii() {
+        return None;
+    }
+    let mut lower = [0; 12];
+    let lower = &mut lower[..text.len()];
+    lower.copy_from_slice(text.as_bytes());
+    lower.make_ascii_lowercase();
+    Some(match &*lower {
+        b"and" => Kind::Op(Op::And),
+        b"or" => Kind::Op(Op::Or),
+        b"unless" => Kind::Op(Op::Unless),
+        b"atan2" => Kind::Op(Op::Atan2),
+        b"sum" => Kind::Aggregator(Aggregator::Sum),
+        b"avg" => Kind::Aggregator(Aggregator::Avg),
+        b"count" => Kind::Aggregator(Aggregator::Count),
+        b"min" => Kind::Aggregator(Aggregator::Min),
+        b"max" => Kind::Aggregator(Aggregator::Max),
+        b"group" => Kind::Aggregator(Aggregator::Group),
+        b"stddev" => Kind::Aggregator(Aggregator::Stddev),
+        b"stdvar" => Kind::Aggregator(Aggregator::Stdvar),
+        b"topk" => Kind::Aggregator(Aggregator::Topk),
+        b"bottomk" => Kind::Aggregator(Aggregator::Bottomk),
+        b"count_values" => Kind::Aggregator(Aggregator::CountValues),
+        b"quantile" => Kind::Aggregator(Aggregator::Quantile),
+        b"limitk" => Kind::Aggregator(Aggregator::Limitk),
+        b"limit_ratio" => Kind::Aggregator(Aggregator::LimitRatio),
+        b"offset" => Kind::Keyword(Keyword::Offset),
+        b"smoothed" => Kind::Keyword(Keyword::Smoothed),
+        b"anchored" => Kind::Keyword(Keyword::Anchored),
+        b"by" => Kind::Keyword(Keyword::By),
+        b"without" => Kind::Keyword(Keyword::Without),
+        b"on" => Kind::Keyword(Keyword::On),
+        b"ignoring" => Kind::Keyword(Keyword::Ignoring),
+        b"group_left" => Kind::Keyword(Keyword::GroupLeft),
+        b"group_right" => Kind::Keyword(Keyword::GroupRight),
+        b"fill" => Kind::Keyword(Keyword::Fill),
+        b"fill_left" => Kind::Keyword(Keyword::FillLeft),
+        b"fill_right" => Kind::Keyword(Keyword::FillRight),
+        b"bool" => Kind::Keyword(Keyword::Bool),
+        b"inf" | b"nan" => Kind::Number,
+        lower => Kind::Query(query_word(lower)?),
+    })
+}
+
+fn query_word(lower: &[u8]) -> Option<QueryWord> {
+    match lower {
+        b"start" => Some(QueryWord::Start),
+        b"end" => Some(QueryWord::End),
+        _ => duration_word(lower),
+    }
+}
+
+/// The words that begin a duration; in lower case.
+pub(crate) fn duration_word(lower: &[u8]) -> Option<QueryWord> {
+    Some(match lower {
+        b"step" => QueryWord::Step,
+        b"range" => QueryWord::Range,
+        b"min_of" => QueryWord::MinOf,
+        b"max_of" => QueryWord::MaxOf,
+        _ => return None,
+    })
+}

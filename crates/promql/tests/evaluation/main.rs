@@ -1,0 +1,18 @@
+//! What expressions give, point by point of the language. The samples of series are minutes apart.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "the tables of tests are right, or they fail"
+)]
+
+mod aggregate;
+mod binary;
+mod memory;
+mod name;
+mod query;
+mod range;
+mod selector;
+mod table;
+
+/// A minute in milliseconds.
+const MIN: i64 = 60_000;

@@ -1,0 +1,145 @@
+//! Series in memory, for tests.
+
+use latewood_promql::labels::{Labels, METRIC};
+use latewood_promql::parse_selector;
+use latewood_promql::source::{
+    Found, Interrupt, Matcher, STALE_BITS, Samples, Source, SourceError,
+};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Series in the order of their labels.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) series: Vec<(Labels, Samples)>,
+    /// After how many reads the query is interrupted; 0 is never.
+    pub(crate) reads_max: usize,
+    /// The series whose samples are damaged.
+    pub(crate) damaged: Option<usize>,
+    reads: AtomicUsize,
+}
+
+impl Memory {
+    /// Series of one line each: a selector, then values from time 0 on, `step_ms` apart. `_` is no
+    /// sample, `stale` a stale mark, `1+2x3` the values 1 3 5 7, `_x3` three times no sample.
+    pub(crate) fn load(step_ms: i64, text: &str) -> Self {
+        let mut memory = Self::default();
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let name_end = line
+                .rfind('}')
+                .map_or_else(|| line.find(' ').unwrap(), |at| at + 1);
+            let (series, values) = line.split_at(name_end);
+            let mut samples = Samples::default();
+            let mut time_ms = 0;
+            for value in values.split_whitespace().flat_map(expand) {
+                if let Some(value) = value {
+                    samples.timestamps.push(time_ms);
+                    samples.values.push(value);
+                }
+                time_ms += step_ms;
+            }
+            memory.add(labels(series), samples);
+        }
+        memory
+    }
+
+    pub(crate) fn add(&mut self, labels: Labels, samples: Samples) {
+        let at = self.series.partition_point(|(held, _)| *held < labels);
+        self.series.insert(at, (labels, samples));
+    }
+}
+
+/// The labels of `metric{a="b"}`.
+pub(crate) fn labels(text: &str) -> Labels {
+    if text == "{}" {
+        return Labels::default();
+    }
+    let matchers = parse_selector(text).unwrap();
+    let pairs: Vec<(String, String)> = matchers
+        .iter()
+        .map(|matcher| {
+            let latewood_wire::selector::Test::Equal(value) = &matcher.test else {
+                panic!("{text} has a condition that is not =");
+            };
+            let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+            (text(&matcher.name), text(value))
+        })
+        .collect();
+    Labels::from_pairs(pairs.iter().map(|(name, value)| (&**name, &**value)))
+}
+
+/// The values of one word.
+fn expand(word: &str) -> Vec<Option<f64>> {
+    if let Some(times) = word.strip_prefix("_x") {
+        return vec![None; times.parse().unwrap()];
+    }
+    if let Some((first, rest)) = word.split_once('+')
+        && let Some((by, times)) = rest.split_once('x')
+    {
+        let (first, by): (f64, f64) = (first.parse().unwrap(), by.parse().unwrap());
+        let times: usize = times.parse().unwrap();
+        return (0..=times).map(|at| Some(first + by * at as f64)).collect();
+    }
+    vec![match word {
+        "_" => None,
+        "stale" => Some(f64::from_bits(STALE_BITS)),
+        _ => Some(word.parse().unwrap()),
+    }]
+}
+
+impl Source for Memory {
+    fn select(&self, matchers: &[Matcher], _: i64, _: i64) -> Result<Vec<Found>, SourceError> {
+        let passes = |labels: &Labels| {
+            matchers.iter().all(|matcher| {
+                let name = std::str::from_utf8(&matcher.name).unwrap();
+                matcher.passes(labels.get(name).as_bytes())
+            })
+        };
+        let found = self.series.iter().enumerate();
+        let found = found.filter(|(_, (labels, _))| passes(labels));
+        Ok(found
+            .map(|(handle, (labels, _))| Found {
+                handle,
+                labels: labels.clone(),
+            })
+            .collect())
+    }
+
+    fn read(
+        &self,
+        handle: usize,
+        from_ms: i64,
+        to_ms: i64,
+        into: &mut Samples,
+    ) -> Result<(), SourceError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        if self.damaged == Some(handle) {
+            return Err(SourceError("block 7 is damaged".to_owned()));
+        }
+        let samples = &self.series[handle].1;
+        let first = samples.timestamps.partition_point(|t| *t < from_ms);
+        let end = samples.timestamps.partition_point(|t| *t <= to_ms);
+        if first < end {
+            into.timestamps
+                .extend_from_slice(&samples.timestamps[first..end]);
+            into.values.extend_from_slice(&samples.values[first..end]);
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), Interrupt> {
+        match self.reads_max > 0 && self.reads.load(Ordering::Relaxed) >= self.reads_max {
+            true => Err(Interrupt::Canceled),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The metric's name and the other labels, as one writes them.
+pub(crate) fn shown(labels: &Labels) -> String {
+    let rest = labels.without(|name| name == METRIC);
+    match (labels.metric(), rest.is_empty()) {
+        ("", _) => rest.to_string(),
+        (metric, true) => metric.to_owned(),
+        (metric, false) => format!("{metric}{rest}"),
+    }
+}

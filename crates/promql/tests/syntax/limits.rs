@@ -1,0 +1,120 @@
+//! Depth and length: no text overflows the stack of a thread.
+
+use latewood_promql::{Times, parse, prepare, pretty, to_json};
+
+/// A stack as small as that of any thread of the server.
+const STACK_BYTES: usize = 2 << 20;
+const TEXT_BYTES: usize = 1 << 20;
+const TIMES: Times = Times {
+    start_ms: 0,
+    end_ms: 1000,
+    step_ms: 100,
+};
+
+fn on_small_stack(run: impl FnOnce() + Send + 'static) {
+    let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+    let thread = builder.spawn(run).expect("a thread starts");
+    thread.join().expect("the stack suffices");
+}
+
+/// `open` and `close`, many times around an expression.
+fn nested(open: &str, inner: &str, close: &str, times: usize) -> String {
+    format!("{}{inner}{}", open.repeat(times), close.repeat(times))
+}
+
+#[test]
+fn deep_expressions_are_refused() {
+    on_small_stack(|| {
+        for (open, inner, close) in [
+            ("(", "1", ")"),
+            ("-", "foo", ""),
+            ("abs(", "foo", ")"),
+            ("sum by (a) (", "foo", ")"),
+            ("1^", "1", ""),
+            ("a or (", "b", ")"),
+            ("foo[", "1", ""),
+            ("max_over_time(", "foo[1m]", "[1m:])"),
+        ] {
+            let error = parse(&nested(open, inner, close, 10_000)).unwrap_err();
+            let is_depth = error.text == "more than 200 nested expressions";
+            assert!(is_depth || open == "foo[", "{open}: {error}");
+        }
+        for (open, close) in [("(", ")"), ("-", ""), ("1^", ""), ("1m-(", ")")] {
+            let duration = nested(open, "1m", close, 10_000);
+            let error = parse(&format!("foo[{duration}]")).unwrap_err();
+            assert_eq!(error.text, "more than 200 nested expressions", "{open}");
+        }
+    });
+}
+
+#[test]
+fn long_chains_are_refused() {
+    on_small_stack(|| {
+        let error = parse(&nested("a + ", "a", "", 1000)).unwrap_err();
+        assert_eq!(error.text, "more than 1000 levels of expressions");
+        let error = parse(&format!("foo[{}]", nested("1m+", "1m", "", 10_000))).unwrap_err();
+        assert_eq!(error.text, "more than 1000 levels of expressions");
+        let error = parse(&nested("", "a", "[5m:1m]", 1001)).unwrap_err();
+        assert_eq!(error.text, "more than 1000 levels of expressions");
+    });
+}
+
+#[test]
+fn the_deepest_expressions_are_usable() {
+    on_small_stack(|| {
+        for text in [
+            nested("a + ", "a", "", 999),
+            nested("(", "1", ")", 200),
+            nested("abs(-", "foo @ 1", ")", 100),
+            nested("sum(", "foo", ")", 200),
+            nested("1^", "1", "", 200),
+            format!("foo[{}]", nested("1m+", "1m", "", 900)),
+        ] {
+            let expr = parse(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let printed = expr.to_string();
+            assert_eq!(parse(&printed).map(|expr| expr.to_string()), Ok(printed));
+            assert!(!pretty(&expr).is_empty());
+            assert!(to_json(&expr).is_object());
+            prepare(expr.clone(), TIMES).expect("it is valid");
+        }
+    });
+}
+
+#[test]
+fn long_texts_are_parsed() {
+    on_small_stack(|| {
+        let fill = |part: &str| part.repeat(TEXT_BYTES / part.len());
+        let args = format!("label_join(foo, \"a\"{})", fill(", \"b\""));
+        let labels = format!("sum by ({}a) (foo)", fill("a,"));
+        let blanks = format!("foo{}", fill(" # comment\n"));
+        let name = fill("a");
+        let value = format!("{{a=\"{}\"}}", fill("\\n"));
+        let matchers = format!("{{{}}}", fill("a=\"b\","));
+        for text in [args, labels, blanks, name, value, matchers] {
+            let parsed = parse(&text);
+            assert!(parsed.is_ok(), "{} {parsed:?}", &text[..30]);
+        }
+        for part in [
+            "(",
+            "[",
+            "{",
+            "\"",
+            "a+",
+            "a[",
+            "1 ",
+            "-",
+            "foo{a=~\"b\"} or ",
+            "1m-(",
+        ] {
+            assert!(parse(&fill(part)).is_err(), "{part}");
+        }
+    });
+}
+
+#[test]
+fn regular_expressions_are_counted() {
+    let many = |count| format!("{{{}}}", "a=~\"b\",".repeat(count));
+    assert!(parse(&many(128)).is_ok());
+    let error = parse(&many(129)).unwrap_err();
+    assert_eq!(error.text, "more than 128 regular expressions");
+}
