@@ -95,6 +95,24 @@ fn a_flipped_bit_costs_its_group_alone() {
     assert!(missed[1] > missed[0], "damage was met: {missed:?}");
 }
 
+/// Also where it ends before its first group, behind one or both copies of its header.
+#[test]
+fn a_segment_that_was_cut_costs_its_groups_alone() {
+    let whole = log_of(1..=40);
+    for number in 1..=3 {
+        let bytes = whole.bytes(&segment(number)).unwrap();
+        for len in [64, 4096, 4160, 5000, 8191, 8192, 8200, 20_000] {
+            let disk = whole.kill();
+            disk.set_bytes(&segment(number), bytes[..len].to_vec())
+                .unwrap();
+            let (_, seen, report) = open_lax(&disk.env(2)).unwrap();
+            assert!(account(&seen, &report, 40) > 0, "{len} bytes");
+            assert!(seen.len() > 20, "{len} bytes: {seen:?}");
+            goes_on(&disk, &seen, 41);
+        }
+    }
+}
+
 #[test]
 fn a_missing_segment_costs_its_groups_alone() {
     for number in 1..=3 {

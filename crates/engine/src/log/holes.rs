@@ -32,10 +32,12 @@ impl Walk<'_, '_> {
             .map_err(|error| segment.failed(error))?
             // What a later segment took over was cut once.
             .filter(|(_, group)| group.sequence < segment.limit);
+        // A segment that was cut may end before its first group.
+        let end = reader.len_bytes().max(offset);
         let (at, sequence) = match next {
             Some((at, group)) => (at, group.sequence),
-            None if segment.limit == u64::MAX => (reader.len_bytes(), self.expected),
-            None => (reader.len_bytes(), segment.limit),
+            None if segment.limit == u64::MAX => (end, self.expected),
+            None => (end, segment.limit),
         };
         let hole = LogHole {
             segment: segment.path.clone(),
