@@ -9,7 +9,7 @@
 
 use crate::calendar;
 use crate::number;
-use crate::span::Span;
+use crate::span::{self, Span};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -31,6 +31,14 @@ pub struct Annotation {
     pub text: String,
     /// First and last byte of what it is about.
     pub at: (usize, usize),
+}
+
+impl Annotation {
+    /// The text with the line and column of what it is about in `query`: `... (1:5)`.
+    pub fn shown(&self, query: &str) -> String {
+        let (text, start) = (&self.text, self.at.0);
+        format!("{text} ({})", span::place(query, start))
+    }
 }
 
 /// The annotations of a query, each once.

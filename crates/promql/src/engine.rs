@@ -9,17 +9,18 @@
 use crate::annotation::Annotations;
 use crate::column::{Column, Grid};
 use crate::error::ParseError;
-use crate::exec::chunks::for_columns;
+use crate::exec::chunks::{chunk_len, for_columns};
 use crate::exec::plan::Planner;
 use crate::exec::range_input::windows;
 use crate::exec::rate::borders;
-use crate::exec::{Context, Node};
-pub use crate::exec::{EvalError, Settings};
+use crate::exec::{Context, Node, State};
+pub use crate::exec::{EvalError, Pool, Settings};
 use crate::labels::Labels;
 use crate::parse::parse;
 use crate::prepare::{PrepareError, Times, prepare};
 use crate::source::Source;
 use crate::tree::{Expr, Type};
+use std::sync::Arc;
 
 /// A query that was parsed and checked.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub struct Outcome<V> {
 /// What a query took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
+    /// Series that selectors found, each once for each selector.
+    pub series_read: u64,
     /// Samples read from the source.
     pub samples_read: u64,
     /// The most memory held at a time, bytes.
@@ -118,7 +121,8 @@ impl Query {
             step_ms: 0,
         };
         let expr = prepare(self.expr.clone(), times)?;
-        let ctx = Context::new(source, settings);
+        let state = State::new(settings);
+        let ctx = Context::new(source, settings, &state);
         let grid = Grid::instant(at_ms);
         let planner = Planner { grid, settings };
         let value = match (expr.ty(), expr.bare()) {
@@ -144,7 +148,7 @@ impl Query {
             Value::Vector(vector) => (vector.len(), vector.len()),
             Value::Matrix(matrix) => (matrix.len(), matrix.iter().map(|one| one.1.len()).sum()),
         };
-        Ok(outcome(value, &ctx, series, samples))
+        Ok(outcome(value, &state, series, samples))
     }
 
     /// Evaluates it at the steps of `times`. `sink` gets the labels of each series that has a
@@ -159,6 +163,22 @@ impl Query {
         source: &dyn Source,
         sink: &mut Sink<'_>,
     ) -> Result<Outcome<Grid>, Error> {
+        let mut evaluation = self.begin(times, settings.clone(), Arc::new(source))?;
+        while evaluation.more(sink)? {}
+        Ok(evaluation.outcome())
+    }
+
+    /// Begins to evaluate it at the steps of `times`: finds its series and whatever needs all of
+    /// them.
+    ///
+    /// # Errors
+    /// Those of the evaluation.
+    pub fn begin<'a>(
+        &self,
+        times: Times,
+        settings: Settings,
+        source: Arc<dyn Source + Send + 'a>,
+    ) -> Result<Evaluation<'a>, Error> {
         match self.expr.ty() {
             Type::Scalar | Type::Vector => {}
             Type::String => return Err(Error::Type("string")),
@@ -166,32 +186,96 @@ impl Query {
         }
         let expr = prepare(self.expr.clone(), times)?;
         let grid = times.grid();
-        let ctx = Context::new(source, settings);
-        let mut root = Planner { grid, settings }.root(&expr)?;
-        root.prepare(&ctx)?;
+        let state = State::new(&settings);
+        let planner = Planner {
+            grid,
+            settings: &settings,
+        };
+        let mut root = planner.root(&expr)?;
+        root.prepare(&Context::new(&*source, &settings, &state))?;
         let series = root.series();
         let mut order: Vec<usize> = (0..series.len()).collect();
         order.sort_by(|a, b| series[*a].labels.cmp(&series[*b].labels));
-        let (mut handed, mut samples) = (0, 0);
-        hand_out(&root, &order, grid, &ctx, &mut |labels, column| {
-            handed += 1;
-            samples += column.len();
-            if samples > settings.samples_max {
-                return Err(EvalError::Samples);
-            }
-            sink(labels, column)
-        })?;
-        Ok(outcome(grid, &ctx, handed, samples))
+        Ok(Evaluation {
+            root,
+            order,
+            next: 0,
+            grid,
+            source,
+            settings,
+            state,
+            series: 0,
+            samples: 0,
+        })
     }
 }
 
-fn outcome<V>(value: V, ctx: &Context<'_>, series: usize, samples: usize) -> Outcome<V> {
+/// A range query under way: hands out its series, sorted by labels, some at a time.
+pub struct Evaluation<'a> {
+    root: Node,
+    /// Numbers of series in the order of their labels.
+    order: Vec<usize>,
+    /// The next one in `order`.
+    next: usize,
+    grid: Grid,
+    source: Arc<dyn Source + Send + 'a>,
+    settings: Settings,
+    state: State,
+    /// Series and samples handed out.
+    series: usize,
+    samples: usize,
+}
+
+impl Evaluation<'_> {
+    /// Hands the next series that have a sample to `sink`, some hundred thousand steps of them;
+    /// false where there are no more.
+    ///
+    /// # Errors
+    /// Those of the evaluation and of `sink`.
+    pub fn more(&mut self, sink: &mut Sink<'_>) -> Result<bool, Error> {
+        let count = (chunk_len(self.grid.steps) / 8).max(1);
+        let end = self.order.len().min(self.next + count);
+        let ctx = Context::new(&*self.source, &self.settings, &self.state);
+        let (series, samples) = (&mut self.series, &mut self.samples);
+        let samples_max = self.settings.samples_max;
+        let wanted = &self.order[self.next..end];
+        hand_out(
+            &self.root,
+            wanted,
+            self.grid,
+            &ctx,
+            &mut |labels, column| {
+                *series += 1;
+                *samples += column.len();
+                if *samples > samples_max {
+                    return Err(EvalError::Samples);
+                }
+                sink(labels, column)
+            },
+        )?;
+        self.next = end;
+        Ok(end < self.order.len())
+    }
+
+    /// The steps.
+    pub fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    /// What it gave, once there is no more.
+    pub fn outcome(&self) -> Outcome<Grid> {
+        outcome(self.grid, &self.state, self.series, self.samples)
+    }
+}
+
+fn outcome<V>(value: V, state: &State, series: usize, samples: usize) -> Outcome<V> {
     Outcome {
         value,
-        annotations: ctx.take_annotations(),
+        annotations: state.take_annotations(),
         stats: Stats {
-            samples_read: ctx.samples_read(),
-            peak_bytes: ctx.peak_bytes(),
+            series_read: state.series_read(),
+            samples_read: state.samples_read(),
+            peak_bytes: state.peak_bytes(),
             series,
             samples,
         },

@@ -54,10 +54,10 @@ mod unname;
 use crate::annotation::Annotations;
 use crate::column::Column;
 use crate::labels::Labels;
-use crate::source::{Interrupt, Samples, Source, SourceError};
+use crate::source::{Found, Interrupt, Matcher, Samples, Source, SourceError};
 use crate::span::Span;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// A series of an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,6 +129,30 @@ pub struct Settings {
     pub samples_max: usize,
     /// Bytes that a query may hold at a time.
     pub memory_bytes_max: usize,
+    /// What all queries may hold together, if that is bounded.
+    pub pool: Option<Arc<Pool>>,
+}
+
+/// Memory that several queries share.
+#[derive(Debug)]
+pub struct Pool {
+    bytes_max: usize,
+    held_bytes: AtomicUsize,
+}
+
+impl Pool {
+    /// So many bytes.
+    pub fn new(bytes_max: usize) -> Self {
+        Self {
+            bytes_max,
+            held_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Bytes that queries hold now.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Ordering::Relaxed)
+    }
 }
 
 impl Default for Settings {
@@ -140,6 +164,7 @@ impl Default for Settings {
             delays_name_removal: false,
             samples_max: 50_000_000,
             memory_bytes_max: 1 << 30,
+            pool: None,
         }
     }
 }
@@ -148,65 +173,38 @@ impl Default for Settings {
 pub(crate) struct Context<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) settings: &'a Settings,
+    state: &'a State,
+}
+
+/// What an evaluation gathers, and what it holds.
+#[derive(Default)]
+pub(crate) struct State {
     annotations: Mutex<Annotations>,
     held_bytes: AtomicUsize,
     peak_bytes: AtomicUsize,
     scratch: Mutex<Vec<Scratch>>,
-    /// Samples read from the source.
+    /// Series found by the source, and samples read from it.
+    series_read: AtomicU64,
     samples_read: AtomicU64,
+    /// Where what is held counts, too.
+    pool: Option<Arc<Pool>>,
 }
 
-impl<'a> Context<'a> {
-    pub(crate) fn new(source: &'a dyn Source, settings: &'a Settings) -> Self {
-        Self {
-            source,
-            settings,
-            annotations: Mutex::default(),
-            held_bytes: AtomicUsize::new(0),
-            peak_bytes: AtomicUsize::new(0),
-            scratch: Mutex::default(),
-            samples_read: AtomicU64::new(0),
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(pool) = &self.pool {
+            let held = *self.held_bytes.get_mut();
+            pool.held_bytes.fetch_sub(held, Ordering::Relaxed);
         }
     }
+}
 
-    /// Runs `work` with what a thread keeps between columns.
-    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
-        let lock = || self.scratch.lock().unwrap_or_else(|lock| lock.into_inner());
-        let mut scratch = lock().pop().unwrap_or_default();
-        let result = work(&mut scratch);
-        lock().push(scratch);
-        result
-    }
-
-    /// Reads ranges of one series, ends inclusive and ascending; `into` is emptied first.
-    pub(crate) fn read(
-        &self,
-        handle: usize,
-        ranges: impl Iterator<Item = (i64, i64)>,
-        into: &mut Samples,
-    ) -> Result<(), EvalError> {
-        self.source.check()?;
-        into.clear();
-        for (from_ms, to_ms) in ranges {
-            if from_ms <= to_ms {
-                self.source.read(handle, from_ms, to_ms, into)?;
-            }
-        }
-        let samples = into.timestamps.len();
-        self.samples_read
-            .fetch_add(samples as u64, Ordering::Relaxed);
-        match samples > self.settings.samples_max {
-            true => Err(EvalError::Samples),
-            false => Ok(()),
-        }
-    }
-
-    /// Adds annotations under a lock: gather them first where there may be many.
-    pub(crate) fn annotate(&self, add: impl FnOnce(&mut Annotations)) {
-        add(&mut self
-            .annotations
-            .lock()
-            .unwrap_or_else(|lock| lock.into_inner()));
+impl State {
+    /// Nothing yet.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let mut state = Self::default();
+        state.pool.clone_from(&settings.pool);
+        state
     }
 
     /// Takes the annotations out.
@@ -219,28 +217,9 @@ impl<'a> Context<'a> {
         )
     }
 
-    /// Counts bytes that stay held until [`Context::release`].
-    ///
-    /// # Errors
-    /// Where the query holds more than it may.
-    pub(crate) fn hold(&self, bytes: usize) -> Result<(), EvalError> {
-        let held = self.held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak_bytes.fetch_max(held, Ordering::Relaxed);
-        match held > self.settings.memory_bytes_max {
-            true => Err(EvalError::Memory(self.settings.memory_bytes_max)),
-            false => Ok(()),
-        }
-    }
-
-    /// Whether `bytes` more stay far below what the query may hold.
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        let held = self.held_bytes.load(Ordering::Relaxed);
-        held.saturating_add(bytes) <= self.settings.memory_bytes_max / 2
-    }
-
-    /// Gives back what was held.
-    pub(crate) fn release(&self, bytes: usize) {
-        self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// Series that the source found.
+    pub(crate) fn series_read(&self) -> u64 {
+        self.series_read.load(Ordering::Relaxed)
     }
 
     /// Samples read from the source.
@@ -251,6 +230,121 @@ impl<'a> Context<'a> {
     /// The most that was held at a time, bytes.
     pub(crate) fn peak_bytes(&self) -> usize {
         self.peak_bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(source: &'a dyn Source, settings: &'a Settings, state: &'a State) -> Self {
+        Self {
+            source,
+            settings,
+            state,
+        }
+    }
+
+    /// Runs `work` with what a thread keeps between columns.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let lock = || {
+            self.state
+                .scratch
+                .lock()
+                .unwrap_or_else(|lock| lock.into_inner())
+        };
+        let mut scratch = lock().pop().unwrap_or_default();
+        let result = work(&mut scratch);
+        lock().push(scratch);
+        result
+    }
+
+    /// Finds series.
+    pub(crate) fn select(
+        &self,
+        matchers: &[Matcher],
+        from_ms: i64,
+        to_ms: i64,
+    ) -> Result<Vec<Found>, EvalError> {
+        self.source.check()?;
+        let found = self.source.select(matchers, from_ms, to_ms)?;
+        let series = found.len() as u64;
+        self.state.series_read.fetch_add(series, Ordering::Relaxed);
+        Ok(found)
+    }
+
+    /// Reads ranges of one series, ends inclusive and ascending; `into` is emptied first.
+    pub(crate) fn read(
+        &self,
+        handle: usize,
+        ranges: impl Iterator<Item = (i64, i64)>,
+        into: &mut Samples,
+    ) -> Result<(), EvalError> {
+        self.source.check()?;
+        into.clear();
+        let before_bytes = into.capacity_bytes();
+        for (from_ms, to_ms) in ranges {
+            if from_ms <= to_ms {
+                self.source.read(handle, from_ms, to_ms, into)?;
+            }
+        }
+        // What was interrupted is not all there is.
+        self.source.check()?;
+        // A thread keeps them for its next series, until the query ends.
+        self.hold(into.capacity_bytes() - before_bytes)?;
+        let samples = into.timestamps.len();
+        self.state
+            .samples_read
+            .fetch_add(samples as u64, Ordering::Relaxed);
+        match samples > self.settings.samples_max {
+            true => Err(EvalError::Samples),
+            false => Ok(()),
+        }
+    }
+
+    /// Adds annotations under a lock: gather them first where there may be many.
+    pub(crate) fn annotate(&self, add: impl FnOnce(&mut Annotations)) {
+        add(&mut self
+            .state
+            .annotations
+            .lock()
+            .unwrap_or_else(|lock| lock.into_inner()));
+    }
+
+    /// Counts bytes that stay held until [`Context::release`] or the end of the query.
+    ///
+    /// # Errors
+    /// Where the query, or all of them together, hold more than they may.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<(), EvalError> {
+        let State {
+            held_bytes,
+            peak_bytes,
+            pool,
+            ..
+        } = self.state;
+        let held = held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        peak_bytes.fetch_max(held, Ordering::Relaxed);
+        if let Some(pool) = pool {
+            let all = pool.held_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if all > pool.bytes_max {
+                return Err(EvalError::Crowded);
+            }
+        }
+        match held > self.settings.memory_bytes_max {
+            true => Err(EvalError::Memory(self.settings.memory_bytes_max)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether `bytes` more stay far below what the query may hold.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let held = self.state.held_bytes.load(Ordering::Relaxed);
+        held.saturating_add(bytes) <= self.settings.memory_bytes_max / 2
+    }
+
+    /// Gives back what was held.
+    pub(crate) fn release(&self, bytes: usize) {
+        self.state.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(pool) = &self.state.pool {
+            pool.held_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
     }
 }
 
@@ -300,6 +394,9 @@ pub enum EvalError {
     /// Too much memory at a time.
     #[error("query needs more than {0} bytes of memory; narrow the selectors or the range")]
     Memory(usize),
+    /// Too much memory of all queries together.
+    #[error("the queries under way hold all the memory for queries")]
+    Crowded,
 }
 
 impl EvalError {

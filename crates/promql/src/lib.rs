@@ -34,6 +34,6 @@ pub mod tree;
 
 pub use error::ParseError;
 pub use json::to_json;
-pub use parse::{parse, parse_selector};
+pub use parse::{parse, parse_selector, parse_selector_with};
 pub use prepare::{PrepareError, Times, prepare};
 pub use print::pretty;

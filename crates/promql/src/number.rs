@@ -50,6 +50,25 @@ fn push_shifted(into: &mut Vec<u8>, whole: &str, fraction: &str, exponent: i32) 
     into.extend(std::iter::repeat_n(b'0', (point - count).max(0) as usize));
 }
 
+/// Appends a value as the HTTP API has it: without an exponent from 1e-6 up to below 1e21, else as
+/// `1.5e+21` and `1e-07`.
+pub fn push_json(into: &mut Vec<u8>, value: f64) {
+    let size = value.abs();
+    if size == 0.0 || !size.is_finite() || (1e-6..1e21).contains(&size) {
+        return push_plain(into, value);
+    }
+    let mut buffer = zmij::Buffer::new();
+    let text = buffer.format_finite(value);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+    let (sign, digits) = match exponent.strip_prefix('-') {
+        Some(digits) => ('-', digits),
+        None => ('+', exponent.trim_start_matches('+')),
+    };
+    let mantissa = mantissa.strip_suffix(".0").unwrap_or(mantissa);
+    let text = format!("{mantissa}e{sign}{digits:0>2}");
+    into.extend_from_slice(text.as_bytes());
+}
+
 /// A value without an exponent.
 pub fn plain(value: f64) -> String {
     let mut bytes = Vec::with_capacity(24);
@@ -119,14 +138,15 @@ fn not_finite(value: f64) -> &'static str {
 
 /// Appends a time in seconds: whole, or with three digits.
 pub fn push_seconds(into: &mut Vec<u8>, time_ms: i64) {
-    let text = match (time_ms / 1000, time_ms % 1000) {
-        (whole, 0) => whole.to_string(),
-        (whole, rest) => {
-            let sign = if time_ms < 0 { "-" } else { "" };
-            format!("{sign}{}.{:03}", whole.unsigned_abs(), rest.unsigned_abs())
-        }
-    };
-    into.extend_from_slice(text.as_bytes());
+    if time_ms < 0 {
+        into.push(b'-');
+    }
+    let (whole, rest) = (time_ms.unsigned_abs() / 1000, time_ms.unsigned_abs() % 1000);
+    into.extend_from_slice(itoa::Buffer::new().format(whole).as_bytes());
+    if rest > 0 {
+        let digit = |of: u64| b'0' + (of % 10) as u8;
+        into.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
+    }
 }
 
 #[cfg(test)]

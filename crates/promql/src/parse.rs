@@ -22,13 +22,12 @@ use crate::source::Matcher;
 use crate::span::Span;
 use crate::token::{Kind, Token};
 use crate::tree::Expr;
+use latewood_wire::selector::Patterns;
 
 /// Levels of brackets, signs and right sides within each other.
 const NESTING_MAX: usize = 200;
 /// Levels of the tree: each operator of a chain `a + b + c` is one.
 const HEIGHT_MAX: usize = 1000;
-/// Regular expressions of a query: each may take a megabyte.
-const PATTERNS_MAX: usize = 128;
 
 /// Parses an expression and checks it.
 ///
@@ -50,8 +49,21 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
 /// # Errors
 /// The first error, in the words of Prometheus. A selector that matches everything is none.
 pub fn parse_selector(text: &str) -> Result<Vec<Matcher>, ParseError> {
+    parse_selector_with(text, &mut Patterns::default())
+}
+
+/// Parses one of the selectors of a request, whose regular expressions `patterns` compiles.
+///
+/// # Errors
+/// As [`parse_selector`].
+pub fn parse_selector_with(
+    text: &str,
+    patterns: &mut Patterns,
+) -> Result<Vec<Matcher>, ParseError> {
     let mut parser = Parser::new(text);
+    parser.patterns = std::mem::take(patterns);
     let parsed = parser.whole_selector();
+    *patterns = std::mem::take(&mut parser.patterns);
     parser.ends(parsed)
 }
 
@@ -81,7 +93,7 @@ struct Parser<'a> {
     nesting: usize,
     /// Of the expression parsed last.
     height: usize,
-    patterns: usize,
+    patterns: Patterns,
     /// A text that cannot be held. Prometheus accepts it, so that all other errors come first.
     not_utf8: Option<Span>,
 }
@@ -95,7 +107,7 @@ impl<'a> Parser<'a> {
             last_closing: 0,
             nesting: 0,
             height: 0,
-            patterns: 0,
+            patterns: Patterns::default(),
             not_utf8: None,
         }
     }

@@ -8,19 +8,22 @@ mod class;
 mod escape;
 mod group;
 
-use latewood_wire::selector::{Pattern, Patterns};
+use latewood_wire::selector::{Pattern, Patterns, SelectorError};
 
-/// Compiles the pattern of a matcher, which must match a whole value.
+/// Compiles the pattern of a matcher, which must match a whole value, as one of `patterns`.
 ///
 /// # Errors
 /// The text of the error.
-pub(crate) fn compile(text: &[u8]) -> Result<Pattern, String> {
+pub(crate) fn compile(text: &[u8], patterns: &mut Patterns) -> Result<Pattern, String> {
     let Ok(text) = std::str::from_utf8(text) else {
         let shown = String::from_utf8_lossy(text);
         return Err(format!("error parsing regexp: invalid UTF-8: `{shown}`"));
     };
-    match Patterns::default().compile(&translate(text)?) {
+    match patterns.compile(&translate(text)?) {
         Ok(pattern) => Ok(pattern.written(text)),
+        Err(error @ (SelectorError::TooManyPatterns | SelectorError::LargePatterns)) => {
+            Err(error.to_string())
+        }
         Err(error) => Err(format!("error parsing regexp: {error}")),
     }
 }
@@ -233,7 +236,7 @@ mod tests {
             (r"\Aa\z", "a", "a\n"),
             (r"a\bc|a\b", "a", "ac"),
         ] {
-            let compiled = compile(pattern.as_bytes()).expect(pattern);
+            let compiled = compile(pattern.as_bytes(), &mut Patterns::default()).expect(pattern);
             assert!(
                 compiled.matches(matching.as_bytes()),
                 "{pattern} {matching}"
@@ -266,7 +269,11 @@ mod tests {
             ("(?P<1-a>x)", "invalid named capture: `(?P<1-a>`"),
         ] {
             let wanted = format!("error parsing regexp: {wanted}");
-            assert_eq!(compile(pattern.as_bytes()).err(), Some(wanted), "{pattern}");
+            assert_eq!(
+                compile(pattern.as_bytes(), &mut Patterns::default()).err(),
+                Some(wanted),
+                "{pattern}"
+            );
         }
     }
 }

@@ -39,6 +39,11 @@ impl Samples {
         self.values.clear();
     }
 
+    /// Bytes of memory it keeps.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        (self.timestamps.capacity() + self.values.capacity()) * 8
+    }
+
     /// Takes the stale marks out.
     pub fn drop_stale(&mut self) {
         let Some(first) = self.values.iter().position(|value| is_stale(*value)) else {
@@ -105,6 +110,31 @@ pub trait Source: Sync {
     /// The reason.
     fn check(&self) -> Result<(), Interrupt> {
         Ok(())
+    }
+}
+
+impl<T: Source + ?Sized> Source for &T {
+    fn select(
+        &self,
+        matchers: &[Matcher],
+        from_ms: i64,
+        to_ms: i64,
+    ) -> Result<Vec<Found>, SourceError> {
+        (**self).select(matchers, from_ms, to_ms)
+    }
+
+    fn read(
+        &self,
+        handle: usize,
+        from_ms: i64,
+        to_ms: i64,
+        into: &mut Samples,
+    ) -> Result<(), SourceError> {
+        (**self).read(handle, from_ms, to_ms, into)
+    }
+
+    fn check(&self) -> Result<(), Interrupt> {
+        (**self).check()
     }
 }
 

@@ -161,6 +161,15 @@ impl View {
         run(&clipped, neighbours, &mut source, sink)
     }
 
+    /// The part of the view in `from..=to`, for queries of that span without interpolation.
+    pub fn narrow(&self, from: Timestamp, to: Timestamp) -> Self {
+        Self {
+            snapshot: self.snapshot.narrow(from, to),
+            outside: None,
+            fault: self.fault.clone(),
+        }
+    }
+
     /// Whether `query` has no rows. Stops at the first row; once `cancelled` is true,
     /// it returns early, with any answer.
     ///

@@ -9,6 +9,12 @@ const CHUNK_BYTES: usize = 4 << 20;
 /// Most columns that are computed at a time.
 const CHUNK_COLUMNS: usize = 1024;
 
+/// How many columns of `steps` steps are computed at a time, at most.
+pub(crate) fn chunk_len(steps: usize) -> usize {
+    let least = rayon::current_num_threads() * 2;
+    (CHUNK_BYTES / Column::len_bytes(steps).max(1)).clamp(least, CHUNK_COLUMNS.max(least))
+}
+
 /// Computes the columns of `wanted` in the current pool of threads and gives them to `take` chunk by
 /// chunk in their order, so that what it computes does not depend on the threads.
 ///
@@ -22,10 +28,7 @@ pub(crate) fn for_columns(
     mut take: impl FnMut(&[usize], &mut [Column]) -> Result<(), EvalError>,
 ) -> Result<(), EvalError> {
     let column_bytes = Column::len_bytes(steps).max(1);
-    let threads = rayon::current_num_threads();
-    let chunk = (CHUNK_BYTES / column_bytes)
-        .clamp(threads * 2, CHUNK_COLUMNS.max(threads * 2))
-        .min(wanted.len());
+    let chunk = chunk_len(steps).min(wanted.len());
     ctx.hold(chunk * column_bytes)?;
     let mut columns = vec![Column::default(); chunk];
     let mut chunks = wanted.chunks(chunk.max(1));

@@ -51,7 +51,7 @@ impl RangeInput {
                     .saturating_sub(span.range_ms.saturating_add(span.before_ms))
                     .saturating_add(1);
                 let to_ms = last_ms.saturating_add(span.after_ms);
-                let found = ctx.source.select(matchers, from_ms, to_ms)?;
+                let found = ctx.select(matchers, from_ms, to_ms)?;
                 (*handles, *series) = found
                     .into_iter()
                     .map(|found| (found.handle, Series::new(found.labels)))

@@ -64,7 +64,7 @@ impl Operator for Selector {
     fn prepare(&mut self, ctx: &Context<'_>) -> Result<(), EvalError> {
         let (before_ms, after_ms) = self.window_ms(ctx);
         let (first_ms, last_ms) = self.reference.bounds_ms();
-        let found = ctx.source.select(
+        let found = ctx.select(
             &self.matchers,
             first_ms.saturating_sub(before_ms).saturating_add(1),
             last_ms.saturating_add(after_ms),

@@ -1,6 +1,6 @@
 //! Selectors: a metric and its matchers.
 
-use super::{Fail, PATTERNS_MAX, Parsed, Parser};
+use super::{Fail, Parsed, Parser};
 use crate::labels::METRIC;
 use crate::quote::unquoted;
 use crate::source::Matcher;
@@ -93,12 +93,7 @@ impl<'a> Parser<'a> {
     }
 
     fn pattern(&mut self, text: Vec<u8>, span: Span) -> Parsed<Pattern> {
-        self.patterns += 1;
-        if self.patterns > PATTERNS_MAX {
-            let text = format!("more than {PATTERNS_MAX} regular expressions");
-            return self.fail(span, text);
-        }
-        crate::pattern::compile(&text).map_err(|error| self.error(span, error))
+        crate::pattern::compile(&text, &mut self.patterns).map_err(|error| self.error(span, error))
     }
 }
 

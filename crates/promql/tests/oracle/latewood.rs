@@ -133,10 +133,7 @@ fn row(labels: &Labels, samples: impl IntoIterator<Item = (i64, f64)>) -> Row {
 /// Annotations as the API of Prometheus gives them, sorted.
 fn annotate(answer: &mut Answer, query: &str, annotations: &Annotations) {
     for found in annotations.iter() {
-        let before = &query[..found.at.0];
-        let column = found.at.0 - before.rfind('\n').map_or(0, |at| at + 1) + 1;
-        let line = before.matches('\n').count() + 1;
-        let text = format!("{} ({line}:{column})", found.text);
+        let text = found.shown(query);
         match found.level {
             Level::Warning => answer.warnings.push(text),
             Level::Info => answer.infos.push(text),

@@ -14,6 +14,8 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     /// A sentence.
     pub(crate) text: String,
+    /// What Prometheus' API calls such an error, where the status does not say it.
+    pub(crate) error_type: Option<&'static str>,
 }
 
 /// Seconds after which a refused sender tries again.
@@ -22,8 +24,16 @@ const RETRY_AFTER_S: &str = "1";
 impl Answer {
     /// A refusal with this status and sentence.
     pub(crate) fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { status, text }
+        Self {
+            status,
+            text: text.into(),
+            error_type: None,
+        }
+    }
+
+    /// 400 about a parameter, in the words of Prometheus.
+    pub(crate) fn parameter(name: &str, wrong: impl std::fmt::Display) -> Self {
+        Self::bad(format!("invalid parameter {name:?}: {wrong}"))
     }
 
     /// 400.

@@ -42,7 +42,7 @@ impl Http {
                 &SimDisk::new(),
                 Mailboxes::default(),
             ),
-            work: Arc::new(Work::new()),
+            work: Arc::new(Work::new(&crate::state::Promql::default())),
             certified: None,
         };
         let service = TowerToHyperService::new(routes(context));

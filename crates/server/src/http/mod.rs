@@ -114,7 +114,7 @@ pub(crate) fn run(
     listeners: Listeners,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let work = Arc::new(Work::new());
+    let work = Arc::new(Work::new(&shared.settings.promql));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .max_blocking_threads(work.threads())
@@ -146,6 +146,7 @@ pub(super) fn routes(context: Context) -> Router {
         .route("/api/v1/labels", get(read::labels).post(read::labels))
         .route("/api/v1/label/{name}/values", get(read::label_values))
         .route("/api/v1/export", get(read::export).post(read::export))
+        .merge(promql_routes())
         .route("/v1/metrics", post(otlp::metrics))
         .route("/ping", get(health::ping))
         .route("/health", get(health::health))
@@ -158,20 +159,41 @@ pub(super) fn routes(context: Context) -> Router {
         .with_state(context)
 }
 
+/// The paths of PromQL.
+fn promql_routes() -> Router<Context> {
+    use read::promql::handlers as promql;
+    Router::new()
+        .route("/api/v1/query", get(promql::query).post(promql::query))
+        .route(
+            "/api/v1/query_range",
+            get(promql::query_range).post(promql::query_range),
+        )
+        .route(
+            "/api/v1/query_exemplars",
+            get(promql::exemplars).post(promql::exemplars),
+        )
+        .route(
+            "/api/v1/format_query",
+            get(promql::format).post(promql::format),
+        )
+        .route(
+            "/api/v1/parse_query",
+            get(promql::parse).post(promql::parse),
+        )
+        .route("/api/v1/status/active_queries", get(promql::active))
+        .route(
+            "/api/v1/status/active_queries/{id}/cancel",
+            post(promql::cancel),
+        )
+        .route("/api/v1/status/top_queries", get(promql::top))
+}
+
 /// Bytes of a path that are shown.
 const SHOWN_BYTES_MAX: usize = 200;
 
 async fn nothing_there(uri: Uri) -> Answer {
     let path = shown(&uri);
-    let text = match path.starts_with("/api/v1/query") {
-        true => {
-            "PromQL is not supported: read samples at /api/v1/export, or evaluate PromQL in a Prometheus server through remote read at /api/v1/read"
-                .to_owned()
-        }
-        false => format!(
-            "no such path: {path}; see /metrics, /api/v1/series and /api/v1/export"
-        ),
-    };
+    let text = format!("no such path: {path}; see /metrics, /api/v1/query and /api/v1/export");
     Answer::new(StatusCode::NOT_FOUND, text)
 }
 

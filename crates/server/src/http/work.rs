@@ -2,26 +2,37 @@
 
 use super::metrics::MemoryByPart;
 use super::permits::Permits;
+use super::read::promql::Registry;
 use crate::acl::User;
 use crate::acl::log::HTTP;
 use crate::intake::{EngineIntake, InPause};
 use crate::observe::Protocol;
-use crate::state::Shared;
+use crate::state::{Promql, Shared};
+use latewood_promql::engine::Pool;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Requests of one side that may wait for a thread, for each thread.
 const WAITING_PER_THREAD: usize = 16;
+/// What all queries may hold, as multiples of what one may.
+const QUERY_MEMORY_SHARES: u64 = 4;
 /// Intakes that are kept for the next requests.
 const KEPT_INTAKES_MAX: usize = 8;
 
 /// What requests share.
 pub(crate) struct Work {
     threads: usize,
+    query_threads: usize,
     /// For those who write.
     pub(super) writers: Permits,
     /// For those who read.
     pub(super) readers: Permits,
+    /// For queries in PromQL.
+    pub(super) queries: Permits,
+    /// What those hold together while they are evaluated.
+    pub(super) query_memory: Arc<Pool>,
+    /// Those that run.
+    pub(super) registry: Arc<Registry>,
     kept: Mutex<Vec<Kept>>,
     /// For `/metrics`.
     pub(super) memory_by_part: MemoryByPart,
@@ -36,13 +47,19 @@ struct Kept {
 
 impl Work {
     /// Nothing under way.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(settings: &Promql) -> Self {
+        let queries = settings.queries_max as usize;
+        let memory_bytes = settings.memory_bytes.saturating_mul(QUERY_MEMORY_SHARES);
         let threads = std::thread::available_parallelism().map_or(2, usize::from);
         let threads = threads.max(2);
         Self {
             threads,
+            query_threads: queries,
             writers: Permits::new("write", threads * (1 + WAITING_PER_THREAD), threads),
             readers: Permits::new("read", threads * (1 + WAITING_PER_THREAD), threads),
+            queries: Permits::new("query", queries * (1 + WAITING_PER_THREAD), queries),
+            query_memory: Arc::new(Pool::new(memory_bytes as usize)),
+            registry: Arc::default(),
             kept: Mutex::default(),
             memory_by_part: MemoryByPart::default(),
         }
@@ -50,7 +67,7 @@ impl Work {
 
     /// Threads that work at a time: those of each side, and one for `/metrics`.
     pub(crate) fn threads(&self) -> usize {
-        2 * self.threads + 1
+        2 * self.threads + self.query_threads + 1
     }
 
     /// An intake for a request of `user`. Those who may write everywhere share

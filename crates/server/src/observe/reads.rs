@@ -16,16 +16,28 @@ pub(crate) enum Endpoint {
     Export,
     /// `/api/v1/read`.
     RemoteRead,
+    /// `/api/v1/query`.
+    Query,
+    /// `/api/v1/query_range`.
+    QueryRange,
+    /// What answers without reading series: `/api/v1/parse_query`, `/api/v1/status/...`.
+    Status,
+    /// `/api/v1/status/active_queries` and `top_queries`.
+    Queries,
 }
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
         Self::Export,
         Self::RemoteRead,
+        Self::Query,
+        Self::QueryRange,
+        Self::Status,
+        Self::Queries,
     ];
 
     /// The name by which it is counted.
@@ -36,6 +48,10 @@ impl Endpoint {
             Self::LabelValues => "label_values",
             Self::Export => "export",
             Self::RemoteRead => "remote_read",
+            Self::Query => "query",
+            Self::QueryRange => "query_range",
+            Self::Status => "status",
+            Self::Queries => "queries",
         }
     }
 
@@ -45,7 +61,10 @@ impl Endpoint {
         match self {
             Self::Series => "ts.queryindex",
             Self::Labels | Self::LabelValues => "ts.querylabels",
-            Self::Export | Self::RemoteRead => "ts.mrange",
+            Self::Export | Self::RemoteRead | Self::Query | Self::QueryRange => "ts.mrange",
+            Self::Status => "ping",
+            // Texts of queries are as confidential as the arguments in the slow log.
+            Self::Queries => "slowlog|get",
         }
     }
 }

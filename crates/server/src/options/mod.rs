@@ -10,6 +10,7 @@ mod given;
 mod kind;
 #[cfg(test)]
 mod page;
+mod promql;
 mod range;
 mod row;
 mod senders;
@@ -29,6 +30,12 @@ pub(crate) use row::{Apply, Row};
 
 /// Every option, in the order of `--help`.
 pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
-    let parts = [storage::ROWS, server::ROWS, senders::ROWS, tls::ROWS];
+    let parts = [
+        storage::ROWS,
+        server::ROWS,
+        senders::ROWS,
+        promql::ROWS,
+        tls::ROWS,
+    ];
     parts.into_iter().flatten()
 }

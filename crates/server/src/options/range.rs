@@ -80,6 +80,16 @@ pub(super) const TS_RETENTION: Range =
 /// IGNORE of new series.
 pub(super) const TS_IGNORE_TIME: Range =
     Range::from(0, Unit::Milliseconds).in_words(Words::TimeSeries("ts-ignore-max-time-diff"));
+/// An instant selector must look back some time.
+pub(super) const PROMQL_LOOKBACK: Range = Range::from(1, Unit::Milliseconds);
+/// A query must have some time.
+pub(super) const PROMQL_TIMEOUT: Range = Range::from(1, Unit::Milliseconds);
+/// Each takes a thread.
+pub(super) const PROMQL_QUERIES: Range = Range::from(1, Unit::None).to(1024);
+/// One sample at least.
+pub(super) const PROMQL_SAMPLES: Range = Range::from(1, Unit::None);
+/// Less does not hold the columns of a small query.
+pub(super) const PROMQL_MEMORY: Range = Range::from(1 << 20, Unit::Bytes);
 
 impl Range {
     const fn from(min: u64, unit: Unit) -> Self {

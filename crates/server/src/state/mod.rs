@@ -19,6 +19,7 @@ pub(crate) use exec_lock::ExecShared;
 pub(crate) use jobs::{Job, Jobs, LastBackup};
 pub(crate) use lifetime::{Lifetime, Stop};
 pub(crate) use runtime::Runtime;
+pub(crate) use settings::Promql;
 #[cfg(test)]
 pub(crate) use settings::Senders;
 pub(crate) use settings::{Http, LogFormat, LogLevel, Settings, cores};

@@ -68,6 +68,25 @@ pub(crate) struct Settings {
     pub(crate) defaults: Defaults,
     /// Other protocols than Redis'.
     pub(crate) senders: Senders,
+    /// PromQL.
+    pub(crate) promql: Promql,
+}
+
+/// Settings of queries in PromQL.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Promql {
+    /// How far back an instant selector looks, milliseconds.
+    pub(crate) lookback_ms: u64,
+    /// The longest that a query may take, milliseconds.
+    pub(crate) timeout_ms: u64,
+    /// Queries that run at a time.
+    pub(crate) queries_max: u64,
+    /// Samples that a query may hold at a time.
+    pub(crate) samples_max: u64,
+    /// Bytes that a query may hold at a time.
+    pub(crate) memory_bytes: u64,
+    /// Names are removed from the result of the whole query only.
+    pub(crate) delays_name_removal: bool,
 }
 
 /// Settings of the protocols other than Redis.

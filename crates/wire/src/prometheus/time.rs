@@ -2,61 +2,70 @@
 //!
 //! A time is a number of seconds since the epoch, `1700000000.5`, or RFC 3339,
 //! `2023-11-14T22:13:20.5Z`; a duration is a number of seconds, `90`, or numbers
-//! with units, `1h30m`. Fractions of a millisecond are rounded. Tested below.
+//! with units, `1h30m`. Fractions of a millisecond are rounded in times and cut off in
+//! durations, as Prometheus does, whose words the errors are. Tested below.
 
 use chrono::DateTime;
 
-/// Larger numbers are not seconds: they lie after the year 5000, and the current
-/// time in milliseconds is one of them.
-const SECONDS_MAX: f64 = 1e11;
+/// Larger numbers of seconds are no milliseconds in 64 bits.
+const SECONDS_MAX: f64 = 9.2e15;
+/// Durations are nanoseconds in 64 bits.
+const DURATION_SECONDS_MAX: f64 = 9.223_372_036_854_775e9;
+/// The ends of time, as clients write them where they mean no limit.
+const ENDS: [(&str, i64); 2] = [
+    ("-292273086-05-16T16:47:06Z", -9_223_309_901_257_974_000),
+    (
+        "292277025-08-18T07:12:54.999999999Z",
+        9_223_309_901_257_974_999,
+    ),
+];
 
 /// Why a time or a duration is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     /// Not a time.
-    #[error("is not a time: use seconds since 1970 (1700000000.5) or 2023-11-14T22:13:20Z")]
-    NoTime,
-    /// Out of range.
-    #[error("is after the year 5000: times are in seconds, not milliseconds")]
-    NotSeconds,
-    /// Not a duration, or too long.
-    #[error("is not a duration: use seconds (90) or 1h30m; units are ms, s, m, h, d, w and y")]
-    NoDuration,
+    #[error("cannot parse {0:?} to a valid timestamp")]
+    NoTime(String),
+    /// Not a duration.
+    #[error("cannot parse {0:?} to a valid duration")]
+    NoDuration(String),
+    /// Too long a duration.
+    #[error("cannot parse {0:?} to a valid duration. It overflows int64")]
+    TooLong(String),
 }
 
 /// Parses a time to milliseconds since the epoch.
 ///
 /// # Errors
-/// `NoTime` and `NotSeconds`.
+/// `NoTime`.
 pub fn parse_time(text: &str) -> Result<i64, TimeError> {
-    match number(text) {
-        Some(seconds) if seconds.abs() > SECONDS_MAX => Err(TimeError::NotSeconds),
-        Some(seconds) => Ok((seconds * 1000.0).round() as i64),
-        None => match DateTime::parse_from_rfc3339(text) {
-            Ok(time) => Ok(time.timestamp_millis()),
-            Err(_) => Err(TimeError::NoTime),
+    let time_ms = match text.parse::<f64>() {
+        Ok(seconds) => (seconds.abs() <= SECONDS_MAX).then(|| {
+            let fraction_ms = (seconds.fract() * 1000.0).round() as i64;
+            seconds.trunc() as i64 * 1000 + fraction_ms
+        }),
+        Err(_) => match DateTime::parse_from_rfc3339(text) {
+            Ok(time) => Some(time.timestamp_millis()),
+            Err(_) => ENDS.iter().find(|(end, _)| *end == text).map(|end| end.1),
         },
-    }
+    };
+    time_ms.ok_or_else(|| TimeError::NoTime(text.to_owned()))
 }
 
-/// Parses a duration to milliseconds, above 0.
+/// Parses a duration to milliseconds, which may be none or negative.
 ///
 /// # Errors
-/// `NoDuration`.
+/// `NoDuration` and `TooLong`.
 pub fn parse_duration(text: &str) -> Result<i64, TimeError> {
-    let ms = match number(text) {
-        Some(seconds) if seconds.abs() > SECONDS_MAX => None,
-        Some(seconds) => Some((seconds * 1000.0).round() as i64),
-        None => with_units(text),
-    };
-    ms.filter(|ms| *ms > 0).ok_or(TimeError::NoDuration)
-}
-
-fn number(text: &str) -> Option<f64> {
-    // Excludes `inf` and `nan`.
-    let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-    let is_number = text.as_bytes().iter().all(is_part);
-    is_number.then(|| text.parse().ok()).flatten()
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds.abs() < DURATION_SECONDS_MAX => Ok((seconds * 1000.0) as i64),
+        Ok(_) => Err(TimeError::TooLong(text.to_owned())),
+        Err(_) => {
+            let duration_ms = with_units(text).filter(|_| !text.is_empty());
+            let duration_ms = duration_ms.filter(|ms| *ms < DURATION_SECONDS_MAX as i64 * 1000);
+            duration_ms.ok_or_else(|| TimeError::NoDuration(text.to_owned()))
+        }
+    }
 }
 
 /// Numbers with units, each unit smaller than the one before.
@@ -96,18 +105,32 @@ mod tests {
             ("0", 0),
             ("1700000000", 1_700_000_000_000),
             ("1700000000.123", 1_700_000_000_123),
+            ("1700000000.1236", 1_700_000_000_124),
             ("1.7e9", 1_700_000_000_000),
+            ("1700000000000", 1_700_000_000_000_000),
             ("-1.5", -1500),
             ("2023-11-14T22:13:20Z", 1_700_000_000_000),
             ("2023-11-14T22:13:20.1239Z", 1_700_000_000_123),
             ("2023-11-15T00:13:20+02:00", 1_700_000_000_000),
+            ("-292273086-05-16T16:47:06Z", -9_223_309_901_257_974_000),
+            ("-9223309901257974", -9_223_309_901_257_974_000),
         ] {
             assert_eq!(parse_time(text), Ok(ms), "{text}");
         }
-        for text in ["", "now", "inf", "nan", "1 ", "2023-11-14", "-", "1e"] {
-            assert_eq!(parse_time(text), Err(TimeError::NoTime), "{text}");
+        for text in [
+            "",
+            "now",
+            "inf",
+            "nan",
+            "1 ",
+            "2023-11-14",
+            "-",
+            "1e",
+            "1e16",
+        ] {
+            let error = parse_time(text).unwrap_err().to_string();
+            assert_eq!(error, format!("cannot parse {text:?} to a valid timestamp"));
         }
-        assert_eq!(parse_time("1700000000000"), Err(TimeError::NotSeconds));
     }
 
     #[test]
@@ -115,6 +138,9 @@ mod tests {
         for (text, ms) in [
             ("90", 90_000),
             ("0.25", 250),
+            ("0", 0),
+            ("-1", -1000),
+            ("0.0001", 0),
             ("500ms", 500),
             ("1h30m", 5_400_000),
             ("1d12h", 129_600_000),
@@ -125,8 +151,6 @@ mod tests {
         }
         for text in [
             "",
-            "0",
-            "-1",
             "5 m",
             "m",
             "5x",
@@ -134,12 +158,16 @@ mod tests {
             "1m1m",
             "1.5m",
             "1M",
-            "0.0001",
             "9999999999999999999s",
             "999999999999y",
-            "1e300",
+            "300y",
         ] {
-            assert_eq!(parse_duration(text), Err(TimeError::NoDuration), "{text}");
+            let error = parse_duration(text).unwrap_err().to_string();
+            assert_eq!(error, format!("cannot parse {text:?} to a valid duration"));
+        }
+        for text in ["1e300", "nan", "inf", "9300000000"] {
+            let error = parse_duration(text).unwrap_err();
+            assert_eq!(error, TimeError::TooLong(text.to_owned()));
         }
     }
 }

@@ -16,6 +16,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, StatusCode};
 use latewood_engine::RangeQuery;
 use latewood_wire::selector::Matcher;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -26,7 +27,7 @@ pub(super) struct Asked {
     pub(super) received: Received,
     user: Arc<User>,
     /// For the names of the series that the answer is about.
-    memory: Option<OwnedSemaphorePermit>,
+    memory: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 /// What becomes of series that the user may not read.
@@ -51,14 +52,15 @@ impl Asked {
     ) -> Result<Self, Answer> {
         add(&context.shared.protocols.reads.of(endpoint).requests, 1);
         let user = Self::admit(context, endpoint, headers)?;
-        let received = receive_in(&context.work.readers, &user, headers, body).await?;
+        let side = side(context, endpoint);
+        let received = receive_in(side, &user, headers, body).await?;
         Ok(Self {
             context: context.clone(),
             endpoint,
             received,
             // A body may take long to come: what counts is what holds at its end.
             user: Self::admit(context, endpoint, headers)?,
-            memory: None,
+            memory: Mutex::default(),
         })
     }
 
@@ -101,7 +103,17 @@ impl Asked {
     }
 
     pub(super) fn permits(&self) -> &Permits {
-        &self.context.work.readers
+        side(&self.context, self.endpoint)
+    }
+
+    /// The name of the user who asks.
+    pub(super) fn user_name(&self) -> &[u8] {
+        &self.user.name
+    }
+
+    /// Whether that user may run the command of this name.
+    pub(super) fn may_run(&self, command: &str) -> bool {
+        self.user.may_run(command)
     }
 
     pub(super) fn counters(&self) -> &ReadCounters {
@@ -120,7 +132,7 @@ impl Asked {
     /// 400 where they are more than a query may be about, 403 where one may not
     /// be read, 503 where there is no memory for their names.
     pub(super) fn find(
-        &mut self,
+        &self,
         selectors: &[Vec<Matcher>],
         unreadable: Unreadable,
     ) -> Result<Vec<Named>, Answer> {
@@ -153,12 +165,21 @@ impl Asked {
     }
 
     /// Takes memory for names until the answer has gone out.
-    fn hold(&mut self, named: &[Named]) -> Result<(), Answer> {
+    fn hold(&self, named: &[Named]) -> Result<(), Answer> {
         let each = |one: &Named| size_of::<Named>() + one.labels.len_bytes() + one.series.key.len();
-        let permit = self.permits().memory(named.iter().map(each).sum())?;
-        match &mut self.memory {
+        self.hold_bytes(named.iter().map(each).sum())
+    }
+
+    /// Takes so much more memory until the answer has gone out.
+    ///
+    /// # Errors
+    /// 503 where other requests hold too much.
+    pub(super) fn hold_bytes(&self, bytes: usize) -> Result<(), Answer> {
+        let permit = self.permits().memory(bytes)?;
+        let mut memory = self.memory.lock();
+        match &mut *memory {
             Some(memory) => memory.merge(permit),
-            None => self.memory = Some(permit),
+            None => *memory = Some(permit),
         }
         Ok(())
     }
@@ -185,6 +206,14 @@ impl Asked {
             }
         });
         failure.map_or(Ok(()), |error| Err(Answer::engine(&error)))
+    }
+}
+
+/// What requests to `endpoint` share with others.
+fn side(context: &Context, endpoint: Endpoint) -> &Permits {
+    match endpoint {
+        Endpoint::Query | Endpoint::QueryRange => &context.work.queries,
+        _ => &context.work.readers,
     }
 }
 

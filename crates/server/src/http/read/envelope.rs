@@ -22,7 +22,8 @@ pub(super) fn answered(
     };
     add(&context.shared.protocols.reads.of(endpoint).failed, 1);
     let body = json!({
-        "status": "error", "errorType": error_type(answer.status), "error": answer.text,
+        "status": "error", "errorType": answer.error_type.unwrap_or(error_type(answer.status)),
+        "error": answer.text,
     });
     // The headers stay: what to try again and when, and who to be.
     let mut response = answer.into_response();

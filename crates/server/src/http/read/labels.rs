@@ -51,20 +51,20 @@ async fn answer(
         Some(_) => Endpoint::LabelValues,
         None => Endpoint::Labels,
     };
-    let (mut asked, parameters) = Asked::with_parameters(context, endpoint, request).await?;
-    let limit = parameters.number("limit")?;
+    let (asked, parameters) = Asked::with_parameters(context, endpoint, request).await?;
+    let limit = parameters.limit()?;
     let work = move || {
-        let texts = texts(&mut asked, &parameters, label.as_deref())?;
+        let texts = texts(&asked, &parameters, label.as_deref())?;
         Ok((asked, texts))
     };
     let (asked, texts) = context.block_in(&context.work.readers, work).await??;
     let list = List::new(texts, limit, |text: &String, out| put_text(text, out));
-    stream::respond(asked, "application/json", list).await
+    stream::respond(asked, "application/json", list, ()).await
 }
 
 /// Names, or the values of `label`, sorted, each once.
 fn texts(
-    asked: &mut Asked,
+    asked: &Asked,
     parameters: &Parameters,
     label: Option<&str>,
 ) -> Result<Vec<String>, Answer> {

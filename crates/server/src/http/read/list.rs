@@ -4,6 +4,7 @@ use super::asked::Asked;
 use super::stream::{PIECE_BYTES, Pieces};
 use crate::http::answer::Answer;
 use crate::observe::reads::add;
+use std::sync::Arc;
 
 /// `{"status":"success","data":[...]}`, where not all items are given with
 /// `"warnings"` that says so.
@@ -34,7 +35,7 @@ impl<T> List<T> {
 }
 
 impl<T: Send + 'static> Pieces for List<T> {
-    fn more(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer> {
+    fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
         let mut is_first = !std::mem::replace(&mut self.is_begun, true);
         if is_first {
             out.extend_from_slice(b"{\"status\":\"success\",\"data\":[");

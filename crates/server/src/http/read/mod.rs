@@ -1,8 +1,8 @@
-//! Reading over HTTP, without a query language.
+//! Reading over HTTP.
 //!
 //! `/api/v1/series`, `/api/v1/labels` and `/api/v1/label/NAME/values` have the
 //! shape of Prometheus' HTTP API, `/api/v1/read` is its remote read,
-//! `/api/v1/export` gives samples as JSON lines, CSV or Arrow. Series are found
+//! `/api/v1/export` gives samples as JSON lines, CSV or Arrow, [`promql`] queries. Series are found
 //! and named by [`crate::http::labelled`].
 //!
 //! ```text
@@ -24,6 +24,7 @@ mod export;
 mod labels;
 mod list;
 mod parameters;
+pub(super) mod promql;
 mod remote;
 mod series;
 mod stream;

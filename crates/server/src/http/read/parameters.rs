@@ -3,8 +3,9 @@
 use crate::http::answer::Answer;
 use crate::http::body::Received;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
+use latewood_promql::{ParseError, parse_selector_with};
 use latewood_wire::prometheus::time::parse_time;
-use latewood_wire::selector::{Matcher, Patterns, parse_with};
+use latewood_wire::selector::{Matcher, Patterns};
 use std::borrow::Cow;
 use url::form_urlencoded;
 
@@ -27,7 +28,7 @@ pub(super) struct Span {
 }
 
 impl Parameters {
-    /// Those of the path, then those of the body.
+    /// Those of the body, then those of the path, as Prometheus looks for them.
     ///
     /// # Errors
     /// 400 if they are too many, 413 and 415 if the body is too long or not a form, and errors of
@@ -39,9 +40,8 @@ impl Parameters {
     ) -> Result<Self, Answer> {
         let owned =
             |(name, value): (Cow<'_, str>, Cow<'_, str>)| (name.into_owned(), value.into_owned());
-        let path = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
         let most = PARAMETERS_MAX + 1;
-        let mut parameters: Vec<_> = path.map(owned).take(most).collect();
+        let mut parameters: Vec<_> = Vec::new();
         if !received.bytes.is_empty() {
             let kind = headers.get(header::CONTENT_TYPE);
             let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -52,6 +52,8 @@ impl Parameters {
             let body = received.unpacked_within(FORM_BYTES_MAX)?;
             parameters.extend(form_urlencoded::parse(&body).map(owned).take(most));
         }
+        let path = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+        parameters.extend(path.map(owned).take(most));
         match parameters.len() {
             ..=PARAMETERS_MAX => Ok(Self(parameters)),
             _ => Err(Answer::bad(format!(
@@ -86,6 +88,11 @@ impl Parameters {
         }
     }
 
+    /// The first value of a parameter; empty where it is missing.
+    pub(super) fn first(&self, name: &'static str) -> &str {
+        self.all(name).next().unwrap_or_default()
+    }
+
     /// The selectors of `match[]`.
     ///
     /// # Errors
@@ -96,9 +103,14 @@ impl Parameters {
         }
         let mut patterns = Patterns::default();
         let parse = |text: &str| {
-            let told: String = text.chars().take(200).collect();
-            let bad = |error| Answer::bad(format!("match[]={told}: {error}"));
-            parse_with(text, &mut patterns).map_err(bad)
+            let bad = |error: ParseError| Answer::bad(error.to_string());
+            let matchers = parse_selector_with(text, &mut patterns).map_err(bad)?;
+            match matchers.iter().all(|matcher| matcher.passes(b"")) {
+                true => Err(Answer::bad(
+                    "match[] must contain at least one non-empty matcher",
+                )),
+                false => Ok(matchers),
+            }
         };
         self.all("match[]").map(parse).collect()
     }
@@ -108,38 +120,54 @@ impl Parameters {
     /// # Errors
     /// 400 if it is missing or invalid.
     pub(super) fn selectors_needed(&self) -> Result<Vec<Vec<Matcher>>, Answer> {
-        let selectors = self.selectors()?;
+        let selectors = self.selectors();
+        let selectors = selectors.map_err(|answer| Answer::parameter("match[]", answer.text))?;
         match selectors.is_empty() {
             false => Ok(selectors),
-            true if self.all("match").next().is_some() => {
-                Err(Answer::bad("the parameter match must be written match[]"))
-            }
-            true => Err(Answer::bad(
-                "missing parameter match[], such as match[]=up{job=\"a\"}",
-            )),
+            true => Err(Answer::bad("no match[] parameter provided")),
         }
+    }
+
+    /// A time in milliseconds, if there is one.
+    ///
+    /// # Errors
+    /// 400 where it is none.
+    pub(super) fn time(&self, name: &'static str) -> Result<Option<i64>, Answer> {
+        let text = Some(self.first(name)).filter(|text| !text.is_empty());
+        let time = text.map(parse_time).transpose();
+        time.map_err(|error| {
+            Answer::parameter(name, format!("invalid time value for '{name}': {error}"))
+        })
     }
 
     /// What `start` and `end` say; `None` where neither is there.
     ///
     /// # Errors
-    /// 400 for an invalid time, and for an end before the start.
+    /// 400 for an invalid time.
     pub(super) fn span(&self) -> Result<Option<Span>, Answer> {
-        let time = |name: &'static str| {
-            let bad = |error| Answer::bad(format!("{name} {error}"));
-            self.one(name)?
-                .map(|text| parse_time(text).map_err(bad))
-                .transpose()
-        };
-        let (start, end) = (time("start")?, time("end")?);
+        let (start, end) = (self.time("start")?, self.time("end")?);
         let span = Span {
             from_ms: start.unwrap_or(0),
             to_ms: end.unwrap_or(i64::MAX),
         };
-        if span.to_ms < span.from_ms {
-            return Err(Answer::bad("end is before start"));
-        }
         Ok(start.or(end).map(|_| span))
+    }
+
+    /// The number of `limit`; 0 stands for none.
+    ///
+    /// # Errors
+    /// 400 if it is not a number, or negative.
+    pub(super) fn limit(&self) -> Result<Option<usize>, Answer> {
+        let wrong = match self.first("limit") {
+            "" => return Ok(None),
+            text => match text.parse::<i64>() {
+                Ok(0) => return Ok(None),
+                Ok(limit) if limit > 0 => return Ok(usize::try_from(limit).ok()),
+                Ok(_) => "limit must be non-negative".to_owned(),
+                Err(_) => format!("strconv.Atoi: parsing {text:?}: invalid syntax"),
+            },
+        };
+        Err(Answer::parameter("limit", wrong))
     }
 
     /// A number of at least 1; 0 stands for none.

@@ -18,9 +18,8 @@ pub(crate) async fn series(State(context): State<Context>, request: Request) -> 
 }
 
 async fn answer(context: &Context, request: Request) -> Result<Response, Answer> {
-    let (mut asked, parameters) =
-        Asked::with_parameters(context, Endpoint::Series, request).await?;
-    let (span, limit) = (parameters.span()?, parameters.number("limit")?);
+    let (asked, parameters) = Asked::with_parameters(context, Endpoint::Series, request).await?;
+    let (span, limit) = (parameters.span()?, parameters.limit()?);
     let work = move || {
         let selectors = parameters.selectors_needed()?;
         let mut named = asked.find(&selectors, Unreadable::Refuse)?;
@@ -33,7 +32,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
     let list = List::new(named, limit, |one: &Named, out| {
         put_labels(&one.labels, out)
     });
-    stream::respond(asked, "application/json", list).await
+    stream::respond(asked, "application/json", list, ()).await
 }
 
 /// Appends `{"__name__":"up","job":"a"}`.

@@ -15,6 +15,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -34,21 +35,24 @@ pub(super) trait Pieces: Send + 'static {
     ///
     /// # Errors
     /// What ends the answer.
-    fn more(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer>;
+    fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer>;
 }
 
 /// A piece, and whether another follows.
 type Piece = (Bytes, bool);
 
-/// The answer 200 of type `content_type` that `pieces` makes.
+/// The answer 200 of type `content_type` that `pieces` makes. `left` is dropped when the reader
+/// has all of it or leaves.
 ///
 /// # Errors
 /// What ends it before its first piece is there.
 pub(super) async fn respond(
-    asked: Asked,
+    asked: impl Into<Arc<Asked>>,
     content_type: &'static str,
     pieces: impl Pieces,
+    left: impl Send + 'static,
 ) -> Result<Response, Answer> {
+    let asked = asked.into();
     let memory = asked.permits().memory(MEMORY_BYTES)?;
     let (work, (first, follows)) = next(Maker { asked, pieces }).await?;
     let kind = [(header::CONTENT_TYPE, content_type)];
@@ -60,25 +64,28 @@ pub(super) async fn respond(
         make(work, (first, follows), sender).await;
         drop(memory);
     });
-    let body = stream::unfold((receiver, false), |(mut receiver, ended)| async move {
-        if ended {
-            return None;
-        }
-        let piece: Option<Piece> = receiver.recv().await;
-        Some(match piece {
-            Some((bytes, follows)) => (Ok(bytes), (receiver, !follows)),
-            None => (
-                Err(io::Error::other("the answer was aborted")),
-                (receiver, true),
-            ),
-        })
-    });
+    let body = stream::unfold(
+        (receiver, left, false),
+        |(mut receiver, left, ended)| async move {
+            if ended {
+                return None;
+            }
+            let piece: Option<Piece> = receiver.recv().await;
+            Some(match piece {
+                Some((bytes, follows)) => (Ok(bytes), (receiver, left, !follows)),
+                None => (
+                    Err(io::Error::other("the answer was aborted")),
+                    (receiver, left, true),
+                ),
+            })
+        },
+    );
     Ok((StatusCode::OK, kind, Body::from_stream(body)).into_response())
 }
 
 /// Pieces and what they are made for.
 struct Maker<P> {
-    asked: Asked,
+    asked: Arc<Asked>,
     pieces: P,
 }
 
@@ -110,8 +117,8 @@ async fn make<P: Pieces>(mut work: Maker<P>, mut piece: Piece, sender: mpsc::Sen
 }
 
 async fn next<P: Pieces>(mut work: Maker<P>) -> Result<(Maker<P>, Piece), Answer> {
-    let context = work.asked.context.clone();
-    let made = context.block_in(&context.work.readers, move || {
+    let asked = Arc::clone(&work.asked);
+    let made = asked.context.block_in(asked.permits(), move || {
         let mut out = Vec::with_capacity(PIECE_BYTES);
         let follows = work.pieces.more(&work.asked, &mut out)?;
         add(&work.asked.counters().bytes, out.len());

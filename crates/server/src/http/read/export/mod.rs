@@ -24,6 +24,7 @@ use axum::response::Response;
 use latewood_engine::query::{Aggregation, BucketStamp};
 use latewood_model::Aggregator;
 use latewood_wire::prometheus::time::parse_duration;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Parameters there are.
@@ -53,8 +54,7 @@ pub(crate) async fn export(State(context): State<Context>, request: Request) -> 
 }
 
 async fn answer(context: &Context, request: Request) -> Result<Response, Answer> {
-    let (mut asked, parameters) =
-        Asked::with_parameters(context, Endpoint::Export, request).await?;
+    let (asked, parameters) = Asked::with_parameters(context, Endpoint::Export, request).await?;
     parameters.only(&KNOWN)?;
     let kind = Kind::of(&parameters)?;
     let aggregation = aggregation(&parameters)?;
@@ -64,6 +64,9 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
         from_ms: 0,
         to_ms: i64::MAX,
     });
+    if span.to_ms < span.from_ms {
+        return Err(Answer::bad("end is before start"));
+    }
     let work = move || {
         let selectors = parameters.selectors_needed()?;
         let named = asked.find(&selectors, Unreadable::Refuse)?;
@@ -88,7 +91,7 @@ async fn answer(context: &Context, request: Request) -> Result<Response, Answer>
         Ok((asked, export))
     };
     let (asked, export) = context.block_in(&context.work.readers, work).await??;
-    stream::respond(asked, kind.content_type(), export).await
+    stream::respond(asked, kind.content_type(), export, ()).await
 }
 
 /// What `aggregation` and `step` say.
@@ -105,7 +108,10 @@ fn aggregation(parameters: &Parameters) -> Result<Option<Aggregation>, Answer> {
             "unknown aggregation {name:?}; expected one of {names}"
         ))
     })?;
-    let bucket_ms = parse_duration(step).map_err(|error| Answer::bad(format!("step {error}")))?;
+    let bucket_ms = parse_duration(step).map_err(|error| Answer::parameter("step", error))?;
+    if bucket_ms <= 0 {
+        return Err(Answer::parameter("step", "step must be positive"));
+    }
     Ok(Some(Aggregation {
         aggregators: vec![aggregator],
         bucket_ms,
@@ -211,7 +217,7 @@ struct Export {
 }
 
 impl Pieces for Export {
-    fn more(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer> {
+    fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
         let counters = asked.counters();
         let (started, mut rows) = (Instant::now(), 0);
         let follows = loop {

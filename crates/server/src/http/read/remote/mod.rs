@@ -43,12 +43,12 @@ pub(crate) async fn read(
 }
 
 async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Response, Answer> {
-    let mut asked = Asked::begin(context, Endpoint::RemoteRead, headers, body).await?;
+    let asked = Asked::begin(context, Endpoint::RemoteRead, headers, body).await?;
     check(&asked, headers)?;
     let work = move || {
         let message = asked.received.unpacked_within(REQUEST_BYTES_MAX)?;
         let request = Request::read(&message).map_err(|error| Answer::bad(error.to_string()))?;
-        let jobs = jobs(&mut asked, &request)?;
+        let jobs = jobs(&asked, &request)?;
         // The patterns of the request are not kept while the answer goes out.
         Ok((asked, request.form, request.queries.len(), jobs))
     };
@@ -57,7 +57,7 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
     match form {
         Form::StreamedXorChunks => {
             let kind = "application/x-streamed-protobuf; proto=prometheus.ChunkedReadResponse";
-            stream::respond(asked, kind, Frames::new(walk)).await
+            stream::respond(asked, kind, Frames::new(walk), ()).await
         }
         Form::Samples => {
             let leave = Leave(Arc::new(AtomicBool::new(false)));
@@ -71,7 +71,8 @@ async fn answer(context: &Context, headers: &HeaderMap, body: Body) -> Result<Re
                 (header::CONTENT_ENCODING, HeaderValue::from_static("snappy")),
                 (header::CONTENT_LENGTH, message.len_bytes().into()),
             ];
-            let mut response = stream::respond(asked, "application/x-protobuf", message).await?;
+            let mut response =
+                stream::respond(asked, "application/x-protobuf", message, ()).await?;
             response.headers_mut().extend(head);
             Ok(response)
         }
@@ -95,7 +96,7 @@ fn check(asked: &Asked, headers: &HeaderMap) -> Result<(), Answer> {
 }
 
 /// What is read of each series of each query.
-fn jobs(asked: &mut Asked, request: &Request) -> Result<Vec<Job>, Answer> {
+fn jobs(asked: &Asked, request: &Request) -> Result<Vec<Job>, Answer> {
     let mut jobs = Vec::new();
     for (number, query) in request.queries.iter().enumerate() {
         let span = Span {

@@ -10,6 +10,7 @@ use crate::http::read::stream::{PIECE_BYTES, Pieces};
 use crate::http::read::walk::{Next, Walk};
 use crate::observe::reads::add;
 use latewood_wire::prometheus::read::SamplesAnswer;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -35,7 +36,7 @@ impl Message {
 }
 
 impl Pieces for Message {
-    fn more(&mut self, _: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer> {
+    fn more(&mut self, _: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
         let rest = &self.bytes[self.sent..];
         let piece = &rest[..rest.len().min(PIECE_BYTES)];
         out.extend_from_slice(piece);

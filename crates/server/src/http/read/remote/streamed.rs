@@ -6,6 +6,7 @@ use crate::http::read::stream::{PIECE_BYTES, PIECE_TIME, Pieces};
 use crate::http::read::walk::{Next, Walk};
 use crate::observe::reads::add;
 use latewood_wire::prometheus::read::frames::{FRAME_BYTES, FrameWriter};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Frames under way.
@@ -23,7 +24,7 @@ impl Frames {
 }
 
 impl Pieces for Frames {
-    fn more(&mut self, asked: &Asked, out: &mut Vec<u8>) -> Result<bool, Answer> {
+    fn more(&mut self, asked: &Arc<Asked>, out: &mut Vec<u8>) -> Result<bool, Answer> {
         let counters = asked.counters();
         let started = Instant::now();
         while out.len() < PIECE_BYTES && started.elapsed() < PIECE_TIME {

@@ -1,0 +1,82 @@
+//! PromQL over HTTP, as Prometheus 3.16 answers it.
+//!
+//! ```text
+//! wanted      parameters of a query, in the order and the words of Prometheus
+//!   views     the series that it reads, each at one moment
+//!   result    its answer, piece by piece
+//! registry    queries that run, and those that took most
+//! text        what is answered from the text of a query alone
+//! ```
+//!
+//! A query runs on a thread that may block, one of `--promql-max-concurrency`; its columns are
+//! computed by threads that all queries share. It ends when its time is over, its peer leaves, or
+//! somebody cancels it. Between two pieces of its answer it holds no thread.
+//!
+//! Tested by `tests/http/promql/`, and beside Prometheus by `tests/promql`.
+
+mod queries;
+mod registry;
+mod result;
+mod text;
+mod views;
+mod wanted;
+
+pub(crate) use registry::Registry;
+
+pub(crate) mod handlers {
+    //! The handlers.
+    pub(crate) use super::queries::{active, cancel, top};
+    pub(crate) use super::text::{exemplars, format, parse};
+    pub(crate) use super::{query, query_range};
+}
+
+use super::asked::Asked;
+use super::envelope::answered;
+use super::stream;
+use crate::http::answer::Answer;
+use crate::http::context::Context;
+use crate::observe::Endpoint;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use result::Answering;
+use std::sync::Arc;
+use wanted::Wanted;
+
+/// `GET|POST /api/v1/query`: the value at one time.
+pub(crate) async fn query(State(context): State<Context>, request: Request) -> Response {
+    let result = answer(&context, Endpoint::Query, request).await;
+    answered(&context, Endpoint::Query, result)
+}
+
+/// `GET|POST /api/v1/query_range`: values at the steps of a span.
+pub(crate) async fn query_range(State(context): State<Context>, request: Request) -> Response {
+    let result = answer(&context, Endpoint::QueryRange, request).await;
+    answered(&context, Endpoint::QueryRange, result)
+}
+
+async fn answer(
+    context: &Context,
+    endpoint: Endpoint,
+    request: Request,
+) -> Result<Response, Answer> {
+    let (asked, parameters) = Asked::with_parameters(context, endpoint, request).await?;
+    let wanted = Wanted::read(&parameters, context, endpoint == Endpoint::QueryRange)?;
+    let listed = context.work.registry.begin(
+        asked.user_name(),
+        &wanted.text,
+        wanted.times,
+        wanted.longest,
+    );
+    let left = Left(Arc::clone(&listed.running));
+    let answering = Answering::new(wanted, listed);
+    stream::respond(asked, "application/json", answering, left).await
+}
+
+/// Cancels a query whose peer leaves.
+struct Left(Arc<registry::Running>);
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,217 @@
+//! The queries that run, and those that took most.
+//!
+//! A query is listed from its request until its answer was taken; whoever may may cancel it.
+//! What ended is kept by its text, a bounded number of texts.
+//!
+//! Tested by `tests/http/promql/registry.rs`.
+
+use latewood_promql::Times;
+use latewood_promql::source::Interrupt;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Texts that are remembered.
+const TEXTS_MAX: usize = 1000;
+/// Bytes of a text that are shown.
+const TEXT_BYTES_MAX: usize = 1024;
+
+/// The queries of the server.
+#[derive(Default)]
+pub(crate) struct Registry {
+    last_id: AtomicU64,
+    running: Mutex<BTreeMap<u64, Arc<Running>>>,
+    ended: Mutex<HashMap<String, Ended>>,
+}
+
+/// A query under way.
+pub(crate) struct Running {
+    id: u64,
+    user: String,
+    text: String,
+    times: Times,
+    began: Instant,
+    began_ms: u64,
+    ends: Instant,
+    is_cancelled: AtomicBool,
+}
+
+/// What queries of one text took.
+#[derive(Clone, Copy)]
+struct Ended {
+    count: u64,
+    total: Duration,
+    range_ms: i64,
+    last: Instant,
+}
+
+/// A query in the list; dropping it takes it out.
+pub(super) struct Listed {
+    registry: Arc<Registry>,
+    pub(super) running: Arc<Running>,
+}
+
+impl Registry {
+    /// Lists a query of `user` that began just now and may take `longest`.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        user: &[u8],
+        text: &str,
+        times: Times,
+        longest: Duration,
+    ) -> Listed {
+        let began = Instant::now();
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
+        let running = Arc::new(Running {
+            id: self.last_id.fetch_add(1, Ordering::Relaxed) + 1,
+            user: String::from_utf8_lossy(user).into_owned(),
+            text: shortened(text),
+            times,
+            began,
+            began_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
+            ends: began
+                .checked_add(longest)
+                .unwrap_or(began + Duration::from_secs(1 << 30)),
+            is_cancelled: AtomicBool::new(false),
+        });
+        self.running.lock().insert(running.id, Arc::clone(&running));
+        Listed {
+            registry: Arc::clone(self),
+            running,
+        }
+    }
+
+    /// Cancels a query; whether there is one of this number.
+    pub(super) fn cancel(&self, id: u64) -> bool {
+        let running = self.running.lock().get(&id).cloned();
+        running.inspect(|running| running.cancel()).is_some()
+    }
+
+    /// The user of a query that runs.
+    pub(super) fn user_of(&self, id: u64) -> Option<String> {
+        let running = self.running.lock();
+        running.get(&id).map(|running| running.user.clone())
+    }
+
+    /// The queries that run, the oldest first.
+    pub(super) fn active(&self) -> Value {
+        let running: Vec<_> = self.running.lock().values().cloned().collect();
+        let show = |query: &Arc<Running>| {
+            let times = query.times;
+            json!({
+                "id": query.id.to_string(),
+                "user": query.user,
+                "query": query.text,
+                "start": times.start_ms as f64 / 1000.0,
+                "end": times.end_ms as f64 / 1000.0,
+                "step": times.step_ms as f64 / 1000.0,
+                "startedAt": query.began_ms as f64 / 1000.0,
+                "durationSeconds": query.began.elapsed().as_secs_f64(),
+                "canceled": query.is_cancelled.load(Ordering::Relaxed),
+            })
+        };
+        running.iter().map(show).collect()
+    }
+
+    /// The `most` texts that ran most often, took longest on average, and took longest in all.
+    pub(super) fn top(&self, most: usize) -> Value {
+        let mut ended: Vec<(String, Ended)> = {
+            let ended = self.ended.lock();
+            ended
+                .iter()
+                .map(|(text, one)| (text.clone(), *one))
+                .collect()
+        };
+        let mut sorted_by = |of: fn(&Ended) -> f64| -> Value {
+            ended.sort_by(|a, b| of(&b.1).total_cmp(&of(&a.1)).then_with(|| a.0.cmp(&b.0)));
+            let show = |(text, one): &(String, Ended)| {
+                json!({
+                    "query": text,
+                    "timeRangeSeconds": one.range_ms as f64 / 1000.0,
+                    "count": one.count,
+                    "avgDurationSeconds": one.average_s(),
+                    "sumDurationSeconds": one.total.as_secs_f64(),
+                })
+            };
+            ended.iter().take(most).map(show).collect()
+        };
+        json!({
+            "topByCount": sorted_by(|one| one.count as f64),
+            "topByAvgDuration": sorted_by(Ended::average_s),
+            "topBySumDuration": sorted_by(|one| one.total.as_secs_f64()),
+        })
+    }
+
+    /// Takes a query out, and adds what it took.
+    fn end(&self, query: &Running) {
+        self.running.lock().remove(&query.id);
+        let mut ended = self.ended.lock();
+        if ended.len() >= TEXTS_MAX && !ended.contains_key(&query.text) {
+            // Whoever ran longest ago gives way.
+            let oldest = ended.iter().min_by_key(|(_, one)| one.last);
+            if let Some(oldest) = oldest.map(|(text, _)| text.clone()) {
+                ended.remove(&oldest);
+            }
+        }
+        let now = Instant::now();
+        let one = ended.entry(query.text.clone()).or_insert(Ended {
+            count: 0,
+            total: Duration::ZERO,
+            range_ms: 0,
+            last: now,
+        });
+        one.count += 1;
+        one.total += now - query.began;
+        one.range_ms = query.times.end_ms.saturating_sub(query.times.start_ms);
+        one.last = now;
+    }
+}
+
+impl Ended {
+    fn average_s(&self) -> f64 {
+        self.total.as_secs_f64() / self.count.max(1) as f64
+    }
+}
+
+impl Running {
+    /// Ends it soon.
+    pub(super) fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Since when it runs.
+    pub(super) fn began(&self) -> Instant {
+        self.began
+    }
+
+    /// Whether it must end.
+    ///
+    /// # Errors
+    /// Why.
+    pub(super) fn check(&self) -> Result<(), Interrupt> {
+        match self.is_cancelled.load(Ordering::Relaxed) {
+            true => Err(Interrupt::Canceled),
+            false if Instant::now() >= self.ends => Err(Interrupt::Timeout),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        // Whoever still works on it may stop.
+        self.running.cancel();
+        self.registry.end(&self.running);
+    }
+}
+
+/// The text without what is too long to show.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(TEXT_BYTES_MAX) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
