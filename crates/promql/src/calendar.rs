@@ -19,7 +19,7 @@ pub(crate) fn by_name(name: &str) -> Option<fn(f64) -> f64> {
 }
 
 /// A time as RFC 3339 writes it.
-pub(crate) fn rfc3339(seconds: i64) -> String {
+pub fn rfc3339(seconds: i64) -> String {
     let seconds = seconds as f64;
     let (date, of_day) = (date(seconds), of_day(seconds));
     format!(

@@ -32,6 +32,7 @@ pub mod span;
 mod token;
 pub mod tree;
 
+pub use calendar::rfc3339;
 pub use error::ParseError;
 pub use json::to_json;
 pub use parse::{parse, parse_selector, parse_selector_with};

@@ -136,6 +136,16 @@ fn not_finite(value: f64) -> &'static str {
     }
 }
 
+/// Appends a time in seconds as a number of JSON, without zeros at its end: `1.5`.
+pub fn push_short_seconds(into: &mut Vec<u8>, time_ms: i64) {
+    push_seconds(into, time_ms);
+    if time_ms % 1000 != 0 {
+        while into.last() == Some(&b'0') {
+            into.pop();
+        }
+    }
+}
+
 /// Appends a time in seconds: whole, or with three digits.
 pub fn push_seconds(into: &mut Vec<u8>, time_ms: i64) {
     if time_ms < 0 {

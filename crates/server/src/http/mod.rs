@@ -147,6 +147,7 @@ pub(super) fn routes(context: Context) -> Router {
         .route("/api/v1/label/{name}/values", get(read::label_values))
         .route("/api/v1/export", get(read::export).post(read::export))
         .merge(promql_routes())
+        .merge(status_routes())
         .route("/v1/metrics", post(otlp::metrics))
         .route("/ping", get(health::ping))
         .route("/health", get(health::health))
@@ -186,6 +187,21 @@ fn promql_routes() -> Router<Context> {
             post(promql::cancel),
         )
         .route("/api/v1/status/top_queries", get(promql::top))
+}
+
+/// What Prometheus' API says of the server.
+fn status_routes() -> Router<Context> {
+    use read::status;
+    Router::new()
+        .route("/api/v1/status/buildinfo", get(status::build))
+        .route("/api/v1/status/runtimeinfo", get(status::runtime))
+        .route("/api/v1/status/flags", get(status::flags))
+        .route("/api/v1/status/tsdb", get(read::cardinality))
+        .route("/api/v1/features", get(status::features))
+        .route("/api/v1/rules", get(status::rules))
+        .route("/api/v1/alerts", get(status::alerts))
+        .route("/api/v1/alertmanagers", get(status::alertmanagers))
+        .route("/api/v1/targets", get(status::targets))
 }
 
 /// Bytes of a path that are shown.

@@ -24,11 +24,13 @@ pub(crate) enum Endpoint {
     Status,
     /// `/api/v1/status/active_queries` and `top_queries`.
     Queries,
+    /// `/api/v1/status/flags`.
+    Flags,
 }
 
 impl Endpoint {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Series,
         Self::Labels,
         Self::LabelValues,
@@ -38,6 +40,7 @@ impl Endpoint {
         Self::QueryRange,
         Self::Status,
         Self::Queries,
+        Self::Flags,
     ];
 
     /// The name by which it is counted.
@@ -52,6 +55,7 @@ impl Endpoint {
             Self::QueryRange => "query_range",
             Self::Status => "status",
             Self::Queries => "queries",
+            Self::Flags => "flags",
         }
     }
 
@@ -65,6 +69,7 @@ impl Endpoint {
             Self::Status => "ping",
             // Texts of queries are as confidential as the arguments in the slow log.
             Self::Queries => "slowlog|get",
+            Self::Flags => "config|get",
         }
     }
 }

@@ -308,7 +308,7 @@ fn what_an_export_cannot_do_is_told() {
     server.client().ask("TS.CREATE bad LABELS __value__ x");
     let mut http = Http::to(server.http());
     for (parameters, wanted) in [
-        ("", "missing parameter match[]"),
+        ("", "no match[] parameter provided"),
         (
             "match[]=a&format=parquet",
             "unknown format \"parquet\"; expected json, csv or arrow",
@@ -321,7 +321,7 @@ fn what_an_export_cannot_do_is_told() {
             "match[]=a&aggregation=median&step=1m",
             "unknown aggregation \"median\"; expected one of avg, sum",
         ),
-        ("match[]=a&aggregation=avg&step=0", "step is not a duration"),
+        ("match[]=a&aggregation=avg&step=0", "step must be positive"),
         (
             "match[]=a&agregation=avg",
             "unknown parameter \"agregation\"; expected one of match[], start",

@@ -17,6 +17,8 @@ mod metrics;
 mod opentsdb;
 mod otlp;
 mod prometheus;
+mod promql;
+mod promql_limits;
 mod protobuf;
 mod reading;
 mod remote_read;

@@ -18,8 +18,8 @@ fn a_path_that_is_not_there_and_a_method_that_is_not_taken_are_named() {
         ("/nowhere", "no such path: /nowhere"),
         ("/api/v1/labels/?a=b", "no such path: /api/v1/labels/"),
         (
-            "/api/v1/query?query=up",
-            "PromQL is not supported: read samples at /api/v1/export",
+            "/api/v1/queries",
+            "no such path: /api/v1/queries; see /metrics, /api/v1/query",
         ),
     ] {
         let answer = http.get(path);

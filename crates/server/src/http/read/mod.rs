@@ -19,6 +19,7 @@
 //! Tested by `tests/http/reading.rs`, `export.rs` and `remote_read.rs`.
 
 mod asked;
+mod cardinality;
 mod envelope;
 mod export;
 mod labels;
@@ -27,9 +28,11 @@ mod parameters;
 pub(super) mod promql;
 mod remote;
 mod series;
+pub(super) mod status;
 mod stream;
 mod walk;
 
+pub(super) use cardinality::cardinality;
 pub(super) use export::export;
 pub(super) use labels::{label_values, labels};
 pub(super) use remote::read;

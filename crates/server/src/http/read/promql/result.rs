@@ -16,7 +16,7 @@ use latewood_promql::annotation::{Annotations, Level};
 use latewood_promql::column::{Column, Grid};
 use latewood_promql::engine::{Error, EvalError, Evaluation, Query, Stats, Value};
 use latewood_promql::labels::Labels;
-use latewood_promql::number::{push_json, push_seconds};
+use latewood_promql::number::{push_json, push_plain, push_seconds, push_short_seconds};
 use latewood_promql::source::Interrupt;
 use serde_json::json;
 use std::sync::Arc;
@@ -96,14 +96,18 @@ impl Answering {
         let rows: Vec<Row> = match outcome.value {
             Value::Scalar(value) => {
                 put_head("scalar", out);
-                put_sample(at_ms, value, out);
+                out.push(b'[');
+                push_short_seconds(out, at_ms);
+                out.extend_from_slice(b",\"");
+                push_plain(out, value);
+                out.extend_from_slice(b"\"]");
                 self.end(outcome.annotations, outcome.stats, out);
                 return Ok(true);
             }
             Value::String(text) => {
                 put_head("string", out);
                 out.push(b'[');
-                push_seconds(out, at_ms);
+                push_short_seconds(out, at_ms);
                 out.push(b',');
                 put_text(&text, out);
                 out.push(b']');

@@ -1,0 +1,170 @@
+//! What Prometheus' API says of the server itself: `/api/v1/status/...`, `features`, and the lists
+//! that are empty here because Latewood neither scrapes nor evaluates rules of Prometheus.
+//!
+//! `version` is the version of Prometheus whose language and API are spoken; Latewood's own is the
+//! revision. There is no `features` in it: Grafana takes a server that has it for Mimir.
+//!
+//! Tested by `tests/http/promql/status.rs`.
+
+use super::asked::Asked;
+use super::envelope::answered;
+use super::parameters::Parameters;
+use crate::http::answer::{Answer, json_text};
+use crate::http::context::Context;
+use crate::observe::Endpoint;
+use crate::options;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use latewood_promql::function::FUNCTIONS;
+use serde_json::{Map, Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The version of Prometheus that is spoken.
+const PROMETHEUS: &str = "3.16.0";
+
+/// Answers a request without reading series.
+async fn respond(
+    context: &Context,
+    endpoint: Endpoint,
+    request: Request,
+    data: impl FnOnce(&Context, &Parameters) -> Result<Value, Answer>,
+) -> Response {
+    let result = async {
+        let asked = Asked::with_parameters(context, endpoint, request).await;
+        let (_asked, parameters) = asked?;
+        let data = data(context, &parameters)?;
+        Ok(json_text(&json!({"status": "success", "data": data})).into_response())
+    };
+    let result = result.await;
+    answered(context, endpoint, result)
+}
+
+/// `GET /api/v1/status/buildinfo`.
+pub(crate) async fn build(State(context): State<Context>, request: Request) -> Response {
+    respond(&context, Endpoint::Status, request, |_, _| {
+        Ok(json!({
+            "version": PROMETHEUS,
+            "revision": concat!("latewood-", env!("CARGO_PKG_VERSION")),
+            "branch": "",
+            "buildUser": "",
+            "buildDate": "",
+            "goVersion": "",
+        }))
+    })
+    .await
+}
+
+/// `GET /api/v1/status/runtimeinfo`.
+pub(crate) async fn runtime(State(context): State<Context>, request: Request) -> Response {
+    respond(&context, Endpoint::Status, request, |context, _| {
+        let shared = &context.shared;
+        let now = SystemTime::now();
+        let started = now.checked_sub(shared.lifetime.started.elapsed());
+        let retention = match shared.db.retention_ms() {
+            0 => "unlimited".to_owned(),
+            retention_ms => format!("{}s", retention_ms / 1000),
+        };
+        Ok(json!({
+            "startTime": rfc3339(started.unwrap_or(now)),
+            "serverTime": rfc3339(now),
+            "reloadConfigSuccess": true,
+            "corruptionCount": 0,
+            "GOMAXPROCS": shared.settings.threads,
+            "storageRetention": retention,
+        }))
+    })
+    .await
+}
+
+/// `GET /api/v1/status/flags`: the options, as CONFIG GET shows them.
+pub(crate) async fn flags(State(context): State<Context>, request: Request) -> Response {
+    respond(&context, Endpoint::Flags, request, |context, _| {
+        let mut settings = context.shared.runtime.current.lock().clone();
+        let rows = options::all().filter(|row| row.is_shown() && row.name() != "requirepass");
+        let flags = rows.map(|row| (row.name().to_owned(), row.kind.show(&mut settings).into()));
+        Ok(Value::Object(flags.collect()))
+    })
+    .await
+}
+
+/// `GET /api/v1/features`: what of PromQL and the API there is.
+pub(crate) async fn features(State(context): State<Context>, request: Request) -> Response {
+    respond(&context, Endpoint::Status, request, |context, _| {
+        let functions = FUNCTIONS
+            .iter()
+            .map(|function| (function.name.to_owned(), true.into()));
+        let functions: Map<String, Value> = functions.collect();
+        let delays = context.shared.settings.promql.delays_name_removal;
+        Ok(json!({
+            "api": {
+                "label_values_match": true,
+                "query_stats": true,
+                "query_warnings": true,
+                "time_range_labels": true,
+                "time_range_series": true,
+            },
+            "promql": {
+                "anchored": true,
+                "at_modifier": true,
+                "bool": true,
+                "by": true,
+                "delayed_name_removal": delays,
+                "duration_expr": true,
+                "experimental_functions": true,
+                "fill": true,
+                "group_left": true,
+                "group_right": true,
+                "ignoring": true,
+                "negative_offset": true,
+                "offset": true,
+                "on": true,
+                "per_query_lookback_delta": true,
+                "smoothed": true,
+                "subqueries": true,
+                "without": true,
+            },
+            "promql_functions": functions,
+        }))
+    })
+    .await
+}
+
+/// `GET /api/v1/rules`.
+pub(crate) async fn rules(State(context): State<Context>, request: Request) -> Response {
+    respond(
+        &context,
+        Endpoint::Status,
+        request,
+        |_, parameters| match parameters.first("type").to_ascii_lowercase().as_str() {
+            "" | "alert" | "record" => Ok(json!({"groups": []})),
+            other => {
+                let wrong = format!("not supported value {other:?}");
+                Err(Answer::parameter("type", wrong))
+            }
+        },
+    )
+    .await
+}
+
+/// `GET /api/v1/alerts`.
+pub(crate) async fn alerts(State(context): State<Context>, request: Request) -> Response {
+    let data = json!({"alerts": []});
+    respond(&context, Endpoint::Status, request, |_, _| Ok(data)).await
+}
+
+/// `GET /api/v1/alertmanagers`.
+pub(crate) async fn alertmanagers(State(context): State<Context>, request: Request) -> Response {
+    let data = json!({"activeAlertmanagers": [], "droppedAlertmanagers": []});
+    respond(&context, Endpoint::Status, request, |_, _| Ok(data)).await
+}
+
+/// `GET /api/v1/targets`.
+pub(crate) async fn targets(State(context): State<Context>, request: Request) -> Response {
+    let data = json!({"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}});
+    respond(&context, Endpoint::Status, request, |_, _| Ok(data)).await
+}
+
+fn rfc3339(time: SystemTime) -> String {
+    let since_epoch = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    latewood_promql::rfc3339(i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX))
+}
