@@ -3,20 +3,23 @@
 use crate::compare::{Answer, Row};
 use crate::data::Series;
 use crate::query::Query;
+use crate::run::Subject;
 use latewood_promql::Times;
 use latewood_promql::annotation::{Annotations, Level};
 use latewood_promql::engine::{self, Error, Outcome, Settings, Value};
 use latewood_promql::labels::Labels;
 use latewood_promql::number;
 use latewood_promql::source::{Found, Matcher, Samples, Source, SourceError};
+use rand::rngs::StdRng;
 
 /// Series in the order of their labels.
+#[derive(Default)]
 pub(crate) struct Latewood {
     series: Vec<(Labels, Vec<(i64, f64)>)>,
 }
 
-impl Latewood {
-    pub(crate) fn new(all: &[Series]) -> Self {
+impl Subject for Latewood {
+    fn load(&mut self, all: &[Series], _: &mut StdRng) {
         let mut series: Vec<_> = all
             .iter()
             .map(|series| {
@@ -26,11 +29,10 @@ impl Latewood {
             })
             .collect();
         series.sort_by(|a, b| a.0.cmp(&b.0));
-        Self { series }
+        self.series = series;
     }
 
-    /// Evaluates a query.
-    pub(crate) fn answer(&self, query: &Query, text: &str) -> Answer {
+    fn answer(&mut self, query: &Query, text: &str) -> Answer {
         let settings = Settings {
             lookback_ms: query.lookback_ms,
             delays_name_removal: query.delays,
@@ -53,7 +55,9 @@ impl Latewood {
         }
         answer
     }
+}
 
+impl Latewood {
     fn instant(
         &self,
         query: &Query,

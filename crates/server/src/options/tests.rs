@@ -2,7 +2,7 @@
 
 use super::{Given, all, resolve};
 use crate::messaging::Notify;
-use crate::state::{Http, LogFormat, LogLevel, Senders, Settings};
+use crate::state::{Http, LogFormat, LogLevel, Promql, Senders, Settings};
 use clap::{Args, Command, FromArgMatches};
 use latewood_engine::{Defaults, Durability};
 use latewood_model::{CompactionPolicy, DuplicatePolicy, Encoding, Ignore, SeriesOptions};
@@ -117,6 +117,12 @@ const EVERY_OPTION: &str = r#"
             http = "off"
             http-hosts = ["db.example.org"]
             influx-db-label = "db"
+            promql-lookback = "1m"
+            promql-timeout = "30s"
+            promql-max-concurrency = 9
+            promql-max-samples = 10
+            promql-max-memory = "8mb"
+            promql-delayed-name-removal = "on"
         "#;
 
 fn every_option_of_tls() -> ServerOptions {
@@ -193,6 +199,14 @@ fn every_option_can_stand_in_the_file() {
             influx_tls: Some("127.0.0.1:8095".into()),
             influx_udp: Some("127.0.0.1:8089".into()),
             influx_precision: Precision::Milliseconds,
+        },
+        promql: Promql {
+            lookback_ms: 60_000,
+            timeout_ms: 30_000,
+            queries_max: 9,
+            samples_max: 10,
+            memory_bytes: 8 << 20,
+            delays_name_removal: true,
         },
     };
     assert_eq!(settings, expected);
