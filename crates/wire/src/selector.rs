@@ -1,18 +1,11 @@
-//! Prometheus selectors: the series of a request.
+//! Matchers of Prometheus selectors: conditions on the labels of a series.
 //!
-//! `metric{a="b",c!="d",e=~"f.*",g!~"h"}`, the metric alone, or the braces
-//! alone; `{"my.metric"}` and `{__name__="my.metric"}` allow any metric name.
-//! Names of letters, digits and `_ : . - /` need no quotes, so that the key of a
-//! series is a selector too. Quotes are double, single or backticks, as in Go.
-//! Regular expressions are those of the `regex` crate, anchored at both ends; a
-//! dot also matches a line break, as in Prometheus 3.
+//! Regular expressions are those of the `regex` crate, anchored at both ends; a dot also matches a
+//! line break, as in Prometheus 3. A missing label has the empty value. Remote read sends matchers
+//! one by one; the text of a selector is parsed by `latewood-promql`.
 //!
-//! A missing label has the empty value. Syntax:
-//! <https://prometheus.io/docs/prometheus/latest/querying/basics/>. Tested by
-//! `selector/tests.rs` and the fuzz target `selector`.
+//! Tested by `selector/tests.rs`.
 
-mod parse;
-mod quoted;
 #[cfg(test)]
 mod tests;
 
@@ -73,9 +66,6 @@ pub struct Patterns {
 /// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
-    /// More bytes than [`SELECTOR_BYTES_MAX`].
-    #[error("more than {SELECTOR_BYTES_MAX} bytes")]
-    TooLong,
     /// More matchers than [`MATCHERS_MAX`].
     #[error("more than {MATCHERS_MAX} matchers")]
     TooMany,
@@ -85,31 +75,9 @@ pub enum SelectorError {
     /// More bytes of them than [`PATTERNS_BYTES_MAX`].
     #[error("the regular expressions take more than {PATTERNS_BYTES_MAX} bytes")]
     LargePatterns,
-    /// A syntax error.
-    #[error("at byte {at}: expected {wanted}")]
-    Unexpected {
-        /// Offset, from 0.
-        at: usize,
-        /// What is expected.
-        wanted: &'static str,
-    },
-    /// A string without its closing quote.
-    #[error("at byte {0}: unterminated string")]
-    NoEnd(usize),
-    /// An unknown escape sequence.
-    #[error("at byte {0}: unknown escape")]
-    BadEscape(usize),
-    /// The metric is given before the braces and inside them.
-    #[error("duplicate metric name")]
-    MetricTwice,
     /// A regular expression that is invalid or too large.
     #[error("{0}")]
     BadPattern(String),
-    /// Every matcher also matches a series without labels.
-    #[error(
-        "at least one matcher must not match the empty string; for all series: {{__name__!=\"\"}}"
-    )]
-    MatchesAll,
 }
 
 impl Matcher {
@@ -199,25 +167,5 @@ impl Pattern {
     /// Whether it matches all of `value`. Linear in its bytes.
     pub fn matches(&self, value: &[u8]) -> bool {
         self.regex.is_match(value)
-    }
-}
-
-/// Parses a selector that is alone in its request.
-///
-/// # Errors
-/// The first error and its position.
-pub fn parse(text: &str) -> Result<Vec<Matcher>, SelectorError> {
-    parse_with(text, &mut Patterns::default())
-}
-
-/// Parses one of the selectors of a request, whose regular expressions `patterns` compiles.
-///
-/// # Errors
-/// As [`parse()`].
-pub fn parse_with(text: &str, patterns: &mut Patterns) -> Result<Vec<Matcher>, SelectorError> {
-    let matchers = parse::matchers(text, patterns)?;
-    match matchers.iter().all(|matcher| matcher.passes(b"")) {
-        true => Err(SelectorError::MatchesAll),
-        false => Ok(matchers),
     }
 }

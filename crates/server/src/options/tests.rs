@@ -139,6 +139,17 @@ fn every_option_of_tls() -> ServerOptions {
     }
 }
 
+fn every_option_of_promql() -> Promql {
+    Promql {
+        lookback_ms: 60_000,
+        timeout_ms: 30_000,
+        queries_max: 9,
+        samples_max: 10,
+        memory_bytes: 8 << 20,
+        delays_name_removal: true,
+    }
+}
+
 #[test]
 fn every_option_can_stand_in_the_file() {
     let settings = with_file(EVERY_OPTION, &[]).unwrap();
@@ -200,14 +211,7 @@ fn every_option_can_stand_in_the_file() {
             influx_udp: Some("127.0.0.1:8089".into()),
             influx_precision: Precision::Milliseconds,
         },
-        promql: Promql {
-            lookback_ms: 60_000,
-            timeout_ms: 30_000,
-            queries_max: 9,
-            samples_max: 10,
-            memory_bytes: 8 << 20,
-            delays_name_removal: true,
-        },
+        promql: every_option_of_promql(),
     };
     assert_eq!(settings, expected);
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::options::testing::shared as test_shared;
 use crate::state::Shared;
 use latewood_model::SeriesOptions;
-use latewood_wire::selector::parse;
+use latewood_promql::parse_selector as parse;
 use std::sync::Arc;
 
 type Series<'a> = (&'a str, &'a [(&'a str, &'a str)]);

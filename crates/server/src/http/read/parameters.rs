@@ -5,7 +5,7 @@ use crate::http::body::Received;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use latewood_promql::{ParseError, parse_selector_with};
 use latewood_wire::prometheus::time::parse_time;
-use latewood_wire::selector::{Matcher, Patterns};
+use latewood_wire::selector::{MATCHERS_MAX, Matcher, Patterns, SELECTOR_BYTES_MAX};
 use std::borrow::Cow;
 use url::form_urlencoded;
 
@@ -103,8 +103,15 @@ impl Parameters {
         }
         let mut patterns = Patterns::default();
         let parse = |text: &str| {
+            if text.len() > SELECTOR_BYTES_MAX {
+                let wrong = format!("a selector has more than {SELECTOR_BYTES_MAX} bytes");
+                return Err(Answer::bad(wrong));
+            }
             let bad = |error: ParseError| Answer::bad(error.to_string());
             let matchers = parse_selector_with(text, &mut patterns).map_err(bad)?;
+            if matchers.len() > MATCHERS_MAX {
+                return Err(Answer::bad(format!("more than {MATCHERS_MAX} matchers")));
+            }
             match matchers.iter().all(|matcher| matcher.passes(b"")) {
                 true => Err(Answer::bad(
                     "match[] must contain at least one non-empty matcher",
