@@ -8,7 +8,7 @@
 use chrono::DateTime;
 
 /// Larger numbers of seconds are no milliseconds in 64 bits.
-const SECONDS_MAX: f64 = 9.2e15;
+const SECONDS_MAX: f64 = 9.223_372_036_854_774e15;
 /// Durations are nanoseconds in 64 bits.
 const DURATION_SECONDS_MAX: f64 = 9.223_372_036_854_775e9;
 /// The ends of time, as clients write them where they mean no limit.
