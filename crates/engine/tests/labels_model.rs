@@ -183,6 +183,8 @@ impl Run {
         let keys: Vec<&[u8]> = found.iter().map(|series| &*series.key).collect();
         let wanted_keys: Vec<&[u8]> = wanted.iter().map(|(key, _)| &key[..]).collect();
         assert_eq!(keys, wanted_keys, "{matchers:?}");
+        let most = self.db().series_about(&matchers);
+        assert!(most >= keys.len() as u64, "{most} for {matchers:?}");
         for (series, (_, labels)) in found.iter().zip(&wanted) {
             assert_eq!(self.db().labels(series).as_ref(), Some(*labels));
         }

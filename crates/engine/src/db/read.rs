@@ -118,8 +118,9 @@ impl Db {
         self.parts.core.index.pair_count()
     }
 
-    /// The maximum number of series that match all `matchers`, by the lists of
-    /// the matchers alone; the number of all series if there is no matcher.
+    /// About the maximum number of series that match all `matchers`, by the lists of
+    /// the matchers alone; the number of all series if there is no matcher. Changes that
+    /// the index has not taken up yet do not count.
     pub fn series_about(&self, matchers: &[Matcher]) -> u64 {
         self.reader.series_about(matchers)
     }

@@ -49,7 +49,7 @@ impl Reader {
 
     /// See [`crate::Db::series_about`].
     pub(crate) fn series_about(&self, matchers: &[Matcher]) -> u64 {
-        self.core.index.current().select_max(matchers)
+        self.core.index.inverted.read().select_max(matchers)
     }
 
     /// See [`crate::Db::labels`].

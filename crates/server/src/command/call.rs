@@ -45,8 +45,13 @@ impl Call<'_> {
             self.rest = Some(Box::new(rest));
             return Ok(());
         }
-        self.session.round_samples = self.session.round_samples.saturating_add(samples);
+        self.stays(samples);
         rest(self)
+    }
+
+    /// Notes so much work of a read that is done here.
+    pub(crate) fn stays(&mut self, samples: u64) {
+        self.session.round_samples = self.session.round_samples.saturating_add(samples);
     }
 
     /// Whether [`Call::finish`] leaves so much work to a reader thread.

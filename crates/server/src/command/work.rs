@@ -33,11 +33,11 @@ pub(crate) fn of_rows(query: &RangeQuery, samples: u64, filled: u64) -> u64 {
 
 /// The work of a query of one series.
 pub(crate) fn of_view(query: &RangeQuery, view: &View) -> u64 {
-    of_rows(
-        query,
-        view.samples_about(query),
-        view.filled_rows_max(query),
-    )
+    let filled = match query.aggregation {
+        Some(_) => view.filled_rows_max(query),
+        None => 0,
+    };
+    of_rows(query, view.samples_about(query), filled)
 }
 
 /// The work of a query of `series` series, which have about so many samples in its span.
@@ -65,10 +65,6 @@ pub(crate) fn is_cancelled(cancelled: Cancelled<'_>) -> bool {
 impl Call<'_> {
     /// The work of finding the series that pass `matchers`.
     pub(crate) fn work_of_finding(&self, matchers: &[Matcher]) -> u64 {
-        let all = self.shared.db.len() as u64 * SAMPLES_PER_SERIES;
-        match all <= LOOP_SAMPLES_MAX {
-            true => all,
-            false => self.shared.db.series_about(matchers) * SAMPLES_PER_SERIES,
-        }
+        self.shared.db.series_about(matchers) * SAMPLES_PER_SERIES
     }
 }
