@@ -66,7 +66,7 @@ pub use keyspace::creation::Create;
 pub use keyspace::expiry::{ExpireIf, Expiry};
 pub use log::{LogHole, Position};
 pub use write::append::{Append, Outcome};
-pub use write::copy::{Dump, DumpFault, Restored};
+pub use write::copy::{CopySource, Dump, DumpFault, Restored};
 pub use write::resolved::AppendTo;
 pub use write::scratch::Scratch;
 

@@ -7,7 +7,7 @@ use crate::keyspace::creation::Create;
 use crate::keyspace::expiry::{ExpireIf, Expiry};
 use crate::log::Position;
 use crate::write::append::Outcome;
-use crate::write::copy::{Dump, Restored};
+use crate::write::copy::{CopySource, Dump, Restored};
 use crate::write::resolved::AppendTo;
 use crate::write::scratch::Scratch;
 use latewood_model::{SeriesOptions, Timestamp};
@@ -130,6 +130,29 @@ impl Db {
     /// and `to` does not change.
     pub fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         self.writer.copy(from, to, replace)
+    }
+
+    /// The series under `key` at this moment, for [`Db::copy_from`].
+    ///
+    /// # Errors
+    /// `NoSuchKey`, `Corrupt`.
+    pub fn copy_source(&self, key: &[u8]) -> Result<CopySource> {
+        self.writer.copy_source(key)
+    }
+
+    /// As [`Db::copy`], in two steps. `before` is called when the copy is complete,
+    /// before anybody sees it.
+    ///
+    /// # Errors
+    /// Those of [`Db::copy`].
+    pub fn copy_from(
+        &self,
+        source: CopySource,
+        to: &[u8],
+        replace: bool,
+        before: impl FnOnce(),
+    ) -> Result<(bool, Position)> {
+        self.writer.copy_from(source, to, replace, before)
     }
 
     /// Serializes the series under `key` for [`Db::restore`]: its samples, options

@@ -33,7 +33,7 @@ pub(crate) struct Call<'a> {
 pub(crate) type Rest = Box<dyn FnOnce(&mut Call<'_>) -> Outcome + Send>;
 
 impl Call<'_> {
-    /// Ends a command that only reads with `rest`, which has about so much work, in
+    /// Ends a command that only reads, or COPY, with `rest`, which has about so much work, in
     /// samples: here if that is short, on a reader thread otherwise. EXEC does all
     /// of its commands here.
     pub(crate) fn finish(

@@ -40,11 +40,18 @@ pub enum Restored {
     Taken,
 }
 
-/// A series as a copy takes it.
-struct Original {
+/// A series at one moment, as a copy takes it.
+pub struct CopySource {
     options: SeriesOptions,
     snapshot: Snapshot,
     expires_at_ms: Option<i64>,
+}
+
+impl CopySource {
+    /// Estimates how many samples it has.
+    pub fn samples(&self) -> u64 {
+        self.snapshot.samples()
+    }
 }
 
 impl Writer {
@@ -52,15 +59,28 @@ impl Writer {
     pub(crate) fn copy(&self, from: &[u8], to: &[u8], replace: bool) -> Result<(bool, Position)> {
         admit_write(&self.core)?;
         self.core.check_key(to)?;
-        let original = self.original(from)?;
+        self.copy_from(self.copy_source(from)?, to, replace, || ())
+    }
+
+    /// As [`crate::Db::copy_from`].
+    pub(crate) fn copy_from(
+        &self,
+        source: CopySource,
+        to: &[u8],
+        replace: bool,
+        before: impl FnOnce(),
+    ) -> Result<(bool, Position)> {
+        admit_write(&self.core)?;
+        self.core.check_key(to)?;
         if !replace && self.reader.contains(to) {
             return Ok((false, Position::default()));
         }
-        let mut build = Build::begin(self, to, &original.options)?;
-        each_batch(original.snapshot, |timestamps, values| {
+        let mut build = Build::begin(self, to, &source.options)?;
+        each_batch(source.snapshot, |timestamps, values| {
             build.push(timestamps, values)
         })?;
-        build.publish(to, original.options, original.expires_at_ms, replace)
+        before();
+        build.publish(to, source.options, source.expires_at_ms, replace)
     }
 
     /// As [`crate::Db::dump`].
@@ -70,9 +90,9 @@ impl Writer {
 
     /// As [`crate::Db::dump_within`].
     pub(crate) fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
-        let original = self.original(key)?;
-        let mut writer = dump::Writer::new(&original.options, bytes_max)?;
-        each_batch(original.snapshot, |timestamps, values| {
+        let source = self.copy_source(key)?;
+        let mut writer = dump::Writer::new(&source.options, bytes_max)?;
+        each_batch(source.snapshot, |timestamps, values| {
             writer.samples(timestamps, values)
         })?;
         Ok(writer.finish())
@@ -126,7 +146,8 @@ impl Writer {
         }
     }
 
-    fn original(&self, key: &[u8]) -> Result<Original> {
+    /// As [`crate::Db::copy_source`].
+    pub(crate) fn copy_source(&self, key: &[u8]) -> Result<CopySource> {
         let core = &self.core;
         loop {
             let (id, read, snapshot, options) =
@@ -140,7 +161,7 @@ impl Writer {
             let place = core.shards.place_of(id);
             // Removed meanwhile: its expiry time is unknown.
             if state.slab.get(place).is_some() {
-                return Ok(Original {
+                return Ok(CopySource {
                     options,
                     snapshot,
                     expires_at_ms: state.expiries.get(place),
