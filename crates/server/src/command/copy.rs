@@ -3,7 +3,7 @@
 //! Samples, options, labels and expiry go along, rules do not. The copy is of
 //! one moment and appears whole. A long one is made on a reader thread; it appears
 //! in no EXEC and in no CLIENT PAUSE of others, and is on disk when it is answered.
-//! Tested by `tests/resp/copies.rs` and `tests/resp/long_reads.rs`.
+//! Tested by `tests/resp/copies.rs` and `tests/resp/long_copies.rs`.
 
 use super::args::Args;
 use super::call::{Call, Outcome};

@@ -19,7 +19,7 @@ const SAMPLES_PER_ROW: u64 = 8;
 /// The same of a series that is found and looked at.
 const SAMPLES_PER_SERIES: u64 = 64;
 /// The same of a sample that is copied.
-const SAMPLES_PER_COPIED: u64 = 8;
+const SAMPLES_PER_COPIED: u64 = 2;
 /// The same of a key, a name or a value that is compared or written.
 const SAMPLES_PER_NAME: u64 = 16;
 

@@ -6,14 +6,14 @@ use latewood_wire::resp::encode_command;
 use std::process::Stdio;
 
 /// Samples of the series that long reads read again and again.
-const SAMPLES: usize = 500_000;
+pub(crate) const SAMPLES: usize = 500_000;
 
 /// Samples of a series that TS.MRANGE writes in a part of its own.
 const LATER: usize = 70_000;
 
 /// A server with one event loop, and a series `k`. A read has one thread, so that it
 /// takes as long with many cores.
-fn server() -> Server {
+pub(crate) fn server() -> Server {
     serve(&["--ts-num-threads", "1"], SAMPLES)
 }
 
@@ -31,7 +31,7 @@ fn serve(options: &[&str], samples: usize) -> Server {
     server
 }
 
-fn fill(client: &mut Client, key: &str, samples: usize) {
+pub(crate) fn fill(client: &mut Client, key: &str, samples: usize) {
     const AT_ONCE: usize = 10_000;
     for from in (0..samples).step_by(AT_ONCE) {
         let mut line = "TS.MADD".to_owned();
@@ -63,7 +63,7 @@ fn long() -> Vec<u8> {
 }
 
 /// One that ends only if somebody ends it: it would take a minute or more.
-fn endless() -> Vec<u8> {
+pub(crate) fn endless() -> Vec<u8> {
     read_of(4096)
 }
 
@@ -73,7 +73,7 @@ fn begin(client: &mut Client, other: &mut Client, read: &[u8]) {
     wait_for_running(other, 1);
 }
 
-fn wait_for_running(client: &mut Client, reads: u64) {
+pub(crate) fn wait_for_running(client: &mut Client, reads: u64) {
     let begun = std::time::Instant::now();
     while client.info("long_reads_running") != reads {
         assert!(begun.elapsed() < crate::harness::PATIENCE);
@@ -279,74 +279,8 @@ fn who_loses_a_permission_while_his_read_waits_is_refused() {
     assert!(refused.starts_with("-NOPERM"), "{refused}");
 }
 
-/// A copy of one moment appears whole, at one moment.
-#[test]
-fn a_long_copy_leaves_the_loop_and_appears_in_no_pause() {
-    let server = server();
-    let (mut copier, mut other) = (server.client(), server.client());
-    let (mut watcher, mut writer) = (server.client(), server.client());
-    // The last free thread is not for this user.
-    let threads = std::thread::available_parallelism().unwrap().get().max(2);
-    let readers: Vec<Client> = (0..threads)
-        .map(|_| {
-            let mut reader = server.client();
-            reader.send(&endless());
-            reader
-        })
-        .collect();
-    wait_for_running(&mut other, threads as u64);
-    watcher.expect(&[("WATCH c", "+OK\r\n")]);
-    copier.send(&[encoded("COPY k c"), encoded("TS.GET c")].concat());
-    while other.info("long_reads_waiting") == 0 {}
-    // Neither what is written meanwhile nor a pause is in it.
-    other.expect(&[
-        ("TS.ADD k 1000000 1", ":1000000\r\n"),
-        ("CLIENT PAUSE 3600000 WRITE", "+OK\r\n"),
-    ]);
-    writer.send(&encoded("TS.ADD k 1000001 1"));
-    drop(readers);
-    wait_for_running(&mut other, 1);
-    begin_and_end(&mut server.client());
-    wait_for_running(&mut other, 1);
-    other.expect(&[("EXISTS c", ":0\r\n"), ("CLIENT UNPAUSE", "+OK\r\n")]);
-    assert_eq!(text(&copier.reply()), ":1\r\n");
-    let newest = format!("*2\r\n:{}\r\n+{}\r\n", SAMPLES - 1, (SAMPLES - 1) % 997);
-    assert_eq!(text(&copier.reply()), newest);
-    assert_eq!(text(&writer.reply()), ":1000001\r\n");
-    watcher.expect(&[("MULTI", "+OK\r\n"), ("EXEC", "*-1\r\n")]);
-    let all = "- 999999 AGGREGATION count,sum,std.p 1000000";
-    let of_source = other.ask(&format!("TS.RANGE k {all}"));
-    assert_eq!(other.ask(&format!("TS.RANGE c {all}")), of_source);
-    let before = other.info("long_reads");
-    other.expect(&[
-        ("COPY k c", ":0\r\n"),
-        ("MULTI", "+OK\r\n"),
-        ("COPY k c REPLACE", "+QUEUED\r\n"),
-        ("EXEC", "*1\r\n:1\r\n"),
-        ("TS.GET c", "*2\r\n:1000001\r\n+1\r\n"),
-    ]);
-    assert_eq!(other.info("long_reads"), before + 1);
-}
-
-#[test]
-fn a_long_copy_is_on_disk_when_it_is_answered() {
-    let server = Server::with(&["--durability", "none"]);
-    let mut client = server.client();
-    client.expect(&[("TS.CREATE k", "+OK\r\n")]);
-    fill(&mut client, "k", 20_000);
-    let before = client.info("wal_syncs");
-    client.expect(&[("COPY k c", ":1\r\n")]);
-    assert_eq!(client.info("long_reads"), 1);
-    assert!(client.info("wal_syncs") > before);
-    let server = Server::over(server.kill(), &[]);
-    let count = "TS.RANGE c - + AGGREGATION count 1000000";
-    server
-        .client()
-        .expect(&[(count, "*1\r\n*2\r\n:0\r\n+20000\r\n")]);
-}
-
 /// A long read of another user, from its beginning to its end.
-fn begin_and_end(client: &mut Client) {
+pub(crate) fn begin_and_end(client: &mut Client) {
     client.send(&long());
     assert!(client.reply().starts_with(b"*1\r\n"));
 }

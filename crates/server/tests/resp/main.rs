@@ -23,6 +23,7 @@ mod keyspace;
 mod lifetime;
 mod limits;
 mod loading;
+mod long_copies;
 mod long_reads;
 mod long_replies;
 mod many;
