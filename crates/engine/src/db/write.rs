@@ -1,5 +1,6 @@
 //! Writes: samples, series, copies and expiry.
 
+use crate::base::cancelled::Cancelled;
 use crate::base::error::Result;
 use crate::db::Db;
 use crate::index::SeriesRef;
@@ -165,12 +166,18 @@ impl Db {
     }
 
     /// As [`Db::dump`], in at most `bytes_max` bytes. Stops reading the series
-    /// once the limit is exceeded.
+    /// once the limit is exceeded, and once `cancelled` is true: then the dump may lack
+    /// samples.
     ///
     /// # Errors
     /// `Limit` if the dump would be longer, and those of [`Db::dump`].
-    pub fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
-        self.writer.dump_within(key, bytes_max)
+    pub fn dump_within(
+        &self,
+        key: &[u8],
+        bytes_max: usize,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<u8>> {
+        self.writer.dump_within(key, bytes_max, cancelled)
     }
 
     /// Creates a series under `to` from `dump`. It expires at `expires_at_ms`,

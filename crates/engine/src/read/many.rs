@@ -7,6 +7,7 @@
 //!
 //! Tested by `tests/query_many.rs`.
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, Result};
 use crate::index::SeriesRef;
 use crate::query::{Neighbours, RangeQuery, Sink, nearest, run};
@@ -18,7 +19,6 @@ use crate::series::{Series, Snapshot};
 use latewood_model::{Labels, Sample, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Series read under one lock.
 const SERIES_PER_LOCK_MAX: usize = 64;
@@ -166,8 +166,8 @@ impl View {
     ///
     /// # Errors
     /// As [`View::run`].
-    pub fn is_empty(&self, query: &RangeQuery, cancelled: Option<&AtomicBool>) -> Result<bool> {
-        struct Any<'a>(bool, Option<&'a AtomicBool>);
+    pub fn is_empty(&self, query: &RangeQuery, cancelled: Cancelled<'_>) -> Result<bool> {
+        struct Any<'a>(bool, Cancelled<'a>);
         impl Sink for Any<'_> {
             fn rows(&mut self, _: &[i64], _: &[f64], _: usize) -> ControlFlow<()> {
                 self.0 = true;
@@ -175,8 +175,7 @@ impl View {
             }
 
             fn is_cancelled(&self) -> bool {
-                self.1
-                    .is_some_and(|cancelled| cancelled.load(Ordering::Relaxed))
+                is_cancelled(self.1)
             }
         }
         let first = RangeQuery {
@@ -242,10 +241,18 @@ impl Reader {
     }
 
     /// See [`crate::Db::latest`].
-    pub(crate) fn latest(&self, series: Vec<SeriesRef>, with_labels: bool) -> Result<Vec<Latest>> {
+    pub(crate) fn latest(
+        &self,
+        series: Vec<SeriesRef>,
+        with_labels: bool,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<Latest>> {
         let floor = self.core.store.blocks.floor();
         let mut samples = Vec::with_capacity(series.len());
         for some in series.chunks(SERIES_PER_LOCK_MAX) {
+            if is_cancelled(cancelled) {
+                break;
+            }
             let newest = |held: &mut Series, failed: &FailedBuckets| failed.newest_of(held);
             samples.extend(self.look_at(some, |_, _| (), newest));
         }

@@ -20,6 +20,8 @@ use std::time::Instant;
 
 /// What a client is told whose read panicked.
 const PANICKED: &str = "ERR internal server error";
+/// What a client is told that sends no more while it waits: it may be gone.
+const LEFT: &str = "ERR the read was ended because the client closed its sending side";
 
 /// A reply on its way to its connection.
 #[derive(Debug)]
@@ -135,6 +137,29 @@ impl Session {
         self.stream = arrived.stream;
         if self.stream.is_none() {
             self.end_stream(shared);
+        }
+        true
+    }
+
+    /// Ends the wait for a reply that has not begun, of a client that sends no more: an
+    /// error takes its place, so that the commands behind it are still run. Whether there
+    /// was such a wait.
+    pub(crate) fn end_parked(&mut self, shared: &Shared, out: &mut Vec<u8>) -> bool {
+        let waiting = self.waiting.as_ref().map(|waiting| &waiting.what);
+        if !matches!(waiting, Some(What::Reply(parked)) if !parked.is_begun) {
+            return false;
+        }
+        if self.resume(shared, out, Why::News) {
+            return true;
+        }
+        let is_muted = self
+            .waiting
+            .as_ref()
+            .is_some_and(|waiting| waiting.is_muted);
+        self.stop_waiting(shared);
+        if !is_muted {
+            shared.observe.errors.note(LEFT, 1);
+            Reply::new(out, self.protocol).error(LEFT);
         }
         true
     }

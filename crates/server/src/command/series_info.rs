@@ -37,7 +37,7 @@ fn describe(call: &mut Call<'_>) -> Outcome {
     let args = call.args;
     let key = args.word(1);
     let db = &call.shared.db;
-    let info = db.info(key)?;
+    let info = db.info_until(key, call.cancelled)?;
     let (source, rules) = (db.source_of(key)?, db.rules_of(key)?);
     let debug = args.is(2, "DEBUG");
     let mut reply = call.reply();

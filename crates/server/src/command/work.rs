@@ -75,3 +75,66 @@ impl Call<'_> {
         self.shared.db.series_about(matchers) * SAMPLES_PER_SERIES
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::client::{Cancelled, Session};
+    use crate::clients::ClientInfo;
+    use crate::command::args::Args;
+    use crate::command::call::Call;
+    use crate::command::registry::COMMANDS;
+    use crate::command::{dispatch, transaction};
+    use crate::options::testing;
+    use crate::state::Shared;
+    use latewood_engine::Durability;
+    use latewood_wire::resp::Parser;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    /// The length of the reply to `line`.
+    fn reply_bytes(shared: &Shared, line: &str, cancelled: Cancelled<'_>) -> usize {
+        let info = Arc::new(ClientInfo::new(1, String::new(), String::new()));
+        let mut session = Session::new(info, &shared.runtime.users, Durability::Interval);
+        let (mut parser, mut out, line) = (Parser::new(), Vec::new(), format!("{line}\r\n"));
+        parser.parse(line.as_bytes(), &transaction::LIMITS).unwrap();
+        dispatch::execute(&mut Call {
+            commands: &COMMANDS,
+            args: Args::new(parser.command(), line.as_bytes()),
+            out: &mut out,
+            session: &mut session,
+            shared,
+            cancelled,
+            rest: None,
+        });
+        out.len()
+    }
+
+    #[test]
+    fn a_read_that_nobody_wants_ends_early() {
+        let shared = testing::shared();
+        for key in ["a", "b", "c"] {
+            for at in 1000..1100 {
+                let add = format!("TS.ADD {key} {at} {at} LABELS one {key}");
+                assert_eq!(reply_bytes(&shared, &add, None), 7);
+            }
+        }
+        let [wanted, unwanted] = [false, true].map(AtomicBool::new);
+        for line in [
+            "DUMP a",
+            "TS.INFO a",
+            "TS.RANGE a - +",
+            "TS.MGET FILTER one=(a,b,c)",
+            "TS.QUERYINDEX one=(a,b,c)",
+            "TS.QUERYLABELS LABELS",
+            "TS.QUERYLABELS VALUES one FILTER one=(a,b,c)",
+            "TS.MRANGE - + FILTER one=(a,b,c)",
+            "TS.MRANGE - + FILTER one=(a,b,c) GROUPBY one REDUCE sum",
+            "TS.NRANGE 2 a b - +",
+        ] {
+            let whole = reply_bytes(&shared, line, None);
+            assert_eq!(reply_bytes(&shared, line, Some(&wanted)), whole, "{line}");
+            let part = reply_bytes(&shared, line, Some(&unwanted));
+            assert!(part < whole, "{line}: {part} of {whole}");
+        }
+    }
+}

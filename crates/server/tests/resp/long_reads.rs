@@ -3,6 +3,7 @@
 
 use crate::harness::{Client, Server, command, encoded, text};
 use latewood_wire::resp::encode_command;
+use std::net::Shutdown;
 use std::process::Stdio;
 
 /// Samples of the series that long reads read again and again.
@@ -221,6 +222,29 @@ fn a_client_that_leaves_or_is_killed_ends_its_read() {
     assert_eq!(text(&killed.rest()), "");
     wait_for_running(&mut other, 0);
     assert_eq!(other.info("blocked_clients"), 0);
+}
+
+/// As `printf ... | nc -N` does. Who closed both sides looks the same.
+#[test]
+fn what_stands_behind_a_long_read_is_run_though_the_client_sends_no_more() {
+    let server = server();
+    let (mut client, mut other) = (server.client(), server.client());
+    let add = |at| encoded(&format!("TS.ADD behind {at} {at}"));
+    // What is behind the first fits in the socket: the end of the stream is seen at once.
+    client.send(&[endless(), add(1), read_of(500), add(2)].concat());
+    wait_for_running(&mut other, 1);
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    for number in 1..=2 {
+        let ended = text(&client.reply());
+        assert!(
+            ended.starts_with("-ERR the read was ended because"),
+            "{ended}"
+        );
+        assert_eq!(text(&client.reply()), format!(":{number}\r\n"));
+    }
+    assert_eq!(client.reply_or_end(), None);
+    wait_for_running(&mut other, 0);
+    assert_eq!(other.ask("TS.GET behind"), "*2\r\n:2\r\n+2\r\n");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod dump;
 
 pub use dump::{Dump, DumpFault};
 
+use crate::base::cancelled::{Cancelled, is_cancelled};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::keyspace::admission::admit_write;
 use crate::keyspace::defaults::check_options;
@@ -76,7 +77,7 @@ impl Writer {
             return Ok((false, Position::default()));
         }
         let mut build = Build::begin(self, to, &source.options)?;
-        each_batch(source.snapshot, |timestamps, values| {
+        each_batch(source.snapshot, None, |timestamps, values| {
             build.push(timestamps, values)
         })?;
         before();
@@ -85,14 +86,19 @@ impl Writer {
 
     /// As [`crate::Db::dump`].
     pub(crate) fn dump(&self, key: &[u8]) -> Result<Vec<u8>> {
-        self.dump_within(key, usize::MAX)
+        self.dump_within(key, usize::MAX, None)
     }
 
     /// As [`crate::Db::dump_within`].
-    pub(crate) fn dump_within(&self, key: &[u8], bytes_max: usize) -> Result<Vec<u8>> {
+    pub(crate) fn dump_within(
+        &self,
+        key: &[u8],
+        bytes_max: usize,
+        cancelled: Cancelled<'_>,
+    ) -> Result<Vec<u8>> {
         let source = self.copy_source(key)?;
         let mut writer = dump::Writer::new(&source.options, bytes_max)?;
-        each_batch(source.snapshot, |timestamps, values| {
+        each_batch(source.snapshot, cancelled, |timestamps, values| {
             writer.samples(timestamps, values)
         })?;
         Ok(writer.finish())
@@ -175,12 +181,13 @@ impl Writer {
 /// worth at a time.
 fn each_batch(
     snapshot: Snapshot,
+    cancelled: Cancelled<'_>,
     mut take: impl FnMut(&[Timestamp], &[f64]) -> Result<()>,
 ) -> Result<()> {
     let from = snapshot.from;
     let mut source = MergeSource::new(snapshot, false)?;
     let (mut timestamps, mut values) = (Vec::new(), Vec::new());
-    while source.next(&mut timestamps, &mut values)? {
+    while !is_cancelled(cancelled) && source.next(&mut timestamps, &mut values)? {
         let start = timestamps.partition_point(|&at| at < from);
         let timestamps = timestamps[start..].chunks(FRAME_SAMPLES_MAX);
         for (timestamps, values) in timestamps.zip(values[start..].chunks(FRAME_SAMPLES_MAX)) {
