@@ -116,7 +116,13 @@ impl Db {
     /// Estimates how many samples the series under `key` has; `None` if there is no
     /// such series.
     pub fn samples_of(&self, key: &[u8]) -> Option<u64> {
-        self.reader.samples_of(key)
+        self.reader.samples_of(key, false)
+    }
+
+    /// Estimates how many samples [`Db::info`] decodes: few unless many late ones are
+    /// pending; `None` if there is no such series.
+    pub fn samples_of_info(&self, key: &[u8]) -> Option<u64> {
+        self.reader.samples_of(key, true)
     }
 
     /// The number of distinct label pairs.

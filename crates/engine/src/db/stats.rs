@@ -98,8 +98,8 @@ pub struct ChunkInfo {
 }
 
 impl Db {
-    /// Figures of the series under `key`, at one moment. If late samples are
-    /// pending, the whole series is read for an exact count.
+    /// Figures of the series under `key`, at one moment. For an exact count, what late
+    /// samples are pending for is read.
     ///
     /// # Errors
     /// `NoSuchKey`, `Corrupt`.

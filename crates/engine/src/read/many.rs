@@ -16,6 +16,7 @@ use crate::series::merge::MergeSource;
 use crate::series::rules::failed::FailedBuckets;
 use crate::series::shard::ShardState;
 use crate::series::{Series, Snapshot};
+use latewood_model::limits::FRAME_SAMPLES_MAX;
 use latewood_model::{Labels, Sample, Timestamp};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -212,11 +213,17 @@ impl Reader {
         samples.sum::<u64>().saturating_mul(apart as u64)
     }
 
-    /// See [`crate::Db::samples_of`].
-    pub(crate) fn samples_of(&self, key: &[u8]) -> Option<u64> {
+    /// See [`crate::Db::samples_of`] and [`crate::Db::samples_of_info`].
+    pub(crate) fn samples_of(&self, key: &[u8], is_counted: bool) -> Option<u64> {
         let (mut state, id) = self.core.lock_series(key).ok()?;
         let series = state.slab.get_mut(self.core.shards.place_of(id))?;
-        Some(series.samples_about(Timestamp::MIN, Timestamp::MAX))
+        let samples = series.samples_about(Timestamp::MIN, Timestamp::MAX);
+        // Each pending sample has one frame decoded.
+        let decoded = series.late_pending().saturating_mul(FRAME_SAMPLES_MAX) as u64;
+        Some(match is_counted {
+            true => samples.min(decoded),
+            false => samples,
+        })
     }
 
     /// See [`crate::Db::views`].

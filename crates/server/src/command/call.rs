@@ -25,8 +25,8 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a Shared,
     /// On a reader thread: whether nobody wants the reply any more.
     pub(crate) cancelled: Cancelled<'a>,
-    /// What is left to do on a reader thread.
-    pub(crate) rest: Option<Rest>,
+    /// What is left to do on a reader thread, and about how much work that is.
+    pub(crate) rest: Option<(u64, Rest)>,
 }
 
 /// The long part of a command. The words are there once more.
@@ -42,7 +42,7 @@ impl Call<'_> {
         rest: impl FnOnce(&mut Call<'_>) -> Outcome + Send + 'static,
     ) -> Outcome {
         if self.leaves(samples) {
-            self.rest = Some(Box::new(rest));
+            self.rest = Some((samples, Box::new(rest)));
             return Ok(());
         }
         self.stays(samples);

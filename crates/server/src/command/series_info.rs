@@ -28,8 +28,7 @@ fn apply(call: &mut Call<'_>) -> Outcome {
     if args.len() > 3 {
         return Err(Fault::Arity);
     }
-    // With late samples pending all are read.
-    let samples = call.shared.db.samples_of(args.word(1));
+    let samples = call.shared.db.samples_of_info(args.word(1));
     call.finish(samples.unwrap_or(0), describe)
 }
 

@@ -13,11 +13,15 @@ use std::sync::atomic::Ordering;
 /// The work that an event loop does for one command while its other connections
 /// wait. What has more runs on a reader thread.
 pub(crate) const LOOP_SAMPLES_MAX: u64 = 128 * 1024;
+/// The work of a read that others of the same user may have to wait for.
+const BRIEF_SAMPLES_MAX: u64 = 16 * LOOP_SAMPLES_MAX;
+/// The work of a read of which only a part is known.
+pub(crate) const UNKNOWN: u64 = u64::MAX;
 /// Samples that are read in the time that a row takes: those that become
 /// buckets make few.
 const SAMPLES_PER_ROW: u64 = 8;
 /// The same of a series that is found and looked at.
-const SAMPLES_PER_SERIES: u64 = 64;
+pub(crate) const SAMPLES_PER_SERIES: u64 = 64;
 /// The same of a sample that is copied.
 const SAMPLES_PER_COPIED: u64 = 2;
 /// The same of a key, a name or a value that is compared or written.
@@ -62,6 +66,11 @@ pub(crate) fn of_copy(samples: u64) -> u64 {
 /// The work of looking at so many keys, names or values.
 pub(crate) fn of_names(names: usize) -> u64 {
     names as u64 * SAMPLES_PER_NAME
+}
+
+/// Whether a read with so much work ends soon.
+pub(crate) fn is_brief(samples: u64) -> bool {
+    samples <= BRIEF_SAMPLES_MAX
 }
 
 /// Whether nobody wants the result of the work any more.

@@ -118,7 +118,8 @@ impl Connection {
     /// Whether nothing more will come of it.
     pub(super) fn is_finished(&self) -> bool {
         // Nobody is there to read what a waiting command would answer.
-        let has_left = self.is_read_closed && self.client.session.waiting.is_some();
+        let session = &self.client.session;
+        let has_left = self.is_read_closed && session.waiting.is_some() && !session.awaits_write();
         self.is_broken
             || has_left
             || (self.client.session.closing

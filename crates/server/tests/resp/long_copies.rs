@@ -2,6 +2,7 @@
 
 use crate::harness::{Client, Server, encoded, text};
 use crate::long_reads::{SAMPLES, begin_and_end, endless, fill, server, wait_for_running};
+use std::net::Shutdown;
 
 /// A copy of one moment appears whole, at one moment.
 #[test]
@@ -9,16 +10,15 @@ fn a_long_copy_leaves_the_loop_and_appears_in_no_pause() {
     let server = server();
     let (mut copier, mut other) = (server.client(), server.client());
     let (mut watcher, mut writer) = (server.client(), server.client());
-    // The last free thread is not for this user.
-    let threads = std::thread::available_parallelism().unwrap().get().max(2);
-    let readers: Vec<Client> = (0..threads)
-        .map(|_| {
-            let mut reader = server.client();
-            reader.send(&endless());
-            reader
-        })
-        .collect();
-    wait_for_running(&mut other, threads as u64);
+    // As many reads as there are threads; the last free one is for a user who has none.
+    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let mut readers: Vec<Client> = (0..=threads).map(|_| server.client()).collect();
+    readers[threads].expect(&[("AUTH bob x", "+OK\r\n")]);
+    for (at, reader) in readers.iter_mut().enumerate() {
+        reader.send(&endless());
+        wait_for_running(&mut other, at as u64 + 1);
+    }
     watcher.expect(&[("WATCH c", "+OK\r\n")]);
     copier.send(&[encoded("COPY k c"), encoded("TS.GET c")].concat());
     while other.info("long_reads_waiting") == 0 {}
@@ -50,6 +50,18 @@ fn a_long_copy_leaves_the_loop_and_appears_in_no_pause() {
         ("TS.GET c", "*2\r\n:1000001\r\n+1\r\n"),
     ]);
     assert_eq!(other.info("long_reads"), before + 1);
+}
+
+/// As `printf ... | nc -N` does.
+#[test]
+fn a_long_copy_goes_on_though_its_client_sends_no_more() {
+    let server = server();
+    let mut client = server.client();
+    client.send(&[encoded("COPY k c"), encoded("EXISTS c")].concat());
+    client.stream.shutdown(Shutdown::Write).unwrap();
+    assert_eq!(text(&client.reply()), ":1\r\n");
+    assert_eq!(text(&client.reply()), ":1\r\n");
+    assert_eq!(client.reply_or_end(), None);
 }
 
 #[test]

@@ -140,6 +140,7 @@ fn a_short_read_stays_on_its_event_loop() {
         "KEYS *",
         "SCAN 0 COUNT 1000000",
         "TS.GET k",
+        "TS.INFO k DEBUG",
     ] {
         assert!(!client.ask(line).starts_with('-'), "{line}");
         assert_eq!(client.info("long_reads"), 0, "{line}");
@@ -164,6 +165,9 @@ fn a_reader_thread_answers_as_an_event_loop_does() {
         client.ask(&format!("TS.CREATE {key} LABELS all 1 part 9 long {key}"));
         fill(&mut client, key, 2 * LATER);
     }
+    for at in (0..LATER).step_by(200) {
+        client.ask(&format!("TS.ADD l1 {at} 5 ON_DUPLICATE last"));
+    }
     let protocols: [fn(&Server) -> Client; 2] = [Server::client, Server::client3];
     for connect in protocols {
         let mut client = connect(&server);
@@ -186,7 +190,6 @@ fn a_reader_thread_answers_as_an_event_loop_does() {
             "KEYS *",
             "SCAN 0 COUNT 100000 MATCH *1*",
             "DUMP l1",
-            "TS.INFO l1 DEBUG",
             "LATEWOOD RANGE l1 - +",
             "TS.RANGE l1 - + AGGREGATION twa 1 EMPTY",
         ] {
@@ -301,6 +304,80 @@ fn who_loses_a_permission_while_his_read_waits_is_refused() {
     drop(readers);
     let refused = text(&last.reply());
     assert!(refused.starts_with("-NOPERM"), "{refused}");
+    assert_counted_once(&mut other, "ts.nrange");
+}
+
+/// Whether the one refusal of the server is one of the command.
+fn assert_counted_once(client: &mut Client, command: &str) {
+    let statistics = client.ask("INFO commandstats");
+    let mut lines = statistics.lines();
+    let line = lines.find(|line| line.starts_with(&format!("cmdstat_{command}:")));
+    let line = line.unwrap_or_default();
+    assert!(line.contains("rejected_calls=1,"), "{line}");
+    let errors = client.ask("INFO errorstats");
+    assert!(errors.contains("errorstat_NOPERM:count=1\r\n"), "{errors}");
+}
+
+#[test]
+fn who_loses_a_permission_while_his_samples_wait_for_a_thread_is_refused() {
+    let server = server();
+    let mut other = server.client();
+    other.expect(&[("ACL SETUSER bob on nopass +@all ~*", "+OK\r\n")]);
+    let mut blocked = server.client();
+    blocked.expect(&[("AUTH bob x", "+OK\r\n")]);
+    blocked.send(&encoded(&format!("TS.READ k - BLOCK 0 {}", SAMPLES + 1)));
+    while other.info("blocked_clients") == 0 {}
+    // As many reads as there are threads; the last free one is for a user who has none.
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let mut readers: Vec<Client> = (0..=threads).map(|_| server.client()).collect();
+    readers[threads].expect(&[("AUTH bob x", "+OK\r\n")]);
+    for (at, reader) in readers.iter_mut().enumerate() {
+        reader.send(&endless());
+        wait_for_running(&mut other, at as u64 + 1);
+    }
+    other.expect(&[("TS.ADD k 1000000 1", ":1000000\r\n")]);
+    while other.info("long_reads_waiting") == 0 {}
+    other.expect(&[("ACL SETUSER bob -ts.read", "+OK\r\n")]);
+    drop(readers);
+    let refused = text(&blocked.reply());
+    assert!(refused.starts_with("-NOPERM"), "{refused}");
+    assert_counted_once(&mut other, "ts.read");
+}
+
+#[test]
+fn a_brief_read_does_not_wait_for_long_ones_of_its_user() {
+    let server = server();
+    let mut other = server.client();
+    // All threads but the last one, and one more that waits.
+    let threads = std::thread::available_parallelism().unwrap().get();
+    let mut readers: Vec<Client> = (0..=threads).map(|_| server.client()).collect();
+    for reader in &mut readers {
+        reader.send(&endless());
+    }
+    wait_for_running(&mut other, threads as u64);
+    while other.info("long_reads_waiting") == 0 {}
+    // Without late samples that are pending, TS.INFO reads none.
+    assert!(other.ask("TS.INFO k").contains("totalSamples"));
+    for read in [
+        "TS.RANGE k - + COUNT 20000",
+        "TS.REVRANGE k - + COUNT 20000",
+    ] {
+        assert!(other.ask(read).starts_with("*20000\r\n"));
+    }
+    assert_eq!(other.info("long_reads"), 2);
+}
+
+#[test]
+fn a_read_of_very_many_small_series_leaves_its_event_loop() {
+    let server = server();
+    let mut client = server.client();
+    client.ask("TS.ADD n 1 1");
+    for (series, reads) in [(10, 0), (3000, 1)] {
+        let keys = " n".repeat(series);
+        let reply = client.ask(&format!("TS.NRANGE {series}{keys} - +"));
+        assert!(reply.starts_with("*1\r\n"));
+        assert_eq!(client.info("long_reads"), reads, "{series}");
+    }
 }
 
 /// A long read of another user, from its beginning to its end.
