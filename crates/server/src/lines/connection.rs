@@ -191,6 +191,11 @@ fn set_timeouts(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITE_TIMEOUT))
 }
 
+/// Whether the first bytes of a connection are those of a request.
+fn is_http(bytes: &[u8]) -> bool {
+    HTTP_METHODS.iter().any(|method| bytes.starts_with(method))
+}
+
 fn serve(
     stream: &mut (impl Read + Write),
     shared: &Arc<Shared>,
@@ -227,11 +232,7 @@ fn serve(
         }
         intake_now.begin();
         let arrived = &buffer[..held + got];
-        if is_first
-            && HTTP_METHODS
-                .iter()
-                .any(|method| arrived.starts_with(method))
-        {
+        if is_first && is_http(arrived) {
             tracing::warn!(
                 protocol = protocol.name(),
                 "closed a connection that speaks HTTP"

@@ -25,6 +25,7 @@ mod limits;
 mod loading;
 mod long_copies;
 mod long_reads;
+mod long_reads_users;
 mod long_replies;
 mod many;
 mod memory;
